@@ -1,0 +1,32 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Mermaid draws one variant as a Mermaid state diagram. Rows appear in the order of
+// the table, so the text changes only when the table does.
+func (m *Machine[S, T, V, F]) Mermaid(v V) string {
+	var b strings.Builder
+	b.WriteString("stateDiagram-v2\n")
+	fmt.Fprintf(&b, "    [*] --> %v\n", m.table.Initial)
+	for _, r := range m.table.Rows {
+		if len(r.Variants) > 0 && !slices.Contains(r.Variants, v) {
+			continue
+		}
+		label := fmt.Sprint(r.On)
+		if r.Guard != "" {
+			label += " [" + r.Guard + "]"
+		}
+		fmt.Fprintf(&b, "    %v --> %v: %s\n", r.From, r.To, label)
+	}
+	seen := m.reach(v)
+	for _, s := range m.table.Final {
+		if seen[s] {
+			fmt.Fprintf(&b, "    %v --> [*]\n", s)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,214 @@
+// Package fsm turns a table of transitions into a machine.
+//
+// A lifecycle is a list of rows: from this state, on this trigger, to that state,
+// for these variants. [Compile] refuses a table that cannot be right, so a wrong
+// one is a failure at start-up and a one-line test. The machine is a definition:
+// immutable, safe for concurrent use, shared by everything that has such a life.
+// The state itself is a string in a row somewhere.
+//
+//	var door = fsm.Must(fsm.Table[string, string, string, Door]{
+//		Initial: "closed",
+//		Final:   []string{"gone"},
+//		Rows: []fsm.Row[string, string, string, Door]{
+//			{From: "closed", On: "push", To: "open", Guard: "unlocked"},
+//			…
+//		},
+//		Guards: map[string]func(Door) bool{"unlocked": Door.Unlocked},
+//	})
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Row says that in state From the trigger On leads to state To.
+type Row[S, T, V comparable, F any] struct {
+	From S
+	On   T
+	To   S
+	// Variants are the variants of the lifecycle that have this row. Empty means
+	// all of them.
+	Variants []V
+	// Guard names the condition, one of the table's Guards, that the facts must
+	// meet. Empty means always.
+	Guard string
+}
+
+// Table is a lifecycle as data. S is the state, T the trigger, V the variant (how
+// the lifecycle differs from case to case; use struct{} if it does not), F the facts
+// that guards look at.
+type Table[S, T, V comparable, F any] struct {
+	// Initial is the first state of every variant.
+	Initial S
+	// Variants lists all variants. Empty means that there is one, the zero value.
+	Variants []V
+	// Final lists the states that a life may end in. A final state has no exit,
+	// unless it is in Reopen too.
+	Final []S
+	// Reopen lists the final states that may be left again.
+	Reopen []S
+	// Rows are the transitions. Two rows of one variant may share state and
+	// trigger only if both are guarded; the first whose guard holds is taken.
+	Rows []Row[S, T, V, F]
+	// Guards holds the conditions by name: pure functions of the facts.
+	Guards map[string]func(F) bool
+}
+
+// Machine is a compiled table.
+type Machine[S, T, V comparable, F any] struct {
+	table Table[S, T, V, F]
+	next  map[edge[S, T, V]][]Row[S, T, V, F]
+	final map[S]bool
+}
+
+type edge[S, T, V comparable] struct {
+	variant V
+	from    S
+	on      T
+}
+
+// Compile checks the table and returns its machine. It refuses an unknown guard or
+// variant, two rows for one state and trigger, an exit from a final state, a state
+// that cannot be reached, and a dead end that is not final. The error names all of
+// these at once.
+func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, F], error) {
+	if len(t.Variants) == 0 {
+		t.Variants = []V{*new(V)}
+	}
+	m := &Machine[S, T, V, F]{
+		table: t,
+		next:  make(map[edge[S, T, V]][]Row[S, T, V, F]),
+		final: make(map[S]bool, len(t.Final)),
+	}
+	for _, s := range t.Final {
+		m.final[s] = true
+	}
+	var faults []error
+	refuse := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	for _, r := range t.Rows {
+		if r.Guard != "" && t.Guards[r.Guard] == nil {
+			refuse("%v on %v: no guard named %q", r.From, r.On, r.Guard)
+		}
+		if m.final[r.From] && !slices.Contains(t.Reopen, r.From) {
+			refuse("%v on %v: exit from a final state", r.From, r.On)
+		}
+		variants := r.Variants
+		if len(variants) == 0 {
+			variants = t.Variants
+		}
+		for _, v := range variants {
+			if !slices.Contains(t.Variants, v) {
+				refuse("%v on %v: no variant %v", r.From, r.On, v)
+			}
+			e := edge[S, T, V]{v, r.From, r.On}
+			for _, other := range m.next[e] {
+				if other.Guard == r.Guard || other.Guard == "" {
+					refuse("%v on %v (%v): two rows", r.From, r.On, v)
+				}
+			}
+			m.next[e] = append(m.next[e], r)
+		}
+	}
+	for _, s := range t.Reopen {
+		if !m.final[s] {
+			refuse("%v: reopened, but not final", s)
+		}
+	}
+	for _, v := range t.Variants {
+		m.checkVariant(v, refuse)
+	}
+	m.checkReached(refuse)
+	return m, errors.Join(faults...)
+}
+
+// checkVariant refuses a state that this variant reaches and cannot leave, unless it
+// is final.
+func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
+	for s := range m.reach(v) {
+		if m.final[s] {
+			continue
+		}
+		if !slices.ContainsFunc(m.table.Rows, func(r Row[S, T, V, F]) bool {
+			return r.From == s && r.To != s && (len(r.Variants) == 0 || slices.Contains(r.Variants, v))
+		}) {
+			refuse("%v (%v): dead end that is not final", s, v)
+		}
+	}
+}
+
+// checkReached refuses a row that no variant it is meant for can ever come to.
+func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
+	for e := range m.next {
+		if !m.reach(e.variant)[e.from] {
+			refuse("%v on %v (%v): state cannot be reached", e.from, e.on, e.variant)
+		}
+	}
+	for _, s := range m.table.Final {
+		if !slices.ContainsFunc(m.table.Variants, func(v V) bool { return m.reach(v)[s] }) {
+			refuse("%v: final state cannot be reached", s)
+		}
+	}
+}
+
+// reach returns the states that a variant can come to.
+func (m *Machine[S, T, V, F]) reach(v V) map[S]bool {
+	seen := map[S]bool{m.table.Initial: true}
+	for todo := []S{m.table.Initial}; len(todo) > 0; {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, r := range m.table.Rows {
+			if r.From == s && !seen[r.To] && (len(r.Variants) == 0 || slices.Contains(r.Variants, v)) {
+				seen[r.To] = true
+				todo = append(todo, r.To)
+			}
+		}
+	}
+	return seen
+}
+
+// Must is [Compile] for tables in package variables. It panics on a wrong table.
+func Must[S, T, V comparable, F any](t Table[S, T, V, F]) *Machine[S, T, V, F] {
+	m, err := Compile(t)
+	if err != nil {
+		panic(fmt.Sprintf("fsm: %v", err))
+	}
+	return m
+}
+
+// Next returns the state that the trigger leads to, and whether there is one.
+func (m *Machine[S, T, V, F]) Next(v V, from S, on T, facts F) (to S, ok bool) {
+	for _, r := range m.next[edge[S, T, V]{v, from, on}] {
+		if r.Guard == "" || m.table.Guards[r.Guard](facts) {
+			return r.To, true
+		}
+	}
+	return to, false
+}
+
+// Initial returns the first state.
+func (m *Machine[S, T, V, F]) Initial() S { return m.table.Initial }
+
+// Final reports whether a life may end in s.
+func (m *Machine[S, T, V, F]) Final(s S) bool { return m.final[s] }
+
+// Rows returns the transitions in the order of the table. The slice is a copy.
+func (m *Machine[S, T, V, F]) Rows() []Row[S, T, V, F] { return slices.Clone(m.table.Rows) }
+
+// States returns the states that a variant can come to, in the order in which the
+// table names them.
+func (m *Machine[S, T, V, F]) States(v V) []S {
+	seen := m.reach(v)
+	out := []S{m.table.Initial}
+	add := func(s S) {
+		if seen[s] && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, r := range m.table.Rows {
+		add(r.From)
+		add(r.To)
+	}
+	return out
+}

@@ -1,0 +1,180 @@
+// Package work runs loops over claimed background work: deliveries, pulls, placing
+// of orders, folding of series, whatever is due.
+//
+// The work itself is rows in a store, so that a crash forgets nothing and any
+// process can take it over. A domain says in its own words how a job is claimed (for
+// a lease), done, and tried again; this package brings what is the same for all of
+// them: bounded concurrency, polling with jitter, waking, a stop that lets running
+// jobs finish, and numbers to watch.
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Loop claims jobs of type J and does them. It is not safe for concurrent use: call
+// Run once.
+type Loop[J any] struct {
+	// Name is what logs and Observe call the work: "deliveries".
+	Name string
+	// Claim takes at most n due jobs for itself and returns them; none if none is
+	// due. What it returned is this process's until the lease that Claim took out
+	// ends, whatever happens to the process.
+	Claim func(ctx context.Context, n int) ([]J, error)
+	// Do does one job and records the outcome. An error is a job whose outcome was
+	// not recorded: it is logged, and the lease brings the job back.
+	Do func(ctx context.Context, job J) error
+	// Workers is how many jobs run at a time. Default 4.
+	Workers int
+	// Idle is how long to wait after a claim that came back with fewer jobs than
+	// asked for, give or take a quarter. Default 1 s.
+	Idle time.Duration
+	// Wake ends the wait early. Nil means that only time does.
+	Wake <-chan struct{}
+	// Drain is how long running jobs may go on after ctx has ended, before their
+	// own context ends too. Default 20 s.
+	Drain time.Duration
+	// Log receives what went wrong. Default: discard.
+	Log *slog.Logger
+	// Observe is told of every job done: how long it took, and its error. It is
+	// called from many goroutines.
+	Observe func(name string, took time.Duration, err error)
+}
+
+// Run claims and does jobs until ctx ends, then waits for the running ones and
+// returns nil. A claim that fails is tried again after a pause that grows to 5 s, so
+// a store that goes away for a while stops nothing for good. Run returns
+// [healthlab.Invalid] at once if Claim or Do is missing.
+func (l *Loop[J]) Run(ctx context.Context) error {
+	if l.Claim == nil || l.Do == nil {
+		return fmt.Errorf("%w: work loop %q needs Claim and Do", healthlab.Invalid, l.Name)
+	}
+	l.defaults()
+	jobs, stopJobs := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopJobs()
+
+	var running sync.WaitGroup
+	slots := make(chan struct{}, l.Workers)
+	failed := 0
+	for ctx.Err() == nil {
+		free := l.acquire(ctx, slots)
+		if free == 0 {
+			break
+		}
+		claimed, err := l.Claim(ctx, free)
+		for range free - len(claimed) {
+			<-slots
+		}
+		for _, job := range claimed {
+			running.Go(func() {
+				defer func() { <-slots }()
+				l.do(jobs, job)
+			})
+		}
+		switch {
+		case err != nil && ctx.Err() == nil:
+			failed++
+			l.Log.Warn("claim failed", "work", l.Name, "kind", healthlab.KindOf(err).Error(), "times", failed)
+			l.sleep(ctx, min(100*time.Millisecond<<min(failed, 6), 5*time.Second), nil)
+		case err == nil:
+			failed = 0
+			if len(claimed) < free {
+				l.sleep(ctx, l.Idle, l.Wake)
+			}
+		}
+	}
+	l.drain(&running, stopJobs)
+	return nil
+}
+
+func (l *Loop[J]) defaults() {
+	if l.Workers <= 0 {
+		l.Workers = 4
+	}
+	if l.Idle <= 0 {
+		l.Idle = time.Second
+	}
+	if l.Drain <= 0 {
+		l.Drain = 20 * time.Second
+	}
+	if l.Log == nil {
+		l.Log = slog.New(slog.DiscardHandler)
+	}
+	if l.Observe == nil {
+		l.Observe = func(string, time.Duration, error) {}
+	}
+}
+
+// acquire waits for a free slot and takes all that are free. Zero means ctx ended.
+func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	n := 1
+	for n < l.Workers {
+		select {
+		case slots <- struct{}{}:
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// do runs one job. A panic in it ends that job alone.
+func (l *Loop[J]) do(ctx context.Context, job J) {
+	start := time.Now()
+	err := func() (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("panic in %s", l.Name)
+			}
+		}()
+		return l.Do(ctx, job)
+	}()
+	l.Observe(l.Name, time.Since(start), err)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		l.Log.Warn("job failed", "work", l.Name, "kind", healthlab.KindOf(err).Error())
+	}
+}
+
+// sleep waits for d give or take a quarter, for wake, or for ctx.
+func (l *Loop[J]) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d)) //nolint:gosec // jitter, not a secret
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+}
+
+// drain waits for running jobs; after Drain it ends their context and waits for them
+// to notice.
+func (l *Loop[J]) drain(running *sync.WaitGroup, stop context.CancelFunc) {
+	done := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(done)
+	}()
+	t := time.NewTimer(l.Drain)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		stop()
+		<-done
+	}
+}
