@@ -17,9 +17,9 @@ const (
 	EventConnectionError   = "provider.connection.error"
 )
 
-// ConnectionEventTypes lists the events about connections. All of them are ordered;
+// connectionEventTypes lists the events about connections. All of them are ordered;
 // their key is one user's connection to one provider.
-func ConnectionEventTypes() []healthlab.EventType {
+func connectionEventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{
 			Name: EventConnectionCreated, Mode: healthlab.Ordered, Data: ConnectionCreated{},
@@ -93,7 +93,7 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 	if err != nil {
 		return User{}, fmt.Errorf("connect: %w", err)
 	}
-	e := s.event(EventConnectionCreated)
+	e := s.connectionEvent(EventConnectionCreated)
 	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		if c := u.Connection(n.Provider); c != nil && c.Status == Connected {
 			return nil, errUnchanged
@@ -117,7 +117,7 @@ func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healt
 	if err != nil {
 		return User{}, fmt.Errorf("establish connection: %w", err)
 	}
-	e := s.event(EventConnectionCreated)
+	e := s.connectionEvent(EventConnectionCreated)
 	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		return u.establish(p, n, e)
 	})
@@ -171,8 +171,8 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 	return []healthlab.Event{e}, nil
 }
 
-// event begins an event: what a pure rule cannot know of it.
-func (s *Service) event(name string) healthlab.Event {
+// connectionEvent begins an event about a connection: what a pure rule cannot know of it.
+func (s *Service) connectionEvent(name string) healthlab.Event {
 	return healthlab.Event{ID: s.opts.NewID(), Type: name, At: s.now().Time}
 }
 
