@@ -110,7 +110,7 @@ func TestDecodeRefuses(t *testing.T) {
 		want       []string
 	}{
 		{"nothing", ``, []string{"json_invalid"}},
-		{"half an object", `{"name":"x"`, []string{"json_invalid"}},
+		{"half an object", `{"name":"x"`, []string{"name: json_invalid"}},
 		{"half a text", `{"name":"x`, []string{"name: json_invalid"}},
 		{"a value missing", `{"name":`, []string{"name: json_invalid"}},
 		{"a comma too many", `{"name":"x",}`, []string{"name: json_invalid"}},
