@@ -189,15 +189,13 @@ func (d *decoder) instant(v reflect.Value, c byte) bool {
 	if c != '"' {
 		return d.wrong("must be a text")
 	}
-	t, ok := d.text()
-	if !ok {
+	start := d.pos
+	if _, ok := d.text(); !ok {
 		return false
 	}
-	at, err := healthlab.ParseTime(string(t.raw))
-	if err != nil {
+	if v.Addr().Interface().(*healthlab.Time).UnmarshalJSON(d.data[start:d.pos]) != nil {
 		return d.note("bad_date_time", timeRule)
 	}
-	*v.Addr().Interface().(*healthlab.Time) = at
 	return true
 }
 
