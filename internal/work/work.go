@@ -151,7 +151,7 @@ func (l *Loop[J]) do(ctx context.Context, job J) {
 
 // sleep waits for d give or take a quarter, for wake, or for ctx.
 func (l *Loop[J]) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d)) //nolint:gosec // jitter, not a secret
+	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d))
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
