@@ -184,8 +184,8 @@ func TestClaimErrors(t *testing.T) {
 		wake <- struct{}{} // a store that is away is not asked sooner for it
 		time.Sleep(5 * time.Minute)
 		n := q.seen()
-		for i, want := range []time.Duration{200, 400, 800, 1600, 3200, 5000, 5000, 5000} {
-			want *= time.Millisecond
+		for i, ms := range []int64{200, 400, 800, 1600, 3200, 5000, 5000, 5000} {
+			want := time.Duration(ms) * time.Millisecond
 			gap := q.claims[i+1].Sub(q.claims[i])
 			require.InDelta(t, want, gap, float64(want)/4, "pause %d", i)
 		}
