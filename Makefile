@@ -27,7 +27,7 @@ deps: ## install what the tests use, where possible; otherwise say what is missi
 	@.ci/deps
 
 lint: $(LINTER) ## gofmt, go vet, golangci-lint: nothing to say
-	@files=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard -- '*.go')); \
+	@files=$$(gofmt -l .); \
 	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./...
 	$(LINTER) run ./...
@@ -54,7 +54,7 @@ fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \
 	while IFS=: read -r file line target; do \
 		target=$${target#func }; echo "$$target ($$(dirname "$$file"))"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
 	done
 
 bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
