@@ -2,7 +2,7 @@ package healthlab_test
 
 import (
 	"encoding/json"
-	"strings"
+	"regexp"
 	"testing"
 	"time"
 
@@ -91,6 +91,9 @@ func TestParseTimeRefuses(t *testing.T) {
 	}
 }
 
+// longFraction finds what the oracle accepts beyond our nine digits after a point.
+var longFraction = regexp.MustCompile(`,|\.[0-9]{10}`)
+
 // What time.Parse and ParseTime both accept, they read alike; and what we write,
 // both read back.
 func FuzzParseTime(f *testing.F) {
@@ -107,7 +110,7 @@ func FuzzParseTime(f *testing.F) {
 		if err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 			require.Zero(t, got)
-			if werr == nil && len(s) <= len("2006-01-02T15:04:05.999999999+07:00") && !strings.Contains(s, ",") {
+			if werr == nil && !longFraction.MatchString(s) {
 				_, o := want.Zone()
 				year := want.UTC().Year()
 				// The oracle allows year 0, wider offsets, and hours of one digit.
