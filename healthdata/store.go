@@ -217,11 +217,6 @@ func (k SeriesKey) Compare(o SeriesKey) int {
 		cmp.Compare(k.SourceType, o.SourceType), cmp.Compare(k.Part, o.Part))
 }
 
-// EventKey is the key of the events of a series.
-func (k SeriesKey) EventKey(user healthlab.UserID) string {
-	return user.String() + "/" + k.Resource + "/" + k.Provider + "/" + string(k.SourceType) + "/" + k.Part
-}
-
 // SampleBatch is samples of one series to write.
 type SampleBatch struct {
 	Key SeriesKey
@@ -248,7 +243,7 @@ type SeriesQuery struct {
 type Series struct {
 	Key     SeriesKey
 	Chunks  []series.Chunk
-	Pending []series.Segment
+	Pending []series.Chunk
 }
 
 // TeamMetrics counts what a team has.

@@ -99,9 +99,11 @@ func (w *Workout) naturalKey() string  { return w.key(instantKey(w.TimeStart)) }
 func (w *Workout) index() time.Time    { return w.TimeStart.UTC() }
 func (w *Workout) day() healthlab.Date { return w.CalendarDate }
 
-func (w *Workout) zoneHint() (time.Time, **int, *string) {
-	return w.TimeStart.UTC(), &w.TimezoneOffset, nil
+func (w *Workout) times() []*healthlab.Time {
+	return []*healthlab.Time{&w.TimeStart, &w.TimeEnd}
 }
+
+func (w *Workout) zone() (**int, *string) { return &w.TimezoneOffset, nil }
 
 func (w *Workout) complete() {
 	if w.CalendarDate.IsZero() {
