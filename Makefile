@@ -45,10 +45,10 @@ verify: ## generated files and go.mod are what they would be made again
 	go mod tidy -diff
 
 test: deps ## all tests, with the race detector, on a real PostgreSQL
-	go test $(race) -timeout 15m $(PKG)
+	@race=$(race); set -x; go test $$race -timeout 15m $(PKG)
 
 prove: deps ## the same tests at their full counts; up to an hour
-	HEALTHLAB_PROVE=1 go test $(race) -timeout 60m $(PKG)
+	@race=$(race); set -x; HEALTHLAB_PROVE=1 go test $$race -timeout 60m $(PKG)
 
 fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \
