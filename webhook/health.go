@@ -35,8 +35,14 @@ type Health struct {
 	PauseStep int
 }
 
-// Succeed returns the health after a success.
-func (h Health) Succeed() Health { return Health{} }
+// Succeed returns the health after a success. A pause that the receiver asked for
+// stands; one that we made up ourselves ends.
+func (h Health) Succeed() Health {
+	if h.PauseStep > 0 {
+		return Health{}
+	}
+	return Health{PausedUntil: h.PausedUntil}
+}
 
 // Fail returns the health after an attempt failed at this instant, and whether the
 // endpoint is to be disabled.
