@@ -45,6 +45,7 @@ type Store struct {
 
 	outbox outbox
 	queue  queue
+	users  userTable
 }
 
 // New returns an empty store.
@@ -53,13 +54,14 @@ func New(opts *Options) *Store {
 		opts = &Options{}
 	}
 	s := &Store{
-		now:          opts.Now,
-		envelope:     opts.Envelope,
-		retention:    opts.Retention,
-		clientUserID: func(healthlab.TeamID, healthlab.UserID) *string { return nil },
-		outbox:       newOutbox(),
-		queue:        newQueue(),
+		now:       opts.Now,
+		envelope:  opts.Envelope,
+		retention: opts.Retention,
+		outbox:    newOutbox(),
+		queue:     newQueue(),
+		users:     newUserTable(),
 	}
+	s.clientUserID = s.users.clientUserID
 	if s.now == nil {
 		s.now = time.Now
 	}
