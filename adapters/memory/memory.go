@@ -46,6 +46,7 @@ type Store struct {
 	outbox outbox
 	queue  queue
 	users  userTable
+	data   data
 }
 
 // New returns an empty store.
@@ -60,6 +61,7 @@ func New(opts *Options) *Store {
 		outbox:    newOutbox(),
 		queue:     newQueue(),
 		users:     newUserTable(),
+		data:      newData(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

@@ -279,6 +279,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	delete(v.s.users.byID, id)
 	delete(v.s.users.deleted, id)
 	v.s.eraseEvents(team, id)
+	v.s.data.erase(userKey{team, id})
 	return nil
 }
 
