@@ -234,13 +234,14 @@ func ascending(t []int64) bool {
 	if len(t) == 0 {
 		return true
 	}
-	ok := t[0] >= MinTime && t[len(t)-1] <= MaxTime
 	last := t[0]
 	for _, x := range t[1:] {
-		ok = ok && x > last
+		if x <= last {
+			return false
+		}
 		last = x
 	}
-	return ok
+	return t[0] >= MinTime && last <= MaxTime
 }
 
 func finite(v []float64) bool {
