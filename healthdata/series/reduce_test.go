@@ -179,7 +179,7 @@ func TestReducerAsksForDataOnlyWhereItMust(t *testing.T) {
 // as the range reduced at once, however the series is cut into chunks.
 func TestSumsDoNotDependOnCuts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		scale := rapid.SampledFrom([]float64{1, 10, 1000}).Draw(t, "scale")
+		scale := rapid.SampledFrom([]float64{1, 10, 1000, 3}).Draw(t, "scale") // by 3 they are no decimals
 		b := &series.Block{}
 		n := rapid.IntRange(2, 3000).Draw(t, "samples")
 		seed := rapid.Int64Range(1, 1<<40).Draw(t, "seed")
@@ -205,6 +205,41 @@ func TestSumsDoNotDependOnCuts(t *testing.T) {
 		require.Equal(t, want.Sum.Float64(), sum.Sum.Float64())
 		sum.Sum, want.Sum = series.Sum{}, series.Sum{}
 		require.Equal(t, want, sum)
+	})
+}
+
+// Numbers of any sign and size add up to what arbitrary precision says, whichever of
+// the ways of adding takes them.
+func TestSumsOfRawNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		usual := rapid.Float64Range(-1000, 1000)
+		if rapid.Bool().Draw(t, "no negative") {
+			usual = rapid.Float64Range(0, 1000)
+		}
+		b := &series.Block{}
+		for i := range rapid.Int64Range(1, 100).Draw(t, "samples") {
+			v := usual.Draw(t, "value")
+			switch rapid.IntRange(0, 60).Draw(t, "shape") {
+			case 0:
+				v = rapid.Float64Range(-1e300, 1e300).Draw(t, "large")
+			case 1:
+				v = 0
+			}
+			b.Append(series.Sample{Time: newYear + i, Value: v})
+		}
+		r := series.Reduction{Edges: []int64{newYear, newYear + hour}}
+		red, err := series.NewReducer(r)
+		require.NoError(t, err)
+		red.Block(b)
+		want := slowly(samplesOf(b), r)
+		requireAccs(t, want, red.Buckets())
+		exact, _ := want[0].exact.Float64()
+		large := max(math.Abs(want[0].Min), math.Abs(want[0].Max))
+		require.InDelta(t, exact, red.Buckets()[0].Sum.Float64(), math.Abs(exact)*0x1p-52+large*0x1p-80)
+		c := chunkOf(t, b)
+		require.Equal(t, c.Min, want[0].Min)
+		require.Equal(t, c.Max, want[0].Max)
+		require.InDelta(t, exact, c.Sum.Float64(), math.Abs(exact)*0x1p-52+large*0x1p-80)
 	})
 }
 
