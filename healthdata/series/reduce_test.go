@@ -262,6 +262,30 @@ func TestSumIsExactWhereFloat64IsNot(t *testing.T) {
 	require.Equal(t, math.Inf(1), chunkOf(t, b).Sum.Float64())
 }
 
+func TestWalkShowsEachValueInItsBucket(t *testing.T) {
+	var s shelf
+	s.apply(t, heartRate(newYear, minute, 9000), series.PerMinute)
+	s.log = append(s.log, chunkOf(t, stepCounts(100)))
+	for _, filter := range []bool{false, true} {
+		r := series.Reduction{Edges: []int64{newYear, newYear + 3*hour, newYear + 5*day}, Local: true, Filter: filter, AtLeast: 60, AtMost: 70}
+		red, err := series.NewReducer(r)
+		require.NoError(t, err)
+		require.NoError(t, red.Series(s.body, s.log))
+		count, sum := make([]int, 2), make([]float64, 2)
+		require.NoError(t, red.Walk(s.body, s.log, func(bucket int, values []float64) {
+			for _, v := range values {
+				count[bucket]++
+				sum[bucket] += v
+			}
+		}))
+		for i, a := range red.Buckets() {
+			require.Equal(t, a.N, count[i])
+			require.Equal(t, a.Sum.Float64(), sum[i])
+			require.NotZero(t, a.N)
+		}
+	}
+}
+
 func TestNewReducerRefusesEdgesThatMakeNoBuckets(t *testing.T) {
 	for _, edges := range [][]int64{nil, {1}, {1, 1}, {2, 1}} {
 		_, err := series.NewReducer(series.Reduction{Edges: edges})
