@@ -240,7 +240,7 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	fresh := &opened{Endpoint: e, read: now}
 	if known != nil && known.Revision == e.Revision {
 		fresh.secrets, fresh.headers = known.secrets, known.headers
-	} else if err := ts.unseal(ctx, fresh); err != nil {
+	} else if err := unseal(ctx, ts.seal, fresh); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSealed, err)
 	}
 	ts.keep(fresh)
@@ -248,9 +248,9 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 }
 
 // unseal opens the secrets and headers of an endpoint.
-func (ts *targets) unseal(ctx context.Context, o *opened) error {
+func unseal(ctx context.Context, seal Sealer, o *opened) error {
 	for _, s := range o.Secrets {
-		b, err := ts.seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
+		b, err := seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
 		if err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func (ts *targets) unseal(ctx context.Context, o *opened) error {
 	}
 	o.headers = http.Header{}
 	for _, h := range o.Headers {
-		b, err := ts.seal.Open(ctx, h.Sealed, headerPlace(&o.Endpoint, h.Name))
+		b, err := seal.Open(ctx, h.Sealed, headerPlace(&o.Endpoint, h.Name))
 		if err != nil {
 			return err
 		}
