@@ -120,7 +120,17 @@ func TestCheckTypes(t *testing.T) {
 		contract.Pair{Schema: "Change", Value: struct {
 			Name string `json:"name"`
 			Size *int   `json:"size"`
-		}{}, Input: true})
+		}{}, Input: true},
+		// The words of the wire tag that tell the two ways apart.
+		contract.Pair{Schema: "Change", Value: struct {
+			ID   string `json:"id" wire:"out"`
+			Name string `json:"name"`
+			Size int    `json:"size" wire:"opt"`
+		}{}, Input: true},
+		contract.Pair{Schema: "Part", Value: struct {
+			N    float64 `json:"n"`
+			Hint string  `json:"hint" wire:"in"`
+		}{}})
 	require.NoError(t, err)
 	require.Empty(t, got)
 

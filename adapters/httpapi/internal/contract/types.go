@@ -223,6 +223,9 @@ func (c *comparison) object(t reflect.Type, node map[string]any, at string) {
 	}
 	known := map[string]bool{}
 	for _, f := range fieldsOf(t) {
+		if f.has("out") && c.pair.Input || f.has("in") && !c.pair.Input {
+			continue
+		}
 		known[f.name] = true
 		under := strings.TrimPrefix(at+"."+f.name, ".")
 		schema, ok := properties[f.name].(map[string]any)
@@ -280,6 +283,9 @@ func fieldsOf(t reflect.Type) []goField {
 	return out
 }
 
+// has reports whether the wire tag has a word.
+func (f goField) has(word string) bool { return slices.Contains(f.wire, word) }
+
 // isOpt recognises wire.Opt.
 func (f goField) isOpt() bool {
 	return f.t.Kind() == reflect.Struct && strings.HasPrefix(f.t.Name(), "Opt[") && f.t.NumField() == 3
@@ -296,7 +302,10 @@ func (f goField) required(input bool) bool {
 	if !input {
 		return !f.omit
 	}
-	return slices.Contains(f.wire, "required") || (!f.omit && !f.isOpt() && f.t.Kind() != reflect.Pointer)
+	if f.has("opt") || f.has("in") {
+		return false
+	}
+	return f.has("required") || (!f.omit && !f.isOpt() && f.t.Kind() != reflect.Pointer)
 }
 
 // nullable says whether null may stand there. It is not sure of what may be left out
@@ -305,8 +314,8 @@ func (f goField) nullable(input bool) (want, sure bool) {
 	pointer := f.t.Kind() == reflect.Pointer
 	if input {
 		free := f.t.Kind() == reflect.Interface || f.t == reflect.TypeFor[json.RawMessage]()
-		can := pointer || f.isOpt() || slices.Contains(f.wire, "nullable")
-		return can && !slices.Contains(f.wire, "notnull"), !free
+		can := pointer || f.isOpt() || f.has("nullable") || f.has("opt")
+		return can && !f.has("notnull"), !free
 	}
 	name, _ := wireType(f.valueType())
 	return pointer, pointer && !f.omit || !pointer && name != ""
