@@ -66,7 +66,7 @@ func TestNothingLeaks(t *testing.T) {
 	logs := &contract.Logs{}
 	c := full(t)
 	c.Log = logs.Logger()
-	found, err := contract.Leaks(httpapi.Handler(c), contract.Probes{
+	found, err := contract.Leaks(t.Context(), httpapi.Handler(c), contract.Probes{
 		Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
 	})
 	require.NoError(t, err)

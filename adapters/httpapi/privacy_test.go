@@ -83,7 +83,7 @@ func TestFrameLeaksNothing(t *testing.T) {
 					}
 					return wire.NoContent(w)
 				}}})
-			found, err := contract.Leaks(Mux(routes), contract.Probes{
+			found, err := contract.Leaks(t.Context(), Mux(routes), contract.Probes{
 				Document: []byte(patients), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
 			})
 			require.NoError(t, err)

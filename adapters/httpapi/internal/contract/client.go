@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,10 +11,22 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 )
+
+// T is what the client needs of a test; *testing.T has it.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Context() context.Context
+}
+
+// must ends the test if err is an error.
+func must(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+}
 
 // Client sends requests to a handler and fails the test when what comes back is not
 // what the contract says. Not safe for concurrent use.
@@ -29,10 +42,10 @@ type Client struct {
 }
 
 // NewClient returns a client for h, which keeps doc.
-func NewClient(t testing.TB, h http.Handler, doc []byte) *Client {
+func NewClient(t T, h http.Handler, doc []byte) *Client {
 	t.Helper()
 	d, err := Read(doc)
-	require.NoError(t, err)
+	must(t, err)
 	return &Client{Header: http.Header{}, doc: d, handler: h}
 }
 
@@ -57,21 +70,23 @@ type Reply struct {
 }
 
 // Want fails the test if the status is another, and shows the body then.
-func (r *Reply) Want(t testing.TB, status int) *Reply {
+func (r *Reply) Want(t T, status int) *Reply {
 	t.Helper()
-	require.Equal(t, status, r.Status, "%s", r.Body)
+	if r.Status != status {
+		t.Fatalf("the status is %d, not %d: %s", r.Status, status, r.Body)
+	}
 	return r
 }
 
 // JSON decodes the body into v.
-func (r *Reply) JSON(t testing.TB, v any) {
+func (r *Reply) JSON(t T, v any) {
 	t.Helper()
-	require.NoError(t, json.Unmarshal(r.Body, v))
+	must(t, json.Unmarshal(r.Body, v))
 }
 
 // ErrorType returns the error_type of a reply, or the types of its problems joined
 // by a space.
-func (r *Reply) ErrorType(t testing.TB) string {
+func (r *Reply) ErrorType(t T) string {
 	t.Helper()
 	var one struct {
 		Detail struct {
@@ -95,7 +110,7 @@ func (r *Reply) ErrorType(t testing.TB) string {
 }
 
 // Locs returns where the problems of a 422 are, each as "body.limit".
-func (r *Reply) Locs(t testing.TB) []string {
+func (r *Reply) Locs(t T) []string {
 	t.Helper()
 	var many struct {
 		Detail []struct {
@@ -112,7 +127,7 @@ func (r *Reply) Locs(t testing.TB) []string {
 
 // Send makes a request and sends it; see [Client.Do]. A body that is text or bytes is
 // sent as it is, nil is no body, all else as its JSON.
-func (c *Client) Send(t testing.TB, method, target string, body any) *Reply {
+func (c *Client) Send(t T, method, target string, body any) *Reply {
 	t.Helper()
 	var text io.Reader
 	switch b := body.(type) {
@@ -123,7 +138,7 @@ func (c *Client) Send(t testing.TB, method, target string, body any) *Reply {
 		text = bytes.NewReader(b)
 	default:
 		j, err := json.Marshal(b)
-		require.NoError(t, err)
+		must(t, err)
 		text = bytes.NewReader(j)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, text)
@@ -136,7 +151,7 @@ func (c *Client) Send(t testing.TB, method, target string, body any) *Reply {
 // Do sends a request and checks the reply: its status and content type must be in
 // the contract, and its body must be as the schema says. When the reply is a success,
 // the request's JSON body and its query parameters must be as in the contract, too.
-func (c *Client) Do(t testing.TB, r *http.Request) *Reply {
+func (c *Client) Do(t T, r *http.Request) *Reply {
 	t.Helper()
 	for name, values := range c.Header {
 		if r.Header.Get(name) == "" {
@@ -147,7 +162,7 @@ func (c *Client) Do(t testing.TB, r *http.Request) *Reply {
 	if r.Body != nil {
 		var err error
 		sent, err = io.ReadAll(r.Body)
-		require.NoError(t, err)
+		must(t, err)
 		r.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	target, query, kind := r.URL.Path, r.URL.Query(), r.Header.Get("Content-Type")
@@ -157,14 +172,16 @@ func (c *Client) Do(t testing.TB, r *http.Request) *Reply {
 
 	op := c.doc.find(r.Method, target)
 	if op == nil {
-		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, got.Status, "%s %s is in no contract", r.Method, target)
-		require.NoError(t, c.doc.validate("/components/schemas/Error", got.Body))
+		if got.Status != http.StatusNotFound && got.Status != http.StatusMethodNotAllowed {
+			t.Fatalf("%s %s answers %d and is in no contract", r.Method, target, got.Status)
+		}
+		must(t, c.doc.validate("/components/schemas/Error", got.Body))
 		return got
 	}
 	got.Operation = op.ID
-	require.NoError(t, c.doc.checkReply(op, got))
+	must(t, c.doc.checkReply(op, got))
 	if got.Status < 300 && !c.Lenient {
-		require.NoError(t, c.doc.checkRequest(op, query, kind, sent))
+		must(t, c.doc.checkRequest(op, query, kind, sent))
 	}
 	return got
 }

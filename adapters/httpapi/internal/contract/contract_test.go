@@ -35,8 +35,7 @@ type spy struct {
 }
 
 func (s *spy) Helper()               {}
-func (s *spy) Errorf(string, ...any) { s.failed = true }
-func (s *spy) FailNow()              { panic(s) }
+func (s *spy) Fatalf(string, ...any) { s.failed = true; panic(s) }
 
 // fails reports whether f fails its test.
 func fails(t *testing.T, f func(testing.TB)) bool {
@@ -167,7 +166,7 @@ func TestNilCollections(t *testing.T) {
 func TestLeaksFindsWhatLeaks(t *testing.T) {
 	logs := &contract.Logs{}
 	look := func(h http.HandlerFunc) []string {
-		found, err := contract.Leaks(h, contract.Probes{
+		found, err := contract.Leaks(t.Context(), h, contract.Probes{
 			Document: []byte(demo), Logs: logs, Path: map[string]string{"id": uuid.Nil.String()},
 			Header: http.Header{"X-Key": {"k"}},
 		})

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -63,7 +64,7 @@ type Probes struct {
 // Leaks plants marks in paths, queries, headers and bodies of every operation, and
 // returns each place where one came back: in a log line, or in a reply of 400 and
 // above. A handler that keeps what it was told may say it again in a success.
-func Leaks(h http.Handler, p Probes) ([]string, error) {
+func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func Leaks(h http.Handler, p Probes) ([]string, error) {
 	var out []string
 	for _, op := range d.ops {
 		for _, probe := range d.probes(op, p) {
-			out = append(out, probe.run(h, op, p)...)
+			out = append(out, probe.run(ctx, h, op, p)...)
 		}
 	}
 	return out, nil
@@ -83,8 +84,8 @@ type probe struct {
 	header                          http.Header
 }
 
-func (pr probe) run(h http.Handler, op *Operation, p Probes) (found []string) {
-	r := httptest.NewRequest(op.Method, pr.target, strings.NewReader(pr.body))
+func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (found []string) {
+	r := httptest.NewRequestWithContext(ctx, op.Method, pr.target, strings.NewReader(pr.body))
 	for _, header := range []http.Header{p.Header, pr.header} {
 		maps.Copy(r.Header, header)
 	}
