@@ -253,6 +253,16 @@ func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, b
 			return d.sample(first, mark, depth+1)
 		}
 	}
+	if list, ok := node["allOf"].([]any); ok {
+		out := map[string]any{}
+		for _, v := range list {
+			schema, _ := v.(map[string]any)
+			if part, ok := d.sample(schema, mark, depth+1).(map[string]any); ok {
+				maps.Copy(out, part)
+			}
+		}
+		return out
+	}
 	if properties, ok := node["properties"].(map[string]any); ok {
 		out := map[string]any{}
 		for name, p := range properties {
