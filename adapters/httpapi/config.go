@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Config is what a mount consists of. Copy it as you like; it is read when the routes
@@ -19,6 +20,9 @@ type Config struct {
 
 	// The services that stand behind the operations. An operation whose service is
 	// nil is not mounted.
+
+	// Health stands behind users, sources and health data.
+	Health *healthdata.Service
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.

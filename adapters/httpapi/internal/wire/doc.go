@@ -33,6 +33,9 @@
 // A second tag, wire, adjusts a field; several words are separated by commas:
 //
 //	required   a pointer, Opt or omitempty field that must be present all the same
+//	out        written by us only: on the way in it is an unknown key
+//	in         read only, never part of an answer; may be absent
+//	opt        may be absent or null on the way in, where we fill it in
 //	nullable   null is accepted and leaves the zero value (lists, maps, own types)
 //	notnull    null is refused (pointers, Opt, json.RawMessage, any)
 //	tolerant   an integer may be written as 78.0

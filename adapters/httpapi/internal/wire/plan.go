@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -234,6 +235,9 @@ func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]
 		if name == "" {
 			name = sf.Name
 		}
+		if hasWord(sf, "out") {
+			continue
+		}
 		f := field{name: name, index: i, plan: c.plan(sf.Type)}
 		if len(at) > 0 {
 			f.deep = index
@@ -261,6 +265,11 @@ func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]
 	}
 }
 
+// hasWord reports whether the wire tag of a field has a word.
+func hasWord(sf reflect.StructField, word string) bool {
+	return slices.Contains(strings.Split(sf.Tag.Get("wire"), ","), word)
+}
+
 // read takes in the tags of a field.
 func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 	f.required = f.plan.kind != kindPointer && f.plan.kind != kindOpt
@@ -280,6 +289,10 @@ func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 		switch {
 		case word == "required":
 			f.required = true
+		case word == "opt":
+			f.required, f.nullable = false, true
+		case word == "in":
+			f.required = false
 		case word == "nullable":
 			f.nullable = true
 		case word == "notnull":
