@@ -13,6 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // pairs are the Go types and the schemas that must be the same. Whoever adds a schema
@@ -27,12 +29,21 @@ func pairs() []contract.Pair {
 	return all
 }
 
-// full is a Config in which every operation is mounted.
-func full(t *testing.T) httpapi.Config {
+// full is a Config in which every operation is mounted, and a user to ask about.
+// Whoever adds a service adds it here.
+func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
+	store := memory.New(nil)
+	providers, err := healthdata.NewProviders(nil)
+	require.NoError(t, err)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	require.NoError(t, err)
+	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
+	require.NoError(t, err)
 	return httpapi.Config{
 		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
-	}
+		Health:       health,
+	}, user.ID
 }
 
 func TestContractIsJoined(t *testing.T) {
@@ -48,7 +59,8 @@ func TestRoutesAreTheContract(t *testing.T) {
 	for _, op := range doc.Operations() {
 		want = append(want, op.Method+" "+op.Path+" "+op.ID)
 	}
-	for _, r := range httpapi.Routes(full(t)) {
+	c, _ := full(t)
+	for _, r := range httpapi.Routes(c) {
 		got = append(got, strings.TrimSuffix(r.Pattern, "{$}")+" "+r.ID)
 	}
 	slices.Sort(want)
@@ -62,19 +74,27 @@ func TestTypesAreTheContract(t *testing.T) {
 	require.Empty(t, found)
 }
 
-func TestNothingLeaks(t *testing.T) {
+// Calls of every operation that go wrong in every way: nothing that was sent comes
+// back or is logged, and every reply is as in the contract.
+func TestProbes(t *testing.T) {
 	logs := &contract.Logs{}
-	c := full(t)
+	c, user := full(t)
 	c.Log = logs.Logger()
-	found, err := contract.Leaks(t.Context(), httpapi.Handler(c), contract.Probes{
+	h := httpapi.Handler(c)
+	probes := contract.Probes{
 		Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
-	})
+		Path: map[string]string{"user_id": user.String(), "resource": "heartrate"},
+	}
+	found, err := contract.Leaks(t.Context(), h, probes)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	found, err = contract.Strays(t.Context(), h, probes)
 	require.NoError(t, err)
 	require.Empty(t, found)
 }
 
 func TestTheContractIsServed(t *testing.T) {
-	c := full(t)
+	c, _ := full(t)
 	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
 	require.Equal(t, string(httpapi.OpenAPI()), string(client.Send(t, "GET", "/openapi.json", nil).Want(t, 200).Body))
 	require.Equal(t, []string{"query.x"}, client.Send(t, "GET", "/openapi.json?x=1", nil).Want(t, 422).Locs(t))
@@ -88,7 +108,7 @@ func TestTheContractIsServed(t *testing.T) {
 
 func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
 	require.PanicsWithValue(t, "httpapi: Config.Authenticate is nil", func() { httpapi.Handler(httpapi.Config{}) })
-	c := full(t)
+	c, _ := full(t)
 	c.KeyHeader = "x key"
 	require.Panics(t, func() { httpapi.Handler(c) })
 }

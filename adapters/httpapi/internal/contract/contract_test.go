@@ -192,3 +192,10 @@ func TestLeaksFindsWhatLeaks(t *testing.T) {
 		panic(r.PathValue("id"))
 	}), "latest_thing, Cookie: panicked with string")
 }
+
+func TestStraysFindsRepliesOutsideOfTheContract(t *testing.T) {
+	p := contract.Probes{Document: []byte(demo), Logs: &contract.Logs{}}
+	found, err := contract.Strays(t.Context(), answers(418, "application/json", `{"detail":{}}`), p)
+	require.NoError(t, err)
+	require.Contains(t, found, `get_thing, Cookie: get_thing: status 418 is not in the contract: {"detail":{}}`)
+}

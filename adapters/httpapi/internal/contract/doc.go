@@ -7,5 +7,6 @@
 //   - [CheckTypes] compares Go types with schemas: keys, required, nullable, types.
 //   - [NilCollections] finds lists and maps that would be null on the wire.
 //   - [Leaks] plants values in every part of every operation and looks for them in
-//     logs and in the replies that refuse.
+//     logs and in the replies that refuse; [Strays] makes the same calls and checks
+//     the replies against the document.
 package contract

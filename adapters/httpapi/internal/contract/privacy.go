@@ -65,6 +65,31 @@ type Probes struct {
 // returns each place where one came back: in a log line, or in a reply of 400 and
 // above. A handler that keeps what it was told may say it again in a success.
 func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
+	return p.each(ctx, h, func(_ *Document, _ *Operation, name string, r *Reply, logged string) []string {
+		var out []string
+		if marked(logged) {
+			out = append(out, name+": in the log")
+		}
+		if r.Status >= http.StatusBadRequest && (marked(string(r.Body)) || marked(fmt.Sprint(r.Header))) {
+			out = append(out, fmt.Sprintf("%s: in the reply %d", name, r.Status))
+		}
+		return out
+	})
+}
+
+// Strays makes the same calls as [Leaks] and returns each reply that is not as in the
+// contract: most of them refuse, in every way there is.
+func Strays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
+	return p.each(ctx, h, func(d *Document, op *Operation, name string, r *Reply, _ string) []string {
+		if err := d.checkReply(op, r); err != nil {
+			return []string{name + ": " + err.Error()}
+		}
+		return nil
+	})
+}
+
+// each makes every call and gathers what look says of it.
+func (p Probes) each(ctx context.Context, h http.Handler, look func(d *Document, op *Operation, name string, r *Reply, logged string) []string) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
 		return nil, err
@@ -72,7 +97,13 @@ func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	var out []string
 	for _, op := range d.ops {
 		for _, probe := range d.probes(op, p) {
-			out = append(out, probe.run(ctx, h, op, p)...)
+			name := op.ID + ", " + probe.name
+			p.Logs.Take()
+			reply, panicked := probe.run(ctx, h, op, p)
+			if panicked != "" {
+				out = append(out, name+": panicked with "+panicked)
+			}
+			out = append(out, look(d, op, name, reply, p.Logs.Take())...)
 		}
 	}
 	return out, nil
@@ -84,7 +115,8 @@ type probe struct {
 	header                          http.Header
 }
 
-func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (found []string) {
+// run makes the call. If the handler panicked, it tells with what type.
+func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (reply *Reply, panicked string) {
 	r := httptest.NewRequestWithContext(ctx, op.Method, pr.target, strings.NewReader(pr.body))
 	for _, header := range []http.Header{p.Header, pr.header} {
 		maps.Copy(r.Header, header)
@@ -93,24 +125,15 @@ func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes
 		r.Header.Set("Content-Type", pr.contentType)
 	}
 	w := httptest.NewRecorder()
-	p.Logs.Take()
 	func() {
 		defer func() {
 			if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // as net/http does
-				found = append(found, fmt.Sprintf("%s, %s: panicked with %T", op.ID, pr.name, v))
+				panicked = fmt.Sprintf("%T", v)
 			}
 		}()
 		h.ServeHTTP(w, r)
 	}()
-	if marked(p.Logs.Take()) {
-		found = append(found, fmt.Sprintf("%s, %s: in the log", op.ID, pr.name))
-	}
-	if w.Code >= http.StatusBadRequest {
-		if marked(w.Body.String()) || marked(fmt.Sprint(w.Header())) {
-			found = append(found, fmt.Sprintf("%s, %s: in the reply %d", op.ID, pr.name, w.Code))
-		}
-	}
-	return found
+	return &Reply{Operation: op.ID, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}, panicked
 }
 
 func marked(s string) bool {
