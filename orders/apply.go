@@ -107,11 +107,17 @@ func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 
 // tell returns an event that carries the order as it is now.
 func (o *Order) tell(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
-	data, err := json.Marshal(o)
+	return event(o, healthlab.Event{
+		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time,
+	})
+}
+
+// event puts a payload into an event.
+func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
+	data, err := json.Marshal(payload)
 	if err != nil {
-		return nil, fmt.Errorf("encode order: %w", err)
+		return nil, fmt.Errorf("encode event: %w", err)
 	}
-	return []healthlab.Event{{
-		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time, Data: data,
-	}}, nil
+	e.Data = data
+	return []healthlab.Event{e}, nil
 }

@@ -3,14 +3,10 @@ package orders
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
-
-// What a person's data prints and logs as.
-const redacted = "[redacted]"
 
 // PatientDetails says who the patient is. Printing or logging it shows nothing.
 type PatientDetails struct {
@@ -150,48 +146,3 @@ type Consent struct {
 	// TimeOfConsent is when it was given; the time of the request if not given.
 	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`
 }
-
-// String shows nothing.
-func (PatientDetails) String() string { return redacted }
-
-// GoString shows nothing.
-func (PatientDetails) GoString() string { return redacted }
-
-// LogValue shows nothing.
-func (PatientDetails) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// String shows nothing.
-func (GuarantorDetails) String() string { return redacted }
-
-// GoString shows nothing.
-func (GuarantorDetails) GoString() string { return redacted }
-
-// LogValue shows nothing.
-func (GuarantorDetails) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// String shows nothing.
-func (Address) String() string { return redacted }
-
-// GoString shows nothing.
-func (Address) GoString() string { return redacted }
-
-// LogValue shows nothing.
-func (Address) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// String shows nothing.
-func (PatientAddress) String() string { return redacted }
-
-// GoString shows nothing.
-func (PatientAddress) GoString() string { return redacted }
-
-// LogValue shows nothing.
-func (PatientAddress) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// String shows nothing.
-func (ShippingDetails) String() string { return redacted }
-
-// GoString shows nothing.
-func (ShippingDetails) GoString() string { return redacted }
-
-// LogValue shows nothing.
-func (ShippingDetails) LogValue() slog.Value { return slog.StringValue(redacted) }

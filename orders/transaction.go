@@ -63,7 +63,7 @@ func transactionStatus(members []TransactionMember) TransactionStatus {
 // Member returns the order as its transaction shows it.
 func (o *Order) Member() TransactionMember {
 	m := TransactionMember{
-		ID: o.ID, Origin: o.Origin, ParentID: o.parent(), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+		ID: o.ID, Origin: o.Origin, ParentID: o.Parent(), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
 	if len(o.Events) > 0 {
 		low, at := o.LowLevel(), o.LastEvent.CreatedAt
@@ -72,8 +72,9 @@ func (o *Order) Member() TransactionMember {
 	return m
 }
 
-// parent returns the order that this one came out of, as its own transaction says.
-func (o *Order) parent() *OrderID {
+// Parent returns the order that this one came out of, as its own transaction says;
+// nil for the first.
+func (o *Order) Parent() *OrderID {
 	for _, m := range o.OrderTransaction.Orders {
 		if m.ID == o.ID {
 			return m.ParentID
