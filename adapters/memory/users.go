@@ -287,7 +287,6 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	delete(v.s.users.deleted, id)
 	v.s.data.erase(userKey{team, id})
 	v.s.eraseEvents(team, id)
-	v.s.data.erase(userKey{team, id})
 	return nil
 }
 
