@@ -84,6 +84,8 @@ type Reducer struct {
 	times   []int64
 	values  []float64
 	scratch Block
+	layout  layout
+	visit   func(bucket int, values []float64)
 }
 
 // NewReducer returns a reducer with empty buckets. The fault is Invalid: fewer than two
@@ -145,6 +147,17 @@ func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	return failed
 }
 
+// Walk goes through a body and a log as [Reducer.Series] does, but hands the values on
+// instead of adding them up: for a median, a deviation, or whatever else needs to see
+// each value. visit gets stretches of one bucket, in order of time inside a stretch;
+// a bucket may come several times. The values are good until visit returns. Every chunk
+// that overlaps [Reducer.Range] needs its data.
+func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int, values []float64)) error {
+	r.visit = visit
+	defer func() { r.visit = nil }()
+	return r.Series(chunks, pending)
+}
+
 // Chunk adds one chunk. The fault is [ErrCorrupt].
 func (r *Reducer) Chunk(c *Chunk) error {
 	if bucket, ok := r.whole(&c.Header); ok {
@@ -161,14 +174,14 @@ func (r *Reducer) Chunk(c *Chunk) error {
 		r.Block(&r.scratch)
 		return nil
 	}
-	var l layout
+	l := &r.layout // a local one would escape
 	if err := l.read(c.Data); err != nil {
 		return err
 	}
 	if l.n != c.N {
 		return corrupt("header of another chunk")
 	}
-	col, err := r.column(&l)
+	col, err := r.column(l)
 	if err != nil {
 		return err
 	}
@@ -234,7 +247,7 @@ func (r *Reducer) whole(h *Header) (bucket int, ok bool) {
 	switch {
 	case stop < e[0], start >= e[len(e)-1]:
 		return -1, true
-	case r.r.Second:
+	case r.r.Second, r.visit != nil:
 		return -1, false
 	case r.r.Filter && (h.Max < r.r.AtLeast || h.Min > r.r.AtMost):
 		return -1, true
@@ -282,7 +295,7 @@ func (r *Reducer) column(l *layout) (column, error) {
 	if r.r.Second {
 		ints = &l.seconds // of zero bytes, and zero, if there are none
 	}
-	if ints.scale != rawScale && !r.r.Filter {
+	if ints.scale != rawScale && !r.r.Filter && r.visit == nil {
 		return column{ints: ints}, nil
 	}
 	r.values = grown(r.values, l.n, l.n)
@@ -340,7 +353,12 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 	b := r.find(k.at(i) + shift)
 	for run := 0; ; {
 		j := k.reach(i, run, e[b+1]-shift)
-		if run = j - i; run > 0 {
+		run = j - i
+		switch {
+		case run == 0:
+		case r.visit != nil:
+			r.visit(b, c.floats[i:j])
+		default:
 			t := c.total(i, j)
 			r.accs[b].add(run, k.at(i)+shift, k.at(j-1)+shift, &t)
 		}
