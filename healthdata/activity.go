@@ -56,9 +56,9 @@ func (a *Activity) naturalKey() string  { return a.dayKey(a.CalendarDate) }
 func (a *Activity) index() time.Time    { return a.CalendarDate.At(time.UTC) }
 func (a *Activity) day() healthlab.Date { return a.CalendarDate }
 
-func (a *Activity) zoneHint() (time.Time, **int, *string) {
-	return a.CalendarDate.At(time.UTC), &a.TimezoneOffset, a.TimeZone
-}
+func (a *Activity) times() []*healthlab.Time { return nil }
+
+func (a *Activity) zone() (**int, *string) { return &a.TimezoneOffset, a.TimeZone }
 
 func (a *Activity) complete() {
 	a.Date = midnight(a.CalendarDate)

@@ -39,9 +39,9 @@ func (b *Body) naturalKey() string  { return b.key(instantKey(b.MeasuredAt)) }
 func (b *Body) index() time.Time    { return b.MeasuredAt.UTC() }
 func (b *Body) day() healthlab.Date { return b.CalendarDate }
 
-func (b *Body) zoneHint() (time.Time, **int, *string) {
-	return b.MeasuredAt.UTC(), &b.offset, nil
-}
+func (b *Body) times() []*healthlab.Time { return []*healthlab.Time{&b.MeasuredAt} }
+
+func (b *Body) zone() (**int, *string) { return &b.offset, nil }
 
 func (b *Body) complete() {
 	if b.CalendarDate.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -60,35 +61,81 @@ func zoneOffset(zone *string, at healthlab.Time) *int {
 	return &offset
 }
 
-// checkNumbers notes every number of a struct that is not finite.
+// checkText notes text that cannot be kept: not UTF-8, with NUL, or longer than limit
+// bytes.
+func checkText(p *healthlab.Problems, s string, limit int, path ...any) {
+	switch {
+	case !utf8.ValidString(s):
+		p.Add("encoding", "text is UTF-8", path...)
+	case strings.IndexByte(s, 0) >= 0:
+		p.Add("nul", "text has no NUL", path...)
+	case len(s) > limit:
+		p.Add("too_long", "longer than is kept", path...)
+	}
+}
+
+func checkOptional(p *healthlab.Problems, s *string, limit int, path ...any) {
+	if s != nil {
+		checkText(p, *s, limit, path...)
+	}
+}
+
+// checkTexts notes every text of a summary that cannot be kept. Polylines may be long.
+func checkTexts(p *healthlab.Problems, v any) {
+	eachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
+		if v.Kind() == reflect.String {
+			checkText(p, v.String(), 1<<20, slices.Clone(path)...)
+		}
+	})
+}
+
+// checkNumbers notes every number of a summary that is not finite.
 func checkNumbers(p *healthlab.Problems, v any) {
-	var walk func(v reflect.Value, path []any)
-	walk = func(v reflect.Value, path []any) {
-		switch v.Kind() {
-		case reflect.Pointer:
-			if !v.IsNil() {
-				walk(v.Elem(), path)
-			}
-		case reflect.Float64:
-			if !finite(v.Float()) {
-				p.Add("not_finite", "a number is finite", slices.Clone(path)...)
-			}
-		case reflect.Struct:
-			t := v.Type()
-			for i := range t.NumField() {
-				name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-				if name != "" && t.Field(i).IsExported() {
-					walk(v.Field(i), append(path, name))
-				}
-			}
-		case reflect.Map:
-			for _, k := range v.MapKeys() {
-				walk(v.MapIndex(k), append(path, k.String()))
+	eachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
+		if v.Kind() == reflect.Float64 && !finite(v.Float()) {
+			p.Add("not_finite", "a number is finite", slices.Clone(path)...)
+		}
+	})
+}
+
+// eachField visits the published values inside v, with the path of each.
+func eachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			eachField(v.Elem(), path, visit)
+		}
+	case reflect.Struct:
+		t := v.Type()
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case f.Anonymous && name == "":
+				eachField(v.Field(i), path, visit)
+			case f.IsExported() && name != "" && name != "-":
+				eachField(v.Field(i), append(path, name), visit)
 			}
 		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			eachField(v.Index(i), append(path, i), visit)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			visit(k, append(path, "*"))
+			eachField(v.MapIndex(k), append(path, "*"), visit)
+		}
+	default:
+		visit(v, path)
 	}
-	walk(reflect.ValueOf(v), nil)
 }
+
+// sameType reports whether two summaries are of one resource.
+func sameType(a, b Summary) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
 // sortDays sorts an array of days, and makes an empty one of nil.
 func sortDays[T any](days *[]T, date func(T) healthlab.Date) {

@@ -101,9 +101,9 @@ func (m *Meal) naturalKey() string  { return m.key(instantKey(m.Timestamp) + "\x
 func (m *Meal) index() time.Time    { return m.Timestamp.UTC() }
 func (m *Meal) day() healthlab.Date { return m.CalendarDate }
 
-func (m *Meal) zoneHint() (time.Time, **int, *string) {
-	return m.Timestamp.UTC(), &m.offset, nil
-}
+func (m *Meal) times() []*healthlab.Time { return []*healthlab.Time{&m.Timestamp} }
+
+func (m *Meal) zone() (**int, *string) { return &m.offset, nil }
 
 func (m *Meal) complete() {
 	if m.CalendarDate.IsZero() {

@@ -24,7 +24,9 @@ func (f *Profile) naturalKey() string  { return f.dayKey(healthlab.Date{}) }
 func (f *Profile) index() time.Time    { return f.UpdatedAt.UTC() }
 func (f *Profile) day() healthlab.Date { return healthlab.Date{} }
 
-func (f *Profile) zoneHint() (time.Time, **int, *string) { return time.Time{}, nil, nil }
+func (f *Profile) times() []*healthlab.Time { return nil }
+
+func (f *Profile) zone() (**int, *string) { return nil, nil }
 
 func (f *Profile) complete() { f.WheelchairUse = trueOrNull(f.WheelchairUse) }
 
@@ -57,17 +59,21 @@ type Electrocardiogram struct {
 	flatSource
 	// SourceDeviceModel is null when not known.
 	SourceDeviceModel *string `json:"source_device_model"`
+
+	// offset is the one in force at SessionStart; the published object has no place
+	// for it.
+	offset *int
 }
 
-func (e *Electrocardiogram) naturalKey() string { return e.key(instantKey(e.SessionStart)) }
-func (e *Electrocardiogram) index() time.Time   { return e.SessionStart.UTC() }
-func (e *Electrocardiogram) day() healthlab.Date {
-	return localDay(e.SessionStart, zoneOffset(e.TimeZone, e.SessionStart))
+func (e *Electrocardiogram) naturalKey() string  { return e.key(instantKey(e.SessionStart)) }
+func (e *Electrocardiogram) index() time.Time    { return e.SessionStart.UTC() }
+func (e *Electrocardiogram) day() healthlab.Date { return localDay(e.SessionStart, e.offset) }
+
+func (e *Electrocardiogram) times() []*healthlab.Time {
+	return []*healthlab.Time{&e.SessionStart, &e.SessionEnd}
 }
 
-func (e *Electrocardiogram) zoneHint() (time.Time, **int, *string) {
-	return e.SessionStart.UTC(), nil, e.TimeZone
-}
+func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZone }
 
 func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 
@@ -162,7 +168,9 @@ func (c *MenstrualCycle) naturalKey() string  { return c.dayKey(c.PeriodStart) }
 func (c *MenstrualCycle) index() time.Time    { return c.PeriodStart.At(time.UTC) }
 func (c *MenstrualCycle) day() healthlab.Date { return c.PeriodStart }
 
-func (c *MenstrualCycle) zoneHint() (time.Time, **int, *string) { return time.Time{}, nil, nil }
+func (c *MenstrualCycle) times() []*healthlab.Time { return nil }
+
+func (c *MenstrualCycle) zone() (**int, *string) { return nil, nil }
 
 func (c *MenstrualCycle) complete() {
 	c.fill(c.Source)

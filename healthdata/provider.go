@@ -148,11 +148,14 @@ var slugForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 // reservedSlugs are words that paths give another meaning.
 var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "create_portal_url", SlugDefault}
 
+// classCloud is the class of providers that we fetch from, or that call us.
+const classCloud = "cloud"
+
 // Closed lists of a provider's record.
 var (
 	authTypes      = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
 	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
-	providerClass  = []string{"cloud", "sdk_store", "sdk_device", "manual"}
+	providerClass  = []string{classCloud, "sdk_store", "sdk_device", "manual"}
 	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
 	affinities     = []Affinity{
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,

@@ -96,8 +96,9 @@ type Resource struct {
 	Types []string
 	// TypeRequired says that a sample must name its type.
 	TypeRequired bool
-	// Fields names the fields that samples of this resource have of their own.
-	Fields []Field
+	// Fields names the keys that samples of this resource have beside the common
+	// ones; each is always written, null where it is not known.
+	Fields []string
 	// Legacy says that the ungrouped read exists beside the grouped one.
 	Legacy bool
 	// Rate says how dense samples are expected to be.
@@ -115,17 +116,9 @@ type Resource struct {
 	New func() Summary
 }
 
-// Field is a field that samples of some resources have beside the common ones.
-type Field struct {
-	// Name is the key on the wire.
-	Name string
-	// Required says that the key is always written, null included.
-	Required bool
-}
-
 var (
-	sensorLocation = []Field{{"sensor_location", true}}
-	insulinFields  = []Field{{"delivery_mode", false}, {"delivery_form", false}, {"bolus_purpose", false}}
+	sensorLocation = []string{"sensor_location"}
+	insulinFields  = []string{"delivery_mode", "delivery_form", "bolus_purpose"}
 )
 
 // catalogue is the one table. Adding a resource is adding a row and, for a summary, a
@@ -169,7 +162,7 @@ var catalogue = []Resource{
 	{Slug: "stand_hour", Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
 	{Slug: "stand_duration", Kind: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "fall", Kind: Interval, Unit: "count"},
-	{Slug: "workout_duration", Kind: Interval, Unit: "min", Fields: []Field{{"intensity", true}}},
+	{Slug: "workout_duration", Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
 	{Slug: "workout_distance", Kind: Interval, Unit: "m", Key: KeyWorkout},
 	{Slug: "workout_swimming_stroke", Kind: Interval, Unit: "count", Key: KeyWorkout},
 	{Slug: "vo2_max", Kind: Interval, Unit: "mL/kg/min", Legacy: true},
@@ -200,7 +193,7 @@ var catalogue = []Resource{
 	{Slug: "uv_exposure", Kind: Interval, Unit: "index"},
 	{Slug: "daylight_exposure", Kind: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "handwashing", Kind: Interval, Unit: "count"},
-	{Slug: "note", Kind: Interval, Unit: "text", Value: ValueText, Fields: []Field{{"tags", true}}},
+	{Slug: "note", Kind: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
 	// The deprecated stages of sleep: readable, never announced.
 	{Slug: "hypnogram", Kind: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
 }
@@ -265,6 +258,9 @@ func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
 
 // ResourceByPath returns the resource that read URLs call path, or nil.
 func ResourceByPath(path string) *Resource { return byPath[path] }
+
+// HasType reports whether t is one of the known sample types.
+func (r *Resource) HasType(t string) bool { return slices.Contains(r.Types, t) }
 
 // SourceNumber returns a small number that names a provider inside the service. It
 // is the same for one slug in every process and has no meaning for receivers.

@@ -82,9 +82,11 @@ func (s *Sleep) naturalKey() string  { return s.key(instantKey(s.BedtimeStart)) 
 func (s *Sleep) index() time.Time    { return s.BedtimeStop.UTC() }
 func (s *Sleep) day() healthlab.Date { return s.CalendarDate }
 
-func (s *Sleep) zoneHint() (time.Time, **int, *string) {
-	return s.BedtimeStop.UTC(), &s.TimezoneOffset, nil
+func (s *Sleep) times() []*healthlab.Time {
+	return []*healthlab.Time{&s.BedtimeStop, &s.BedtimeStart}
 }
+
+func (s *Sleep) zone() (**int, *string) { return &s.TimezoneOffset, nil }
 
 func (s *Sleep) complete() {
 	if s.CalendarDate.IsZero() {
@@ -125,17 +127,17 @@ func (s *Sleep) check(p *healthlab.Problems) {
 	checkNumbers(p, s)
 }
 
-// Stage is a code for a stage of sleep. Unknown codes are kept.
-type Stage int
+// SleepStage is a code for a stage of sleep. Unknown codes are kept.
+type SleepStage int
 
 // The known stages.
 const (
-	StageMissing Stage = -1
-	StageDeep    Stage = 1
-	StageLight   Stage = 2
-	StageREM     Stage = 3
-	StageAwake   Stage = 4
-	StageByHand  Stage = 5
+	SleepStageMissing SleepStage = -1
+	SleepStageDeep    SleepStage = 1
+	SleepStageLight   SleepStage = 2
+	SleepStageREM     SleepStage = 3
+	SleepStageAwake   SleepStage = 4
+	SleepStageByHand  SleepStage = 5
 )
 
 // SleepCycle is the sequence of stages of one sleep session. The three stage arrays
@@ -149,23 +151,27 @@ type SleepCycle struct {
 	SessionStart healthlab.Time `json:"session_start"`
 	SessionEnd   healthlab.Time `json:"session_end"`
 	// StageStartOffsetSecond and StageEndOffsetSecond are seconds from SessionStart.
-	StageStartOffsetSecond []int64 `json:"stage_start_offset_second"`
-	StageEndOffsetSecond   []int64 `json:"stage_end_offset_second"`
-	StageType              []Stage `json:"stage_type"`
+	StageStartOffsetSecond []int64      `json:"stage_start_offset_second"`
+	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second"`
+	StageType              []SleepStage `json:"stage_type"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
 	flatSource
+
+	// offset is the one in force at SessionEnd; the published object has no place
+	// for it.
+	offset *int
 }
 
-func (c *SleepCycle) naturalKey() string { return c.key(c.SleepID.String()) }
-func (c *SleepCycle) index() time.Time   { return c.SessionEnd.UTC() }
-func (c *SleepCycle) day() healthlab.Date {
-	return localDay(c.SessionEnd, zoneOffset(c.TimeZone, c.SessionEnd))
+func (c *SleepCycle) naturalKey() string  { return c.key(c.SleepID.String()) }
+func (c *SleepCycle) index() time.Time    { return c.SessionEnd.UTC() }
+func (c *SleepCycle) day() healthlab.Date { return localDay(c.SessionEnd, c.offset) }
+
+func (c *SleepCycle) times() []*healthlab.Time {
+	return []*healthlab.Time{&c.SessionEnd, &c.SessionStart}
 }
 
-func (c *SleepCycle) zoneHint() (time.Time, **int, *string) {
-	return c.SessionEnd.UTC(), nil, c.TimeZone
-}
+func (c *SleepCycle) zone() (**int, *string) { return &c.offset, c.TimeZone }
 
 func (c *SleepCycle) complete() {
 	c.fill(c.Source)
@@ -177,7 +183,7 @@ func (c *SleepCycle) complete() {
 func (c *SleepCycle) tidyStages() {
 	type stage struct {
 		start, end int64
-		kind       Stage
+		kind       SleepStage
 	}
 	n := min(len(c.StageStartOffsetSecond), len(c.StageEndOffsetSecond), len(c.StageType))
 	stages := make([]stage, n)
@@ -186,7 +192,7 @@ func (c *SleepCycle) tidyStages() {
 	}
 	slices.SortStableFunc(stages, func(a, b stage) int { return cmp.Compare(a.start, b.start) })
 	length := int64(c.SessionEnd.Sub(c.SessionStart.Time) / time.Second)
-	c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = make([]int64, 0, n), make([]int64, 0, n), make([]Stage, 0, n)
+	c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = make([]int64, 0, n), make([]int64, 0, n), make([]SleepStage, 0, n)
 	from := int64(0)
 	for _, s := range stages {
 		s.start, s.end = max(s.start, from), min(s.end, length)
@@ -211,7 +217,7 @@ type SleepStream struct {
 	HRV             []Sample `json:"hrv"`
 	Heartrate       []Sample `json:"heartrate"`
 	RespiratoryRate []Sample `json:"respiratory_rate"`
-	// Hypnogram holds one interval per stage; its value is a [Stage].
+	// Hypnogram holds one interval per stage; its value is a [SleepStage].
 	Hypnogram []Sample `json:"hypnogram"`
 }
 

@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,9 +25,12 @@ type Summary interface {
 	index() time.Time
 	// day is the local day that ingestion bounds are compared with.
 	day() healthlab.Date
-	// zoneHint is an instant at which the source's offset is asked for, and where
-	// the answer goes; a nil place means that the resource publishes no offset.
-	zoneHint() (at time.Time, offset **int, zone *string)
+	// times are its instants; the first is the one whose offset counts. A summary of
+	// a day has none.
+	times() []*healthlab.Time
+	// zone is what the source said of its zone: an offset (nil where the published
+	// object has no place for one), or the name of a zone.
+	zone() (offset **int, name *string)
 	// complete derives what the source left out: days, durations, types.
 	complete()
 	// check notes what is wrong with it.
@@ -50,6 +54,9 @@ type Head struct {
 	// ExternalID is the source's own id of the record. It is given on the way in,
 	// as part of the identity, and not published.
 	ExternalID string `json:"external_id,omitempty" wire:"in"`
+	// Raw is the source's own payload. It is kept only for teams that ask for it,
+	// and served by the raw reads.
+	Raw json.RawMessage `json:"-"`
 }
 
 func (h *Head) head() *Head { return h }
