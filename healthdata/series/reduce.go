@@ -101,7 +101,8 @@ type Reducer struct {
 }
 
 // NewReducer returns a reducer with empty buckets. The fault is Invalid: fewer than two
-// edges, or edges that do not ascend. The edges stay the caller's, who must not change
+// edges, edges that do not ascend, or that leave the years 1 to 9999 by more than a day
+// (for a bucket without end take MaxTime+1). The edges stay the caller's, who must not change
 // them.
 func NewReducer(r Reduction) (*Reducer, error) {
 	if len(r.Edges) < 2 {
@@ -111,6 +112,9 @@ func NewReducer(r Reduction) (*Reducer, error) {
 		if r.Edges[i] <= r.Edges[i-1] {
 			return nil, invalid("edges must ascend")
 		}
+	}
+	if r.Edges[0] < MinTime-dayMicros || r.Edges[len(r.Edges)-1] > MaxTime+1+dayMicros {
+		return nil, invalid("edges leave the years 1 to 9999 by more than a day")
 	}
 	return &Reducer{r: r, accs: make([]Acc, len(r.Edges)-1)}, nil
 }

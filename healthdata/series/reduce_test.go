@@ -294,7 +294,7 @@ func TestWalkShowsEachValueInItsBucket(t *testing.T) {
 }
 
 func TestNewReducerRefusesEdgesThatMakeNoBuckets(t *testing.T) {
-	for _, edges := range [][]int64{nil, {1}, {1, 1}, {2, 1}} {
+	for _, edges := range [][]int64{nil, {1}, {1, 1}, {2, 1}, {math.MinInt64, 0}, {0, math.MaxInt64}} {
 		_, err := series.NewReducer(series.Reduction{Edges: edges})
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
