@@ -301,7 +301,7 @@ func TestFloatingTime(t *testing.T) {
 	require.Equal(t, 0, *got[0].TimezoneOffset)
 
 	zone := healthdata.UserPatch{}
-	zone.FallbackTimeZone = healthdata.Set("America/New_York")
+	zone.FallbackTimeZone = healthdata.SetTo("America/New_York")
 	_, err := s.PatchUser(t.Context(), s.team, s.user, zone)
 	require.NoError(t, err)
 	s.samples("hrv", floating, reading("rmssd", clock, 40))
@@ -335,7 +335,7 @@ func TestReinterpret(t *testing.T) {
 func TestIngestionBounds(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{
-		IngestionStart: healthdata.Set(*day("2026-03-01")), IngestionEnd: healthdata.Set(*day("2026-03-03")),
+		IngestionStart: healthdata.SetTo(*day("2026-03-01")), IngestionEnd: healthdata.SetTo(*day("2026-03-03")),
 	})
 	require.NoError(t, err)
 	early := reading("bpm", instant(t, "2026-03-01T03:00:00Z"), 60)
@@ -525,3 +525,5 @@ func mustData(t *testing.T, group []byte) json.RawMessage {
 	require.Len(t, g.Data, 1)
 	return g.Data[0]
 }
+
+func ptr[T any](v T) *T { return &v }
