@@ -66,7 +66,7 @@ type Change func(*Record) ([]healthlab.Event, error)
 // Store keeps orders and the events that explain them.
 //
 // All methods are safe for concurrent use and atomic: either everything a call writes
-// is there, or nothing is. Text that contains NUL is refused with
+// is there, or nothing is. Text that contains NUL, or is not UTF-8, is refused with
 // [healthlab.Invalid]. Times are kept in UTC to the microsecond. What a method hands
 // out is the caller's to edit. A Store never decides who may do what; it only sees to
 // it that a team reaches nothing but its own orders. Once ctx has ended, a call

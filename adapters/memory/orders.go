@@ -7,19 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// ordersTable keeps orders. It shares the lock and the outbox of the store that it is
-// a part of.
-type ordersTable struct {
-	mu   *sync.Mutex
-	emit func([]healthlab.Event) error
-
+// orderTable keeps the orders of all teams.
+type orderTable struct {
 	byID          map[orders.OrderID]*keptOrder
 	byTransaction map[teamTransaction][]orders.OrderID
 	bySample      map[string]orders.OrderID
@@ -45,9 +40,8 @@ type feed struct {
 	until  time.Time
 }
 
-func newOrders(mu *sync.Mutex, emit func([]healthlab.Event) error) *ordersTable {
-	return &ordersTable{
-		mu: mu, emit: emit,
+func newOrderTable() orderTable {
+	return orderTable{
 		byID:          map[orders.OrderID]*keptOrder{},
 		byTransaction: map[teamTransaction][]orders.OrderID{},
 		bySample:      map[string]orders.OrderID{},
@@ -56,40 +50,35 @@ func newOrders(mu *sync.Mutex, emit func([]healthlab.Event) error) *ordersTable 
 	}
 }
 
-func (t *ordersTable) lock(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	return nil
-}
+// Orders returns the store as an [orders.Store].
+func (s *Store) Orders() orders.Store { return ordersStore{s} }
 
-// Insert implements [orders.Store].
-func (t *ordersTable) Insert(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
+type ordersStore struct{ s *Store }
+
+func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
 	if r.TeamID.IsZero() || r.ID.IsZero() {
 		return orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
 	}
-	if err := t.lock(ctx); err != nil {
+	if err := v.s.lock(ctx); err != nil {
 		return orders.Record{}, err
 	}
-	defer t.mu.Unlock()
-	if t.byID[r.ID] != nil {
+	defer v.s.mu.Unlock()
+	if v.s.orders.byID[r.ID] != nil {
 		return orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 	}
 	r.Revision = 0
-	return t.write(r, change)
+	return v.write(r, change)
 }
 
-// Get implements [orders.Store].
-func (t *ordersTable) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
-	if err := t.lock(ctx); err != nil {
+func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
 		return orders.Record{}, err
 	}
-	defer t.mu.Unlock()
-	return t.get(team, id)
+	defer v.s.mu.Unlock()
+	return v.s.orders.get(team, id)
 }
 
-func (t *ordersTable) get(team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+func (t *orderTable) get(team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	kept := t.byID[id]
 	if kept == nil || kept.read.TeamID != team {
 		return orders.Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
@@ -97,31 +86,29 @@ func (t *ordersTable) get(team healthlab.TeamID, id orders.OrderID) (orders.Reco
 	return t.load(kept)
 }
 
-// Update implements [orders.Store].
-func (t *ordersTable) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
-	if err := t.lock(ctx); err != nil {
+func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
 		return orders.Record{}, err
 	}
-	defer t.mu.Unlock()
-	r, err := t.get(team, id)
+	defer v.s.mu.Unlock()
+	r, err := v.s.orders.get(team, id)
 	if err != nil {
 		return orders.Record{}, err
 	}
-	return t.write(r, change)
+	return v.write(r, change)
 }
 
-// List implements [orders.Store].
-func (t *ordersTable) List(ctx context.Context, q orders.Query) (orders.Page, error) {
+func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, error) {
 	q, err := q.Normal()
 	if err != nil {
 		return orders.Page{}, err
 	}
-	if err := t.lock(ctx); err != nil {
+	if err := v.s.lock(ctx); err != nil {
 		return orders.Page{}, err
 	}
-	defer t.mu.Unlock()
+	defer v.s.mu.Unlock()
 	var found []*keptOrder
-	for _, kept := range t.byID {
+	for _, kept := range v.s.orders.byID {
 		if q.Match(&kept.read.Order) {
 			found = append(found, kept)
 		}
@@ -135,7 +122,7 @@ func (t *ordersTable) List(ctx context.Context, q orders.Query) (orders.Page, er
 	page := orders.Page{Orders: []orders.Order{}, Total: len(found)}
 	first := min((q.Page-1)*q.Size, len(found))
 	for _, kept := range found[first:min(first+q.Size, len(found))] {
-		r, err := t.load(kept)
+		r, err := v.s.orders.load(kept)
 		if err != nil {
 			return orders.Page{}, err
 		}
@@ -144,27 +131,25 @@ func (t *ordersTable) List(ctx context.Context, q orders.Query) (orders.Page, er
 	return page, nil
 }
 
-// FindSample implements [orders.Store].
-func (t *ordersTable) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error) {
-	if err := t.lock(ctx); err != nil {
+func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
 		return orders.Record{}, err
 	}
-	defer t.mu.Unlock()
-	id, ok := t.bySample[sampleID]
+	defer v.s.mu.Unlock()
+	id, ok := v.s.orders.bySample[sampleID]
 	if !ok {
 		return orders.Record{}, fmt.Errorf("%w: sample", healthlab.NotFound)
 	}
-	return t.get(team, id)
+	return v.s.orders.get(team, id)
 }
 
-// Claim implements [orders.Store].
-func (t *ordersTable) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	if err := t.lock(ctx); err != nil {
+func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer t.mu.Unlock()
+	defer v.s.mu.Unlock()
 	var due []*keptOrder
-	for _, kept := range t.byID {
+	for _, kept := range v.s.orders.byID {
 		if at := kept.read.Lab.Due; !at.IsZero() && !at.After(now) {
 			due = append(due, kept)
 		}
@@ -183,7 +168,7 @@ func (t *ordersTable) Claim(ctx context.Context, n int, now, until time.Time) ([
 			return nil, err
 		}
 		kept.read, kept.data = r, data
-		loaded, err := t.load(kept)
+		loaded, err := v.s.orders.load(kept)
 		if err != nil {
 			return nil, err
 		}
@@ -192,36 +177,34 @@ func (t *ordersTable) Claim(ctx context.Context, n int, now, until time.Time) ([
 	return out, nil
 }
 
-// ClaimFeed implements [orders.Store].
-func (t *ordersTable) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
-	if err := t.lock(ctx); err != nil {
+func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
+	if err := v.s.lock(ctx); err != nil {
 		return "", false, err
 	}
-	defer t.mu.Unlock()
-	f := t.feeds[lab]
+	defer v.s.mu.Unlock()
+	f := v.s.orders.feeds[lab]
 	if f.until.After(now) {
 		return "", false, nil
 	}
-	t.feeds[lab] = feed{f.cursor, instant(until)}
+	v.s.orders.feeds[lab] = feed{f.cursor, instant(until)}
 	return f.cursor, true, nil
 }
 
-// MoveFeed implements [orders.Store].
-func (t *ordersTable) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
-	if err := t.lock(ctx); err != nil {
+func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
+	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
-	defer t.mu.Unlock()
-	f, ok := t.feeds[lab]
+	defer v.s.mu.Unlock()
+	f, ok := v.s.orders.feeds[lab]
 	if !ok || !f.until.Equal(instant(until)) {
 		return fmt.Errorf("%w: somebody else has the feed", healthlab.Precondition)
 	}
-	t.feeds[lab] = feed{cursor: cursor}
+	v.s.orders.feeds[lab] = feed{cursor: cursor}
 	return nil
 }
 
 // load returns a copy of what is kept, with what is drawn when an order is read.
-func (t *ordersTable) load(kept *keptOrder) (orders.Record, error) {
+func (t *orderTable) load(kept *keptOrder) (orders.Record, error) {
 	var r orders.Record
 	if err := json.Unmarshal(kept.data, &r); err != nil {
 		return orders.Record{}, fmt.Errorf("decode order: %w", err)
@@ -230,7 +213,7 @@ func (t *ordersTable) load(kept *keptOrder) (orders.Record, error) {
 	return r, nil
 }
 
-func (t *ordersTable) transaction(team healthlab.TeamID, id orders.TransactionID) orders.OrderTransaction {
+func (t *orderTable) transaction(team healthlab.TeamID, id orders.TransactionID) orders.OrderTransaction {
 	members := []orders.TransactionMember{}
 	for _, member := range t.byTransaction[teamTransaction{team, id}] {
 		kept := t.byID[member]
@@ -243,7 +226,8 @@ func (t *ordersTable) transaction(team healthlab.TeamID, id orders.TransactionID
 
 // write runs change on r, checks the outcome, and keeps it with its events. It is
 // called with the lock held; an error means that nothing was written.
-func (t *ordersTable) write(r orders.Record, change orders.Change) (orders.Record, error) {
+func (v ordersStore) write(r orders.Record, change orders.Change) (orders.Record, error) {
+	t := &v.s.orders
 	team, id, transaction, revision := r.TeamID, r.ID, r.OrderTransaction.ID, r.Revision
 	first := max(t.eventIDs[team], 1)
 	r.NextEventID = first
@@ -265,13 +249,13 @@ func (t *ordersTable) write(r orders.Record, change orders.Change) (orders.Recor
 	if kept.data, err = json.Marshal(r); err != nil {
 		return orders.Record{}, fmt.Errorf("encode order: %w", err)
 	}
-	if holdsNUL(kept.data) {
-		return orders.Record{}, fmt.Errorf("%w: text must not contain NUL", healthlab.Invalid)
+	if spoilt(kept.data) {
+		return orders.Record{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	if err := json.Unmarshal(kept.data, &kept.read); err != nil {
 		return orders.Record{}, fmt.Errorf("decode order: %w", err)
 	}
-	if err := t.emit(events); err != nil {
+	if err := v.s.emit(events); err != nil {
 		return orders.Record{}, err
 	}
 	t.keep(kept)
@@ -280,7 +264,7 @@ func (t *ordersTable) write(r orders.Record, change orders.Change) (orders.Recor
 }
 
 // keep puts an order into the indexes. It cannot fail.
-func (t *ordersTable) keep(kept *keptOrder) {
+func (t *orderTable) keep(kept *keptOrder) {
 	r := &kept.read
 	if before := t.byID[r.ID]; before == nil {
 		id := teamTransaction{r.TeamID, r.OrderTransaction.ID}
@@ -294,13 +278,14 @@ func (t *ordersTable) keep(kept *keptOrder) {
 	t.byID[r.ID] = kept
 }
 
-// holdsNUL reports whether any text of a JSON document has the character NUL.
-func holdsNUL(doc []byte) bool {
+// spoilt reports whether any text of a document that was encoded as JSON has the
+// character NUL, or was not UTF-8: the encoder writes either of them as an escape.
+func spoilt(doc []byte) bool {
 	for i := 0; i < len(doc); i++ {
 		if doc[i] != '\\' {
 			continue
 		}
-		if bytes.HasPrefix(doc[i:], []byte(`\u0000`)) {
+		if rest := doc[i:]; bytes.HasPrefix(rest, []byte(`\u0000`)) || bytes.HasPrefix(rest, []byte(`\ufffd`)) {
 			return true
 		}
 		i++ // the escaped character is no escape itself

@@ -24,7 +24,7 @@ func onPaper(t testing.TB, r orders.Record) string {
 }
 
 // shelf stores a small, varied stock of orders for lists. Names are those of the ids.
-func shelf(t *testing.T, s Orders) {
+func shelf(t *testing.T, s *ordersT) {
 	t.Helper()
 	hour := func(n int) healthlab.Time { return healthlab.At(orderNoon.Add(time.Duration(n) * time.Hour)) }
 	patient := func(first, last, dob string) *orders.PatientDetails {
@@ -98,8 +98,8 @@ func onShelf(p orders.Page) string {
 	return strings.Join(names, " ")
 }
 
-var orderListCases = map[string]func(*testing.T, Orders){
-	"Filters": func(t *testing.T, s Orders) {
+var orderListCases = map[string]func(*testing.T, *ordersT){
+	"Filters": func(t *testing.T, s *ordersT) {
 		shelf(t, s)
 		at := func(n int) time.Time { return orderNoon.Add(time.Duration(n) * time.Hour) }
 		for _, tc := range []struct {
@@ -117,8 +117,8 @@ var orderListCases = map[string]func(*testing.T, Orders){
 			{"start after end", orders.Query{CreatedFrom: at(3), CreatedBefore: at(1)}, ""},
 			{"updated from", orders.Query{UpdatedFrom: orderNoon.Add(time.Minute)}, "anonymous kit cy bo"},
 			{"updated before", orders.Query{UpdatedBefore: orderNoon.Add(time.Minute)}, "ana"},
-			{"critical", orders.Query{Critical: orderPtr(true)}, "cy"},
-			{"not critical, none included", orders.Query{Critical: orderPtr(false)}, "anonymous kit bo ana"},
+			{"critical", orders.Query{Critical: ptr(true)}, "cy"},
+			{"not critical, none included", orders.Query{Critical: ptr(false)}, "anonymous kit bo ana"},
 			{"interpretation", orders.Query{Interpretation: orders.UnknownInterpretation}, "anonymous"},
 			{"scheduled", orders.Query{Activations: []orders.ActivationType{orders.ActivationScheduled}}, "cy"},
 			{"current, today included", orders.Query{Activations: []orders.ActivationType{orders.ActivationCurrent}}, "anonymous kit bo ana"},
@@ -142,7 +142,7 @@ var orderListCases = map[string]func(*testing.T, Orders){
 			{"search birth day", orders.Query{Search: "1984-05-09"}, "ana"},
 			{"search inside a birth date", orders.Query{Search: "05-09"}, ""},
 			{"search nothing", orders.Query{Search: "  "}, "anonymous kit cy bo ana"},
-			{"filters combine", orders.Query{Search: "roe", Critical: orderPtr(true)}, "cy"},
+			{"filters combine", orders.Query{Search: "roe", Critical: ptr(true)}, "cy"},
 			{"oldest first", orders.Query{Direction: orders.Ascending}, "ana bo cy kit anonymous"},
 			{"by name, nobody last", orders.Query{Sort: orders.SortPatientName}, "bo ana cy " + byID("kit", "anonymous")},
 			{"by name backwards, nobody last", orders.Query{Sort: orders.SortPatientName, Direction: orders.Descending}, "cy ana bo " + byID("kit", "anonymous")},
@@ -158,7 +158,7 @@ var orderListCases = map[string]func(*testing.T, Orders){
 			})
 		}
 	},
-	"WholeOrders": func(t *testing.T, s Orders) {
+	"WholeOrders": func(t *testing.T, s *ordersT) {
 		r := s.place(t, fullRecord("a", "1"))
 		page, err := s.List(t.Context(), orders.Query{Team: r.TeamID})
 		require.NoError(t, err)
@@ -167,7 +167,7 @@ var orderListCases = map[string]func(*testing.T, Orders){
 		r2.Order = page.Orders[0]
 		sameRecord(t, r, r2)
 	},
-	"TeamOnly": func(t *testing.T, s Orders) {
+	"TeamOnly": func(t *testing.T, s *ordersT) {
 		shelf(t, s)
 		page, err := s.List(t.Context(), orders.Query{Team: orderTeam("b")})
 		require.NoError(t, err)
@@ -178,7 +178,7 @@ var orderListCases = map[string]func(*testing.T, Orders){
 		require.NotNil(t, page.Orders)
 		require.Empty(t, page.Orders)
 	},
-	"Pages": func(t *testing.T, s Orders) {
+	"Pages": func(t *testing.T, s *ordersT) {
 		const all = 7
 		var want []orders.OrderID
 		for i := range all {

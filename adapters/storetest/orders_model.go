@@ -16,8 +16,8 @@ import (
 
 // RunOrdersModel compares a store of orders with a plain map under random sequences of
 // calls. Every sequence has a fresh team, so one store serves them all.
-func RunOrdersModel(t *testing.T, newStore func(t *testing.T) Orders) {
-	s := newStore(t)
+func RunOrdersModel(t *testing.T, newStore func(t testing.TB) OrdersHarness) {
+	s := newOrdersT(newStore(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &ordersModel{t: t, store: s, team: healthlab.TeamID{UUID: uuid.New()}, kept: map[orders.OrderID]*orders.Record{}}
 		rt.Repeat(map[string]func(*rapid.T){
@@ -32,7 +32,7 @@ func RunOrdersModel(t *testing.T, newStore func(t *testing.T) Orders) {
 
 type ordersModel struct {
 	t     *testing.T
-	store Orders
+	store *ordersT
 	team  healthlab.TeamID
 	kept  map[orders.OrderID]*orders.Record
 	ids   []orders.OrderID
@@ -156,7 +156,7 @@ func (m *ordersModel) check(t *rapid.T) {
 		events := m.store.Events(m.t, m.team, id.String())
 		require.Len(t, events, len(got.Events), "one event for every change, and none without")
 		for i, e := range events {
-			require.Equal(t, i+2, strings.Count(string(e.Data), `"status_detail"`))
+			require.Equal(t, i+2, strings.Count(string(e.Body), `"status_detail"`))
 		}
 	}
 }

@@ -215,9 +215,8 @@ func place(old []Chunk, next int, t int64, span Span) (target int, until int64) 
 		k++
 	}
 	// old[k-1] begins at or before t, old[k] after it.
-	owned := MinTime
 	if k > next {
-		owned = span.Cell(old[k-1].Stop).To
+		owned := span.Cell(old[k-1].Stop).To
 		if k < len(old) {
 			owned = min(owned, old[k].Start)
 		}

@@ -180,4 +180,29 @@ func BenchmarkAggregate(b *testing.B) {
 		}
 		perSample(b, len(plain))
 	})
+	b.Run("minute/chunks of one a minute", func(b *testing.B) {
+		var sparse []series.Chunk
+		first, total := newYear, 0
+		for total < 1_000_000 {
+			block := heartRate(first, minute, 5760)
+			first = block.Time[block.Len()-1] + minute
+			sparse = append(sparse, chunkOf(b, block))
+			total += block.Len()
+		}
+		e := []int64{newYear}
+		for e[len(e)-1] < first {
+			e = append(e, e[len(e)-1]+minute)
+		}
+		red, err := series.NewReducer(series.Reduction{Edges: e})
+		require.NoError(b, err)
+		for b.Loop() {
+			red.Reset()
+			for i := range sparse {
+				if err := red.Chunk(&sparse[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		perSample(b, total)
+	})
 }

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// MinTime and MaxTime bound every time and every end: the years 1 to 9999, in
-	// microseconds since 1970.
+	// MinTime is the earliest time and end that a sample can have: the beginning of
+	// year 1, in microseconds since 1970.
 	MinTime int64 = -62135596800000000
+	// MaxTime is the latest: the last microsecond of year 9999.
 	MaxTime int64 = 253402300799999999
 
 	// NoEnd is the end of a sample that has none. It is zero, so that a Sample

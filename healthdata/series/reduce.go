@@ -54,6 +54,18 @@ func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	}
 }
 
+// one adds a single sample: a series that ticks as slowly as the buckets do has no use
+// for a total of one.
+func (a *Acc) one(at int64, v float64) {
+	if a.N == 0 {
+		a.N, a.Sum.Hi = 1, v
+		a.Min, a.Max, a.First, a.Last = v, v, v, v
+		a.FirstAt, a.LastAt = at, at
+		return
+	}
+	a.add(1, at, at, &total{Sum{v, 0}, v, v, v, v})
+}
+
 // Reduction says what to add up.
 type Reduction struct {
 	// Edges are the borders of the buckets, strictly ascending, at least two, in
@@ -89,7 +101,8 @@ type Reducer struct {
 }
 
 // NewReducer returns a reducer with empty buckets. The fault is Invalid: fewer than two
-// edges, or edges that do not ascend. The edges stay the caller's, who must not change
+// edges, edges that do not ascend, or that leave the years 1 to 9999 by more than a day
+// (for a bucket without end take MaxTime+1). The edges stay the caller's, who must not change
 // them.
 func NewReducer(r Reduction) (*Reducer, error) {
 	if len(r.Edges) < 2 {
@@ -99,6 +112,9 @@ func NewReducer(r Reduction) (*Reducer, error) {
 		if r.Edges[i] <= r.Edges[i-1] {
 			return nil, invalid("edges must ascend")
 		}
+	}
+	if r.Edges[0] < MinTime-dayMicros || r.Edges[len(r.Edges)-1] > MaxTime+1+dayMicros {
+		return nil, invalid("edges leave the years 1 to 9999 by more than a day")
 	}
 	return &Reducer{r: r, accs: make([]Acc, len(r.Edges)-1)}, nil
 }
@@ -124,11 +140,28 @@ func (r *Reducer) Range() Range {
 }
 
 // NeedsData says whether [Reducer.Chunk] has to look inside the chunk. If not, its Data
-// may be nil. A chunk that a pending segment overlaps needs its data in any case when
-// it goes through [Reducer.Series].
+// may be nil. [Reducer.Missing] asks the same for a whole series with its log.
 func (r *Reducer) NeedsData(h *Header) bool {
 	_, answered := r.whole(h)
 	return !answered
+}
+
+// Missing returns the positions of the chunks without Data that [Reducer.Series] will
+// have to look into, ascending: what a caller loads who has headers only. Without a log
+// those are the chunks that NeedsData says yes to.
+func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
+	var out []int
+	all := r.Range()
+	for i := range chunks {
+		h := &chunks[i].Header
+		if chunks[i].Data != nil || !h.Overlaps(all.From, all.To) {
+			continue
+		}
+		if r.NeedsData(h) || slices.ContainsFunc(pending, func(s Segment) bool { return s.Overlaps(h.Start, h.Stop+1) }) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // Series adds a body and a log. Arguments and faults are those of [Scanner.Blocks].
@@ -281,6 +314,13 @@ type column struct {
 	ints   *numbers
 }
 
+func (c *column) at(i int) float64 {
+	if c.ints != nil {
+		return c.ints.value(c.ints.at(i))
+	}
+	return c.floats[i]
+}
+
 func (c *column) total(i, j int) total {
 	if c.ints != nil {
 		return c.ints.total(i, j)
@@ -351,6 +391,8 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		return
 	}
 	b := r.find(k.at(i) + shift)
+	// A decimal fraction is added as such, with what its float64 lacks; see Sum.
+	whole := c.ints == nil || c.ints.scale == 0 && c.ints.width < 8
 	for run := 0; ; {
 		j := k.reach(i, run, e[b+1]-shift)
 		run = j - i
@@ -358,6 +400,8 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		case run == 0:
 		case r.visit != nil:
 			r.visit(b, c.floats[i:j])
+		case run == 1 && whole:
+			r.accs[b].one(k.at(i)+shift, c.at(i))
 		default:
 			t := c.total(i, j)
 			r.accs[b].add(run, k.at(i)+shift, k.at(j-1)+shift, &t)
