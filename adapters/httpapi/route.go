@@ -79,6 +79,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.contractOperations()...)
 	ops = append(ops, a.healthOperations()...)
 	ops = append(ops, a.ingestOperations()...)
+	ops = append(ops, a.orderOperations()...)
 	return ops
 }
 
