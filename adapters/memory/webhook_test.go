@@ -1,7 +1,7 @@
 package memory_test
 
 import (
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,26 +9,15 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 )
 
-// clock is a time that moves when it is told to.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
+// clock is the time of day, moved forward as far as it is told to.
+type clock struct{ ahead atomic.Int64 }
 
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func webhookStore(*testing.T) storetest.WebhookStore {
-	c := &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	c := &clock{}
 	s := memory.New(&memory.Options{Now: c.now})
 	return storetest.WebhookStore{
 		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
@@ -37,3 +26,5 @@ func webhookStore(*testing.T) storetest.WebhookStore {
 
 func TestDeliveries(t *testing.T) { storetest.RunDeliveries(t, webhookStore) }
 func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStore) }
+
+func TestOrderUnderFire(t *testing.T) { storetest.RunOrderUnderFire(t, webhookStore) }
