@@ -23,6 +23,7 @@ func pairs() []contract.Pair {
 	var all []contract.Pair
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
+		userPairs(),
 	} {
 		all = append(all, list...)
 	}
