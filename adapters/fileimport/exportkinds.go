@@ -145,10 +145,10 @@ var sensorLocations = map[string]string{
 // sleepStages maps the values of sleep records.
 var sleepStages = map[string]sleepStage{
 	"HKCategoryValueSleepAnalysisInBed":             stageInBed,
-	"HKCategoryValueSleepAnalysisAsleep":            sleepStage(healthdata.StageMissing),
-	"HKCategoryValueSleepAnalysisAsleepUnspecified": sleepStage(healthdata.StageMissing),
-	"HKCategoryValueSleepAnalysisAsleepCore":        sleepStage(healthdata.StageLight),
-	"HKCategoryValueSleepAnalysisAsleepDeep":        sleepStage(healthdata.StageDeep),
-	"HKCategoryValueSleepAnalysisAsleepREM":         sleepStage(healthdata.StageREM),
-	"HKCategoryValueSleepAnalysisAwake":             sleepStage(healthdata.StageAwake),
+	"HKCategoryValueSleepAnalysisAsleep":            sleepStage(healthdata.SleepStageMissing),
+	"HKCategoryValueSleepAnalysisAsleepUnspecified": sleepStage(healthdata.SleepStageMissing),
+	"HKCategoryValueSleepAnalysisAsleepCore":        sleepStage(healthdata.SleepStageLight),
+	"HKCategoryValueSleepAnalysisAsleepDeep":        sleepStage(healthdata.SleepStageDeep),
+	"HKCategoryValueSleepAnalysisAsleepREM":         sleepStage(healthdata.SleepStageREM),
+	"HKCategoryValueSleepAnalysisAwake":             sleepStage(healthdata.SleepStageAwake),
 }

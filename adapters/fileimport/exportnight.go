@@ -106,18 +106,18 @@ func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.Sl
 		}
 		from = r.end
 		length := r.end - begin
-		stage := healthdata.Stage(r.stage)
+		stage := healthdata.SleepStage(r.stage)
 		switch stage {
-		case healthdata.StageDeep:
+		case healthdata.SleepStageDeep:
 			n.Deep += length
-		case healthdata.StageLight:
+		case healthdata.SleepStageLight:
 			n.Light += length
-		case healthdata.StageREM:
+		case healthdata.SleepStageREM:
 			n.REM += length
-		case healthdata.StageAwake:
+		case healthdata.SleepStageAwake:
 			n.Awake += length
 		}
-		if stage != healthdata.StageAwake {
+		if stage != healthdata.SleepStageAwake {
 			n.Total += length
 		}
 		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, begin-start)

@@ -25,6 +25,9 @@ type origins map[string]*origin
 // mostOrigins bounds what is remembered: names come from the file.
 const mostOrigins = 2000
 
+// mostAppID is the longest bundle id that is believed.
+const mostAppID = 200
+
 // originSpace is the name space of the ids of sources and of records without an id.
 var originSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:fileimport"))
 
@@ -42,7 +45,7 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 		return v, key
 	}
 	v := &origin{kind: sourceType(string(name), string(device)), id: uuid.NewSHA1(originSpace, name)}
-	if bundleID.Match(name) {
+	if len(name) <= mostAppID && bundleID.Match(name) {
 		app := string(name)
 		v.app = &app
 	}
@@ -56,6 +59,8 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 // sourceType tells the store's own devices by what the record says of the device,
 // else by the name of the source. What other makers' apps write stays unknown.
 func sourceType(name, device string) healthdata.SourceType {
+	// Phones write no-break spaces into names.
+	name = strings.ReplaceAll(name, "\u00a0", " ")
 	if device != "" {
 		model := deviceField(device, "model:") + " " + deviceField(device, "hardware:")
 		switch {

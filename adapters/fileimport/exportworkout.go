@@ -158,7 +158,7 @@ func (e *export) statistics(w *healthdata.Workout) error {
 
 func (e *export) endWorkout() error {
 	r, w := &e.workout, e.workout.w
-	w.ExternalID = r.id
+	w.ExternalID = printable(r.id)
 	if r.id == "" {
 		w.ExternalID = uuid.NewSHA1(r.name, []byte("workout "+w.TimeStart.String())).String()
 	}

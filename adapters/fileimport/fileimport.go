@@ -16,31 +16,31 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// SlugManual is the provider of recordings, unless the caller names another.
-const SlugManual = "manual"
-
 // Sink takes what a file holds, in pieces of at most [Options.BatchSize].
 //
 // Calls come one after another, from the goroutine that called Import, and only after
-// the whole file has been checked. What is handed over is the sink's to keep. Every
-// item carries the provider and the source type in its Source; nothing carries an id,
-// a user or a service time. An error stops the import and reaches the caller wrapped,
-// so that errors.Is works; what was handed over before stays with the sink. Importing
-// the same file again hands over the same pieces.
+// the whole file has been checked. What is handed over is the sink's, to keep and to
+// change. A source says the provider, the type, and where they are known the app and
+// the sport; nothing carries an id, a user or a service time. An error stops the import
+// and reaches the caller wrapped, so that errors.Is works; what was handed over before
+// stays with the sink. Importing the same file again hands over the same pieces.
 type Sink interface {
-	// Summaries takes objects of one resource, such as workouts or sleep.
-	Summaries(ctx context.Context, resource string, items []healthdata.Summary) error
+	// Summaries takes objects of one resource, such as workouts or sleep, and of one
+	// source. A sleep cycle has the external id, the source and the start of its
+	// night.
+	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
 	// Samples takes measurements of one resource and one source, in the order of the
 	// file. Units are those of the catalogue, values are finite, intervals do not end
 	// before they start.
 	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
-	// Stream takes the recording of a workout that Summaries has had before.
+	// Stream takes the recording of a workout that Summaries has had before: the same
+	// pointer, so that an id which the sink has filled in is there.
 	Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error
 }
 
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Provider is the slug that everything is recorded under. Default: SlugManual for
+	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
 	// recordings, healthdata.SlugAppleHealthKit for the export of a phone's store.
 	Provider string
 	// SourceType says what made a recording (FIT, GPX). Default: scale for

@@ -84,11 +84,9 @@ func (s *scanner) fault(at int, msg string) error {
 // here is a problem of the current element.
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
 
-// fill reads more, after what is unread. At the end of the file it returns io.EOF.
+// fill reads more, after what is unread. At the end of the file it returns io.EOF, and
+// sets eof.
 func (s *scanner) fill() error {
-	if s.eof {
-		return io.EOF
-	}
 	if s.pos > 0 {
 		s.lines += bytes.Count(s.buf[:s.pos], []byte{'\n'})
 		s.base += int64(s.pos)
@@ -140,8 +138,8 @@ func (s *scanner) next() (int, error) {
 		case !errors.Is(err, errMore):
 			return 0, err
 		}
-		if err := s.fill(); !errors.Is(err, io.EOF) {
-			if err != nil {
+		if !s.eof {
+			if err := s.fill(); err != nil && !errors.Is(err, io.EOF) {
 				return 0, err
 			}
 			continue
@@ -153,7 +151,7 @@ func (s *scanner) next() (int, error) {
 			return 0, s.fault(s.end, "the file ends before its elements do")
 		case !s.rooted:
 			return 0, s.fault(s.end, "the file has no element")
-		case s.pos < s.end:
+		case !allSpace(s.buf[s.pos:s.end]):
 			return 0, s.fault(s.pos, "text after the end of the document")
 		}
 		return endOfStream, nil
@@ -176,9 +174,6 @@ func (s *scanner) step() (int, error) {
 	b := s.buf[s.pos:s.end]
 	lt := bytes.IndexByte(b, '<')
 	if lt < 0 {
-		if s.eof && len(s.opens) == 0 && allSpace(b) {
-			s.pos = s.end
-		}
 		return 0, errMore
 	}
 	if lt > 0 {
