@@ -155,7 +155,7 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 	if err != nil {
 		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	return importRooted(ctx, root, filepath.Base(name), sink, &o)
 }
 
@@ -173,7 +173,7 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 	if err != nil {
 		return nil, fmt.Errorf("import folder: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	names, err := filesOf(root.FS())
 	if err != nil {
 		return nil, fmt.Errorf("import folder: %w", err)
@@ -237,7 +237,7 @@ func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o 
 	if err != nil {
 		return rep, fmt.Errorf("import file: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	rep, err = importFrom(ctx, f, besideOf(root, name), sink, o)
 	rep.Name = path.Base(name)
 	return rep, err

@@ -23,7 +23,7 @@ import (
 )
 
 // fitTime counts seconds as FIT does.
-func fitTime(t time.Time) uint32 { return uint32(t.Unix() - 631065600) } //nolint:gosec // years 1990 to 2125
+func fitTime(t time.Time) uint32 { return uint32(t.Unix() - 631065600) }
 
 // message makes a message of pairs of a field's number and its raw value.
 func message(num typedef.MesgNum, pairs ...any) proto.Message {
@@ -259,11 +259,11 @@ func TestFITMonitoring(t *testing.T) {
 	steps := s.samples["steps"]
 	require.Len(t, steps, 3)
 	for i, want := range []struct {
-		from, to time.Duration
+		from, to int
 		n        float64
 	}{{-7200, -3600, 500}, {-1800, 0, 300}, {0, 600, 90}} {
-		require.True(t, steps[i].Start.Equal(midnight.Add(want.from*time.Second)))
-		require.True(t, steps[i].End.Equal(midnight.Add(want.to*time.Second)))
+		require.True(t, steps[i].Start.Equal(midnight.Add(seconds(want.from))))
+		require.True(t, steps[i].End.Equal(midnight.Add(seconds(want.to))))
 		require.Equal(t, want.n, steps[i].Value.Number)
 	}
 	require.EqualValues(t, 61, s.samples["heartrate"][0].Value.Number)

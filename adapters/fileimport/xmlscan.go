@@ -37,8 +37,7 @@ type scanner struct {
 	// The element that next has just found.
 	name    []byte
 	attrs   []attr
-	closed  bool // <x/>: its end follows by itself
-	pending bool // that end has not been told yet
+	pending bool // it was <x/>: its end has not been told yet
 
 	text    func([]byte) // receives text, with references replaced; may be nil
 	scratch []byte
@@ -346,58 +345,65 @@ func (s *scanner) attribute(b []byte, i int) (int, error) {
 	if n >= len(b) {
 		return 0, errMore
 	}
-	quote := b[n]
-	if quote != '"' && quote != '\'' {
+	if b[n] != '"' && b[n] != '\'' {
 		return 0, s.fault(s.pos+n, "an attribute's value stands in quotes")
 	}
-	from := n + 1
-	for n = from; n < len(b); {
+	end, refs, err := s.quoted(b, n)
+	if err != nil {
+		return 0, err
+	}
+	a.raw, a.refs = b[n+1:end-1], refs
+	for _, other := range s.attrs {
+		if string(other.name) == string(a.name) {
+			return 0, s.fault(s.pos+i, "an attribute stands twice")
+		}
+	}
+	if len(s.attrs) == mostAttrs {
+		return 0, s.fault(s.pos+i, "too many attributes")
+	}
+	s.attrs = append(s.attrs, a)
+	return end, nil
+}
+
+// quoted reads a quoted value that begins at b[n]. It returns where it ends, behind the
+// closing quote, and whether it holds references.
+func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
+	quote := b[n]
+	for n++; n < len(b); {
 		c := b[n]
-		class := byteClass[c]
-		switch {
+		switch class := byteClass[c]; {
 		case class == plain:
 			n++
-			continue
 		case c == quote:
-			a.raw = b[from:n]
-			for _, other := range s.attrs {
-				if string(other.name) == string(a.name) {
-					return 0, s.fault(s.pos+i, "an attribute stands twice")
-				}
-			}
-			if len(s.attrs) == mostAttrs {
-				return 0, s.fault(s.pos+i, "too many attributes")
-			}
-			s.attrs = append(s.attrs, a)
-			return n + 1, nil
+			return n + 1, refs, nil
 		case c == '"' || c == '\'' || c == '>':
 			n++
 		case c == '&':
 			m := reference(b[n:])
 			if m == 0 {
 				if len(b)-n < mostReference && !s.eof {
-					return 0, errMore
+					return 0, false, errMore
 				}
-				return 0, s.fault(s.pos+n, "a reference to something undefined")
+				return 0, false, s.fault(s.pos+n, "a reference to something undefined")
 			}
 			n += m
-			a.refs = true
+			refs = true
 		case class == multi:
 			if !utf8.FullRune(b[n:]) {
-				return 0, errMore
+				return 0, false, errMore
 			}
 			m := runeLen(b[n:])
 			if m == 0 {
-				return 0, s.fault(s.pos+n, "not a valid character of UTF-8")
+				return 0, false, s.fault(s.pos+n, "not a valid character of UTF-8")
 			}
 			n += m
 		case c == '<':
-			return 0, s.fault(s.pos+n, "a < inside an attribute")
+			return 0, false, s.fault(s.pos+n, "a < inside an attribute")
 		default:
-			return 0, s.fault(s.pos+n, "a character that XML does not allow")
+			return 0, false, s.fault(s.pos+n, "a character that XML does not allow")
 		}
 	}
-	return 0, errMore
+	return 0, false, errMore
 }
 
 func (s *scanner) endTag(b []byte) (int, error) {

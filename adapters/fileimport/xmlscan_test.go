@@ -3,6 +3,7 @@ package fileimport
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -58,10 +59,9 @@ func parseAll(data []byte) ([]event, error) {
 		}
 		return n.Local
 	}
-	var stack []string
 	for {
 		token, err := d.RawToken()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err != nil {
@@ -74,7 +74,6 @@ func parseAll(data []byte) ([]event, error) {
 				e.attrs += flat(a.Name) + "=" + a.Value + ";"
 			}
 			out = append(out, e)
-			stack = append(stack, e.name)
 			depth++
 			text.Reset()
 		case xml.EndElement:
