@@ -36,10 +36,10 @@ const smallExport = `<?xml version="1.0" encoding="UTF-8"?>
  <Record type="HKQuantityTypeIdentifierHeight" sourceName="Health" unit="ft" startDate="2020-01-01 08:00:00 +0100" endDate="2020-01-01 08:00:00 +0100" value="5.5"/>
  <Record type="HKQuantityTypeIdentifierBodyMass" sourceName="Scale &amp; Co" unit="lb" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200" value="150"/>
  <Record type="HKQuantityTypeIdentifierBodyFatPercentage" sourceName="Scale &amp; Co" unit="%" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200" value="0.215"/>
- <Record type="HKQuantityTypeIdentifierHeartRate" sourceName="Kim’s Watch" device="&lt;&lt;HKDevice: 0x1&gt;, name:Apple Watch, manufacturer:Apple Inc., model:Watch, hardware:Watch6,1&gt;" unit="count/min" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:05 +0200" value="61.5">
+ <Record type="HKQuantityTypeIdentifierHeartRate" sourceName="Kim’s Watch" device="&lt;&lt;HKDevice: 0x1&gt;, name:Watch, manufacturer:Apple Inc., model:Watch, hardware:Watch6,1&gt;" unit="count/min" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:05 +0200" value="61.5">
   <MetadataEntry key="HKTimeZone" value="America/New_York"/>
  </Record>
- <Record type="HKQuantityTypeIdentifierHeartRate" sourceName="Kim’s Watch" device="&lt;&lt;HKDevice: 0x2&gt;, name:iPhone, manufacturer:Apple Inc., model:iPhone, hardware:iPhone12,1&gt;" unit="count/min" startDate="2026-04-18 08:01:00 +0200" endDate="2026-04-18 08:01:00 +0200" value="62"/>
+ <Record type="HKQuantityTypeIdentifierHeartRate" sourceName="Kim’s Watch" device="&lt;&lt;HKDevice: 0x2&gt;, name:Phone, manufacturer:Apple Inc., model:Phone, hardware:Phone12,1&gt;" unit="count/min" startDate="2026-04-18 08:01:00 +0200" endDate="2026-04-18 08:01:00 +0200" value="62"/>
  <Record type="HKQuantityTypeIdentifierBloodGlucose" sourceName="Meter" unit="mg/dL" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200" value="90.091">
   <MetadataEntry key="HKWasUserEntered" value="1"/>
  </Record>
@@ -48,9 +48,9 @@ const smallExport = `<?xml version="1.0" encoding="UTF-8"?>
  <Record type="HKQuantityTypeIdentifierBodyTemperature" sourceName="T" unit="degF" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200" value="98.6">
   <MetadataEntry key="HKBodyTemperatureSensorLocation" value="3"/>
  </Record>
- <Record type="HKQuantityTypeIdentifierBasalEnergyBurned" sourceName="Phone" unit="kJ" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 09:00:00 +0200" value="418.4"/>
- <Record type="HKQuantityTypeIdentifierDistanceWalkingRunning" sourceName="Phone" unit="mi" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 09:00:00 +0200" value="2"/>
- <Record type="HKQuantityTypeIdentifierDistanceWheelchair" sourceName="Phone" unit="km" startDate="2026-04-18 10:00:00 +0200" endDate="2026-04-18 11:00:00 +0200" value="1"/>
+ <Record type="HKQuantityTypeIdentifierBasalEnergyBurned" sourceName="Pedometer" unit="kJ" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 09:00:00 +0200" value="418.4"/>
+ <Record type="HKQuantityTypeIdentifierDistanceWalkingRunning" sourceName="Pedometer" unit="mi" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 09:00:00 +0200" value="2"/>
+ <Record type="HKQuantityTypeIdentifierDistanceWheelchair" sourceName="Pedometer" unit="km" startDate="2026-04-18 10:00:00 +0200" endDate="2026-04-18 11:00:00 +0200" value="1"/>
  <Record type="HKCategoryTypeIdentifierAppleStandHour" sourceName="W" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 09:00:00 +0200" value="HKCategoryValueAppleStandHourStood"/>
  <Record type="HKCategoryTypeIdentifierMindfulSession" sourceName="W" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:02:30 +0200"/>
  <Record type="HKCategoryTypeIdentifierHighHeartRateEvent" sourceName="W" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:05:00 +0200" value="HKCategoryValueNotApplicable"/>
@@ -78,7 +78,7 @@ const smallExport = `<?xml version="1.0" encoding="UTF-8"?>
  </Correlation>
  <Record type="HKQuantityTypeIdentifierDietaryCaffeine" sourceName="App" unit="mg" startDate="2026-04-18 12:00:00 +0200" endDate="2026-04-18 12:00:00 +0200" value="80"/>
  <Workout workoutActivityType="HKWorkoutActivityTypeTraditionalStrengthTraining" duration="30.5" durationUnit="min" totalDistance="0" totalDistanceUnit="km" totalEnergyBurned="837" totalEnergyBurnedUnit="kJ" sourceName="com.example.gym" startDate="2026-04-18 17:00:00 +0200" endDate="2026-04-18 17:40:00 +0200"/>
- <Workout workoutActivityType="HKWorkoutActivityTypeRunning" duration="25" durationUnit="min" sourceName="Kim’s Apple Watch" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 09:00:00 +0200">
+ <Workout workoutActivityType="HKWorkoutActivityTypeRunning" duration="25" durationUnit="min" sourceName="Kim’s Watch" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 09:00:00 +0200">
   <MetadataEntry key="HKTimeZone" value="Europe/Lisbon"/>
   <MetadataEntry key="HKElevationAscended" value="4200 cm"/>
   <MetadataEntry key="HKExternalUUID" value="run-7"/>
@@ -89,7 +89,7 @@ const smallExport = `<?xml version="1.0" encoding="UTF-8"?>
   <WorkoutStatistics type="HKQuantityTypeIdentifierStepCount" sum="4321.2" unit="count"/>
   <WorkoutStatistics type="HKQuantityTypeIdentifierRunningPower" average="240" maximum="301" unit="W"/>
   <WorkoutStatistics type="HKQuantityTypeIdentifierRunningSpeed" average="12.6" maximum="15.3" unit="km/hr"/>
-  <WorkoutRoute sourceName="Kim’s Apple Watch" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 09:00:00 +0200">
+  <WorkoutRoute sourceName="Kim’s Watch" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 09:00:00 +0200">
    <FileReference path="/workout-routes/route_1.gpx"/>
   </WorkoutRoute>
  </Workout>
@@ -431,7 +431,9 @@ func TestContextEndsTheImport(t *testing.T) {
 }
 
 func FuzzExport(f *testing.F) {
-	f.Add([]byte(smallExport))
+	for line := range strings.Lines(smallExport) {
+		f.Add([]byte("<HealthData>" + line + "</HealthData>"))
+	}
 	f.Add([]byte(`<HealthData><Record type="a" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200"/></HealthData>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s shelf

@@ -57,29 +57,32 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 }
 
 // sourceType tells the store's own devices by what the record says of the device,
-// else by the name of the source. What other makers' apps write stays unknown.
+// else by a word of the source's name. What other makers' devices and apps write stays
+// unknown.
 func sourceType(name, device string) healthdata.SourceType {
-	// Phones write no-break spaces into names.
-	name = strings.ReplaceAll(name, "\u00a0", " ")
 	if device != "" {
-		model := deviceField(device, "model:") + " " + deviceField(device, "hardware:")
-		switch {
-		case !strings.HasPrefix(deviceField(device, "manufacturer:"), "Apple"):
+		if !strings.HasPrefix(deviceField(device, "manufacturer:"), "Apple") {
 			return healthdata.SourceUnknown
-		case strings.Contains(model, "Watch"):
+		}
+		return typeOfWords(deviceField(device, "model:"))
+	}
+	if name == "Health" { // the store itself, in which people type
+		return healthdata.SourceApp
+	}
+	return typeOfWords(name)
+}
+
+// typeOfWords finds a watch or a phone among the words of a name. People rename their
+// devices, but mostly leave the word for what it is. Fields splits at no-break spaces
+// too, which phones write into names.
+func typeOfWords(name string) healthdata.SourceType {
+	for _, word := range strings.Fields(name) {
+		switch {
+		case word == "Watch":
 			return healthdata.SourceWatch
-		case strings.Contains(model, "iPhone"), strings.Contains(model, "iPod"), strings.Contains(model, "iPad"):
+		case strings.HasSuffix(word, "Phone"), strings.HasSuffix(word, "Pad"), strings.HasSuffix(word, "Pod"):
 			return healthdata.SourcePhone
 		}
-		return healthdata.SourceUnknown
-	}
-	switch {
-	case strings.Contains(name, "Apple Watch"):
-		return healthdata.SourceWatch
-	case strings.Contains(name, "iPhone"):
-		return healthdata.SourcePhone
-	case name == "Health":
-		return healthdata.SourceApp
 	}
 	return healthdata.SourceUnknown
 }

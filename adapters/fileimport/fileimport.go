@@ -151,16 +151,23 @@ func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report,
 // beside itself are read too, and become the streams of their workouts.
 func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
+	f, err := os.Open(name) //nolint:gosec // the caller says which file
+	if err != nil {
+		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
+	}
+	defer func() { _ = f.Close() }()
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	return importRooted(ctx, root, filepath.Base(name), sink, &o)
+	rep, err := importFrom(ctx, f, besideOf(root, filepath.Base(name)), sink, &o)
+	rep.Name = filepath.Base(name)
+	return rep, err
 }
 
 // ImportDir imports the files of a folder and of the folders in it, in the order of
-// their names. It returns a report for every file. A file that is malformed, or whose
+// their names. Links are not followed. It returns a report for every file. A file that is malformed, or whose
 // content the sink refuses as healthlab.Invalid, has the reason in Report.Err and does
 // not stop the others; files of other formats are passed over, with an Err that wraps
 // [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.

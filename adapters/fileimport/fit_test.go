@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -322,6 +323,29 @@ func TestFITLimits(t *testing.T) {
 	}
 	_, _, err := importBytes(t, encodeFIT(t, described), nil)
 	require.ErrorIs(t, err, healthlab.Invalid, "descriptions of developer fields are bounded")
+}
+
+// A file of the shortest records there are ends at the bound, not in the memory of the
+// machine; and so does one of empty descriptions.
+func TestFITBombs(t *testing.T) {
+	hostile := func(definition []byte, data []byte) []byte {
+		body := append(bytes.Clone(definition), bytes.Repeat(data, 4<<20/len(data))...)
+		return resealed(append(append(make([]byte, 14), body...), 0, 0))
+	}
+	for name, file := range map[string][]byte{
+		"records":      hostile([]byte{0x40, 0, 0, 20, 0, 1, 3, 1, 2}, []byte{0x80, 99}),
+		"descriptions": hostile([]byte{0x40, 0, 0, 206, 0, 0}, []byte{0}),
+		"sessions":     hostile([]byte{0x40, 0, 0, 18, 0, 1, 2, 4, 0x86}, []byte{0, 1, 2, 3, 0x40}),
+		"weighings":    hostile([]byte{0x40, 0, 0, 30, 0, 1, 0, 2, 0x84}, []byte{0x80, 0, 9}),
+	} {
+		debug.FreeOSMemory()
+		before := inUse()
+		s, _, err := importBytes(t, file, nil)
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+		require.ErrorContains(t, err, "more than a recording may hold", name)
+		require.Zero(t, s.calls, name)
+		require.Less(t, inUse(), before+200<<20, name)
+	}
 }
 
 func FuzzFIT(f *testing.F) {

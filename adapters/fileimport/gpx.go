@@ -216,6 +216,9 @@ func (g *gpxReader) measurement(name, text string) error {
 	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e9 {
 		return g.sc.here("a measurement is not a number")
 	}
+	if into == &g.p.heart && v <= 0 { // a strap that feels nothing
+		v = nan
+	}
 	*into = v
 	return nil
 }
