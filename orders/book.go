@@ -49,7 +49,7 @@ func ReadBook(r io.Reader) (*Book, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: catalogue at byte %d: %v", healthlab.Invalid, d.InputOffset(), err) //nolint:errorlint // the decoder's error has no kind of ours
+		return nil, fmt.Errorf("%w: catalogue at byte %d: %v", healthlab.Invalid, d.InputOffset(), err)
 	}
 	return NewBook(c)
 }

@@ -180,7 +180,7 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	}
 	var events []healthlab.Event
 	for i, on := range path {
-		st := steps[i]
+		st := steps[min(i, len(steps)-1)] // there are as many as a path can be long
 		st.On = on
 		if on == m.On {
 			st.Detail = m.Detail

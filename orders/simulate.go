@@ -252,7 +252,7 @@ func simulatedHead(o *Order, at time.Time) ResultsMetadata {
 
 // simulatedResult makes up one result. Its reference range is 3.0 to 7.0.
 func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResult {
-	tenth := func(n uint64) Number { return Number{decimal.New(int64(n), -1)} } //nolint:gosec // below 200
+	tenth := func(n uint64) Number { return Number{decimal.New(int64(n), -1)} }
 	low, high, none := tenth(30), tenth(70), Number{decimal.NewFromInt(-1)}
 	span, above, below := "3.0-7.0", false, false
 	r := LabResult{Type: t, Value: &none, Interpretation: reading, SourceInterpretation: "N"}

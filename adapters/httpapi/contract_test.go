@@ -44,6 +44,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	return httpapi.Config{
 		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
 		Health:       health,
+		Orders:       newOrders(t, store, health),
 	}, user.ID
 }
 
