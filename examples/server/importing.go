@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fileimport"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -65,46 +63,14 @@ func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata
 	return healthdata.Upload{Provider: src.Provider, Source: src}, nil
 }
 
-// sourceKey is what an upload says of its source, as a value to group by.
-type sourceKey struct {
-	provider string
-	kind     healthdata.SourceType
-	app      string
-	device   uuid.UUID
-}
-
-func keyOf(s healthdata.Source) sourceKey {
-	k := sourceKey{provider: s.Provider, kind: s.Type}
-	if s.AppID != nil {
-		k.app = *s.AppID
+// Summaries stores summaries of one source.
+func (in *intake) Summaries(ctx context.Context, resource string, src healthdata.Source, items []healthdata.Summary) error {
+	up, err := in.upload(ctx, src)
+	if err != nil {
+		return err
 	}
-	if s.DeviceID != nil {
-		k.device = *s.DeviceID
-	}
-	return k
-}
-
-// Summaries stores summaries, source by source.
-func (in *intake) Summaries(ctx context.Context, resource string, items []healthdata.Summary) error {
-	var order []sourceKey
-	groups := map[sourceKey][]healthdata.Summary{}
-	for _, item := range items {
-		k := keyOf(healthdata.HeadOf(item).Source)
-		if groups[k] == nil {
-			order = append(order, k)
-		}
-		groups[k] = append(groups[k], item)
-	}
-	for _, k := range order {
-		up, err := in.upload(ctx, healthdata.HeadOf(groups[k][0]).Source)
-		if err != nil {
-			return err
-		}
-		if _, err := in.health.IngestSummaries(ctx, in.team, in.user, resource, up, groups[k]); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = in.health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
+	return err
 }
 
 // Samples stores samples of one source.

@@ -147,12 +147,7 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var running sync.WaitGroup
-	for name, loop := range map[string]func(context.Context) error{
-		"deliveries": s.dispatcher.Run,
-		"erasures":   s.health.RunErasures,
-		"placing":    s.orders.RunPlacing,
-		"updates":    s.orders.RunUpdates,
-	} {
+	for name, loop := range s.loops() {
 		running.Go(func() {
 			if err := loop(background); err != nil {
 				s.log.Error("background work ended", "work", name, "error", err)
@@ -181,6 +176,19 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	stopBackground()
 	running.Wait()
 	return err
+}
+
+// loops is the background work by name. In a sandbox orders stay where they were placed
+// until somebody simulates them, so nobody hands them to the lab.
+func (s *service) loops() map[string]func(context.Context) error {
+	loops := map[string]func(context.Context) error{
+		"deliveries": s.dispatcher.Run,
+		"erasures":   s.health.RunErasures,
+	}
+	if s.environment == healthlab.Production {
+		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates
+	}
+	return loops
 }
 
 // stopGrace is how long a stop may take to answer requests and send events.
