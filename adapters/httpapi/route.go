@@ -80,6 +80,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.userOperations()...)
 	ops = append(ops, a.healthOperations()...)
 	ops = append(ops, a.ingestOperations()...)
+	ops = append(ops, a.connectionOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	return ops
 }
