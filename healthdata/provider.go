@@ -162,6 +162,9 @@ var (
 	}
 )
 
+// ProviderKinds returns what a provider's SourceType may be.
+func ProviderKinds() []string { return slices.Clone(providerKinds) }
+
 // NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
 // by position and field.
 func NewProviders(list []Provider) (*Providers, error) {

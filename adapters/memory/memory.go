@@ -47,6 +47,7 @@ type Store struct {
 	queue  queue
 	users  userTable
 	data   data
+	orders orderTable
 }
 
 // New returns an empty store.
@@ -62,6 +63,7 @@ func New(opts *Options) *Store {
 		queue:     newQueue(),
 		users:     newUserTable(),
 		data:      newData(),
+		orders:    newOrderTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

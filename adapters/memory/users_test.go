@@ -9,7 +9,7 @@ import (
 
 func newUsers(testing.TB) storetest.UsersHarness {
 	store := memory.New(nil)
-	return storetest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog()}
+	return storetest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog(), Data: store.Data()}
 }
 
 func TestUsers(t *testing.T) { storetest.RunUsers(t, newUsers) }
