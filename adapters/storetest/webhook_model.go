@@ -21,7 +21,7 @@ func RunDeliveriesModel(t *testing.T, newStore func(t *testing.T) WebhookStore) 
 	rapid.Check(t, func(rt *rapid.T) {
 		scope := rapid.SampledFrom([]webhook.OrderScope{webhook.OrderKey, webhook.OrderUser}).Draw(rt, "scope")
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.OrderScope = scope })
-		m := &modelRun{t: rt, bench: b, s: s, want: newLanes(b.get())}
+		m := &modelRun{t: rt, bench: b, s: s, want: newLanes(b.get()), sent: map[string]int64{}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"write":   m.write,
 			"claim":   m.claim,
@@ -43,6 +43,7 @@ type modelRun struct {
 	want  *lanes
 	held  []webhook.Delivery // claimed, and not settled
 	old   []webhook.Delivery // settled, released, or lost
+	sent  map[string]int64   // the newest version handed out, by key
 }
 
 const modelLease = 30 * time.Minute // far from every other time, so that a clock that moves by itself does no harm
@@ -68,6 +69,11 @@ func (m *modelRun) claim(t *rapid.T) {
 	slices.SortFunc(want, byEvent)
 	require.Equal(t, want, have)
 	for _, d := range got {
+		if modes[d.Type] != healthlab.Independent && !d.Superseded {
+			// This holds whatever the rule of lanes says; the model follows that rule.
+			require.GreaterOrEqual(t, d.Seq, m.sent[d.Key], "an older version after a newer one")
+			m.sent[d.Key] = d.Seq
+		}
 		m.lose(d.Event)
 		m.held = append(m.held, d)
 	}
