@@ -101,6 +101,28 @@ func (r *Resource) appendSample(b []byte, s *series.Sample) []byte {
 	return append(b, '}')
 }
 
+// AppendSample appends a sample of the resource as it is published, with the keys that
+// the resource always has. The sample must be one that was read from here.
+func (r *Resource) AppendSample(b []byte, s *Sample) []byte {
+	row := series.Sample{Time: s.Timestamp.UnixMicro(), End: series.NoEnd}
+	row.Type, row.Location, row.Intensity = deref(s.Type), deref(s.SensorLocation), deref(s.Intensity)
+	row.DeliveryMode, row.DeliveryForm, row.BolusPurpose = deref(s.DeliveryMode), deref(s.DeliveryForm), deref(s.BolusPurpose)
+	row.Tags = strings.Join(s.Tags, tagSeparator)
+	if s.End != nil {
+		row.End = s.End.UnixMicro()
+	}
+	if s.TimezoneOffset != nil {
+		row.Offset = int32(*s.TimezoneOffset) //nolint:gosec // within 18 hours
+	}
+	switch {
+	case s.Systolic != nil && s.Diastolic != nil:
+		row.Value, row.Value2 = *s.Systolic, *s.Diastolic
+	case s.Value != nil:
+		row.Value, row.Text = s.Value.Number, s.Value.Text
+	}
+	return r.appendSample(b, &row)
+}
+
 func appendTags(b []byte, tags string) []byte {
 	if tags == "" {
 		return append(b, "null"...)

@@ -246,7 +246,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			p.Add("not_finite", "a number is finite in "+in.resource.Unit, name)
 			return 0
 		}
-		return out
+		return out + 0 // minus zero is zero
 	}
 	switch in.resource.Value {
 	case ValuePressure:

@@ -259,6 +259,9 @@ func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
 // ResourceByPath returns the resource that read URLs call path, or nil.
 func ResourceByPath(path string) *Resource { return byPath[path] }
 
+// HasType reports whether t is one of the known sample types.
+func (r *Resource) HasType(t string) bool { return slices.Contains(r.Types, t) }
+
 // SourceNumber returns a small number that names a provider inside the service. It
 // is the same for one slug in every process and has no meaning for receivers.
 func SourceNumber(provider string) int {

@@ -163,39 +163,6 @@ type StreamNotice struct {
 	WorkoutID  uuid.UUID `json:"workout_id"`
 }
 
-// MaxHeartRate returns 220 minus the age in full years at the start of a workout, and
-// assumes an age of 30 where the birth date is not known.
-func MaxHeartRate(birth *healthlab.Date, at healthlab.Time) int {
-	age := 30
-	if birth != nil {
-		d := healthlab.DateOf(at.UTC())
-		age = d.Year - birth.Year
-		if d.Month < birth.Month || d.Month == birth.Month && d.Day < birth.Day {
-			age--
-		}
-	}
-	return 220 - age
-}
-
-// HeartRateZones returns for how many seconds each of the six zones of [Workout] held,
-// given heart rates in beats per minute and how long each of them lasted.
-func HeartRateZones(bpm []float64, seconds []float64, maximum int) []int64 {
-	var zones [6]float64
-	for i, v := range bpm {
-		share := v / float64(maximum)
-		z := 0
-		for z < 5 && share >= 0.5+0.1*float64(z) {
-			z++
-		}
-		zones[z] += seconds[i]
-	}
-	out := make([]int64, len(zones))
-	for i, s := range zones {
-		out[i] = int64(s + 0.5)
-	}
-	return out
-}
-
 // EncodePolyline writes positions, in degrees, as an encoded polyline of precision 5.
 func EncodePolyline(lat, lng []float64) string {
 	var b []byte
