@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,13 +20,26 @@ import (
 // NotFound for a user or a lab test that the team does not have, Forbidden for what is
 // not switched on, else Precondition.
 func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) (Order, error) {
-	o, err := s.PlaceAs(ctx, team, OrderID{s.opts.NewID()}, req)
-	return o, err
+	return s.place(ctx, team, OrderID{s.opts.NewID()}, req)
 }
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
-// again cannot place a second order: Conflict says that this id has its order already.
+// again cannot place a second order: it returns the one that has this id, whatever is
+// asked. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
+		return kept.Order, err
+	}
+	o, err := s.place(ctx, team, id, req)
+	if errors.Is(err, healthlab.Conflict) {
+		if kept, missed := s.store.Get(ctx, team, id); missed == nil {
+			return kept.Order, nil
+		}
+	}
+	return o, err
+}
+
+func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
 	at := s.now()
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err

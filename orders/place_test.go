@@ -268,10 +268,12 @@ func TestSeveralTestsBecomeOne(t *testing.T) {
 func TestPlaceAsTwice(t *testing.T) {
 	d := newDesk(t)
 	id := orders.OrderID{UUID: id("chosen")}
-	_, err := d.PlaceAs(t.Context(), d.team, id, d.asks("walk-in"))
+	first, err := d.PlaceAs(t.Context(), d.team, id, d.asks("walk-in"))
 	require.NoError(t, err)
-	_, err = d.PlaceAs(t.Context(), d.team, id, d.asks("walk-in"))
-	require.ErrorIs(t, err, healthlab.Conflict)
+	again, err := d.PlaceAs(t.Context(), d.team, id, d.asks("archived"))
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Equal(t, []string{"ordered"}, d.told(first))
 }
 
 func TestKitRules(t *testing.T) {

@@ -20,6 +20,7 @@ type orderTable struct {
 	bySample      map[string]orders.OrderID
 	eventIDs      map[healthlab.TeamID]int64 // the next one of each team
 	feeds         map[string]feed
+	keys          map[orders.KeyScope]*orderKey
 }
 
 // keptOrder is an order as it was written, in bytes that nobody can edit, and decoded
@@ -47,6 +48,7 @@ func newOrderTable() orderTable {
 		bySample:      map[string]orders.OrderID{},
 		eventIDs:      map[healthlab.TeamID]int64{},
 		feeds:         map[string]feed{},
+		keys:          map[orders.KeyScope]*orderKey{},
 	}
 }
 
