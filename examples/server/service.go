@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
+	_ "time/tzdata" // zones, also where the machine has none
 	"errors"
 	"fmt"
 	"io"
