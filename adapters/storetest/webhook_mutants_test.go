@@ -108,10 +108,10 @@ func (b *brokenDeliveries) Replay(ctx context.Context, r webhook.Replay) (webhoo
 type brokenEndpoints struct {
 	webhook.Endpoints
 	insert func(context.Context, webhook.Endpoint, int) error
-	update func(context.Context, healthlab.TeamID, webhook.EndpointID, change) (webhook.Endpoint, error)
+	update func(context.Context, healthlab.TeamID, webhook.EndpointID, endpointChange) (webhook.Endpoint, error)
 }
 
-type change = func(*webhook.Endpoint) ([]healthlab.Event, error)
+type endpointChange = func(*webhook.Endpoint) ([]healthlab.Event, error)
 
 func (b *brokenEndpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) error {
 	if b.insert == nil {
@@ -120,7 +120,7 @@ func (b *brokenEndpoints) Insert(ctx context.Context, e webhook.Endpoint, most i
 	return b.insert(ctx, e, most)
 }
 
-func (b *brokenEndpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c change) (webhook.Endpoint, error) {
+func (b *brokenEndpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c endpointChange) (webhook.Endpoint, error) {
 	if b.update == nil {
 		return b.Endpoints.Update(ctx, team, id, c)
 	}
@@ -212,7 +212,7 @@ func onInsert(edit func(*webhook.Endpoint, *int)) func(*storetest.WebhookStore) 
 func onUpdate(edit func(sound, changed *webhook.Endpoint, events *[]healthlab.Event, err *error)) func(*storetest.WebhookStore) {
 	return func(s *storetest.WebhookStore) {
 		sound := s.Endpoints
-		s.Endpoints = &brokenEndpoints{Endpoints: sound, update: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c change) (webhook.Endpoint, error) {
+		s.Endpoints = &brokenEndpoints{Endpoints: sound, update: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c endpointChange) (webhook.Endpoint, error) {
 			var own error
 			e, err := sound.Update(ctx, team, id, func(e *webhook.Endpoint) ([]healthlab.Event, error) {
 				was := e.Clone()
@@ -480,7 +480,7 @@ var webhookMutants = []mutant{
 	})), "Update/EventsTogetherOrNotAtAll"},
 	{"loses updates", endpoints(func(s *storetest.WebhookStore) {
 		sound := s.Endpoints
-		s.Endpoints = &brokenEndpoints{Endpoints: sound, update: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c change) (webhook.Endpoint, error) {
+		s.Endpoints = &brokenEndpoints{Endpoints: sound, update: func(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID, c endpointChange) (webhook.Endpoint, error) {
 			e, err := sound.Get(ctx, team, id)
 			if err != nil {
 				return e, err
