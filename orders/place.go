@@ -44,15 +44,40 @@ func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, 
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req, at)
+	r, err := s.prepare(ctx, team, id, req, manner{}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place order: %w", err)
 	}
 	return s.insert(ctx, r, at)
 }
 
+// manner is how an order comes in, where that changes a rule.
+type manner struct {
+	// imported: it was placed outside.
+	imported bool
+	// created: markers are limited to the lab of the account that is named.
+	created bool
+	// carried is the account of the order that this one replaces; nil for none.
+	carried *LabAccountID
+}
+
+// account finds the account that the order uses.
+func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
+	if want == nil && m.carried != nil {
+		if a, err := accountFor(lab, m.carried, accounts, m.imported); err == nil {
+			return a, nil
+		}
+	}
+	a, err := accountFor(lab, want, accounts, m.imported)
+	var rule *healthlab.RuleError
+	if m.created && errors.As(err, &rule) && rule.Type == LabAccountWrongLab {
+		return nil, broken(MarkerNotInLab, "what is ordered is not of the lab account's lab")
+	}
+	return a, err
+}
+
 // prepare asks the world what the rules need to know, and applies them.
-func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, at time.Time) (Record, error) {
+func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m manner, at time.Time) (Record, error) {
 	if err := s.known(ctx, team, req.UserID); err != nil {
 		return Record{}, err
 	}
@@ -68,7 +93,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	account, err := accountFor(chosen.test.Lab, w.account, accounts, false)
+	account, err := m.account(chosen.test.Lab, w.account, accounts)
 	if err != nil {
 		return Record{}, err
 	}
@@ -80,7 +105,11 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
+	consents := settings.RequiredConsents
+	if m.imported {
+		consents = nil // whoever placed it has them
+	}
+	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
 	}
 	if err := ofAge(req.PatientDetails, today(at), settings.Minors); err != nil {

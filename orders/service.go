@@ -45,6 +45,9 @@ type Options struct {
 	// StrictKeys refuses an idempotency key that comes with another request. Default:
 	// the first one's answer is given.
 	StrictKeys bool
+	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
+	// a result was lost. Nil means none.
+	RedrawLabs []string
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
 	// kept with orders at other labs, and not sent. Nil means all.
 	CommentLabs []string
