@@ -18,7 +18,7 @@ type Workout struct {
 	Head
 	Title *string `json:"title"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
-	TimezoneOffset *int `json:"timezone_offset"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// AverageHR and MaxHR are beats per minute.
 	AverageHR *int64 `json:"average_hr"`
 	MaxHR     *int64 `json:"max_hr"`

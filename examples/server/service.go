@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
-	_ "time/tzdata" // zones, also where the machine has none
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	_ "time/tzdata" // zones, also where the machine has none
 
 	"github.com/google/uuid"
 
