@@ -56,7 +56,7 @@ func (a *Activity) naturalKey() string  { return a.dayKey(a.CalendarDate) }
 func (a *Activity) index() time.Time    { return a.CalendarDate.At(time.UTC) }
 func (a *Activity) day() healthlab.Date { return a.CalendarDate }
 
-func (a *Activity) times() []*healthlab.Time { return nil }
+func (a *Activity) times() []moment { return nil }
 
 func (a *Activity) zone() (**int, *string) { return &a.TimezoneOffset, a.TimeZone }
 

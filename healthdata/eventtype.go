@@ -27,7 +27,8 @@ type Historical struct {
 }
 
 // EventTypes lists the events that this package emits: for every resource that has
-// them, daily.data.<slug>.created and .updated, and historical.data.<slug>.created.
+// them, daily.data.<slug>.created and .updated, and historical.data.<slug>.created;
+// and those about connections.
 func EventTypes() []healthlab.EventType {
 	var out []healthlab.EventType
 	for _, r := range Resources() {
@@ -55,5 +56,5 @@ func EventTypes() []healthlab.EventType {
 				Doc: "The backfill of " + r.Slug + " from one connection is complete.",
 			})
 	}
-	return out
+	return append(out, connectionEventTypes()...)
 }

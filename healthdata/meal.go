@@ -101,7 +101,9 @@ func (m *Meal) naturalKey() string  { return m.key(instantKey(m.Timestamp) + "\x
 func (m *Meal) index() time.Time    { return m.Timestamp.UTC() }
 func (m *Meal) day() healthlab.Date { return m.CalendarDate }
 
-func (m *Meal) times() []*healthlab.Time { return []*healthlab.Time{&m.Timestamp} }
+func (m *Meal) times() []moment {
+	return []moment{{"timestamp", &m.Timestamp}}
+}
 
 func (m *Meal) zone() (**int, *string) { return &m.offset, nil }
 
@@ -111,20 +113,36 @@ func (m *Meal) complete() {
 	}
 	m.ProviderID, m.PriorityID, m.SourceID = m.ID.String(), 0, SourceNumber(m.Source.Provider)
 	m.SourceAppID, m.SourceDeviceID = m.Source.AppID, m.Source.DeviceID
-	if m.Energy != nil {
-		m.Energy.Unit = "kcal"
-	}
 	if m.Data == nil {
 		m.Data = map[string]Food{}
 	}
+	m.energies(func(e *Energy, _ ...any) { e.Unit = energyUnit })
 }
 
 func (m *Meal) check(p *healthlab.Problems) {
 	if m.Timestamp.IsZero() {
 		p.Add("missing", "a meal needs its instant", "timestamp")
 	}
-	if m.Energy != nil && m.Energy.Unit != "" && m.Energy.Unit != "kcal" {
-		p.Add("unit", "energy is in kcal", "energy", "unit")
-	}
+	m.energies(func(e *Energy, path ...any) {
+		if e.Unit != "" && e.Unit != energyUnit {
+			p.Add("unit", "energy is in kcal", append(path, "energy", "unit")...)
+		}
+	})
 	checkNumbers(p, m)
+}
+
+// energyUnit is the one unit of energy.
+const energyUnit = "kcal"
+
+// energies visits the energy of the meal and of each food, with the path of what has
+// it; a food's name is not part of it.
+func (m *Meal) energies(visit func(e *Energy, path ...any)) {
+	if m.Energy != nil {
+		visit(m.Energy)
+	}
+	for _, food := range m.Data {
+		if food.Energy != nil {
+			visit(food.Energy, "data", "*")
+		}
+	}
 }

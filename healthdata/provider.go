@@ -102,12 +102,14 @@ const (
 	AffinityNative Affinity = "native"
 	// AffinityFallback: UTC without offset; the user's fallback zone supplies it.
 	AffinityFallback Affinity = "fallback_or_utc"
-	// AffinityFallbackOrAbsent, AffinityInferred and AffinityAbsent are as
-	// AffinityFallback for us, because every user has a fallback zone; inferred
-	// ones may bring their own.
+	// AffinityFallbackOrAbsent is as AffinityFallback for us, because every user has
+	// a fallback zone.
 	AffinityFallbackOrAbsent Affinity = "fallback_or_absent"
-	AffinityInferred         Affinity = "inferred_or_absent"
-	AffinityAbsent           Affinity = "absent"
+	// AffinityInferred is the same, unless the data itself tells the offset, as
+	// coordinates do.
+	AffinityInferred Affinity = "inferred_or_absent"
+	// AffinityAbsent is the same, too.
+	AffinityAbsent Affinity = "absent"
 	// AffinityFloating: clock digits without any zone. They are read in the user's
 	// fallback zone.
 	AffinityFloating Affinity = "floating"
@@ -148,16 +150,22 @@ var slugForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 // reservedSlugs are words that paths give another meaning.
 var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "create_portal_url", SlugDefault}
 
+// classCloud is the class of providers that we fetch from, or that call us.
+const classCloud = "cloud"
+
 // Closed lists of a provider's record.
 var (
 	authTypes      = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
 	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
-	providerClass  = []string{"cloud", "sdk_store", "sdk_device", "manual"}
+	providerClass  = []string{classCloud, "sdk_store", "sdk_device", "manual"}
 	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
 	affinities     = []Affinity{
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,
 	}
 )
+
+// ProviderKinds returns what a provider's SourceType may be.
+func ProviderKinds() []string { return slices.Clone(providerKinds) }
 
 // NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
 // by position and field.

@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -77,8 +78,9 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		*v = Value{Text: s, IsText: true}
 		return nil
 	}
+	// ParseFloat alone reads more than JSON has: NaN, 0x1p4, +1.
 	n, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
+	if err != nil || !json.Valid(b) {
 		return fmt.Errorf("%w: a value is a number or a text", healthlab.Invalid)
 	}
 	*v = Value{Number: n}

@@ -14,46 +14,63 @@ import (
 // Users keeps users and their connections, and the events that explain the changes.
 //
 // All methods are safe for concurrent use and atomic: either everything a call writes
-// is there, or nothing is. Text that contains NUL is refused with healthlab.Invalid.
-// Times are kept in UTC to the microsecond. What a team asks for and does not have is
-// healthlab.NotFound, whether or not another team has it. A store draws the Seq of
-// every event it writes.
+// is there, or nothing is. A context that has ended before a call writes nothing and
+// is the error. What a call takes and returns is a copy: changing it later changes
+// nothing stored.
+//
+// Text is kept byte for byte; text that is not UTF-8 or contains NUL is refused with
+// healthlab.Invalid, in queries too. Times are kept in UTC to the microsecond. What a
+// team asks for and does not have is healthlab.NotFound, whether or not another team
+// has it.
+//
+// A user's connections come back by CreatedOn, then Provider; two of one provider are
+// healthlab.Invalid. Connections and Scopes that are empty come back nil, as does
+// ConnectedSources, which is not kept.
+//
+// A store draws the Seq of every event it writes: 1 for the first of a team and key,
+// and one more for each that follows.
 type Users interface {
-	// Insert adds u, with Revision 1. A live user of the team with the same client
-	// user id is a [*ClientUserIDError] that names it. If limit is above zero and
-	// the team has that many live users already, it is healthlab.Exhausted.
-	// ConnectedSources is not kept.
+	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user
+	// is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
+	// A live user of the team with the same client user id is a [*ClientUserIDError]
+	// that names it. If limit is above zero and the team has that many live users
+	// already, it is healthlab.Exhausted; a taken client user id is told first.
+	// Racing calls do not exceed the limit, and do not take one client user id twice.
 	Insert(ctx context.Context, u User, limit int) error
 
 	// Get returns a user, live or deleted, until it is erased.
 	Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error)
 
-	// Update loads the user, lets change edit it, and writes it back with the
-	// returned events and the next revision. An error of change is returned
-	// unchanged and nothing is written. change may run more than once, so it is
-	// pure: no I/O, no clock. Concurrent updates behave as if they ran one after
-	// another. A client user id that another live user has, on a user that change
-	// leaves live, is a [*ClientUserIDError]. healthlab.Unavailable if the store gave
-	// up under contention.
+	// Update loads the user, live or deleted, lets change edit it, and writes it back
+	// with the returned events and the next revision. ID, Team, CreatedOn and
+	// Revision are the store's: what change does to them is undone. An error of
+	// change is returned unchanged and nothing is written. change may run more than
+	// once, so it is pure: no I/O, no clock. Concurrent updates behave as if they ran
+	// one after another. A client user id that another live user has, on a user that
+	// change leaves live, is a [*ClientUserIDError]. healthlab.Unavailable if the
+	// store gave up under contention.
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 
-	// List returns one page of the users that fit the query, by CreatedOn, then ID.
-	// A page past the end is empty and has the true total.
+	// List returns one page of the users that fit the query, by CreatedOn, then ID;
+	// deleted ones as the query says. A page past the end is empty and has the true
+	// total. A negative Offset or Limit is healthlab.Invalid.
 	List(ctx context.Context, q UserQuery) (UserPage, error)
 
-	// Metrics counts a team's live users and their connections. OrderedTests is left
-	// zero.
+	// Metrics counts a team's live users and those of their connections that are not
+	// Deregistered, each in the week of its CreatedOn in UTC. OrderedTests is left
+	// zero. A team without users has zeros.
 	Metrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error)
 
 	// ClaimErasures returns at most n users of any team that were deleted at or
 	// before the instant, the longest deleted first, and keeps them from other
-	// callers for the lease.
+	// callers for the lease. The lease runs on the store's own clock.
 	ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration) ([]UserRef, error)
 
 	// Erase removes a deleted user and everything that is kept about it, for good:
 	// data, connections, events and their deliveries. healthlab.NotFound if there
-	// is none, healthlab.Precondition if it is live.
+	// is none, healthlab.Precondition if it is live. What belongs to other users
+	// stays, those who took over its client user id included.
 	Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
 }
 
@@ -67,13 +84,13 @@ type UserRef struct {
 // any.
 type UserQuery struct {
 	Team healthlab.TeamID
-	// Deleted asks for the users in their grace period in place of the live ones,
-	// the most recently deleted first.
+	// Deleted asks for the deleted users in place of the live ones, the most
+	// recently deleted first, then by ID.
 	Deleted bool
 	// ClientUserID keeps the users with exactly this client user id.
 	ClientUserID string
 	// Prefix keeps the users whose id or client user id begins with it, whatever
-	// the case of letters.
+	// the case of the letters A to Z. No character in it is special.
 	Prefix string
 	// Offset is how many to leave out; Limit is how many to return, 0 means 100.
 	Offset, Limit int
@@ -248,12 +265,13 @@ type Series struct {
 
 // TeamMetrics counts what a team has.
 type TeamMetrics struct {
-	Team                    healthlab.TeamID `json:"team_id"`
-	Users                   int              `json:"number_of_users"`
-	ConnectedSources        int              `json:"number_of_connected_sources"`
-	ErroredConnectedSources int              `json:"number_of_errored_connected_sources"`
-	// ConnectedSourcesByWeek has one entry for each week, from Monday, in which a
-	// source was connected, oldest first. Never nil on the wire.
+	Team             healthlab.TeamID `json:"team_id"`
+	Users            int              `json:"number_of_users"`
+	ConnectedSources int              `json:"number_of_connected_sources"`
+	// ErroredConnectedSources are those of the ConnectedSources that failed.
+	ErroredConnectedSources int `json:"number_of_errored_connected_sources"`
+	// ConnectedSourcesByWeek has one entry for each week, from Monday, in which one of
+	// the ConnectedSources was connected, oldest first. Never nil on the wire.
 	ConnectedSourcesByWeek []WeekCount `json:"number_of_connected_sources_by_week"`
 	OrderedTests           int         `json:"number_of_ordered_tests"`
 }

@@ -22,7 +22,8 @@ type User struct {
 	ClientUserID string `json:"client_user_id"`
 	// CreatedOn is when the user was created.
 	CreatedOn healthlab.Time `json:"created_on"`
-	// ConnectedSources are the sources in use, by CreatedOn. Never nil on the wire.
+	// ConnectedSources are the sources that were connected and not removed, by
+	// CreatedOn; those that failed or are paused are among them. Never nil on the wire.
 	// A store leaves it alone: the Service derives it from Connections.
 	ConnectedSources []ConnectedSource `json:"connected_sources"`
 	// FallbackTimeZone is the zone for sources that know of none.
@@ -141,8 +142,16 @@ type Connection struct {
 	// ExternalUserID is the provider's own name for the person; nil where it has
 	// none.
 	ExternalUserID *string
+	// Scopes are the grants that the person gave, in the provider's words; nil where
+	// it has none, and after removal.
+	Scopes []string
 	// Demo says that its data is generated.
 	Demo bool
+}
+
+// LogValue shows neither whose account it is nor what was granted.
+func (c Connection) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("status", string(c.Status)))
 }
 
 // Connection returns the connection to a provider, or nil.

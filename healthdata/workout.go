@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -74,8 +76,9 @@ func SportOf(slug string) Sport {
 	if slug == "" {
 		slug = "other"
 	}
-	name := strings.ReplaceAll(slug, "_", " ")
-	return Sport{ID: SourceNumber(slug) & 0xffff, Name: strings.ToUpper(name[:1]) + name[1:], Slug: slug}
+	first, size := utf8.DecodeRuneInString(slug)
+	name := string(unicode.ToUpper(first)) + strings.ReplaceAll(slug[size:], "_", " ")
+	return Sport{ID: SourceNumber(slug) & 0xffff, Name: name, Slug: slug}
 }
 
 // UnmarshalJSON reads an object, or the empty string or null that some producers
@@ -99,8 +102,8 @@ func (w *Workout) naturalKey() string  { return w.key(instantKey(w.TimeStart)) }
 func (w *Workout) index() time.Time    { return w.TimeStart.UTC() }
 func (w *Workout) day() healthlab.Date { return w.CalendarDate }
 
-func (w *Workout) times() []*healthlab.Time {
-	return []*healthlab.Time{&w.TimeStart, &w.TimeEnd}
+func (w *Workout) times() []moment {
+	return []moment{{"time_start", &w.TimeStart}, {"time_end", &w.TimeEnd}}
 }
 
 func (w *Workout) zone() (**int, *string) { return &w.TimezoneOffset, nil }
@@ -161,39 +164,6 @@ type StreamNotice struct {
 	ProviderID string    `json:"provider_id"`
 	Sport      Sport     `json:"sport"`
 	WorkoutID  uuid.UUID `json:"workout_id"`
-}
-
-// MaxHeartRate returns 220 minus the age in full years at the start of a workout, and
-// assumes an age of 30 where the birth date is not known.
-func MaxHeartRate(birth *healthlab.Date, at healthlab.Time) int {
-	age := 30
-	if birth != nil {
-		d := healthlab.DateOf(at.UTC())
-		age = d.Year - birth.Year
-		if d.Month < birth.Month || d.Month == birth.Month && d.Day < birth.Day {
-			age--
-		}
-	}
-	return 220 - age
-}
-
-// HeartRateZones returns for how many seconds each of the six zones of [Workout] held,
-// given heart rates in beats per minute and how long each of them lasted.
-func HeartRateZones(bpm []float64, seconds []float64, maximum int) []int64 {
-	var zones [6]float64
-	for i, v := range bpm {
-		share := v / float64(maximum)
-		z := 0
-		for z < 5 && share >= 0.5+0.1*float64(z) {
-			z++
-		}
-		zones[z] += seconds[i]
-	}
-	out := make([]int64, len(zones))
-	for i, s := range zones {
-		out[i] = int64(s + 0.5)
-	}
-	return out
 }
 
 // EncodePolyline writes positions, in degrees, as an encoded polyline of precision 5.

@@ -45,6 +45,9 @@ type Store struct {
 
 	outbox outbox
 	queue  queue
+	users  userTable
+	data   data
+	orders orderTable
 }
 
 // New returns an empty store.
@@ -53,13 +56,16 @@ func New(opts *Options) *Store {
 		opts = &Options{}
 	}
 	s := &Store{
-		now:          opts.Now,
-		envelope:     opts.Envelope,
-		retention:    opts.Retention,
-		clientUserID: func(healthlab.TeamID, healthlab.UserID) *string { return nil },
-		outbox:       newOutbox(),
-		queue:        newQueue(),
+		now:       opts.Now,
+		envelope:  opts.Envelope,
+		retention: opts.Retention,
+		outbox:    newOutbox(),
+		queue:     newQueue(),
+		users:     newUserTable(),
+		data:      newData(),
+		orders:    newOrderTable(),
 	}
+	s.clientUserID = s.users.clientUserID
 	if s.now == nil {
 		s.now = time.Now
 	}
