@@ -5,7 +5,7 @@
 //
 //   - [Request]: one or more questions ([Query]) over a stretch of days. [Decode] reads
 //     one from JSON; [Ask] and its neighbours write one in Go.
-//   - [Service]: answers requests from a [Data] seam.
+//   - [Service]: answers requests from a [Reader].
 //   - [Result]: one [Frame] of columns per question, in Go, as JSON or as Parquet.
 //   - [Explanation]: what was read for a result, and which source was chosen where.
 //

@@ -11,26 +11,22 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Data is what questions are answered from. [healthdata.Data] has it.
-type Data interface {
+// Reader is what questions are answered from. [healthdata.Service] is one. Both methods
+// are safe for concurrent use.
+type Reader interface {
 	// View calls read with a consistent view of one user's data, and returns the
 	// error of read unchanged. healthlab.NotFound if the team has no such live user.
-	// Safe for concurrent use; the view is used by one goroutine at a time.
+	// The view is used by one goroutine at a time.
 	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error
-}
-
-// Users knows the people whose data it is. [healthdata.Service] has it.
-type Users interface {
-	// User returns a live user of the team, else healthlab.NotFound. Safe for
-	// concurrent use.
+	// User returns a live user of the team, else healthlab.NotFound. It is asked for
+	// the zone of the user.
 	User(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error)
 }
 
 // Service answers questions. It is safe for concurrent use.
 type Service struct {
-	data  Data
-	users Users
-	opts  Options
+	data Reader
+	opts Options
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -80,13 +76,13 @@ func (l *Limits) fill() {
 	}
 }
 
-// New returns a Service on data and users. Both are required; without one it returns
+// New returns a Service on data, which is required; without it New returns
 // healthlab.Invalid. It starts nothing.
-func New(data Data, users Users, opts *Options) (*Service, error) {
-	if data == nil || users == nil {
-		return nil, fmt.Errorf("%w: a service needs data and users", healthlab.Invalid)
+func New(data Reader, opts *Options) (*Service, error) {
+	if data == nil {
+		return nil, fmt.Errorf("%w: a service needs data", healthlab.Invalid)
 	}
-	s := &Service{data: data, users: users}
+	s := &Service{data: data}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -170,7 +166,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Time)
 	defer cancel()
-	u, err := s.users.User(ctx, team, user)
+	u, err := s.data.User(ctx, team, user)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
