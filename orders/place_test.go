@@ -125,8 +125,8 @@ func TestMinors(t *testing.T) {
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3})))
 	requireRule(t, err, orders.MedicalProxyRequired, healthlab.Precondition)
 	o := d.placed("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3}), func(r *orders.PlaceRequest) {
-		r.PatientDetails.MedicalProxy = &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
-			Address: orders.Address{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
+		r.PatientDetails.MedicalProxy = &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+			Address: orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
 	})
 	require.Equal(t, "Bo", o.PatientDetails.MedicalProxy.FirstName)
 }
@@ -359,7 +359,7 @@ func TestRequestProblems(t *testing.T) {
 		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
 		r.PatientDetails = orders.PatientDetailsInput{FirstName: " SECRET", LastName: "SECRÉT", DOB: healthlab.Date{Year: 2026, Month: 3, Day: 3},
 			Gender: "SECRET", Email: "SECRET@", Race: ptr(orders.Race("SECRET")), HouseholdSize: ptr(-1),
-			MedicalProxy: &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
+			MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
 		r.PatientAddress = orders.PatientAddressInput{Zip: "SECRET", AccessNotes: &long}
 	})
 	_, err := d.Place(t.Context(), d.team, req)

@@ -22,7 +22,7 @@ type PatientDetailsInput struct {
 	Gender            Gender             `json:"gender"`
 	PhoneNumber       string             `json:"phone_number"`
 	Email             string             `json:"email"`
-	MedicalProxy      *GuarantorDetails  `json:"medical_proxy"`
+	MedicalProxy      *GuarantorInput    `json:"medical_proxy"`
 	Race              *Race              `json:"race"`
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
@@ -30,6 +30,29 @@ type PatientDetailsInput struct {
 	// HouseholdIncome is in USD per year; HouseholdSize counts persons.
 	HouseholdIncome *int `json:"household_income"`
 	HouseholdSize   *int `json:"household_size"`
+}
+
+// GuarantorInput is a parent, proxy, or person who pays, in a request.
+type GuarantorInput struct {
+	FirstName   string       `json:"first_name"`
+	LastName    string       `json:"last_name"`
+	Address     AddressInput `json:"address"`
+	PhoneNumber string       `json:"phone_number"`
+	// HouseholdIncome is in USD per year; HouseholdSize counts persons.
+	HouseholdIncome *int    `json:"household_income"`
+	HouseholdSize   *int    `json:"household_size"`
+	Email           *string `json:"email"`
+}
+
+// AddressInput is a postal address, in a request.
+type AddressInput struct {
+	FirstLine  string  `json:"first_line"`
+	SecondLine *string `json:"second_line"`
+	City       string  `json:"city"`
+	State      string  `json:"state"`
+	// Zip is five digits, or ZIP+4.
+	Zip     string `json:"zip"`
+	Country string `json:"country"`
 }
 
 // PatientAddressInput is where the patient lives, in a request.
@@ -267,7 +290,7 @@ func optionalOf[T ~string](c check, v *T, allowed []T, field string) {
 	}
 }
 
-func (c check) guarantor(g GuarantorDetails) {
+func (c check) guarantor(g GuarantorInput) {
 	c.name(g.FirstName, "first_name")
 	c.name(g.LastName, "last_name")
 	c.text(g.PhoneNumber, "phone_number", 1, maxText)
@@ -385,8 +408,18 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 func (p PatientDetailsInput) details() *PatientDetails {
 	return &PatientDetails{
 		FirstName: &p.FirstName, LastName: &p.LastName, DOB: p.DOB, Gender: p.Gender,
-		PhoneNumber: &p.PhoneNumber, Email: &p.Email, MedicalProxy: p.MedicalProxy, Race: p.Race,
+		PhoneNumber: &p.PhoneNumber, Email: &p.Email, MedicalProxy: p.MedicalProxy.guarantor(), Race: p.Race,
 		Ethnicity: p.Ethnicity, SexualOrientation: p.SexualOrientation, GenderIdentity: p.GenderIdentity,
+	}
+}
+
+func (g *GuarantorInput) guarantor() *GuarantorDetails {
+	if g == nil {
+		return nil
+	}
+	return &GuarantorDetails{
+		FirstName: g.FirstName, LastName: g.LastName, Address: Address(g.Address), PhoneNumber: g.PhoneNumber,
+		HouseholdIncome: g.HouseholdIncome, HouseholdSize: g.HouseholdSize, Email: g.Email,
 	}
 }
 
