@@ -34,7 +34,7 @@ type Activity struct {
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
-	TimezoneOffset *int `json:"timezone_offset"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// HeartRate is null when the source measured none.
 	HeartRate *ActivityHeartRate `json:"heart_rate"`
 	// WheelchairUse is true or null, never false.
@@ -56,7 +56,7 @@ func (a *Activity) naturalKey() string  { return a.dayKey(a.CalendarDate) }
 func (a *Activity) index() time.Time    { return a.CalendarDate.At(time.UTC) }
 func (a *Activity) day() healthlab.Date { return a.CalendarDate }
 
-func (a *Activity) times() []*healthlab.Time { return nil }
+func (a *Activity) times() []moment { return nil }
 
 func (a *Activity) zone() (**int, *string) { return &a.TimezoneOffset, a.TimeZone }
 

@@ -125,7 +125,7 @@ func (r *Resource) AppendSample(b []byte, s *Sample) []byte {
 
 func appendTags(b []byte, tags string) []byte {
 	if tags == "" {
-		return append(b, "null"...)
+		return append(b, "[]"...)
 	}
 	return appendJSON(b, strings.Split(tags, tagSeparator))
 }

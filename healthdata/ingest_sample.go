@@ -163,8 +163,8 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Kind == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
-	if v.TimezoneOffset != nil && (*v.TimezoneOffset > maxOffset || *v.TimezoneOffset < -maxOffset) {
-		p.Add("range", "an offset is at most 18 hours", "timezone_offset")
+	if !checkYear(p, at, "timestamp") || v.End != nil && !checkYear(p, *v.End, "end") ||
+		v.TimezoneOffset != nil && !checkOffset(p, *v.TimezoneOffset) {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
@@ -246,7 +246,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			p.Add("not_finite", "a number is finite in "+in.resource.Unit, name)
 			return 0
 		}
-		return out
+		return out + 0 // minus zero is zero
 	}
 	switch in.resource.Value {
 	case ValuePressure:

@@ -24,7 +24,7 @@ func (f *Profile) naturalKey() string  { return f.dayKey(healthlab.Date{}) }
 func (f *Profile) index() time.Time    { return f.UpdatedAt.UTC() }
 func (f *Profile) day() healthlab.Date { return healthlab.Date{} }
 
-func (f *Profile) times() []*healthlab.Time { return nil }
+func (f *Profile) times() []moment { return nil }
 
 func (f *Profile) zone() (**int, *string) { return nil, nil }
 
@@ -69,8 +69,8 @@ func (e *Electrocardiogram) naturalKey() string  { return e.key(instantKey(e.Ses
 func (e *Electrocardiogram) index() time.Time    { return e.SessionStart.UTC() }
 func (e *Electrocardiogram) day() healthlab.Date { return localDay(e.SessionStart, e.offset) }
 
-func (e *Electrocardiogram) times() []*healthlab.Time {
-	return []*healthlab.Time{&e.SessionStart, &e.SessionEnd}
+func (e *Electrocardiogram) times() []moment {
+	return []moment{{"session_start", &e.SessionStart}, {"session_end", &e.SessionEnd}}
 }
 
 func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZone }
@@ -168,7 +168,7 @@ func (c *MenstrualCycle) naturalKey() string  { return c.dayKey(c.PeriodStart) }
 func (c *MenstrualCycle) index() time.Time    { return c.PeriodStart.At(time.UTC) }
 func (c *MenstrualCycle) day() healthlab.Date { return c.PeriodStart }
 
-func (c *MenstrualCycle) times() []*healthlab.Time { return nil }
+func (c *MenstrualCycle) times() []moment { return nil }
 
 func (c *MenstrualCycle) zone() (**int, *string) { return nil, nil }
 

@@ -41,7 +41,7 @@ type Sleep struct {
 	// Type is the source's own, else derived from the time asleep.
 	Type SleepType `json:"type" wire:"opt"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
-	TimezoneOffset *int `json:"timezone_offset"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Duration is BedtimeStop minus BedtimeStart.
 	Duration int64 `json:"duration" wire:"opt"`
 	// Total is the time asleep: REM, light and deep.
@@ -82,8 +82,8 @@ func (s *Sleep) naturalKey() string  { return s.key(instantKey(s.BedtimeStart)) 
 func (s *Sleep) index() time.Time    { return s.BedtimeStop.UTC() }
 func (s *Sleep) day() healthlab.Date { return s.CalendarDate }
 
-func (s *Sleep) times() []*healthlab.Time {
-	return []*healthlab.Time{&s.BedtimeStop, &s.BedtimeStart}
+func (s *Sleep) times() []moment {
+	return []moment{{"bedtime_stop", &s.BedtimeStop}, {"bedtime_start", &s.BedtimeStart}}
 }
 
 func (s *Sleep) zone() (**int, *string) { return &s.TimezoneOffset, nil }
@@ -167,8 +167,8 @@ func (c *SleepCycle) naturalKey() string  { return c.key(c.SleepID.String()) }
 func (c *SleepCycle) index() time.Time    { return c.SessionEnd.UTC() }
 func (c *SleepCycle) day() healthlab.Date { return localDay(c.SessionEnd, c.offset) }
 
-func (c *SleepCycle) times() []*healthlab.Time {
-	return []*healthlab.Time{&c.SessionEnd, &c.SessionStart}
+func (c *SleepCycle) times() []moment {
+	return []moment{{"session_end", &c.SessionEnd}, {"session_start", &c.SessionStart}}
 }
 
 func (c *SleepCycle) zone() (**int, *string) { return &c.offset, c.TimeZone }

@@ -86,7 +86,7 @@ func (s *Service) User(ctx context.Context, team healthlab.TeamID, id healthlab.
 // ResolveUser returns the live user of a team with exactly this client user id.
 // [healthlab.NotFound] if there is none.
 func (s *Service) ResolveUser(ctx context.Context, team healthlab.TeamID, clientUserID string) (User, error) {
-	if !storable(clientUserID) {
+	if clientUserID == "" || !storable(clientUserID) {
 		return User{}, fmt.Errorf("resolve user: %w", healthlab.NotFound)
 	}
 	page, err := s.users.List(ctx, UserQuery{Team: team, ClientUserID: clientUserID, Limit: 1})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -16,7 +18,7 @@ type Workout struct {
 	Head
 	Title *string `json:"title"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
-	TimezoneOffset *int `json:"timezone_offset"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// AverageHR and MaxHR are beats per minute.
 	AverageHR *int64 `json:"average_hr"`
 	MaxHR     *int64 `json:"max_hr"`
@@ -74,8 +76,9 @@ func SportOf(slug string) Sport {
 	if slug == "" {
 		slug = "other"
 	}
-	name := strings.ReplaceAll(slug, "_", " ")
-	return Sport{ID: SourceNumber(slug) & 0xffff, Name: strings.ToUpper(name[:1]) + name[1:], Slug: slug}
+	first, size := utf8.DecodeRuneInString(slug)
+	name := string(unicode.ToUpper(first)) + strings.ReplaceAll(slug[size:], "_", " ")
+	return Sport{ID: SourceNumber(slug) & 0xffff, Name: name, Slug: slug}
 }
 
 // UnmarshalJSON reads an object, or the empty string or null that some producers
@@ -99,8 +102,8 @@ func (w *Workout) naturalKey() string  { return w.key(instantKey(w.TimeStart)) }
 func (w *Workout) index() time.Time    { return w.TimeStart.UTC() }
 func (w *Workout) day() healthlab.Date { return w.CalendarDate }
 
-func (w *Workout) times() []*healthlab.Time {
-	return []*healthlab.Time{&w.TimeStart, &w.TimeEnd}
+func (w *Workout) times() []moment {
+	return []moment{{"time_start", &w.TimeStart}, {"time_end", &w.TimeEnd}}
 }
 
 func (w *Workout) zone() (**int, *string) { return &w.TimezoneOffset, nil }

@@ -109,15 +109,23 @@ var hiddenSuffixes = []string{"localhost", "local", "internal", "arpa", "onion"}
 // CheckURL reads the URL of an endpoint and returns it in the form in which it is
 // stored and dialled. Otherwise it is Invalid, with every problem.
 func (g *Guard) CheckURL(raw string) (*url.URL, error) {
+	u, p := g.checkURL(raw)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 	var p healthlab.Problems
 	if len(raw) > maxURL {
 		p.Add("too_long", fmt.Sprintf("a URL has at most %d characters", maxURL))
-		return nil, p.Err()
+		return nil, p
 	}
 	u, err := url.Parse(raw)
 	if err != nil || !u.IsAbs() || u.Host == "" || u.Opaque != "" || strings.ContainsAny(raw, " \t\r\n\\") {
 		p.Add("bad_url", "an absolute URL is needed")
-		return nil, p.Err()
+		return nil, p
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !g.Plain) {
 		p.Add("bad_scheme", "the scheme is https")
@@ -135,7 +143,7 @@ func (g *Guard) CheckURL(raw string) (*url.URL, error) {
 		p.Add("bad_host", msg)
 	}
 	u.Host = strings.ToLower(u.Host)
-	return u, p.Err()
+	return u, p
 }
 
 func (g *Guard) portAllowed(port string) bool {

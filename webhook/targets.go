@@ -13,6 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
+// forgetAfter is how long an endpoint is remembered to which nothing is sent.
+const forgetAfter = time.Hour
+
 // targets is what a Dispatcher knows of endpoints: which have work, how many requests
 // each may take, and what they were when last read. Safe for concurrent use.
 type targets struct {
@@ -33,6 +36,7 @@ type target struct {
 	gate *gate
 	team healthlab.TeamID // zero until the first delivery
 	open *opened          // nil until it was read
+	used time.Time
 }
 
 // opened is an endpoint with its secrets and headers in clear. Immutable.
@@ -80,6 +84,11 @@ func (ts *targets) found(ids []EndpointID, now time.Time) {
 	for _, id := range ids {
 		ts.due[id] = struct{}{}
 	}
+	for id, t := range ts.all {
+		if _, due := ts.due[id]; !due && t.gate.busy == 0 && now.Sub(t.used) > forgetAfter {
+			delete(ts.all, id)
+		}
+	}
 }
 
 // idle reports whether there is nothing to do and nothing being done.
@@ -92,7 +101,7 @@ func (ts *targets) idle() bool {
 func (ts *targets) of(id EndpointID) *target {
 	t, ok := ts.all[id]
 	if !ok {
-		t = &target{gate: newGate(ts.opts.EndpointSlots)}
+		t = &target{gate: newGate(ts.opts.EndpointSlots), used: ts.opts.Now()}
 		ts.all[id] = t
 	}
 	return t
@@ -148,7 +157,7 @@ func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) {
 	counts := map[EndpointID]int{}
 	for _, d := range claimed {
 		t := ts.of(d.Endpoint)
-		t.team = d.Team
+		t.team, t.used = d.Team, now
 		t.gate.start(now)
 		ts.busy++
 		ts.teams[d.Team]++
@@ -231,7 +240,7 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	fresh := &opened{Endpoint: e, read: now}
 	if known != nil && known.Revision == e.Revision {
 		fresh.secrets, fresh.headers = known.secrets, known.headers
-	} else if err := ts.unseal(ctx, fresh); err != nil {
+	} else if err := unseal(ctx, ts.seal, fresh); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSealed, err)
 	}
 	ts.keep(fresh)
@@ -239,9 +248,9 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 }
 
 // unseal opens the secrets and headers of an endpoint.
-func (ts *targets) unseal(ctx context.Context, o *opened) error {
+func unseal(ctx context.Context, seal Sealer, o *opened) error {
 	for _, s := range o.Secrets {
-		b, err := ts.seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
+		b, err := seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
 		if err != nil {
 			return err
 		}
@@ -249,7 +258,7 @@ func (ts *targets) unseal(ctx context.Context, o *opened) error {
 	}
 	o.headers = http.Header{}
 	for _, h := range o.Headers {
-		b, err := ts.seal.Open(ctx, h.Sealed, headerPlace(&o.Endpoint, h.Name))
+		b, err := seal.Open(ctx, h.Sealed, headerPlace(&o.Endpoint, h.Name))
 		if err != nil {
 			return err
 		}

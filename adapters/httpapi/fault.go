@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -97,10 +98,15 @@ func problemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool)
 	if errors.As(err, &input) {
 		return input.Problems, true
 	}
-	var rule *healthlab.RuleError
 	var fault *wire.Fault
-	if errors.As(err, &rule) || errors.As(err, &fault) {
+	if errors.As(err, &fault) {
 		return nil, false
+	}
+	// A 422 is always a list, a rule's too.
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) {
+		one := healthlab.Problem{Path: s.Place(nil), Code: strings.ToLower(rule.Type), Msg: rule.Msg}
+		return []healthlab.Problem{one}, errors.Is(rule, healthlab.Invalid)
 	}
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {

@@ -123,8 +123,9 @@ func teamText(t healthlab.TeamID) string {
 	return t.String()
 }
 
-// quoted finds what stands in quotes or behind an equals sign.
-var quoted = regexp.MustCompile("\"[^\"]*\"?|'[^']*'?|`[^`]*`?|=\\S+")
+// quoted finds what stands between the first quote and the last, for a value may hold
+// quotes itself, or behind an equals sign.
+var quoted = regexp.MustCompile("(?s)[\"'`].*[\"'`]|[\"'`].*|=\\S+")
 
 // scrub is an error's text without what it quotes. Our own errors hold no values, but
 // those of drivers and of the standard library quote what they could not read.

@@ -70,13 +70,6 @@ func (d *data) erase(k userKey) {
 	delete(d.users, k)
 }
 
-// userIsLive reports whether a team has a user that was not deleted. It is called
-// with the lock held.
-func (s *Store) userIsLive(team healthlab.TeamID, id healthlab.UserID) bool {
-	r := s.users.find(team, id)
-	return r != nil && r.user.Live()
-}
-
 // Data returns the store as a [healthdata.Data].
 func (s *Store) Data() healthdata.Data { return dataStore{s} }
 

@@ -55,6 +55,13 @@ func (t *userTable) clientUserID(team healthlab.TeamID, id healthlab.UserID) *st
 	return nil
 }
 
+// userIsLive reports whether a team has a user that is not deleted. It is called with
+// the lock held.
+func (s *Store) userIsLive(team healthlab.TeamID, id healthlab.UserID) bool {
+	r := s.users.find(team, id)
+	return r != nil && r.user.Live()
+}
+
 // Users returns the store as a [healthdata.Users].
 func (s *Store) Users() healthdata.Users { return users{s} }
 
@@ -278,8 +285,8 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	t.rows = slices.DeleteFunc(t.rows, func(r *userRow) bool { return r == row })
 	delete(v.s.users.byID, id)
 	delete(v.s.users.deleted, id)
-	v.s.eraseEvents(team, id)
 	v.s.data.erase(userKey{team, id})
+	v.s.eraseEvents(team, id)
 	return nil
 }
 

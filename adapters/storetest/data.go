@@ -51,7 +51,6 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Series/Ranges", seriesRanges)
 	run("Load/NotFound", loadNotFound)
 	run("Context/Ended", dataContextEnded)
-	run("Erase/Everything", eraseData)
 }
 
 func putEveryField(t dataT) {
@@ -525,24 +524,6 @@ func dataContextEnded(t dataT) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, t.samples(u, steps))
 	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
-}
-
-func eraseData(t dataT) {
-	u, other := t.user(), t.user()
-	r := record("sleep", noon.Time)
-	t.put(u, r)
-	t.merge(u, steps, sampleAt(0, 1))
-	t.merge(other, steps, sampleAt(0, 2))
-	t.remove(u)
-	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
-
-	// The same person comes back under the same id: nothing of before is there.
-	require.NoError(t, t.Users.Insert(t.Context(), u, 0))
-	require.Empty(t, t.samples(u, steps))
-	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
-	_, _, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
-	require.ErrorIs(t, err, healthlab.NotFound)
-	require.Len(t, t.samples(other, steps), 1)
 }
 
 // long is a text that no column should cut.

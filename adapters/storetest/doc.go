@@ -9,7 +9,9 @@
 //	func TestUsers(t *testing.T) {
 //		storetest.RunUsers(t, func(t testing.TB) storetest.UsersHarness {
 //			store := memory.New(nil)
-//			return storetest.UsersHarness{Users: store.Users(), Messages: store.WebhookLog()}
+//			return storetest.UsersHarness{
+//				Users: store.Users(), Messages: store.WebhookLog(), Data: store.Data(),
+//			}
 //		})
 //	}
 //

@@ -60,6 +60,7 @@ var usersMutants = map[string]struct {
 	"claims without a lease":              {"Erasures/Lease", claimsWithoutLease},
 	"erases the living":                   {"Erase/Live", erasesTheLiving},
 	"keeps the events of the erased":      {"Erase/Everything", keepsEvents},
+	"keeps the data of the erased":        {"Erase/Data", keepsData},
 	"erases namesakes":                    {"Erase/NothingElse", erasesNamesakes},
 }
 
@@ -92,9 +93,9 @@ func TestUsersMutant(t *testing.T) {
 	}
 	storetest.RunUsers(t, func(testing.TB) storetest.UsersHarness {
 		store := memory.New(nil)
-		b := &brokenUsers{Users: store.Users(), Log: store.WebhookLog()}
+		b := &brokenUsers{Users: store.Users(), Log: store.WebhookLog(), data: store.Data()}
 		m.spoil(b)
-		return storetest.UsersHarness{Users: b, Messages: b}
+		return storetest.UsersHarness{Users: b, Messages: b, Data: b.data}
 	})
 }
 
@@ -104,6 +105,7 @@ type change = func(*healthdata.User) ([]healthlab.Event, error)
 type brokenUsers struct {
 	healthdata.Users
 	webhook.Log
+	data    healthdata.Data
 	insert  func(context.Context, healthdata.User, int) error
 	get     func(context.Context, healthlab.TeamID, healthlab.UserID) (healthdata.User, error)
 	update  func(context.Context, healthlab.TeamID, healthlab.UserID, change) (healthdata.User, error)
@@ -507,6 +509,20 @@ func keepsEvents(b *brokenUsers) {
 		kept[id] = m
 		return m, err
 	}
+}
+
+// keepsData finds records that are gone.
+func keepsData(b *brokenUsers) { b.data = &hoard{Data: b.data} }
+
+type hoard struct{ healthdata.Data }
+
+func (h *hoard) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID,
+) (healthlab.UserID, healthdata.Record, error) {
+	user, r, err := h.Data.Find(ctx, team, resource, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return user, r, nil
+	}
+	return user, r, err
 }
 
 func erasesNamesakes(b *brokenUsers) {

@@ -22,6 +22,8 @@ type UsersHarness struct {
 	Users healthdata.Users
 	// Messages shows the events that Users wrote. It looks at the same store.
 	Messages webhook.Log
+	// Data is where Erase leaves nothing behind. It is the same store, too.
+	Data healthdata.Data
 }
 
 // usersT is one subtest: a store and the words to talk about it.

@@ -4,10 +4,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 func runUserLives(run func(string, func(usersT))) {
@@ -15,6 +17,7 @@ func runUserLives(run func(string, func(usersT))) {
 	run("Erasures/Lease", erasuresLease)
 	run("Erasures/Race", erasuresRace)
 	run("Erase/Everything", eraseEverything)
+	run("Erase/Data", eraseData)
 	run("Erase/NothingElse", eraseNothingElse)
 	run("Erase/Live", eraseLive)
 	run("Erase/NotFound", eraseNotFound)
@@ -91,6 +94,56 @@ func eraseEverything(t usersT) {
 	require.Empty(t, t.claim(noon.Add(time.Hour), 10, 0))
 	require.ErrorIs(t, t.Users.Erase(t.Context(), u.Team, u.ID), healthlab.NotFound)
 	t.add(u.Team, "ann")
+}
+
+// measure keeps a record and a sample of a user.
+func (t usersT) measure(u healthdata.User) healthdata.Record {
+	t.Helper()
+	r := healthdata.Record{
+		Resource: "body", ID: uuid.New(), Provider: "acme_scale", SourceType: healthdata.SourceScale,
+		Index: noon.Time, Offset: 3600, Doc: []byte(`{"weight":1}`), CreatedAt: noon.Time, UpdatedAt: noon.Time,
+	}
+	require.NoError(t, t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{r}, nil))
+	var samples series.Block
+	samples.Append(series.Sample{Time: noon.UnixMicro(), Value: 60})
+	require.NoError(t, t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{{
+		Key:     healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: healthdata.SourceWatch},
+		Samples: &samples, Span: series.SpanFor(time.Minute),
+	}}, nil))
+	return r
+}
+
+// measured counts what is kept of a user.
+func (t usersT) measured(u healthdata.User) (records, series int) {
+	t.Helper()
+	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
+		found, err := v.Records(t.Context(), healthdata.RecordQuery{Resource: "body"})
+		require.NoError(t, err)
+		lines, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"heartrate"}})
+		require.NoError(t, err)
+		records, series = len(found), len(lines)
+		return nil
+	}))
+	return records, series
+}
+
+func eraseData(t usersT) {
+	u, other := t.add(newTeam(), "ann"), t.add(newTeam(), "ann")
+	r := t.measure(u)
+	t.measure(other)
+	records, lines := t.measured(u)
+	require.Equal(t, []int{1, 1}, []int{records, lines})
+	t.remove(u, noon.Time)
+	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
+
+	// Nobody gets an erased user's id again; here it shows what was left behind.
+	t.insert(u)
+	records, lines = t.measured(u)
+	require.Equal(t, []int{0, 0}, []int{records, lines})
+	_, _, err := t.Data.Find(t.Context(), u.Team, r.Resource, r.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	records, lines = t.measured(other)
+	require.Equal(t, []int{1, 1}, []int{records, lines})
 }
 
 func eraseNothingElse(t usersT) {

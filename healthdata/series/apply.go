@@ -180,8 +180,15 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 		part, fresh := w.log.Part(li, lj), in.Part(ii, ij)
 		li, ii = lj, ij
 		var folded, merged Outcome
-		merge(&w.folded, &w.old, &part, &folded)
-		merge(&w.fresh, &w.folded, &fresh, &merged)
+		now := &w.old
+		if part.Len() > 0 {
+			merge(&w.folded, now, &part, &folded)
+			now = &w.folded
+		}
+		if fresh.Len() > 0 {
+			merge(&w.fresh, now, &fresh, &merged)
+			now = &w.fresh
+		}
 		o.add(&merged)
 		switch {
 		case w.dry:
@@ -190,7 +197,7 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 			body = append(body, old[target])
 			continue
 		}
-		if body, err = w.cut(body, &w.fresh, span); err != nil {
+		if body, err = w.cut(body, now, span); err != nil {
 			return nil, o, err
 		}
 	}
@@ -208,9 +215,8 @@ func place(old []Chunk, next int, t int64, span Span) (target int, until int64) 
 		k++
 	}
 	// old[k-1] begins at or before t, old[k] after it.
-	owned := MinTime
 	if k > next {
-		owned = span.Cell(old[k-1].Stop).To
+		owned := span.Cell(old[k-1].Stop).To
 		if k < len(old) {
 			owned = min(owned, old[k].Start)
 		}

@@ -1,6 +1,7 @@
 package series_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -244,6 +245,19 @@ func TestApplyRefusesWhatWouldHarmTheSeries(t *testing.T) {
 	require.ErrorIs(t, err, series.ErrCorrupt)
 	_, err = series.Apply([]series.Chunk{damaged}, nil, heartRate(newYear, minute, 10), 0)
 	require.ErrorIs(t, err, series.ErrCorrupt)
+}
+
+func TestDeleteOfAllTimeLeavesNothing(t *testing.T) {
+	var s shelf
+	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)
+	s.log = append(s.log, chunkOf(t, heartRate(newYear+30*day, minute, 10)))
+	r := series.Range{From: math.MinInt64, To: math.MaxInt64}
+	c := s.change(t, []series.Range{r}, series.PerMinute, func(old []series.Chunk, pending []series.Segment) (series.Change, error) {
+		return series.Delete(old, pending, r, series.PerMinute)
+	})
+	require.Empty(t, c.Put)
+	require.Empty(t, s.body)
+	require.Empty(t, s.log)
 }
 
 func TestSpanForAimsAtThousandsOfSamples(t *testing.T) {

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// MinTime and MaxTime bound every time and every end: the years 1 to 9999, in
-	// microseconds since 1970.
+	// MinTime is the earliest time and end that a sample can have: the beginning of
+	// year 1, in microseconds since 1970.
 	MinTime int64 = -62135596800000000
+	// MaxTime is the latest: the last microsecond of year 9999.
 	MaxTime int64 = 253402300799999999
 
 	// NoEnd is the end of a sample that has none. It is zero, so that a Sample
@@ -196,14 +197,25 @@ func (b *Block) Keep(dst *Block, keep func(i int) bool) {
 // that cover all samples, offsets of less than a day. The fault is
 // [healthlab.Invalid]; it names the rule and no value.
 func (b *Block) Validate() error {
+	if err := b.validShape(); err != nil {
+		return err
+	}
+	if !finite(b.Value) || !finite(b.Value2) {
+		return errNotFinite
+	}
+	return nil
+}
+
+var errNotFinite = invalid("a value is not a finite number")
+
+// validShape is Validate for everything but the values.
+func (b *Block) validShape() error {
 	n := len(b.Time)
 	switch {
 	case len(b.Value) != n, b.End != nil && len(b.End) != n, b.Value2 != nil && len(b.Value2) != n:
 		return invalid("columns differ in length")
 	case !ascending(b.Time):
 		return invalid("times do not ascend, or leave the years 1 to 9999")
-	case !finite(b.Value), !finite(b.Value2):
-		return invalid("a value is not a finite number")
 	}
 	for _, e := range b.End {
 		if e < MinTime || e > MaxTime {
@@ -234,13 +246,14 @@ func ascending(t []int64) bool {
 	if len(t) == 0 {
 		return true
 	}
-	ok := t[0] >= MinTime && t[len(t)-1] <= MaxTime
 	last := t[0]
 	for _, x := range t[1:] {
-		ok = ok && x > last
+		if x <= last {
+			return false
+		}
 		last = x
 	}
-	return ok
+	return t[0] >= MinTime && last <= MaxTime
 }
 
 func finite(v []float64) bool {

@@ -106,7 +106,7 @@ func (l *layout) tick(dst []int64, from, to int, t, step int64) int64 {
 			dst[i] = t
 		}
 	case 1:
-		c := l.deltas.data[from-1 : to-1]
+		c := l.deltas.data[from-1 : to-1][:len(dst)]
 		for i := range dst {
 			t += step + int64(c[i])*unit
 			dst[i] = t
@@ -169,8 +169,17 @@ func (c *numbers) decode(dst []float64, from int) error {
 		}
 		divide(dst, c.scale)
 	case 2:
-		for i := range dst {
-			dst[i] = float64(base + int64(binary.LittleEndian.Uint16(data[2*i:])))
+		to := dst
+		for len(to) >= 4 && len(data) >= 8 {
+			x := binary.LittleEndian.Uint64(data)
+			to[0] = float64(base + int64(x&math.MaxUint16))
+			to[1] = float64(base + int64(x>>16&math.MaxUint16))
+			to[2] = float64(base + int64(x>>32&math.MaxUint16))
+			to[3] = float64(base + int64(x>>48))
+			to, data = to[4:], data[8:]
+		}
+		for i := range to {
+			to[i] = float64(base + int64(binary.LittleEndian.Uint16(data[2*i:])))
 		}
 		divide(dst, c.scale)
 	case 4:

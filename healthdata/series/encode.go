@@ -16,8 +16,17 @@ func Encode(dst []byte, b *Block) ([]byte, error) {
 	if n == 0 || n > MaxLen {
 		return dst, invalid("a chunk has between 1 and 65536 samples")
 	}
-	if err := b.Validate(); err != nil {
+	if err := b.validShape(); err != nil {
 		return dst, err
+	}
+	values := planValues(b.Value)
+	var seconds valuePlan
+	if b.Value2 != nil {
+		seconds = planValues(b.Value2)
+	}
+	// A decimal is finite.
+	if values.scale == rawScale && !finite(b.Value) || seconds.scale == rawScale && !finite(b.Value2) {
+		return dst, errNotFinite
 	}
 	at := len(dst)
 	out := append(dst, make([]byte, fixedBytes)...)
@@ -25,12 +34,9 @@ func Encode(dst []byte, b *Block) ([]byte, error) {
 	out[at+3], out[at+4] = noColumn, noColumn
 	binary.LittleEndian.PutUint32(out[at+8:], uint32(n))
 
-	values := planValues(b.Value)
 	out[at+2] = values.spec()
 	binary.LittleEndian.PutUint64(out[at+28:], uint64(values.base))
-	var seconds valuePlan
 	if b.Value2 != nil {
-		seconds = planValues(b.Value2)
 		out[at+3] = seconds.spec()
 		out = binary.LittleEndian.AppendUint64(out, uint64(seconds.base))
 	}
@@ -68,60 +74,65 @@ type timePlan struct {
 }
 
 func planTimes(t []int64) timePlan {
-	p := timePlan{unit: len(units) - 1}
-	for p.unit > 0 && t[0]%units[p.unit] != 0 {
-		p.unit--
+	unit := len(units) - 1
+	for unit > 0 && t[0]%units[unit] != 0 {
+		unit--
 	}
 	if len(t) == 1 {
+		return timePlan{unit: unit}
+	}
+	// A pass that compares and hardly branches: a branch that depends on the data
+	// costs more than all of it.
+	by := exact[unit]
+	last := t[0]
+	least, most := t[1]-last, t[1]-last
+	for _, x := range t[1:] {
+		d := x - last
+		last = x
+		if d < least {
+			least = d
+		}
+		if d > most {
+			most = d
+		}
+		for unit > 0 && by.divide(uint64(d)) > by.most {
+			unit--
+			by = exact[unit]
+		}
+	}
+	p := timePlan{unit: unit, least: least}
+	if most == least {
 		return p
 	}
-	// A series that ticks evenly repeats its delta; only a new one needs the test.
-	p.least = t[1] - t[0]
-	var seen int64
-	for i := 1; i < len(t); i++ {
-		d := t[i] - t[i-1]
-		if d == seen {
-			continue
+	// The width that holds every delta, or a smaller one and the rest as gaps?
+	p.width = widthFor(uint64(most-least) / uint64(units[unit]))
+	best := p.width * (len(t) - 1)
+	for _, width := range [...]int{0, 1, 2, 4} {
+		over := units[unit]
+		if width > 0 {
+			over <<= 8 * width
 		}
-		seen = d
-		p.least = min(p.least, d)
-		for p.unit > 0 && exact[p.unit].divide(uint64(d)) > exact[p.unit].most {
-			p.unit--
+		if most-least < over {
+			break
 		}
-	}
-	// How many deltas would not fit in 0, 1, 2 or 4 bytes?
-	unit := uint64(units[p.unit])
-	var over [4]int
-	seen = p.least
-	class := 0
-	for i := 1; i < len(t); i++ {
-		if d := t[i] - t[i-1]; d != seen {
-			seen = d
-			switch x := uint64(d - p.least); {
-			case x == 0:
-				class = 0
-			case x < unit<<8:
-				class = 1
-			case x < unit<<16:
-				class = 2
-			case x>>32 < unit:
-				class = 3
-			default:
-				class = 4
-			}
-		}
-		for k := range class {
-			over[k]++
-		}
-	}
-	best := 8 * (len(t) - 1)
-	p.width = 8
-	for k, width := range [...]int{0, 1, 2, 4} {
-		if cost := width*(len(t)-1) + gapBytes*over[k]; cost < best {
-			best, p.width, p.gaps = cost, width, over[k]
+		gaps := deltasFrom(t, least+over)
+		if cost := width*(len(t)-1) + gapBytes*gaps; cost < best {
+			best, p.width, p.gaps = cost, width, gaps
 		}
 	}
 	return p
+}
+
+// deltasFrom counts the deltas of at least d.
+func deltasFrom(t []int64, d int64) (n int) {
+	last := t[0]
+	for _, x := range t[1:] {
+		if x-last >= d {
+			n++
+		}
+		last = x
+	}
+	return n
 }
 
 func (p timePlan) append(out []byte, t []int64) []byte {
@@ -238,8 +249,21 @@ func (p valuePlan) append(out []byte, v []float64) []byte {
 		return out
 	}
 	scale := pow10[p.scale]
-	for i, x := range v {
-		put(to, p.width, i, uint64(int64((x*scale+roundMagic)-roundMagic)-p.base))
+	integer := func(x float64) int64 { return int64((x*scale+roundMagic)-roundMagic) - p.base }
+	switch p.width {
+	case 1:
+		to = to[:len(v)]
+		for i, x := range v {
+			to[i] = byte(integer(x))
+		}
+	case 2:
+		for i, x := range v {
+			binary.LittleEndian.PutUint16(to[2*i:], uint16(integer(x)))
+		}
+	default:
+		for i, x := range v {
+			put(to, p.width, i, uint64(integer(x)))
+		}
 	}
 	return out
 }

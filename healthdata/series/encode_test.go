@@ -26,10 +26,33 @@ func TestEncodeThenDecodeGivesTheSameSamples(t *testing.T) {
 		requireSame(t, samplesOf(b), samplesOf(&reused))
 		require.NoError(t, reused.Validate())
 
+		requireHeader(t, b, c)
+
 		h, err := series.ParseHeader(c.Header.Append(nil))
 		require.NoError(t, err)
 		require.Equal(t, c.Header, h)
 	})
+}
+
+// requireHeader checks what a header says against the samples, but for the sum.
+func requireHeader(t require.TestingT, b *series.Block, c series.Chunk) {
+	samples := samplesOf(b)
+	want := series.Header{
+		Start: samples[0].Time, Stop: samples[len(samples)-1].Time, N: len(samples),
+		Min: samples[0].Value, Max: samples[0].Value, First: samples[0].Value, Last: samples[len(samples)-1].Value,
+		OneOffset: true, Offset: samples[0].Offset, Format: series.Format, Size: len(c.Data), Sum: c.Sum,
+	}
+	for _, s := range samples {
+		want.Min, want.Max = min(want.Min, s.Value), max(want.Max, s.Value)
+		if s.End != series.NoEnd && (want.MaxEnd == series.NoEnd || s.End > want.MaxEnd) {
+			want.MaxEnd = s.End
+		}
+		want.OneOffset = want.OneOffset && s.Offset == samples[0].Offset
+	}
+	if !want.OneOffset {
+		want.Offset = 0
+	}
+	require.Equal(t, want, c.Header)
 }
 
 func TestEncodeKeepsWhatIsHardToKeep(t *testing.T) {

@@ -54,6 +54,18 @@ func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	}
 }
 
+// one adds a single sample: a series that ticks as slowly as the buckets do has no use
+// for a total of one.
+func (a *Acc) one(at int64, v float64) {
+	if a.N == 0 {
+		a.N, a.Sum.Hi = 1, v
+		a.Min, a.Max, a.First, a.Last = v, v, v, v
+		a.FirstAt, a.LastAt = at, at
+		return
+	}
+	a.add(1, at, at, &total{Sum{v, 0}, v, v, v, v})
+}
+
 // Reduction says what to add up.
 type Reduction struct {
 	// Edges are the borders of the buckets, strictly ascending, at least two, in
@@ -84,10 +96,13 @@ type Reducer struct {
 	times   []int64
 	values  []float64
 	scratch Block
+	layout  layout
+	visit   func(bucket int, values []float64)
 }
 
 // NewReducer returns a reducer with empty buckets. The fault is Invalid: fewer than two
-// edges, or edges that do not ascend. The edges stay the caller's, who must not change
+// edges, edges that do not ascend, or that leave the years 1 to 9999 by more than a day
+// (for a bucket without end take MaxTime+1). The edges stay the caller's, who must not change
 // them.
 func NewReducer(r Reduction) (*Reducer, error) {
 	if len(r.Edges) < 2 {
@@ -97,6 +112,9 @@ func NewReducer(r Reduction) (*Reducer, error) {
 		if r.Edges[i] <= r.Edges[i-1] {
 			return nil, invalid("edges must ascend")
 		}
+	}
+	if r.Edges[0] < MinTime-dayMicros || r.Edges[len(r.Edges)-1] > MaxTime+1+dayMicros {
+		return nil, invalid("edges leave the years 1 to 9999 by more than a day")
 	}
 	return &Reducer{r: r, accs: make([]Acc, len(r.Edges)-1)}, nil
 }
@@ -122,11 +140,28 @@ func (r *Reducer) Range() Range {
 }
 
 // NeedsData says whether [Reducer.Chunk] has to look inside the chunk. If not, its Data
-// may be nil. A chunk that a pending segment overlaps needs its data in any case when
-// it goes through [Reducer.Series].
+// may be nil. [Reducer.Missing] asks the same for a whole series with its log.
 func (r *Reducer) NeedsData(h *Header) bool {
 	_, answered := r.whole(h)
 	return !answered
+}
+
+// Missing returns the positions of the chunks without Data that [Reducer.Series] will
+// have to look into, ascending: what a caller loads who has headers only. Without a log
+// those are the chunks that NeedsData says yes to.
+func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
+	var out []int
+	all := r.Range()
+	for i := range chunks {
+		h := &chunks[i].Header
+		if chunks[i].Data != nil || !h.Overlaps(all.From, all.To) {
+			continue
+		}
+		if r.NeedsData(h) || slices.ContainsFunc(pending, func(s Segment) bool { return s.Overlaps(h.Start, h.Stop+1) }) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // Series adds a body and a log. Arguments and faults are those of [Scanner.Blocks].
@@ -145,6 +180,17 @@ func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	return failed
 }
 
+// Walk goes through a body and a log as [Reducer.Series] does, but hands the values on
+// instead of adding them up: for a median, a deviation, or whatever else needs to see
+// each value. visit gets stretches of one bucket, in order of time inside a stretch;
+// a bucket may come several times. The values are good until visit returns. Every chunk
+// that overlaps [Reducer.Range] needs its data.
+func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int, values []float64)) error {
+	r.visit = visit
+	defer func() { r.visit = nil }()
+	return r.Series(chunks, pending)
+}
+
 // Chunk adds one chunk. The fault is [ErrCorrupt].
 func (r *Reducer) Chunk(c *Chunk) error {
 	if bucket, ok := r.whole(&c.Header); ok {
@@ -161,14 +207,14 @@ func (r *Reducer) Chunk(c *Chunk) error {
 		r.Block(&r.scratch)
 		return nil
 	}
-	var l layout
+	l := &r.layout // a local one would escape
 	if err := l.read(c.Data); err != nil {
 		return err
 	}
 	if l.n != c.N {
 		return corrupt("header of another chunk")
 	}
-	col, err := r.column(&l)
+	col, err := r.column(l)
 	if err != nil {
 		return err
 	}
@@ -234,7 +280,7 @@ func (r *Reducer) whole(h *Header) (bucket int, ok bool) {
 	switch {
 	case stop < e[0], start >= e[len(e)-1]:
 		return -1, true
-	case r.r.Second:
+	case r.r.Second, r.visit != nil:
 		return -1, false
 	case r.r.Filter && (h.Max < r.r.AtLeast || h.Min > r.r.AtMost):
 		return -1, true
@@ -268,6 +314,13 @@ type column struct {
 	ints   *numbers
 }
 
+func (c *column) at(i int) float64 {
+	if c.ints != nil {
+		return c.ints.value(c.ints.at(i))
+	}
+	return c.floats[i]
+}
+
 func (c *column) total(i, j int) total {
 	if c.ints != nil {
 		return c.ints.total(i, j)
@@ -282,7 +335,7 @@ func (r *Reducer) column(l *layout) (column, error) {
 	if r.r.Second {
 		ints = &l.seconds // of zero bytes, and zero, if there are none
 	}
-	if ints.scale != rawScale && !r.r.Filter {
+	if ints.scale != rawScale && !r.r.Filter && r.visit == nil {
 		return column{ints: ints}, nil
 	}
 	r.values = grown(r.values, l.n, l.n)
@@ -338,9 +391,18 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		return
 	}
 	b := r.find(k.at(i) + shift)
+	// A decimal fraction is added as such, with what its float64 lacks; see Sum.
+	whole := c.ints == nil || c.ints.scale == 0 && c.ints.width < 8
 	for run := 0; ; {
 		j := k.reach(i, run, e[b+1]-shift)
-		if run = j - i; run > 0 {
+		run = j - i
+		switch {
+		case run == 0:
+		case r.visit != nil:
+			r.visit(b, c.floats[i:j])
+		case run == 1 && whole:
+			r.accs[b].one(k.at(i)+shift, c.at(i))
+		default:
 			t := c.total(i, j)
 			r.accs[b].add(run, k.at(i)+shift, k.at(j-1)+shift, &t)
 		}

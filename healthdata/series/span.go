@@ -95,6 +95,7 @@ func join(list []Range, r Range) []Range {
 // came after it. Only the headers of pending are used.
 func Reach(span Span, want []Range, pending []Segment) (take []int, load []Range) {
 	for _, r := range want {
+		r = Range{max(r.From, MinTime), min(r.To, MaxTime+1)} // any int64 is a bound
 		if r.From < r.To {
 			load = append(load, Range{span.Cell(r.From).From, span.Cell(r.To - 1).To})
 		}

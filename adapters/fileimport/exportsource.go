@@ -1,0 +1,94 @@
+package fileimport
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// origin is who recorded something, as an export tells it.
+type origin struct {
+	kind healthdata.SourceType
+	// app is the bundle id, where the export names the source by it.
+	app *string
+	// id stands for the source's name, which may hold the name of a person.
+	id uuid.UUID
+}
+
+// origins remembers what it made of a name and a device.
+type origins map[string]*origin
+
+// mostOrigins bounds what is remembered: names come from the file.
+const mostOrigins = 2000
+
+// mostAppID is the longest bundle id that is believed.
+const mostAppID = 200
+
+// originSpace is the name space of the ids of sources and of records without an id.
+var originSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:fileimport"))
+
+var bundleID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z0-9_-]+){2,}$`)
+
+// get returns who a source is. scratch is a buffer to build the key in; it is returned
+// for the next call.
+func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
+	// A device begins with an address in memory, which differs from record to record.
+	if _, after, found := bytes.Cut(device, []byte(", ")); found {
+		device = after
+	}
+	key := append(append(append(scratch[:0], name...), 0), device...)
+	if v, ok := o[string(key)]; ok {
+		return v, key
+	}
+	v := &origin{kind: sourceType(string(name), string(device)), id: uuid.NewSHA1(originSpace, name)}
+	if len(name) <= mostAppID && bundleID.Match(name) {
+		app := string(name)
+		v.app = &app
+	}
+	if len(o) >= mostOrigins {
+		clear(o)
+	}
+	o[string(key)] = v
+	return v, key
+}
+
+// sourceType tells the store's own devices by what the record says of the device,
+// else by a word of the source's name. What other makers' devices and apps write stays
+// unknown.
+func sourceType(name, device string) healthdata.SourceType {
+	if device != "" {
+		if !strings.HasPrefix(deviceField(device, "manufacturer:"), "Apple") {
+			return healthdata.SourceUnknown
+		}
+		return typeOfWords(deviceField(device, "model:"))
+	}
+	if name == "Health" { // the store itself, in which people type
+		return healthdata.SourceApp
+	}
+	return typeOfWords(name)
+}
+
+// typeOfWords finds a watch or a phone among the words of a name. People rename their
+// devices, but mostly leave the word for what it is. Fields splits at no-break spaces
+// too, which phones write into names.
+func typeOfWords(name string) healthdata.SourceType {
+	for _, word := range strings.Fields(name) {
+		switch {
+		case word == "Watch":
+			return healthdata.SourceWatch
+		case strings.HasSuffix(word, "Phone"), strings.HasSuffix(word, "Pad"), strings.HasSuffix(word, "Pod"):
+			return healthdata.SourcePhone
+		}
+	}
+	return healthdata.SourceUnknown
+}
+
+func deviceField(device, label string) string {
+	_, after, _ := strings.Cut(device, label)
+	value, _, _ := strings.Cut(after, ", ")
+	return strings.Trim(value, " >")
+}
