@@ -126,6 +126,14 @@ func TestCatalogueHasOneTestForEachMethod(t *testing.T) {
 		require.NotNil(t, test.CommonTATDays)
 	}
 	require.Equal(t, orders.CollectionMethods(), methods)
+	expected, err := b.ExpectedResults(t.Context(), tests[0].MarkerIDs())
+	require.NoError(t, err)
+	require.Len(t, expected, len(tests[0].Markers))
+	results := orders.Simulated(&orders.Order{LabTest: tests[0]}, expected, orders.SimulationFlags{}, orders.FinalResult, noon)
+	for _, r := range results.Results {
+		require.Regexp(t, `^[0-9]+-[0-9]$`, *r.LOINC)
+		require.NotEmpty(t, *r.Unit)
+	}
 	accounts, err := b.Accounts(t.Context(), healthlab.TeamID{})
 	require.NoError(t, err)
 	require.Len(t, accounts.Platform, 2)
