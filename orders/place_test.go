@@ -357,6 +357,10 @@ func TestRequestProblems(t *testing.T) {
 		r.ClinicalNotes, r.Passthrough = &long, ptr("a\x00")
 		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET")}
 		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
+		r.HealthInsurance = &orders.HealthInsuranceInput{BackImage: &orders.ImageBlob{ContentType: "SECRET"}, ResponsibleRelationship: ptr("SECRET"),
+			ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "SECRET;", LastName: "Roe", PhoneNumber: "1",
+				Address: orders.AddressInput{FirstLine: "1", City: "1", State: "AZ", Country: "US", Zip: "SECRET"}},
+			DiagnosisCodes: []string{"SECRET"}}
 		r.PatientDetails = orders.PatientDetailsInput{FirstName: " SECRET", LastName: "SECRÉT", DOB: healthlab.Date{Year: 2026, Month: 3, Day: 3},
 			Gender: "SECRET", Email: "SECRET@", Race: ptr(orders.Race("SECRET")), HouseholdSize: ptr(-1),
 			MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
@@ -379,6 +383,12 @@ missing physician.npi
 email_form physician.email
 missing physician.signature_image.content
 enum physician.signature_image.content_type
+missing health_insurance.back_image.content
+enum health_insurance.back_image.content_type
+enum health_insurance.responsible_relationship
+name_form health_insurance.responsible_details.first_name
+zip_form health_insurance.responsible_details.address.zip
+icd_form health_insurance.diagnosis_codes[0]
 enum billing_type
 icd_form icd_codes[0]
 enum consents[0].consentType

@@ -175,3 +175,21 @@ func (ImportRequest) GoString() string { return redacted }
 
 // LogValue shows nothing of what ImportRequest holds.
 func (ImportRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what HealthInsuranceInput holds.
+func (HealthInsuranceInput) String() string { return redacted }
+
+// GoString shows nothing of what HealthInsuranceInput holds.
+func (HealthInsuranceInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what HealthInsuranceInput holds.
+func (HealthInsuranceInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ResponsiblePerson holds.
+func (ResponsiblePerson) String() string { return redacted }
+
+// GoString shows nothing of what ResponsiblePerson holds.
+func (ResponsiblePerson) GoString() string { return redacted }
+
+// LogValue shows nothing of what ResponsiblePerson holds.
+func (ResponsiblePerson) LogValue() slog.Value { return slog.StringValue(redacted) }
