@@ -1,5 +1,3 @@
-// Package sandbox has a laboratory and a source of health data that work without the
-// world: they behave as real ones do, deterministically, and fail on demand.
 package sandbox
 
 import (
