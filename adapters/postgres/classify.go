@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 // fault is an error of the database under the kind that is true for our callers. Its
@@ -23,7 +24,10 @@ type fault struct {
 func (f *fault) Error() string {
 	var pg *pgconn.PgError
 	if !errors.As(f.cause, &pg) {
-		return f.kind.Error() + ": no answer from PostgreSQL"
+		if lost(f.cause) {
+			return f.kind.Error() + ": no connection to PostgreSQL"
+		}
+		return f.kind.Error() + ": unexpected answer of PostgreSQL"
 	}
 	text := f.kind.Error() + ": PostgreSQL error " + pg.Code
 	if pg.ConstraintName != "" {
@@ -76,7 +80,7 @@ func classify(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err() // what was interrupted looks like an outage
-	case healthlab.KindOf(err) != healthlab.Unknown:
+	case healthlab.KindOf(err) != healthlab.Unknown, errors.Is(err, series.ErrCorrupt):
 		return err
 	}
 	return &fault{kindOf(err), err}

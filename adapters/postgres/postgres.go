@@ -32,6 +32,7 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -70,6 +71,8 @@ type Options struct {
 	// FoldAfter is how long small batches may wait before [Store.RunFolding] moves
 	// them into their chunks. Default 10 minutes.
 	FoldAfter time.Duration
+	// Log receives what went wrong in the background. Default: discard.
+	Log *slog.Logger
 }
 
 // Store keeps everything in PostgreSQL. Each seam is behind a method of its name. Safe
