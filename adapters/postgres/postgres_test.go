@@ -1,20 +1,12 @@
 package postgres_test
 
 import (
-	"context"
-	"os"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
-
-func TestMain(m *testing.M) {
-	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error { return postgres.Migrate(ctx, conn) }))
-}
 
 func newUsers(t testing.TB) storetest.UsersHarness {
 	s := postgres.New(pgtest.Pool(t), nil)
