@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -41,9 +42,12 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	require.NoError(t, err)
 	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
 	require.NoError(t, err)
+	questions, err := aggregate.New(health, nil)
+	require.NoError(t, err)
 	return httpapi.Config{
 		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
 		Health:       health,
+		Aggregate:    questions,
 		Orders:       newOrders(t, store, health),
 	}, user.ID
 }
