@@ -43,7 +43,7 @@ func zone(t testing.TB, name string) *time.Location {
 
 var spring = healthlab.Date{Year: 2026, Month: 3, Day: 1}
 
-func Example() {
+func ExampleProvider() {
 	user := healthlab.UserID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-000000000001")}
 	day := healthlab.Date{Year: 2026, Month: 3, Day: 1}
 	paris, err := time.LoadLocation("Europe/Paris")
