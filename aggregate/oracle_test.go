@@ -103,9 +103,9 @@ func drawWorld(t *rapid.T) *world {
 		seen := map[int64]series.Sample{}
 		for batch := range rapid.IntRange(1, 3).Draw(t, "batches") {
 			var list []series.Sample
-			when := base + int64(rapid.IntRange(0, 20*24*60).Draw(t, "start"))*60e6
+			when := base + int64(rapid.IntRange(0, 40).Draw(t, "start"))*12*3600e6
 			for range rapid.IntRange(1, 120).Draw(t, "samples") {
-				when += int64(rapid.SampledFrom([]int{1, 30, 60, 60, 60, 300, 3600, 86400}).Draw(t, "step")) * 1e6
+				when += int64(rapid.SampledFrom([]int{30, 60, 60, 1800, 3600, 3600, 86400}).Draw(t, "step")) * 1e6
 				s := series.Sample{Time: when, Value: float64(rapid.IntRange(40, 120).Draw(t, "value"))}
 				if rapid.IntRange(0, 3).Draw(t, "fine") == 0 {
 					s.Value += float64(rapid.IntRange(0, 99).Draw(t, "part")) / 100
@@ -119,7 +119,7 @@ func drawWorld(t *rapid.T) *world {
 				}
 				switch k.Resource {
 				case "steps":
-					s.End = when + int64(rapid.IntRange(0, 7200).Draw(t, "length"))*1e6
+					s.End = when + int64(rapid.SampledFrom([]int{0, 0, 30, 60, 1800, 5000}).Draw(t, "length"))*1e6
 				case "blood_pressure":
 					s.Value2 = float64(rapid.IntRange(40, 90).Draw(t, "second"))
 				case "cholesterol":
@@ -361,7 +361,10 @@ func drawWhere(t *rapid.T, resource string, fields []string, depth int) (string,
 		}
 	default:
 		name := rapid.SampledFrom(fields).Draw(t, "name")
-		x := float64(rapid.IntRange(400, 1200).Draw(t, "limit")) / 10
+		x := float64(rapid.IntRange(40, 120).Draw(t, "limit"))
+		if rapid.IntRange(0, 3).Draw(t, "fine") == 0 {
+			x += 0.5
+		}
 		op := rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "op")
 		return fmt.Sprintf("%s.%s %s %v", resource, name, op, x), func(r *oracleRow) int {
 			v := r.field(name)
