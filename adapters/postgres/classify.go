@@ -43,11 +43,13 @@ type answer struct{ error }
 
 // constraints says what the violation of a constraint means.
 var constraints = map[string]healthlab.Kind{
-	"users_pkey":            healthlab.Conflict,
-	"user_name_pkey":        healthlab.Conflict,
-	"webhook_event_pkey":    healthlab.Conflict,
-	"webhook_event_rest_id": healthlab.Conflict,
+	"users_pkey":     healthlab.Conflict,
+	"user_name_pkey": healthlab.Conflict,
 }
+
+// eventTable is how the names of the partitions of messages begin; each has its own
+// names of constraints, and all of them mean that an id is taken.
+const eventTable = "webhook_event"
 
 // states says what SQLSTATE codes mean, by the longest beginning that fits.
 var states = map[string]healthlab.Kind{
@@ -91,6 +93,9 @@ func kindOf(err error) healthlab.Kind {
 	if errors.As(err, &pg) {
 		if kind, ok := constraints[pg.ConstraintName]; ok && pg.Code == "23505" {
 			return kind
+		}
+		if strings.HasPrefix(pg.TableName, eventTable) && pg.Code == "23505" {
+			return healthlab.Conflict
 		}
 		for n := len(pg.Code); n >= 2; n-- {
 			if kind, ok := states[pg.Code[:n]]; ok {

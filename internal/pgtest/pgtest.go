@@ -89,7 +89,19 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	t.Cleanup(pool.Close)
+	t.Cleanup(func() {
+		// A test that failed may hold a connection for ever; the database goes anyway.
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			pool.Close()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(5 * time.Second):
+			t.Error("pgtest: a connection of the pool was not given back")
+		}
+	})
 	return pool
 }
 
