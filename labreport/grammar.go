@@ -1,0 +1,684 @@
+package labreport
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// piece is a stretch of a line with its role.
+type piece struct {
+	role     role
+	from, to int // tokens
+}
+
+// parsed is the best reading of a line as one result.
+type parsed struct {
+	line   *line
+	pieces []piece
+	score  float64
+	// known is how well the name is known to the catalogue, 0 to 1.
+	known float64
+	cols  []column
+}
+
+func (p *parsed) has(r role) bool { return p.find(r) != nil }
+
+func (p *parsed) find(r role) []token {
+	for _, s := range p.pieces {
+		if s.role == r {
+			return p.line.tokens[s.from:s.to]
+		}
+	}
+	return nil
+}
+
+func (p *parsed) text(r role) string { return textOf(p.find(r)) }
+
+// grammar reads lines. It belongs to one document.
+type grammar struct {
+	catalogue Catalogue
+	decimals  Decimals
+	names     map[string]float64
+	image     bool
+}
+
+// known says how well a name is known, 0 to 1, letter for letter.
+func (g *grammar) known(name string) float64 {
+	name = cleanName(name)
+	if name == "" {
+		return 0
+	}
+	if k, ok := g.names[name]; ok {
+		return k
+	}
+	k := 0.0
+	if t, ok := g.catalogue.(interface{ exactly(string) float64 }); ok {
+		k = t.exactly(name)
+		if bare, inside := parentheses(name); k < 0.8 && inside != "" {
+			k = max(k, 0.97*t.exactly(bare), 0.9*t.exactly(inside))
+		}
+	} else if found, err := g.catalogue.Find(name); err == nil && len(found) > 0 && found[0].Likeness >= 0.85 {
+		k = found[0].Likeness
+	}
+	g.names[name] = k
+	return k
+}
+
+// nearly also accepts names that are misread or misspelt a little.
+func (g *grammar) nearly(name string) float64 {
+	if k := g.known(name); k > 0.8 {
+		return k
+	}
+	found, err := g.catalogue.Find(cleanName(name))
+	if err != nil || len(found) == 0 {
+		return 0
+	}
+	return found[0].Likeness
+}
+
+var (
+	reFootnote = regexp.MustCompile(`[\s*†‡¹²³]+$|\s*\(?[*†‡]+\)?$`)
+	reBullet   = regexp.MustCompile(`^(?:[•●■▪◦‣○·*>»+e-]\s+|\*+\s*|\d{1,2}[.)]\s+)`)
+)
+
+// cleanName trims what is printed round a name: bullets, colons, footnote marks.
+func cleanName(s string) string {
+	s = strings.TrimSpace(s)
+	s = reBullet.ReplaceAllString(s, "")
+	s = strings.TrimRight(s, " :;.,-=|")
+	s = reFootnote.ReplaceAllString(s, "")
+	s = strings.TrimLeft(s, " :;.,|*•-")
+	return strings.Join(strings.Fields(s), " ")
+}
+
+const impossible = -1e9
+
+// longest is how many tokens a stretch of each role may have.
+var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: 12, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 1, rDate: 3, rOut: 0}
+
+// parse reads a line as one result. It returns nil if no reading has both a name and
+// a value.
+func (g *grammar) parse(l *line, cols []column) *parsed {
+	n := len(l.tokens)
+	if n < 2 || n > 48 {
+		return nil
+	}
+	s := search{g: g, l: l, cols: cols, hasCol: map[role]bool{}, memo: map[int]step{}, scores: map[[3]int]float64{}}
+	for _, c := range cols {
+		r := c.role
+		if r == rOut {
+			r = rValue
+		}
+		s.hasCol[r] = true
+	}
+	best := s.best(0, 0)
+	if best.score <= impossible/2 {
+		return nil
+	}
+	p := &parsed{line: l, score: best.score, cols: cols}
+	for i, mask := 0, 0; i < n; {
+		st := s.memo[i<<8|mask]
+		p.pieces = append(p.pieces, piece{st.role, i, i + st.n})
+		if st.role < rPrev {
+			mask |= 1 << st.role
+		}
+		i += st.n
+	}
+	p.known = g.known(p.text(rName))
+	return p
+}
+
+// search finds the best sequence of stretches, by dynamic programming over the
+// position and the set of roles taken.
+type search struct {
+	g      *grammar
+	l      *line
+	cols   []column
+	hasCol map[role]bool
+	memo   map[int]step
+	scores map[[3]int]float64
+}
+
+type step struct {
+	score float64
+	role  role
+	n     int
+}
+
+func (s *search) best(i, mask int) step {
+	if i == len(s.l.tokens) {
+		if mask&(1<<rName) == 0 || mask&(1<<rValue) == 0 {
+			return step{score: impossible}
+		}
+		return step{}
+	}
+	key := i<<8 | mask
+	if st, ok := s.memo[key]; ok {
+		return st
+	}
+	top := step{score: impossible}
+	for r := rName; r < rOut; r++ {
+		if r < rPrev && mask&(1<<r) != 0 {
+			continue
+		}
+		if (r == rPrev || r == rCode) && mask&(1<<rValue) == 0 && !s.hasCol[r] {
+			continue
+		}
+		if (r == rLow || r == rHigh) && !s.hasCol[r] {
+			continue
+		}
+		next := mask
+		if r < rPrev {
+			next |= 1 << r
+		}
+		for n := 1; n <= longest[r] && i+n <= len(s.l.tokens); n++ {
+			c := s.score(r, i, n) + s.order(r, mask)
+			if c <= impossible/2 {
+				continue
+			}
+			rest := s.best(i+n, next)
+			if rest.score <= impossible/2 {
+				continue
+			}
+			if t := c + rest.score; t > top.score {
+				top = step{t, r, n}
+			}
+		}
+	}
+	s.memo[key] = top
+	return top
+}
+
+// order weighs the usual order of the parts where no heading says otherwise.
+func (s *search) order(r role, mask int) float64 {
+	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
+	switch r {
+	case rName:
+		if value && !s.hasCol[rName] {
+			return -2.5
+		}
+	case rValue:
+		if !name && !s.hasCol[rValue] {
+			return -0.5
+		}
+	case rRange:
+		if !value && !s.hasCol[rRange] {
+			return -1
+		}
+	case rUnit:
+		if !value && !s.hasCol[rUnit] {
+			return -1.2
+		}
+	case rNote:
+		if !name {
+			return -1.5
+		}
+	case rFlag:
+		if !name {
+			return -0.4
+		}
+	}
+	return 0
+}
+
+// score is how well tokens i to i+n fit a role.
+func (s *search) score(r role, i, n int) float64 {
+	key := [3]int{int(r), i, n}
+	if v, ok := s.scores[key]; ok {
+		return v
+	}
+	v := s.content(r, i, n)
+	if v > impossible/2 {
+		v += s.place(r, i, n) + s.gaps(r, i, n)
+	}
+	s.scores[key] = v
+	return v
+}
+
+// gaps weighs where the stretch begins and ends against the cells.
+func (s *search) gaps(r role, i, n int) float64 {
+	v := 0.0
+	crossed := 0
+	for k := i + 1; k < i+n; k++ {
+		if s.l.tokens[k].gap {
+			crossed++
+		}
+	}
+	cost := map[role]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}[r]
+	v += float64(crossed) * cost
+	end := i + n
+	atEnd := end == len(s.l.tokens) || s.l.tokens[end].gap
+	last := s.l.tokens[end-1].text
+	switch r {
+	case rName:
+		if atEnd || strings.HasSuffix(last, ":") {
+			v += 0.8
+		}
+		if strings.HasSuffix(last, ":") {
+			v += 0.6
+		}
+		if !s.l.tokens[i].gap && i > 0 && !isMark(s.l.tokens[i-1].text) {
+			v -= 1
+		}
+	case rValue:
+		if s.l.tokens[i].gap {
+			v += 0.3
+		}
+		if i > 0 && strings.HasSuffix(s.l.tokens[i-1].text, ":") {
+			v += 0.3
+		}
+	case rFlag:
+		if atEnd || s.l.tokens[i].gap {
+			v += 0.3
+		} else {
+			v -= 0.3
+		}
+	}
+	return v
+}
+
+func isMark(s string) bool {
+	_, ok := flagMeaning(s)
+	return ok || strings.Trim(s, "•●■▪◦‣○·*>|-") == ""
+}
+
+// place weighs the stretch's place against the table's columns.
+func (s *search) place(r role, i, n int) float64 {
+	if len(s.cols) == 0 || r == rNote && !s.hasCol[rNote] {
+		return 0
+	}
+	x0, x1 := s.l.tokens[i].x0, s.l.tokens[i+n-1].x1
+	c, off := columnOf(s.cols, x0, x1, s.l.height)
+	col := s.cols[c].role
+	if col == rOut {
+		col = rValue
+	}
+	near := off < 2.5
+	switch {
+	case col == r && near:
+		return 2.2
+	case col == r:
+		return 1
+	}
+	// A stretch that begins where the name column begins is a name.
+	if r == rName {
+		for _, k := range s.cols {
+			if k.role == rName && math.Abs(x0-k.x0) < 3.5*s.l.height {
+				return 1.6
+			}
+		}
+		if !s.hasCol[rName] && c == 0 && x0 < s.cols[0].x0 {
+			return 1
+		}
+		if col == rNote || col == rCode {
+			return -1
+		}
+		return -2.5
+	}
+	switch {
+	case r == rFlag && (col == rValue || col == rRange || col == rUnit || col == rPrev):
+		if s.hasCol[rFlag] {
+			return -0.3
+		}
+		return 0
+	case r == rUnit && (col == rValue || col == rRange):
+		if s.hasCol[rUnit] {
+			return -1.2
+		}
+		return 0
+	case r == rRange && col == rValue && !s.hasCol[rRange] && !s.hasCol[rLow]:
+		return 0
+	case r == rNote:
+		return -0.2
+	case r == rDate, r == rCode:
+		return -0.3
+	case !s.hasCol[r]:
+		return -0.7
+	case !near:
+		return -0.8
+	}
+	return -2.2
+}
+
+var (
+	reLabCode = regexp.MustCompile(`^(?:[A-Z]{1,4}\d{0,2}|\d{1,3}|\[?[A-Z0-9]{1,4}\]?|\d{3,5}-\d)$`)
+	reUnitish = regexp.MustCompile(`^[A-Za-zµμ%\[{][A-Za-z0-9µμ%.*^\[\]{}'()]{0,14}/[A-Za-zµμ0-9][A-Za-z0-9µμ.,*^\[\]{}'()²³/]{0,14}$`)
+)
+
+// content is how well the text itself fits a role.
+func (s *search) content(r role, i, n int) float64 {
+	tokens := s.l.tokens[i : i+n]
+	text := textOf(tokens)
+	for _, t := range tokens {
+		if (t.text == "|" || t.text == ";") && r != rNote {
+			return impossible
+		}
+	}
+	switch r {
+	case rName:
+		return s.nameContent(tokens, text)
+	case rValue:
+		return s.valueContent(tokens, text, i, n)
+	case rRange:
+		return s.rangeContent(text, i, n)
+	case rUnit:
+		t := strings.TrimRight(text, ",;:")
+		t = strings.TrimSpace(t)
+		if _, ok := ParseUnit(t); ok {
+			if n > 1 || len(t) > 2 || t == "%" || t == "pg" || t == "fL" || t == "fl" {
+				return 3.5 + 0.2*float64(n-1)
+			}
+			return 2.5
+		}
+		if n == 1 && reUnitish.MatchString(t) && !looksLikeDate(t) {
+			return 1.2
+		}
+		if s.g.image && n == 1 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
+			if _, _, ok := units().repair(t); ok {
+				return 2
+			}
+		}
+		return impossible
+	case rFlag:
+		m, ok := flagMeaning(text)
+		if !ok {
+			return impossible
+		}
+		letters := len([]rune(strings.Trim(text, "()[]*")))
+		switch {
+		case letters <= 1 && strings.IndexFunc(text, unicode.IsLetter) >= 0 && !strings.ContainsAny(strings.ToUpper(text), "HL"):
+			return 1
+		case strings.Trim(text, "+-=<>") == "":
+			return 0.9
+		case m == Normal && !s.hasCol[rFlag]:
+			return 1.2
+		}
+		return 2
+	case rLow, rHigh:
+		if n == 1 && reNum.MatchString(strings.TrimLeft(toPoint(text, s.g.decimals), "<>=")) {
+			return 2.5
+		}
+		if strings.Trim(text, "-*") == "" {
+			return 0.5
+		}
+		return impossible
+	case rPrev:
+		switch valueShape(text, s.g.decimals) {
+		case noValue:
+			if s.hasCol[rPrev] && n == 1 && (looksLikeDate(text) || isMark(text)) {
+				return 0.2
+			}
+			return impossible
+		case number1, titerShape, spanShape:
+			if s.hasCol[rPrev] {
+				return 1.5
+			}
+			return -1.2
+		default:
+			if s.hasCol[rPrev] {
+				return 1.2
+			}
+			return -1.5
+		}
+	case rCode:
+		if !reLabCode.MatchString(text) || n > 1 {
+			return impossible
+		}
+		if s.hasCol[rCode] {
+			return 0.5
+		}
+		return -0.5
+	case rDate:
+		if looksLikeDate(text) || n > 1 && looksLikeDate(tokens[0].text) && reClock.MatchString(tokens[n-1].text) {
+			return 0.1
+		}
+		return impossible
+	case rNote:
+		if text == "|" || text == ";" {
+			return 0
+		}
+		if strings.Trim(text, ".,-•*:()[]=") == "" {
+			return -0.1
+		}
+		if s.hasCol[rNote] {
+			return -0.35
+		}
+		return -0.8
+	}
+	return impossible
+}
+
+func (s *search) nameContent(tokens []token, text string) float64 {
+	name := cleanName(text)
+	letters := 0
+	for _, r := range name {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	if letters == 0 && name != "%" {
+		return impossible
+	}
+	first := tokens[0].text
+	if _, flag := flagMeaning(first); flag && len(tokens) > 1 && len(first) <= 2 {
+		return impossible
+	}
+	k := s.g.known(name)
+	v := 0.0
+	if k > 0.6 {
+		v = 4.2*k + 0.35*float64(len(tokens))
+	} else {
+		if letters < 2 {
+			return impossible
+		}
+		v = 1 - 0.2*float64(max(0, len(tokens)-4))
+		for i, t := range tokens {
+			c := strings.TrimRight(t.text, ":,;")
+			if i > 0 {
+				if reNum.MatchString(toPoint(c, s.g.decimals)) {
+					v -= 0.9
+				}
+				if _, ok := ParseUnit(c); ok && len(c) > 1 {
+					v -= 2.5
+				}
+			}
+			if _, ok := valueClass(c); ok && len(c) > 1 {
+				v -= 1.2
+			}
+			if reCmp.MatchString(c) || looksLikeDate(c) {
+				v -= 2.5
+			}
+			if strings.HasSuffix(t.text, ":") && i < len(tokens)-1 {
+				v -= 1.5
+			}
+		}
+		if notAnalyte(name) {
+			v -= 4
+		}
+	}
+	return v
+}
+
+func (s *search) valueContent(tokens []token, text string, i, n int) float64 {
+	t := strings.TrimRight(strings.TrimSpace(text), ";,")
+	if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") && !reGrade.MatchString(t) {
+		return impossible
+	}
+	switch valueShape(t, s.g.decimals) {
+	case number1:
+		if looksLikeDate(t) {
+			return impossible
+		}
+		if n > 2 && !strings.ContainsAny(t, "<>") {
+			return impossible
+		}
+		v := 3.0
+		if reReadable.MatchString(t) {
+			v += 0.3
+		}
+		return v
+	case wordShape:
+		return 2.8 + 0.3*float64(n)
+	case titerShape:
+		return 3.4
+	case gradeShape:
+		if strings.Trim(t, "+-") == "" && !s.hasCol[rValue] {
+			return 1
+		}
+		return 2.4
+	case spanShape:
+		return 1.4
+	case noteShape:
+		return 2 + 0.3*float64(n)
+	}
+	if s.g.image && n == 1 {
+		if _, ok := repairNumber(t, s.g.decimals); ok {
+			return 1.6
+		}
+	}
+	// In a value column any short text is a value.
+	if s.hasCol[rValue] && n <= 4 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
+		if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role == rValue && off < 2 {
+			if _, unit := ParseUnit(t); !unit {
+				if _, flag := flagMeaning(t); !flag {
+					return 0.2 + 0.2*float64(n)
+				}
+			}
+		}
+	}
+	return impossible
+}
+
+var reReadable = regexp.MustCompile(`^\d+[.,]\d+$`)
+
+func (s *search) rangeContent(text string, i, n int) float64 {
+	t := strings.TrimRight(strings.TrimSpace(toPointAll(text, s.g.decimals)), ";,")
+	if looksLikeDate(strings.Trim(text, "()[]")) {
+		return impossible
+	}
+	if b, ok := parseBounds(t); ok {
+		v := 3.6 + 0.05*float64(n)
+		if b.Low == nil || b.High == nil {
+			v -= 0.9
+		}
+		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || reRefWord.MatchString(t) {
+			v += 1
+		}
+		if !b.Any() {
+			v -= 1.5
+		}
+		return v
+	}
+	inner := strings.TrimSpace(reRefWord.ReplaceAllString(strings.Trim(t, "()[] "), ""))
+	switch valueShape(inner, s.g.decimals) {
+	case wordShape:
+		if n <= 5 {
+			v := 1.5 + 0.3*float64(min(n, 3))
+			if inner != t {
+				v++
+			}
+			return v
+		}
+	case titerShape:
+		return 1.9
+	case gradeShape:
+		if s.hasCol[rRange] {
+			return 0.8
+		}
+	}
+	if s.hasCol[rRange] && n <= 6 {
+		tokens := s.l.tokens[i : i+n]
+		if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role == rRange && off < 2 {
+			return -0.6
+		}
+	}
+	return impossible
+}
+
+// toPointAll rewrites every number of a text.
+func toPointAll(s string, d Decimals) string {
+	fields := strings.Fields(plainMarks(s))
+	for i, f := range fields {
+		fields[i] = toPoint(f, d)
+	}
+	return strings.Join(fields, " ")
+}
+
+// notAnalyte reports whether a name belongs to the frame of a document: labels,
+// addresses, counters.
+func notAnalyte(name string) bool {
+	words := foldWords(name)
+	if len(words) == 0 {
+		return true
+	}
+	for _, w := range words {
+		if frameWords[w] {
+			return true
+		}
+	}
+	return false
+}
+
+var frameWords = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(`page pagina seite pages phone tel telefon telephone telefono fax dob born birth geb geboren geburtsdatum nacimiento naissance age alter edad patient paciente patienten
+		collected reported received printed drawn abnahme ausgang eingang druck toma emision recibido prelevement edite edition recu address street strasse calle rue avenue suite zip
+		physician doctor arzt medico medecin dr director npi clia accession specimen probe muestra sample auftrag order orden
+		invoice rechnung factura facture total subtotal amount betrag price preis precio prix vat mwst iva tva eur usd qty menge cantidad quantite tax due balance payment
+		account konto cuenta compte iban bic client kunde cliente www http https com email mail version copyright
+		gender sex geschlecht sexo sexe height weight bmi grosse gewicht peso talla date datum fecha time uhrzeit hora heure room zimmer insurance versicherung seguro
+		license licence accreditation akkreditierung iso reg ref-nr befund laborbefund report informe id`) {
+		m[w] = true
+	}
+	delete(m, "total")
+	return m
+}()
+
+// stopWords are words of sentences.
+var stopWords = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(`the is are was were be been may might should could can will would has have had with for from this that these those which who if when then than as by an at it its on not your you we our please
+		suggest suggests indicate indicates consistent recommended consider clinical clinically confirm patients patient according based interpret interpretation
+		der die das ist sind war wird werden kann sollte bei mit von fur oder und dem den ein eine nicht wenn als nach auf zur zum durch sich auch bitte
+		el los las es son fue con por para una este esta estos que se puede debe segun como si su sus no entre cuando
+		est sont avec pour par une ce cette ces qui que peut doit selon dans sur si il elle vous votre nous aux`) {
+		m[w] = true
+	}
+	for _, w := range []string{"not", "no", "non"} {
+		delete(m, w)
+	}
+	return m
+}()
+
+// sentence reports whether a line is running text.
+func sentence(l *line) bool {
+	words, stops, digits := 0, 0, 0
+	for _, t := range l.tokens {
+		for _, w := range foldWords(t.text) {
+			words++
+			if stopWords[w] {
+				stops++
+			}
+			if strings.IndexFunc(w, isDigit) >= 0 {
+				digits++
+			}
+		}
+	}
+	return words >= 6 && stops >= 3 && float64(stops) >= 0.22*float64(words-digits) || words >= 12 && stops >= 2 && len(l.cells()) == 1 && stops*6 >= words
+}
+
+// repairNumber strips stray glyphs that a reader of pictures adds round a number. It
+// never guesses a digit.
+func repairNumber(s string, d Decimals) (string, bool) {
+	t := strings.Trim(s, "|'\"`_~°*.,:;[]{}()!\\ ")
+	if t == s || t == "" {
+		return s, false
+	}
+	switch valueShape(t, d) {
+	case number1:
+		return t, true
+	}
+	return s, false
+}
