@@ -189,7 +189,9 @@ func linesOf(p Page, index int) []line {
 	}
 	out := make([]line, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, newLine(r.tokens, index))
+		if l := newLine(r.tokens, index); len(l.tokens) > 0 {
+			out = append(out, l)
+		}
 	}
 	slices.SortStableFunc(out, func(a, b line) int {
 		return cmp.Compare(a.tokens[0].mid(), b.tokens[0].mid())
