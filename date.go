@@ -64,9 +64,25 @@ func (d Date) AddDays(n int) Date {
 }
 
 // At returns the day's first instant in loc. Where clocks skip midnight that day, it
-// is the instant just after the gap.
+// is the instant just after the gap; where midnight comes twice, it is the first; and
+// for a day that loc left out altogether, it is the start of the next.
 func (d Date) At(loc *time.Location) time.Time {
-	return time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, loc)
+	midnight := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
+	// time.Date promises neither side of a gap, so walk from one change of the
+	// offset to the next. Two days earlier it is earlier everywhere.
+	from := midnight.AddDate(0, 0, -2).In(loc)
+	for {
+		_, offset := from.Zone()
+		at := midnight.Add(-time.Duration(offset) * time.Second).In(loc)
+		if at.Before(from) {
+			at = from
+		}
+		_, end := from.ZoneBounds()
+		if end.IsZero() || at.Before(end) {
+			return at
+		}
+		from = end
+	}
 }
 
 // String returns YYYY-MM-DD, or the empty string for no date.
@@ -77,10 +93,14 @@ func (d Date) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
 }
 
-// MarshalText returns YYYY-MM-DD.
+// MarshalText returns YYYY-MM-DD. No date, and a year that has no four digits, is
+// [Invalid].
 func (d Date) MarshalText() ([]byte, error) {
 	if d.IsZero() {
 		return nil, fmt.Errorf("%w: no date", Invalid)
+	}
+	if d.Year < 1 || d.Year > 9999 {
+		return nil, errTimeYear
 	}
 	return []byte(d.String()), nil
 }

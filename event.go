@@ -43,6 +43,12 @@ func (e Event) LogValue() slog.Value {
 	)
 }
 
+// String returns the type and the id, and nothing of the payload.
+func (e Event) String() string { return e.Type + " " + e.ID.String() }
+
+// GoString is String, so that %#v shows no payload either.
+func (e Event) GoString() string { return "healthlab.Event(" + e.String() + ")" }
+
 // Mode says what the order of events of one key means.
 type Mode uint8
 

@@ -1,6 +1,8 @@
 package healthlab
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -85,8 +87,8 @@ func ParseTimeOffset(s string) (Time, int, error) {
 		return Time{}, 0, errNoSuchTime
 	}
 	out := At(t.Add(-time.Duration(offset) * time.Second))
-	if y := out.Year(); y < 1 || y > 9999 {
-		return Time{}, 0, errTimeYear
+	if err := out.checkYear(); err != nil {
+		return Time{}, 0, err
 	}
 	return out, offset, nil
 }
@@ -148,11 +150,27 @@ func (t Time) Append(b []byte) []byte {
 	return append(b, "+00:00"...)
 }
 
-// MarshalText returns the published form.
-func (t Time) MarshalText() ([]byte, error) { return t.Append(nil), nil }
+// MarshalText returns the published form. A year outside 0001 to 9999 is [Invalid]:
+// nobody could read it back.
+func (t Time) MarshalText() ([]byte, error) {
+	if err := t.checkYear(); err != nil {
+		return nil, err
+	}
+	return t.Append(nil), nil
+}
 
-// MarshalJSON returns the published form in quotes.
+func (t Time) checkYear() error {
+	if y := t.UTC().Year(); y < 1 || y > 9999 {
+		return errTimeYear
+	}
+	return nil
+}
+
+// MarshalJSON returns the published form in quotes, with the faults of MarshalText.
 func (t Time) MarshalJSON() ([]byte, error) {
+	if err := t.checkYear(); err != nil {
+		return nil, err
+	}
 	b := append(make([]byte, 0, 40), '"')
 	return append(t.Append(b), '"'), nil
 }
@@ -175,5 +193,13 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
 		return fmt.Errorf("%w: a date-time is a string", Invalid)
 	}
-	return t.UnmarshalText(b[1 : len(b)-1])
+	text := b[1 : len(b)-1]
+	if bytes.IndexByte(text, '\\') >= 0 { // some encoders write + as \u002B
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return errTimeShape
+		}
+		text = []byte(s)
+	}
+	return t.UnmarshalText(text)
 }

@@ -20,6 +20,7 @@ package fsm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -49,8 +50,9 @@ type Table[S, T, V comparable, F any] struct {
 	Final []S
 	// Reopen lists the final states that may be left again.
 	Reopen []S
-	// Rows are the transitions. Two rows of one variant may share state and
-	// trigger only if both are guarded; the first whose guard holds is taken.
+	// Rows are the transitions. Rows of one variant may share state and trigger
+	// if their guards differ; the first whose guard holds is taken, so one without
+	// a guard comes last.
 	Rows []Row[S, T, V, F]
 	// Guards holds the conditions by name: pure functions of the facts.
 	Guards map[string]func(F) bool
@@ -69,14 +71,17 @@ type edge[S, T, V comparable] struct {
 	on      T
 }
 
-// Compile checks the table and returns its machine. It refuses an unknown guard or
-// variant, two rows for one state and trigger, an exit from a final state, a state
-// that cannot be reached, and a dead end that is not final. The error names all of
-// these at once.
+// Compile checks the table and returns its machine, which keeps nothing of the
+// caller's slices. It refuses an unknown guard or variant, two rows for one state and
+// trigger, an exit from a final state, a state that cannot be reached, and a dead end
+// that is not final. The error names all of these at once, in the order of the table,
+// and there is no machine with it.
 func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, F], error) {
 	if len(t.Variants) == 0 {
 		t.Variants = []V{*new(V)}
 	}
+	t.Variants, t.Final, t.Reopen = slices.Clone(t.Variants), slices.Clone(t.Final), slices.Clone(t.Reopen)
+	t.Rows, t.Guards = cloneRows(t.Rows), maps.Clone(t.Guards)
 	m := &Machine[S, T, V, F]{
 		table: t,
 		next:  make(map[edge[S, T, V]][]Row[S, T, V, F]),
@@ -120,13 +125,24 @@ func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, 
 		m.checkVariant(v, refuse)
 	}
 	m.checkReached(refuse)
-	return m, errors.Join(faults...)
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return m, nil
+}
+
+func cloneRows[S, T, V comparable, F any](rows []Row[S, T, V, F]) []Row[S, T, V, F] {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Variants = slices.Clone(rows[i].Variants)
+	}
+	return rows
 }
 
 // checkVariant refuses a state that this variant reaches and cannot leave, unless it
 // is final.
 func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
-	for s := range m.reach(v) {
+	for _, s := range m.States(v) {
 		if m.final[s] {
 			continue
 		}
@@ -140,9 +156,12 @@ func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
 
 // checkReached refuses a row that no variant it is meant for can ever come to.
 func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
-	for e := range m.next {
-		if !m.reach(e.variant)[e.from] {
-			refuse("%v on %v (%v): state cannot be reached", e.from, e.on, e.variant)
+	for _, v := range m.table.Variants {
+		seen := m.reach(v)
+		for _, r := range m.table.Rows {
+			if !seen[r.From] && (len(r.Variants) == 0 || slices.Contains(r.Variants, v)) {
+				refuse("%v on %v (%v): state cannot be reached", r.From, r.On, v)
+			}
 		}
 	}
 	for _, s := range m.table.Final {
@@ -193,8 +212,8 @@ func (m *Machine[S, T, V, F]) Initial() S { return m.table.Initial }
 // Final reports whether a life may end in s.
 func (m *Machine[S, T, V, F]) Final(s S) bool { return m.final[s] }
 
-// Rows returns the transitions in the order of the table. The slice is a copy.
-func (m *Machine[S, T, V, F]) Rows() []Row[S, T, V, F] { return slices.Clone(m.table.Rows) }
+// Rows returns the transitions in the order of the table, as a copy.
+func (m *Machine[S, T, V, F]) Rows() []Row[S, T, V, F] { return cloneRows(m.table.Rows) }
 
 // States returns the states that a variant can come to, in the order in which the
 // table names them.

@@ -27,17 +27,19 @@ type Loop[J any] struct {
 	Name string
 	// Claim takes at most n due jobs for itself and returns them; none if none is
 	// due. What it returned is this process's until the lease that Claim took out
-	// ends, whatever happens to the process.
+	// ends, whatever happens to the process. Jobs beyond n are left to their lease.
 	Claim func(ctx context.Context, n int) ([]J, error)
 	// Do does one job and records the outcome. An error is a job whose outcome was
-	// not recorded: it is logged, and the lease brings the job back.
+	// not recorded: its kind is logged, and the lease brings the job back. So does a
+	// panic, which ends that job alone.
 	Do func(ctx context.Context, job J) error
 	// Workers is how many jobs run at a time. Default 4.
 	Workers int
 	// Idle is how long to wait after a claim that came back with fewer jobs than
 	// asked for, give or take a quarter. Default 1 s.
 	Idle time.Duration
-	// Wake ends the wait early. Nil means that only time does.
+	// Wake ends the wait early. Give it a buffer of one, so that a wake while the
+	// loop is busy is not lost. Nil means that only time does.
 	Wake <-chan struct{}
 	// Drain is how long running jobs may go on after ctx has ended, before their
 	// own context ends too. Default 20 s.
@@ -70,6 +72,7 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 			break
 		}
 		claimed, err := l.Claim(ctx, free)
+		claimed = claimed[:min(len(claimed), free)]
 		for range free - len(claimed) {
 			<-slots
 		}
@@ -151,7 +154,7 @@ func (l *Loop[J]) do(ctx context.Context, job J) {
 
 // sleep waits for d give or take a quarter, for wake, or for ctx.
 func (l *Loop[J]) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d)) //nolint:gosec // jitter, not a secret
+	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d))
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

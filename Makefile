@@ -1,0 +1,63 @@
+# What to run before a change is done: make lint verify test.
+# On a machine with Go, git and make, everything else is installed where it can be.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: deps lint verify test prove fuzz bench help
+
+PKG      ?= ./...
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 1
+
+# The linter is pinned: what passes today passes tomorrow. It is kept apart from the
+# modules of the library, so that no host inherits its dependencies.
+LINT_VERSION := v2.15.0
+LINTER       ?= .bin/golangci-lint-$(LINT_VERSION)/golangci-lint
+
+# -race needs cgo and a C compiler. Evaluated in the recipe, after deps.
+race = $$(if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null; then echo -race; \
+	else echo "no C compiler: the tests run WITHOUT the race detector" >&2; fi)
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+
+deps: ## install what the tests use, where possible; otherwise say what is missing
+	@.ci/deps
+
+lint: $(LINTER) ## gofmt, go vet, golangci-lint: nothing to say
+	@files=$$(gofmt -l .); \
+	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	go vet ./...
+	$(LINTER) run ./...
+
+$(LINTER):
+	@echo "installing golangci-lint $(LINT_VERSION) into $(@D); the first time takes about two minutes"
+	GOBIN=$(CURDIR)/$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+verify: ## generated files and go.mod are what they would be made again
+	@state() { git status --porcelain; git diff; }; \
+	before=$$(state); go generate ./...; \
+	if [ "$$before" != "$$(state)" ]; then \
+		echo "go generate changes files; run it and commit:"; git status --short; exit 1; fi
+	go mod verify
+	go mod tidy -diff
+
+test: deps ## all tests, with the race detector, on a real PostgreSQL
+	@race=$(race); set -x; go test $$race -timeout 15m $(PKG)
+
+prove: deps ## the same tests at their full counts; up to an hour
+	@race=$(race); set -x; HEALTHLAB_PROVE=1 go test $$race -timeout 60m $(PKG)
+
+fuzz: ## each fuzz target in turn, FUZZTIME=30s each
+	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \
+	while IFS=: read -r file line target; do \
+		target=$${target#func }; echo "$$target ($$(dirname "$$file"))"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+	done
+
+bench: ## benchmarks: BENCH=regex, COUNT=1; never a pass or a fail
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
+	@if [ -f internal/bench/go.mod ]; then cd internal/bench && \
+		go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; fi

@@ -1,0 +1,62 @@
+package fileimport
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// detectBytes is how far into a file its format must show.
+const detectBytes = 64 << 10
+
+// detect tells the format from the first bytes: the signature of FIT, or the name of
+// the root element of XML.
+func detect(head []byte) (Format, error) {
+	if len(head) >= 12 && string(head[8:12]) == ".FIT" {
+		return FIT, nil
+	}
+	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
+		return "", fmt.Errorf("%w: it is a zip archive, unpack it first", ErrFormat)
+	}
+	switch localName(rootName(head)) {
+	case "gpx":
+		return GPX, nil
+	case "HealthData":
+		return HealthExport, nil
+	}
+	return "", ErrFormat
+}
+
+// rootName returns the name of the root element of an XML text, from its document
+// type or from the element, or "" if there is none in sight.
+func rootName(b []byte) string {
+	b = bytes.TrimPrefix(b, utf8BOM)
+	for {
+		b = bytes.TrimLeft(b, " \t\r\n")
+		var closing string
+		switch {
+		case bytes.HasPrefix(b, []byte("<?")):
+			closing = "?>"
+		case bytes.HasPrefix(b, []byte("<!--")):
+			closing = "-->"
+		case bytes.HasPrefix(b, []byte("<!DOCTYPE")):
+			return firstName(bytes.TrimLeft(b[len("<!DOCTYPE"):], " \t\r\n"))
+		case bytes.HasPrefix(b, []byte("<")):
+			return firstName(b[1:])
+		default:
+			return ""
+		}
+		_, after, found := bytes.Cut(b, []byte(closing))
+		if !found {
+			return ""
+		}
+		b = after
+	}
+}
+
+func firstName(b []byte) string {
+	n := 0
+	for n < len(b) && nameByte[b[n]] {
+		n++
+	}
+	return string(b[:n])
+}

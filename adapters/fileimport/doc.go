@@ -1,0 +1,65 @@
+// Package fileimport reads files that devices and phones leave behind, and hands what
+// they hold to a [Sink]: recordings of activities, and the whole export of a phone's
+// health store.
+//
+// The names to know:
+//
+//   - [Import], [ImportFile] and [ImportDir]: one reader, one file, a folder of them.
+//   - [Sink]: takes summaries, samples and workout streams, in pieces.
+//   - [Report]: what was found, and what was left out, for a person to read.
+//   - [FileError]: what is wrong with a file, and where.
+//
+// The format is found by looking into the file, never by its name. A malformed file
+// gives one error that says what and where, and nothing of it is handed over: a
+// recording is read wholly before the first call of the sink, and an export is read
+// twice.
+//
+// # FIT
+//
+// A session becomes a workout with its stream and samples of heart rate and breathing
+// rate; a file may hold several sessions, and be several files in a chain. Totals are
+// the device's own, and are derived from the records where it gives none. Compressed
+// timestamps and compressed speed and distance are understood. A day's monitoring
+// becomes a day of activity, and samples of steps, distance, active calories and heart
+// rate. Weighings become body measurements and samples of weight and body fat. Blood
+// pressure, blood oxygen, stress and breathing rate become samples.
+//
+// Times are in UTC; the offset is the one between UTC and the local time that the
+// device wrote. A device that knew local time only leaves the zone to
+// [Options.Zone]. Laps, developer fields, heart-rate zones by the device's own limits,
+// and beat-to-beat intervals are left out: healthdata.HeartRateZones counts zones from
+// the stream, given a birth date.
+//
+// # GPX
+//
+// A track of GPX 1.0 or 1.1 becomes a workout with its stream. Distance is the great
+// circle on a sphere of 6,371.0088 km between points, not counted from one segment to
+// the next. Somebody moves from 0.3 m/s on. Climb is summed over altitudes that are
+// averaged over five points, from rises of two metres on. Heart rate, cadence, power,
+// speed and temperature are read from the extensions in use. Times without a zone are
+// UTC. A track without times is a plan, not a recording, and an error.
+//
+// Cadence on foot is steps per minute: recorders count strides, so it is doubled, in
+// FIT and in GPX.
+//
+// # Export of a phone's health store
+//
+// The export.xml of Apple HealthKit, of any size, in bounded memory. Records become
+// samples in the units of the catalogue; their source type is told from the device, or
+// from the source's name. Stages of sleep of one source make one session as long as
+// they are at most an hour apart. Parts of a body measurement of one source at one
+// instant make one. A workout whose track lies in a file beside the export gets it as
+// its stream, if the export is imported as a file. A day's exercise minutes are kept as
+// minutes of medium intensity: the store counts what is at least brisk. Offsets are
+// those of the record's own zone where it names one, else those that its times are
+// written with.
+//
+// Left out, and counted in the report, are types that the catalogue has no place for,
+// heart-rate variability (the store's is SDNN, the catalogue's RMSSD) and insulin (the
+// store does not say which).
+//
+// # What it is not
+//
+// It does not store, merge or deduplicate: that is the sink's business, and importing
+// a file twice hands over the same things twice, under the same external ids.
+package fileimport

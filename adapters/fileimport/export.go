@@ -1,0 +1,575 @@
+package fileimport
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// importExport reads an export twice: once to check all of it, and once to hand it
+// over. Head is what has been read of r already.
+func importExport(out *output, r io.Reader, head []byte, beside func(string) (io.ReadCloser, error)) error {
+	src, done, err := rewindable(r, head, out.opts.TempDir)
+	if err != nil {
+		return fmt.Errorf("read file: %w", err)
+	}
+	defer done()
+	if err := newExport(out, src, nil, true).run(); err != nil {
+		return err
+	}
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read file: %w", err)
+	}
+	return newExport(out, src, beside, false).run()
+}
+
+// rewindable returns a reader of head and then the rest of r that can go back to where
+// head begins.
+func rewindable(r io.Reader, head []byte, dir string) (io.ReadSeeker, func(), error) {
+	c, wrapped := r.(*ctxReader)
+	under := r
+	if wrapped {
+		under = c.r
+	}
+	if s, ok := under.(io.ReadSeeker); ok {
+		if at, err := s.Seek(0, io.SeekCurrent); err == nil {
+			v := &seekFrom{r: r, s: s, start: at - int64(len(head))}
+			_, err := v.Seek(0, io.SeekStart)
+			return v, func() {}, err
+		}
+	}
+	f, err := os.CreateTemp(dir, "export-*.xml")
+	if err != nil {
+		return nil, nil, err
+	}
+	done := func() {
+		f.Close()
+		os.Remove(f.Name())
+	}
+	if _, err = f.Write(head); err == nil {
+		_, err = io.Copy(f, r)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	if wrapped {
+		return &seekFrom{r: &ctxReader{c.ctx, f}, s: f}, done, nil
+	}
+	return f, done, nil
+}
+
+// seekFrom reads from r and rewinds s, which is below it, to start.
+type seekFrom struct {
+	r     io.Reader
+	s     io.Seeker
+	start int64
+}
+
+func (v *seekFrom) Read(b []byte) (int, error) { return v.r.Read(b) }
+
+func (v *seekFrom) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekStart {
+		return 0, errors.ErrUnsupported
+	}
+	return v.s.Seek(v.start, io.SeekStart)
+}
+
+// export is one pass over an export.
+type export struct {
+	out    *output
+	sc     *scanner
+	beside func(string) (io.ReadCloser, error)
+	check  bool // this pass hands nothing over
+
+	origins origins
+	zones   zones
+	key     []byte // scratch of origins
+
+	outer   outerElement
+	rec     record
+	corr    correlation
+	workout workoutRecord
+
+	buckets  map[bucketKey]*bucket
+	buffered int
+	sleep    []sleepRecord
+	bodies   []bodyRecord
+	days     []healthdata.Summary
+	workouts []healthdata.Summary
+	person   person
+}
+
+// outerElement is the child of the root that is being read.
+type outerElement uint8
+
+const (
+	inNothing outerElement = iota
+	inRecord
+	inCorrelation
+	inWorkout
+)
+
+// What is held back until the end, to be put together, is bounded.
+const (
+	mostSleepHeld = 1_000_000
+	mostBodyHeld  = 500_000
+)
+
+func newExport(out *output, r io.Reader, beside func(string) (io.ReadCloser, error), check bool) *export {
+	return &export{
+		out: out, sc: newScanner(r, HealthExport), beside: beside, check: check,
+		origins: origins{}, zones: zones{}, buckets: map[bucketKey]*bucket{},
+	}
+}
+
+// record is a measurement that is being read.
+type record struct {
+	kind       *recordKind // nil: skipped
+	skip       string      // why it is skipped, if kind is nil
+	start, end int64       // Unix seconds
+	offset     int         // seconds east of UTC
+	value      float64
+	sampleType string
+	sensor     string
+	stage      sleepStage
+	from       *origin
+	byHand     bool
+}
+
+func (e *export) run() error {
+	for {
+		token, err := e.sc.next()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case startToken:
+			err = e.start()
+		case endToken:
+			err = e.end()
+		default:
+			if e.check {
+				return nil
+			}
+			return e.finish()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// start handles the beginning of an element.
+func (e *export) start() error {
+	switch depth := len(e.sc.opens); {
+	case depth == 1 && string(e.sc.name) != "HealthData":
+		return e.sc.here("the document's element must be HealthData")
+	case depth == 2:
+		return e.startOuter()
+	case depth == 3:
+		return e.startInner()
+	case depth == 4 && e.outer == inWorkout && string(e.sc.name) == "FileReference":
+		e.workout.route = string(e.attr("path"))
+	}
+	return nil
+}
+
+func (e *export) startOuter() error {
+	e.outer = inNothing
+	switch string(e.sc.name) {
+	case "Record":
+		e.outer = inRecord
+		return e.readRecord(&e.rec)
+	case "Workout":
+		e.outer = inWorkout
+		return e.startWorkout()
+	case "ActivitySummary":
+		return e.day()
+	case "Correlation":
+		e.outer = inCorrelation
+		e.corr = correlation{pressure: string(e.attr("type")) == "HKCorrelationTypeIdentifierBloodPressure"}
+		if !e.corr.pressure && !e.check {
+			e.out.skip(string(e.attr("type")))
+		}
+	case "Me":
+		return e.me()
+	case "ExportDate":
+	default:
+		if !e.check {
+			e.out.skip(string(e.sc.name))
+		}
+	}
+	return nil
+}
+
+func (e *export) startInner() error {
+	name := string(e.sc.name)
+	switch {
+	case e.outer == inRecord && name == "MetadataEntry":
+		e.recordMetadata()
+	case e.outer == inCorrelation && name == "Record":
+		if !e.corr.pressure {
+			return nil // stands at the top level too
+		}
+		var r record
+		if err := e.readRecord(&r); err != nil {
+			return err
+		}
+		e.corr.add(&r)
+	case e.outer == inWorkout:
+		return e.workoutDetail(name)
+	}
+	return nil
+}
+
+// end handles the end of an element, which is off the stack already.
+func (e *export) end() error {
+	if len(e.sc.opens) != 1 || e.check {
+		return nil
+	}
+	switch e.outer {
+	case inRecord:
+		return e.endRecord()
+	case inWorkout:
+		return e.endWorkout()
+	case inCorrelation:
+		return e.endCorrelation()
+	}
+	return nil
+}
+
+// attr returns the value of an attribute, or nil. It is valid until the next call.
+func (e *export) attr(name string) []byte {
+	for _, a := range e.sc.attrs {
+		if string(a.name) == name {
+			return e.sc.value(a)
+		}
+	}
+	return nil
+}
+
+// readRecord reads the attributes of a Record into r.
+func (e *export) readRecord(r *record) error {
+	var kind, unit, value, name, device, start, end attr
+	for _, a := range e.sc.attrs {
+		switch string(a.name) {
+		case "type":
+			kind = a
+		case "unit":
+			unit = a
+		case "value":
+			value = a
+		case "sourceName":
+			name = a
+		case "device":
+			device = a
+		case "startDate":
+			start = a
+		case "endDate":
+			end = a
+		}
+	}
+	*r = record{}
+	if kind.name == nil {
+		return e.sc.here("a record without a type")
+	}
+	var ok bool
+	if r.start, r.offset, ok = parseStamp(start.raw); !ok {
+		return e.sc.here("a record's startDate is not a date-time with an offset")
+	}
+	if r.end, _, ok = parseStamp(end.raw); !ok {
+		return e.sc.here("a record's endDate is not a date-time with an offset")
+	}
+	if r.kind = kindOf(kind.raw); r.kind == nil {
+		if !e.check {
+			r.skip = string(e.sc.value(kind))
+		}
+		return nil
+	}
+	if r.end < r.start {
+		r.kind, r.skip = nil, string(kind.raw)+" (ends before it starts)"
+		return nil
+	}
+	if err := e.recordValue(r, kind, unit, value); err != nil || r.kind == nil {
+		return err
+	}
+	if !e.check {
+		e.setOrigin(r, name, device)
+	}
+	return nil
+}
+
+// setOrigin reads who recorded r. Each of the two values may need the scanner's
+// scratch, so one of them is copied.
+func (e *export) setOrigin(r *record, name, device attr) {
+	n := e.sc.value(name)
+	if name.refs && device.refs {
+		n = bytes.Clone(n)
+	}
+	r.from, e.key = e.origins.get(n, e.sc.value(device), e.key)
+}
+
+// recordValue reads what was measured.
+func (e *export) recordValue(r *record, kind, unit, value attr) error {
+	k := r.kind
+	switch {
+	case k.use == useSleep:
+		stage, known := sleepStages[string(value.raw)]
+		if !known {
+			r.kind, r.skip = nil, string(kind.raw)+" (unknown value)"
+		}
+		r.stage = stage
+		return nil
+	case k.from == fromEvent:
+		r.value = 1
+		if k.types != nil {
+			if r.sampleType = k.types[string(value.raw)]; r.sampleType == "" {
+				r.kind, r.skip = nil, string(kind.raw)+" (unknown value)"
+			}
+		}
+		return nil
+	case k.from == fromDuration:
+		r.value = float64(r.end-r.start) / 60
+		return nil
+	}
+	if value.name == nil {
+		r.kind, r.skip = nil, string(kind.raw)+" (no value)"
+		return nil
+	}
+	v, err := strconv.ParseFloat(string(value.raw), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return e.sc.here("a record's value is not a number")
+	}
+	to := "cm"
+	switch k.use {
+	case useSample:
+		to = k.resource.Unit
+	case useSystolic, useDiastolic:
+		to = "mmHg"
+	}
+	c, ok := scaleTo(to, e.sc.value(unit))
+	if !ok {
+		r.kind, r.skip = nil, string(kind.raw)+" (in "+string(e.sc.value(unit))+")"
+		return nil
+	}
+	r.value = c.of(v)
+	if math.IsInf(r.value, 0) {
+		return e.sc.here("a record's value is not a number")
+	}
+	return nil
+}
+
+// recordMetadata reads a remark on the current record.
+func (e *export) recordMetadata() {
+	if e.rec.kind == nil || e.check {
+		return
+	}
+	switch string(e.attr("key")) {
+	case "HKTimeZone":
+		if loc := e.zones.get(e.attr("value")); loc != nil {
+			e.rec.offset = offsetIn(loc, e.rec.start)
+		}
+	case "HKWasUserEntered":
+		e.rec.byHand = string(e.attr("value")) == "1"
+	case "HKBodyTemperatureSensorLocation":
+		e.rec.sensor = sensorLocations[string(e.attr("value"))]
+	}
+}
+
+func (e *export) endRecord() error {
+	r := &e.rec
+	if r.kind == nil {
+		e.out.skip(r.skip)
+		return nil
+	}
+	switch r.kind.use {
+	case useSleep:
+		e.sleep = append(e.sleep, sleepRecord{
+			start: r.start, end: r.end, offset: int32(r.offset), stage: r.stage, from: r.source(),
+		})
+		if len(e.sleep) >= mostSleepHeld {
+			return e.finishSleep()
+		}
+		return nil
+	case useHeight:
+		e.person.height(r)
+		return nil
+	case useSystolic, useDiastolic:
+		return nil // their correlation tells which belong together
+	}
+	if r.kind.body != bodyNone {
+		e.bodies = append(e.bodies, bodyRecord{
+			at: r.start, offset: int32(r.offset), part: r.kind.body, value: r.value, from: r.source(),
+		})
+		if len(e.bodies) >= mostBodyHeld {
+			if err := e.finishBodies(); err != nil {
+				return err
+			}
+		}
+	}
+	return e.sample(r)
+}
+
+// source returns who recorded r: a person who typed it, or a device.
+func (r *record) source() *origin {
+	if r.byHand && r.from.kind != healthdata.SourceApp {
+		o := *r.from
+		o.kind = healthdata.SourceApp
+		return &o
+	}
+	return r.from
+}
+
+// bucketKey is what the samples of one call of the sink have in common.
+type bucketKey struct {
+	resource *healthdata.Resource
+	kind     healthdata.SourceType
+	sport    string
+}
+
+type bucket struct {
+	samples []healthdata.Sample
+	// What the samples point to is allocated for many at once.
+	times   []healthlab.Time
+	values  []healthdata.Value
+	offsets []int
+}
+
+func (e *export) sample(r *record) error {
+	k := r.kind
+	s := healthdata.Sample{Unit: k.resource.Unit}
+	b := e.bucket(k.resource, r.source().kind, k.sport)
+	b.stamp(&s, k.resource.Kind, r.start, r.end, r.offset)
+	b.values = append(b.values, healthdata.Value{Number: r.value})
+	s.Value = &b.values[len(b.values)-1]
+	kind := r.sampleType
+	if k.always != "" {
+		kind = k.always
+	}
+	if kind != "" {
+		s.Type = &kind
+	}
+	if r.sensor == "" {
+		r.sensor = k.sensor
+	}
+	if r.sensor != "" && len(k.resource.Fields) > 0 {
+		sensor := r.sensor
+		s.SensorLocation = &sensor
+	}
+	return e.put(b, s)
+}
+
+func (e *export) bucket(r *healthdata.Resource, kind healthdata.SourceType, sport string) *bucket {
+	key := bucketKey{r, kind, sport}
+	b := e.buckets[key]
+	if b == nil {
+		b = &bucket{}
+		e.buckets[key] = b
+	}
+	if b.samples == nil {
+		b.reserve(min(64, e.out.opts.BatchSize))
+	} else if len(b.samples) == cap(b.samples) {
+		b.reserve(min(4*cap(b.samples), e.out.opts.BatchSize))
+	}
+	return b
+}
+
+// reserve makes room for n samples. What earlier ones point to stays where it is.
+func (b *bucket) reserve(n int) {
+	more := n - len(b.samples)
+	b.samples = append(make([]healthdata.Sample, 0, n), b.samples...)
+	b.times = make([]healthlab.Time, 0, 2*more)
+	b.values = make([]healthdata.Value, 0, more)
+	b.offsets = make([]int, 0, more)
+}
+
+// stamp writes when a sample was measured.
+func (b *bucket) stamp(s *healthdata.Sample, kind healthdata.Kind, start, end int64, offset int) {
+	s.Timestamp = instant(start)
+	if kind != healthdata.Discrete {
+		b.times = append(b.times, s.Timestamp, instant(end))
+		n := len(b.times)
+		s.Start, s.End = &b.times[n-2], &b.times[n-1]
+	}
+	b.offsets = append(b.offsets, offset)
+	s.TimezoneOffset = &b.offsets[len(b.offsets)-1]
+}
+
+func (e *export) put(b *bucket, s healthdata.Sample) error {
+	b.samples = append(b.samples, s)
+	e.buffered++
+	if len(b.samples) >= e.out.opts.BatchSize || e.buffered >= 4*e.out.opts.BatchSize {
+		return e.flush(b)
+	}
+	return nil
+}
+
+// flush hands over the samples of a bucket, or of all of them if too many wait.
+func (e *export) flush(full *bucket) error {
+	all := full == nil || len(full.samples) < e.out.opts.BatchSize
+	for _, key := range sortedKeys(e.buckets) {
+		b := e.buckets[key]
+		if len(b.samples) == 0 || !all && b != full {
+			continue
+		}
+		source := healthdata.Source{Provider: e.provider(), Type: key.kind}
+		if key.sport != "" {
+			sport := key.sport
+			source.Sport = &sport
+		}
+		if err := e.out.samples(key.resource.Slug, source, b.samples); err != nil {
+			return err
+		}
+		e.buffered -= len(b.samples)
+		*b = bucket{}
+	}
+	return nil
+}
+
+func (e *export) provider() string {
+	if p := e.out.opts.Provider; p != "" {
+		return p
+	}
+	return healthdata.SlugAppleHealthKit
+}
+
+// head returns the part that all summaries share, for one of from, that began at an
+// instant. The id stands for the source's name and the start, so that the same
+// session is found again in the next export.
+func (e *export) head(from *origin) healthdata.Head {
+	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
+}
+
+// finish hands over what waited for the end.
+func (e *export) finish() error {
+	if err := e.flushWorkouts(); err != nil {
+		return err
+	}
+	if err := e.flushDays(); err != nil {
+		return err
+	}
+	if err := e.finishSleep(); err != nil {
+		return err
+	}
+	if err := e.finishBodies(); err != nil {
+		return err
+	}
+	if err := e.finishPerson(); err != nil {
+		return err
+	}
+	return e.flush(nil)
+}
+
+func instant(unix int64) healthlab.Time { return healthlab.Time{Time: time.Unix(unix, 0).UTC()} }

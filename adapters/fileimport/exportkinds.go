@@ -1,0 +1,154 @@
+package fileimport
+
+import (
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// recordKind says what becomes of one type of record of an export.
+type recordKind struct {
+	// resource is where its samples go; nil if it makes none.
+	resource *healthdata.Resource
+	// from says what a sample's value is.
+	from valueFrom
+	// types maps a category's value to the type of a sample; an unknown value is
+	// skipped. Nil means that samples have no type.
+	types map[string]string
+	// always is the type of every sample.
+	always string
+	// sport is the sport of every sample's source.
+	sport string
+	// sensor is where on the body it is measured, unless the record says.
+	sensor string
+	// body says which part of a body measurement it is, beside the samples.
+	body bodyPart
+	// use names records that are not samples.
+	use recordUse
+}
+
+// valueFrom says where a sample's value comes from.
+type valueFrom uint8
+
+const (
+	fromQuantity valueFrom = iota // the record's value, in its unit
+	fromDuration                  // minutes from start to end
+	fromEvent                     // always 1
+)
+
+type recordUse uint8
+
+const (
+	useSample recordUse = iota
+	useSleep
+	useHeight
+	useSystolic
+	useDiastolic
+)
+
+type bodyPart uint8
+
+const (
+	bodyNone bodyPart = iota
+	bodyWeight
+	bodyFat
+	bodyBMI
+	bodyLean
+	bodyWaist
+)
+
+// The types of records, without the prefix that tells quantities and categories
+// apart. What is missing here has no place in the catalogue, or not enough in the
+// record to fill it: heart-rate variability is SDNN where the catalogue keeps RMSSD,
+// an insulin delivery does not say which insulin, swimming strokes do not say of which
+// workout.
+var recordKinds = kinds(map[string]recordKind{
+	"heartrate:HeartRate":                                            {},
+	"respiratory_rate:RespiratoryRate":                               {},
+	"blood_oxygen:OxygenSaturation":                                  {},
+	"glucose:BloodGlucose":                                           {},
+	"steps:StepCount":                                                {},
+	"distance:DistanceWalkingRunning":                                {},
+	"distance:DistanceWheelchair":                                    {sport: "wheelchair_pushing"},
+	"calories_active:ActiveEnergyBurned":                             {},
+	"calories_basal:BasalEnergyBurned":                               {},
+	"floors_climbed:FlightsClimbed":                                  {},
+	"wheelchair_push:PushCount":                                      {},
+	"stand_duration:AppleStandTime":                                  {},
+	"workout_duration:AppleExerciseTime":                             {},
+	"fall:NumberOfTimesFallen":                                       {},
+	"vo2_max:VO2Max":                                                 {},
+	"heart_rate_recovery_one_minute:HeartRateRecoveryOneMinute":      {},
+	"afib_burden:AtrialFibrillationBurden":                           {},
+	"forced_expiratory_volume_1:ForcedExpiratoryVolume1":             {},
+	"forced_vital_capacity:ForcedVitalCapacity":                      {},
+	"peak_expiratory_flow_rate:PeakExpiratoryFlowRate":               {},
+	"inhaler_usage:InhalerUsage":                                     {},
+	"body_temperature:BodyTemperature":                               {},
+	"body_temperature:AppleSleepingWristTemperature":                 {sensor: "wrist"},
+	"basal_body_temperature:BasalBodyTemperature":                    {},
+	"carbohydrates:DietaryCarbohydrates":                             {},
+	"caffeine:DietaryCaffeine":                                       {},
+	"water:DietaryWater":                                             {},
+	"sleep_breathing_disturbance:AppleSleepingBreathingDisturbances": {},
+	"uv_exposure:UVExposure":                                         {},
+	"daylight_exposure:TimeInDaylight":                               {},
+	"weight:BodyMass":                                                {body: bodyWeight},
+	"fat:BodyFatPercentage":                                          {body: bodyFat},
+	"body_mass_index:BodyMassIndex":                                  {body: bodyBMI},
+	"lean_body_mass:LeanBodyMass":                                    {body: bodyLean},
+	"waist_circumference:WaistCircumference":                         {body: bodyWaist},
+	"stand_hour:AppleStandHour":                                      {from: fromEvent, types: standTypes},
+	"heart_rate_alert:HighHeartRateEvent":                            {from: fromEvent, always: "high_heart_rate"},
+	"heart_rate_alert:LowHeartRateEvent":                             {from: fromEvent, always: "low_heart_rate"},
+	"heart_rate_alert:IrregularHeartRhythmEvent":                     {from: fromEvent, always: "irregular_rhythm"},
+	"sleep_apnea_alert:SleepApneaEvent":                              {from: fromEvent},
+	"handwashing:HandwashingEvent":                                   {from: fromEvent},
+	"mindfulness_minutes:MindfulSession":                             {from: fromDuration},
+	":SleepAnalysis":                                                 {use: useSleep},
+	":Height":                                                        {use: useHeight},
+	":BloodPressureSystolic":                                         {use: useSystolic},
+	":BloodPressureDiastolic":                                        {use: useDiastolic},
+})
+
+var standTypes = map[string]string{
+	"HKCategoryValueAppleStandHourStood": "stood", "0": "stood",
+	"HKCategoryValueAppleStandHourIdle": "idle", "1": "idle",
+}
+
+func kinds(rows map[string]recordKind) map[string]*recordKind {
+	out := make(map[string]*recordKind, len(rows))
+	for name, k := range rows {
+		resource, record, _ := strings.Cut(name, ":")
+		k.resource = healthdata.ResourceBySlug(resource)
+		out[record] = &k
+	}
+	return out
+}
+
+// kindOf returns what becomes of a type of record, or nil.
+func kindOf(name []byte) *recordKind {
+	for _, prefix := range [...]string{"HKQuantityTypeIdentifier", "HKCategoryTypeIdentifier", "HKDataType"} {
+		if len(name) > len(prefix) && string(name[:len(prefix)]) == prefix {
+			return recordKinds[string(name[len(prefix):])]
+		}
+	}
+	return nil
+}
+
+// sensorLocations maps the numbers by which stores say where a temperature was taken.
+var sensorLocations = map[string]string{
+	"1": "armpit", "2": "body", "3": "ear", "4": "finger", "5": "gastrointestinal", "6": "mouth",
+	"7": "rectum", "8": "toe", "9": "eardrum", "10": "temporal_artery", "11": "forehead",
+}
+
+// sleepStages maps the values of sleep records.
+var sleepStages = map[string]sleepStage{
+	"HKCategoryValueSleepAnalysisInBed":             stageInBed,
+	"HKCategoryValueSleepAnalysisAsleep":            sleepStage(healthdata.SleepStageMissing),
+	"HKCategoryValueSleepAnalysisAsleepUnspecified": sleepStage(healthdata.SleepStageMissing),
+	"HKCategoryValueSleepAnalysisAsleepCore":        sleepStage(healthdata.SleepStageLight),
+	"HKCategoryValueSleepAnalysisAsleepDeep":        sleepStage(healthdata.SleepStageDeep),
+	"HKCategoryValueSleepAnalysisAsleepREM":         sleepStage(healthdata.SleepStageREM),
+	"HKCategoryValueSleepAnalysisAwake":             sleepStage(healthdata.SleepStageAwake),
+}

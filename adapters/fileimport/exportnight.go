@@ -1,0 +1,281 @@
+package fileimport
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// sleepStage is a stage of sleep, or time in bed.
+type sleepStage int8
+
+// stageInBed is time in bed, asleep or not.
+const stageInBed sleepStage = 100
+
+// sleepRecord is one stretch of sleep or of time in bed.
+type sleepRecord struct {
+	start, end int64 // Unix seconds
+	from       *origin
+	offset     int32 // seconds east of UTC
+	stage      sleepStage
+}
+
+// sleepGap is the longest time, in seconds, between two stretches of one session.
+const sleepGap = 60 * 60
+
+// finishSleep puts stretches together into sessions and hands them over.
+func (e *export) finishSleep() error {
+	records := e.sleep
+	e.sleep = nil
+	var nights, cycles []healthdata.Summary
+	for _, session := range sleepSessions(records) {
+		night, cycle := e.night(session)
+		nights = append(nights, night)
+		if cycle != nil {
+			cycles = append(cycles, cycle)
+		}
+	}
+	if err := e.out.summaries("sleep", nights...); err != nil {
+		return err
+	}
+	return e.out.summaries("sleep_cycle", cycles...)
+}
+
+// sleepSessions sorts stretches by source and start, and splits them into sessions: a
+// session ends where its source says nothing for more than an hour.
+func sleepSessions(records []sleepRecord) [][]sleepRecord {
+	slices.SortStableFunc(records, func(a, b sleepRecord) int {
+		return cmp.Or(compareOrigins(a.from, b.from), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
+	})
+	var sessions [][]sleepRecord
+	from := 0
+	var until int64
+	for i, r := range records {
+		if i > from && (compareOrigins(r.from, records[from].from) != 0 || r.start > until+sleepGap) {
+			sessions = append(sessions, records[from:i])
+			from = i
+		}
+		if i == from {
+			until = r.end
+		}
+		until = max(until, r.end)
+	}
+	if from < len(records) {
+		sessions = append(sessions, records[from:])
+	}
+	return sessions
+}
+
+func compareOrigins(a, b *origin) int {
+	if a == b {
+		return 0
+	}
+	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.kind, b.kind))
+}
+
+// night makes a session into a summary and, unless only time in bed is known, its
+// stages. Where stretches overlap, the one that began first counts.
+func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.SleepCycle) {
+	first := session[0]
+	start, end := first.start, first.end
+	for _, r := range session {
+		end = max(end, r.end)
+	}
+	offset := int(first.offset)
+	n := &healthdata.Sleep{
+		Head: e.head(first.from), BedtimeStart: instant(start), BedtimeStop: instant(end), TimezoneOffset: &offset,
+	}
+	n.ExternalID = uuid.NewSHA1(first.from.id, []byte("sleep "+n.BedtimeStart.String())).String()
+	c := &healthdata.SleepCycle{Head: n.Head, SessionStart: n.BedtimeStart, SessionEnd: n.BedtimeStop}
+	from := start
+	for _, r := range session {
+		if r.stage == stageInBed {
+			continue
+		}
+		begin := max(r.start, from)
+		if begin >= r.end {
+			continue
+		}
+		from = r.end
+		length := r.end - begin
+		stage := healthdata.SleepStage(r.stage)
+		switch stage {
+		case healthdata.SleepStageDeep:
+			n.Deep += length
+		case healthdata.SleepStageLight:
+			n.Light += length
+		case healthdata.SleepStageREM:
+			n.REM += length
+		case healthdata.SleepStageAwake:
+			n.Awake += length
+		}
+		if stage != healthdata.SleepStageAwake {
+			n.Total += length
+		}
+		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, begin-start)
+		c.StageEndOffsetSecond = append(c.StageEndOffsetSecond, r.end-start)
+		c.StageType = append(c.StageType, stage)
+	}
+	if len(c.StageType) == 0 {
+		return n, nil
+	}
+	return n, c
+}
+
+// bodyRecord is one part of a body measurement.
+type bodyRecord struct {
+	at     int64 // Unix seconds
+	value  float64
+	from   *origin
+	offset int32 // seconds east of UTC
+	part   bodyPart
+}
+
+// finishBodies puts together what one source measured at one instant, as a scale does
+// when somebody steps on it, and hands it over.
+func (e *export) finishBodies() error {
+	records := e.bodies
+	e.bodies = nil
+	slices.SortStableFunc(records, func(a, b bodyRecord) int {
+		return cmp.Or(compareOrigins(a.from, b.from), cmp.Compare(a.at, b.at))
+	})
+	var items []healthdata.Summary
+	var b *healthdata.Body
+	for i := range records {
+		r := &records[i]
+		if i == 0 || r.at != records[i-1].at || compareOrigins(r.from, records[i-1].from) != 0 {
+			if len(items) >= e.out.opts.BatchSize {
+				if err := e.out.summaries("body", items...); err != nil {
+					return err
+				}
+				items = nil
+			}
+			at := instant(r.at)
+			b = &healthdata.Body{
+				Head: e.head(r.from), MeasuredAt: at,
+				CalendarDate: healthlab.DateOf(instant(r.at + int64(r.offset)).Time),
+			}
+			b.ExternalID = uuid.NewSHA1(r.from.id, []byte("body "+at.String())).String()
+			items = append(items, b)
+		}
+		switch r.part {
+		case bodyWeight:
+			b.Weight = &r.value
+		case bodyFat:
+			b.Fat = &r.value
+		case bodyBMI:
+			b.BodyMassIndex = &r.value
+		case bodyLean:
+			b.LeanBodyMassKilogram = &r.value
+		case bodyWaist:
+			b.WaistCircumferenceCentimeter = &r.value
+		}
+	}
+	return e.out.summaries("body", items...)
+}
+
+// correlation is records that belong together. Those of blood pressure make one sample.
+type correlation struct {
+	pressure            bool
+	systolic, diastolic *record
+}
+
+func (c *correlation) add(r *record) {
+	if r.kind == nil {
+		return
+	}
+	switch r.kind.use {
+	case useSystolic:
+		c.systolic = r
+	case useDiastolic:
+		c.diastolic = r
+	}
+}
+
+func (e *export) endCorrelation() error {
+	c := &e.corr
+	if !c.pressure {
+		return nil
+	}
+	if c.systolic == nil || c.diastolic == nil {
+		e.out.skip("HKCorrelationTypeIdentifierBloodPressure (one value only)")
+		return nil
+	}
+	r := c.systolic
+	resource := healthdata.ResourceBySlug("blood_pressure")
+	b := e.bucket(resource, r.source().kind, "")
+	s := healthdata.Sample{Unit: resource.Unit, Systolic: &r.value, Diastolic: &c.diastolic.value}
+	b.stamp(&s, resource.Kind, r.start, r.end, r.offset)
+	return e.put(b, s)
+}
+
+// person is what an export says of the person.
+type person struct {
+	profile   *healthdata.Profile
+	heightCM  float64
+	heightAt  int64
+	anyHeight bool
+}
+
+// height keeps the newest height.
+func (p *person) height(r *record) {
+	if !p.anyHeight || r.start >= p.heightAt {
+		p.anyHeight, p.heightAt, p.heightCM = true, r.start, r.value
+	}
+}
+
+// me reads the characteristics of the person.
+func (e *export) me() error {
+	f := &healthdata.Profile{}
+	if raw := e.attr("HKCharacteristicTypeIdentifierDateOfBirth"); len(raw) > 0 {
+		d, err := healthlab.ParseDate(string(raw))
+		if err != nil {
+			return e.sc.here("a birth date is not a day")
+		}
+		f.BirthDate = &d
+	}
+	sex := strings.ToLower(strings.TrimPrefix(
+		string(e.attr("HKCharacteristicTypeIdentifierBiologicalSex")), "HKBiologicalSex"))
+	if sex == "female" || sex == "male" || sex == "other" {
+		f.Sex = &sex
+	}
+	if string(e.attr("HKCharacteristicTypeIdentifierWheelchairUse")) == "HKWheelchairUseYes" {
+		yes := true
+		f.WheelchairUse = &yes
+	}
+	e.person.profile = f
+	return nil
+}
+
+func (e *export) finishPerson() error {
+	f := e.person.profile
+	if f == nil {
+		f = &healthdata.Profile{}
+	}
+	if cm := math.Round(e.person.heightCM); e.person.anyHeight && cm >= 0 && cm < 1e6 {
+		v := int64(cm)
+		f.Height = &v
+	}
+	if f.BirthDate == nil && f.Sex == nil && f.Height == nil && f.WheelchairUse == nil {
+		return nil
+	}
+	f.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceApp}
+	return e.out.summaries("profile", f)
+}
+
+// sortedKeys returns the keys of the buckets in an order that does not change between
+// runs.
+func sortedKeys(m map[bucketKey]*bucket) []bucketKey {
+	return slices.SortedFunc(maps.Keys(m), func(a, b bucketKey) int {
+		return cmp.Or(cmp.Compare(a.resource.Slug, b.resource.Slug), cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.sport, b.sport))
+	})
+}

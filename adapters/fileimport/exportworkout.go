@@ -1,0 +1,284 @@
+package fileimport
+
+import (
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// workoutRecord is a workout of an export that is being read.
+type workoutRecord struct {
+	w     *healthdata.Workout
+	route string // the file with its track, relative to the export
+	id    string // the source's own id
+	name  uuid.UUID
+}
+
+func (e *export) startWorkout() error {
+	start, offset, ok := parseStamp(e.attr("startDate"))
+	if !ok {
+		return e.sc.here("a workout's startDate is not a date-time with an offset")
+	}
+	end, _, ok := parseStamp(e.attr("endDate"))
+	if !ok {
+		return e.sc.here("a workout's endDate is not a date-time with an offset")
+	}
+	if end < start {
+		return e.sc.here("a workout ends before it starts")
+	}
+	var from *origin
+	name := append([]byte(nil), e.attr("sourceName")...)
+	from, e.key = e.origins.get(name, e.attr("device"), e.key)
+	w := &healthdata.Workout{
+		Head: e.head(from), TimezoneOffset: &offset,
+		TimeStart: instant(start), TimeEnd: instant(end),
+		Sport: healthdata.SportOf(exportSport(string(e.attr("workoutActivityType")))),
+	}
+	e.workout = workoutRecord{w: w, name: from.id}
+	minutes, err := e.quantity("duration", "durationUnit", "min")
+	if err != nil {
+		return err
+	}
+	if minutes != nil {
+		s := int64(math.Round(*minutes * 60))
+		w.MovingTime = &s
+	}
+	if w.Distance, err = e.quantity("totalDistance", "totalDistanceUnit", "m"); err != nil {
+		return err
+	}
+	w.Calories, err = e.quantity("totalEnergyBurned", "totalEnergyBurnedUnit", "kcal")
+	return err
+}
+
+// quantity reads a number in a unit that another attribute names. It is nil if there
+// is none, or none in a unit that is known.
+func (e *export) quantity(name, unitName, to string) (*float64, error) {
+	raw := e.attr(name)
+	if raw == nil {
+		return nil, nil
+	}
+	v, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil, e.sc.here("a quantity is not a number")
+	}
+	c, ok := scaleTo(to, e.attr(unitName))
+	if !ok {
+		return nil, nil
+	}
+	if v = c.of(v); math.IsInf(v, 0) {
+		return nil, e.sc.here("a quantity is not a number")
+	}
+	return &v, nil
+}
+
+// workoutDetail reads an element inside a workout.
+func (e *export) workoutDetail(name string) error {
+	w := e.workout.w
+	switch name {
+	case "WorkoutStatistics":
+		return e.statistics(w)
+	case "MetadataEntry":
+		switch string(e.attr("key")) {
+		case "HKTimeZone":
+			if loc := e.zones.get(e.attr("value")); loc != nil {
+				offset := offsetIn(loc, w.TimeStart.Unix())
+				w.TimezoneOffset = &offset
+			}
+		case "HKElevationAscended":
+			v, unit, _ := strings.Cut(string(e.attr("value")), " ")
+			n, err := strconv.ParseFloat(v, 64)
+			c, ok := scaleTo("m", []byte(unit))
+			if err != nil || !ok {
+				return nil
+			}
+			if gain := c.of(n); !math.IsInf(gain, 0) && !math.IsNaN(gain) {
+				w.TotalElevationGain = &gain
+			}
+		case "HKExternalUUID", "HKMetadataKeySyncIdentifier":
+			if e.workout.id == "" {
+				e.workout.id = string(e.attr("value"))
+			}
+		}
+	}
+	return nil
+}
+
+// statistics reads a total or a mean that newer exports write as an element.
+func (e *export) statistics(w *healthdata.Workout) error {
+	kind := strings.TrimPrefix(string(e.attr("type")), "HKQuantityTypeIdentifier")
+	read := func(attribute, to string, into **float64) error {
+		v, err := e.quantity(attribute, "unit", to)
+		if v != nil {
+			*into = v
+		}
+		return err
+	}
+	whole := func(attribute, to string, into **int64) error {
+		v, err := e.quantity(attribute, "unit", to)
+		if v != nil && math.Abs(*v) < 1e15 {
+			n := int64(math.Round(*v))
+			*into = &n
+		}
+		return err
+	}
+	first := func(errs ...error) error {
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case kind == "HeartRate":
+		return first(whole("average", "bpm", &w.AverageHR), whole("maximum", "bpm", &w.MaxHR))
+	case kind == "StepCount":
+		return whole("sum", "count", &w.Steps)
+	case kind == "ActiveEnergyBurned":
+		return read("sum", "kcal", &w.Calories)
+	case strings.HasPrefix(kind, "Distance"):
+		return read("sum", "m", &w.Distance)
+	case strings.HasSuffix(kind, "Power"):
+		err := first(read("average", "W", &w.AverageWatts), read("maximum", "W", &w.MaxWatts))
+		w.DeviceWatts = w.AverageWatts
+		return err
+	case strings.HasSuffix(kind, "Speed"):
+		return first(read("average", "m/s", &w.AverageSpeed), read("maximum", "m/s", &w.MaxSpeed))
+	}
+	return nil
+}
+
+func (e *export) endWorkout() error {
+	r, w := &e.workout, e.workout.w
+	w.ExternalID = r.id
+	if r.id == "" {
+		w.ExternalID = uuid.NewSHA1(r.name, []byte("workout "+w.TimeStart.String())).String()
+	}
+	w.ProviderID = w.ExternalID
+	if r.route == "" || e.beside == nil {
+		e.workouts = append(e.workouts, w)
+		if len(e.workouts) >= min(1000, e.out.opts.BatchSize) {
+			return e.flushWorkouts()
+		}
+		return nil
+	}
+	stream, ok := e.readRoute(r.route, w)
+	if err := e.out.summaries("workouts", w); err != nil || !ok {
+		return err
+	}
+	return e.out.stream(w, stream)
+}
+
+// readRoute reads the track of a workout from the file that the export names. A route
+// that is missing or malformed costs the workout its stream, nothing else.
+func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.WorkoutStream, bool) {
+	var none healthdata.WorkoutStream
+	f, err := e.beside(strings.TrimPrefix(path.Clean("/"+name), "/"))
+	if err != nil {
+		e.out.note("the track of a workout is missing")
+		return none, false
+	}
+	defer f.Close()
+	data, err := readWhole(&ctxReader{e.out.ctx, f}, e.out.opts.MaxRecordingBytes, GPX)
+	if err != nil {
+		e.out.note("the track of a workout cannot be read")
+		return none, false
+	}
+	tracks, err := parseGPX(data, e.out.opts.MaxPoints)
+	if err != nil || len(tracks) == 0 {
+		e.out.note("the track of a workout cannot be read")
+		return none, false
+	}
+	rec := recording{onFoot: onFoot(w.Sport.Slug)}
+	for _, t := range tracks {
+		rec.points = append(rec.points, t.points...)
+	}
+	rec.measure()
+	rec.fill(w)
+	return rec.stream(), true
+}
+
+func (e *export) flushWorkouts() error {
+	items := e.workouts
+	e.workouts = nil
+	return e.out.summaries("workouts", items...)
+}
+
+// day reads a day of activity. Its source is the store, which puts together what
+// several devices counted.
+func (e *export) day() error {
+	date, err := healthlab.ParseDate(string(e.attr("dateComponents")))
+	if err != nil {
+		return e.sc.here("an activity summary without its day")
+	}
+	a := &healthdata.Activity{CalendarDate: date}
+	a.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceMultiple}
+	if a.CaloriesActive, err = e.quantity("activeEnergyBurned", "activeEnergyBurnedUnit", "kcal"); err != nil {
+		return err
+	}
+	if raw := e.attr("appleExerciseTime"); raw != nil {
+		v, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return e.sc.here("a quantity is not a number")
+		}
+		a.Medium = &v
+	}
+	if e.check {
+		return nil
+	}
+	e.days = append(e.days, a)
+	if len(e.days) >= min(1000, e.out.opts.BatchSize) {
+		return e.flushDays()
+	}
+	return nil
+}
+
+func (e *export) flushDays() error {
+	items := e.days
+	e.days = nil
+	return e.out.summaries("activity", items...)
+}
+
+// exportSports names the activity types of phone stores whose slug is not simply
+// their name in snake_case.
+var exportSports = map[string]string{
+	"TraditionalStrengthTraining":   "strength_training",
+	"FunctionalStrengthTraining":    "functional_strength_training",
+	"HighIntensityIntervalTraining": "hiit",
+	"PaddleSports":                  "paddling",
+	"StairClimbing":                 "stair_climbing",
+	"Stairs":                        "stair_climbing",
+	"MindAndBody":                   "mind_and_body",
+	"WheelchairWalkPace":            "wheelchair_pushing",
+	"WheelchairRunPace":             "wheelchair_pushing",
+}
+
+// exportSport turns an activity type into the slug of a sport.
+func exportSport(activity string) string {
+	name := strings.TrimPrefix(activity, "HKWorkoutActivityType")
+	if slug, ok := exportSports[name]; ok {
+		return slug
+	}
+	var b strings.Builder
+	for i, r := range name {
+		switch {
+		case r >= utf8.RuneSelf || !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			return "other"
+		case i > 0 && unicode.IsUpper(r):
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	if b.Len() == 0 || b.Len() > 60 {
+		return "other"
+	}
+	return b.String()
+}

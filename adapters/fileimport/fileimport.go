@@ -1,0 +1,313 @@
+package fileimport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// SlugManual is the provider of recordings, unless the caller names another.
+const SlugManual = "manual"
+
+// Sink takes what a file holds, in pieces of at most [Options.BatchSize].
+//
+// Calls come one after another, from the goroutine that called Import, and only after
+// the whole file has been checked. What is handed over is the sink's to keep. Every
+// item carries the provider and the source type in its Source; nothing carries an id,
+// a user or a service time. An error stops the import and reaches the caller wrapped,
+// so that errors.Is works; what was handed over before stays with the sink. Importing
+// the same file again hands over the same pieces.
+type Sink interface {
+	// Summaries takes objects of one resource, such as workouts or sleep.
+	Summaries(ctx context.Context, resource string, items []healthdata.Summary) error
+	// Samples takes measurements of one resource and one source, in the order of the
+	// file. Units are those of the catalogue, values are finite, intervals do not end
+	// before they start.
+	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
+	// Stream takes the recording of a workout that Summaries has had before.
+	Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error
+}
+
+// Options adjusts an import. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Provider is the slug that everything is recorded under. Default: SlugManual for
+	// recordings, healthdata.SlugAppleHealthKit for the export of a phone's store.
+	Provider string
+	// SourceType says what made a recording (FIT, GPX). Default: scale for
+	// weighings, watch for a day's monitoring, unknown for workouts. An export says
+	// itself what recorded each of its records.
+	SourceType healthdata.SourceType
+	// Zone is where the person was. It is used for FIT files whose clock never met a
+	// satellite or a phone, so that only its local digits are known. Default UTC.
+	Zone *time.Location
+	// ScaleUser keeps the weighings of one of the people that a scale knows, by the
+	// index that the file gives them. Default nil: all of them; the report says so
+	// if there are several.
+	ScaleUser *int
+	// BatchSize is the most items of one call of a sink. Default 5,000.
+	BatchSize int
+	// MaxRecordingBytes bounds a FIT or GPX file, which is held in memory. Default
+	// 64 MiB. An export has no bound: it is streamed.
+	MaxRecordingBytes int64
+	// MaxPoints bounds the measurements of a FIT or GPX file. Default 500,000, which
+	// is five days of one a second.
+	MaxPoints int
+	// TempDir is where an export is spooled that comes from a reader that cannot
+	// seek. Default os.TempDir().
+	TempDir string
+}
+
+func (o *Options) orDefaults() Options {
+	var v Options
+	if o != nil {
+		v = *o
+	}
+	if v.Zone == nil {
+		v.Zone = time.UTC
+	}
+	if v.BatchSize <= 0 {
+		v.BatchSize = 5000
+	}
+	if v.MaxRecordingBytes <= 0 {
+		v.MaxRecordingBytes = 64 << 20
+	}
+	if v.MaxPoints <= 0 {
+		v.MaxPoints = 500_000
+	}
+	return v
+}
+
+// Format is what kind of file it is.
+type Format string
+
+// The formats that are read.
+const (
+	// FIT is a recording, a day's monitoring or a weighing in the FIT protocol.
+	FIT Format = "fit"
+	// GPX is a track, GPX 1.0 or 1.1.
+	GPX Format = "gpx"
+	// HealthExport is the export.xml of a phone's health store.
+	HealthExport Format = "health_export"
+)
+
+// ErrFormat says that a file is of no format that is read. It is what [Import]
+// returns, wrapped, and what [ImportDir] passes over. It unwraps to
+// healthlab.Invalid.
+var ErrFormat = fmt.Errorf("%w: not a FIT, GPX or health export file", healthlab.Invalid)
+
+// FileError says what is wrong with a file, and where. It unwraps to
+// healthlab.Invalid. It holds nothing of the file's content.
+type FileError struct {
+	// Format is what the file was taken for.
+	Format Format
+	// Offset is the byte at which the trouble was noticed, from 0.
+	Offset int64
+	// Line is the line of a text file, from 1; 0 for FIT.
+	Line int
+	// Msg says what is wrong there.
+	Msg string
+}
+
+// Error says the place and the trouble.
+func (e *FileError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s file, line %d (byte %d): %s", e.Format, e.Line, e.Offset, e.Msg)
+	}
+	return fmt.Sprintf("%s file, byte %d: %s", e.Format, e.Offset, e.Msg)
+}
+
+// Unwrap returns healthlab.Invalid.
+func (e *FileError) Unwrap() error { return healthlab.Invalid }
+
+// sinkError marks an error of a sink, which is not the file's fault.
+type sinkError struct{ err error }
+
+func (e *sinkError) Error() string { return "hand over: " + e.err.Error() }
+func (e *sinkError) Unwrap() error { return e.err }
+
+// Import reads one file and hands its content to sink. The format is found by looking
+// into it. A malformed file is a [*FileError], a file of another kind wraps
+// [ErrFormat], and neither hands anything over. Errors of the sink, of the reader and
+// of ctx are returned wrapped.
+//
+// An export is read twice, first to check the whole of it. A reader that is an
+// io.Seeker is rewound for that; any other is copied to a temporary file first.
+func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report, error) {
+	o := opts.orDefaults()
+	return importFrom(ctx, r, nil, sink, &o)
+}
+
+// ImportFile is [Import] for a file on disk. Routes that an export keeps in files
+// beside itself are read too, and become the streams of their workouts.
+func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
+	o := opts.orDefaults()
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
+	}
+	defer root.Close()
+	return importRooted(ctx, root, filepath.Base(name), sink, &o)
+}
+
+// ImportDir imports the files of a folder and of the folders in it, in the order of
+// their names. It returns a report for every file. A file that is malformed, or whose
+// content the sink refuses as healthlab.Invalid, has the reason in Report.Err and does
+// not stop the others; files of other formats are passed over, with an Err that wraps
+// [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.
+//
+// If no file could be imported, the error joins the reasons, or is healthlab.Invalid
+// if there was nothing to import.
+func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Report, error) {
+	o := opts.orDefaults()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("import folder: %w", err)
+	}
+	defer root.Close()
+	names, err := filesOf(root.FS())
+	if err != nil {
+		return nil, fmt.Errorf("import folder: %w", err)
+	}
+	var reports []Report
+	var faults []error
+	good := 0
+	for _, name := range names {
+		rep, err := importRooted(ctx, root, name, sink, &o)
+		rep.Name, rep.Err = name, err
+		reports = append(reports, rep)
+		var fromSink *sinkError
+		switch {
+		case err == nil:
+			good++
+		case ctx.Err() != nil:
+			return reports, ctx.Err()
+		case errors.As(err, &fromSink) && !errors.Is(err, healthlab.Invalid):
+			return reports, fmt.Errorf("import %s: %w", name, err)
+		case !errors.Is(err, ErrFormat):
+			faults = append(faults, fmt.Errorf("import %s: %w", name, err))
+		}
+	}
+	switch {
+	case good > 0:
+		return reports, nil
+	case len(faults) > 0:
+		return reports, errors.Join(faults...)
+	default:
+		return reports, fmt.Errorf("import folder: %w: no file of a known format", healthlab.Invalid)
+	}
+}
+
+// routesFolder is where an export keeps the tracks of its workouts. They belong to the
+// workouts of export.xml and are not workouts of their own.
+const routesFolder = "workout-routes"
+
+// filesOf lists the regular files of a tree by name, without the routes of an export.
+func filesOf(fsys fs.FS) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path.Base(name) == routesFolder {
+			if _, err := fs.Stat(fsys, path.Join(path.Dir(name), "export.xml")); err == nil {
+				return fs.SkipDir
+			}
+		}
+		if d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o *Options) (Report, error) {
+	rep := Report{Name: path.Base(name)}
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return rep, fmt.Errorf("import file: %w", err)
+	}
+	defer f.Close()
+	rep, err = importFrom(ctx, f, besideOf(root, name), sink, o)
+	rep.Name = path.Base(name)
+	return rep, err
+}
+
+// besideOf opens files by a path relative to where the named file is; none outside
+// root.
+func besideOf(root *os.Root, name string) func(string) (io.ReadCloser, error) {
+	dir := path.Dir(filepath.ToSlash(name))
+	return func(rel string) (io.ReadCloser, error) {
+		return root.Open(filepath.FromSlash(path.Join(dir, rel)))
+	}
+}
+
+// importFrom imports r. beside opens files that r refers to; nil if there are none.
+func importFrom(ctx context.Context, r io.Reader, beside func(string) (io.ReadCloser, error), sink Sink, o *Options) (Report, error) {
+	var rep Report
+	if err := ctx.Err(); err != nil {
+		return rep, err
+	}
+	r = &ctxReader{ctx, r}
+	head := make([]byte, detectBytes)
+	n, err := io.ReadFull(r, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return rep, fmt.Errorf("read file: %w", err)
+	}
+	head = head[:n]
+	format, err := detect(head)
+	rep.Format = format
+	if err != nil {
+		return rep, err
+	}
+	out := &output{ctx: ctx, sink: sink, rep: &rep, opts: o}
+	if format == HealthExport {
+		err = importExport(out, r, head, beside)
+		return rep, err
+	}
+	data, err := readWhole(io.MultiReader(bytes.NewReader(head), r), o.MaxRecordingBytes, format)
+	if err != nil {
+		return rep, err
+	}
+	if format == FIT {
+		err = importFIT(out, data)
+	} else {
+		err = importGPX(out, data)
+	}
+	return rep, err
+}
+
+// readWhole reads a recording, which must be small.
+func readWhole(r io.Reader, most int64, format Format) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	if int64(len(data)) > most {
+		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: "larger than a recording may be"}
+	}
+	return data, nil
+}
+
+// ctxReader ends reading when ctx ends.
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // lives as long as one import
+	r   io.Reader
+}
+
+func (c *ctxReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

@@ -1,0 +1,316 @@
+package fileimport
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/muktihari/fit/decoder"
+	"github.com/muktihari/fit/kit/hash/crc16"
+	"github.com/muktihari/fit/profile/typedef"
+	"github.com/muktihari/fit/profile/untyped/fieldnum"
+	"github.com/muktihari/fit/profile/untyped/mesgnum"
+	"github.com/muktihari/fit/proto"
+)
+
+// importFIT reads a file, which may be several chained ones, and hands it over when
+// all of it has been read.
+func importFIT(out *output, data []byte) error {
+	parts, err := splitFIT(data)
+	if err != nil {
+		return err
+	}
+	files := make([]*fitFile, 0, len(parts))
+	budget := out.opts.MaxPoints
+	for _, p := range parts {
+		f := &fitFile{zone: out.opts.Zone}
+		if err := f.decode(out.ctx, data[p.from:p.to], int64(p.from), &budget); err != nil {
+			return err
+		}
+		if err := f.settle(int64(p.from)); err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	found := false
+	for _, f := range files {
+		any, err := f.handOver(out)
+		if err != nil {
+			return err
+		}
+		found = found || any
+	}
+	if !found {
+		out.note("nothing in it is a measurement that is kept")
+	}
+	return nil
+}
+
+func fitFault(at int64, msg string) error {
+	return &FileError{Format: FIT, Offset: at, Msg: msg}
+}
+
+// part is where one of the chained files lies.
+type part struct{ from, to int }
+
+// mostChained bounds how many files one file may chain.
+const mostChained = 1000
+
+// splitFIT finds the chained files and checks their headers, lengths and checksums.
+//
+// The checksum of a file covers its header too. Where the header has its own, that
+// makes no difference, as a text followed by its own checksum has the checksum 0; but
+// older headers of 12 bytes have none, so it is computed here and not left to the
+// decoder, which looks at the messages alone.
+func splitFIT(data []byte) ([]part, error) {
+	var parts []part
+	for at := 0; at < len(data) || at == 0; {
+		b := data[at:]
+		if len(b) < 12 || string(b[8:12]) != ".FIT" || b[0] != 12 && b[0] != 14 || len(b) < int(b[0]) {
+			if at == 0 {
+				return nil, fitFault(0, "the file has no valid header")
+			}
+			return nil, fitFault(int64(at), "what follows the end of the recording is not another recording")
+		}
+		header := int(b[0])
+		size := int64(binary.LittleEndian.Uint32(b[4:8]))
+		if size == 0 {
+			return nil, fitFault(int64(at), "the header says that there are no messages")
+		}
+		end := int64(header) + size
+		if end+2 > int64(len(b)) {
+			return nil, fitFault(int64(at+len(b)), "the file ends before its header says")
+		}
+		if header == 14 {
+			if want := binary.LittleEndian.Uint16(b[12:14]); want != 0 && checksum(b[:12]) != want {
+				return nil, fitFault(int64(at), "the checksum of the header is wrong")
+			}
+		}
+		want := binary.LittleEndian.Uint16(b[end : end+2])
+		if checksum(b[:end]) != want && checksum(b[header:end]) != want {
+			return nil, fitFault(int64(at)+end, "the checksum is wrong: the file is damaged")
+		}
+		parts = append(parts, part{at, at + int(end) + 2})
+		if len(parts) > mostChained {
+			return nil, fitFault(int64(at), "too many recordings in one file")
+		}
+		at += int(end) + 2
+	}
+	return parts, nil
+}
+
+func checksum(b []byte) uint16 {
+	h := crc16.New()
+	_, _ = h.Write(b)
+	return h.Sum16()
+}
+
+// errTooMuch ends the decoding of a file that holds more than it may.
+var errTooMuch = errors.New("more than a recording may hold")
+
+// mostDescriptions bounds the descriptions of developer fields: the decoder keeps them
+// all, and looks through them for every such field.
+const mostDescriptions = 256
+
+var bytePosition = regexp.MustCompile(`byte pos: (\d+)`)
+
+// decode reads the messages of one file. Base is where it begins in the whole, and
+// budget is how many measurements may still come.
+func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	descriptions := 0
+	listen := listener(func(m proto.Message) {
+		if m.Num == mesgnum.FieldDescription {
+			descriptions++
+		}
+		*budget -= f.take(&m)
+		if *budget < 0 || descriptions > mostDescriptions {
+			cancel(errTooMuch)
+		}
+	})
+	d := decoder.New(bytes.NewReader(data), decoder.WithIgnoreChecksum(), decoder.WithNoComponentExpansion(),
+		decoder.WithBroadcastOnly(), decoder.WithMesgListener(listen))
+	_, err := d.DecodeWithContext(ctx)
+	if err == nil && context.Cause(ctx) == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTooMuch) {
+		return cause
+	}
+	at := base
+	if err != nil {
+		if m := bytePosition.FindStringSubmatch(err.Error()); m != nil {
+			n, _ := strconv.ParseInt(m[1], 10, 64)
+			at += n
+		}
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errTooMuch):
+		return fitFault(at, errTooMuch.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fitFault(at, "the file ends inside a message")
+	case errors.Is(err, decoder.ErrMesgDefMissing):
+		return fitFault(at, "a message without its definition")
+	default:
+		return fitFault(at, "not a valid message")
+	}
+}
+
+// listener takes messages from the decoder. They are valid during the call only.
+type listener func(proto.Message)
+
+func (l listener) OnMesg(m proto.Message) { l(m) }
+
+// field returns the raw value of a field, and whether it is there and valid.
+func field(m *proto.Message, num byte) (float64, bool) {
+	for i := range m.Fields {
+		if f := &m.Fields[i]; f.Num == num {
+			return raw(f)
+		}
+	}
+	return 0, false
+}
+
+func raw(f *proto.Field) (float64, bool) {
+	if !f.Value.Valid(f.BaseType) {
+		return 0, false
+	}
+	switch v := f.Value; v.Type() {
+	case proto.TypeInt8:
+		return float64(v.Int8()), true
+	case proto.TypeUint8:
+		return float64(v.Uint8()), true
+	case proto.TypeInt16:
+		return float64(v.Int16()), true
+	case proto.TypeUint16:
+		return float64(v.Uint16()), true
+	case proto.TypeInt32:
+		return float64(v.Int32()), true
+	case proto.TypeUint32:
+		return float64(v.Uint32()), true
+	}
+	return 0, false
+}
+
+// scaled returns raw/scale - offset, the way the FIT profile writes it; NaN without a
+// valid value.
+func scaled(m *proto.Message, num byte, scale, offset float64) float64 {
+	v, ok := field(m, num)
+	if !ok {
+		return nan
+	}
+	return v/scale - offset
+}
+
+// firstOf returns the first of two fields that is there, which have the same scale.
+func firstOf(m *proto.Message, num, other byte, scale, offset float64) float64 {
+	if v, ok := field(m, num); ok {
+		return v/scale - offset
+	}
+	return scaled(m, other, scale, offset)
+}
+
+// semicircles are how FIT writes angles: 2^31 are 180 degrees.
+const semicircles = (1 << 31) / 180.0
+
+// fitPoint reads a record message. Compressed speed and distance are read by take,
+// which knows the records before.
+func fitPoint(m *proto.Message) point {
+	p := newPoint()
+	p.lat = scaled(m, fieldnum.RecordPositionLat, semicircles, 0)
+	p.lng = scaled(m, fieldnum.RecordPositionLong, semicircles, 0)
+	if !(p.lat >= -90 && p.lat <= 90) || !(p.lng >= -180 && p.lng <= 180) {
+		p.lat, p.lng = nan, nan
+	}
+	p.alt = firstOf(m, fieldnum.RecordEnhancedAltitude, fieldnum.RecordAltitude, 5, 500)
+	p.speed = firstOf(m, fieldnum.RecordEnhancedSpeed, fieldnum.RecordSpeed, 1000, 0)
+	p.dist = scaled(m, fieldnum.RecordDistance, 100, 0)
+	p.heart = scaled(m, fieldnum.RecordHeartRate, 1, 0)
+	p.cadence = scaled(m, fieldnum.RecordCadence, 1, 0)
+	if v := scaled(m, fieldnum.RecordFractionalCadence, 128, 0); v == v {
+		p.cadence += v
+	}
+	if v, ok := field(m, fieldnum.RecordCadence256); ok {
+		p.cadence = v / 256
+	}
+	p.power = scaled(m, fieldnum.RecordPower, 1, 0)
+	p.temp = scaled(m, fieldnum.RecordTemperature, 1, 0)
+	p.resist = scaled(m, fieldnum.RecordResistance, 1, 0)
+	p.breath = scaled(m, fieldnum.RecordEnhancedRespirationRate, 100, 0)
+	if p.breath != p.breath {
+		p.breath = scaled(m, fieldnum.RecordRespirationRate, 1, 0)
+	}
+	return p
+}
+
+// unpack reads a compressed_speed_distance field: 12 bits of speed in 1/100 m/s and 12
+// bits of distance in 1/16 m, which begin again at 0 after 256 m.
+func (f *fitFile) unpack(m *proto.Message, p *point) {
+	for i := range m.Fields {
+		if m.Fields[i].Num != fieldnum.RecordCompressedSpeedDistance {
+			continue
+		}
+		b := m.Fields[i].Value.SliceUint8()
+		if len(b) != 3 || b[0] == 0xff && b[1] == 0xff && b[2] == 0xff {
+			return
+		}
+		p.speed = float64(uint16(b[0])|uint16(b[1]&0xf)<<8) / 100
+		low := uint32(b[1]>>4) | uint32(b[2])<<4
+		f.sixteenths += (low - f.sixteenths) & 0xfff
+		p.dist = float64(f.sixteenths) / 16
+		return
+	}
+}
+
+// fitSports names the pairs of sport and sub sport that have a slug of their own.
+var fitSports = map[string]string{
+	"cycling/road": "road_biking", "cycling/mountain": "mountain_biking", "cycling/downhill": "mountain_biking",
+	"cycling/spin": "indoor_cycling", "cycling/indoor_cycling": "indoor_cycling",
+	"cycling/gravel_cycling": "gravel_cycling", "cycling/cyclocross": "cyclocross",
+	"cycling/track_cycling": "track_cycling", "cycling/hand_cycling": "hand_cycling",
+	"cycling/virtual_activity": "virtual_cycling", "running/virtual_activity": "virtual_running",
+	"running/treadmill": "treadmill_running", "running/indoor_running": "treadmill_running",
+	"running/trail": "trail_running", "running/track": "track_running", "running/ultra": "running",
+	"swimming/lap_swimming": "pool_swimming", "swimming/open_water": "open_water_swimming",
+	"training/strength_training": "strength_training", "training/cardio_training": "cardio_training",
+	"training/yoga": "yoga", "training/pilates": "pilates", "training/hiit": "hiit",
+	"training/flexibility_training":     "flexibility_training",
+	"fitness_equipment/elliptical":      "elliptical",
+	"fitness_equipment/stair_climbing":  "stair_climbing",
+	"fitness_equipment/indoor_rowing":   "indoor_rowing",
+	"fitness_equipment/indoor_cycling":  "indoor_cycling",
+	"fitness_equipment/treadmill":       "treadmill_running",
+	"rowing/indoor_rowing":              "indoor_rowing",
+	"walking/indoor_walking":            "indoor_walking",
+	"rock_climbing/bouldering":          "bouldering",
+	"rock_climbing/indoor_climbing":     "indoor_climbing",
+	"alpine_skiing/backcountry":         "backcountry_skiing",
+	"cross_country_skiing/skate_skiing": "skate_skiing",
+	"generic/generic":                   "other", "generic/": "other",
+}
+
+// fitSport turns a sport and a sub sport into a slug.
+func fitSport(sport, sub float64) string {
+	if sport != sport || sport >= float64(typedef.SportInvalid) {
+		return "other"
+	}
+	name := typedef.Sport(sport).String()
+	below := ""
+	if sub == sub {
+		below = typedef.SubSport(sub).String()
+	}
+	if slug, ok := fitSports[name+"/"+below]; ok {
+		return slug
+	}
+	if name == "generic" || !plainSlug.MatchString(name) {
+		return "other"
+	}
+	return name
+}
+
+var plainSlug = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)

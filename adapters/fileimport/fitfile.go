@@ -1,0 +1,382 @@
+package fileimport
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/muktihari/fit/profile/typedef"
+	"github.com/muktihari/fit/profile/untyped/fieldnum"
+	"github.com/muktihari/fit/profile/untyped/mesgnum"
+	"github.com/muktihari/fit/proto"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+const (
+	// fitEpoch is the Unix time from which FIT counts seconds: 1989-12-31.
+	fitEpoch = 631065600
+	// fitClock is the first count that is a date. What is below are seconds since the
+	// device was switched on.
+	fitClock = 0x10000000
+)
+
+// fitFile is what a FIT file holds. Times are seconds as the file counts them until
+// settle has been called, and Unix time after.
+type fitFile struct {
+	zone *time.Location
+
+	kind         float64 // of the file, NaN if it does not say
+	anyKind      bool
+	serial       float64
+	created      float64
+	sport, sub   float64
+	title        string
+	local        float64 // what a clock on the wall showed at localAt
+	localAt      float64
+	anyLocal     bool
+	timeZone     float64 // seconds east of UTC by the device's settings
+	anyTimeZone  bool
+	sixteenths   uint32 // distance of compressed records, in 1/16 m
+	clock        float64
+	anyClock     bool
+	points       []point
+	sessions     []fitSession
+	monitor      []monitored
+	monitorStart float64
+	resting      float64
+	anyResting   bool
+	weighings    []weighing
+	readings     []reading
+	unused       map[string]int
+
+	offset *int // seconds east of UTC
+}
+
+// fitSession is a session message: one workout.
+type fitSession struct {
+	start, elapsed float64
+	workout        healthdata.Workout
+	points         []point
+}
+
+// monitored is a monitoring message. NaN is nothing.
+type monitored struct {
+	at                 float64
+	activity           float64
+	steps, distance    float64
+	calories           float64
+	wholeDay           bool // it sums up a day
+	heart              float64
+	moderate, vigorous float64
+}
+
+// weighing is a weight_scale message.
+type weighing struct {
+	at   float64
+	user float64
+	body healthdata.Body
+}
+
+// reading is a single value of a timeseries.
+type reading struct {
+	at       float64
+	resource string
+	value    float64
+	other    float64 // diastolic
+}
+
+// What a message costs of the budget of points, by the memory that it takes.
+const (
+	costPoint    = 1
+	costWeighing = 5
+	costSession  = 500
+)
+
+// take reads one message and returns what it costs.
+func (f *fitFile) take(m *proto.Message) int {
+	at, timed := field(m, proto.FieldNumTimestamp)
+	if timed {
+		f.clock, f.anyClock = at, true
+	}
+	switch m.Num {
+	case mesgnum.FileId:
+		f.takeFileID(m)
+	case mesgnum.Activity:
+		if local, ok := field(m, fieldnum.ActivityLocalTimestamp); ok && timed {
+			f.local, f.localAt, f.anyLocal = local, at, true
+		}
+	case mesgnum.DeviceSettings:
+		f.takeSettings(m)
+	case mesgnum.Sport:
+		f.sport, f.sub = scaled(m, fieldnum.SportSport, 1, 0), scaled(m, fieldnum.SportSubSport, 1, 0)
+	case mesgnum.Record:
+		if !timed {
+			return 0
+		}
+		p := fitPoint(m)
+		f.unpack(m, &p)
+		if p.empty() {
+			return 0
+		}
+		p.micros = int64(at)
+		f.points = append(f.points, p)
+	case mesgnum.Session:
+		f.takeSession(m)
+		return costSession
+	case mesgnum.MonitoringInfo:
+		if local, ok := field(m, fieldnum.MonitoringInfoLocalTimestamp); ok && timed {
+			f.local, f.localAt, f.anyLocal = local, at, true
+		}
+		f.monitorStart = at
+	case mesgnum.Monitoring:
+		return f.takeMonitoring(m, timed)
+	case mesgnum.MonitoringHrData:
+		if v, ok := field(m, fieldnum.MonitoringHrDataCurrentDayRestingHeartRate); ok {
+			f.resting, f.anyResting = v, true
+		}
+	case mesgnum.WeightScale:
+		f.takeWeighing(m, at, timed)
+		return costWeighing
+	case mesgnum.BloodPressure, mesgnum.Spo2Data, mesgnum.StressLevel, mesgnum.RespirationRate:
+		return f.takeReading(m, at, timed)
+	default:
+		name := m.Num.String()
+		if m.Num >= typedef.MesgNumMfgRangeMin || !plainSlug.MatchString(name) {
+			name = "unknown"
+		}
+		count(&f.unused, name+" message", 1)
+		return 0
+	}
+	return costPoint
+}
+
+func (f *fitFile) takeFileID(m *proto.Message) {
+	f.kind, f.anyKind = field(m, fieldnum.FileIdType)
+	f.serial, _ = field(m, fieldnum.FileIdSerialNumber)
+	f.created, _ = field(m, fieldnum.FileIdTimeCreated)
+}
+
+// takeSettings reads the offset of the device's clock, for files that do not say the
+// local time themselves.
+func (f *fitFile) takeSettings(m *proto.Message) {
+	active, _ := field(m, fieldnum.DeviceSettingsActiveTimeZone)
+	for i := range m.Fields {
+		if m.Fields[i].Num != fieldnum.DeviceSettingsTimeOffset {
+			continue
+		}
+		if offsets := m.Fields[i].Value.SliceUint32(); int(active) < len(offsets) {
+			f.timeZone, f.anyTimeZone = float64(int32(offsets[int(active)])), true
+		}
+	}
+}
+
+func (f *fitFile) takeSession(m *proto.Message) {
+	start, ok := field(m, fieldnum.SessionStartTime)
+	if !ok {
+		return
+	}
+	s := fitSession{start: start, elapsed: scaled(m, fieldnum.SessionTotalElapsedTime, 1000, 0)}
+	w := &s.workout
+	number := func(v float64) *float64 {
+		if math.IsNaN(v) {
+			return nil
+		}
+		return &v
+	}
+	whole := func(v float64) *int64 { return rounded(number(v)) }
+	sport := fitSport(scaled(m, fieldnum.SessionSport, 1, 0), scaled(m, fieldnum.SessionSubSport, 1, 0))
+	w.Sport = healthdata.SportOf(sport)
+	w.Distance = number(scaled(m, fieldnum.SessionTotalDistance, 100, 0))
+	w.Calories = number(scaled(m, fieldnum.SessionTotalCalories, 1, 0))
+	w.AverageHR = whole(scaled(m, fieldnum.SessionAvgHeartRate, 1, 0))
+	w.MaxHR = whole(scaled(m, fieldnum.SessionMaxHeartRate, 1, 0))
+	w.MovingTime = whole(firstOf(m, fieldnum.SessionTotalMovingTime, fieldnum.SessionTotalTimerTime, 1000, 0))
+	w.AverageSpeed = number(firstOf(m, fieldnum.SessionEnhancedAvgSpeed, fieldnum.SessionAvgSpeed, 1000, 0))
+	w.MaxSpeed = number(firstOf(m, fieldnum.SessionEnhancedMaxSpeed, fieldnum.SessionMaxSpeed, 1000, 0))
+	w.AverageWatts = number(scaled(m, fieldnum.SessionAvgPower, 1, 0))
+	w.DeviceWatts = number(scaled(m, fieldnum.SessionAvgPower, 1, 0))
+	w.MaxWatts = number(scaled(m, fieldnum.SessionMaxPower, 1, 0))
+	w.WeightedAverageWatts = number(scaled(m, fieldnum.SessionNormalizedPower, 1, 0))
+	w.TotalElevationGain = number(scaled(m, fieldnum.SessionTotalAscent, 1, 0))
+	w.ElevHigh = number(firstOf(m, fieldnum.SessionEnhancedMaxAltitude, fieldnum.SessionMaxAltitude, 5, 500))
+	w.ElevLow = number(firstOf(m, fieldnum.SessionEnhancedMinAltitude, fieldnum.SessionMinAltitude, 5, 500))
+	if onFoot(sport) {
+		w.Steps = whole(scaled(m, fieldnum.SessionTotalCycles, 0.5, 0)) // strides
+	}
+	for i := range m.Fields {
+		if m.Fields[i].Num == fieldnum.SessionSportProfileName {
+			if title := printable(m.Fields[i].Value.String()); title != "" {
+				w.Title = &title
+			}
+		}
+	}
+	f.sessions = append(f.sessions, s)
+}
+
+// settle turns the file's times into Unix time, and gives points to their sessions.
+func (f *fitFile) settle(base int64) error {
+	shift := float64(fitEpoch)
+	switch {
+	case f.anyLocal && f.localAt < fitClock && f.local >= fitClock:
+		// The device never learnt the time, but somebody had set its clock: the
+		// local digits are known, and the caller says where that was.
+		wall := time.Unix(int64(f.local)+fitEpoch, 0).UTC()
+		at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, f.zone)
+		_, offset := at.Zone()
+		f.offset = &offset
+		shift = float64(at.Unix()) - f.localAt
+	case f.anyTimes(func(t float64) bool { return t < fitClock }):
+		return fitFault(base, "the clock of the device was not set: it is not known when this was")
+	case f.anyLocal:
+		f.offset = quarter(f.local - f.localAt)
+	case f.anyTimeZone:
+		f.offset = quarter(f.timeZone)
+	}
+	for i := range f.points {
+		f.points[i].micros = (f.points[i].micros + int64(shift)) * 1e6
+	}
+	for i := range f.sessions {
+		f.sessions[i].start += shift
+	}
+	for i := range f.monitor {
+		f.monitor[i].at += shift
+	}
+	for i := range f.weighings {
+		f.weighings[i].at += shift
+	}
+	for i := range f.readings {
+		f.readings[i].at += shift
+	}
+	f.monitorStart += shift
+	f.divide()
+	return nil
+}
+
+// anyTimes reports whether a time of something that is kept fits.
+func (f *fitFile) anyTimes(fits func(float64) bool) bool {
+	return slices.ContainsFunc(f.points, func(p point) bool { return fits(float64(p.micros)) }) ||
+		slices.ContainsFunc(f.sessions, func(s fitSession) bool { return fits(s.start) }) ||
+		slices.ContainsFunc(f.monitor, func(m monitored) bool { return fits(m.at) }) ||
+		slices.ContainsFunc(f.weighings, func(w weighing) bool { return fits(w.at) }) ||
+		slices.ContainsFunc(f.readings, func(r reading) bool { return fits(r.at) })
+}
+
+// quarter returns an offset in whole quarters of an hour, as all in use are; nil if it
+// cannot be one.
+func quarter(seconds float64) *int {
+	v := int(math.Round(seconds/900)) * 900
+	if v < -18*3600 || v > 18*3600 {
+		return nil
+	}
+	return &v
+}
+
+// divide gives every point to the last session that began before it. Points without a
+// session make one, if the file is a recording and not a plan.
+func (f *fitFile) divide() {
+	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
+	if len(f.sessions) == 0 {
+		if len(f.points) == 0 || planned {
+			return
+		}
+		first := slices.MinFunc(f.points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
+		s := fitSession{start: float64(first.micros) / 1e6, elapsed: nan}
+		s.workout.Sport = healthdata.SportOf(fitSport(f.sport, f.sub))
+		f.sessions = append(f.sessions, s)
+	}
+	slices.SortStableFunc(f.sessions, func(a, b fitSession) int { return cmp.Compare(a.start, b.start) })
+	if len(f.sessions) == 1 {
+		f.sessions[0].points = f.points
+		return
+	}
+	for _, p := range f.points {
+		at := float64(p.micros) / 1e6
+		i := len(f.sessions) - 1
+		for i > 0 && f.sessions[i].start > at {
+			i--
+		}
+		f.sessions[i].points = append(f.sessions[i].points, p)
+	}
+}
+
+// handOver hands over what the file holds, and reports whether there was anything.
+func (f *fitFile) handOver(out *output) (bool, error) {
+	for name, n := range f.unused {
+		count(&out.rep.Skipped, name, n)
+	}
+	for i := range f.sessions {
+		if err := f.handOverSession(out, i); err != nil {
+			return false, err
+		}
+	}
+	if err := f.handOverMonitoring(out); err != nil {
+		return false, err
+	}
+	if err := f.handOverWeighings(out); err != nil {
+		return false, err
+	}
+	err := f.handOverReadings(out)
+	return len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings) > 0, err
+}
+
+func (f *fitFile) handOverSession(out *output, i int) error {
+	s := &f.sessions[i]
+	w := s.workout
+	w.Source = out.recordedBy(healthdata.SourceUnknown)
+	w.TimezoneOffset = f.copyOffset()
+	rec := recording{points: s.points, onFoot: onFoot(w.Sport.Slug)}
+	rec.measure()
+	start := int64(s.start * 1e6)
+	end := start
+	if s.elapsed == s.elapsed {
+		end += int64(math.Round(s.elapsed * 1e6))
+	}
+	if n := len(rec.points); n > 0 {
+		start = min(start, rec.points[0].micros)
+		end = max(end, rec.points[n-1].micros)
+	}
+	w.TimeStart, w.TimeEnd = atMicros(start), atMicros(end)
+	if f.serial > 0 && f.created > 0 {
+		name := fmt.Sprintf("fit %.0f %.0f %d", f.serial, f.created, i)
+		w.ExternalID = uuid.NewSHA1(originSpace, []byte(name)).String()
+		w.ProviderID = w.ExternalID
+	}
+	rec.fill(&w)
+	return out.handOver(&w, &rec)
+}
+
+func (f *fitFile) copyOffset() *int {
+	if f.offset == nil {
+		return nil
+	}
+	v := *f.offset
+	return &v
+}
+
+// sample makes a sample of an instant, in Unix seconds, or of an interval that ends
+// there.
+func (f *fitFile) sample(resource string, start, end float64, v *healthdata.Value) healthdata.Sample {
+	r := healthdata.ResourceBySlug(resource)
+	s := healthdata.Sample{
+		Timestamp: instant(int64(start)), Unit: r.Unit, Value: v, TimezoneOffset: f.copyOffset(),
+	}
+	if r.Kind != healthdata.Discrete {
+		from, to := instant(int64(start)), instant(int64(end))
+		s.Start, s.End = &from, &to
+	}
+	return s
+}
+
+// localDay returns the day on which an instant, in Unix seconds, falls where the
+// device was.
+func (f *fitFile) localDay(at float64) healthlab.Date {
+	if f.offset != nil {
+		at += float64(*f.offset)
+	}
+	return healthlab.DateOf(instant(int64(at)).Time)
+}

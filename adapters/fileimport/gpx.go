@@ -1,0 +1,255 @@
+package fileimport
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// track is a track of a GPX file: one workout.
+type track struct {
+	title, sport string
+	points       []point
+	// offset is the one that the times are written with, if they are not in UTC.
+	offset *int
+}
+
+// importGPX hands over every track that has points.
+func importGPX(out *output, data []byte) error {
+	tracks, err := parseGPX(data, out.opts.MaxPoints)
+	if err != nil {
+		return err
+	}
+	if len(tracks) == 0 {
+		return &FileError{Format: GPX, Offset: int64(len(data)), Line: 1 + bytes.Count(data, []byte{'\n'}), Msg: "the file has no track with points"}
+	}
+	for i := range tracks {
+		t := &tracks[i]
+		w := &healthdata.Workout{Sport: healthdata.SportOf(t.sport), TimezoneOffset: t.offset}
+		w.Source = out.recordedBy(healthdata.SourceUnknown)
+		if t.title != "" {
+			w.Title = &t.title
+		}
+		rec := recording{points: t.points, onFoot: onFoot(t.sport)}
+		rec.measure()
+		w.TimeStart = atMicros(rec.points[0].micros)
+		w.TimeEnd = atMicros(rec.points[len(rec.points)-1].micros)
+		rec.fill(w)
+		if err := out.handOver(w, &rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordedBy returns the source of what a recording holds.
+func (o *output) recordedBy(otherwise healthdata.SourceType) healthdata.Source {
+	s := healthdata.Source{Provider: o.opts.Provider, Type: o.opts.SourceType}
+	if s.Provider == "" {
+		s.Provider = SlugManual
+	}
+	if s.Type == "" {
+		s.Type = otherwise
+	}
+	return s
+}
+
+// gpxReader reads the tracks of a GPX file.
+type gpxReader struct {
+	sc     *scanner
+	most   int // points of all tracks
+	count  int
+	tracks []track
+	trk    int // depth of the current trk, 0 outside
+	pt     int // depth of the current trkpt, 0 outside
+	gap    bool
+	p      point
+	timed  bool
+	text   []byte
+}
+
+// mostText is the longest text of an element that is looked at.
+const mostText = 4096
+
+// parseGPX reads the tracks that have points. Way points and routes are passed over.
+func parseGPX(data []byte, mostPoints int) ([]track, error) {
+	g := &gpxReader{sc: newScanner(bytes.NewReader(data), GPX), most: mostPoints}
+	g.sc.text = func(b []byte) {
+		if g.trk > 0 && len(g.text)+len(b) <= mostText {
+			g.text = append(g.text, b...)
+		}
+	}
+	for {
+		token, err := g.sc.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case token == startToken:
+			err = g.start()
+		case token == endToken:
+			err = g.end()
+		default:
+			tracks := g.tracks[:0]
+			for _, t := range g.tracks {
+				if len(t.points) > 0 {
+					tracks = append(tracks, t)
+				}
+			}
+			return tracks, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (g *gpxReader) start() error {
+	g.text = g.text[:0]
+	depth := len(g.sc.opens)
+	name := localName(g.sc.name)
+	switch {
+	case depth == 1 && name != "gpx":
+		return g.sc.here("the document's element must be gpx")
+	case g.trk == 0 && name == "trk":
+		if len(g.tracks) >= mostTracks {
+			return g.sc.here("too many tracks")
+		}
+		g.trk = depth
+		g.tracks = append(g.tracks, track{})
+	case g.trk == 0:
+	case name == "trkseg":
+		g.gap = true
+	case name == "trkpt" && g.pt == 0:
+		return g.startPoint(depth)
+	}
+	return nil
+}
+
+const mostTracks = 10_000
+
+func (g *gpxReader) startPoint(depth int) error {
+	if g.count++; g.count > g.most {
+		return g.sc.here("more points than a recording may have")
+	}
+	g.pt, g.p, g.timed = depth, newPoint(), false
+	for _, a := range g.sc.attrs {
+		v, err := strconv.ParseFloat(string(g.sc.value(a)), 64)
+		switch localName(a.name) {
+		case "lat":
+			if err != nil || !(math.Abs(v) <= 90) {
+				return g.sc.here("a latitude is a number from -90 to 90")
+			}
+			g.p.lat = v
+		case "lon":
+			if err != nil || !(math.Abs(v) <= 180) {
+				return g.sc.here("a longitude is a number from -180 to 180")
+			}
+			g.p.lng = v
+		}
+	}
+	if math.IsNaN(g.p.lat) || math.IsNaN(g.p.lng) {
+		return g.sc.here("a track point needs lat and lon")
+	}
+	return nil
+}
+
+// end handles the end of an element, which is off the stack already.
+func (g *gpxReader) end() error {
+	depth := len(g.sc.opens) + 1
+	name := localName(g.sc.name)
+	text := strings.TrimSpace(string(g.text))
+	g.text = g.text[:0]
+	switch {
+	case g.trk == 0:
+	case depth == g.trk:
+		g.trk = 0
+	case g.pt == 0:
+		t := &g.tracks[len(g.tracks)-1]
+		if depth == g.trk+1 && name == "name" {
+			t.title = text
+		}
+		if depth == g.trk+1 && name == "type" {
+			t.sport = gpxSport(text)
+		}
+	case depth == g.pt:
+		return g.endPoint()
+	case depth == g.pt+1 && name == "time":
+		at, offset, err := healthlab.ParseTimeOffset(text)
+		if err != nil {
+			return g.sc.here("a time is an ISO 8601 date and time")
+		}
+		g.p.micros, g.timed = at.UnixMicro(), true
+		if offset != 0 {
+			g.tracks[len(g.tracks)-1].offset = &offset
+		}
+	case text != "":
+		return g.measurement(name, text)
+	}
+	return nil
+}
+
+// measurement reads a value of a point: its own altitude, and what devices write into
+// extensions, whatever the name space.
+func (g *gpxReader) measurement(name, text string) error {
+	var into *float64
+	switch name {
+	case "ele":
+		into = &g.p.alt
+	case "hr", "heartrate":
+		into = &g.p.heart
+	case "cad", "cadence":
+		into = &g.p.cadence
+	case "speed":
+		into = &g.p.speed
+	case "power", "watts", "PowerInWatts":
+		into = &g.p.power
+	case "atemp", "temp", "temperature":
+		into = &g.p.temp
+	default:
+		return nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e9 {
+		return g.sc.here("a measurement is not a number")
+	}
+	*into = v
+	return nil
+}
+
+func (g *gpxReader) endPoint() error {
+	if !g.timed {
+		return g.sc.here("a track point without a time: a planned route is not a recording")
+	}
+	g.p.gap = g.gap
+	g.gap, g.pt = false, 0
+	t := &g.tracks[len(g.tracks)-1]
+	if len(t.points) == 0 {
+		g.p.gap = false
+	}
+	t.points = append(t.points, g.p)
+	return nil
+}
+
+// gpxSports maps what recorders write as the type of a track, in lower case.
+var gpxSports = map[string]string{
+	"run": "running", "trail running": "trail_running", "ride": "cycling", "biking": "cycling",
+	"bike": "cycling", "road biking": "road_biking", "mountain biking": "mountain_biking",
+	"walk": "walking", "hike": "hiking", "swim": "swimming", "row": "rowing",
+}
+
+// gpxSport turns the type of a track into the slug of a sport.
+func gpxSport(text string) string {
+	text = strings.ToLower(text)
+	if slug, ok := gpxSports[text]; ok {
+		return slug
+	}
+	slug := strings.ReplaceAll(text, " ", "_")
+	if slug == "" || len(slug) > 40 || strings.Trim(slug, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		return "other"
+	}
+	return slug
+}

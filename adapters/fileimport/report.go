@@ -1,0 +1,154 @@
+package fileimport
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Report says what was found in a file, for a person to read. Its maps are nil where
+// there is nothing to count.
+type Report struct {
+	// Name is the file's name, where it has one.
+	Name string
+	// Format is what the file was taken for; empty if it was not recognised.
+	Format Format
+	// Summaries counts what was handed over, by resource.
+	Summaries map[string]int
+	// Samples counts what was handed over, by resource.
+	Samples map[string]int
+	// Streams counts the recordings of workouts.
+	Streams int
+	// Skipped counts the records that the catalogue has no place for, by the name
+	// that the file gives their type, with the unit where that is why.
+	Skipped map[string]int
+	// Notes are remarks for the person who imports.
+	Notes []string
+	// Err is why a file of a folder was not imported; see [ImportDir].
+	Err error
+}
+
+// String writes the report as a few lines of text.
+func (r Report) String() string {
+	var b strings.Builder
+	name := r.Name
+	if name == "" {
+		name = "file"
+	}
+	fmt.Fprintf(&b, "%s", name)
+	if r.Format != "" {
+		fmt.Fprintf(&b, " (%s)", r.Format)
+	}
+	if r.Err != nil {
+		fmt.Fprintf(&b, ": not imported: %v\n", r.Err)
+		return b.String()
+	}
+	b.WriteByte('\n')
+	table(&b, "", r.Summaries)
+	if r.Streams > 0 {
+		table(&b, "", map[string]int{"workout_stream": r.Streams})
+	}
+	table(&b, "", r.Samples)
+	table(&b, "skipped: ", r.Skipped)
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	return b.String()
+}
+
+func table(b *strings.Builder, before string, counts map[string]int) {
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(b, "  %8d  %s%s\n", counts[k], before, k)
+	}
+}
+
+// output hands over to a sink and counts.
+type output struct {
+	ctx  context.Context //nolint:containedctx // lives as long as one import
+	sink Sink
+	rep  *Report
+	opts *Options
+}
+
+func count(m *map[string]int, name string, n int) {
+	if *m == nil {
+		*m = map[string]int{}
+	}
+	(*m)[name] += n
+}
+
+// mostNames bounds how many names of skipped types a report holds: they come from the
+// file.
+const mostNames = 500
+
+func (o *output) skip(name string) {
+	if _, known := o.rep.Skipped[name]; !known {
+		if len(o.rep.Skipped) >= mostNames {
+			name = "others"
+		} else {
+			name = printable(name)
+		}
+	}
+	count(&o.rep.Skipped, name, 1)
+}
+
+// printable cuts a name of a file down to what may stand in a report.
+func printable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
+	if r := []rune(name); len(r) > 100 {
+		name = string(r[:100])
+	}
+	return name
+}
+
+func (o *output) note(msg string) {
+	if !slices.Contains(o.rep.Notes, msg) {
+		o.rep.Notes = append(o.rep.Notes, msg)
+	}
+}
+
+func (o *output) summaries(resource string, items ...healthdata.Summary) error {
+	for part := range slices.Chunk(items, o.opts.BatchSize) {
+		if err := o.ctx.Err(); err != nil {
+			return err
+		}
+		if err := o.sink.Summaries(o.ctx, resource, part); err != nil {
+			return &sinkError{err}
+		}
+		count(&o.rep.Summaries, resource, len(part))
+	}
+	return nil
+}
+
+func (o *output) samples(resource string, source healthdata.Source, samples []healthdata.Sample) error {
+	for part := range slices.Chunk(samples, o.opts.BatchSize) {
+		if err := o.ctx.Err(); err != nil {
+			return err
+		}
+		if err := o.sink.Samples(o.ctx, resource, source, part); err != nil {
+			return &sinkError{err}
+		}
+		count(&o.rep.Samples, resource, len(part))
+	}
+	return nil
+}
+
+func (o *output) stream(w *healthdata.Workout, s healthdata.WorkoutStream) error {
+	if err := o.ctx.Err(); err != nil {
+		return err
+	}
+	if err := o.sink.Stream(o.ctx, w, s); err != nil {
+		return &sinkError{err}
+	}
+	o.rep.Streams++
+	return nil
+}

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Config is what a mount consists of. Copy it as you like; it is read when the routes
+// are made and not written.
+type Config struct {
+	// Authenticate says which team is calling. It runs before anything of the
+	// request is read, once per request, and must be safe for concurrent use.
+	// Faults: Unauthenticated (the reply is 401), Forbidden (403), Unavailable
+	// (503). Required. [KeyAuth] makes one for API keys.
+	Authenticate func(*http.Request) (healthlab.TeamID, error)
+
+	// The services that stand behind the operations. An operation whose service is
+	// nil is not mounted.
+
+	// Health stands behind users, sources and health data.
+	Health *healthdata.Service
+
+	// KeyHeader is the header with the team's API key. Default x-service-api-key.
+	// Here it is only a name in the contract; KeyAuth is told by its own option.
+	KeyHeader string
+	// LinkTokenHeader is the header with a link token. Default x-service-link-token.
+	LinkTokenHeader string
+	// ManagementKeyHeader is the header with a management key. Default
+	// x-management-key.
+	ManagementKeyHeader string
+	// ServiceName is the <service> in application/vnd.<service>.tar+gzip+parquet.
+	// Default healthlab.
+	ServiceName string
+
+	// MaxBody is the largest request body, in bytes, where an operation does not
+	// say otherwise. Default 1 MiB.
+	MaxBody int64
+	// MaxIngestBody is the same for operations that take health data. Default 16
+	// MiB.
+	MaxIngestBody int64
+	// IgnoreUnknown makes every operation pass over unknown keys in bodies and
+	// unknown query parameters. By default they are refused, because a misspelt
+	// filter must not return everything.
+	IgnoreUnknown bool
+
+	// Log receives what answered 500, with ids and causes and no values. Default:
+	// discard.
+	Log *slog.Logger
+}
+
+// The names of the contract, where Config does not say otherwise.
+const (
+	defaultKeyHeader           = "x-service-api-key"
+	defaultLinkTokenHeader     = "x-service-link-token"
+	defaultManagementKeyHeader = "x-management-key"
+	defaultServiceName         = "healthlab"
+	defaultMaxIngestBody       = 16 << 20
+)
+
+func (c Config) withDefaults() Config {
+	orName := func(s *string, def string) {
+		if *s == "" {
+			*s = def
+		}
+		if !isToken(*s) {
+			panic("httpapi: a header or service name has a character that no header may have")
+		}
+	}
+	orName(&c.KeyHeader, defaultKeyHeader)
+	orName(&c.LinkTokenHeader, defaultLinkTokenHeader)
+	orName(&c.ManagementKeyHeader, defaultManagementKeyHeader)
+	orName(&c.ServiceName, defaultServiceName)
+	if c.MaxBody <= 0 {
+		c.MaxBody = wire.DefaultMaxBody
+	}
+	if c.MaxIngestBody <= 0 {
+		c.MaxIngestBody = defaultMaxIngestBody
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// isToken reports whether s may be the name of a header; letters, digits, and - _ .
+func isToken(s string) bool {
+	for _, c := range []byte(s) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,114 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// pairs are the Go types and the schemas that must be the same. Whoever adds a schema
+// of an answer or a body adds its type here.
+func pairs() []contract.Pair {
+	var all []contract.Pair
+	for _, list := range [][]contract.Pair{
+		// One list per tag, next to the tests of its handlers.
+	} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// full is a Config in which every operation is mounted, and a user to ask about.
+// Whoever adds a service adds it here.
+func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
+	t.Helper()
+	store := memory.New(nil)
+	providers, err := healthdata.NewProviders(nil)
+	require.NoError(t, err)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	require.NoError(t, err)
+	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
+	require.NoError(t, err)
+	return httpapi.Config{
+		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Health:       health,
+	}, user.ID
+}
+
+func TestContractIsJoined(t *testing.T) {
+	want, err := openapi.Join(os.DirFS("openapi"))
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(httpapi.OpenAPI()), "openapi_gen.json is stale: run go generate in this folder")
+}
+
+func TestRoutesAreTheContract(t *testing.T) {
+	doc, err := contract.Read(httpapi.OpenAPI())
+	require.NoError(t, err)
+	var want, got []string
+	for _, op := range doc.Operations() {
+		want = append(want, op.Method+" "+op.Path+" "+op.ID)
+	}
+	c, _ := full(t)
+	for _, r := range httpapi.Routes(c) {
+		got = append(got, strings.TrimSuffix(r.Pattern, "{$}")+" "+r.ID)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	require.Equal(t, want, got)
+}
+
+func TestTypesAreTheContract(t *testing.T) {
+	found, err := contract.CheckTypes(httpapi.OpenAPI(), pairs()...)
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+// Calls of every operation that go wrong in every way: nothing that was sent comes
+// back or is logged, and every reply is as in the contract.
+func TestProbes(t *testing.T) {
+	logs := &contract.Logs{}
+	c, user := full(t)
+	c.Log = logs.Logger()
+	h := httpapi.Handler(c)
+	probes := contract.Probes{
+		Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
+		Path: map[string]string{"user_id": user.String(), "resource": "heartrate"},
+	}
+	found, err := contract.Leaks(t.Context(), h, probes)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	found, err = contract.Strays(t.Context(), h, probes)
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+func TestTheContractIsServed(t *testing.T) {
+	c, _ := full(t)
+	client := contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	require.Equal(t, string(httpapi.OpenAPI()), string(client.Send(t, "GET", "/openapi.json", nil).Want(t, 200).Body))
+	require.Equal(t, []string{"query.x"}, client.Send(t, "GET", "/openapi.json?x=1", nil).Want(t, 422).Locs(t))
+
+	c.KeyHeader = "x-acme-key"
+	client = contract.NewClient(t, httpapi.Handler(c), httpapi.OpenAPI())
+	body := string(client.Send(t, "GET", "/openapi.json", nil).Body)
+	require.Contains(t, body, `"x-acme-key"`)
+	require.NotContains(t, body, "x-service-api-key")
+}
+
+func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
+	require.PanicsWithValue(t, "httpapi: Config.Authenticate is nil", func() { httpapi.Handler(httpapi.Config{}) })
+	c, _ := full(t)
+	c.KeyHeader = "x key"
+	require.Panics(t, func() { httpapi.Handler(c) })
+}

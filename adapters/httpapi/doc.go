@@ -1,0 +1,44 @@
+// Package httpapi serves the library over net/http: handlers, the contract that they
+// keep, and what every answer has in common.
+//
+// A host says who is calling and which services stand behind the operations, and
+// mounts the result where it likes:
+//
+//	mux.Handle("/", httpapi.Handler(httpapi.Config{Authenticate: whose}))
+//
+// [Handler] serves everything; [Routes] and [Mux] let a host choose. Logging of
+// requests, metrics, CORS and rate limits are the host's: put its own
+// func(http.Handler) http.Handler around the handler or around single routes.
+//
+// # Input
+//
+// Input is read strictly. Unknown and misspelt keys, keys that stand twice, wrong
+// types, what is missing, trailing bytes, text with U+0000 and unknown query
+// parameters are refused, all of them in one reply, and nothing is stored. The size
+// of a body is bounded before it is read. Config.IgnoreUnknown lets unknown names
+// pass.
+//
+// # Replies other than success
+//
+// A request that is not valid is 422 with a list, one entry per problem:
+//
+//	{"detail":[{"loc":["body","limit"],"msg":"is too large","type":"too_large","ctx":{"limit":500}}]}
+//
+// All others have one object:
+//
+//	{"detail":{"error_type":"NOT_FOUND","error_message":"there is no such thing"}}
+//
+// A broken rule of the business is 400 with the rule's own error_type. Neither ever
+// repeats a value that was sent, and a log line does not either. An error with a
+// method RetryAfter() time.Duration sets the header of that name on a 429 or 503.
+//
+// # Keys
+//
+// [KeyAuth] knows teams by API keys, which [NewKey] makes. Only a key's SHA-256 is
+// kept.
+//
+// # The contract
+//
+// [OpenAPI] is the contract, OpenAPI 3.1. It is served, without a key, at
+// /openapi.json, with the names of Config in it.
+package httpapi

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// kinds is the one place where faults of the domain become replies of HTTP.
+var kinds = map[healthlab.Kind]wire.Fault{
+	healthlab.Unknown:         {Status: 500, Type: "INTERNAL_ERROR", Msg: "something went wrong on our side"},
+	healthlab.Invalid:         {Status: 422, Type: "INVALID_REQUEST", Msg: "the request is not valid"},
+	healthlab.NotFound:        {Status: 404, Type: "NOT_FOUND", Msg: "there is no such thing"},
+	healthlab.Conflict:        {Status: 409, Type: "CONFLICT", Msg: "something with this identity exists already"},
+	healthlab.Precondition:    {Status: 400, Type: "PRECONDITION_FAILED", Msg: "this is not possible as things stand"},
+	healthlab.Unauthenticated: {Status: 401, Type: "UNAUTHORIZED", Msg: "the credential is missing or not known"},
+	healthlab.Forbidden:       {Status: 403, Type: "FORBIDDEN", Msg: "this is not allowed"},
+	healthlab.Exhausted:       {Status: 429, Type: "RATE_LIMITED", Msg: "a limit is used up"},
+	healthlab.Unavailable:     {Status: 503, Type: "UNAVAILABLE", Msg: "try again later"},
+	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this installation does not do that"},
+}
+
+// faultOf says how an error is answered. Input that is not valid, which is a list, is
+// answered elsewhere. The words come from kinds, from a RuleError or from a Fault, and
+// from no other error's text.
+func faultOf(err error, replies []reply) *wire.Fault {
+	f := plainFault(err)
+	var rule *healthlab.RuleError
+	isRule := errors.As(err, &rule)
+	for _, r := range replies {
+		if (r.on == nil || !errors.Is(err, r.on)) && (r.rule == "" || !isRule || rule.Type != r.rule) {
+			continue
+		}
+		if r.status != 0 {
+			f.Status = r.status
+		}
+		if r.errorType != "" {
+			f.Type = r.errorType
+		}
+		if r.msg != "" {
+			f.Msg = r.msg
+		}
+		break
+	}
+	addRetryAfter(f, err)
+	return f
+}
+
+func plainFault(err error) *wire.Fault {
+	var f *wire.Fault
+	if errors.As(err, &f) {
+		own := *f
+		return &own
+	}
+	// Before the kinds: what ends with its context often looks like an outage, too.
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		f := kinds[healthlab.Unavailable]
+		return &f
+	}
+	own := kinds[healthlab.KindOf(err)]
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) {
+		own = kinds[healthlab.KindOf(rule)]
+		own.Type, own.Msg = rule.Type, rule.Msg
+	}
+	return &own
+}
+
+// addRetryAfter adds the header Retry-After, in whole seconds, where the error has a
+// method RetryAfter() time.Duration.
+func addRetryAfter(f *wire.Fault, err error) {
+	var later interface{ RetryAfter() time.Duration }
+	if f.Status != http.StatusTooManyRequests && f.Status != http.StatusServiceUnavailable || !errors.As(err, &later) {
+		return
+	}
+	wait := later.RetryAfter()
+	if wait <= 0 {
+		return
+	}
+	header := f.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+	f.Header = header
+}
+
+// problemsOf returns the problems of an error that is answered with a list, each with
+// its place in front. ok is false for other errors.
+func problemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool) {
+	var input *wire.InputError
+	if errors.As(err, &input) {
+		return input.Problems, true
+	}
+	var fault *wire.Fault
+	if errors.As(err, &fault) {
+		return nil, false
+	}
+	// A 422 is always a list, a rule's too.
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) {
+		one := healthlab.Problem{Path: s.Place(nil), Code: strings.ToLower(rule.Type), Msg: rule.Msg}
+		return []healthlab.Problem{one}, errors.Is(rule, healthlab.Invalid)
+	}
+	var invalid *healthlab.InvalidError
+	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
+		list = make([]healthlab.Problem, len(invalid.Problems))
+		for i, p := range invalid.Problems {
+			p.Path = s.Place(p.Path)
+			list[i] = p
+		}
+		return list, true
+	}
+	if healthlab.KindOf(err) != healthlab.Invalid {
+		return nil, false
+	}
+	f := kinds[healthlab.Invalid]
+	return []healthlab.Problem{{Path: s.Place(nil), Code: "invalid", Msg: f.Msg}}, true
+}

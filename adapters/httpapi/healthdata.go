@@ -1,0 +1,324 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// healthOperations are the reads of health data. Those of summaries come from the
+// catalogue: a row of it is a route.
+func (a api) healthOperations() []operation {
+	if a.Health == nil {
+		return nil
+	}
+	ops := []operation{
+		{id: "read_samples_grouped", pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", team: a.readGrouped},
+		{id: "read_samples", pattern: "GET /v2/timeseries/{user_id}/{resource}", team: a.readSamples},
+		{id: "read_cholesterol", pattern: "GET /v2/timeseries/{user_id}/cholesterol/{kind}", team: a.readCholesterol},
+		{id: "read_workout_stream", pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", team: a.readWorkoutStream},
+		{id: "read_sleep_stream", pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", team: a.readSleepStream},
+		{id: "read_devices_raw", pattern: "GET /v2/summary/devices/{user_id}/raw", team: a.readDevicesRaw},
+	}
+	for _, r := range healthdata.Summaries() {
+		read := a.readSummaries(r)
+		if r.Slug == "profile" {
+			read = a.readProfile
+		}
+		ops = append(ops, operation{id: "read_" + r.Slug, pattern: "GET /v2/summary/" + r.Path + "/{user_id}", team: read})
+		if r.Raw {
+			ops = append(ops, operation{
+				id: "read_" + r.Slug + "_raw", pattern: "GET /v2/summary/" + r.Path + "/{user_id}/raw", team: a.readRaw(r),
+			})
+		}
+	}
+	return ops
+}
+
+// userID reads the user of a path.
+func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
+
+// wholeSecond is what a day's last second still covers: 23:59:59 means until midnight.
+const wholeSecond = time.Second - time.Microsecond
+
+// span reads start_date and end_date, each a day or an instant; a day alone stands for
+// all of it, in UTC.
+func span(in *wire.In) (from, to time.Time) {
+	from = in.Time("start_date", wire.StartOfDay).Time
+	if m := in.OptMoment("end_date"); m != nil {
+		to = m.In(time.UTC, wire.EndOfDay).Time
+		if m.IsDay {
+			to = to.Add(wholeSecond)
+		}
+	}
+	return from, to
+}
+
+// daySpan is span for resources that are read by days only.
+func daySpan(in *wire.In) (from, to time.Time) {
+	from = in.Date("start_date").At(time.UTC)
+	if d := in.OptDate("end_date"); d != nil {
+		to = d.AddDays(1).At(time.UTC).Add(-time.Microsecond)
+	}
+	return from, to
+}
+
+// providerFilter reads the provider filter; the empty text means all.
+func providerFilter(in *wire.In) string {
+	if p := in.OptText("provider", 256); p != nil {
+		return *p
+	}
+	return ""
+}
+
+func (a api) readSummaries(res *healthdata.Resource) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		user := userID(in)
+		q := healthdata.SummaryQuery{Resource: res.Slug, Provider: providerFilter(in)}
+		if res.DatesOnly {
+			q.From, q.To = daySpan(in)
+		} else {
+			q.From, q.To = span(in)
+		}
+		if err := in.Err(); err != nil {
+			return err
+		}
+		list, err := a.Health.Summaries(r.Context(), team, user, q)
+		if err != nil {
+			return err
+		}
+		return wire.JSON(w, http.StatusOK, map[string][]healthdata.Summary{res.ReadKey: list})
+	}
+}
+
+func (a api) readProfile(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, provider := userID(in), providerFilter(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	p, err := a.Health.Profile(r.Context(), team, user, provider)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, p)
+}
+
+// sampleQuery reads what all reads of samples have in common. A resource that is not
+// there is found later, by the service.
+func sampleQuery(in *wire.In, path string) healthdata.SampleQuery {
+	q := healthdata.SampleQuery{Provider: providerFilter(in)}
+	if res := healthdata.ResourceByPath(path); res != nil {
+		q.Resource = res.Slug
+	}
+	q.From, q.To = span(in)
+	return q
+}
+
+func (a api) readGrouped(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	q := sampleQuery(in, in.PathText("resource", 256))
+	// cursor is the old name of next_cursor, which wins.
+	for _, name := range [...]string{"cursor", "next_cursor"} {
+		if c := in.OptText(name, 2048); c != nil && *c != "" {
+			q.Cursor = *c
+		}
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Health.Samples(r.Context(), team, user, q)
+	if err != nil {
+		return err
+	}
+	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return appendPage(p, &page) })
+}
+
+// appendPage writes a page: groups by provider, and the cursor under both its names.
+func appendPage(p *wire.Pieces, page *healthdata.SamplePage) error {
+	p.B = append(p.B, `{"groups":{`...)
+	for i := range page.Groups {
+		g := &page.Groups[i]
+		if i == 0 || g.Source.Provider != page.Groups[i-1].Source.Provider {
+			if i > 0 {
+				p.B = append(p.B, ']', ',')
+			}
+			p.B = append(append(append(p.B, '"'), g.Source.Provider...), '"', ':', '[')
+		} else {
+			p.B = append(p.B, ',')
+		}
+		p.B = g.AppendJSON(p.B)
+		if err := p.Next(); err != nil {
+			return err
+		}
+	}
+	if len(page.Groups) > 0 {
+		p.B = append(p.B, ']')
+	}
+	next := "null"
+	if page.Next != "" {
+		next = `"` + page.Next + `"`
+	}
+	p.B = append(append(append(append(append(p.B, `},"next_cursor":`...), next...), `,"next":`...), next...), '}')
+	return nil
+}
+
+func (a api) readSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	q := sampleQuery(in, in.PathText("resource", 256))
+	return a.answerSamples(w, r, in, team, user, q)
+}
+
+func (a api) readCholesterol(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	q := sampleQuery(in, "cholesterol")
+	q.Type = "cholesterol/" + in.PathText("kind", 64)
+	return a.answerSamples(w, r, in, team, user, q)
+}
+
+func (a api) answerSamples(w http.ResponseWriter, r *http.Request, in *wire.In, team healthlab.TeamID, user healthlab.UserID, q healthdata.SampleQuery) error {
+	if err := in.Err(); err != nil {
+		return err
+	}
+	res := healthdata.ResourceBySlug(q.Resource)
+	if res == nil || !res.Legacy || (q.Type != "" && !res.HasType(q.Type)) {
+		return healthlab.NotFound
+	}
+	samples, err := a.Health.AllSamples(r.Context(), team, user, q)
+	if err != nil {
+		return err
+	}
+	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error {
+		p.B = append(p.B, '[')
+		for i := range samples {
+			if i > 0 {
+				p.B = append(p.B, ',')
+			}
+			p.B = res.AppendSample(p.B, &samples[i])
+			if err := p.Next(); err != nil {
+				return err
+			}
+		}
+		p.B = append(p.B, ']')
+		return nil
+	})
+}
+
+func (a api) readWorkoutStream(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	workout := in.PathUUID("workout_id")
+	if err := in.Err(); err != nil {
+		return err
+	}
+	s, err := a.Health.WorkoutStream(r.Context(), team, workout)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, s)
+}
+
+func (a api) readSleepStream(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	sleep := in.PathUUID("sleep_id")
+	if err := in.Err(); err != nil {
+		return err
+	}
+	s, err := a.Health.SleepStream(r.Context(), team, sleep)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, s)
+}
+
+// rawItem is a payload as the source sent it. Which of the last keys are there depends
+// on the resource.
+type rawItem struct {
+	ID             uuid.UUID               `json:"id"`
+	Timestamp      *healthlab.Time         `json:"timestamp,omitempty"`
+	Data           any                     `json:"data"`
+	UserID         healthlab.UserID        `json:"user_id"`
+	ProviderID     string                  `json:"provider_id,omitempty"`
+	SourceID       int                     `json:"source_id"`
+	SourceDeviceID *uuid.UUID              `json:"source_device_id"`
+	CreatedAt      healthlab.Time          `json:"created_at"`
+	UpdatedAt      healthlab.Time          `json:"updated_at"`
+	Source         healthdata.ProviderName `json:"source"`
+	PriorityID     *int                    `json:"priority_id"`
+	Priority       wire.Opt[int]           `json:"priority,omitzero"`
+	SportID        *int                    `json:"sport_id,omitempty"`
+	Sport          *healthdata.Sport       `json:"sport,omitempty"`
+}
+
+func rawOut(user healthlab.UserID, resource string, r healthdata.RawRecord) rawItem {
+	at := healthlab.At(r.At)
+	out := rawItem{
+		ID: r.ID, Timestamp: &at, Data: r.Data, UserID: user, ProviderID: r.ProviderID,
+		SourceID:       healthdata.SourceNumber(r.Source.Provider),
+		SourceDeviceID: r.Source.DeviceID,
+		Source:         healthdata.ProviderName{Name: r.Source.Name, Slug: r.Source.Slug, Logo: r.Source.Logo},
+		CreatedAt:      r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	switch resource {
+	case "activity":
+		out.PriorityID = new(int)
+	case "workouts":
+		out.SportID, out.Sport = &r.Sport.ID, &r.Sport
+	case "profile":
+		out.Timestamp, out.ProviderID = nil, ""
+	default:
+		out.Priority = wire.Opt[int]{Set: true, Null: true}
+	}
+	return out
+}
+
+func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		user := userID(in)
+		q := healthdata.SummaryQuery{Resource: res.Slug, Provider: providerFilter(in)}
+		if res.Slug != "profile" {
+			q.From, q.To = span(in)
+		}
+		if err := in.Err(); err != nil {
+			return err
+		}
+		list, err := a.Health.RawSummaries(r.Context(), team, user, q)
+		if err != nil {
+			return err
+		}
+		items := make([]rawItem, len(list))
+		for i := range list {
+			items[i] = rawOut(user, res.Slug, list[i])
+		}
+		if res.Slug != "profile" {
+			return wire.JSON(w, http.StatusOK, map[string][]rawItem{res.ReadKey: items})
+		}
+		if len(items) == 0 {
+			return healthlab.NotFound
+		}
+		return wire.JSON(w, http.StatusOK, map[string]rawItem{"profile": items[len(items)-1]})
+	}
+}
+
+// readDevicesRaw answers with what providers said about devices.
+func (a api) readDevicesRaw(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	_ = providerFilter(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if _, err := a.Health.User(r.Context(), team, user); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, map[string][]rawItem{"devices": {}})
+}

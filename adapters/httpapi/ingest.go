@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// ingestOperations take health data: one for samples, and one for every summary of the
+// catalogue, because their bodies differ.
+func (a api) ingestOperations() []operation {
+	if a.Health == nil {
+		return nil
+	}
+	ops := []operation{{
+		id: "ingest_samples", pattern: "POST /v2/timeseries/{user_id}/{resource}",
+		team: a.ingestSamples, maxBody: a.MaxIngestBody,
+	}}
+	for slug, handle := range map[string]func(http.ResponseWriter, *http.Request, healthlab.TeamID) error{
+		"activity":          ingest[healthdata.Activity](a, "activity"),
+		"sleep":             ingest[healthdata.Sleep](a, "sleep"),
+		"sleep_cycle":       ingest[healthdata.SleepCycle](a, "sleep_cycle"),
+		"body":              ingest[healthdata.Body](a, "body"),
+		"workouts":          ingest[healthdata.Workout](a, "workouts"),
+		"profile":           ingest[healthdata.Profile](a, "profile"),
+		"meal":              ingest[healthdata.Meal](a, "meal"),
+		"menstrual_cycle":   ingest[healthdata.MenstrualCycle](a, "menstrual_cycle"),
+		"electrocardiogram": ingest[healthdata.Electrocardiogram](a, "electrocardiogram"),
+	} {
+		ops = append(ops, operation{
+			id: "ingest_" + slug, pattern: "POST /v2/summary/" + slug + "/{user_id}",
+			team: handle, maxBody: a.MaxIngestBody,
+		})
+	}
+	return ops
+}
+
+// uploadIn is what every upload says of itself.
+type uploadIn struct {
+	Provider string           `json:"provider"`
+	Stage    healthdata.Stage `json:"stage" wire:"opt"`
+	Source   *sourceIn        `json:"source"`
+	TimeZone *string          `json:"time_zone"`
+	// StartDate and EndDate bound what was looked at, whatever was found.
+	StartDate *healthlab.Time `json:"start_date"`
+	EndDate   *healthlab.Time `json:"end_date"`
+}
+
+type sourceIn struct {
+	Type      healthdata.SourceType `json:"type" wire:"opt"`
+	AppID     *string               `json:"app_id"`
+	DeviceID  *uuid.UUID            `json:"device_id"`
+	Sport     *string               `json:"sport"`
+	WorkoutID *uuid.UUID            `json:"workout_id"`
+}
+
+func (u *uploadIn) upload() healthdata.Upload {
+	out := healthdata.Upload{Provider: u.Provider, Stage: u.Stage}
+	if u.TimeZone != nil {
+		out.TimeZone = *u.TimeZone
+	}
+	if s := u.Source; s != nil {
+		out.Source = healthdata.Source{Type: s.Type, AppID: s.AppID, DeviceID: s.DeviceID, Sport: s.Sport, WorkoutID: s.WorkoutID}
+	}
+	return out
+}
+
+type samplesIn struct {
+	uploadIn
+	Data []healthdata.Sample `json:"data"`
+}
+
+func (a api) ingestSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	var body samplesIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if res == nil || res.Class != healthdata.ClassTimeseries {
+		return healthlab.NotFound
+	}
+	counts, err := a.Health.IngestSamples(r.Context(), team, user, res.Slug, body.upload(), body.Data)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, counts)
+}
+
+type summariesIn[T any] struct {
+	uploadIn
+	Data []T `json:"data"`
+}
+
+// ingest takes summaries of the struct T.
+func ingest[T any, P interface {
+	*T
+	healthdata.Summary
+}](a api, resource string) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		user := userID(in)
+		var body summariesIn[T]
+		in.Body(&body)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		items := make([]healthdata.Summary, len(body.Data))
+		for i := range body.Data {
+			items[i] = P(&body.Data[i])
+		}
+		counts, err := a.Health.IngestSummaries(r.Context(), team, user, resource, body.upload(), items)
+		if err != nil {
+			return err
+		}
+		return wire.JSON(w, http.StatusOK, counts)
+	}
+}

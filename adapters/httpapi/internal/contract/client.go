@@ -1,0 +1,257 @@
+package contract
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+)
+
+// T is what the client needs of a test; *testing.T has it.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Context() context.Context
+}
+
+// must ends the test if err is an error.
+func must(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+}
+
+// Client sends requests to a handler and fails the test when what comes back is not
+// what the contract says. Not safe for concurrent use.
+type Client struct {
+	// Header is added to every request, such as the key.
+	Header http.Header
+	// Lenient leaves requests unchecked that were answered with success, for tests
+	// of input that the contract does not promise to take.
+	Lenient bool
+
+	doc     *Document
+	handler http.Handler
+}
+
+// NewClient returns a client for h, which keeps doc.
+func NewClient(t T, h http.Handler, doc []byte) *Client {
+	t.Helper()
+	d, err := Read(doc)
+	must(t, err)
+	return &Client{Header: http.Header{}, doc: d, handler: h}
+}
+
+// With returns a copy of the client that sends one more header, or another value of
+// it.
+func (c *Client) With(name, value string) *Client {
+	own := *c
+	own.Header = c.Header.Clone()
+	own.Header.Set(name, value)
+	return &own
+}
+
+// Reply is what came back.
+type Reply struct {
+	// Operation is the operationId that answered; empty if the path is in no
+	// contract.
+	Operation string
+	// Status, Header and Body are the reply's own.
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Want fails the test if the status is another, and shows the body then.
+func (r *Reply) Want(t T, status int) *Reply {
+	t.Helper()
+	if r.Status != status {
+		t.Fatalf("the status is %d, not %d: %s", r.Status, status, r.Body)
+	}
+	return r
+}
+
+// JSON decodes the body into v.
+func (r *Reply) JSON(t T, v any) {
+	t.Helper()
+	must(t, json.Unmarshal(r.Body, v))
+}
+
+// ErrorType returns the error_type of a reply, or the types of its problems joined
+// by a space.
+func (r *Reply) ErrorType(t T) string {
+	t.Helper()
+	var one struct {
+		Detail struct {
+			Type string `json:"error_type"`
+		} `json:"detail"`
+	}
+	if json.Unmarshal(r.Body, &one) == nil {
+		return one.Detail.Type
+	}
+	var many struct {
+		Detail []struct {
+			Type string `json:"type"`
+		} `json:"detail"`
+	}
+	r.JSON(t, &many)
+	var types []string
+	for _, p := range many.Detail {
+		types = append(types, p.Type)
+	}
+	return strings.Join(types, " ")
+}
+
+// Locs returns where the problems of a 422 are, each as "body.limit".
+func (r *Reply) Locs(t T) []string {
+	t.Helper()
+	var many struct {
+		Detail []struct {
+			Loc []any `json:"loc"`
+		} `json:"detail"`
+	}
+	r.JSON(t, &many)
+	var locs []string
+	for _, p := range many.Detail {
+		locs = append(locs, strings.ReplaceAll(strings.Trim(fmt.Sprint(p.Loc), "[]"), " ", "."))
+	}
+	return locs
+}
+
+// Send makes a request and sends it; see [Client.Do]. A body that is text or bytes is
+// sent as it is, nil is no body, all else as its JSON.
+func (c *Client) Send(t T, method, target string, body any) *Reply {
+	t.Helper()
+	var text io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		text = strings.NewReader(b)
+	case []byte:
+		text = bytes.NewReader(b)
+	default:
+		j, err := json.Marshal(b)
+		must(t, err)
+		text = bytes.NewReader(j)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, target, text)
+	if text != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return c.Do(t, r)
+}
+
+// Do sends a request and checks the reply: its status and content type must be in
+// the contract, and its body must be as the schema says. When the reply is a success,
+// the request's JSON body and its query parameters must be as in the contract, too.
+func (c *Client) Do(t T, r *http.Request) *Reply {
+	t.Helper()
+	for name, values := range c.Header {
+		if r.Header.Get(name) == "" {
+			r.Header[name] = values
+		}
+	}
+	var sent []byte
+	if r.Body != nil {
+		var err error
+		sent, err = io.ReadAll(r.Body)
+		must(t, err)
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	target, query, kind := r.URL.Path, r.URL.Query(), r.Header.Get("Content-Type")
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	got := &Reply{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
+
+	op := c.doc.find(r.Method, target)
+	if op == nil {
+		if got.Status != http.StatusNotFound && got.Status != http.StatusMethodNotAllowed {
+			t.Fatalf("%s %s answers %d and is in no contract", r.Method, target, got.Status)
+		}
+		must(t, c.doc.validate("/components/schemas/Error", got.Body))
+		return got
+	}
+	got.Operation = op.ID
+	must(t, c.doc.checkReply(op, got))
+	if got.Status < 300 && !c.Lenient {
+		must(t, c.doc.checkRequest(op, query, kind, sent))
+	}
+	return got
+}
+
+func (d *Document) checkReply(op *Operation, got *Reply) error {
+	responses, _ := op.node["responses"].(map[string]any)
+	status := strconv.Itoa(got.Status)
+	node, ok := responses[status].(map[string]any)
+	if !ok {
+		return fmt.Errorf("%s: status %s is not in the contract: %s", op.ID, status, got.Body)
+	}
+	node, pointer := d.resolve(node, op.pointer+"/responses/"+status)
+	types := content(node, pointer)
+	if len(types) == 0 {
+		if len(got.Body) > 0 {
+			return fmt.Errorf("%s: %s has a body that is not in the contract", op.ID, status)
+		}
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
+	if err != nil {
+		return fmt.Errorf("%s: %s: content type: %w", op.ID, status, err)
+	}
+	schema, ok := types[kind]
+	if !ok {
+		return fmt.Errorf("%s: %s: the content type %s is not in the contract", op.ID, status, kind)
+	}
+	if kind != "application/json" || schema == "" {
+		return nil
+	}
+	if err := d.validate(schema, got.Body); err != nil {
+		return fmt.Errorf("%s: %s: the body is not as in the contract: %w", op.ID, status, err)
+	}
+	return nil
+}
+
+func (d *Document) checkRequest(op *Operation, query map[string][]string, contentType string, sent []byte) error {
+	known := map[string]bool{}
+	for _, p := range d.parameters(op) {
+		if p.In != "query" {
+			continue
+		}
+		known[p.Name] = true
+		if p.Required && len(query[p.Name]) == 0 {
+			return fmt.Errorf("%s: succeeded without the required parameter %s", op.ID, p.Name)
+		}
+	}
+	for name := range query {
+		if !known[name] {
+			return fmt.Errorf("%s: succeeded with the parameter %s, which is not in the contract", op.ID, name)
+		}
+	}
+	body, _ := op.node["requestBody"].(map[string]any)
+	body, pointer := d.resolve(body, op.pointer+"/requestBody")
+	if len(sent) == 0 {
+		if body["required"] == true {
+			return fmt.Errorf("%s: succeeded without a body", op.ID)
+		}
+		return nil
+	}
+	kind, _, _ := mime.ParseMediaType(contentType)
+	schema, ok := content(body, pointer)[kind]
+	if !ok {
+		return fmt.Errorf("%s: succeeded with a body of type %s, which is not in the contract", op.ID, kind)
+	}
+	if kind != "application/json" || schema == "" {
+		return nil
+	}
+	if err := d.validate(schema, sent); err != nil {
+		return fmt.Errorf("%s: succeeded with a body that is not as in the contract: %w", op.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package contract
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Logs keeps what is logged. The zero value is ready; it is safe for concurrent use.
+type Logs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Logger returns a logger that writes every level to l.
+func (l *Logs) Logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))
+}
+
+// Write appends to l.
+func (l *Logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// Take returns what was logged since the last call.
+func (l *Logs) Take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.buf.String()
+	l.buf.Reset()
+	return s
+}
+
+// The marks that are planted. Nobody writes these by chance.
+const (
+	textMark   = "Qz7Marker9xW"
+	numberMark = "864209753186"
+)
+
+// Probes says how Leaks is to call.
+type Probes struct {
+	// Document is the contract; every operation in it is called.
+	Document []byte
+	// Logs is where the handler logs to.
+	Logs *Logs
+	// Header is added to every call, such as a key that is good.
+	Header http.Header
+	// Path holds values for parameters of paths that lead to something, by name.
+	// Others get a UUID or a word.
+	Path map[string]string
+}
+
+// Leaks plants marks in paths, queries, headers and bodies of every operation, and
+// returns each place where one came back: in a log line, or in a reply of 400 and
+// above. A handler that keeps what it was told may say it again in a success.
+func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
+	return p.each(ctx, h, func(_ *Document, _ *Operation, name string, r *Reply, logged string) []string {
+		var out []string
+		if marked(logged) {
+			out = append(out, name+": in the log")
+		}
+		if r.Status >= http.StatusBadRequest && (marked(string(r.Body)) || marked(fmt.Sprint(r.Header))) {
+			out = append(out, fmt.Sprintf("%s: in the reply %d", name, r.Status))
+		}
+		return out
+	})
+}
+
+// Strays makes the same calls as [Leaks] and returns each reply that is not as in the
+// contract: most of them refuse, in every way there is.
+func Strays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
+	return p.each(ctx, h, func(d *Document, op *Operation, name string, r *Reply, _ string) []string {
+		if err := d.checkReply(op, r); err != nil {
+			return []string{name + ": " + err.Error()}
+		}
+		return nil
+	})
+}
+
+// each makes every call and gathers what look says of it.
+func (p Probes) each(ctx context.Context, h http.Handler, look func(d *Document, op *Operation, name string, r *Reply, logged string) []string) ([]string, error) {
+	d, err := Read(p.Document)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, op := range d.ops {
+		for _, probe := range d.probes(op, p) {
+			name := op.ID + ", " + probe.name
+			p.Logs.Take()
+			reply, panicked := probe.run(ctx, h, op, p)
+			if panicked != "" {
+				out = append(out, name+": panicked with "+panicked)
+			}
+			out = append(out, look(d, op, name, reply, p.Logs.Take())...)
+		}
+	}
+	return out, nil
+}
+
+// probe is one call with marks in it.
+type probe struct {
+	name, target, body, contentType string
+	header                          http.Header
+}
+
+// run makes the call. If the handler panicked, it tells with what type.
+func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (reply *Reply, panicked string) {
+	r := httptest.NewRequestWithContext(ctx, op.Method, pr.target, strings.NewReader(pr.body))
+	for _, header := range []http.Header{p.Header, pr.header} {
+		maps.Copy(r.Header, header)
+	}
+	if pr.contentType != "" {
+		r.Header.Set("Content-Type", pr.contentType)
+	}
+	w := httptest.NewRecorder()
+	func() {
+		defer func() {
+			if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // as net/http does
+				panicked = fmt.Sprintf("%T", v)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	}()
+	return &Reply{Operation: op.ID, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}, panicked
+}
+
+func marked(s string) bool {
+	return strings.Contains(s, textMark) || strings.Contains(s, numberMark) || strings.Contains(s, strings.ToLower(textMark))
+}
+
+// dress are the forms in which a mark comes.
+var dress = []struct{ name, text string }{
+	{"plain", textMark},
+	{"with NUL", textMark + "\x00"},
+	{"not UTF-8", textMark + "\xff"},
+	{"long", strings.Repeat(textMark, 500)},
+	{"as an address", textMark + "@example.org"},
+	{"as a number", numberMark},
+	{"as a date", "2026-13-01" + textMark},
+	{"quoted", `"` + textMark + `"`},
+}
+
+func (d *Document) probes(op *Operation, p Probes) []probe {
+	good := func(name string) string {
+		if v, ok := p.Path[name]; ok {
+			return v
+		}
+		return "6f1c0b52-0000-4000-8000-000000000001"
+	}
+	path := func(mark, value string) string {
+		var b strings.Builder
+		for _, part := range op.parts {
+			name := strings.Trim(part, "{}")
+			switch {
+			case !isParam(part):
+				b.WriteString("/" + part)
+			case name == mark:
+				b.WriteString("/" + url.PathEscape(value))
+			default:
+				b.WriteString("/" + url.PathEscape(good(name)))
+			}
+		}
+		return b.String()
+	}
+	plain := path("", "")
+	var out []probe
+	for _, dr := range dress {
+		for _, part := range op.parts {
+			if isParam(part) {
+				out = append(out, probe{name: part + " " + dr.name, target: path(strings.Trim(part, "{}"), dr.text)})
+			}
+		}
+		query := url.Values{"no_such_parameter": {dr.text}}
+		out = append(out, probe{name: "unknown parameter " + dr.name, target: plain + "?" + query.Encode()})
+		out = append(out, d.parameterProbes(op, plain, dr.name, dr.text)...)
+		out = append(out, d.bodyProbes(op, plain, dr.name, dr.text)...)
+	}
+	for _, name := range []string{"Authorization", "Cookie", "User-Agent", "Accept", "X-Request-Id"} {
+		out = append(out, probe{name: name, target: plain, header: http.Header{name: {textMark}}})
+	}
+	for name := range p.Header {
+		out = append(out, probe{name: name, target: plain, header: http.Header{name: {textMark}}})
+	}
+	return append(out,
+		probe{name: "malformed query", target: plain + "?a=" + textMark + "%zz&b;" + textMark},
+		probe{name: "content type", target: plain, body: textMark, contentType: "text/" + textMark},
+		probe{name: "malformed body", target: plain, body: `{"a":"` + textMark, contentType: "application/json"},
+		probe{name: "body that is a text", target: plain, body: `"` + textMark + `"`, contentType: "application/json"},
+		probe{name: "body that is a list", target: plain, body: `["` + textMark + `",` + numberMark + `]`, contentType: "application/json"},
+		probe{name: "bare body", target: plain, body: textMark, contentType: "application/json"},
+		probe{name: "trailing bytes", target: plain, body: `{} ` + textMark, contentType: "application/json"},
+		probe{name: "unknown key", target: plain, body: `{"no_such_key":"` + textMark + `"}`, contentType: "application/json"},
+	)
+}
+
+func (d *Document) parameterProbes(op *Operation, plain, name, text string) []probe {
+	var out []probe
+	all := url.Values{}
+	for _, p := range d.parameters(op) {
+		switch p.In {
+		case "query":
+			all.Add(p.Name, text)
+			out = append(out,
+				probe{name: p.Name + " " + name, target: plain + "?" + url.Values{p.Name: {text}}.Encode()},
+				probe{name: p.Name + " twice " + name, target: plain + "?" + url.Values{p.Name: {text, text}}.Encode()})
+		case "header":
+			out = append(out, probe{name: p.Name + " " + name, target: plain, header: http.Header{http.CanonicalHeaderKey(p.Name): {text}}})
+		}
+	}
+	if len(all) > 1 {
+		out = append(out, probe{name: "all parameters " + name, target: plain + "?" + all.Encode()})
+	}
+	return out
+}
+
+// bodyProbes makes bodies from the schema: one where every leaf is the mark, one where
+// every text is and the rest is sound, and one per property.
+func (d *Document) bodyProbes(op *Operation, plain, name, text string) []probe {
+	body, _ := op.node["requestBody"].(map[string]any)
+	body, pointer := d.resolve(body, op.pointer+"/requestBody")
+	schema, ok := content(body, pointer)["application/json"]
+	if !ok || schema == "" {
+		return nil
+	}
+	var out []probe
+	add := func(what string, v any) {
+		b, err := json.Marshal(v)
+		if err == nil {
+			out = append(out, probe{name: what + " " + name, target: plain, body: string(b), contentType: "application/json"})
+		}
+	}
+	node := d.at(schema)
+	add("every leaf", d.sample(node, func(map[string]any) (any, bool) { return text, true }, 0))
+	texts := d.sample(node, func(n map[string]any) (any, bool) { return text, n["type"] == "string" && n["format"] == nil }, 0)
+	add("every text", texts)
+	add("every number", d.sample(node, func(n map[string]any) (any, bool) {
+		return json.Number(numberMark), n["type"] == "number" || n["type"] == "integer"
+	}, 0))
+	sound, _ := d.sample(node, func(map[string]any) (any, bool) { return nil, false }, 0).(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(sound)) {
+		one := maps.Clone(sound)
+		one[key] = text
+		add(key, one)
+		one[key] = []any{text}
+		add(key+" as a list", one)
+		one[key] = map[string]any{"a": text}
+		add(key+" as an object", one)
+	}
+	return out
+}
+
+// sample makes a value of a schema. Where mark says so, the leaf is what it returns.
+func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, bool), depth int) any {
+	node, _ = d.resolve(node, "")
+	if depth > 12 {
+		return nil
+	}
+	c := comparison{doc: d}
+	node, _ = c.null(node)
+	node, _ = d.resolve(node, "")
+	for _, key := range []string{"oneOf", "anyOf"} {
+		if list, ok := node[key].([]any); ok && len(list) > 0 {
+			first, _ := list[0].(map[string]any)
+			return d.sample(first, mark, depth+1)
+		}
+	}
+	if list, ok := node["allOf"].([]any); ok {
+		out := map[string]any{}
+		for _, v := range list {
+			schema, _ := v.(map[string]any)
+			if part, ok := d.sample(schema, mark, depth+1).(map[string]any); ok {
+				maps.Copy(out, part)
+			}
+		}
+		return out
+	}
+	if properties, ok := node["properties"].(map[string]any); ok {
+		out := map[string]any{}
+		for name, p := range properties {
+			schema, _ := p.(map[string]any)
+			out[name] = d.sample(schema, mark, depth+1)
+		}
+		return out
+	}
+	if items, ok := node["items"].(map[string]any); ok {
+		return []any{d.sample(items, mark, depth+1)}
+	}
+	if v, ok := mark(node); ok {
+		return v
+	}
+	return leafOf(node)
+}
+
+// leafOf is a sound value of a schema without members.
+func leafOf(node map[string]any) any {
+	if list, ok := node["enum"].([]any); ok && len(list) > 0 {
+		return list[0]
+	}
+	switch node["type"] {
+	case "boolean":
+		return true
+	case "integer", "number":
+		if low, ok := node["minimum"]; ok {
+			return low
+		}
+		return 1
+	case "object":
+		return map[string]any{}
+	case "array":
+		return []any{}
+	}
+	switch node["format"] {
+	case "uuid":
+		return "6f1c0b52-0000-4000-8000-000000000002"
+	case "date":
+		return "2026-03-01"
+	case "date-time":
+		return "2026-03-01T07:00:00+00:00"
+	}
+	return "x"
+}

@@ -1,0 +1,170 @@
+// Package openapi joins the parts of the contract, one JSON file per tag, into the
+// one document that is embedded.
+//
+// common.json holds what there is once: openapi, info, servers, security. Every part
+// may add tags, paths and components; a reference names the place in the joined
+// document (#/components/schemas/Error), in whichever part that is.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// common is the part that may say what there is once.
+const common = "common.json"
+
+// document is the outer shape of a part and of the whole. What is inside stays as it
+// was written, in its order.
+type document struct {
+	OpenAPI    json.RawMessage                       `json:"openapi,omitempty"`
+	Info       json.RawMessage                       `json:"info,omitempty"`
+	Servers    json.RawMessage                       `json:"servers,omitempty"`
+	Security   json.RawMessage                       `json:"security,omitempty"`
+	Tags       []json.RawMessage                     `json:"tags,omitempty"`
+	Paths      map[string]map[string]json.RawMessage `json:"paths,omitempty"`
+	Components map[string]map[string]json.RawMessage `json:"components,omitempty"`
+}
+
+// Join reads every .json file of parts and returns the document. The same parts make
+// the same bytes. It refuses two definitions of one thing, two operations of one id,
+// and references that lead nowhere.
+func Join(parts fs.FS) ([]byte, error) {
+	names, err := fs.Glob(parts, "*.json")
+	if err != nil {
+		return nil, fmt.Errorf("join contract: %w", err)
+	}
+	whole := document{
+		Paths:      map[string]map[string]json.RawMessage{},
+		Components: map[string]map[string]json.RawMessage{},
+	}
+	// The common part first, so that its tags come first.
+	slices.SortFunc(names, func(a, b string) int {
+		switch {
+		case a == common:
+			return -1
+		case b == common:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		if err := whole.add(parts, name); err != nil {
+			return nil, fmt.Errorf("join contract: %s: %w", name, err)
+		}
+	}
+	if err := whole.check(); err != nil {
+		return nil, fmt.Errorf("join contract: %w", err)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(whole); err != nil {
+		return nil, fmt.Errorf("join contract: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func (d *document) add(parts fs.FS, name string) error {
+	data, err := fs.ReadFile(parts, name)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	var part document
+	if err := dec.Decode(&part); err != nil {
+		return err
+	}
+	if dec.More() {
+		return errors.New("has something behind its end")
+	}
+	once := part.OpenAPI != nil || part.Info != nil || part.Servers != nil || part.Security != nil
+	if name == common {
+		d.OpenAPI, d.Info, d.Servers, d.Security = part.OpenAPI, part.Info, part.Servers, part.Security
+	} else if once {
+		return errors.New("openapi, info, servers and security stand in " + common)
+	}
+	d.Tags = append(d.Tags, part.Tags...)
+	if err := merge(d.Paths, part.Paths); err != nil {
+		return err
+	}
+	return merge(d.Components, part.Components)
+}
+
+func merge(into, from map[string]map[string]json.RawMessage) error {
+	for outer, members := range from {
+		if into[outer] == nil {
+			into[outer] = map[string]json.RawMessage{}
+		}
+		for inner, value := range members {
+			if _, taken := into[outer][inner]; taken {
+				return fmt.Errorf("%s %s is defined twice", outer, inner)
+			}
+			into[outer][inner] = value
+		}
+	}
+	return nil
+}
+
+// check looks at what no single part can know.
+func (d *document) check() error {
+	var faults []error
+	ids := map[string]string{}
+	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(d.Paths[path])) {
+			var op struct {
+				ID string `json:"operationId"`
+			}
+			if err := json.Unmarshal(d.Paths[path][method], &op); err != nil {
+				return err
+			}
+			at := method + " " + path
+			switch {
+			case op.ID == "":
+				faults = append(faults, fmt.Errorf("%s has no operationId", at))
+			case ids[op.ID] != "":
+				faults = append(faults, fmt.Errorf("%s and %s have one operationId", ids[op.ID], at))
+			}
+			ids[op.ID] = at
+		}
+	}
+	all, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	var tree any
+	if err := json.Unmarshal(all, &tree); err != nil {
+		return err
+	}
+	return errors.Join(append(faults, d.danglingRefs(tree)...)...)
+}
+
+// danglingRefs finds references that lead nowhere.
+func (d *document) danglingRefs(v any) (faults []error) {
+	switch v := v.(type) {
+	case []any:
+		for _, member := range v {
+			faults = append(faults, d.danglingRefs(member)...)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if ref, ok := v[key].(string); ok && key == "$ref" {
+				parts := strings.Split(ref, "/")
+				if len(parts) != 4 || parts[0] != "#" || parts[1] != "components" || d.Components[parts[2]][parts[3]] == nil {
+					faults = append(faults, fmt.Errorf("the reference %s leads nowhere", ref))
+				}
+				continue
+			}
+			faults = append(faults, d.danglingRefs(v[key])...)
+		}
+	}
+	return faults
+}

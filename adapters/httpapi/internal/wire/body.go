@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// Body reads the body, JSON, into what v points to; see [Decode] for what the type
+// says. A body must be there.
+func (in *In) Body(v any) {
+	if !in.OptBody(v) && in.fault == nil && len(in.problems) == 0 {
+		in.problems.Add("missing", "is required", "body")
+	}
+}
+
+// OptBody is [In.Body] for a body that may be absent. It returns whether there was
+// one.
+func (in *In) OptBody(v any) bool {
+	data := in.Raw()
+	if in.fault != nil || len(data) == 0 {
+		return false
+	}
+	in.problems.Under(Decode(data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown}), "body")
+	return true
+}
+
+// Raw returns the bytes of a JSON body, unread; nil when there is none or it could
+// not be had.
+func (in *In) Raw() []byte {
+	in.settings.body = true
+	data, fault := in.read()
+	if fault != nil {
+		in.fault = fault
+		return nil
+	}
+	return data
+}
+
+func (in *In) read() ([]byte, *Fault) {
+	limit := in.settings.MaxBody
+	if in.r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	kind := in.r.Header.Get("Content-Type")
+	if kind != "" && !isJSON(kind) {
+		return nil, unsupported("the body must be application/json in UTF-8")
+	}
+	if coding := in.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, unsupported("the body must not have a content-encoding")
+	}
+	var b bytes.Buffer
+	// A length that is only claimed reserves a little; the rest must arrive first.
+	b.Grow(int(min(max(in.r.ContentLength, 0), 1<<20)) + bytes.MinRead)
+	if _, err := b.ReadFrom(bodyOf(in.r)); err != nil {
+		var over *http.MaxBytesError
+		if errors.As(err, &over) {
+			return nil, tooLarge(limit)
+		}
+		return nil, &Fault{
+			Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: err,
+		}
+	}
+	if kind == "" && b.Len() > 0 {
+		return nil, unsupported("a body needs the content-type application/json")
+	}
+	return b.Bytes(), nil
+}
+
+func isJSON(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "application/json" {
+		return false
+	}
+	charset, ok := params["charset"]
+	return !ok || strings.EqualFold(charset, "utf-8")
+}
+
+// bodyOf is the body of a request, which a test may leave nil.
+func bodyOf(r *http.Request) io.ReadCloser {
+	if r.Body == nil {
+		return http.NoBody
+	}
+	return r.Body
+}

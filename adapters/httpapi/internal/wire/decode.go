@@ -1,0 +1,359 @@
+package wire
+
+import (
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Options adjusts [Decode]. The zero value is the strict reading.
+type Options struct {
+	// IgnoreUnknown passes over unknown keys. A known key in the wrong case is
+	// refused all the same.
+	IgnoreUnknown bool
+	// MaxProblems is how many problems are noted before the rest of the text is
+	// left unread. Default 1000.
+	MaxProblems int
+}
+
+// maxDepth is how deep lists and objects may stand in one another.
+const maxDepth = 64
+
+// maxKey is how much of an unknown key a path repeats, in bytes.
+const maxKey = 64
+
+// Decode reads data, one JSON value, into what v points to. It returns every
+// problem; when there is one, what v points to is of no use. It keeps nothing of
+// data.
+func Decode(data []byte, v any, o Options) healthlab.Problems {
+	rv := reflect.ValueOf(v)
+	if rv.Kind() != reflect.Pointer || rv.IsNil() {
+		panic("wire: Decode needs a pointer")
+	}
+	if o.MaxProblems <= 0 {
+		o.MaxProblems = 1000
+	}
+	d := decoder{scanner: scanner{data: data}, Options: o}
+	if d.value(planOf(rv.Type().Elem()), rv.Elem(), rules{}) && d.peek() == 0 && d.pos >= len(data) {
+		return d.problems
+	}
+	if d.fault == nil {
+		d.stop("json_trailing", "has something behind its end")
+	}
+	f := d.fault
+	d.problems = append(d.problems, healthlab.Problem{
+		Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
+	})
+	return d.problems
+}
+
+// decoder walks the text beside the type. Its methods return false when the rest of
+// the text cannot be read; a mere problem is noted, and the walk goes on.
+type decoder struct {
+	scanner
+	Options
+	problems healthlab.Problems
+	path     []step
+	scratch  []byte
+	keys     []rawKey // of the open objects that no type describes
+	interned [128]string
+}
+
+// step leads one level down. Making a path is dear, so it is made only for a
+// problem.
+type step struct {
+	name  string // a key that is known
+	key   text   // a key that is not, if name is empty
+	index int    // a position, if isPos
+	isPos bool
+}
+
+// enter goes one level down.
+func (d *decoder) enter() bool {
+	if len(d.path) >= maxDepth {
+		return d.stop("json_depth", "is nested too deeply")
+	}
+	d.path = append(d.path, step{})
+	return true
+}
+
+func (d *decoder) leave() { d.path = d.path[:len(d.path)-1] }
+
+func (d *decoder) at() *step { return &d.path[len(d.path)-1] }
+
+// place is the path so far.
+func (d *decoder) place() []any {
+	out := make([]any, 0, len(d.path))
+	for _, s := range d.path {
+		switch {
+		case s.isPos:
+			out = append(out, s.index)
+		case s.name != "":
+			out = append(out, s.name)
+		case s.key.raw != nil:
+			out = append(out, shortKey(s.key))
+		}
+	}
+	return out
+}
+
+// shortKey is a caller's key, made fit for a path.
+func shortKey(k text) string {
+	s := strings.ToValidUTF8(string(k.appendPlain(nil)), "\uFFFD")
+	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	if len(s) <= maxKey {
+		return s
+	}
+	cut := maxKey
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// note adds a problem at the path so far. It returns false when there are enough.
+func (d *decoder) note(code, msg string) bool {
+	return d.add(healthlab.Problem{Path: d.place(), Code: code, Msg: msg})
+}
+
+func (d *decoder) add(p healthlab.Problem) bool {
+	d.problems = append(d.problems, p)
+	if len(d.problems) < d.MaxProblems {
+		return true
+	}
+	d.path = d.path[:0]
+	return d.stop("too_many_problems", "has more problems than are listed; the rest was not read")
+}
+
+// wrong notes that the value that follows is not what is expected, and passes over
+// it.
+func (d *decoder) wrong(msg string) bool {
+	return d.note("wrong_type", msg) && d.pass()
+}
+
+// value reads one value into v.
+func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
+	c := d.peek()
+	switch {
+	case c == 'n':
+		return d.null(p, v, r)
+	case c == 0 && d.pos >= len(d.data):
+		return d.broken("is not JSON: it ends too early")
+	}
+	switch p.kind {
+	case kindStruct:
+		return d.object(p, v, c)
+	case kindString:
+		return d.stringInto(v, c)
+	case kindFloat:
+		return d.float(p, v, c)
+	case kindInt, kindUint:
+		return d.integer(p, v, r, c)
+	case kindBool:
+		return d.boolean(v, c)
+	case kindList:
+		return d.list(p, v, r, c)
+	case kindPointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return d.value(p.elem, v.Elem(), r)
+	case kindOpt:
+		v.Field(optSet).SetBool(true)
+		return d.value(p.elem, v.Field(optValue), r)
+	case kindUUID, kindDate, kindText:
+		return d.textual(p, v, c)
+	case kindTime:
+		return d.instant(v, c)
+	case kindArray:
+		return d.array(p, v, c)
+	case kindMap:
+		return d.mapping(p, v, r, c)
+	case kindNumber:
+		return d.numberText(v, c)
+	default:
+		return d.own(p, v, c)
+	}
+}
+
+// null reads null where it may stand.
+func (d *decoder) null(p *plan, v reflect.Value, r rules) bool {
+	start := d.pos
+	if !d.word("null") {
+		return false
+	}
+	allowed := r.nullable
+	switch p.kind {
+	case kindPointer, kindAny, kindOpt, kindRaw:
+		allowed = true
+	}
+	if !allowed || r.notnull {
+		return d.note("null", "must not be null")
+	}
+	switch p.kind {
+	case kindOpt:
+		v.SetZero()
+		v.Field(optSet).SetBool(true)
+		v.Field(optNull).SetBool(true)
+	case kindRaw:
+		v.SetBytes([]byte("null"))
+	case kindOwn:
+		return d.hand(v, d.data[start:d.pos])
+	default:
+		v.SetZero()
+	}
+	return true
+}
+
+// object reads an object into a struct.
+func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
+	if c != '{' {
+		return d.wrong("must be an object")
+	}
+	d.pos++
+	if !d.enter() {
+		return false
+	}
+	var have seen
+	next := 0
+	for first := true; ; first = false {
+		more, ok := d.comma(first, '}', "is not JSON: an object goes on with a comma or ends with }")
+		if !ok {
+			return false
+		}
+		if !more {
+			break
+		}
+		key, ok := d.key()
+		if !ok {
+			return false
+		}
+		*d.at() = step{key: key}
+		i := p.find(key, next, &d.scratch)
+		if i < 0 {
+			if !d.stranger(p, key) {
+				return false
+			}
+			continue
+		}
+		f := &p.fields[i]
+		*d.at() = step{name: f.name}
+		next = i + 1
+		if have.has(i) {
+			if !d.note("duplicate_key", "stands more than once") || !d.pass() {
+				return false
+			}
+			continue
+		}
+		have.add(i)
+		if !d.value(f.plan, f.of(v), f.rules) {
+			return false
+		}
+	}
+	if have != p.required && !d.missing(p, &have) {
+		return false
+	}
+	d.leave()
+	return true
+}
+
+// missing notes the required fields that did not come.
+func (d *decoder) missing(p *plan, have *seen) bool {
+	for w := range have {
+		if p.required[w]&^have[w] == 0 {
+			continue
+		}
+		for i := w * 64; i < min(len(p.fields), w*64+64); i++ {
+			if !p.required.has(i) || have.has(i) {
+				continue
+			}
+			*d.at() = step{name: p.fields[i].name}
+			if !d.note("missing", "is required") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// of returns the field of v.
+func (f *field) of(v reflect.Value) reflect.Value {
+	if f.deep == nil {
+		return v.Field(f.index)
+	}
+	return v.FieldByIndex(f.deep)
+}
+
+// find returns the field of that name, or -1. Keys mostly come in one order, so it
+// looks at next first.
+func (p *plan) find(key text, next int, scratch *[]byte) int {
+	raw := key.raw
+	if key.escaped {
+		*scratch = key.appendPlain((*scratch)[:0])
+		raw = *scratch
+	}
+	if next < len(p.fields) && p.fields[next].name == string(raw) {
+		return next
+	}
+	if i, ok := p.byName[string(raw)]; ok {
+		return i
+	}
+	return -1
+}
+
+// stranger deals with a key that the type does not know.
+func (d *decoder) stranger(p *plan, key text) bool {
+	name := string(key.appendPlain(nil))
+	for i := range p.fields {
+		if strings.EqualFold(p.fields[i].name, name) {
+			return d.add(healthlab.Problem{
+				Path: d.place(), Code: "key_case", Msg: "must be spelt with the letters' case as documented",
+				Context: map[string]any{"expected": p.fields[i].name},
+			}) && d.pass()
+		}
+	}
+	if !d.IgnoreUnknown && !d.note("unknown_key", "is not a key of this object") {
+		return false
+	}
+	return d.pass()
+}
+
+// comma reads what stands before the next member: nothing before the first, a comma
+// before the others. more is false at the end.
+func (d *decoder) comma(first bool, end byte, msg string) (more, ok bool) {
+	c := d.peek()
+	if c == end {
+		d.pos++
+		return false, true
+	}
+	if first {
+		return true, true
+	}
+	if c != ',' {
+		return false, d.broken(msg)
+	}
+	d.pos++
+	if d.peek() == end {
+		return false, d.broken("is not JSON: a comma before the end")
+	}
+	return true, true
+}
+
+// key reads a key and its colon.
+func (d *decoder) key() (text, bool) {
+	if d.peek() != '"' {
+		return text{}, d.broken("is not JSON: a key is a text in quotes")
+	}
+	key, ok := d.text()
+	if !ok {
+		return key, false
+	}
+	if !d.skip(':') {
+		return key, d.broken("is not JSON: a colon must follow a key")
+	}
+	if key.bad != sound {
+		*d.at() = step{}
+		return key, d.flawed(key.bad, "key")
+	}
+	return key, true
+}

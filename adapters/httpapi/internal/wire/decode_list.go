@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"reflect"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// list reads a list into a slice.
+func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
+	if c != '[' {
+		return d.wrong("must be a list")
+	}
+	d.pos++
+	if !d.enter() {
+		return false
+	}
+	n := 0
+	if v.IsNil() {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	}
+	for {
+		more, ok := d.comma(n == 0, ']', "is not JSON: a list goes on with a comma or ends with ]")
+		if !ok {
+			return false
+		}
+		if !more {
+			break
+		}
+		if r.max > 0 && n == r.max {
+			*d.at() = step{}
+			return d.tooMany(r.max, ']')
+		}
+		*d.at() = step{index: n, isPos: true}
+		if n >= v.Cap() {
+			v.Grow(1)
+		}
+		v.SetLen(n + 1)
+		if !d.value(p.elem, v.Index(n), r.inside()) {
+			return false
+		}
+		n++
+	}
+	d.leave()
+	return true
+}
+
+// inside are the rules that hold for the elements of a list or map, too.
+func (r rules) inside() rules { return rules{tolerant: r.tolerant} }
+
+// tooMany notes that a list or map is too long and passes over the rest, without
+// keeping it. The first member too many is next.
+func (d *decoder) tooMany(limit int, end byte) bool {
+	if !d.add(healthlab.Problem{
+		Path: d.place(), Code: "too_many_items", Msg: "has too many members",
+		Context: map[string]any{"limit": limit},
+	}) {
+		return false
+	}
+	for first := true; ; first = false {
+		more, ok := d.comma(first, end, "is not JSON: a list or object goes on with a comma or ends")
+		if !ok {
+			return false
+		}
+		if !more {
+			d.leave()
+			return true
+		}
+		if end == '}' {
+			if _, ok := d.key(); !ok {
+				return false
+			}
+		}
+		if !d.pass() {
+			return false
+		}
+	}
+}
+
+// array reads a list into an array, which wants exactly as many members as it has.
+func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
+	if c != '[' {
+		return d.wrong("must be a list")
+	}
+	d.pos++
+	if !d.enter() {
+		return false
+	}
+	n := 0
+	for {
+		more, ok := d.comma(n == 0, ']', "is not JSON: a list goes on with a comma or ends with ]")
+		if !ok {
+			return false
+		}
+		if !more {
+			break
+		}
+		*d.at() = step{index: n, isPos: true}
+		if n < p.length {
+			ok = d.value(p.elem, v.Index(n), rules{})
+		} else {
+			ok = d.pass()
+		}
+		if !ok {
+			return false
+		}
+		n++
+	}
+	d.leave()
+	if n != p.length {
+		return d.add(healthlab.Problem{
+			Path: d.place(), Code: "wrong_length", Msg: "has the wrong number of members",
+			Context: map[string]any{"length": p.length},
+		})
+	}
+	return true
+}
+
+// mapping reads an object into a map.
+func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
+	if c != '{' {
+		return d.wrong("must be an object")
+	}
+	d.pos++
+	if !d.enter() {
+		return false
+	}
+	t := v.Type()
+	v.Set(reflect.MakeMap(t))
+	for n := 0; ; n++ {
+		more, ok := d.comma(n == 0, '}', "is not JSON: an object goes on with a comma or ends with }")
+		if !ok {
+			return false
+		}
+		if !more {
+			d.leave()
+			return true
+		}
+		if r.max > 0 && n == r.max {
+			*d.at() = step{}
+			return d.tooMany(r.max, '}')
+		}
+		raw, ok := d.key()
+		if !ok {
+			return false
+		}
+		*d.at() = step{key: raw}
+		key := reflect.New(t.Key()).Elem()
+		if p.textKey {
+			d.scratch = raw.appendPlain(d.scratch[:0])
+			if !d.keyText(key, d.scratch) {
+				return false
+			}
+		} else {
+			key.SetString(string(raw.appendPlain(nil)))
+		}
+		if v.MapIndex(key).IsValid() {
+			if !d.note("duplicate_key", "stands more than once") || !d.pass() {
+				return false
+			}
+			continue
+		}
+		value := reflect.New(t.Elem()).Elem()
+		if !d.value(p.elem, value, r.inside()) {
+			return false
+		}
+		v.SetMapIndex(key, value)
+	}
+}
+
+// keyText reads a key into a type that has its own form of text.
+func (d *decoder) keyText(key reflect.Value, b []byte) bool {
+	if isUUID(key.Type()) && len(b) != 36 {
+		return d.note("bad_uuid", uuidRule)
+	}
+	return d.handText(key, b)
+}

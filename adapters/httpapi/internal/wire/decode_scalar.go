@@ -1,0 +1,240 @@
+package wire
+
+import (
+	"encoding"
+	"errors"
+	"reflect"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// plainText reads a JSON string and returns what it says. The bytes are good until
+// the next call. ok is false when there is no text to use; goOn when the walk must
+// end.
+func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
+	if c != '"' {
+		return nil, false, d.wrong("must be a text")
+	}
+	t, goOn := d.text()
+	if !goOn {
+		return nil, false, false
+	}
+	if t.bad != sound {
+		return nil, false, d.flawed(t.bad, "text")
+	}
+	if !t.escaped {
+		return t.raw, true, true
+	}
+	d.scratch = t.appendPlain(d.scratch[:0])
+	return d.scratch, true, true
+}
+
+// flawed notes what is wrong with a text or a key.
+func (d *decoder) flawed(f flaw, what string) bool {
+	if f == holdsNUL {
+		return d.note("nul", "must not hold the character U+0000 in a "+what)
+	}
+	return d.note("not_unicode", "must be sound UTF-8, without lone surrogates, in a "+what)
+}
+
+func (d *decoder) stringInto(v reflect.Value, c byte) bool {
+	b, ok, goOn := d.plainText(c)
+	if ok {
+		v.SetString(d.intern(b))
+	}
+	return goOn
+}
+
+// intern returns b as a string. Short texts, units and types, come again and again
+// in a batch; they are kept once.
+func (d *decoder) intern(b []byte) string {
+	if len(b) == 0 || len(b) > 24 {
+		return string(b)
+	}
+	h := uint(len(b)) + 7*uint(b[0]) + 31*uint(b[len(b)/2]) + 61*uint(b[len(b)-1])
+	slot := &d.interned[h%uint(len(d.interned))]
+	if *slot != string(b) {
+		*slot = string(b)
+	}
+	return *slot
+}
+
+func (d *decoder) boolean(v reflect.Value, c byte) bool {
+	switch c {
+	case 't':
+		v.SetBool(true)
+		return d.word("true")
+	case 'f':
+		v.SetBool(false)
+		return d.word("false")
+	}
+	return d.wrong("must be true or false")
+}
+
+func isNumber(c byte) bool { return c == '-' || c-'0' <= 9 }
+
+func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
+	if !isNumber(c) {
+		return d.wrong("must be a number")
+	}
+	n, ok := d.number()
+	if !ok {
+		return false
+	}
+	f, err := strconv.ParseFloat(string(n.text), p.bits)
+	if err != nil {
+		return d.note("out_of_range", "is beyond the numbers this field can hold")
+	}
+	v.SetFloat(f)
+	return true
+}
+
+func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
+	if !isNumber(c) {
+		return d.wrong("must be a whole number")
+	}
+	n, ok := d.number()
+	if !ok {
+		return false
+	}
+	text := n.text
+	if !n.whole {
+		text, ok = wholePart(text)
+		if !ok || !r.tolerant {
+			return d.note("not_integer", "must be a whole number, without fraction or exponent")
+		}
+	}
+	var err error
+	if p.kind == kindInt {
+		var i int64
+		i, err = strconv.ParseInt(string(text), 10, p.bits)
+		v.SetInt(i)
+	} else {
+		var u uint64
+		u, err = strconv.ParseUint(string(text), 10, p.bits)
+		v.SetUint(u)
+	}
+	if err != nil {
+		return d.note("out_of_range", "is beyond the whole numbers this field can hold")
+	}
+	return true
+}
+
+// wholePart returns 78 of 78.0. An exponent, or a fraction that is not zero, has no
+// whole part.
+func wholePart(number []byte) ([]byte, bool) {
+	for i, c := range number {
+		if c != '.' {
+			continue
+		}
+		for _, f := range number[i+1:] {
+			if f != '0' {
+				return nil, false
+			}
+		}
+		return number[:i], true
+	}
+	return nil, false
+}
+
+// numberText reads a number into a json.Number, as it was written.
+func (d *decoder) numberText(v reflect.Value, c byte) bool {
+	if !isNumber(c) {
+		return d.wrong("must be a number")
+	}
+	n, ok := d.number()
+	if !ok {
+		return false
+	}
+	if n.huge {
+		return d.note("out_of_range", tooLargeExponent)
+	}
+	v.SetString(string(n.text))
+	return true
+}
+
+// textual reads a text into a type that has its own form of text.
+func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
+	b, ok, goOn := d.plainText(c)
+	if !ok {
+		return goOn
+	}
+	switch p.kind {
+	case kindUUID:
+		id, ok := parseUUID(b)
+		if !ok {
+			return d.note("bad_uuid", uuidRule)
+		}
+		if v.Kind() == reflect.Struct {
+			v = v.Field(0)
+		}
+		reflect.Copy(v, reflect.ValueOf(id[:]))
+		return true
+	case kindDate:
+		date, err := healthlab.ParseDate(string(b))
+		if err != nil {
+			return d.note("bad_date", dateRule)
+		}
+		*v.Addr().Interface().(*healthlab.Date) = date
+		return true
+	}
+	return d.handText(v, b)
+}
+
+// instant reads a date and time, raw as healthlab.Time reads it.
+func (d *decoder) instant(v reflect.Value, c byte) bool {
+	if c != '"' {
+		return d.wrong("must be a text")
+	}
+	start := d.pos
+	if _, ok := d.text(); !ok {
+		return false
+	}
+	if v.Addr().Interface().(*healthlab.Time).UnmarshalJSON(d.data[start:d.pos]) != nil {
+		return d.note("bad_date_time", timeRule)
+	}
+	return true
+}
+
+// The rules of texts that people get wrong, in words.
+const (
+	uuidRule = "must be a UUID of 36 characters"
+	dateRule = "must be a day of the calendar, written YYYY-MM-DD"
+	timeRule = "must be a date and time, written YYYY-MM-DDTHH:MM:SS with an offset from UTC"
+	formRule = "does not have the form that this field asks for"
+)
+
+// parseUUID reads the 36 characters of a UUID, in any case. Braces, urn:uuid: and
+// leaving out the hyphens are other people's spellings.
+func parseUUID(b []byte) (uuid.UUID, bool) {
+	if len(b) != 36 {
+		return uuid.Nil, false
+	}
+	id, err := uuid.ParseBytes(b)
+	return id, err == nil
+}
+
+// handText gives a text to a type with UnmarshalText.
+func (d *decoder) handText(v reflect.Value, b []byte) bool {
+	err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(b)
+	return err == nil || d.refused(err)
+}
+
+// refused notes what a type's own reading found. Its words are repeated only if it
+// speaks in problems, which never hold a value; other errors often do.
+func (d *decoder) refused(err error) bool {
+	var inv *healthlab.InvalidError
+	if !errors.As(err, &inv) || len(inv.Problems) == 0 {
+		return d.note("bad_value", formRule)
+	}
+	for _, p := range inv.Problems {
+		p.Path = append(d.place(), p.Path...)
+		if !d.add(p) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// In reads one request: path, query, headers and body. Each method returns the zero
+// value, or the default, where there is a problem; [In.Err] tells of all of them. It
+// is not safe for concurrent use.
+type In struct {
+	r        *http.Request
+	settings *Settings
+	query    url.Values
+	fault    *Fault
+	problems healthlab.Problems
+}
+
+// Settings are what the mount decides about one request. The wrapper around a
+// handler sets them with [With].
+type Settings struct {
+	// MaxBody is the largest body, in bytes, for the words of a 413; the wrapper
+	// has put the limit itself around the request's body. Default 1 MiB.
+	MaxBody int64
+	// IgnoreUnknown passes over unknown keys of the body and the query.
+	IgnoreUnknown bool
+
+	names map[string]string // name → place, of all that the handler has read
+	body  bool              // a body was read
+}
+
+type settingsKey struct{}
+
+// With returns a request that carries s. From then on s belongs to that request.
+func With(r *http.Request, s *Settings) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), settingsKey{}, s))
+}
+
+// DefaultMaxBody is the largest body where nothing else is said: 1 MiB.
+const DefaultMaxBody = 1 << 20
+
+// From starts to read r. Call it once per request.
+func From(r *http.Request) *In {
+	s, _ := r.Context().Value(settingsKey{}).(*Settings)
+	if s == nil {
+		s = &Settings{}
+		r.Body = http.MaxBytesReader(nil, bodyOf(r), DefaultMaxBody)
+	}
+	if s.MaxBody <= 0 {
+		s.MaxBody = DefaultMaxBody
+	}
+	s.names = map[string]string{}
+	in := &In{r: r, settings: s}
+	var err error
+	if in.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		in.problems.Add("query_invalid", "is not a well-formed query", "query")
+	}
+	return in
+}
+
+// Problem notes a problem that the handler found itself. The path begins with its
+// place: "query", "path", "header" or "body".
+func (in *In) Problem(code, msg string, path ...any) { in.problems.Add(code, msg, path...) }
+
+func (in *In) add(code, msg, place, name string, ctx map[string]any) {
+	in.problems = append(in.problems, healthlab.Problem{
+		Path: []any{place, name}, Code: code, Msg: msg, Context: ctx,
+	})
+}
+
+// Err returns everything that is wrong with the request, or nil. Query parameters
+// that nobody asked for are wrong, too, so call it after the last read. It is a
+// [*Fault] where the body could not be read at all, else an [*InputError].
+func (in *In) Err() error {
+	if in.fault != nil {
+		return in.fault
+	}
+	if !in.settings.IgnoreUnknown {
+		var unknown []string
+		for name := range in.query {
+			if in.settings.names["query "+name] == "" {
+				unknown = append(unknown, shortKey(text{raw: []byte(name)}))
+			}
+		}
+		slices.Sort(unknown)
+		for _, name := range unknown {
+			in.add("unknown_parameter", "is not a parameter of this operation", "query", name, nil)
+		}
+	}
+	if len(in.problems) == 0 {
+		return nil
+	}
+	return &InputError{Problems: in.problems}
+}
+
+// used remembers that the handler reads name at place.
+func (in *In) used(place, name string) {
+	in.settings.names[place+" "+name] = place
+	in.settings.names[name] = place
+}
+
+// Place puts the path that a Service gave a problem under where the request had it:
+// a name that the handler read from the path, the query or a header is there; all
+// else is in the body, or in the query where no body was read.
+func (s *Settings) Place(path []any) []any {
+	place := "query"
+	if s == nil || s.body {
+		place = "body"
+	}
+	if s != nil && len(path) > 0 {
+		if name, ok := path[0].(string); ok && s.names[name] != "" {
+			place = s.names[name]
+		}
+	}
+	return append([]any{place}, path...)
+}

@@ -1,0 +1,403 @@
+package wire
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// value returns the one value of a query parameter. ok is false when it is absent or
+// has a problem.
+func (in *In) value(name string) (string, bool) {
+	in.used("query", name)
+	all := in.query[name]
+	switch {
+	case len(all) == 0:
+		return "", false
+	case len(all) > 1:
+		in.add("repeated", "must not be repeated", "query", name, nil)
+		return "", false
+	}
+	return all[0], in.clean(all[0], "query", name)
+}
+
+// need is value for a parameter that must be there.
+func (in *In) need(name string) (string, bool) {
+	v, ok := in.value(name)
+	if !ok && len(in.query[name]) == 0 {
+		in.add("missing", "is required", "query", name, nil)
+	}
+	return v, ok
+}
+
+// clean notes what no text may hold.
+func (in *In) clean(v, place, name string) bool {
+	switch {
+	case !utf8.ValidString(v):
+		in.add("not_unicode", "must be sound UTF-8", place, name, nil)
+	case strings.ContainsRune(v, 0):
+		in.add("nul", "must not hold the character U+0000", place, name, nil)
+	default:
+		return true
+	}
+	return false
+}
+
+// Strings reads a list that is written by repeating the parameter. With allowed, each
+// value must be one of them. Nil when absent.
+func (in *In) Strings(name string, allowed ...string) []string {
+	in.used("query", name)
+	var out []string
+	for i, v := range in.query[name] {
+		if len(allowed) > 0 && !slices.Contains(allowed, v) {
+			in.problems = append(in.problems, healthlab.Problem{
+				Path: []any{"query", name, i}, Code: "not_allowed", Msg: allowedRule, Context: map[string]any{"allowed": allowed},
+			})
+			continue
+		}
+		if in.clean(v, "query", name) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+const allowedRule = "must be one of the allowed values"
+
+// OneOf reads one of the allowed values; def when absent.
+func (in *In) OneOf(name, def string, allowed ...string) string {
+	v, ok := in.value(name)
+	if !ok {
+		return def
+	}
+	if !slices.Contains(allowed, v) {
+		in.add("not_allowed", allowedRule, "query", name, map[string]any{"allowed": allowed})
+		return def
+	}
+	return v
+}
+
+// Text reads a text of at most most characters (Unicode code points), which must be
+// there and not empty.
+func (in *In) Text(name string, most int) string {
+	v, ok := in.need(name)
+	if ok && v == "" {
+		in.add("empty", "must not be empty", "query", name, nil)
+	}
+	in.short(v, most, "query", name)
+	return v
+}
+
+// OptText is [In.Text] for a parameter that may be absent, which is nil, or empty.
+func (in *In) OptText(name string, most int) *string {
+	v, ok := in.value(name)
+	if !ok || !in.short(v, most, "query", name) {
+		return nil
+	}
+	return &v
+}
+
+func (in *In) short(v string, most int, place, name string) bool {
+	if utf8.RuneCountInString(v) <= most {
+		return true
+	}
+	in.add("too_long", "is too long", place, name, map[string]any{"limit": most})
+	return false
+}
+
+// Int reads a whole number from low to high; def when absent.
+func (in *In) Int(name string, def, low, high int) int {
+	v, ok := in.value(name)
+	if !ok {
+		return def
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || v[0] == '+' {
+		in.add("wrong_type", "must be a whole number", "query", name, nil)
+		return def
+	}
+	if !inRange(in, name, n, low, high) {
+		return def
+	}
+	return n
+}
+
+// OptInt is [In.Int] with nil when absent.
+func (in *In) OptInt(name string, low, high int) *int {
+	if len(in.query[name]) == 0 {
+		in.used("query", name)
+		return nil
+	}
+	n := in.Int(name, low, low, high)
+	return &n
+}
+
+// IntOneOf reads one of the allowed numbers; def when absent.
+func (in *In) IntOneOf(name string, def int, allowed ...int) int {
+	n := in.Int(name, def, math.MinInt, math.MaxInt)
+	if n != def && !slices.Contains(allowed, n) {
+		in.add("not_allowed", allowedRule, "query", name, map[string]any{"allowed": allowed})
+		return def
+	}
+	return n
+}
+
+// Float reads a finite number from low to high; def when absent.
+func (in *In) Float(name string, def, low, high float64) float64 {
+	v, ok := in.value(name)
+	if !ok {
+		return def
+	}
+	n, ok := parseFloat(v)
+	if !ok {
+		in.add("wrong_type", "must be a number", "query", name, nil)
+		return def
+	}
+	if !inRange(in, name, n, low, high) {
+		return def
+	}
+	return n
+}
+
+// parseFloat reads a number written as in JSON: neither NaN nor hexadecimal.
+func parseFloat(v string) (float64, bool) {
+	s := scanner{data: []byte(v)}
+	if v == "" || !isNumber(v[0]) {
+		return 0, false
+	}
+	if _, ok := s.number(); !ok || s.pos != len(v) {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	return n, err == nil
+}
+
+func inRange[N cmp.Ordered](in *In, name string, n, low, high N) bool {
+	switch {
+	case n < low:
+		in.add("too_small", "is too small", "query", name, map[string]any{"limit": low})
+	case n > high:
+		in.add("too_large", "is too large", "query", name, map[string]any{"limit": high})
+	default:
+		return true
+	}
+	return false
+}
+
+// Bool reads true or false; def when absent.
+func (in *In) Bool(name string, def bool) bool {
+	if b := in.OptBool(name); b != nil {
+		return *b
+	}
+	return def
+}
+
+// OptBool reads true or false; nil when absent.
+func (in *In) OptBool(name string) *bool {
+	v, ok := in.value(name)
+	if !ok {
+		return nil
+	}
+	if v != "true" && v != "false" {
+		in.add("wrong_type", "must be true or false", "query", name, nil)
+		return nil
+	}
+	b := v == "true"
+	return &b
+}
+
+// UUID reads a UUID, which must be there.
+func (in *In) UUID(name string) uuid.UUID {
+	v, ok := in.need(name)
+	if !ok {
+		return uuid.Nil
+	}
+	return in.uuid(v, "query", name)
+}
+
+// OptUUID reads a UUID; nil when absent.
+func (in *In) OptUUID(name string) *uuid.UUID {
+	v, ok := in.value(name)
+	if !ok {
+		return nil
+	}
+	id := in.uuid(v, "query", name)
+	return &id
+}
+
+// UUIDs reads a list that is written by repeating the parameter; nil when absent.
+func (in *In) UUIDs(name string) []uuid.UUID {
+	var out []uuid.UUID
+	for i, v := range in.Strings(name) {
+		id, ok := parseUUID([]byte(v))
+		if !ok {
+			in.problems.Add("bad_uuid", uuidRule, "query", name, i)
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+func (in *In) uuid(v, place, name string) uuid.UUID {
+	id, ok := parseUUID([]byte(v))
+	if !ok {
+		in.add("bad_uuid", uuidRule, place, name, nil)
+	}
+	return id
+}
+
+// Date reads a day, which must be there.
+func (in *In) Date(name string) healthlab.Date {
+	v, ok := in.need(name)
+	if !ok {
+		return healthlab.Date{}
+	}
+	d, err := healthlab.ParseDate(v)
+	if err != nil {
+		in.add("bad_date", dateRule, "query", name, nil)
+	}
+	return d
+}
+
+// OptDate reads a day; nil when absent.
+func (in *In) OptDate(name string) *healthlab.Date {
+	if len(in.query[name]) == 0 {
+		in.used("query", name)
+		return nil
+	}
+	d := in.Date(name)
+	return &d
+}
+
+// Moment is a parameter that may be a day or an instant.
+type Moment struct {
+	// Day is the day, if IsDay.
+	Day healthlab.Date
+	// Instant is the instant, if not IsDay.
+	Instant healthlab.Time
+	// IsDay says which of the two was written.
+	IsDay bool
+}
+
+// Edge says which second of a day a date alone stands for.
+type Edge uint8
+
+const (
+	// StartOfDay makes it 00:00:00.
+	StartOfDay Edge = iota
+	// EndOfDay makes it 23:59:59.
+	EndOfDay
+)
+
+// In returns the instant; a day alone is the edge of that day in loc.
+func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
+	switch {
+	case !m.IsDay:
+		return m.Instant
+	case e == EndOfDay:
+		return healthlab.At(time.Date(m.Day.Year, m.Day.Month, m.Day.Day, 23, 59, 59, 0, loc))
+	}
+	return healthlab.At(m.Day.At(loc))
+}
+
+// Moment reads a day or a date and time, which must be there.
+func (in *In) Moment(name string) Moment {
+	v, ok := in.need(name)
+	if !ok {
+		return Moment{}
+	}
+	return in.moment(v, name)
+}
+
+// OptMoment reads a day or a date and time; nil when absent.
+func (in *In) OptMoment(name string) *Moment {
+	v, ok := in.value(name)
+	if !ok {
+		return nil
+	}
+	m := in.moment(v, name)
+	return &m
+}
+
+func (in *In) moment(v, name string) Moment {
+	if len(v) == len(time.DateOnly) {
+		d, err := healthlab.ParseDate(v)
+		if err != nil {
+			in.add("bad_date", dateRule, "query", name, nil)
+		}
+		return Moment{Day: d, IsDay: true}
+	}
+	// A plus sign that was not escaped arrives as a space.
+	if n := len(v); n > 19 && v[n-6] == ' ' {
+		v = v[:n-6] + "+" + v[n-5:]
+	}
+	t, err := healthlab.ParseTime(v)
+	if err != nil {
+		in.add("bad_date_time", timeRule+", or a day alone", "query", name, nil)
+	}
+	return Moment{Instant: t}
+}
+
+// Time reads a day or a date and time, which must be there; a day alone is its edge
+// in UTC.
+func (in *In) Time(name string, e Edge) healthlab.Time { return in.Moment(name).In(time.UTC, e) }
+
+// OptTime is [In.Time] with nil when absent.
+func (in *In) OptTime(name string, e Edge) *healthlab.Time {
+	m := in.OptMoment(name)
+	if m == nil {
+		return nil
+	}
+	t := m.In(time.UTC, e)
+	return &t
+}
+
+// PathUUID reads a part of the path that is a UUID.
+func (in *In) PathUUID(name string) uuid.UUID {
+	in.used("path", name)
+	return in.uuid(in.r.PathValue(name), "path", name)
+}
+
+// PathText reads a part of the path: a text of at most most characters.
+func (in *In) PathText(name string, most int) string {
+	in.used("path", name)
+	v := in.r.PathValue(name)
+	if in.clean(v, "path", name) {
+		in.short(v, most, "path", name)
+	}
+	return v
+}
+
+// OptHeader reads a header of at most most characters; empty when absent.
+func (in *In) OptHeader(name string, most int) string {
+	in.used("header", name)
+	all := in.r.Header.Values(name)
+	if len(all) == 0 {
+		return ""
+	}
+	if len(all) > 1 {
+		in.add("repeated", "must not be repeated", "header", name, nil)
+		return ""
+	}
+	if in.clean(all[0], "header", name) {
+		in.short(all[0], most, "header", name)
+	}
+	return all[0]
+}
+
+// Header is [In.OptHeader] for a header that must be there.
+func (in *In) Header(name string, most int) string {
+	v := in.OptHeader(name, most)
+	if len(in.r.Header.Values(name)) == 0 {
+		in.add("missing", "is required", "header", name, nil)
+	}
+	return v
+}

@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// JSON answers with v. It encodes first, so that an error means that nothing was
+// sent; text is not escaped for HTML.
+func JSON(w http.ResponseWriter, status int, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	return Bytes(w, status, "application/json", bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
+}
+
+// Bytes answers with b as it is.
+func Bytes(w http.ResponseWriter, status int, contentType string, b []byte) error {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(status)
+	_, _ = w.Write(b) // a caller who has gone is nobody's fault
+	return nil
+}
+
+// NoContent answers 204.
+func NoContent(w http.ResponseWriter) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Stream answers with JSON that build appends, piece by piece, for answers too large
+// to hold twice. What build returns as an error before the first 64 KiB are full is
+// still a clean reply; after that the wrapper cuts the connection, so that nobody
+// takes half an answer for a whole one.
+func Stream(w http.ResponseWriter, status int, build func(*Pieces) error) error {
+	p := &Pieces{w: w, status: status}
+	if err := build(p); err != nil {
+		return err
+	}
+	if !p.started {
+		return Bytes(w, status, "application/json", p.B)
+	}
+	_, err := w.Write(p.B)
+	if err != nil {
+		return fmt.Errorf("send answer: %w", err)
+	}
+	return nil
+}
+
+// Pieces is the buffer of [Stream].
+type Pieces struct {
+	// B is what was not sent yet. Append to it.
+	B []byte
+
+	w       http.ResponseWriter
+	status  int
+	started bool
+}
+
+// full is how much is gathered before it is sent.
+const full = 64 << 10
+
+// Next sends what has gathered, if it is enough. Call it between elements. An error
+// means that the caller of the API has gone: stop.
+func (p *Pieces) Next() error {
+	if len(p.B) < full {
+		return nil
+	}
+	if !p.started {
+		p.started = true
+		p.w.Header().Set("Content-Type", "application/json")
+		p.w.WriteHeader(p.status)
+	}
+	if _, err := p.w.Write(p.B); err != nil {
+		return fmt.Errorf("send answer: %w", err)
+	}
+	p.B = p.B[:0]
+	return nil
+}
+
+// The bodies of replies that are not a success.
+type (
+	faultBody struct {
+		Detail map[string]any `json:"detail"`
+	}
+	problemsBody struct {
+		Detail []problemBody `json:"detail"`
+	}
+	problemBody struct {
+		Loc  []any          `json:"loc"`
+		Msg  string         `json:"msg"`
+		Type string         `json:"type"`
+		Ctx  map[string]any `json:"ctx,omitempty"`
+	}
+)
+
+// Refuse answers with a fault.
+func Refuse(w http.ResponseWriter, f *Fault) error {
+	detail := map[string]any{}
+	for k, v := range f.Extra {
+		detail[k] = v
+	}
+	detail["error_type"], detail["error_message"] = f.Type, f.Msg
+	for k, v := range f.Header {
+		w.Header()[k] = v
+	}
+	return JSON(w, f.Status, faultBody{detail})
+}
+
+// RefuseInput answers 422 with every problem. Their paths begin with their place.
+func RefuseInput(w http.ResponseWriter, problems []healthlab.Problem) error {
+	out := problemsBody{Detail: make([]problemBody, 0, len(problems))}
+	for _, p := range problems {
+		b := problemBody{Loc: p.Path, Msg: p.Msg, Type: p.Code, Ctx: p.Context}
+		if b.Loc == nil {
+			b.Loc = []any{}
+		}
+		out.Detail = append(out.Detail, b)
+	}
+	return JSON(w, http.StatusUnprocessableEntity, out)
+}

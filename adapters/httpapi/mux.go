@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// Mux serves routes. From left to right, a literal part of a path wins over a
+// parameter. A path answers with and without a trailing slash, and is never
+// redirected. What is not there is 404, and a method that is not there 405 with the
+// header Allow; both as JSON. It panics if two routes are the same, or a pattern is
+// not "METHOD /path".
+func Mux(routes []Route) http.Handler {
+	m := &mux{}
+	for _, r := range routes {
+		m.add(r)
+	}
+	return m
+}
+
+// mux is a tree over the parts of paths.
+type mux struct{ root node }
+
+type node struct {
+	literal map[string]*node
+	param   *node
+	routes  map[string]leaf // by method
+}
+
+type leaf struct {
+	pattern string
+	names   []string // of the parameters, from left to right
+	handler http.Handler
+}
+
+func (m *mux) add(r Route) {
+	method, path, ok := strings.Cut(r.Pattern, " ")
+	if !ok || !strings.HasPrefix(path, "/") {
+		panic(fmt.Sprintf("httpapi: the pattern %q is not METHOD /path", r.Pattern))
+	}
+	l := leaf{pattern: r.Pattern, handler: r.Handler}
+	n := &m.root
+	for _, part := range split(strings.TrimSuffix(path, "{$}")) {
+		name, isParam := strings.CutPrefix(part, "{")
+		if isParam {
+			l.names = append(l.names, strings.TrimSuffix(name, "}"))
+			if n.param == nil {
+				n.param = &node{}
+			}
+			n = n.param
+			continue
+		}
+		if n.literal == nil {
+			n.literal = map[string]*node{}
+		}
+		if n.literal[part] == nil {
+			n.literal[part] = &node{}
+		}
+		n = n.literal[part]
+	}
+	if n.routes == nil {
+		n.routes = map[string]leaf{}
+	}
+	if _, taken := n.routes[method]; taken {
+		panic(fmt.Sprintf("httpapi: two routes for %s", r.Pattern))
+	}
+	n.routes[method] = l
+}
+
+// split cuts a path into its parts; a trailing slash makes no part.
+func split(path string) []string {
+	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, "/")
+}
+
+// match finds the route for parts and method. Where the path is there but not the
+// method, it gathers the methods in allow.
+func (n *node) match(parts []string, method string, values []string, allow *[]string) (leaf, []string, bool) {
+	if len(parts) == 0 {
+		l, ok := n.routes[method]
+		if !ok && method == http.MethodHead {
+			l, ok = n.routes[http.MethodGet]
+		}
+		if !ok {
+			for have := range n.routes {
+				*allow = append(*allow, have)
+			}
+		}
+		return l, values, ok
+	}
+	if next := n.literal[parts[0]]; next != nil {
+		if l, values, ok := next.match(parts[1:], method, values, allow); ok {
+			return l, values, true
+		}
+	}
+	if n.param != nil && parts[0] != "" {
+		return n.param.match(parts[1:], method, append(values, parts[0]), allow)
+	}
+	return leaf{}, nil, false
+}
+
+// ServeHTTP hands the request to its route.
+func (m *mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := split(r.URL.EscapedPath())
+	for i, part := range parts {
+		var err error
+		if parts[i], err = url.PathUnescape(part); err != nil {
+			parts[i] = ""
+		}
+	}
+	var allow []string
+	l, values, ok := m.root.match(parts, r.Method, nil, &allow)
+	if !ok {
+		refuseRoute(w, allow)
+		return
+	}
+	for i, name := range l.names {
+		r.SetPathValue(name, values[i])
+	}
+	r.Pattern = l.pattern
+	l.handler.ServeHTTP(w, r)
+}
+
+func refuseRoute(w http.ResponseWriter, allow []string) {
+	f := &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "there is nothing at this path"}
+	if len(allow) > 0 {
+		if slices.Contains(allow, http.MethodGet) {
+			allow = append(allow, http.MethodHead)
+		}
+		slices.Sort(allow)
+		f = &wire.Fault{
+			Status: http.StatusMethodNotAllowed, Type: "METHOD_NOT_ALLOWED", Msg: "this path does not take this method",
+			Header: http.Header{"Allow": {strings.Join(slices.Compact(allow), ", ")}},
+		}
+	}
+	_ = wire.Refuse(w, f)
+}

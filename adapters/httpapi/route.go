@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Route is one operation.
+type Route struct {
+	// ID is the operationId of the contract.
+	ID string
+	// Pattern is the method and path as net/http's ServeMux writes them:
+	// "GET /v2/user/{user_id}".
+	Pattern string
+	// Handler answers. It takes the parts of the path from Request.PathValue.
+	Handler http.Handler
+}
+
+// Routes lists every operation, so that a host can mount some of them, wrap one, or
+// leave one out, and hand the rest to [Mux]. It panics if c.Authenticate is nil.
+//
+// A ServeMux takes the patterns, too, with two limits: it answers only one of the
+// two spellings with and without a trailing slash, and it refuses pairs that overlap
+// without one being narrower, such as /v2/user/providers/{user_id} and
+// /v2/user/{user_id}/info. Mux has neither.
+func Routes(c Config) []Route {
+	if c.Authenticate == nil {
+		panic("httpapi: Config.Authenticate is nil")
+	}
+	a := api{c.withDefaults()}
+	return a.routes(a.operations())
+}
+
+// Handler serves every operation. Paths answer with and without a trailing slash and
+// never redirect; HEAD works where GET does. To mount it below a prefix, use
+// http.StripPrefix. It panics if c.Authenticate is nil.
+func Handler(c Config) http.Handler { return Mux(Routes(c)) }
+
+// api holds what handlers need.
+type api struct{ Config }
+
+// operation is one row of the tables of routes. Exactly one of handle and team is
+// set.
+type operation struct {
+	id      string // operationId
+	pattern string // METHOD /path, spelt as in the contract
+	// handle answers. Who is calling is the operation's own affair.
+	handle func(w http.ResponseWriter, r *http.Request) error
+	// team answers a team, which was authenticated before anything was read.
+	team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
+	// maxBody is the largest body; 0 means Config.MaxBody.
+	maxBody int64
+	// ignoreUnknown passes over unknown keys and parameters, where the contract of
+	// the operation says so.
+	ignoreUnknown bool
+	// replies are the faults that this operation words otherwise than all others.
+	replies []reply
+}
+
+// reply gives an error another status or name, for one operation.
+type reply struct {
+	// on is what the error is (errors.Is): a kind, context.DeadlineExceeded, an
+	// error of a domain package.
+	on error
+	// rule is the Type of a RuleError, in place of on.
+	rule string
+	// status and errorType are what is sent instead. Zero leaves what it was.
+	status    int
+	errorType string
+	// msg replaces the error_message. Empty leaves what it was.
+	msg string
+}
+
+// operations are all that c has the services for: the tables of the other files.
+func (a api) operations() []operation {
+	var ops []operation
+	ops = append(ops, a.contractOperations()...)
+	ops = append(ops, a.healthOperations()...)
+	ops = append(ops, a.ingestOperations()...)
+	return ops
+}
+
+func (a api) routes(ops []operation) []Route {
+	routes := make([]Route, 0, len(ops))
+	for _, op := range ops {
+		pattern := op.pattern
+		if strings.HasSuffix(pattern, "/") {
+			pattern += "{$}"
+		}
+		routes = append(routes, Route{ID: op.id, Pattern: pattern, Handler: a.serve(op)})
+	}
+	return routes
+}

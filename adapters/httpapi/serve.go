@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// serve makes an operation a handler: who is calling, how much may be read, and what
+// becomes of an error or a panic.
+func (a api) serve(op operation) http.Handler {
+	if (op.handle == nil) == (op.team == nil) {
+		panic("httpapi: " + op.id + " needs one of handle and team")
+	}
+	limit := op.maxBody
+	if limit <= 0 {
+		limit = a.MaxBody
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		settings := &wire.Settings{MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.ignoreUnknown}
+		out := &tracker{ResponseWriter: w}
+		if r.Body != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, limit)
+		}
+		r = wire.With(r, settings)
+		call := call{op: op, settings: settings}
+		defer a.rescue(out, r, &call)
+		if err := a.run(out, r, &call); err != nil {
+			a.fail(out, r, &call, err)
+		}
+	})
+}
+
+// call is one request under way.
+type call struct {
+	op       operation
+	settings *wire.Settings
+	team     healthlab.TeamID
+}
+
+func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
+	if c.op.handle != nil {
+		return c.op.handle(w, r)
+	}
+	team, err := a.Authenticate(r)
+	if err != nil {
+		return err
+	}
+	c.team = team
+	return c.op.team(w, r, team)
+}
+
+// fail answers an error.
+func (a api) fail(w *tracker, r *http.Request, c *call, err error) {
+	gone := r.Context().Err() != nil
+	if w.started {
+		if !gone {
+			a.logFailure(r, c, "answer broke off", err)
+		}
+		// Half an answer must not look like a whole one.
+		panic(http.ErrAbortHandler)
+	}
+	if problems, ok := problemsOf(err, c.settings); ok && !worded(c.op.replies, err) {
+		err = wire.RefuseInput(w, problems)
+	} else {
+		f := faultOf(err, c.op.replies)
+		if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented && !gone {
+			a.logFailure(r, c, "request failed", err)
+		}
+		err = wire.Refuse(w, f)
+	}
+	if err != nil {
+		a.logFailure(r, c, "reply could not be encoded", err)
+		f := kinds[healthlab.Unknown]
+		_ = wire.Refuse(w, &f)
+	}
+}
+
+// worded reports whether the operation has its own status for err.
+func worded(replies []reply, err error) bool {
+	for _, r := range replies {
+		if r.on != nil && errors.Is(err, r.on) {
+			return true
+		}
+	}
+	return false
+}
+
+// rescue answers a panic with a 500 and logs where it was, not what it said.
+func (a api) rescue(w *tracker, r *http.Request, c *call) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way
+		panic(v)
+	}
+	a.Log.ErrorContext(context.WithoutCancel(r.Context()), "handler panicked",
+		"operation", c.op.id, "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
+	if w.started {
+		panic(http.ErrAbortHandler)
+	}
+	f := kinds[healthlab.Unknown]
+	_ = wire.Refuse(w, &f)
+}
+
+func (a api) logFailure(r *http.Request, c *call, msg string, err error) {
+	a.Log.ErrorContext(context.WithoutCancel(r.Context()), msg,
+		"operation", c.op.id, "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
+}
+
+func teamText(t healthlab.TeamID) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.String()
+}
+
+// quoted finds what stands between the first quote and the last, for a value may hold
+// quotes itself, or behind an equals sign.
+var quoted = regexp.MustCompile("(?s)[\"'`].*[\"'`]|[\"'`].*|=\\S+")
+
+// scrub is an error's text without what it quotes. Our own errors hold no values, but
+// those of drivers and of the standard library quote what they could not read.
+func scrub(err error) string {
+	const most = 300
+	s := quoted.ReplaceAllString(err.Error(), "…")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// frames names the functions and lines that led to a panic.
+func frames() []string {
+	var pcs [24]uintptr
+	n := runtime.Callers(3, pcs[:])
+	var out []string
+	for it := runtime.CallersFrames(pcs[:n]); ; {
+		f, more := it.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			file := f.File[strings.LastIndexByte(f.File, '/')+1:]
+			out = append(out, fmt.Sprintf("%s (%s:%d)", f.Function, file, f.Line))
+		}
+		if !more || len(out) == 10 {
+			return out
+		}
+	}
+}
+
+// tracker notices that an answer has begun.
+type tracker struct {
+	http.ResponseWriter
+	started bool
+}
+
+func (t *tracker) WriteHeader(status int) {
+	t.started = t.started || status >= http.StatusOK
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *tracker) Write(b []byte) (int, error) {
+	t.started = true
+	return t.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }

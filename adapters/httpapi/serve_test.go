@@ -1,0 +1,203 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+var someTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000a")}
+
+// call sends a request to one operation and returns the reply and what was logged.
+func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecorder, string) {
+	t.Helper()
+	logs := &contract.Logs{}
+	a := api{Config{
+		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+			if r.Header.Get("x-service-api-key") == "" {
+				return healthlab.TeamID{}, healthlab.Unauthenticated
+			}
+			return someTeam, nil
+		},
+		Log: logs.Logger(),
+	}.withDefaults()}
+	op.id, op.pattern = "op", r.Method+" "+r.URL.Path
+	w := httptest.NewRecorder()
+	Mux(a.routes([]operation{op})).ServeHTTP(w, r)
+	return w, logs.Take()
+}
+
+func request(method, target, body string) *http.Request {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("x-service-api-key", "k")
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+// failing is an operation that does nothing but fail.
+func failing(err error, replies ...reply) operation {
+	return operation{replies: replies, handle: func(http.ResponseWriter, *http.Request) error { return err }}
+}
+
+type later struct{ error }
+
+func (later) RetryAfter() time.Duration { return 1500 * time.Millisecond }
+
+// Unwrap keeps the kind.
+func (l later) Unwrap() error { return l.error }
+
+func problem() error {
+	var p healthlab.Problems
+	p.Add("too_long", "is too long", "items", 0, "name")
+	return fmt.Errorf("place order: %w", p.Err())
+}
+
+func TestErrorsBecomeReplies(t *testing.T) {
+	rule := &healthlab.RuleError{Type: "CANCEL_NOT_ALLOWED", Msg: "an order in the lab stays"}
+	for _, tt := range []struct {
+		name   string
+		op     operation
+		status int
+		body   string
+		retry  string
+		logged bool
+	}{
+		{"unknown", failing(errors.New("boom")), 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
+		{"not found", failing(fmt.Errorf("get user: %w", healthlab.NotFound)), 404, `{"detail":{"error_message":"there is no such thing","error_type":"NOT_FOUND"}}`, "", false},
+		{"conflict", failing(healthlab.Conflict), 409, `{"detail":{"error_message":"something with this identity exists already","error_type":"CONFLICT"}}`, "", false},
+		{"precondition", failing(healthlab.Precondition), 400, `{"detail":{"error_message":"this is not possible as things stand","error_type":"PRECONDITION_FAILED"}}`, "", false},
+		{"unauthenticated", failing(healthlab.Unauthenticated), 401, `{"detail":{"error_message":"the credential is missing or not known","error_type":"UNAUTHORIZED"}}`, "", false},
+		{"forbidden", failing(healthlab.Forbidden), 403, `{"detail":{"error_message":"this is not allowed","error_type":"FORBIDDEN"}}`, "", false},
+		{"exhausted", failing(later{healthlab.Exhausted}), 429, `{"detail":{"error_message":"a limit is used up","error_type":"RATE_LIMITED"}}`, "2", false},
+		{"unavailable", failing(later{healthlab.Unavailable}), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "2", true},
+		{"not found, later", failing(later{healthlab.NotFound}), 404, `{"detail":{"error_message":"there is no such thing","error_type":"NOT_FOUND"}}`, "", false},
+		{"unimplemented", failing(healthlab.Unimplemented), 501, `{"detail":{"error_message":"this installation does not do that","error_type":"NOT_IMPLEMENTED"}}`, "", false},
+		{"invalid", failing(healthlab.Invalid), 422, `{"detail":[{"loc":["query"],"msg":"the request is not valid","type":"invalid"}]}`, "", false},
+		{"problems", failing(problem()), 422, `{"detail":[{"loc":["query","items",0,"name"],"msg":"is too long","type":"too_long"}]}`, "", false},
+		{"rule", failing(fmt.Errorf("cancel: %w", rule)), 400, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
+		{"rule of another kind", failing(&healthlab.RuleError{Kind: healthlab.Forbidden, Type: "FEATURE_NOT_ENABLED", Msg: "ask us"}), 403, `{"detail":{"error_message":"ask us","error_type":"FEATURE_NOT_ENABLED"}}`, "", false},
+		{"rule of kind invalid", failing(&healthlab.RuleError{Kind: healthlab.Invalid, Type: "X", Msg: "y"}), 422, `{"detail":[{"loc":["query"],"msg":"y","type":"x"}]}`, "", false},
+		{"own words", failing(&wire.Fault{Status: 400, Type: "INVALID_REQUEST", Msg: "taken", Extra: map[string]any{"user_id": "u"}}), 400, `{"detail":{"error_message":"taken","error_type":"INVALID_REQUEST","user_id":"u"}}`, "", false},
+		{"cancelled", failing(fmt.Errorf("%w: %w", healthlab.Unavailable, context.Canceled)), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "", true},
+		{"too late", failing(context.DeadlineExceeded, reply{on: context.DeadlineExceeded, status: 504, errorType: "QUERY_TIMEOUT", msg: "the query took too long"}), 504, `{"detail":{"error_message":"the query took too long","error_type":"QUERY_TIMEOUT"}}`, "", true},
+		{"kind with another status", failing(healthlab.Conflict, reply{on: healthlab.Conflict, status: 400, errorType: "INVALID_REQUEST"}), 400, `{"detail":{"error_message":"something with this identity exists already","error_type":"INVALID_REQUEST"}}`, "", false},
+		{"rule with another status", failing(rule, reply{rule: "OTHER", status: 402}, reply{rule: "CANCEL_NOT_ALLOWED", status: 409}), 409, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
+		{"invalid with another status", failing(problem(), reply{on: healthlab.Invalid, status: 404, errorType: "NOT_FOUND"}), 404, `{"detail":{"error_message":"the request is not valid","error_type":"NOT_FOUND"}}`, "", false},
+		{"reply that cannot be encoded", failing(&wire.Fault{Status: 400, Extra: map[string]any{"x": func() {}}}), 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
+		{"panic", operation{handle: func(http.ResponseWriter, *http.Request) error { panic("boom") }}, 500, `{"detail":{"error_message":"something went wrong on our side","error_type":"INTERNAL_ERROR"}}`, "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, logged := send(t, tt.op, request("GET", "/x", ""))
+			require.Equal(t, tt.status, w.Code)
+			require.Equal(t, tt.body, w.Body.String())
+			require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+			require.Equal(t, tt.retry, w.Header().Get("Retry-After"))
+			require.Equal(t, tt.logged, logged != "", logged)
+		})
+	}
+}
+
+func TestLogsNameCausesAndNoValues(t *testing.T) {
+	_, logged := send(t, failing(fmt.Errorf("get user: %w", errors.New(`cannot read "Jane" of name='Doe' at born=1980-03-13`))), request("GET", "/x", ""))
+	require.Contains(t, logged, "get user: cannot read")
+	for _, value := range []string{"Jane", "Doe", "1980"} {
+		require.NotContains(t, logged, value)
+	}
+	_, logged = send(t, operation{team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("Jane") }}, request("GET", "/x", ""))
+	require.NotContains(t, logged, "Jane")
+	require.Contains(t, logged, someTeam.String())
+	require.Contains(t, logged, "serve_test.go")
+}
+
+func TestAStrangerIsRefusedBeforeAnythingIsRead(t *testing.T) {
+	r := request("POST", "/x", "{}")
+	r.Header.Del("x-service-api-key")
+	body := &watched{}
+	r.Body = body
+	w, _ := send(t, operation{team: func(http.ResponseWriter, *http.Request, healthlab.TeamID) error { panic("reached") }}, r)
+	require.Equal(t, 401, w.Code)
+	require.False(t, body.read)
+}
+
+type watched struct{ read bool }
+
+func (w *watched) Read([]byte) (int, error) { w.read = true; return 0, errors.New("read") }
+func (w *watched) Close() error             { return nil }
+
+func TestTheTeamIsHandedOn(t *testing.T) {
+	w, _ := send(t, operation{team: func(w http.ResponseWriter, _ *http.Request, team healthlab.TeamID) error {
+		return wire.JSON(w, 200, team)
+	}}, request("GET", "/x", ""))
+	require.Equal(t, `"`+someTeam.String()+`"`, w.Body.String())
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	reads := func(w http.ResponseWriter, r *http.Request) error {
+		in := wire.From(r)
+		var v struct {
+			A string `json:"a"`
+		}
+		in.Body(&v)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		return wire.NoContent(w)
+	}
+	body := `{"a":"` + strings.Repeat("x", 100) + `"}`
+	w, _ := send(t, operation{handle: reads, maxBody: 50}, request("POST", "/x", body))
+	require.Equal(t, 413, w.Code)
+	require.Equal(t, `{"detail":{"error_message":"the body is larger than this operation takes","error_type":"BODY_TOO_LARGE","limit":50}}`, w.Body.String())
+	w, _ = send(t, operation{handle: reads}, request("POST", "/x", body))
+	require.Equal(t, 204, w.Code)
+	w, _ = send(t, operation{handle: reads}, request("POST", "/x", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`))
+	require.Equal(t, 413, w.Code)
+	w, _ = send(t, operation{handle: reads, ignoreUnknown: true}, request("POST", "/x?q=1", `{"a":"","b":1}`))
+	require.Equal(t, 204, w.Code)
+	w, _ = send(t, operation{handle: reads}, request("POST", "/x?q=1", `{"a":"","b":1}`))
+	require.Equal(t, `{"detail":[{"loc":["body","b"],"msg":"is not a key of this object","type":"unknown_key"},`+
+		`{"loc":["query","q"],"msg":"is not a parameter of this operation","type":"unknown_parameter"}]}`, w.Body.String())
+}
+
+// An answer that broke off must not look whole: the connection is cut.
+func TestHalfAnAnswerIsCutOff(t *testing.T) {
+	for name, after := range map[string]func() error{
+		"error": func() error { return errors.New("boom") },
+		"panic": func() error { panic("boom") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			op := operation{id: "op", pattern: "GET /x", handle: func(w http.ResponseWriter, _ *http.Request) error {
+				_, _ = w.Write([]byte(`{"users":[`))
+				_ = http.NewResponseController(w).Flush()
+				return after()
+			}}
+			a := api{Config{}.withDefaults()}
+			srv := httptest.NewServer(Mux(a.routes([]operation{op})))
+			defer srv.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/x", nil)
+			require.NoError(t, err)
+			resp, err := srv.Client().Do(req)
+			require.NoError(t, err)
+			defer func() { _ = resp.Body.Close() }()
+			_, err = resp.Body.Read(make([]byte, 10))
+			require.NoError(t, err)
+			_, err = resp.Body.Read(make([]byte, 10))
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestAnOperationNeedsOneHandler(t *testing.T) {
+	require.Panics(t, func() { api{}.serve(operation{id: "none"}) })
+}

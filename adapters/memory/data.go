@@ -1,0 +1,373 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// data keeps what was measured, by user. What a look has taken hold of is never
+// changed: a write makes new maps and slices of what it touches.
+type data struct {
+	users  map[userKey]*measured
+	owners map[recordKey]healthlab.UserID
+}
+
+type userKey struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+type recordKey struct {
+	team     healthlab.TeamID
+	resource string
+	id       uuid.UUID
+}
+
+// measured is the data of one user by resource.
+type measured struct {
+	records map[string]map[uuid.UUID]healthdata.Record
+	series  map[string]map[healthdata.SeriesKey][]series.Chunk
+}
+
+func newData() data {
+	return data{users: map[userKey]*measured{}, owners: map[recordKey]healthlab.UserID{}}
+}
+
+// of returns a user's data, empty if there is none.
+func (d *data) of(k userKey) *measured {
+	if m := d.users[k]; m != nil {
+		return m
+	}
+	return &measured{
+		records: map[string]map[uuid.UUID]healthdata.Record{},
+		series:  map[string]map[healthdata.SeriesKey][]series.Chunk{},
+	}
+}
+
+// clone returns a copy whose two outer maps can be written to.
+func (m *measured) clone() *measured {
+	return &measured{records: maps.Clone(m.records), series: maps.Clone(m.series)}
+}
+
+// erase forgets a user's data.
+func (d *data) erase(k userKey) {
+	for resource, records := range d.of(k).records {
+		for id := range records {
+			delete(d.owners, recordKey{k.team, resource, id})
+		}
+	}
+	delete(d.users, k)
+}
+
+// Data returns the store as a [healthdata.Data].
+func (s *Store) Data() healthdata.Data { return dataStore{s} }
+
+type dataStore struct{ s *Store }
+
+// open takes the lock and finds the data of a live user.
+func (d dataStore) open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*measured, error) {
+	if err := d.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	if !d.s.userIsLive(team, user) {
+		d.s.mu.Unlock()
+		return nil, healthlab.NotFound
+	}
+	return d.s.data.of(userKey{team, user}), nil
+}
+
+func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record,
+	events func([]healthdata.PutResult) ([]healthlab.Event, error),
+) error {
+	if err := checkRecords(records); err != nil {
+		return err
+	}
+	before, err := d.open(ctx, team, user)
+	if err != nil {
+		return err
+	}
+	defer d.s.mu.Unlock()
+	if len(records) == 0 {
+		return nil
+	}
+	resource := records[0].Resource
+	old := before.records[resource]
+	put := maps.Clone(old)
+	if put == nil {
+		put = map[uuid.UUID]healthdata.Record{}
+	}
+	results := make([]healthdata.PutResult, len(records))
+	for i := range records {
+		r := keepRecord(&records[i])
+		results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: r.CreatedAt}
+		if was, ok := old[r.ID]; ok {
+			results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.CreatedAt}
+			if sameRecord(&was, &r) {
+				results[i].Fate = healthdata.FateSame
+				continue
+			}
+			r.CreatedAt = was.CreatedAt
+		}
+		put[r.ID] = r
+	}
+	if err := d.tell(events, results); err != nil {
+		return err
+	}
+	after := before.clone()
+	after.records[resource] = put
+	d.s.data.users[userKey{team, user}] = after
+	for id := range put {
+		d.s.data.owners[recordKey{team, resource, id}] = user
+	}
+	return nil
+}
+
+// tell asks for the events of a write and emits them. An error means that nothing was
+// written.
+func (d dataStore) tell(events func([]healthdata.PutResult) ([]healthlab.Event, error), results []healthdata.PutResult) error {
+	if events == nil {
+		return nil
+	}
+	out, err := events(slices.Clone(results))
+	if err != nil {
+		return err
+	}
+	return d.s.emit(out)
+}
+
+// keepRecord returns a record as it is kept.
+func keepRecord(r *healthdata.Record) healthdata.Record {
+	k := *r
+	k.Doc, k.Raw = bytes.Clone(r.Doc), bytes.Clone(r.Raw)
+	k.Index, k.CreatedAt, k.UpdatedAt = instant(r.Index), instant(r.CreatedAt), instant(r.UpdatedAt)
+	return k
+}
+
+// sameRecord reports whether two versions of a record say the same.
+func sameRecord(a, b *healthdata.Record) bool {
+	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset
+}
+
+func checkRecords(records []healthdata.Record) error {
+	var p healthlab.Problems
+	seen := make(map[uuid.UUID]bool, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Resource == "" || r.Resource != records[0].Resource {
+			p.Add("resource", "one resource for all", i, "resource")
+		}
+		if r.ID == uuid.Nil || seen[r.ID] {
+			p.Add("id", "an id stands once", i, "id")
+		}
+		seen[r.ID] = true
+		if len(r.Doc) == 0 {
+			p.Add("missing", "a record has a document", i, "doc")
+		}
+		if strings.ContainsRune(r.Resource+r.Provider+string(r.SourceType), 0) ||
+			bytes.IndexByte(r.Doc, 0) >= 0 || bytes.IndexByte(r.Raw, 0) >= 0 {
+			p.Add("nul", "text has no NUL", i)
+		}
+	}
+	return p.Err()
+}
+
+func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
+	events func([]series.Outcome) ([]healthlab.Event, error),
+) error {
+	if err := checkBatches(batches); err != nil {
+		return err
+	}
+	before, err := d.open(ctx, team, user)
+	if err != nil {
+		return err
+	}
+	defer d.s.mu.Unlock()
+	after := before.clone()
+	outcomes := make([]series.Outcome, len(batches))
+	for i := range batches {
+		b := &batches[i]
+		if outcomes[i], err = after.merge(b); err != nil {
+			return fmt.Errorf("batch %d: %w", i, err)
+		}
+	}
+	if events != nil {
+		out, err := events(outcomes)
+		if err != nil {
+			return err
+		}
+		if err := d.s.emit(out); err != nil {
+			return err
+		}
+	}
+	d.s.data.users[userKey{team, user}] = after
+	return nil
+}
+
+func checkBatches(batches []healthdata.SampleBatch) error {
+	var p healthlab.Problems
+	seen := make(map[healthdata.SeriesKey]bool, len(batches))
+	for i := range batches {
+		k := batches[i].Key
+		if seen[k] {
+			p.Add("key", "a series stands once", i, "key")
+		}
+		seen[k] = true
+		if strings.ContainsRune(k.Resource+k.Provider+string(k.SourceType)+k.Part, 0) {
+			p.Add("nul", "text has no NUL", i, "key")
+		}
+		if batches[i].Samples == nil || batches[i].Samples.Len() == 0 {
+			p.Add("missing", "a batch has samples", i, "samples")
+		} else if err := checkBlockText(batches[i].Samples); err {
+			p.Add("nul", "text has no NUL", i, "samples")
+		}
+	}
+	return p.Err()
+}
+
+// checkBlockText reports whether a text of a block contains NUL.
+func checkBlockText(b *series.Block) bool {
+	return slices.ContainsFunc(b.Runs, func(r series.Run) bool {
+		a := &r.Attrs
+		return strings.ContainsRune(a.Type+a.Unit+a.App+a.Sport+a.Location+a.Intensity+
+			a.DeliveryMode+a.DeliveryForm+a.BolusPurpose+a.Text+a.Tags, 0)
+	})
+}
+
+// merge writes one batch into a copy of its series.
+func (m *measured) merge(b *healthdata.SampleBatch) (series.Outcome, error) {
+	chunks := m.series[b.Key.Resource][b.Key]
+	_, ranges := series.Reach(b.Span, b.Span.Cells(b.Samples), nil)
+	touched := make([]series.Chunk, 0, len(ranges))
+	for _, c := range chunks {
+		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.Overlaps(r.From, r.To) }) {
+			touched = append(touched, c)
+		}
+	}
+	change, err := series.Apply(touched, nil, b.Samples, b.Span)
+	if err != nil || change.Empty() {
+		return change.Outcome, err
+	}
+	gone := make(map[int64]bool, len(change.Drop)+len(change.Put))
+	for _, start := range change.Drop {
+		gone[start] = true
+	}
+	for _, c := range change.Put {
+		gone[c.Start] = true
+	}
+	kept := make([]series.Chunk, 0, len(chunks)+len(change.Put))
+	for _, c := range chunks {
+		if !gone[c.Start] {
+			kept = append(kept, c)
+		}
+	}
+	kept = append(kept, change.Put...)
+	slices.SortFunc(kept, func(a, b series.Chunk) int { return cmp.Compare(a.Start, b.Start) })
+	byKey := maps.Clone(m.series[b.Key.Resource])
+	if byKey == nil {
+		byKey = map[healthdata.SeriesKey][]series.Chunk{}
+	}
+	byKey[b.Key] = kept
+	m.series[b.Key.Resource] = byKey
+	return change.Outcome, nil
+}
+
+func (d dataStore) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+	m, err := d.open(ctx, team, user)
+	if err != nil {
+		return err
+	}
+	look := view{m.clone()}
+	d.s.mu.Unlock()
+	return read(look)
+}
+
+func (d dataStore) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
+	if err := d.s.lock(ctx); err != nil {
+		return healthlab.UserID{}, healthdata.Record{}, err
+	}
+	defer d.s.mu.Unlock()
+	user, ok := d.s.data.owners[recordKey{team, resource, id}]
+	if !ok || !d.s.userIsLive(team, user) {
+		return healthlab.UserID{}, healthdata.Record{}, healthlab.NotFound
+	}
+	r := d.s.data.of(userKey{team, user}).records[resource][id]
+	return user, keepRecord(&r), nil
+}
+
+// view is one user's data as it was when the look began.
+type view struct{ m *measured }
+
+func (v view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out := []healthdata.Record{}
+	for _, r := range v.m.records[q.Resource] {
+		if (q.Provider != "" && r.Provider != q.Provider) || (q.ID != uuid.Nil && r.ID != q.ID) ||
+			(!q.From.IsZero() && r.Index.Before(q.From)) || (!q.To.IsZero() && r.Index.After(q.To)) ||
+			(q.Raw && r.Raw == nil) {
+			continue
+		}
+		if !q.Raw {
+			r.Raw = nil
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b healthdata.Record) int {
+		return cmp.Or(a.Index.Compare(b.Index), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	return out, nil
+}
+
+func (v view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out := []healthdata.Series{}
+	for _, resource := range q.Resources {
+		for key, chunks := range v.m.series[resource] {
+			if (q.Provider != "" && key.Provider != q.Provider) || (q.Key != nil && key != *q.Key) {
+				continue
+			}
+			s := healthdata.Series{Key: key}
+			for _, c := range chunks {
+				if q.From == 0 && q.To == 0 || c.Overlaps(q.From, q.To) {
+					c.Data = nil
+					s.Chunks = append(s.Chunks, c)
+				}
+			}
+			if len(s.Chunks) > 0 {
+				out = append(out, s)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b healthdata.Series) int { return a.Key.Compare(b.Key) })
+	return out, nil
+}
+
+func (v view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	chunks := v.m.series[key.Resource][key]
+	out := make([]series.Chunk, len(starts))
+	for i, start := range starts {
+		at, ok := slices.BinarySearchFunc(chunks, start, func(c series.Chunk, t int64) int { return cmp.Compare(c.Start, t) })
+		if !ok {
+			return nil, fmt.Errorf("%w: no such chunk", healthlab.NotFound)
+		}
+		out[i] = chunks[at]
+	}
+	return out, nil
+}

@@ -1,0 +1,294 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// orderTable keeps the orders of all teams.
+type orderTable struct {
+	byID          map[orders.OrderID]*keptOrder
+	byTransaction map[teamTransaction][]orders.OrderID
+	bySample      map[string]orders.OrderID
+	eventIDs      map[healthlab.TeamID]int64 // the next one of each team
+	feeds         map[string]feed
+}
+
+// keptOrder is an order as it was written, in bytes that nobody can edit, and decoded
+// for reading only.
+type keptOrder struct {
+	data   []byte
+	read   orders.Record
+	parent *orders.OrderID
+}
+
+type teamTransaction struct {
+	team healthlab.TeamID
+	id   orders.TransactionID
+}
+
+type feed struct {
+	cursor string
+	until  time.Time
+}
+
+func newOrderTable() orderTable {
+	return orderTable{
+		byID:          map[orders.OrderID]*keptOrder{},
+		byTransaction: map[teamTransaction][]orders.OrderID{},
+		bySample:      map[string]orders.OrderID{},
+		eventIDs:      map[healthlab.TeamID]int64{},
+		feeds:         map[string]feed{},
+	}
+}
+
+// Orders returns the store as an [orders.Store].
+func (s *Store) Orders() orders.Store { return ordersStore{s} }
+
+type ordersStore struct{ s *Store }
+
+func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
+	if r.TeamID.IsZero() || r.ID.IsZero() {
+		return orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return orders.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	if v.s.orders.byID[r.ID] != nil {
+		return orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
+	}
+	r.Revision = 0
+	return v.write(r, change)
+}
+
+func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	return v.s.orders.get(team, id)
+}
+
+func (t *orderTable) get(team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	kept := t.byID[id]
+	if kept == nil || kept.read.TeamID != team {
+		return orders.Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
+	}
+	return t.load(kept)
+}
+
+func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	r, err := v.s.orders.get(team, id)
+	if err != nil {
+		return orders.Record{}, err
+	}
+	return v.write(r, change)
+}
+
+func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, error) {
+	q, err := q.Normal()
+	if err != nil {
+		return orders.Page{}, err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return orders.Page{}, err
+	}
+	defer v.s.mu.Unlock()
+	var found []*keptOrder
+	for _, kept := range v.s.orders.byID {
+		if q.Match(&kept.read.Order) {
+			found = append(found, kept)
+		}
+	}
+	slices.SortFunc(found, func(a, b *keptOrder) int {
+		if q.Less(&a.read.Order, &b.read.Order) {
+			return -1
+		}
+		return 1
+	})
+	page := orders.Page{Orders: []orders.Order{}, Total: len(found)}
+	first := min((q.Page-1)*q.Size, len(found))
+	for _, kept := range found[first:min(first+q.Size, len(found))] {
+		r, err := v.s.orders.load(kept)
+		if err != nil {
+			return orders.Page{}, err
+		}
+		page.Orders = append(page.Orders, r.Order)
+	}
+	return page, nil
+}
+
+func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	id, ok := v.s.orders.bySample[sampleID]
+	if !ok {
+		return orders.Record{}, fmt.Errorf("%w: sample", healthlab.NotFound)
+	}
+	return v.s.orders.get(team, id)
+}
+
+func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var due []*keptOrder
+	for _, kept := range v.s.orders.byID {
+		if at := kept.read.Lab.Due; !at.IsZero() && !at.After(now) {
+			due = append(due, kept)
+		}
+	}
+	slices.SortFunc(due, func(a, b *keptOrder) int {
+		return cmp.Or(a.read.Lab.Due.Compare(b.read.Lab.Due), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
+	})
+	out := make([]orders.Record, 0, min(n, len(due)))
+	for _, kept := range due[:min(n, len(due))] {
+		r := kept.read
+		r.Lab.Due, r.Lab.Lease = instant(until), instant(until)
+		r.Lab.Attempts++
+		r.Lab.Started = true
+		data, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		kept.read, kept.data = r, data
+		loaded, err := v.s.orders.load(kept)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, loaded)
+	}
+	return out, nil
+}
+
+func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return "", false, err
+	}
+	defer v.s.mu.Unlock()
+	f := v.s.orders.feeds[lab]
+	if f.until.After(now) {
+		return "", false, nil
+	}
+	v.s.orders.feeds[lab] = feed{f.cursor, instant(until)}
+	return f.cursor, true, nil
+}
+
+func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	f, ok := v.s.orders.feeds[lab]
+	if !ok || !f.until.Equal(instant(until)) {
+		return fmt.Errorf("%w: somebody else has the feed", healthlab.Precondition)
+	}
+	v.s.orders.feeds[lab] = feed{cursor: cursor}
+	return nil
+}
+
+// load returns a copy of what is kept, with what is drawn when an order is read.
+func (t *orderTable) load(kept *keptOrder) (orders.Record, error) {
+	var r orders.Record
+	if err := json.Unmarshal(kept.data, &r); err != nil {
+		return orders.Record{}, fmt.Errorf("decode order: %w", err)
+	}
+	r.OrderTransaction = t.transaction(r.TeamID, r.OrderTransaction.ID)
+	return r, nil
+}
+
+func (t *orderTable) transaction(team healthlab.TeamID, id orders.TransactionID) orders.OrderTransaction {
+	members := []orders.TransactionMember{}
+	for _, member := range t.byTransaction[teamTransaction{team, id}] {
+		kept := t.byID[member]
+		m := kept.read.Member()
+		m.ParentID = kept.parent
+		members = append(members, m)
+	}
+	return orders.NewTransaction(id, members)
+}
+
+// write runs change on r, checks the outcome, and keeps it with its events. It is
+// called with the lock held; an error means that nothing was written.
+func (v ordersStore) write(r orders.Record, change orders.Change) (orders.Record, error) {
+	t := &v.s.orders
+	team, id, transaction, revision := r.TeamID, r.ID, r.OrderTransaction.ID, r.Revision
+	first := max(t.eventIDs[team], 1)
+	r.NextEventID = first
+	events, err := change(&r)
+	if err != nil {
+		return orders.Record{}, err
+	}
+	if r.TeamID != team || r.ID != id || r.OrderTransaction.ID != transaction {
+		return orders.Record{}, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
+	}
+	if r.SampleID != nil {
+		if other, taken := t.bySample[*r.SampleID]; taken && other != id {
+			return orders.Record{}, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
+		}
+	}
+	r.Revision = revision + 1
+	r.Lab.Due, r.Lab.Lease = instant(r.Lab.Due), instant(r.Lab.Lease)
+	kept := &keptOrder{parent: r.Parent()}
+	if kept.data, err = json.Marshal(r); err != nil {
+		return orders.Record{}, fmt.Errorf("encode order: %w", err)
+	}
+	if spoilt(kept.data) {
+		return orders.Record{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	}
+	if err := json.Unmarshal(kept.data, &kept.read); err != nil {
+		return orders.Record{}, fmt.Errorf("decode order: %w", err)
+	}
+	if err := v.s.emit(events); err != nil {
+		return orders.Record{}, err
+	}
+	t.keep(kept)
+	t.eventIDs[team] = max(first, kept.read.LastEvent.ID+1)
+	return t.load(kept)
+}
+
+// keep puts an order into the indexes. It cannot fail.
+func (t *orderTable) keep(kept *keptOrder) {
+	r := &kept.read
+	if before := t.byID[r.ID]; before == nil {
+		id := teamTransaction{r.TeamID, r.OrderTransaction.ID}
+		t.byTransaction[id] = append(t.byTransaction[id], r.ID)
+	} else if before.read.SampleID != nil {
+		delete(t.bySample, *before.read.SampleID)
+	}
+	if r.SampleID != nil {
+		t.bySample[*r.SampleID] = r.ID
+	}
+	t.byID[r.ID] = kept
+}
+
+// spoilt reports whether any text of a document that was encoded as JSON has the
+// character NUL, or was not UTF-8: the encoder writes either of them as an escape.
+func spoilt(doc []byte) bool {
+	for i := 0; i < len(doc); i++ {
+		if doc[i] != '\\' {
+			continue
+		}
+		if rest := doc[i:]; bytes.HasPrefix(rest, []byte(`\u0000`)) || bytes.HasPrefix(rest, []byte(`\ufffd`)) {
+			return true
+		}
+		i++ // the escaped character is no escape itself
+	}
+	return false
+}

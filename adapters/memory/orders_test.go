@@ -1,0 +1,17 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+)
+
+func newOrdersHarness(testing.TB) storetest.OrdersHarness {
+	store := memory.New(nil)
+	return storetest.OrdersHarness{Orders: store.Orders(), Messages: store.WebhookLog()}
+}
+
+func TestOrders(t *testing.T) { storetest.RunOrders(t, newOrdersHarness) }
+
+func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrdersHarness) }

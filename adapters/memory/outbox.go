@@ -1,0 +1,152 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// outbox keeps the events that were written, and which of them are not routed yet.
+type outbox struct {
+	stored  []*stored // in the order in which they were written
+	pending []*stored // the end of stored that is not routed
+	byID    map[uuid.UUID]*stored
+	byKey   map[teamKey][]*stored // in the order of their Seq
+	seq     map[teamKey]int64
+	swept   time.Time
+}
+
+type teamKey struct {
+	team healthlab.TeamID
+	key  string
+}
+
+// stored is an event with the bytes of its message.
+type stored struct {
+	healthlab.Event
+	body []byte
+	at   time.Time // when it was written
+	n    int64     // grows with every event written
+}
+
+func newOutbox() outbox {
+	return outbox{
+		byID:  map[uuid.UUID]*stored{},
+		byKey: map[teamKey][]*stored{},
+		seq:   map[teamKey]int64{},
+	}
+}
+
+// Outbox returns the store as a [webhook.Outbox].
+func (s *Store) Outbox() webhook.Outbox { return outboxStore{s} }
+
+type outboxStore struct{ s *Store }
+
+func (o outboxStore) Append(ctx context.Context, events []healthlab.Event) error {
+	if err := o.s.lock(ctx); err != nil {
+		return err
+	}
+	defer o.s.mu.Unlock()
+	return o.s.emit(events)
+}
+
+// emit writes events: it draws their Seq, makes their bodies, and marks them to be
+// routed. It is called with the lock held, by every write that has events, and before
+// that write changes anything: an error means that nothing was written.
+func (s *Store) emit(events []healthlab.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	at := s.clock()
+	s.sweep(at)
+	drawn := map[teamKey]int64{}
+	fresh := make([]*stored, 0, len(events))
+	for i, e := range events {
+		_, taken := s.outbox.byID[e.ID]
+		taken = taken || slices.ContainsFunc(fresh, func(f *stored) bool { return f.ID == e.ID })
+		switch {
+		case e.ID == uuid.Nil:
+			return fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
+		case taken:
+			return fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
+		}
+		e.At = instant(e.At)
+		if e.Key != "" {
+			k := teamKey{e.Team, e.Key}
+			if drawn[k] == 0 {
+				drawn[k] = s.outbox.seq[k]
+			}
+			drawn[k]++
+			e.Seq = drawn[k]
+		}
+		body, err := s.envelope.Render(e, s.clientUserID(e.Team, e.User))
+		if err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+		e.Data = nil // its bytes are in the body
+		fresh = append(fresh, &stored{Event: e, body: body, at: at})
+	}
+	for _, f := range fresh {
+		s.outbox.add(f)
+	}
+	for k, n := range drawn {
+		s.outbox.seq[k] = n
+	}
+	return nil
+}
+
+func (o *outbox) add(f *stored) {
+	if len(o.stored) > 0 {
+		f.n = o.stored[len(o.stored)-1].n
+	}
+	f.n++
+	o.stored = append(o.stored, f)
+	o.pending = append(o.pending, f)
+	o.byID[f.ID] = f
+	if f.Key != "" {
+		k := teamKey{f.Team, f.Key}
+		o.byKey[k] = append(o.byKey[k], f)
+	}
+}
+
+// sweep forgets, at most once an hour, what is older than the retention. A delivery
+// that is still unfinished then ends as cancelled.
+func (s *Store) sweep(at time.Time) {
+	if at.Sub(s.outbox.swept) < time.Hour {
+		return
+	}
+	s.outbox.swept = at
+	limit := at.Add(-s.retention)
+	o := &s.outbox
+	routed := len(o.stored) - len(o.pending)
+	old := map[uuid.UUID]bool{}
+	for _, f := range o.stored[:routed] {
+		if !f.at.Before(limit) {
+			break
+		}
+		old[f.ID] = true
+		delete(o.byID, f.ID)
+		if f.Key != "" {
+			o.dropOldest(teamKey{f.Team, f.Key})
+		}
+	}
+	o.stored = slices.Delete(o.stored, 0, len(old))
+	s.queue.forget(old, at)
+	s.queue.sweepLog(limit)
+}
+
+// dropOldest forgets the oldest event of a key. Its count stays: Seq never starts
+// again.
+func (o *outbox) dropOldest(k teamKey) {
+	if rest := o.byKey[k][1:]; len(rest) > 0 {
+		o.byKey[k] = rest
+	} else {
+		delete(o.byKey, k)
+	}
+}

@@ -1,0 +1,239 @@
+package memory
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Endpoints returns the store as a [webhook.Endpoints].
+func (s *Store) Endpoints() webhook.Endpoints { return endpoints{s} }
+
+type endpoints struct{ s *Store }
+
+func (p endpoints) Insert(ctx context.Context, e webhook.Endpoint, most int) error {
+	s := p.s
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if _, taken := s.queue.endpoints[e.ID]; taken {
+		return fmt.Errorf("insert endpoint: %w", healthlab.Conflict)
+	}
+	mine := 0
+	for _, t := range s.queue.endpoints {
+		if t.Team == e.Team {
+			mine++
+		}
+	}
+	if mine >= most {
+		return fmt.Errorf("insert endpoint: %w: a team has at most %d", healthlab.Exhausted, most)
+	}
+	e = kept(e)
+	e.Revision = 1
+	s.queue.endpoints[e.ID] = &target{Endpoint: e, lanes: map[webhook.Lane]*lane{}}
+	return nil
+}
+
+// kept returns e as it is stored: a copy, its times in UTC to the microsecond.
+func kept(e webhook.Endpoint) webhook.Endpoint {
+	e = e.Clone()
+	for _, t := range []*time.Time{
+		&e.CreatedAt, &e.UpdatedAt, &e.Health.FirstFailedAt, &e.Health.LastFailedAt,
+		&e.Health.ArmedAt, &e.Health.PausedUntil,
+	} {
+		*t = instant(*t)
+	}
+	for i := range e.Secrets {
+		e.Secrets[i].CreatedAt = instant(e.Secrets[i].CreatedAt)
+		e.Secrets[i].ExpiresAt = instant(e.Secrets[i].ExpiresAt)
+	}
+	return e
+}
+
+// endpoint returns the team's endpoint; it is called with the lock held.
+func (s *Store) endpoint(team healthlab.TeamID, id webhook.EndpointID) (*target, error) {
+	t, ok := s.queue.endpoints[id]
+	if !ok || t.Team != team {
+		return nil, fmt.Errorf("endpoint: %w", healthlab.NotFound)
+	}
+	return t, nil
+}
+
+func (p endpoints) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
+	s := p.s
+	if err := s.lock(ctx); err != nil {
+		return webhook.Endpoint{}, err
+	}
+	defer s.mu.Unlock()
+	t, err := s.endpoint(team, id)
+	if err != nil {
+		return webhook.Endpoint{}, err
+	}
+	return t.Endpoint.Clone(), nil
+}
+
+func (p endpoints) Update(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID,
+	change func(*webhook.Endpoint) ([]healthlab.Event, error),
+) (webhook.Endpoint, error) {
+	s := p.s
+	if err := s.lock(ctx); err != nil {
+		return webhook.Endpoint{}, err
+	}
+	defer s.mu.Unlock()
+	t, err := s.endpoint(team, id)
+	if err != nil {
+		return webhook.Endpoint{}, err
+	}
+	was := t.Endpoint
+	e := was.Clone()
+	events, err := change(&e)
+	if err != nil {
+		return webhook.Endpoint{}, err
+	}
+	if err := s.emit(events); err != nil {
+		return webhook.Endpoint{}, fmt.Errorf("update endpoint: %w", err)
+	}
+	e = kept(e)
+	e.ID, e.Team, e.CreatedAt, e.Revision = was.ID, was.Team, was.CreatedAt, was.Revision+1
+	t.Endpoint = e
+	now := s.clock()
+	if e.Disabled && !was.Disabled {
+		s.queue.cancelAll(t, webhook.ReasonDisabled, now)
+	}
+	if e.Health.PauseStep == 0 && was.Health.PauseStep > 0 {
+		t.resume(now)
+	}
+	return e.Clone(), nil
+}
+
+// cancelAll ends every unfinished delivery of the endpoint.
+func (q *queue) cancelAll(t *target, why webhook.Reason, now time.Time) {
+	for _, l := range t.lanes {
+		for _, r := range l.rows {
+			q.end(r, webhook.Cancelled, why, now)
+			q.drop(r)
+		}
+	}
+	t.lanes, t.due = map[webhook.Lane]*lane{}, nil
+}
+
+// resume makes all heads due at once.
+func (t *target) resume(now time.Time) {
+	for _, r := range t.due {
+		if r.due.After(now) {
+			r.due = now
+		}
+	}
+	heap.Init(&t.due)
+}
+
+func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.EndpointPage, error) {
+	s := p.s
+	if err := s.lock(ctx); err != nil {
+		return webhook.EndpointPage{}, err
+	}
+	defer s.mu.Unlock()
+	size := q.Size
+	if size <= 0 {
+		size = defaultPage
+	}
+	after, err := parseEndpointCursor(q.Cursor)
+	if err != nil {
+		return webhook.EndpointPage{}, err
+	}
+	var mine []webhook.Endpoint
+	for _, t := range s.queue.endpoints {
+		if t.Team == q.Team && (q.Cursor == "" || after.before(t.Endpoint)) {
+			mine = append(mine, t.Endpoint)
+		}
+	}
+	slices.SortFunc(mine, newestFirst)
+	var page webhook.EndpointPage
+	for _, e := range mine[:min(size, len(mine))] {
+		page.Endpoints = append(page.Endpoints, e.Clone())
+	}
+	if len(mine) > size {
+		last := page.Endpoints[size-1]
+		page.Next = endpointCursor{last.CreatedAt, last.ID.UUID}.String()
+	}
+	return page, nil
+}
+
+func newestFirst(a, b webhook.Endpoint) int {
+	if c := b.CreatedAt.Compare(a.CreatedAt); c != 0 {
+		return c
+	}
+	return bytes.Compare(b.ID.UUID[:], a.ID.UUID[:])
+}
+
+// endpointCursor is the place after one endpoint of a list.
+type endpointCursor struct {
+	at time.Time
+	id uuid.UUID
+}
+
+// before reports whether e comes after the cursor in the list.
+func (c endpointCursor) before(e webhook.Endpoint) bool {
+	return newestFirst(webhook.Endpoint{CreatedAt: c.at, ID: webhook.EndpointID{UUID: c.id}}, e) < 0
+}
+
+func (c endpointCursor) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(c.at.Format(time.RFC3339Nano) + " " + c.id.String()))
+}
+
+func parseEndpointCursor(text string) (endpointCursor, error) {
+	if text == "" {
+		return endpointCursor{}, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return endpointCursor{}, badCursor()
+	}
+	at, id, ok := bytes.Cut(b, []byte(" "))
+	t, err1 := time.Parse(time.RFC3339Nano, string(at))
+	u, err2 := uuid.ParseBytes(id)
+	if !ok || err1 != nil || err2 != nil {
+		return endpointCursor{}, badCursor()
+	}
+	return endpointCursor{t, u}, nil
+}
+
+func (p endpoints) Delete(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {
+	s := p.s
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	t, err := s.endpoint(team, id)
+	if err != nil {
+		return err
+	}
+	s.queue.cancelAll(t, webhook.ReasonDeleted, s.clock())
+	delete(s.queue.endpoints, id)
+	return nil
+}
+
+func (p endpoints) Armed(ctx context.Context, until time.Time) ([]webhook.Endpoint, error) {
+	s := p.s
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var armed []webhook.Endpoint
+	for _, t := range s.queue.endpoints {
+		if at := t.Health.ArmedAt; !t.Disabled && !at.IsZero() && !at.After(until) {
+			armed = append(armed, t.Endpoint.Clone())
+		}
+	}
+	return armed, nil
+}

@@ -1,0 +1,221 @@
+package memory
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// queue holds the endpoints, the lanes of each, and the log.
+type queue struct {
+	endpoints map[webhook.EndpointID]*target
+	rows      map[webhook.DeliveryID]*row
+	open      map[delivered][]*row // the rows again, by what they deliver; mostly one
+	lastRow   webhook.DeliveryID
+	lastToken int64
+
+	log    []webhook.Attempt                  // in the order in which they were made
+	base   int64                              // how many lines of the log were forgotten
+	logged map[webhook.Lease]time.Time        // leases whose outcome is in the log
+	ended  map[delivered]ending               // how each finished delivery ended
+	sent   map[uuid.UUID][]webhook.EndpointID // which endpoints ended has for an event
+}
+
+type delivered struct {
+	endpoint webhook.EndpointID
+	event    uuid.UUID
+}
+
+type ending struct {
+	state  webhook.State
+	reason webhook.Reason
+}
+
+func newQueue() queue {
+	return queue{
+		endpoints: map[webhook.EndpointID]*target{},
+		rows:      map[webhook.DeliveryID]*row{},
+		open:      map[delivered][]*row{},
+		logged:    map[webhook.Lease]time.Time{},
+		ended:     map[delivered]ending{},
+		sent:      map[uuid.UUID][]webhook.EndpointID{},
+	}
+}
+
+// target is an endpoint and its unfinished deliveries.
+type target struct {
+	webhook.Endpoint
+	lanes map[webhook.Lane]*lane
+	due   heads // the heads of the lanes, the first due at the top
+}
+
+// lane is a queue of deliveries. The first is the head.
+type lane struct {
+	name webhook.Lane
+	rows []*row
+}
+
+// row is an unfinished delivery.
+type row struct {
+	id       webhook.DeliveryID
+	target   *target
+	lane     *lane
+	event    *stored
+	key      string // the key within which it is superseded; empty if never
+	trigger  webhook.Trigger
+	queued   time.Time
+	attempts int
+	starts   int // claims since the last outcome
+
+	firstFailed time.Time
+	due         time.Time
+	quiet       time.Time // before this the lane starts nothing
+	leaseUntil  time.Time
+	token       int64 // 0: no lease
+	index       int   // in the heap of heads; -1 if it waits
+}
+
+// ready is when the row may be claimed, if it is a head.
+func (r *row) ready() time.Time {
+	if r.token != 0 {
+		return r.leaseUntil
+	}
+	return latest(r.due, r.quiet)
+}
+
+func (r *row) leased(now time.Time) bool { return r.token != 0 && r.leaseUntil.After(now) }
+
+func (r *row) view(now time.Time) *webhook.Waiting {
+	return &webhook.Waiting{Event: r.event.ID, Key: r.key, Seq: r.event.Seq, Sending: r.leased(now)}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// laneOf returns the lane of this name, made if it is new.
+func (t *target) laneOf(name webhook.Lane) *lane {
+	l, ok := t.lanes[name]
+	if !ok {
+		l = &lane{name: name}
+		t.lanes[name] = l
+	}
+	return l
+}
+
+// same returns where in the lane a delivery of the key waits, or 0.
+func (l *lane) same(key string) int {
+	for i := 1; i < len(l.rows); i++ {
+		if l.rows[i].key == key {
+			return i
+		}
+	}
+	return 0
+}
+
+// supersedes reports whether a newer version of the head's key waits behind it.
+func (l *lane) supersedes() bool {
+	head := l.rows[0]
+	if head.key == "" {
+		return false
+	}
+	i := l.same(head.key)
+	return i > 0 && l.rows[i].event.Seq > head.event.Seq
+}
+
+// enter puts a new row at the end of a lane.
+func (q *queue) enter(t *target, l *lane, r *row) {
+	q.lastRow++
+	r.id, r.target, r.lane, r.index = q.lastRow, t, l, -1
+	q.index(r)
+	l.rows = append(l.rows, r)
+	if len(l.rows) == 1 {
+		heap.Push(&t.due, r)
+	}
+}
+
+// index makes the row findable.
+func (q *queue) index(r *row) {
+	q.rows[r.id] = r
+	d := delivered{r.target.ID, r.event.ID}
+	q.open[d] = append(q.open[d], r)
+}
+
+// drop undoes index.
+func (q *queue) drop(r *row) {
+	delete(q.rows, r.id)
+	d := delivered{r.target.ID, r.event.ID}
+	rest := slices.DeleteFunc(slices.Clone(q.open[d]), func(o *row) bool { return o == r })
+	if len(rest) == 0 {
+		delete(q.open, d)
+	} else {
+		q.open[d] = rest
+	}
+}
+
+// remove takes a row out of its lane. If it was the head, the next one is, due now
+// but for the lane's quiet time.
+func (q *queue) remove(r *row, now time.Time) {
+	t, l := r.target, r.lane
+	q.drop(r)
+	at := slices.Index(l.rows, r)
+	l.rows = slices.Delete(l.rows, at, at+1)
+	if at > 0 {
+		return
+	}
+	heap.Remove(&t.due, r.index)
+	if len(l.rows) == 0 {
+		delete(t.lanes, l.name)
+		return
+	}
+	next := l.rows[0]
+	next.due, next.quiet = now, r.quiet
+	heap.Push(&t.due, next)
+}
+
+// moved puts a head in its place in the heap after its times have changed.
+func (t *target) moved(r *row) {
+	if r.index >= 0 {
+		heap.Fix(&t.due, r.index)
+	}
+}
+
+// heads is a heap of the heads of one endpoint's lanes, by when they are ready; ties
+// by who was there first.
+type heads []*row
+
+func (h heads) Len() int { return len(h) }
+
+func (h heads) Less(i, j int) bool {
+	if c := h[i].ready().Compare(h[j].ready()); c != 0 {
+		return c < 0
+	}
+	return h[i].id < h[j].id
+}
+
+func (h heads) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *heads) Push(x any) {
+	r, _ := x.(*row)
+	r.index = len(*h)
+	*h = append(*h, r)
+}
+
+func (h *heads) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	r.index = -1
+	*h = old[:len(old)-1]
+	return r
+}

@@ -1,0 +1,221 @@
+package sandbox
+
+import (
+	"math"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// activity is what a person does in a minute.
+type activity uint8
+
+const (
+	resting activity = iota
+	asleep
+	walking
+	training
+)
+
+const minutesADay = 24 * 60
+
+// day is one local day of a person, minute by minute from midnight: everything that
+// the sandbox measures is read off this one course, so that steps, heart rate, sleep
+// and their sums agree with each other.
+type day struct {
+	person
+	user  healthlab.UserID
+	date  healthlab.Date
+	loc   *time.Location
+	start time.Time // local midnight
+
+	doing     [minutesADay]activity
+	stage     [minutesADay]healthdata.SleepStage // while asleep
+	steps     [minutesADay]float64
+	heartRate [minutesADay]float64
+	glucose   [minutesADay]float64
+	night     night
+	training  *session
+	meals     []meal
+}
+
+// night is the sleep that ends on a day.
+type night struct {
+	from, to time.Time
+	stages   []stretch
+	hrv      float64
+}
+
+type stretch struct {
+	from, to time.Time
+	stage    healthdata.SleepStage
+}
+
+// session is the workout of a day.
+type session struct {
+	from, minutes int
+	sport         string
+	speed         float64 // m/s
+}
+
+type meal struct {
+	minute int
+	name   string
+	carbs  float64 // g
+	kcal   float64
+}
+
+// dayOf invents a day. The same user and day are always the same, whoever asks, and
+// whenever.
+func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location) *day {
+	d := &day{person: personOf(user), user: user, date: date, loc: loc, start: date.At(loc)}
+	d.sleep()
+	d.move()
+	d.eat()
+	d.beat()
+	return d
+}
+
+// at returns the instant of a minute of the day. Days of a clock change are as long
+// as they are: the minutes count from midnight.
+func (d *day) at(minute int) time.Time { return d.start.Add(time.Duration(minute) * time.Minute) }
+
+// nightOf invents the night that ends on a date.
+func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Location) night {
+	r := dice(user, "night", date)
+	wake := p.wakeMinute + 20*r.NormFloat64()
+	if wd := date.At(time.UTC).Weekday(); wd == time.Saturday || wd == time.Sunday {
+		wake += 45
+	}
+	hours := clamp(p.sleepHours+0.6*r.NormFloat64(), 4, 10)
+	to := date.At(loc).Add(time.Duration(wake) * time.Minute)
+	n := night{to: to, from: to.Add(-time.Duration(hours*60) * time.Minute), hrv: clamp(p.hrv+6*r.NormFloat64(), 10, 160)}
+	// Cycles of about 90 minutes: light, deep (less of it each time), light, REM (more
+	// of it each time), with a short waking between some of them.
+	at := n.from
+	add := func(minutes float64, s healthdata.SleepStage) {
+		to := at.Add(time.Duration(math.Max(1, minutes)) * time.Minute)
+		if to.After(n.to) {
+			to = n.to
+		}
+		if to.After(at) {
+			n.stages = append(n.stages, stretch{at, to, s})
+			at = to
+		}
+	}
+	add(4+8*r.Float64(), healthdata.SleepStageAwake)
+	for cycle := 0; at.Before(n.to); cycle++ {
+		add(18+10*r.Float64(), healthdata.SleepStageLight)
+		add(math.Max(2, 38-9*float64(cycle)+6*r.NormFloat64()), healthdata.SleepStageDeep)
+		add(14+8*r.Float64(), healthdata.SleepStageLight)
+		add(8+6*float64(cycle)+4*r.Float64(), healthdata.SleepStageREM)
+		if r.IntN(3) == 0 {
+			add(1+4*r.Float64(), healthdata.SleepStageAwake)
+		}
+	}
+	return n
+}
+
+// sleep lays the night that ends today and the one that begins today over the day.
+func (d *day) sleep() {
+	d.night = nightOf(&d.person, d.user, d.date, d.loc)
+	for _, n := range []night{d.night, nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)} {
+		for _, s := range n.stages {
+			from, to := int(s.from.Sub(d.start)/time.Minute), int(s.to.Sub(d.start)/time.Minute)
+			for m := max(0, from); m < min(minutesADay, to); m++ {
+				d.doing[m], d.stage[m] = asleep, s.stage
+			}
+		}
+	}
+}
+
+// move lays walks and the workout over the waking day.
+func (d *day) move() {
+	r := dice(d.user, "move", d.date)
+	goal := clamp(d.stepGoal*(0.85+0.3*r.Float64())+900*r.NormFloat64(), 800, 30000)
+	if r.Float64() < d.sporty {
+		s := &session{from: 1050 + r.IntN(90), minutes: 25 + r.IntN(40), sport: "running", speed: 2.6 + 0.3*r.NormFloat64()}
+		if d.rides {
+			s.sport, s.speed = "cycling", 6.8+0.8*r.NormFloat64()
+		}
+		d.training = s
+		for m := s.from; m < min(minutesADay, s.from+s.minutes); m++ {
+			d.doing[m] = training
+			if !d.rides {
+				d.steps[m] = 160 + 6*r.NormFloat64()
+				goal -= d.steps[m]
+			}
+		}
+	}
+	for goal > 0 {
+		from, minutes := 360+r.IntN(1000), 3+r.IntN(14)
+		for m := from; m < from+minutes && goal > 0; m++ {
+			if d.doing[m] != resting {
+				continue
+			}
+			d.doing[m] = walking
+			d.steps[m] = clamp(95+12*r.NormFloat64(), 40, 130)
+			goal -= d.steps[m]
+		}
+		goal -= 5 // a day ends, also for the very lazy
+	}
+	for m := range d.steps {
+		d.steps[m] = math.Round(d.steps[m])
+	}
+}
+
+// eat sets the table and lets glucose follow: each meal a rise that peaks after some
+// 45 minutes and is over after about three hours.
+func (d *day) eat() {
+	r := dice(d.user, "eat", d.date)
+	for i, name := range []string{"Breakfast", "Lunch", "Dinner"} {
+		m := meal{minute: []int{480, 750, 1140}[i] + int(25*r.NormFloat64()), name: name}
+		m.carbs = clamp([]float64{45, 65, 70}[i]+15*r.NormFloat64(), 10, 140)
+		m.kcal = m.carbs*4 + clamp(250+90*r.NormFloat64(), 60, 700)
+		d.meals = append(d.meals, m)
+	}
+	noise := 0.0
+	for m := range d.glucose {
+		v := d.fasting
+		for _, meal := range d.meals {
+			if t := float64(m-meal.minute) / 45; t > 0 {
+				peak := meal.carbs * 0.035
+				if d.diabetic {
+					peak *= 2
+				}
+				v += peak * t * math.Exp(1-t)
+			}
+		}
+		noise = 0.9*noise + 0.06*r.NormFloat64()
+		d.glucose[m] = clamp(v+noise, 2.8, 22)
+	}
+}
+
+// beat lets the heart follow what the person does.
+func (d *day) beat() {
+	r := dice(d.user, "beat", d.date)
+	top := 220 - float64(d.age)
+	rate := d.restingBPM
+	for m := range d.heartRate {
+		want := d.restingBPM + 14
+		switch d.doing[m] {
+		case asleep:
+			want = d.restingBPM - 2
+			switch d.stage[m] {
+			case healthdata.SleepStageDeep:
+				want -= 4
+			case healthdata.SleepStageREM:
+				want += 4
+			case healthdata.SleepStageAwake:
+				want += 9
+			}
+		case walking:
+			want = d.restingBPM + 38
+		case training:
+			want = d.restingBPM + 0.66*(top-d.restingBPM)
+		}
+		rate += 0.35*(want-rate) + 1.6*r.NormFloat64()
+		d.heartRate[m] = math.Round(clamp(rate, 36, top))
+	}
+}

@@ -1,0 +1,8 @@
+// Package sandbox is a world to try things in: a [Provider] whose people have
+// believable days, and a laboratory that walks orders from the post to the result.
+//
+// Both are deterministic: the same user and day give the same data in every process,
+// and the same order has the same fate. They are behaviour, not mocks: what they
+// deliver goes through the same services as what a real provider or laboratory
+// delivers.
+package sandbox

@@ -1,0 +1,530 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// RunData runs the contract of healthdata.Data. newStore returns a fresh, empty store
+// and registers its own cleanup on t.
+func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
+	run := func(name string, test func(t dataT)) {
+		t.Run(name, func(t *testing.T) { test(dataT{t, newStore(t)}) })
+	}
+	run("Put/EveryField", putEveryField)
+	run("Put/Same", putSame)
+	run("Put/Changed", putChanged)
+	run("Put/Refused", putRefused)
+	run("Put/NoSuchUser", putNoSuchUser)
+	run("Put/ErrorOfEvents", putErrorOfEvents)
+	run("Put/Aliasing", putAliasing)
+	run("Put/NoLostUpdates", putNoLostUpdates)
+	run("Records/Order", recordsOrder)
+	run("Records/Filters", recordsFilters)
+	run("Find/Teams", findTeams)
+	run("Merge/EveryField", mergeEveryField)
+	run("Merge/LatestWins", mergeLatestWins)
+	run("Merge/Same", mergeSame)
+	run("Merge/Keys", mergeKeys)
+	run("Merge/Refused", mergeRefused)
+	run("Merge/NoSuchUser", mergeNoSuchUser)
+	run("Merge/ErrorOfEvents", mergeErrorOfEvents)
+	run("Merge/Aliasing", mergeAliasing)
+	run("Merge/NoLostUpdates", mergeNoLostUpdates)
+	run("Merge/Dense", mergeDense)
+	run("Events/Seq", dataEventsSeq)
+	run("Events/AllOrNothing", dataEventsAllOrNothing)
+	run("View/Consistent", viewConsistent)
+	run("View/Error", viewError)
+	run("Series/Ranges", seriesRanges)
+	run("Load/NotFound", loadNotFound)
+	run("Context/Ended", dataContextEnded)
+}
+
+func putEveryField(t dataT) {
+	u := t.user()
+	r := record("sleep", noon.Time)
+	got := t.put(u, r)
+	require.Equal(t, []healthdata.PutResult{{Fate: healthdata.FateNew, CreatedAt: r.CreatedAt}}, got)
+	require.Equal(t, []healthdata.Record{r}, t.records(u, healthdata.RecordQuery{Resource: "sleep", Raw: true}))
+
+	owner, found, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
+	require.NoError(t, err)
+	require.Equal(t, u.ID, owner)
+	require.Equal(t, r, found)
+
+	east := record("sleep", noon.Add(789*time.Nanosecond).In(time.FixedZone("east", 3600)))
+	east.Raw = nil
+	t.put(u, east)
+	want := east
+	want.Index, want.CreatedAt, want.UpdatedAt = noon.Time, noon.Time, noon.Add(time.Minute)
+	require.Equal(t, []healthdata.Record{want}, t.records(u, healthdata.RecordQuery{Resource: "sleep", ID: east.ID}))
+}
+
+func putSame(t dataT) {
+	u := t.user()
+	r := record("sleep", noon.Time)
+	t.put(u, r)
+	again := r
+	again.UpdatedAt, again.CreatedAt = noon.Add(time.Hour), noon.Add(time.Hour)
+	require.Equal(t, []healthdata.PutResult{{Fate: healthdata.FateSame, CreatedAt: r.CreatedAt}}, t.put(u, again))
+	require.Equal(t, []healthdata.Record{r}, t.records(u, healthdata.RecordQuery{Resource: "sleep", Raw: true}))
+}
+
+func putChanged(t dataT) {
+	u := t.user()
+	r := record("sleep", noon.Time)
+	t.put(u, r)
+	for _, change := range []func(*healthdata.Record){
+		func(r *healthdata.Record) { r.Doc = []byte(`{"v":2}`) },
+		func(r *healthdata.Record) { r.Raw = []byte(`{"raw":2}`) },
+		func(r *healthdata.Record) { r.Raw = nil },
+		func(r *healthdata.Record) { r.Index = noon.Add(time.Second) },
+		func(r *healthdata.Record) { r.Offset = -1800 },
+	} {
+		next := r
+		change(&next)
+		next.UpdatedAt, next.CreatedAt = r.UpdatedAt.Add(time.Hour), r.UpdatedAt.Add(time.Hour)
+		require.Equal(t, []healthdata.PutResult{{Fate: healthdata.FateChanged, CreatedAt: r.CreatedAt}}, t.put(u, next))
+		next.CreatedAt = r.CreatedAt
+		_, got, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
+		require.NoError(t, err)
+		require.Equal(t, next, got)
+		r = next
+	}
+}
+
+func putRefused(t dataT) {
+	u := t.user()
+	good := record("sleep", noon.Time)
+	twin := record("sleep", noon.Time)
+	twin.ID = good.ID
+	other := record("body", noon.Time)
+	nul := record("sleep", noon.Time)
+	nul.Provider = "acme\x00band"
+	nulDoc := record("sleep", noon.Time)
+	nulDoc.Doc = []byte("\"\x00\"")
+	empty := record("sleep", noon.Time)
+	empty.Doc = nil
+	nobody := record("sleep", noon.Time)
+	nobody.ID = uuid.Nil
+	for name, bad := range map[string]healthdata.Record{
+		"twin": twin, "other resource": other, "nul": nul, "nul in doc": nulDoc, "no doc": empty, "no id": nobody,
+	} {
+		err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{good, bad}, nil)
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+		require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), name)
+	}
+}
+
+func putNoSuchUser(t dataT) {
+	u := t.user()
+	put := func(team healthlab.TeamID, user healthlab.UserID) error {
+		return t.Data.PutRecords(t.Context(), team, user, []healthdata.Record{record("sleep", noon.Time)}, nil)
+	}
+	require.ErrorIs(t, put(newTeam(), u.ID), healthlab.NotFound, "another team")
+	require.ErrorIs(t, put(u.Team, newUserID()), healthlab.NotFound, "nobody")
+	t.remove(u)
+	require.ErrorIs(t, put(u.Team, u.ID), healthlab.NotFound, "deleted")
+}
+
+func putErrorOfEvents(t dataT) {
+	u := t.user()
+	err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{record("sleep", noon.Time)},
+		func([]healthdata.PutResult) ([]healthlab.Event, error) { return nil, errNo })
+	require.ErrorIs(t, err, errNo)
+	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+}
+
+func putAliasing(t dataT) {
+	u := t.user()
+	r := record("sleep", noon.Time)
+	kept := bytes.Clone(r.Doc)
+	t.put(u, r)
+	r.Doc[0], r.Raw[0] = 'X', 'X'
+	_, got, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
+	require.NoError(t, err)
+	require.Equal(t, kept, got.Doc)
+	got.Doc[0] = 'Y'
+	_, again, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
+	require.NoError(t, err)
+	require.Equal(t, kept, again.Doc)
+}
+
+func putNoLostUpdates(t dataT) {
+	u := t.user()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			r := record("sleep", noon.Time)
+			_ = t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{r}, nil)
+		})
+	}
+	wg.Wait()
+	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 16)
+}
+
+func recordsOrder(t dataT) {
+	u := t.user()
+	var want []healthdata.Record
+	for i := range 9 {
+		r := record("sleep", noon.Add(time.Duration(i/3)*time.Hour))
+		r.Raw = nil
+		want = append(want, r)
+	}
+	shuffled := slices.Clone(want)
+	slices.Reverse(shuffled)
+	t.put(u, shuffled...)
+	slices.SortFunc(want, func(a, b healthdata.Record) int {
+		if c := a.Index.Compare(b.Index); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.ID[:], b.ID[:])
+	})
+	require.Equal(t, want, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+}
+
+func recordsFilters(t dataT) {
+	u := t.user()
+	early, late := record("sleep", noon.Time), record("sleep", noon.Add(time.Hour))
+	late.Provider, late.Raw = "acme_ring", nil
+	body := record("body", noon.Time)
+	t.put(u, early, late)
+	t.put(u, body)
+	stranger := t.user()
+	t.put(stranger, record("sleep", noon.Time))
+
+	for name, c := range map[string]struct {
+		q    healthdata.RecordQuery
+		want []uuid.UUID
+	}{
+		"all":           {healthdata.RecordQuery{}, []uuid.UUID{early.ID, late.ID}},
+		"from":          {healthdata.RecordQuery{From: late.Index}, []uuid.UUID{late.ID}},
+		"after from":    {healthdata.RecordQuery{From: early.Index.Add(time.Microsecond)}, []uuid.UUID{late.ID}},
+		"to":            {healthdata.RecordQuery{To: early.Index}, []uuid.UUID{early.ID}},
+		"before to":     {healthdata.RecordQuery{To: late.Index.Add(-time.Microsecond)}, []uuid.UUID{early.ID}},
+		"provider":      {healthdata.RecordQuery{Provider: "acme_ring"}, []uuid.UUID{late.ID}},
+		"provider case": {healthdata.RecordQuery{Provider: "Acme_ring"}, nil},
+		"id":            {healthdata.RecordQuery{ID: early.ID}, []uuid.UUID{early.ID}},
+		"raw":           {healthdata.RecordQuery{Raw: true}, []uuid.UUID{early.ID}},
+	} {
+		c.q.Resource = "sleep"
+		var got []uuid.UUID
+		for _, r := range t.records(u, c.q) {
+			got = append(got, r.ID)
+			require.Equal(t, c.q.Raw, r.Raw != nil, name)
+		}
+		require.Equal(t, c.want, got, name)
+	}
+}
+
+func findTeams(t dataT) {
+	u := t.user()
+	r := record("sleep", noon.Time)
+	t.put(u, r)
+	find := func(team healthlab.TeamID, resource string, id uuid.UUID) error {
+		_, _, err := t.Data.Find(t.Context(), team, resource, id)
+		return err
+	}
+	require.NoError(t, find(u.Team, "sleep", r.ID))
+	require.ErrorIs(t, find(newTeam(), "sleep", r.ID), healthlab.NotFound, "another team")
+	require.ErrorIs(t, find(u.Team, "body", r.ID), healthlab.NotFound, "another resource")
+	require.ErrorIs(t, find(u.Team, "sleep", uuid.New()), healthlab.NotFound, "nothing")
+	t.remove(u)
+	require.ErrorIs(t, find(u.Team, "sleep", r.ID), healthlab.NotFound, "deleted user")
+}
+
+func mergeEveryField(t dataT) {
+	u := t.user()
+	in := []series.Sample{fullSample(0), fullSample(1)}
+	o := t.merge(u, steps, in...)
+	require.Equal(t, 2, o.New)
+	require.Equal(t, in, t.samples(u, steps))
+}
+
+func mergeLatestWins(t dataT) {
+	u := t.user()
+	t.merge(u, steps, sampleAt(0, 1), sampleAt(1, 2), sampleAt(2, 3))
+	o := t.merge(u, steps, sampleAt(1, 20), sampleAt(3, 4))
+	require.Equal(t, []int{1, 1, 0}, []int{o.New, o.Changed, o.Same})
+	require.Equal(t, []series.Sample{sampleAt(0, 1), sampleAt(1, 20), sampleAt(2, 3), sampleAt(3, 4)}, t.samples(u, steps))
+
+	// A sample is replaced as a whole: what the later one does not say is gone.
+	t.merge(u, steps, fullSample(0))
+	t.merge(u, steps, sampleAt(0, 5))
+	require.Equal(t, sampleAt(0, 5), t.samples(u, steps)[0])
+}
+
+func mergeSame(t dataT) {
+	u := t.user()
+	t.merge(u, steps, fullSample(0), sampleAt(1, 2))
+	o := t.merge(u, steps, fullSample(0), sampleAt(1, 2))
+	require.Equal(t, []int{0, 0, 2}, []int{o.New, o.Changed, o.Same})
+}
+
+func mergeKeys(t dataT) {
+	u := t.user()
+	keys := []healthdata.SeriesKey{
+		steps,
+		{Resource: "steps", Provider: "acme_band", SourceType: "phone"},
+		{Resource: "steps", Provider: "acme_band", SourceType: "watch", Part: "x"},
+		{Resource: "steps", Provider: "acme_band", SourceType: "watch", Part: "X"},
+		{Resource: "steps", Provider: "acme_bänd", SourceType: "watch"},
+		{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"},
+	}
+	for i, k := range keys {
+		t.merge(u, k, sampleAt(0, float64(i)))
+	}
+	for i, k := range keys {
+		require.Equal(t, []series.Sample{sampleAt(0, float64(i))}, t.samples(u, k))
+	}
+	t.view(u, func(v healthdata.View) {
+		all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps", "heartrate"}})
+		require.NoError(t, err)
+		require.Len(t, all, len(keys))
+		require.True(t, slices.IsSortedFunc(all, func(a, b healthdata.Series) int { return a.Key.Compare(b.Key) }))
+		some, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, Provider: "acme_band"})
+		require.NoError(t, err)
+		require.Len(t, some, 4)
+		one, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, Key: &keys[2]})
+		require.NoError(t, err)
+		require.Len(t, one, 1)
+		none, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"glucose"}})
+		require.NoError(t, err)
+		require.Empty(t, none)
+	})
+}
+
+func mergeRefused(t dataT) {
+	u := t.user()
+	good := batch(steps, sampleAt(0, 1))
+	nul := sampleAt(1, 1)
+	nul.Text = "a\x00b"
+	unsorted := &series.Block{Time: []int64{2, 1}, Value: []float64{1, 1}, Runs: []series.Run{{N: 2}}}
+	for name, bad := range map[string]healthdata.SampleBatch{
+		"same key":    batch(steps, sampleAt(1, 1)),
+		"empty":       batch(healthdata.SeriesKey{Resource: "steps", Provider: "b", SourceType: "c"}),
+		"nul in key":  batch(healthdata.SeriesKey{Resource: "steps", Provider: "b\x00", SourceType: "c"}, sampleAt(1, 1)),
+		"nul in text": batch(healthdata.SeriesKey{Resource: "note", Provider: "b", SourceType: "c"}, nul),
+		"unsorted":    {Key: healthdata.SeriesKey{Resource: "steps", Provider: "b", SourceType: "c"}, Samples: unsorted},
+	} {
+		err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{good, bad}, nil)
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+		require.Empty(t, t.samples(u, steps), name)
+	}
+}
+
+func mergeNoSuchUser(t dataT) {
+	u := t.user()
+	merge := func(team healthlab.TeamID, user healthlab.UserID) error {
+		return t.Data.MergeSamples(t.Context(), team, user, []healthdata.SampleBatch{batch(steps, sampleAt(0, 1))}, nil)
+	}
+	look := func(team healthlab.TeamID, user healthlab.UserID) error {
+		return t.Data.View(t.Context(), team, user, func(healthdata.View) error { return nil })
+	}
+	require.ErrorIs(t, merge(newTeam(), u.ID), healthlab.NotFound, "another team")
+	require.ErrorIs(t, merge(u.Team, newUserID()), healthlab.NotFound, "nobody")
+	require.ErrorIs(t, look(newTeam(), u.ID), healthlab.NotFound, "another team looks")
+	t.remove(u)
+	require.ErrorIs(t, merge(u.Team, u.ID), healthlab.NotFound, "deleted")
+	require.ErrorIs(t, look(u.Team, u.ID), healthlab.NotFound, "deleted, looked at")
+}
+
+func mergeErrorOfEvents(t dataT) {
+	u := t.user()
+	t.merge(u, steps, sampleAt(0, 1))
+	err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{batch(steps, sampleAt(0, 2), sampleAt(1, 2))},
+		func([]series.Outcome) ([]healthlab.Event, error) { return nil, errNo })
+	require.ErrorIs(t, err, errNo)
+	require.Equal(t, []series.Sample{sampleAt(0, 1)}, t.samples(u, steps))
+}
+
+func mergeAliasing(t dataT) {
+	u := t.user()
+	b := batch(steps, sampleAt(0, 1), sampleAt(1, 2))
+	require.NoError(t, t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{b}, nil))
+	b.Samples.Value[0], b.Samples.Time[1] = 99, 99
+	require.Equal(t, []series.Sample{sampleAt(0, 1), sampleAt(1, 2)}, t.samples(u, steps))
+}
+
+func mergeNoLostUpdates(t dataT) {
+	u := t.user()
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for j := range 8 {
+				b := batch(steps, sampleAt(i*8+j, float64(i)))
+				if err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{b}, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, t.samples(u, steps), 16*8)
+}
+
+// mergeDense writes more than one chunk holds, in pieces that cut across chunks, and
+// then again with every third value changed.
+func mergeDense(t dataT) {
+	u := t.user()
+	const n = 20_000
+	want := make([]series.Sample, n)
+	for i := range want {
+		want[i] = sampleAt(i, float64(i%97))
+	}
+	for from := 0; from < n; from += 3_333 {
+		t.merge(u, steps, want[from:min(from+3_333, n)]...)
+	}
+	require.Equal(t, want, t.samples(u, steps))
+	var third []series.Sample
+	for i := 0; i < n; i += 3 {
+		want[i].Value = -1
+		third = append(third, want[i])
+	}
+	o := t.merge(u, steps, third...)
+	require.Equal(t, len(third), o.Changed)
+	require.Equal(t, want, t.samples(u, steps))
+}
+
+func dataEventsSeq(t dataT) {
+	u := t.user()
+	var ids []uuid.UUID
+	for i := range 3 {
+		e := event(u, "steps", i)
+		e.Seq = 77 // a store draws its own
+		ids = append(ids, e.ID)
+		t.mergeWith(u, e, sampleAt(i, 1))
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		e := event(u, "steps", 10+i)
+		ids = append(ids, e.ID)
+		wg.Go(func() { t.mergeWith(u, e, sampleAt(10+i, 1)) })
+	}
+	wg.Wait()
+	seqs := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		m, err := t.Messages.Message(t.Context(), u.Team, id)
+		require.NoError(t, err)
+		seqs = append(seqs, m.Seq)
+	}
+	require.True(t, slices.IsSorted(seqs[:3]), "in the order of writes")
+	slices.Sort(seqs)
+	require.Len(t, slices.Compact(seqs), len(ids), "each its own")
+}
+
+func dataEventsAllOrNothing(t dataT) {
+	u := t.user()
+	e := event(u, "sleep", 1)
+	err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{record("sleep", noon.Time)},
+		func([]healthdata.PutResult) ([]healthlab.Event, error) { return []healthlab.Event{e, e}, nil })
+	require.Error(t, err, "an event stands once")
+	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+	_, err = t.Messages.Message(t.Context(), u.Team, e.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+
+	bad := event(u, "steps", 1)
+	bad.Data = []byte(`{"n":`)
+	err = t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{batch(steps, sampleAt(0, 1))},
+		func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{bad}, nil })
+	require.Error(t, err, "a payload is JSON")
+	require.Empty(t, t.samples(u, steps))
+}
+
+func viewConsistent(t dataT) {
+	u := t.user()
+	t.merge(u, steps, sampleAt(0, 1))
+	t.put(u, record("sleep", noon.Time))
+	t.view(u, func(v healthdata.View) {
+		// What is committed while we look is not seen.
+		before := readAll(t, v, steps)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			t.merge(u, steps, sampleAt(0, 9), sampleAt(1, 9))
+			t.put(u, record("sleep", noon.Time))
+		}()
+		select {
+		case <-done:
+		case <-time.After(200 * time.Millisecond): // a store may make the writer wait
+		}
+		require.Equal(t, before, readAll(t, v, steps))
+		records, err := v.Records(t.Context(), healthdata.RecordQuery{Resource: "sleep"})
+		require.NoError(t, err)
+		require.Len(t, records, 1)
+	})
+	require.Eventually(t, func() bool { return len(t.samples(u, steps)) == 2 }, 10*time.Second, time.Millisecond)
+}
+
+func viewError(t dataT) {
+	u := t.user()
+	err := t.Data.View(t.Context(), u.Team, u.ID, func(healthdata.View) error { return errNo })
+	require.Equal(t, errNo, err, "unchanged")
+}
+
+func seriesRanges(t dataT) {
+	u := t.user()
+	t.merge(u, steps, sampleAt(0, 1), sampleAt(1, 2))
+	t0 := sampleAt(0, 0).Time
+	t.view(u, func(v healthdata.View) {
+		for name, c := range map[string]struct {
+			from, to int64
+			want     int
+		}{
+			"all":       {0, 0, 1},
+			"around":    {t0 - 1, t0 + 1, 1},
+			"from":      {t0, t0 + 1, 1},
+			"before":    {t0 - 10, t0, 0},
+			"last":      {sampleAt(1, 0).Time, series.MaxTime, 1},
+			"after all": {sampleAt(1, 0).Time + 1, series.MaxTime, 0},
+		} {
+			all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, From: c.from, To: c.to})
+			require.NoError(t, err, name)
+			require.Len(t, all, c.want, name)
+			for _, s := range all {
+				for _, chunk := range s.Chunks {
+					require.Nil(t, chunk.Data, "headers only")
+				}
+			}
+		}
+	})
+}
+
+func loadNotFound(t dataT) {
+	u := t.user()
+	t.merge(u, steps, sampleAt(0, 1))
+	t.view(u, func(v healthdata.View) {
+		_, err := v.Load(t.Context(), steps, []int64{1})
+		require.ErrorIs(t, err, healthlab.NotFound)
+		_, err = v.Load(t.Context(), healthdata.SeriesKey{Resource: "glucose"}, []int64{1})
+		require.ErrorIs(t, err, healthlab.NotFound)
+	})
+}
+
+func dataContextEnded(t dataT) {
+	u := t.user()
+	ctx := ended(t.T)
+	require.ErrorIs(t, t.Data.PutRecords(ctx, u.Team, u.ID, []healthdata.Record{record("sleep", noon.Time)}, nil), context.Canceled)
+	require.ErrorIs(t, t.Data.MergeSamples(ctx, u.Team, u.ID, []healthdata.SampleBatch{batch(steps, sampleAt(0, 1))}, nil), context.Canceled)
+	require.ErrorIs(t, t.Data.View(ctx, u.Team, u.ID, func(healthdata.View) error { return nil }), context.Canceled)
+	_, _, err := t.Data.Find(ctx, u.Team, "sleep", uuid.New())
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, t.samples(u, steps))
+	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+}
+
+// long is a text that no column should cut.
+var long = strings.Repeat("längé ", 2000)

@@ -1,0 +1,543 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// usersMutants are stores that break one promise each, and the subtest that must die.
+var usersMutants = map[string]struct {
+	dies  string
+	spoil func(*brokenUsers)
+}{
+	"sees other teams' users":             {"Get/NotFound", seesOtherTeams},
+	"edits other teams' users":            {"Update/NotFound", editsOtherTeams},
+	"keeps the caller's pointers":         {"Aliasing/Insert", keepsPointers},
+	"hands out its own pointers":          {"Aliasing/Get", keepsPointers},
+	"forgets events":                      {"Events/Written", forgetsEvents},
+	"writes events before the user":       {"Events/AllOrNothing", writesEventsFirst},
+	"numbers events by team":              {"Events/Seq", numbersAllEvents},
+	"loses updates":                       {"Update/NoLostUpdates", losesUpdates},
+	"hides the error of change":           {"Update/ErrorOfChange", hidesErrors},
+	"never counts revisions":              {"Update/EveryField", keepsRevision},
+	"drops the scopes":                    {"Insert/EveryField", dropsScopes},
+	"answers in local time":               {"Insert/Canonical", answersInLocalTime},
+	"cuts NUL out":                        {"Insert/Refused", cutsNUL},
+	"cuts NUL out of queries":             {"List/Refused", cutsNULOfQueries},
+	"goes on without its caller":          {"Context/Ended", ignoresContext},
+	"folds the case of client user ids":   {"ClientUserID/ByteForByte", foldsCase},
+	"keeps client user ids of the dead":   {"ClientUserID/OfADeletedUser", reservesForDeleted},
+	"takes a client user id twice":        {"ClientUserID/Race", takesNamesTwice},
+	"tells the limit first":               {"ClientUserID/Taken", limitFirst},
+	"counts deleted users to the limit":   {"Limit/Reached", countsDeleted},
+	"lets two through the last door":      {"Limit/Race", racesForTheLimit},
+	"restores whoever asks":               {"Update/Restore", restoresAnyone},
+	"lists the newest first":              {"List/Order", newestFirst},
+	"counts the page":                     {"List/Pages", countsThePage},
+	"lists everything by default":         {"List/DefaultLimit", listsAll},
+	"takes a prefix for a pattern":        {"List/Prefix", prefixIsPattern},
+	"compares prefixes byte for byte":     {"List/Prefix", prefixIsExact},
+	"lists the deleted from the first on": {"List/Deleted", oldestDeletedFirst},
+	"counts sources that were removed":    {"Metrics/Counts", countsRemoved},
+	"claims what is not due":              {"Erasures/Due", claimsEarly},
+	"claims a moment late":                {"Erasures/Due", claimsLate},
+	"claims without a lease":              {"Erasures/Lease", claimsWithoutLease},
+	"erases the living":                   {"Erase/Live", erasesTheLiving},
+	"keeps the events of the erased":      {"Erase/Everything", keepsEvents},
+	"keeps the data of the erased":        {"Erase/Data", keepsData},
+	"erases namesakes":                    {"Erase/NothingElse", erasesNamesakes},
+}
+
+const usersMutant = "HEALTHLAB_USERS_MUTANT"
+
+// TestUsersMutants runs the suite on each broken store, in a process of its own, and
+// requires it to die where the promise is tested.
+func TestUsersMutants(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, m := range usersMutants {
+		t.Run(name, func(t *testing.T) {
+			// The one subtest is enough: that the whole suite passes on a store
+			// that keeps its promises, the adapters' tests say.
+			cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", "^TestUsersMutant$/^"+strings.ReplaceAll(m.dies, "/", "$/^")+"$")
+			cmd.Env = append(os.Environ(), usersMutant+"="+name)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit, "the mutant lives:\n%s", out)
+			require.Contains(t, string(out), "--- FAIL: TestUsersMutant/"+m.dies, "it died elsewhere:\n%s", out)
+		})
+	}
+}
+
+// TestUsersMutant is the process of one mutant.
+func TestUsersMutant(t *testing.T) {
+	m, ok := usersMutants[os.Getenv(usersMutant)]
+	if !ok {
+		t.Skip("runs in the processes that TestUsersMutants starts")
+	}
+	storetest.RunUsers(t, func(testing.TB) storetest.UsersHarness {
+		store := memory.New(nil)
+		b := &brokenUsers{Users: store.Users(), Log: store.WebhookLog(), data: store.Data()}
+		m.spoil(b)
+		return storetest.UsersHarness{Users: b, Messages: b, Data: b.data}
+	})
+}
+
+type change = func(*healthdata.User) ([]healthlab.Event, error)
+
+// brokenUsers is a store with some of its methods replaced.
+type brokenUsers struct {
+	healthdata.Users
+	webhook.Log
+	data    healthdata.Data
+	insert  func(context.Context, healthdata.User, int) error
+	get     func(context.Context, healthlab.TeamID, healthlab.UserID) (healthdata.User, error)
+	update  func(context.Context, healthlab.TeamID, healthlab.UserID, change) (healthdata.User, error)
+	list    func(context.Context, healthdata.UserQuery) (healthdata.UserPage, error)
+	metrics func(context.Context, healthlab.TeamID) (healthdata.TeamMetrics, error)
+	claim   func(context.Context, time.Time, int, time.Duration) ([]healthdata.UserRef, error)
+	erase   func(context.Context, healthlab.TeamID, healthlab.UserID) error
+	message func(context.Context, healthlab.TeamID, uuid.UUID) (webhook.Message, error)
+}
+
+func (b *brokenUsers) Insert(ctx context.Context, u healthdata.User, limit int) error {
+	if b.insert != nil {
+		return b.insert(ctx, u, limit)
+	}
+	return b.Users.Insert(ctx, u, limit)
+}
+
+func (b *brokenUsers) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+	if b.get != nil {
+		return b.get(ctx, team, id)
+	}
+	return b.Users.Get(ctx, team, id)
+}
+
+func (b *brokenUsers) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+	if b.update != nil {
+		return b.update(ctx, team, id, c)
+	}
+	return b.Users.Update(ctx, team, id, c)
+}
+
+func (b *brokenUsers) List(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+	if b.list != nil {
+		return b.list(ctx, q)
+	}
+	return b.Users.List(ctx, q)
+}
+
+func (b *brokenUsers) Metrics(ctx context.Context, team healthlab.TeamID) (healthdata.TeamMetrics, error) {
+	if b.metrics != nil {
+		return b.metrics(ctx, team)
+	}
+	return b.Users.Metrics(ctx, team)
+}
+
+func (b *brokenUsers) ClaimErasures(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
+	if b.claim != nil {
+		return b.claim(ctx, before, n, lease)
+	}
+	return b.Users.ClaimErasures(ctx, before, n, lease)
+}
+
+func (b *brokenUsers) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	if b.erase != nil {
+		return b.erase(ctx, team, id)
+	}
+	return b.Users.Erase(ctx, team, id)
+}
+
+func (b *brokenUsers) Message(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (webhook.Message, error) {
+	if b.message != nil {
+		return b.message(ctx, team, id)
+	}
+	return b.Log.Message(ctx, team, id)
+}
+
+// teamOf remembers whose each inserted user is.
+func teamOf(b *brokenUsers) func(healthlab.UserID) healthlab.TeamID {
+	teams := map[healthlab.UserID]healthlab.TeamID{}
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		teams[u.ID] = u.Team
+		return b.Users.Insert(ctx, u, limit)
+	}
+	return func(id healthlab.UserID) healthlab.TeamID { return teams[id] }
+}
+
+func seesOtherTeams(b *brokenUsers) {
+	team := teamOf(b)
+	b.get = func(ctx context.Context, _ healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+		return b.Users.Get(ctx, team(id), id)
+	}
+}
+
+func editsOtherTeams(b *brokenUsers) {
+	team := teamOf(b)
+	b.update = func(ctx context.Context, _ healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		return b.Users.Update(ctx, team(id), id, c)
+	}
+}
+
+func keepsPointers(b *brokenUsers) {
+	kept := map[healthlab.UserID]healthdata.User{}
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		kept[u.ID] = u
+		return b.Users.Insert(ctx, u, limit)
+	}
+	b.get = func(_ context.Context, _ healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+		return kept[id], nil
+	}
+}
+
+func forgetsEvents(b *brokenUsers) {
+	b.update = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		return b.Users.Update(ctx, team, id, func(u *healthdata.User) ([]healthlab.Event, error) {
+			_, err := c(u)
+			return nil, err
+		})
+	}
+}
+
+func writesEventsFirst(b *brokenUsers) {
+	b.update = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		var events []healthlab.Event
+		u, err := b.Users.Update(ctx, team, id, func(u *healthdata.User) (_ []healthlab.Event, err error) {
+			events, err = c(u)
+			return nil, err
+		})
+		for _, e := range events {
+			if err == nil {
+				u, err = b.Users.Update(ctx, team, id, func(*healthdata.User) ([]healthlab.Event, error) {
+					return []healthlab.Event{e}, nil
+				})
+			}
+		}
+		return u, err
+	}
+}
+
+func numbersAllEvents(b *brokenUsers) {
+	n := int64(0)
+	b.message = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (webhook.Message, error) {
+		m, err := b.Log.Message(ctx, team, id)
+		n++
+		m.Seq = n
+		return m, err
+	}
+}
+
+func losesUpdates(b *brokenUsers) {
+	b.update = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		u, err := b.Users.Get(ctx, team, id)
+		if err != nil {
+			return u, err
+		}
+		events, err := c(&u)
+		if err != nil {
+			return u, err
+		}
+		for range 1000 {
+			runtime.Gosched() // let the others read it too
+		}
+		return b.Users.Update(ctx, team, id, func(to *healthdata.User) ([]healthlab.Event, error) {
+			*to = u
+			return events, nil
+		})
+	}
+}
+
+func hidesErrors(b *brokenUsers) {
+	b.update = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		u, err := b.Users.Update(ctx, team, id, c)
+		if err != nil {
+			err = errors.New("update failed")
+		}
+		return u, err
+	}
+}
+
+func keepsRevision(b *brokenUsers) {
+	b.update = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		u, err := b.Users.Update(ctx, team, id, c)
+		u.Revision = 1
+		return u, err
+	}
+}
+
+func dropsScopes(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		u.Connections = slices.Clone(u.Connections)
+		for i := range u.Connections {
+			u.Connections[i].Scopes = nil
+		}
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+func answersInLocalTime(b *brokenUsers) {
+	b.get = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+		u, err := b.Users.Get(ctx, team, id)
+		u.CreatedOn.Time = u.CreatedOn.In(time.FixedZone("here", 3600))
+		return u, err
+	}
+}
+
+func cutsNUL(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		u.ClientUserID = strings.ReplaceAll(u.ClientUserID, "\x00", "")
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+func cutsNULOfQueries(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		q.Prefix = strings.ReplaceAll(q.Prefix, "\x00", "")
+		return b.Users.List(ctx, q)
+	}
+}
+
+func ignoresContext(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		return b.Users.Insert(context.WithoutCancel(ctx), u, limit)
+	}
+}
+
+func foldsCase(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		u.ClientUserID = strings.ToLower(u.ClientUserID)
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+// findBy returns the user of a team with a client user id, deleted or not.
+func findBy(ctx context.Context, b *brokenUsers, u healthdata.User, deleted bool) *healthdata.User {
+	page, err := b.Users.List(ctx, healthdata.UserQuery{Team: u.Team, ClientUserID: u.ClientUserID, Deleted: deleted})
+	if err != nil || len(page.Users) == 0 {
+		return nil
+	}
+	return &page.Users[0]
+}
+
+func reservesForDeleted(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		if old := findBy(ctx, b, u, true); old != nil {
+			return &healthdata.ClientUserIDError{User: old.ID, CreatedOn: old.CreatedOn}
+		}
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+func takesNamesTwice(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		err := b.Users.Insert(ctx, u, limit)
+		if errors.Is(err, healthlab.Conflict) {
+			u.ClientUserID += " again"
+			return b.Users.Insert(ctx, u, limit)
+		}
+		return err
+	}
+}
+
+func limitFirst(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		if limit > 0 {
+			if page, err := b.Users.List(ctx, healthdata.UserQuery{Team: u.Team}); err == nil && page.Total >= limit {
+				return healthlab.Exhausted
+			}
+		}
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+func countsDeleted(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		page, err := b.Users.List(ctx, healthdata.UserQuery{Team: u.Team, Deleted: true})
+		if err != nil {
+			return err
+		}
+		if limit > 0 && page.Total > 0 {
+			limit = max(limit-page.Total, 1)
+		}
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+func racesForTheLimit(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		page, err := b.Users.List(ctx, healthdata.UserQuery{Team: u.Team})
+		switch {
+		case err != nil:
+			return err
+		case limit > 0 && page.Total >= limit:
+			return healthlab.Exhausted
+		}
+		for range 1000 {
+			runtime.Gosched()
+		}
+		return b.Users.Insert(ctx, u, 0)
+	}
+}
+
+func restoresAnyone(b *brokenUsers) {
+	b.update = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, c change) (healthdata.User, error) {
+		u, err := b.Users.Update(ctx, team, id, c)
+		if errors.Is(err, healthlab.Conflict) {
+			return u, nil
+		}
+		return u, err
+	}
+}
+
+func newestFirst(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		page, err := b.Users.List(ctx, q)
+		slices.Reverse(page.Users)
+		return page, err
+	}
+}
+
+func countsThePage(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		page, err := b.Users.List(ctx, q)
+		page.Total = len(page.Users)
+		return page, err
+	}
+}
+
+func listsAll(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		if q.Limit == 0 {
+			q.Limit = 1_000_000
+		}
+		return b.Users.List(ctx, q)
+	}
+}
+
+func prefixIsPattern(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		q.Prefix = strings.TrimRight(q.Prefix, "%")
+		return b.Users.List(ctx, q)
+	}
+}
+
+func prefixIsExact(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		page, err := b.Users.List(ctx, q)
+		page.Users = slices.DeleteFunc(page.Users, func(u healthdata.User) bool {
+			return !strings.HasPrefix(u.ClientUserID, q.Prefix) && !strings.HasPrefix(u.ID.String(), q.Prefix)
+		})
+		return page, err
+	}
+}
+
+func oldestDeletedFirst(b *brokenUsers) {
+	b.list = func(ctx context.Context, q healthdata.UserQuery) (healthdata.UserPage, error) {
+		page, err := b.Users.List(ctx, q)
+		if q.Deleted {
+			slices.Reverse(page.Users)
+		}
+		return page, err
+	}
+}
+
+func countsRemoved(b *brokenUsers) {
+	b.insert = func(ctx context.Context, u healthdata.User, limit int) error {
+		for i := range u.Connections {
+			if c := &u.Connections[i]; c.Status == healthdata.Deregistered {
+				c.Status = healthdata.Connected
+			}
+		}
+		return b.Users.Insert(ctx, u, limit)
+	}
+}
+
+func claimsEarly(b *brokenUsers) {
+	b.claim = func(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
+		return b.Users.ClaimErasures(ctx, before.Add(time.Microsecond), n, lease)
+	}
+}
+
+func claimsLate(b *brokenUsers) {
+	b.claim = func(ctx context.Context, before time.Time, n int, lease time.Duration) ([]healthdata.UserRef, error) {
+		return b.Users.ClaimErasures(ctx, before.Add(-time.Microsecond), n, lease)
+	}
+}
+
+func claimsWithoutLease(b *brokenUsers) {
+	b.claim = func(ctx context.Context, before time.Time, n int, _ time.Duration) ([]healthdata.UserRef, error) {
+		return b.Users.ClaimErasures(ctx, before, n, 0)
+	}
+}
+
+func erasesTheLiving(b *brokenUsers) {
+	b.erase = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+		if _, err := b.Users.Update(ctx, team, id, func(u *healthdata.User) ([]healthlab.Event, error) {
+			u.DeletedAt = time.Unix(0, 0)
+			return nil, nil
+		}); err != nil {
+			return err
+		}
+		return b.Users.Erase(ctx, team, id)
+	}
+}
+
+func keepsEvents(b *brokenUsers) {
+	kept := map[uuid.UUID]webhook.Message{}
+	b.message = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (webhook.Message, error) {
+		m, err := b.Log.Message(ctx, team, id)
+		if old, ok := kept[id]; ok && errors.Is(err, healthlab.NotFound) {
+			return old, nil
+		}
+		kept[id] = m
+		return m, err
+	}
+}
+
+// keepsData finds records that are gone.
+func keepsData(b *brokenUsers) { b.data = &hoard{Data: b.data} }
+
+type hoard struct{ healthdata.Data }
+
+func (h *hoard) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID,
+) (healthlab.UserID, healthdata.Record, error) {
+	user, r, err := h.Data.Find(ctx, team, resource, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return user, r, nil
+	}
+	return user, r, err
+}
+
+func erasesNamesakes(b *brokenUsers) {
+	b.erase = func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+		u, err := b.Users.Get(ctx, team, id)
+		if err != nil {
+			return err
+		}
+		if heir := findBy(ctx, b, u, false); heir != nil {
+			if err := b.Users.Erase(ctx, team, id); err != nil {
+				return err
+			}
+			erasesTheLiving(b)
+			return b.erase(ctx, team, heir.ID)
+		}
+		return b.Users.Erase(ctx, team, id)
+	}
+}

@@ -1,0 +1,82 @@
+package healthdata
+
+import (
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Activity sums up one local day of one source. Expect many updates in a day; a
+// provider that computes basal energy on its servers changes it even when the device
+// is not worn.
+type Activity struct {
+	Head
+	// CalendarDate is the local day.
+	CalendarDate healthlab.Date `json:"calendar_date"`
+	// Date is midnight UTC of CalendarDate. Deprecated.
+	Date healthlab.Time `json:"date" wire:"out"`
+	// CaloriesTotal is the whole energy of the day in kcal, basal included.
+	CaloriesTotal *float64 `json:"calories_total"`
+	// CaloriesActive is the energy of movement in kcal.
+	CaloriesActive *float64 `json:"calories_active"`
+	// Steps is a count.
+	Steps *int64 `json:"steps"`
+	// DailyMovement is movement as metres of walking. Deprecated.
+	DailyMovement *float64 `json:"daily_movement"`
+	// Distance is in metres.
+	Distance *float64 `json:"distance"`
+	// Low, Medium and High are minutes at that intensity.
+	Low    *float64 `json:"low"`
+	Medium *float64 `json:"medium"`
+	High   *float64 `json:"high"`
+	// FloorsClimbed is a count.
+	FloorsClimbed *int64 `json:"floors_climbed"`
+	// TimeZone is an IANA identifier, null when the source gives none.
+	TimeZone *string `json:"time_zone"`
+	// TimezoneOffset is seconds east of UTC; never null on output.
+	TimezoneOffset *int `json:"timezone_offset"`
+	// HeartRate is null when the source measured none.
+	HeartRate *ActivityHeartRate `json:"heart_rate"`
+	// WheelchairUse is true or null, never false.
+	WheelchairUse *bool `json:"wheelchair_use"`
+	// WheelchairPush is a count.
+	WheelchairPush *int64 `json:"wheelchair_push"`
+}
+
+// ActivityHeartRate is the heart rate of a day, in beats per minute.
+type ActivityHeartRate struct {
+	AvgBPM        *float64 `json:"avg_bpm"`
+	MinBPM        *float64 `json:"min_bpm"`
+	MaxBPM        *float64 `json:"max_bpm"`
+	RestingBPM    *float64 `json:"resting_bpm"`
+	AvgWalkingBPM *float64 `json:"avg_walking_bpm"`
+}
+
+func (a *Activity) naturalKey() string  { return a.dayKey(a.CalendarDate) }
+func (a *Activity) index() time.Time    { return a.CalendarDate.At(time.UTC) }
+func (a *Activity) day() healthlab.Date { return a.CalendarDate }
+
+func (a *Activity) times() []*healthlab.Time { return nil }
+
+func (a *Activity) zone() (**int, *string) { return &a.TimezoneOffset, a.TimeZone }
+
+func (a *Activity) complete() {
+	a.Date = midnight(a.CalendarDate)
+	a.WheelchairUse = trueOrNull(a.WheelchairUse)
+}
+
+func (a *Activity) check(p *healthlab.Problems) {
+	if a.CalendarDate.IsZero() {
+		p.Add("missing", "a day of activity needs its date", "calendar_date")
+	}
+	checkZone(p, a.TimeZone)
+	checkNumbers(p, a)
+}
+
+// trueOrNull keeps a flag that is never published as false.
+func trueOrNull(b *bool) *bool {
+	if b == nil || !*b {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,225 @@
+package healthdata
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Names of the event types of connections.
+const (
+	EventConnectionCreated = "provider.connection.created"
+	EventConnectionError   = "provider.connection.error"
+)
+
+// connectionEventTypes lists the events about connections. All of them are ordered;
+// their key is one user's connection to one provider.
+func connectionEventTypes() []healthlab.EventType {
+	return []healthlab.EventType{
+		{
+			Name: EventConnectionCreated, Mode: healthlab.Ordered, Data: ConnectionCreated{},
+			Doc: "A user has connected a provider, or connected it again.",
+		},
+		{
+			Name: EventConnectionError, Mode: healthlab.Ordered, Data: ConnectionFailed{},
+			Doc: "A connection has failed for good and needs the user to link again; sent once.",
+		},
+	}
+}
+
+// ConnectionCreated is the payload of [EventConnectionCreated].
+type ConnectionCreated struct {
+	UserID   healthlab.UserID `json:"user_id"`
+	Provider ProviderName     `json:"provider"`
+	// Source says the same as Provider, under its older name.
+	Source ProviderName `json:"source"`
+	// ExternalUserID is the provider's own name for the person; null where it has
+	// none, as for on-device stores.
+	ExternalUserID *string `json:"external_user_id"`
+	// ResourceAvailability says by resource whether data will come. Never nil on the
+	// wire.
+	ResourceAvailability map[string]Availability `json:"resource_availability"`
+}
+
+// ConnectionFailed is the payload of [EventConnectionError].
+type ConnectionFailed struct {
+	UserID healthlab.UserID `json:"user_id"`
+	// Provider is the slug.
+	Provider string `json:"provider"`
+	// ErrorType is a stable name from an open list: token_refresh_failed,
+	// user_not_found, …
+	ErrorType string `json:"error_type"`
+	// Message and ErrorDetails are for people.
+	Message      string `json:"message"`
+	ErrorDetails string `json:"error_details"`
+}
+
+// ConnectionKey is the key of the events of a user's connection to a provider.
+func ConnectionKey(user healthlab.UserID, provider string) string {
+	return user.String() + "/connection/" + provider
+}
+
+// NewConnection says which source is connected to a user.
+type NewConnection struct {
+	// Provider is the slug of a configured provider.
+	Provider string
+	// ExternalUserID is the provider's own name for the person; nil where it has
+	// none.
+	ExternalUserID *string
+	// Scopes are the grants that the person gave, for providers that have any.
+	Scopes []string
+	// Demo says that its data is generated.
+	Demo bool
+}
+
+// Connect connects a source that data is pushed to us from: an on-device store, a
+// device of the mobile SDK, or a team's own data ([SlugManual]). One that is connected
+// already is left as it is, and nobody is told; one that failed, was paused or was
+// removed is connected anew. Cloud providers are linked in their own way and refused
+// here.
+//
+// [healthlab.Invalid] if the provider is not configured, or is a cloud provider;
+// [healthlab.NotFound] if the team has no such user.
+func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
+	p, err := s.connectable(n)
+	if err == nil && p.Class == classCloud {
+		err = providerProblem("not_pushed", "this provider is linked, not connected")
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("connect: %w", err)
+	}
+	e := s.connectionEvent(EventConnectionCreated)
+	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		if c := u.Connection(n.Provider); c != nil && c.Status == Connected {
+			return nil, errUnchanged
+		}
+		return u.establish(p, n, e)
+	})
+	if errors.Is(err, errUnchanged) {
+		u, err = s.live(ctx, team, id)
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("connect: %w", err)
+	}
+	return s.present(u), nil
+}
+
+// Establish records that a user has linked a provider of any class, for the first time
+// or again, and announces it: the last step of linking. Faults as of
+// [Service.Connect].
+func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
+	p, err := s.connectable(n)
+	if err != nil {
+		return User{}, fmt.Errorf("establish connection: %w", err)
+	}
+	e := s.connectionEvent(EventConnectionCreated)
+	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		return u.establish(p, n, e)
+	})
+	if err != nil {
+		return User{}, fmt.Errorf("establish connection: %w", err)
+	}
+	return s.present(u), nil
+}
+
+// Disconnect removes a connection; the data stays, and nobody is told. An on-device
+// store whose app connects by itself comes back with its next call of
+// [Service.Connect].
+//
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the
+// team has no such user, or the user has not connected the provider.
+func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
+	if _, err := s.provider(provider); err != nil {
+		return fmt.Errorf("disconnect: %w", err)
+	}
+	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		c := u.Connection(provider)
+		if c == nil || c.Status == Deregistered {
+			return nil, healthlab.NotFound
+		}
+		c.deregister()
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("disconnect: %w", err)
+	}
+	return nil
+}
+
+// errUnchanged ends an update that has nothing to write.
+var errUnchanged = errors.New("nothing to change")
+
+// establish connects a source and completes the event that says so.
+func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]healthlab.Event, error) {
+	u.connect(Connection{
+		Provider: n.Provider, Status: Connected, CreatedOn: e.At,
+		ExternalUserID: n.ExternalUserID, Scopes: slices.Clone(n.Scopes), Demo: n.Demo,
+	})
+	data, err := json.Marshal(ConnectionCreated{
+		UserID: u.ID, Provider: p.display(), Source: p.display(),
+		ExternalUserID: n.ExternalUserID, ResourceAvailability: p.Availability(n.Scopes),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	e.Team, e.User, e.Key, e.Data = u.Team, u.ID, ConnectionKey(u.ID, n.Provider), data
+	return []healthlab.Event{e}, nil
+}
+
+// connectionEvent begins an event about a connection: what a pure rule cannot know of it.
+func (s *Service) connectionEvent(name string) healthlab.Event {
+	return healthlab.Event{ID: s.opts.NewID(), Type: name, At: s.now().Time}
+}
+
+// deregister ends a connection and drops what the person had granted.
+func (c *Connection) deregister() {
+	c.Status, c.Scopes = Deregistered, nil
+}
+
+// connectable returns the provider that is to be connected, if it may be.
+func (s *Service) connectable(n NewConnection) (*Provider, error) {
+	p, err := s.provider(n.Provider)
+	if err == nil && n.Demo && (s.opts.Environment != healthlab.Sandbox || !p.Demo) {
+		err = &healthlab.RuleError{
+			Type: RuleInvalidRequest,
+			Msg:  "demo connections are for sandboxes, and for providers that allow them",
+		}
+	}
+	return p, err
+}
+
+// provider returns a configured provider.
+func (s *Service) provider(slug string) (*Provider, error) {
+	if p := s.providers.Get(slug); p != nil {
+		return p, nil
+	}
+	return nil, providerProblem("unknown_provider", "not one of the configured providers")
+}
+
+func providerProblem(code, msg string) error {
+	var p healthlab.Problems
+	p.Add(code, msg, "provider")
+	return p.Err()
+}
+
+// connectedSources says which of a user's connections are there to be seen: all but
+// the removed ones, the oldest first.
+func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
+	out := []ConnectedSource{}
+	for _, c := range connections {
+		if c.Status == Deregistered {
+			continue
+		}
+		name := s.providers.name(c.Provider)
+		out = append(out, ConnectedSource{CreatedOn: healthlab.At(c.CreatedOn), Source: name, Provider: name})
+	}
+	slices.SortFunc(out, func(a, b ConnectedSource) int {
+		return cmp.Or(a.CreatedOn.Compare(b.CreatedOn.Time), cmp.Compare(a.Source.Slug, b.Source.Slug))
+	})
+	return out
+}

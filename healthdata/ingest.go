@@ -1,0 +1,176 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Stage says where in a connection's life data was found.
+type Stage string
+
+const (
+	// StageDaily is new data. Changes are announced with their payload. It is the
+	// default, also as the empty string.
+	StageDaily Stage = "daily"
+	// StageHistorical is the backfill of a new connection. Its data is announced
+	// once, when it is complete.
+	StageHistorical Stage = "historical"
+)
+
+// Names of the rules that ingestion may refuse by (healthlab.RuleError).
+const (
+	// RuleNoConnection: the user has no working connection to the provider.
+	RuleNoConnection = "NO_CONNECTION"
+)
+
+// Upload says where uploaded data comes from.
+type Upload struct {
+	// Provider is the slug of a provider that the user has connected.
+	Provider string
+	// Stage is daily or historical.
+	Stage Stage
+	// Source says how the data was recorded: its Type, AppID, DeviceID, Sport and
+	// WorkoutID. The rest is filled in.
+	Source Source
+	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
+	// not known.
+	TimeZone string
+}
+
+// Counts says what became of the items of an upload.
+type Counts struct {
+	// New items had never been seen.
+	New int `json:"new"`
+	// Changed items replaced an earlier version.
+	Changed int `json:"changed"`
+	// Same items were there already, or stood in the upload once more.
+	Same int `json:"same"`
+	// Dropped items are outside the user's ingestion bounds.
+	Dropped int `json:"dropped"`
+}
+
+// futureLimit is how far ahead of our clock a timestamp may be.
+const futureLimit = 24 * time.Hour
+
+// Limits of texts that come with data, in bytes.
+const (
+	maxName = 256
+	maxNote = 16 << 10
+)
+
+// intake is an upload that was found good, with what is needed to read its items.
+type intake struct {
+	Upload
+	team     healthlab.TeamID
+	user     User
+	provider *Provider
+	resource *Resource
+	clock    clock
+	now      healthlab.Time
+	settings TeamSettings
+	log      *slog.Logger
+}
+
+// warn tells the operator of something odd, without saying what it is.
+func (in *intake) warn(what string, items int) {
+	in.log.Warn(what, "team", in.team.String(), "user", in.user.ID.String(),
+		"provider", in.Provider, "resource", in.resource.Slug, "items", items)
+}
+
+// admit checks an upload's head: that the user is there, the provider known and
+// connected, and the source well said.
+func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, up Upload, r *Resource) (*intake, error) {
+	now := s.now()
+	u, err := s.live(ctx, team, id)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("settings of the team: %w", err)
+	}
+	if up.Stage == "" {
+		up.Stage = StageDaily
+	}
+	if up.Source.Type == "" {
+		up.Source.Type = SourceUnknown
+	}
+	var p healthlab.Problems
+	provider := s.providers.Get(up.Provider)
+	if provider == nil {
+		p.Add("unknown_provider", "not a configured provider", "provider")
+	}
+	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
+	checkSource(&p, &up.Source, r)
+	if up.TimeZone != "" {
+		if _, err := loadZone(up.TimeZone); err != nil {
+			p.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "time_zone")
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	if c := u.Connection(up.Provider); c == nil || c.Status != Connected {
+		return nil, &healthlab.RuleError{Type: RuleNoConnection, Msg: "the user has not connected this provider"}
+	}
+	up.Source.Provider, up.Source.Slug = up.Provider, up.Provider
+	up.Source.Name, up.Source.Logo = "", ""
+	c := s.clockOf(&u, provider, r.Slug)
+	if up.TimeZone != "" {
+		c.loc, _ = loadZone(up.TimeZone)
+	}
+	return &intake{
+		Upload: up, team: team, user: u, provider: provider, resource: r,
+		clock: c, now: now, settings: settings, log: s.opts.Log,
+	}, nil
+}
+
+func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
+	checkText(p, string(src.Type), maxName, "source", "type")
+	checkOptional(p, src.AppID, maxName, "source", "app_id")
+	checkOptional(p, src.Sport, maxName, "source", "sport")
+	if r.Key == KeyWorkout {
+		if src.WorkoutID == nil {
+			p.Add("missing", "samples of a workout need its id", "source", "workout_id")
+		}
+		if src.Sport == nil || *src.Sport == "" {
+			p.Add("missing", "samples of a workout need its sport", "source", "sport")
+		}
+	}
+}
+
+// source returns a source as it is published: with the provider's name and logo as
+// they are today.
+func (s *Service) source(src Source) Source {
+	name := s.providers.name(src.Provider)
+	src.Name, src.Slug, src.Logo = name.Name, name.Slug, name.Logo
+	return src
+}
+
+// announces reports whether changes of this upload are events.
+func (in *intake) announces() bool {
+	return in.resource.Events && (in.Stage == StageDaily || in.settings.PushHistoricalData)
+}
+
+// tooLate notes an instant that lies further ahead than clocks err.
+func (in *intake) tooLate(p *healthlab.Problems, t healthlab.Time, path ...any) {
+	if t.After(in.now.Add(futureLimit)) {
+		p.Add("future", "at most 24 hours in the future", path...)
+	}
+}
+
+// event makes an event of this upload.
+func (s *Service) event(in *intake, fate Fate, key string, data []byte) healthlab.Event {
+	verb := verbCreated
+	if in.settings.VerbMode == VerbSplit && fate == FateChanged {
+		verb = verbUpdated
+	}
+	return healthlab.Event{
+		ID: s.opts.NewID(), Type: dailyEvent(in.resource.Slug, verb), Team: in.team, User: in.user.ID,
+		Key: key, At: in.now.Time, Data: data,
+	}
+}

@@ -1,0 +1,349 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// IngestSamples stores samples of one timeseries and one source, all of them or none,
+// and announces what is new or changed. Of samples with one identity the last stays.
+// Values are converted to the resource's unit.
+//
+// Faults: healthlab.NotFound without such a user, healthlab.Invalid with every problem
+// by index and field, and a healthlab.RuleError of type [RuleNoConnection].
+func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
+	r := ResourceBySlug(resource)
+	if r == nil || r.Class != ClassTimeseries {
+		return Counts{}, fmt.Errorf("ingest samples: %w", healthlab.NotFound)
+	}
+	in, err := s.admit(ctx, team, user, up, r)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest samples: %w", err)
+	}
+	batches, counts, err := in.columns(samples)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest samples: %w", err)
+	}
+	if len(batches) == 0 {
+		return counts, nil
+	}
+	var merged Counts
+	err = s.data.MergeSamples(ctx, team, user, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {
+		merged = Counts{}
+		var news sampleNews
+		for i := range outcomes {
+			merged.New += outcomes[i].New
+			merged.Changed += outcomes[i].Changed
+			merged.Same += outcomes[i].Same
+			news.add(batches[i].Samples, &outcomes[i])
+		}
+		if !in.announces() || news.len() == 0 {
+			return nil, nil
+		}
+		return s.sampleEvents(in, &news), nil
+	})
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest samples: %w", err)
+	}
+	counts.New, counts.Changed = merged.New, merged.Changed
+	counts.Same += merged.Same
+	return counts, nil
+}
+
+// columns checks samples and sorts them into series. It notes every problem before it
+// gives up.
+func (in *intake) columns(samples []Sample) ([]SampleBatch, Counts, error) {
+	var p healthlab.Problems
+	var counts Counts
+	var builders []series.Builder
+	var parts []string
+	attrs := in.attrs()
+	odd := 0
+	for i := range samples {
+		var q healthlab.Problems
+		row := in.sample(&q, &samples[i], attrs)
+		if len(q) > 0 {
+			p.Under(q, "data", i)
+			continue
+		}
+		local := time.UnixMicro(row.Time).UTC().Add(time.Duration(row.Offset) * time.Second)
+		if !in.user.keeps(healthlab.DateOf(local)) {
+			counts.Dropped++
+			continue
+		}
+		if in.resource.odd(row.Value) {
+			odd++
+		}
+		part := in.part(&row)
+		at := slices.Index(parts, part)
+		if at < 0 {
+			at = len(parts)
+			parts = append(parts, part)
+			builders = append(builders, series.Builder{})
+		}
+		builders[at].Add(row)
+	}
+	if err := p.Err(); err != nil {
+		return nil, Counts{}, err
+	}
+	batches := make([]SampleBatch, len(parts))
+	for i, part := range parts {
+		block := builders[i].Block()
+		counts.Same += builders[i].Len() - block.Len()
+		batches[i] = SampleBatch{
+			Key:     SeriesKey{Resource: in.resource.Slug, Provider: in.Provider, SourceType: in.Source.Type, Part: part},
+			Samples: block,
+			Span:    in.resource.Span(),
+		}
+	}
+	if odd > 0 {
+		in.warn("values outside their usual range were stored", odd)
+	}
+	return batches, counts, nil
+}
+
+// attrs is what all samples of an upload carry.
+func (in *intake) attrs() series.Attrs {
+	a := series.Attrs{App: deref(in.Source.AppID), Sport: deref(in.Source.Sport)}
+	if in.Source.DeviceID != nil {
+		a.Device = *in.Source.DeviceID
+	}
+	if in.Source.WorkoutID != nil {
+		a.Workout = *in.Source.WorkoutID
+	}
+	if a.Sport == "wheelchair_push" {
+		a.Sport = "wheelchair_pushing"
+	}
+	return a
+}
+
+// part returns what tells the series of a sample apart beside provider and source
+// type.
+func (in *intake) part(row *series.Sample) string {
+	switch in.resource.Key {
+	case KeyType:
+		return row.Type
+	case KeyWorkout:
+		return row.Workout.String()
+	default:
+		return ""
+	}
+}
+
+// sample turns one sample into a row of columns, and notes what is wrong with it.
+func (in *intake) sample(p *healthlab.Problems, v *Sample, a series.Attrs) series.Sample {
+	row := series.Sample{Attrs: a}
+	in.sampleTime(p, v, &row)
+	in.sampleFields(p, v, &row)
+	in.sampleValue(p, v, &row)
+	return row
+}
+
+// sampleTime reads when a sample was measured, and where.
+func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sample) {
+	at := v.Timestamp
+	if at.IsZero() && v.Start != nil {
+		at = *v.Start
+	}
+	if at.IsZero() {
+		p.Add("missing", "a sample needs its timestamp", "timestamp")
+		return
+	}
+	if v.Start != nil && !v.Start.Equal(at.Time) {
+		p.Add("order", "the timestamp of an interval is its start", "start")
+	}
+	if v.End == nil && in.resource.Kind == Interval {
+		p.Add("missing", "an interval needs its end", "end")
+	}
+	if v.TimezoneOffset != nil && (*v.TimezoneOffset > maxOffset || *v.TimezoneOffset < -maxOffset) {
+		p.Add("range", "an offset is at most 18 hours", "timezone_offset")
+		return
+	}
+	t := in.clock.instant(healthlab.At(at.Time))
+	in.tooLate(p, t, "timestamp")
+	row.Time = t.UnixMicro()
+	row.End = series.NoEnd
+	if v.End != nil {
+		end := in.clock.instant(healthlab.At(v.End.Time))
+		row.End = end.UnixMicro()
+		if end.Before(t.Time) {
+			p.Add("order", "an interval does not end before it starts", "end")
+		}
+	}
+	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil)) //nolint:gosec // within 18 hours
+}
+
+// maxOffset is the widest offset from UTC that we accept, in seconds.
+const maxOffset = 18 * 60 * 60
+
+// sampleFields reads what a sample carries beside time and value.
+func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sample) {
+	row.Type = deref(v.Type)
+	if row.Type == "" && in.resource.TypeRequired {
+		p.Add("missing", "a sample of this resource needs its type", "type")
+	}
+	for _, f := range [...]struct {
+		name string
+		from *string
+		to   *string
+	}{
+		{"type", v.Type, &row.Type},
+		{"sensor_location", v.SensorLocation, &row.Location},
+		{"intensity", v.Intensity, &row.Intensity},
+		{"delivery_mode", v.DeliveryMode, &row.DeliveryMode},
+		{"delivery_form", v.DeliveryForm, &row.DeliveryForm},
+		{"bolus_purpose", v.BolusPurpose, &row.BolusPurpose},
+	} {
+		if f.from == nil {
+			continue
+		}
+		checkText(p, *f.from, maxName, f.name)
+		if f.name != "type" && !slices.Contains(in.resource.Fields, f.name) {
+			p.Add("not_allowed", "not a field of this resource", f.name)
+		}
+		*f.to = *f.from
+	}
+	for i, tag := range v.Tags {
+		checkText(p, tag, maxName, "tags", i)
+		if strings.Contains(tag, tagSeparator) {
+			p.Add("not_allowed", "a tag is a word", "tags", i)
+		}
+	}
+	if v.Tags != nil && !slices.Contains(in.resource.Fields, "tags") {
+		p.Add("not_allowed", "not a field of this resource", "tags")
+	}
+	row.Tags = strings.Join(v.Tags, tagSeparator)
+}
+
+// tagSeparator joins tags in a column.
+const tagSeparator = ","
+
+// sampleValue reads the value of a sample in the resource's unit.
+func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Sample) {
+	if v.Unit == "" {
+		p.Add("missing", "a sample needs its unit", "unit")
+		return
+	}
+	convert := func(n float64, name string) float64 {
+		if !finite(n) {
+			p.Add("not_finite", "a number is finite", name)
+			return 0
+		}
+		out, ok := in.resource.Convert(n, v.Unit, row.Type)
+		if !ok {
+			p.Add("unit", "not a unit that can be converted to "+in.resource.Unit, "unit")
+			return 0
+		}
+		if !finite(out) {
+			p.Add("not_finite", "a number is finite in "+in.resource.Unit, name)
+			return 0
+		}
+		return out + 0 // minus zero is zero
+	}
+	switch in.resource.Value {
+	case ValuePressure:
+		if v.Systolic == nil {
+			p.Add("missing", "blood pressure needs both numbers", "systolic")
+		}
+		if v.Diastolic == nil {
+			p.Add("missing", "blood pressure needs both numbers", "diastolic")
+		}
+		if v.Value != nil {
+			p.Add("not_allowed", "blood pressure has no value", "value")
+		}
+		if v.Systolic != nil && v.Diastolic != nil {
+			row.Value, row.Value2 = convert(*v.Systolic, "systolic"), convert(*v.Diastolic, "diastolic")
+		}
+		return
+	case ValueText:
+		switch {
+		case v.Value == nil:
+			p.Add("missing", "a sample needs its value", "value")
+		case !v.Value.IsText:
+			p.Add("type", "the value of this resource is a text", "value")
+		default:
+			checkText(p, v.Value.Text, maxNote, "value")
+			row.Text = v.Value.Text
+		}
+		if v.Unit != in.resource.Unit {
+			p.Add("unit", "the unit of this resource is "+in.resource.Unit, "unit")
+		}
+	case ValueNumber:
+		switch {
+		case v.Value == nil:
+			p.Add("missing", "a sample needs its value", "value")
+		case v.Value.IsText:
+			p.Add("type", "the value of this resource is a number", "value")
+		default:
+			row.Value = convert(v.Value.Number, "value")
+		}
+	}
+	if v.Systolic != nil || v.Diastolic != nil {
+		p.Add("not_allowed", "only blood pressure has these numbers", "systolic")
+	}
+}
+
+// odd reports whether a value is one that a person should look at: a percentage
+// outside 0 to 100, or a negative count. Such values are stored all the same.
+func (r *Resource) odd(v float64) bool {
+	switch r.Unit {
+	case "%":
+		return v < 0 || v > 100
+	case "count":
+		return v < 0
+	default:
+		return false
+	}
+}
+
+// Span says how the series of a resource are cut into chunks.
+func (r *Resource) Span() series.Span {
+	switch r.Rate {
+	case Seconds:
+		return series.PerTenSeconds
+	case Minutes:
+		return series.PerMinute
+	default:
+		return series.Sparse
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// optional returns nil for the empty text, which is how columns keep null.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func optionalID(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
+}
+
+// eventKey orders the events of samples: user, resource, provider, source type, and
+// the workout where it is part of a sample's identity.
+func (in *intake) eventKey() string {
+	key := in.user.ID.String() + "/" + in.resource.Slug + "/" + in.Provider + "/" + string(in.Source.Type)
+	if in.resource.Key == KeyWorkout {
+		key += "/" + in.Source.WorkoutID.String()
+	}
+	return key
+}

@@ -1,0 +1,221 @@
+package healthdata
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// IngestSummaries stores summaries of one resource, all of them or none, and
+// announces what is new or changed. The summaries are changed: ids, source and what
+// the source left out are filled in.
+//
+// Faults: healthlab.NotFound without such a user, healthlab.Invalid with every problem
+// by index and field, and a healthlab.RuleError of type [RuleNoConnection].
+func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Counts, error) {
+	r := ResourceBySlug(resource)
+	if r == nil || r.Class != ClassSummary {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", healthlab.NotFound)
+	}
+	in, err := s.admit(ctx, team, user, up, r)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+	}
+	var p healthlab.Problems
+	for i, item := range items {
+		var q healthlab.Problems
+		in.receive(&q, item)
+		p.Under(q, "data", i)
+	}
+	if err := p.Err(); err != nil {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+	}
+	var counts Counts
+	kept := in.last(items, &counts)
+	if len(kept) == 0 {
+		return counts, nil
+	}
+	records := make([]Record, len(kept))
+	for i, item := range kept {
+		if records[i], err = in.record(item); err != nil {
+			return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+		}
+	}
+	var put Counts
+	err = s.data.PutRecords(ctx, team, user, records, func(results []PutResult) ([]healthlab.Event, error) {
+		put = Counts{}
+		var events []healthlab.Event
+		for i, res := range results {
+			put.count(res.Fate)
+			if res.Fate == FateSame || !in.announces() {
+				continue
+			}
+			data, err := s.summaryData(kept[i], res, in.now)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, s.event(in, res.Fate, records[i].ID.String(), data))
+		}
+		return events, nil
+	})
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+	}
+	counts.New, counts.Changed = put.New, put.Changed
+	counts.Same += put.Same
+	return counts, nil
+}
+
+func (c *Counts) count(f Fate) {
+	switch f {
+	case FateNew:
+		c.New++
+	case FateChanged:
+		c.Changed++
+	case FateSame:
+		c.Same++
+	}
+}
+
+// receive makes a summary ours: it reads the source's clock, derives the id and what
+// was left out, and notes what is wrong.
+func (in *intake) receive(p *healthlab.Problems, item Summary) {
+	if newSummary := in.resource.New(); !sameType(item, newSummary) {
+		p.Add("type", "not a summary of this resource")
+		return
+	}
+	h := item.head()
+	checkOptional(p, &h.ExternalID, maxName, "external_id")
+	*h = Head{UserID: in.user.ID, Source: in.Source, ExternalID: h.ExternalID, Raw: h.Raw}
+	if !in.settings.ProviderRawData {
+		h.Raw = nil
+	}
+	checkTexts(p, item)
+	item.check(p)
+	if len(*p) > 0 {
+		return
+	}
+	for _, t := range item.times() {
+		*t = in.clock.instant(healthlab.At(t.Time))
+		in.tooLate(p, *t)
+	}
+	in.place(item)
+	if cycle, ok := item.(*SleepCycle); ok && cycle.SleepID == uuid.Nil {
+		cycle.SleepID = in.summaryID("sleep", cycle.key(instantKey(cycle.SessionStart)))
+	}
+	h.ID = in.summaryID(in.resource.Slug, item.naturalKey())
+	item.complete()
+	in.zones(item)
+}
+
+// place settles the offset of a summary.
+func (in *intake) place(item Summary) {
+	offset, name := item.zone()
+	if offset == nil {
+		return
+	}
+	var at = item.day().At(in.clock.loc)
+	if ts := item.times(); len(ts) > 0 {
+		at = ts[0].Time
+	}
+	o := in.clock.offset(at, *offset, name)
+	*offset = &o
+}
+
+// zones fills the heart-rate zones of a workout with nothing known, which is an empty
+// array on the wire, never null.
+func (in *intake) zones(item Summary) {
+	if w, ok := item.(*Workout); ok && w.HRZones == nil {
+		w.HRZones = []int64{}
+	}
+}
+
+func (in *intake) summaryID(resource, natural string) uuid.UUID {
+	return SummaryID(in.team, in.user.ID, in.Provider, in.Source.Type, resource, natural)
+}
+
+// last drops what is outside the user's bounds, and of items with one id all but the
+// last.
+func (in *intake) last(items []Summary, c *Counts) []Summary {
+	newest := make(map[uuid.UUID]int, len(items))
+	for i, item := range items {
+		if in.user.keeps(item.day()) {
+			newest[item.head().ID] = i
+		}
+	}
+	kept := make([]Summary, 0, len(newest))
+	for i, item := range items {
+		switch at, ok := newest[item.head().ID]; {
+		case !ok:
+			c.Dropped++
+		case at != i:
+			c.Same++
+		default:
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// record returns a summary as it is stored.
+func (in *intake) record(item Summary) (Record, error) {
+	doc, err := json.Marshal(item)
+	if err != nil {
+		return Record{}, fmt.Errorf("encode summary: %w", err)
+	}
+	h := item.head()
+	rec := Record{
+		Resource: in.resource.Slug, ID: h.ID, Provider: in.Provider, SourceType: in.Source.Type,
+		Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+	}
+	if offset, _ := item.zone(); offset != nil && *offset != nil {
+		rec.Offset = **offset
+	}
+	return rec, nil
+}
+
+// summaryData returns a summary's event payload.
+func (s *Service) summaryData(item Summary, res PutResult, now healthlab.Time) ([]byte, error) {
+	s.publish(item, healthlab.At(res.CreatedAt), now)
+	return shrink(item, s.opts.BatchBytes)
+}
+
+// publish makes a summary what readers see.
+func (s *Service) publish(item Summary, created, updated healthlab.Time) {
+	h := item.head()
+	h.Source = s.source(h.Source)
+	h.CreatedAt, h.UpdatedAt = created, updated
+	h.ExternalID, h.Raw = "", nil
+	if b, ok := item.(*Body); ok {
+		b.MeasuredAt = healthlab.Time{}
+	}
+}
+
+// shrink encodes a summary within a limit: one that is larger goes without its largest
+// nullable fields, and says so.
+func shrink(item Summary, limit int) ([]byte, error) {
+	data, err := json.Marshal(item)
+	if err != nil || len(data) <= limit {
+		return data, err
+	}
+	switch v := item.(type) {
+	case *Workout:
+		w := *v
+		w.Map = nil
+		item = &w
+	case *Meal:
+		m := *v
+		m.Data = map[string]Food{}
+		item = &m
+	default:
+		return data, nil
+	}
+	if data, err = json.Marshal(item); err != nil {
+		return nil, err
+	}
+	return append(data[:len(data)-1], `,"truncated":true}`...), nil
+}

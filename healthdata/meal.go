@@ -1,0 +1,130 @@
+package healthdata
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Meal is one meal. Its totals are the source's own: they are not recomputed from the
+// foods.
+type Meal struct {
+	Head
+	// ProviderID is the same as ID. Deprecated.
+	ProviderID string `json:"provider_id" wire:"out"`
+	// PriorityID is always 0. Deprecated.
+	PriorityID int `json:"priority_id" wire:"out"`
+	// SourceID is the number of the provider inside the service. Deprecated.
+	SourceID int `json:"source_id" wire:"out"`
+	// Timestamp is when it was eaten, in UTC.
+	Timestamp healthlab.Time `json:"timestamp"`
+	// CalendarDate is the local day, as the user recorded it.
+	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
+	// Name is the name of the meal.
+	Name string `json:"name"`
+	// Energy, Macros and Micros are null when not known.
+	Energy *Energy `json:"energy"`
+	Macros *Macros `json:"macros"`
+	Micros *Micros `json:"micros"`
+	// Data holds the foods by name.
+	Data           map[string]Food `json:"data" wire:"opt"`
+	SourceAppID    *string         `json:"source_app_id" wire:"out"`
+	SourceDeviceID *uuid.UUID      `json:"source_device_id" wire:"out"`
+
+	// offset is the one in force at Timestamp; the published object has no place
+	// for it.
+	offset *int
+}
+
+// Food is one food of a meal.
+type Food struct {
+	Energy *Energy `json:"energy,omitempty"`
+	Macros *Macros `json:"macros,omitempty"`
+	Micros *Micros `json:"micros,omitempty"`
+}
+
+// Energy is an amount of energy. Unit is always kcal.
+type Energy struct {
+	Unit  string  `json:"unit" wire:"opt"`
+	Value float64 `json:"value"`
+}
+
+// Macros are amounts in grams.
+type Macros struct {
+	Carbs       *float64 `json:"carbs"`
+	Protein     *float64 `json:"protein"`
+	Fats        *Fats    `json:"fats"`
+	Alcohol     *float64 `json:"alcohol"`
+	Water       *float64 `json:"water"`
+	Fibre       *float64 `json:"fibre"`
+	Sugar       *float64 `json:"sugar"`
+	Cholesterol *float64 `json:"cholesterol"`
+}
+
+// Fats are amounts in grams.
+type Fats struct {
+	Saturated       *float64 `json:"saturated"`
+	Monounsaturated *float64 `json:"monounsaturated"`
+	Polyunsaturated *float64 `json:"polyunsaturated"`
+	Omega3          *float64 `json:"omega3"`
+	Omega6          *float64 `json:"omega6"`
+	Total           *float64 `json:"total"`
+}
+
+// Micros are amounts of nutrients by name. The wire has no units: [MicroUnit] knows
+// them.
+type Micros struct {
+	Minerals      map[string]float64 `json:"minerals"`
+	TraceElements map[string]float64 `json:"trace_elements"`
+	Vitamins      map[string]float64 `json:"vitamins"`
+}
+
+// microUnits holds the unit of every nutrient of [Micros] that is known.
+var microUnits = map[string]string{
+	"sodium": "mg", "potassium": "mg", "calcium": "mg", "phosphorus": "mg", "magnesium": "mg",
+	"iron": "mg", "zinc": "mg", "fluoride": "mg", "chloride": "mg",
+	"chromium": "µg", "iodine": "µg", "molybdenum": "µg", "selenium": "µg",
+	"copper": "mg", "manganese": "mg",
+	"vitamin_a": "µg", "vitamin_b12": "µg", "vitamin_d": "µg", "vitamin_k": "µg",
+	"biotin": "µg", "folic_acid": "µg",
+	"vitamin_b1": "mg", "riboflavin": "mg", "niacin": "mg", "pantothenic_acid": "mg",
+	"vitamin_b6": "mg", "vitamin_c": "mg", "vitamin_e": "mg",
+}
+
+// MicroUnit returns the unit of a nutrient of [Micros], mg or µg; empty if the
+// nutrient is not known.
+func MicroUnit(nutrient string) string { return microUnits[nutrient] }
+
+func (m *Meal) naturalKey() string  { return m.key(instantKey(m.Timestamp) + "\x00" + m.Name) }
+func (m *Meal) index() time.Time    { return m.Timestamp.UTC() }
+func (m *Meal) day() healthlab.Date { return m.CalendarDate }
+
+func (m *Meal) times() []*healthlab.Time { return []*healthlab.Time{&m.Timestamp} }
+
+func (m *Meal) zone() (**int, *string) { return &m.offset, nil }
+
+func (m *Meal) complete() {
+	if m.CalendarDate.IsZero() {
+		m.CalendarDate = localDay(m.Timestamp, m.offset)
+	}
+	m.ProviderID, m.PriorityID, m.SourceID = m.ID.String(), 0, SourceNumber(m.Source.Provider)
+	m.SourceAppID, m.SourceDeviceID = m.Source.AppID, m.Source.DeviceID
+	if m.Energy != nil {
+		m.Energy.Unit = "kcal"
+	}
+	if m.Data == nil {
+		m.Data = map[string]Food{}
+	}
+}
+
+func (m *Meal) check(p *healthlab.Problems) {
+	if m.Timestamp.IsZero() {
+		p.Add("missing", "a meal needs its instant", "timestamp")
+	}
+	if m.Energy != nil && m.Energy.Unit != "" && m.Energy.Unit != "kcal" {
+		p.Add("unit", "energy is in kcal", "energy", "unit")
+	}
+	checkNumbers(p, m)
+}

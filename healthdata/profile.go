@@ -1,0 +1,204 @@
+package healthdata
+
+import (
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Profile is what one source says about the person.
+type Profile struct {
+	Head
+	// Height is in cm.
+	Height    *int64          `json:"height"`
+	BirthDate *healthlab.Date `json:"birth_date"`
+	// WheelchairUse is true or null, never false.
+	WheelchairUse *bool `json:"wheelchair_use"`
+	// Gender is female, male, other or unknown; Sex is female, male or other. Both
+	// lists are open.
+	Gender *string `json:"gender"`
+	Sex    *string `json:"sex"`
+}
+
+func (f *Profile) naturalKey() string  { return f.dayKey(healthlab.Date{}) }
+func (f *Profile) index() time.Time    { return f.UpdatedAt.UTC() }
+func (f *Profile) day() healthlab.Date { return healthlab.Date{} }
+
+func (f *Profile) times() []*healthlab.Time { return nil }
+
+func (f *Profile) zone() (**int, *string) { return nil, nil }
+
+func (f *Profile) complete() { f.WheelchairUse = trueOrNull(f.WheelchairUse) }
+
+func (f *Profile) check(p *healthlab.Problems) {
+	if f.Height != nil && *f.Height < 0 {
+		p.Add("negative", "a height is zero or more", "height")
+	}
+}
+
+// Electrocardiogram is one recording. The voltages are not in it: read the timeseries
+// electrocardiogram_voltage between SessionStart and SessionEnd.
+type Electrocardiogram struct {
+	Head
+	SessionStart healthlab.Time `json:"session_start"`
+	SessionEnd   healthlab.Time `json:"session_end"`
+	// VoltageSampleCount is how many voltages were recorded.
+	VoltageSampleCount int64 `json:"voltage_sample_count"`
+	// HeartRateMean is beats per minute.
+	HeartRateMean *int64 `json:"heart_rate_mean"`
+	// SamplingFrequencyHz is in Hz.
+	SamplingFrequencyHz *float64 `json:"sampling_frequency_hz"`
+	// Classification is sinus_rhythm, atrial_fibrillation or inconclusive (open).
+	Classification *string `json:"classification"`
+	// InconclusiveCause goes with inconclusive only: high_heart_rate,
+	// low_heart_rate or poor_reading (open).
+	InconclusiveCause *string `json:"inconclusive_cause"`
+	AlgorithmVersion  *string `json:"algorithm_version"`
+	// TimeZone is an IANA identifier, null when the source gives none.
+	TimeZone *string `json:"time_zone"`
+	flatSource
+	// SourceDeviceModel is null when not known.
+	SourceDeviceModel *string `json:"source_device_model"`
+
+	// offset is the one in force at SessionStart; the published object has no place
+	// for it.
+	offset *int
+}
+
+func (e *Electrocardiogram) naturalKey() string  { return e.key(instantKey(e.SessionStart)) }
+func (e *Electrocardiogram) index() time.Time    { return e.SessionStart.UTC() }
+func (e *Electrocardiogram) day() healthlab.Date { return localDay(e.SessionStart, e.offset) }
+
+func (e *Electrocardiogram) times() []*healthlab.Time {
+	return []*healthlab.Time{&e.SessionStart, &e.SessionEnd}
+}
+
+func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZone }
+
+func (e *Electrocardiogram) complete() { e.fill(e.Source) }
+
+func (e *Electrocardiogram) check(p *healthlab.Problems) {
+	checkSession(p, e.SessionStart, e.SessionEnd, "session_start", "session_end")
+	checkZone(p, e.TimeZone)
+	if e.VoltageSampleCount < 0 {
+		p.Add("negative", "a count is zero or more", "voltage_sample_count")
+	}
+	if e.InconclusiveCause != nil && (e.Classification == nil || *e.Classification != "inconclusive") {
+		p.Add("not_allowed", "a cause goes with the classification inconclusive only", "inconclusive_cause")
+	}
+	checkNumbers(p, e)
+}
+
+// MenstrualCycle is one cycle. The arrays are sorted by date and never nil on the
+// wire.
+type MenstrualCycle struct {
+	Head
+	PeriodStart healthlab.Date `json:"period_start"`
+	// PeriodEnd is the last day of bleeding.
+	PeriodEnd *healthlab.Date `json:"period_end"`
+	// CycleEnd is the day before the next period, when known.
+	CycleEnd *healthlab.Date `json:"cycle_end"`
+	// IsPredicted says that the cycle was foreseen and not recorded.
+	IsPredicted           bool              `json:"is_predicted" wire:"opt"`
+	MenstrualFlow         []FlowDay         `json:"menstrual_flow" wire:"opt"`
+	CervicalMucus         []MucusDay        `json:"cervical_mucus" wire:"opt"`
+	IntermenstrualBleed   []Day             `json:"intermenstrual_bleeding" wire:"opt"`
+	Contraceptive         []ContraceptiveIn `json:"contraceptive" wire:"opt"`
+	DetectedDeviations    []DeviationDay    `json:"detected_deviations" wire:"opt"`
+	OvulationTest         []TestDay         `json:"ovulation_test" wire:"opt"`
+	HomePregnancyTest     []TestDay         `json:"home_pregnancy_test" wire:"opt"`
+	HomeProgesteroneTest  []TestDay         `json:"home_progesterone_test" wire:"opt"`
+	SexualActivity        []SexualActivity  `json:"sexual_activity" wire:"opt"`
+	BasalBodyTemperatures []TemperatureDay  `json:"basal_body_temperature" wire:"opt"`
+	flatSource
+}
+
+// Day is a day on which something was seen.
+type Day struct {
+	Date healthlab.Date `json:"date"`
+}
+
+// FlowDay is a day of bleeding: unspecified, none, light, medium or heavy.
+type FlowDay struct {
+	Date healthlab.Date `json:"date"`
+	Flow string         `json:"flow"`
+}
+
+// MucusDay is a day's cervical mucus: dry, sticky, creamy, watery or egg_white.
+type MucusDay struct {
+	Date    healthlab.Date `json:"date"`
+	Quality string         `json:"quality"`
+}
+
+// ContraceptiveIn is a contraceptive in use on a day: unspecified, implant, injection,
+// iud, intravaginal_ring, oral or patch.
+type ContraceptiveIn struct {
+	Date healthlab.Date `json:"date"`
+	Type string         `json:"type"`
+}
+
+// DeviationDay is a deviation that the source detected:
+// persistent_intermenstrual_bleeding, prolonged_menstrual_periods,
+// irregular_menstrual_cycles or infrequent_menstrual_cycles.
+type DeviationDay struct {
+	Date      healthlab.Date `json:"date"`
+	Deviation string         `json:"deviation"`
+}
+
+// TestDay is a test taken at home and its result: negative, positive or
+// indeterminate; for ovulation also luteinizing_hormone_surge and estrogen_surge.
+type TestDay struct {
+	Date       healthlab.Date `json:"date"`
+	TestResult string         `json:"test_result"`
+}
+
+// SexualActivity is a day of it; ProtectionUsed is null when not said.
+type SexualActivity struct {
+	Date           healthlab.Date `json:"date"`
+	ProtectionUsed *bool          `json:"protection_used"`
+}
+
+// TemperatureDay is a basal body temperature in °C.
+type TemperatureDay struct {
+	Date  healthlab.Date `json:"date"`
+	Value float64        `json:"value"`
+}
+
+func (c *MenstrualCycle) naturalKey() string  { return c.dayKey(c.PeriodStart) }
+func (c *MenstrualCycle) index() time.Time    { return c.PeriodStart.At(time.UTC) }
+func (c *MenstrualCycle) day() healthlab.Date { return c.PeriodStart }
+
+func (c *MenstrualCycle) times() []*healthlab.Time { return nil }
+
+func (c *MenstrualCycle) zone() (**int, *string) { return nil, nil }
+
+func (c *MenstrualCycle) complete() {
+	c.fill(c.Source)
+	sortDays(&c.MenstrualFlow, func(d FlowDay) healthlab.Date { return d.Date })
+	sortDays(&c.CervicalMucus, func(d MucusDay) healthlab.Date { return d.Date })
+	sortDays(&c.IntermenstrualBleed, func(d Day) healthlab.Date { return d.Date })
+	sortDays(&c.Contraceptive, func(d ContraceptiveIn) healthlab.Date { return d.Date })
+	sortDays(&c.DetectedDeviations, func(d DeviationDay) healthlab.Date { return d.Date })
+	sortDays(&c.OvulationTest, func(d TestDay) healthlab.Date { return d.Date })
+	sortDays(&c.HomePregnancyTest, func(d TestDay) healthlab.Date { return d.Date })
+	sortDays(&c.HomeProgesteroneTest, func(d TestDay) healthlab.Date { return d.Date })
+	sortDays(&c.SexualActivity, func(d SexualActivity) healthlab.Date { return d.Date })
+	sortDays(&c.BasalBodyTemperatures, func(d TemperatureDay) healthlab.Date { return d.Date })
+}
+
+func (c *MenstrualCycle) check(p *healthlab.Problems) {
+	if c.PeriodStart.IsZero() {
+		p.Add("missing", "a cycle needs its first day", "period_start")
+	}
+	if c.PeriodEnd != nil && c.PeriodEnd.Before(c.PeriodStart) {
+		p.Add("order", "a period does not end before it starts", "period_end")
+	}
+	if c.CycleEnd != nil && c.CycleEnd.Before(c.PeriodStart) {
+		p.Add("order", "a cycle does not end before it starts", "cycle_end")
+	}
+	for i, t := range c.BasalBodyTemperatures {
+		if !finite(t.Value) {
+			p.Add("not_finite", "a number is finite", "basal_body_temperature", i, "value")
+		}
+	}
+}

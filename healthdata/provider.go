@@ -1,0 +1,254 @@
+package healthdata
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// The on-device stores whose slugs are part of the interface, beside manual.
+const (
+	SlugAppleHealthKit = "apple_health_kit"
+	SlugHealthConnect  = "health_connect"
+	SlugSamsungHealth  = "samsung_health"
+)
+
+// Provider is a data source that people can connect: one record of the configured
+// list. A provider is opaque to this library: what it can do is what its record says.
+type Provider struct {
+	// Slug names it: lower-case snake_case.
+	Slug        string `json:"slug"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// Logo is a URL; null if it has none.
+	Logo *string `json:"logo"`
+	// Group is a name for sets of providers, free of meaning here.
+	Group string `json:"group,omitempty"`
+	// AuthType says how a person signs in: oauth, team_oauth, sdk, password, email,
+	// app, or empty.
+	AuthType string `json:"auth_type"`
+	// SourceType is app, ble, device, lab or provider.
+	SourceType string `json:"source_type"`
+	// Class says how data comes: cloud, sdk_store, sdk_device or manual.
+	Class string `json:"class"`
+	// UpdateModel is push, poll, hybrid or sdk.
+	UpdateModel string `json:"update_model,omitempty"`
+	// OAuthVersion is 1 or 2 where AuthType is oauth.
+	OAuthVersion int `json:"oauth_version,omitempty"`
+	// Scopes says by resource slug which scopes are needed; empty when the provider
+	// has no such thing.
+	Scopes map[string]Scopes `json:"scopes,omitempty"`
+	// Resources are what it can deliver.
+	Resources []ProviderResource `json:"resources"`
+	// Backfill says how far back history is fetched.
+	Backfill Backfill `json:"backfill,omitzero"`
+	// RelinkRerunsBackfill says whether linking again fetches history again.
+	RelinkRerunsBackfill *bool `json:"relink_reruns_backfill,omitempty"`
+	// Regions are the values that its region field accepts, the default first, by
+	// region of the service.
+	Regions map[string][]string `json:"regions,omitempty"`
+	// MFA says that signing in with a password may ask for a code.
+	MFA bool `json:"mfa,omitempty"`
+	// PasswordRotation says that it may force a new password.
+	PasswordRotation bool `json:"password_rotation,omitempty"`
+	// AllScopesRequired says that it cannot tell which scopes were granted.
+	AllScopesRequired bool `json:"all_scopes_required,omitempty"`
+	// MultiApp says that many apps write to it, so that records of different apps
+	// must be told apart.
+	MultiApp bool `json:"multi_app,omitempty"`
+	// Demo says that synthetic connections are allowed.
+	Demo bool `json:"demo,omitempty"`
+	// Throttle is its class in bulk backfills.
+	Throttle string `json:"throttle,omitempty"`
+}
+
+// Scopes are the grants that a resource needs, in the provider's own words.
+type Scopes struct {
+	Required []string `json:"required"`
+	Optional []string `json:"optional"`
+}
+
+// ProviderResource is a resource that a provider delivers.
+type ProviderResource struct {
+	// Resource is the slug.
+	Resource string `json:"resource"`
+	// RefreshPath is its name in the answer of a refresh; derived when empty.
+	RefreshPath string `json:"refresh_path,omitempty"`
+	// Affinity says what the provider knows of time zones. Empty is Native.
+	Affinity Affinity `json:"affinity,omitempty"`
+}
+
+// Backfill says how far back history is fetched when a source is connected.
+type Backfill struct {
+	DefaultDays  int  `json:"default_days,omitempty"`
+	MaxDays      int  `json:"max_days,omitempty"`
+	Configurable bool `json:"configurable,omitempty"`
+	// Days fixes the days of single resources.
+	Days map[string]int `json:"days,omitempty"`
+	// Mode is pull, push_incremental or none.
+	Mode string `json:"mode,omitempty"`
+}
+
+// Affinity is what a provider knows of the time zone of one kind of its data.
+type Affinity string
+
+const (
+	// AffinityNative: UTC, and the offset comes with the data.
+	AffinityNative Affinity = "native"
+	// AffinityFallback: UTC without offset; the user's fallback zone supplies it.
+	AffinityFallback Affinity = "fallback_or_utc"
+	// AffinityFallbackOrAbsent, AffinityInferred and AffinityAbsent are as
+	// AffinityFallback for us, because every user has a fallback zone; inferred
+	// ones may bring their own.
+	AffinityFallbackOrAbsent Affinity = "fallback_or_absent"
+	AffinityInferred         Affinity = "inferred_or_absent"
+	AffinityAbsent           Affinity = "absent"
+	// AffinityFloating: clock digits without any zone. They are read in the user's
+	// fallback zone.
+	AffinityFloating Affinity = "floating"
+)
+
+// Affinity returns what the provider knows of the zone of a resource's data.
+func (p *Provider) Affinity(resource string) Affinity {
+	for _, r := range p.Resources {
+		if r.Resource == resource && r.Affinity != "" {
+			return r.Affinity
+		}
+	}
+	return AffinityNative
+}
+
+// Supports reports whether the provider delivers a resource.
+func (p *Provider) Supports(resource string) bool {
+	return slices.ContainsFunc(p.Resources, func(r ProviderResource) bool { return r.Resource == resource })
+}
+
+func (p *Provider) display() ProviderName {
+	n := ProviderName{Name: p.Name, Slug: p.Slug}
+	if p.Logo != nil {
+		n.Logo = *p.Logo
+	}
+	return n
+}
+
+// Providers is the configured list of data sources. Immutable, and safe for
+// concurrent use.
+type Providers struct {
+	list []Provider // by name, then slug
+	slug map[string]*Provider
+}
+
+var slugForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+
+// reservedSlugs are words that paths give another meaning.
+var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "create_portal_url", SlugDefault}
+
+// classCloud is the class of providers that we fetch from, or that call us.
+const classCloud = "cloud"
+
+// Closed lists of a provider's record.
+var (
+	authTypes      = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
+	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
+	providerClass  = []string{classCloud, "sdk_store", "sdk_device", "manual"}
+	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
+	affinities     = []Affinity{
+		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,
+	}
+)
+
+// NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
+// by position and field.
+func NewProviders(list []Provider) (*Providers, error) {
+	var p healthlab.Problems
+	out := &Providers{list: slices.Clone(list), slug: make(map[string]*Provider, len(list))}
+	for i := range list {
+		var q healthlab.Problems
+		checkProvider(&q, &list[i])
+		if out.slug[list[i].Slug] != nil {
+			q.Add("duplicate", "a slug stands once", "slug")
+		}
+		out.slug[list[i].Slug] = &list[i]
+		p.Under(q, i)
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("providers: %w", err)
+	}
+	slices.SortFunc(out.list, func(a, b Provider) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Slug, b.Slug))
+	})
+	for i := range out.list {
+		out.slug[out.list[i].Slug] = &out.list[i]
+	}
+	return out, nil
+}
+
+// ReadProviders reads a JSON array of providers, strictly: a key that no record has is
+// a mistake. Faults as of [NewProviders].
+func ReadProviders(r io.Reader) (*Providers, error) {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	var list []Provider
+	if err := d.Decode(&list); err != nil {
+		return nil, fmt.Errorf("read providers: %w: %w", healthlab.Invalid, err)
+	}
+	return NewProviders(list)
+}
+
+func checkProvider(p *healthlab.Problems, v *Provider) {
+	if !slugForm.MatchString(v.Slug) {
+		p.Add("pattern", "a slug is lower-case snake_case", "slug")
+	}
+	if slices.Contains(reservedSlugs, v.Slug) {
+		p.Add("reserved", "this slug is reserved", "slug")
+	}
+	if v.Name == "" {
+		p.Add("missing", "a provider needs a name", "name")
+	}
+	oneOf(p, v.AuthType, authTypes, "auth_type")
+	oneOf(p, v.SourceType, providerKinds, "source_type")
+	oneOf(p, v.Class, providerClass, "class")
+	oneOf(p, v.UpdateModel, providerUpdate, "update_model")
+	for i, r := range v.Resources {
+		if ResourceBySlug(r.Resource) == nil {
+			p.Add("unknown_resource", "not a resource of the catalogue", "resources", i, "resource")
+		}
+		oneOf(p, r.Affinity, affinities, "resources", i, "affinity")
+	}
+	for r := range v.Scopes {
+		if !v.Supports(r) {
+			p.Add("unknown_resource", "scopes of a resource that it does not deliver", "scopes")
+		}
+	}
+}
+
+func oneOf[T comparable](p *healthlab.Problems, v T, allowed []T, path ...any) {
+	if !slices.Contains(allowed, v) {
+		p.Add("enum", "not one of the allowed values", path...)
+	}
+}
+
+// List returns the providers by name. A sourceType other than the empty string keeps
+// those of that type. The slice is the caller's.
+func (p *Providers) List(sourceType string) []Provider {
+	return slices.DeleteFunc(slices.Clone(p.list), func(v Provider) bool {
+		return sourceType != "" && v.SourceType != sourceType
+	})
+}
+
+// Get returns a provider by its slug, or nil. It is shared: do not change it.
+func (p *Providers) Get(slug string) *Provider { return p.slug[slug] }
+
+// name returns how a slug appears beside data: as its record says, or as the bare slug
+// if it is no longer configured.
+func (p *Providers) name(slug string) ProviderName {
+	if v := p.Get(slug); v != nil {
+		return v.display()
+	}
+	return ProviderName{Name: slug, Slug: slug}
+}

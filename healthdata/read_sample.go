@@ -1,0 +1,358 @@
+package healthdata
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// SampleQuery says which samples of a timeseries to read. The zero values of the
+// filters mean any.
+type SampleQuery struct {
+	// Resource is the slug of a timeseries.
+	Resource string
+	// From and To bound the timestamps, both inclusive.
+	From, To time.Time
+	// Provider keeps the samples of one provider. One that is not configured has
+	// none.
+	Provider string
+	// Type keeps the samples of one type. [Service.Samples] does not take it.
+	Type string
+	// Cursor continues after an earlier page: its Next. All else must be as it was
+	// there.
+	Cursor string
+
+	sourceType SourceType
+}
+
+// span returns the query's bounds in microseconds, the end exclusive.
+func (q *SampleQuery) span() series.Range {
+	r := series.Range{From: series.MinTime, To: series.MaxTime + 1}
+	if !q.From.IsZero() {
+		r.From = q.From.UnixMicro()
+	}
+	if !q.To.IsZero() {
+		r.To = q.To.UnixMicro() + 1
+	}
+	return r
+}
+
+func (q *SampleQuery) series() SeriesQuery {
+	r := q.span()
+	return SeriesQuery{Resources: []string{q.Resource}, From: r.From, To: r.To, Provider: q.Provider}
+}
+
+// check refuses a resource that has no samples and a range that ends before it begins.
+func (q *SampleQuery) check() error {
+	if r := ResourceBySlug(q.Resource); r == nil || r.Class != ClassTimeseries {
+		return healthlab.NotFound
+	}
+	return checkRange(q.From, q.To)
+}
+
+// SamplePage is a page of samples, grouped by source.
+type SamplePage struct {
+	// Groups are sorted by provider, then source. A group may go on in the next
+	// page: groups with equal sources belong together.
+	Groups []SampleGroup
+	// Next is the cursor of the next page; empty after the last.
+	Next string
+}
+
+// SampleGroup is samples of one source, ascending by timestamp.
+type SampleGroup struct {
+	Source   Source
+	resource *Resource
+	block    series.Block
+}
+
+// Len returns the number of samples.
+func (g *SampleGroup) Len() int { return g.block.Len() }
+
+// All yields the samples in order.
+func (g *SampleGroup) All() iter.Seq[Sample] {
+	return func(yield func(Sample) bool) {
+		for _, s := range g.block.All() {
+			if !yield(g.resource.sample(&s)) {
+				return
+			}
+		}
+	}
+}
+
+// AppendJSON appends the group as it is published, {"source":…,"data":[…]}, without
+// making a struct of every sample.
+func (g *SampleGroup) AppendJSON(b []byte) []byte {
+	b = append(b, `{"source":`...)
+	b = appendJSON(b, g.Source)
+	b = append(b, `,"data":[`...)
+	for i, s := range g.block.All() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = g.resource.appendSample(b, &s)
+	}
+	return append(b, ']', '}')
+}
+
+// Samples returns one page of samples grouped by source. Pages walk by provider,
+// source type and timestamp; a sample stands on one page only, whatever is written
+// meanwhile.
+//
+// Faults: healthlab.NotFound without such a user or timeseries, healthlab.Invalid for a
+// range that ends before it begins and for a cursor that is damaged or belongs to
+// another query.
+func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SampleQuery) (SamplePage, error) {
+	if err := q.check(); err != nil {
+		return SamplePage{}, fmt.Errorf("read samples: %w", err)
+	}
+	if _, err := s.live(ctx, team, user); err != nil {
+		return SamplePage{}, fmt.Errorf("read samples: %w", err)
+	}
+	from, err := openCursor(q.Cursor, user, &q)
+	if err != nil {
+		return SamplePage{}, fmt.Errorf("read samples: %w", err)
+	}
+	var page SamplePage
+	err = s.data.View(ctx, team, user, func(v View) error {
+		page = SamplePage{}
+		all, err := v.Series(ctx, q.series())
+		if err != nil {
+			return err
+		}
+		w := walk{view: v, query: &q, left: s.opts.PageSize, groups: map[groupKey]*SampleGroup{}}
+		for _, source := range bySource(all) {
+			more, err := w.source(ctx, source, from)
+			if err != nil {
+				return err
+			}
+			if more {
+				page.Next = w.last.seal(user, &q)
+				break
+			}
+		}
+		page.Groups = w.sorted(s)
+		return nil
+	})
+	if err != nil {
+		return SamplePage{}, fmt.Errorf("read samples: %w", err)
+	}
+	return page, nil
+}
+
+// AllSamples returns all samples that fit, whatever their source, ascending by
+// timestamp, then provider and source type. It has no pages: bound the range. Faults
+// as of [Service.Samples].
+func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SampleQuery) ([]Sample, error) {
+	if err := q.check(); err != nil {
+		return nil, fmt.Errorf("read samples: %w", err)
+	}
+	if _, err := s.live(ctx, team, user); err != nil {
+		return nil, fmt.Errorf("read samples: %w", err)
+	}
+	out := []Sample{}
+	err := s.data.View(ctx, team, user, func(v View) error {
+		out = out[:0]
+		return eachSample(ctx, v, q, func(sm Sample) { out = append(out, sm) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read samples: %w", err)
+	}
+	slices.SortStableFunc(out, func(a, b Sample) int { return a.Timestamp.Compare(b.Timestamp.Time) })
+	return out, nil
+}
+
+// eachSample visits the samples that fit, series by series.
+func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) error {
+	r := ResourceBySlug(q.Resource)
+	all, err := v.Series(ctx, q.series())
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if q.sourceType != "" && all[i].Key.SourceType != q.sourceType {
+			continue
+		}
+		err := readSeries(ctx, v, &all[i], q.span(), func(b *series.Block) bool {
+			for _, s := range b.All() {
+				if q.Type == "" || s.Type == q.Type {
+					visit(r.sample(&s))
+				}
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunksAtOnce is how many chunks of a series are loaded at a time.
+const chunksAtOnce = 4
+
+// readSeries calls visit with the samples of a series inside a range, in order, until
+// it says no. Chunks are loaded a few at a time, so a page costs what a page holds.
+func readSeries(ctx context.Context, v View, s *Series, r series.Range, visit func(*series.Block) bool) error {
+	var scan series.Scanner
+	chunks := slices.DeleteFunc(slices.Clone(s.Chunks), func(c series.Chunk) bool { return !c.Overlaps(r.From, r.To) })
+	for {
+		n := min(chunksAtOnce, len(chunks))
+		part := series.Range{From: r.From, To: r.To}
+		if n < len(chunks) {
+			part.To = min(r.To, chunks[n].Start)
+		}
+		starts := make([]int64, n)
+		for i := range starts {
+			starts[i] = chunks[i].Start
+		}
+		var loaded []series.Chunk
+		if n > 0 {
+			var err error
+			if loaded, err = v.Load(ctx, s.Key, starts); err != nil {
+				return err
+			}
+		}
+		for b, err := range scan.Blocks(loaded, s.Pending, part) {
+			if err != nil {
+				return fmt.Errorf("series of %s: %w", s.Key.Resource, err)
+			}
+			if !visit(b) {
+				return nil
+			}
+		}
+		chunks, r.From = chunks[n:], part.To
+		if len(chunks) == 0 && part.To == r.To {
+			return nil
+		}
+	}
+}
+
+// bySource sorts series into lists with one provider and source type each.
+func bySource(all []Series) [][]Series {
+	slices.SortFunc(all, func(a, b Series) int { return a.Key.Compare(b.Key) })
+	var out [][]Series
+	for _, s := range all {
+		if n := len(out); n > 0 && out[n-1][0].Key.Provider == s.Key.Provider && out[n-1][0].Key.SourceType == s.Key.SourceType {
+			out[n-1] = append(out[n-1], s)
+			continue
+		}
+		out = append(out, []Series{s})
+	}
+	return out
+}
+
+// groupKey is a full source context.
+type groupKey struct {
+	provider string
+	source   SourceType
+	attrs    series.Attrs // App, Device, Workout and Sport only
+}
+
+// walk gathers one page.
+type walk struct {
+	view   View
+	query  *SampleQuery
+	left   int
+	last   cursor
+	groups map[groupKey]*SampleGroup
+}
+
+// source takes samples of one provider and source type in order of time, from a
+// cursor on, and reports whether there are more than the page holds.
+func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool, err error) {
+	key := all[0].Key
+	switch cmp.Or(cmp.Compare(key.Provider, from.Provider), cmp.Compare(key.SourceType, from.SourceType)) {
+	case -1:
+		return false, nil
+	case 1:
+		from = cursor{}
+	}
+	heads := make([]*head, 0, len(all))
+	for i := range all {
+		h := &head{key: all[i].Key}
+		r := w.query.span()
+		if from.Provider != "" {
+			// What comes after the last sample of the page before.
+			after := from.Time
+			if all[i].Key.Part <= from.Part {
+				after++
+			}
+			r.From = max(r.From, after)
+		}
+		err := readSeries(ctx, w.view, &all[i], r, func(b *series.Block) bool {
+			for _, s := range b.All() {
+				h.samples = append(h.samples, s)
+				if len(h.samples) > w.left {
+					return false
+				}
+			}
+			return true
+		})
+		if err != nil {
+			return false, err
+		}
+		if len(h.samples) > 0 {
+			heads = append(heads, h)
+		}
+	}
+	for len(heads) > 0 {
+		if w.left == 0 {
+			return true, nil
+		}
+		h := slices.MinFunc(heads, func(a, b *head) int {
+			return cmp.Or(cmp.Compare(a.samples[0].Time, b.samples[0].Time), cmp.Compare(a.key.Part, b.key.Part))
+		})
+		w.take(h)
+		if len(h.samples) == 0 {
+			heads = slices.DeleteFunc(heads, func(o *head) bool { return o == h })
+		}
+	}
+	return false, nil
+}
+
+// head is the samples of one series that were read and not taken yet.
+type head struct {
+	key     SeriesKey
+	samples []series.Sample
+}
+
+func (w *walk) take(h *head) {
+	s := h.samples[0]
+	h.samples = h.samples[1:]
+	w.left--
+	w.last = cursor{Provider: h.key.Provider, SourceType: h.key.SourceType, Time: s.Time, Part: h.key.Part}
+	k := groupKey{h.key.Provider, h.key.SourceType, series.Attrs{App: s.App, Device: s.Device, Workout: s.Workout, Sport: s.Sport}}
+	g := w.groups[k]
+	if g == nil {
+		g = &SampleGroup{resource: ResourceBySlug(h.key.Resource)}
+		w.groups[k] = g
+	}
+	g.block.Append(s)
+}
+
+// sorted returns the groups of the page.
+func (w *walk) sorted(s *Service) []SampleGroup {
+	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b groupKey) int {
+		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.source, b.source),
+			cmp.Compare(a.attrs.App, b.attrs.App), cmp.Compare(a.attrs.Device.String(), b.attrs.Device.String()),
+			cmp.Compare(a.attrs.Workout.String(), b.attrs.Workout.String()), cmp.Compare(a.attrs.Sport, b.attrs.Sport))
+	})
+	out := make([]SampleGroup, len(keys))
+	for i, k := range keys {
+		g := w.groups[k]
+		g.Source = s.source(Source{
+			Provider: k.provider, Type: k.source, AppID: optional(k.attrs.App), DeviceID: optionalID(k.attrs.Device),
+			Sport: optional(k.attrs.Sport), WorkoutID: optionalID(k.attrs.Workout),
+		})
+		out[i] = *g
+	}
+	return out
+}

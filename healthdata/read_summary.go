@@ -1,0 +1,188 @@
+package healthdata
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// SummaryQuery says which summaries of a resource to read. The zero values of the
+// filters mean any.
+type SummaryQuery struct {
+	// Resource is the slug of a summary.
+	Resource string
+	// From and To bound what the resource is indexed by, both inclusive: the local
+	// day of activity, the end of a sleep, the start of a workout or of an
+	// electrocardiogram, the end of a sleep cycle, the instant of a measurement or a
+	// meal, the start of a period. Days are compared as days: the clock of From and
+	// To does not count for them.
+	From, To time.Time
+	// Provider keeps the summaries of one provider. One that is not configured has
+	// none.
+	Provider string
+}
+
+// dayIndexed are the resources whose index is a calendar day.
+var dayIndexed = map[string]bool{"activity": true, "menstrual_cycle": true}
+
+// record returns the query as a store understands it.
+func (q SummaryQuery) record(user *User) (RecordQuery, error) {
+	r := ResourceBySlug(q.Resource)
+	if r == nil || r.Class != ClassSummary {
+		return RecordQuery{}, healthlab.NotFound
+	}
+	if err := checkRange(q.From, q.To); err != nil {
+		return RecordQuery{}, err
+	}
+	out := RecordQuery{Resource: r.Slug, From: q.From, To: q.To, Provider: q.Provider}
+	if dayIndexed[r.Slug] {
+		if !q.From.IsZero() {
+			out.From = healthlab.DateOf(q.From.UTC()).At(time.UTC)
+		}
+		if !q.To.IsZero() {
+			out.To = healthlab.DateOf(q.To.UTC()).At(time.UTC)
+		}
+	}
+	return out, nil
+}
+
+// checkRange refuses a range that ends before it begins.
+func checkRange(from, to time.Time) error {
+	if !from.IsZero() && !to.IsZero() && to.Before(from) {
+		var p healthlab.Problems
+		p.Add("order", "a range does not end before it starts", "end_date")
+		return p.Err()
+	}
+	return nil
+}
+
+// Summaries returns the summaries that fit, by what they are indexed by, then id.
+// Summaries of different sources are never merged.
+//
+// Faults: healthlab.NotFound without such a user or resource, healthlab.Invalid for a
+// range that ends before it begins.
+func (s *Service) Summaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery) ([]Summary, error) {
+	records, err := s.records(ctx, team, user, q, false)
+	if err != nil {
+		return nil, fmt.Errorf("read summaries: %w", err)
+	}
+	out := make([]Summary, len(records))
+	for i := range records {
+		if out[i], err = s.decode(&records[i]); err != nil {
+			return nil, fmt.Errorf("read summaries: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery, raw bool) (records []Record, err error) {
+	u, err := s.live(ctx, team, user)
+	if err != nil {
+		return nil, err
+	}
+	rq, err := q.record(&u)
+	if err != nil {
+		return nil, err
+	}
+	rq.Raw = raw
+	err = s.data.View(ctx, team, user, func(v View) error {
+		records, err = v.Records(ctx, rq)
+		return err
+	})
+	return records, err
+}
+
+// Decode returns the summary that a record holds, with the times and the source of
+// the record, for callers who read records from a [View]. The names and logos of
+// providers are not filled in.
+func (r *Record) Decode() (Summary, error) {
+	res := ResourceBySlug(r.Resource)
+	if res == nil || res.New == nil {
+		return nil, fmt.Errorf("%w: a record of a resource that is no summary", healthlab.Unknown)
+	}
+	out := res.New()
+	if err := json.Unmarshal(r.Doc, out); err != nil {
+		return nil, fmt.Errorf("decode summary: %w", err)
+	}
+	out.head().CreatedAt, out.head().UpdatedAt = healthlab.At(r.CreatedAt), healthlab.At(r.UpdatedAt)
+	return out, nil
+}
+
+// decode returns the summary that a record holds, as readers see it.
+func (s *Service) decode(r *Record) (Summary, error) {
+	out, err := r.Decode()
+	if err != nil {
+		return nil, err
+	}
+	s.publish(out, out.head().CreatedAt, out.head().UpdatedAt)
+	return out, nil
+}
+
+// Profile returns what the sources say about the person: of several profiles the one
+// that changed last. healthlab.NotFound if there is none, or no such user.
+func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (*Profile, error) {
+	all, err := s.Summaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
+	if err != nil {
+		return nil, err
+	}
+	var newest *Profile
+	for _, v := range all {
+		if p, ok := v.(*Profile); ok && (newest == nil || p.UpdatedAt.After(newest.UpdatedAt.Time)) {
+			newest = p
+		}
+	}
+	if newest == nil {
+		return nil, fmt.Errorf("read profile: %w", healthlab.NotFound)
+	}
+	return newest, nil
+}
+
+// RawRecord is a record's payload as the source sent it.
+type RawRecord struct {
+	ID uuid.UUID
+	// At is what the record is indexed by.
+	At time.Time
+	// Source says who recorded it.
+	Source Source
+	// Sport is the workout's; zero for other resources.
+	Sport Sport
+	// ProviderID is the source's own id of the record, ours where it has none.
+	ProviderID string
+	// Data is the payload.
+	Data                 json.RawMessage
+	CreatedAt, UpdatedAt healthlab.Time
+}
+
+// RawSummaries returns the payloads of the summaries that fit, in the order of
+// [Service.Summaries]. Teams that do not keep payloads have none. Faults as there.
+func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, q SummaryQuery) ([]RawRecord, error) {
+	records, err := s.records(ctx, team, user, q, true)
+	if err != nil {
+		return nil, fmt.Errorf("read raw summaries: %w", err)
+	}
+	out := make([]RawRecord, len(records))
+	for i := range records {
+		r := &records[i]
+		v, err := r.Decode()
+		if err != nil {
+			return nil, fmt.Errorf("read raw summaries: %w", err)
+		}
+		h := v.head()
+		out[i] = RawRecord{
+			ID: r.ID, At: r.Index, Source: s.source(h.Source), ProviderID: h.ExternalID,
+			Data: json.RawMessage(r.Raw), CreatedAt: h.CreatedAt, UpdatedAt: h.UpdatedAt,
+		}
+		if w, ok := v.(*Workout); ok {
+			out[i].Sport = w.Sport
+		}
+		if out[i].ProviderID == "" {
+			out[i].ProviderID = r.ID.String()
+		}
+	}
+	return out, nil
+}

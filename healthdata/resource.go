@@ -1,0 +1,274 @@
+package healthdata
+
+import (
+	"slices"
+)
+
+// Class says what shape the data of a resource has.
+type Class string
+
+const (
+	// ClassSummary is an object with an identity: a day, a session, a profile.
+	ClassSummary Class = "summary"
+	// ClassTimeseries is a sequence of samples.
+	ClassTimeseries Class = "timeseries"
+	// ClassStream is the detailed recording of one session.
+	ClassStream Class = "stream"
+	// ClassMetadata is about sources, not about people.
+	ClassMetadata Class = "metadata"
+)
+
+// Kind says whether samples are instants or intervals.
+type Kind uint8
+
+const (
+	// Discrete samples are measured at an instant.
+	Discrete Kind = iota
+	// Interval samples cover the half-open time from start to end.
+	Interval
+	// MaybeInterval samples are instants that keep a start and an end where the
+	// source gives them.
+	MaybeInterval
+)
+
+// KeyPart says what belongs to the identity of a sample beside provider, source type
+// and timestamp.
+type KeyPart uint8
+
+const (
+	// KeyPlain: nothing more. A later sample of that instant replaces the earlier.
+	KeyPlain KeyPart = iota
+	// KeyType: the sample's type. One instant may hold several, such as the four
+	// kinds of cholesterol of one blood draw.
+	KeyType
+	// KeyWorkout: the workout that the sample belongs to.
+	KeyWorkout
+)
+
+// ValueShape says what a sample's value is.
+type ValueShape uint8
+
+const (
+	// ValueNumber is one number.
+	ValueNumber ValueShape = iota
+	// ValuePressure is a systolic and a diastolic number, and no value.
+	ValuePressure
+	// ValueText is a text.
+	ValueText
+)
+
+// Rate is how dense the samples of a resource are expected to be. It decides how a
+// store cuts a series, never what is accepted.
+type Rate uint8
+
+const (
+	// Sparse is up to a few samples a day.
+	Sparse Rate = iota
+	// Minutes is one sample every 1 to 15 minutes.
+	Minutes
+	// Seconds is one sample every 1 to 15 seconds, at least in sessions.
+	Seconds
+)
+
+// Resource is one row of the catalogue: a kind of health data. Immutable.
+type Resource struct {
+	// Slug names the resource in events, availability and preferences.
+	Slug string
+	// Path names it in read URLs. It differs from the slug for two resources.
+	Path string
+	// Class is its shape.
+	Class Class
+	// Events says whether daily.data.<slug> and historical.data.<slug> exist.
+	Events bool
+
+	// The rest of the fields but the last group is for timeseries.
+
+	// Kind says whether samples are instants or intervals.
+	Kind Kind
+	// Unit is the exact text of the published unit. Values are stored in it.
+	Unit string
+	// Value is the shape of a sample's value.
+	Value ValueShape
+	// Key is what identifies a sample beside provider, source type and timestamp.
+	Key KeyPart
+	// Types lists the known sample types. The list is open; empty means that
+	// samples of this resource have none.
+	Types []string
+	// TypeRequired says that a sample must name its type.
+	TypeRequired bool
+	// Fields names the keys that samples of this resource have beside the common
+	// ones; each is always written, null where it is not known.
+	Fields []string
+	// Legacy says that the ungrouped read exists beside the grouped one.
+	Legacy bool
+	// Rate says how dense samples are expected to be.
+	Rate Rate
+
+	// ReadKey is the name of the array in the answer of a summary's read.
+	ReadKey string
+	// DatesOnly says that a summary's read takes dates and no date-times.
+	DatesOnly bool
+	// Raw says that the payload as received can be read too.
+	Raw bool
+	// Table is the name in aggregate queries of a summary's table.
+	Table string
+	// New returns an empty summary of this resource; nil if it is not one.
+	New func() Summary
+}
+
+var (
+	sensorLocation = []string{"sensor_location"}
+	insulinFields  = []string{"delivery_mode", "delivery_form", "bolus_purpose"}
+)
+
+// catalogue is the one table. Adding a resource is adding a row and, for a summary, a
+// struct.
+var catalogue = []Resource{
+	summary("activity", "activity", newOf[Activity], "activity", false, true),
+	summary("sleep", "sleep", newOf[Sleep], "sleep", false, true),
+	summary("sleep_cycle", "sleep_cycle", newOf[SleepCycle], "", true, false),
+	summary("body", "body", newOf[Body], "body", false, true),
+	summary("workouts", "workouts", newOf[Workout], "workout", false, true),
+	summary("profile", "profile", newOf[Profile], "profile", false, true),
+	summary("meal", "meals", newOf[Meal], "meal", false, false),
+	summary("menstrual_cycle", "menstrual_cycle", newOf[MenstrualCycle], "menstrual_cycle", true, false),
+	summary("electrocardiogram", "electrocardiogram", newOf[Electrocardiogram], "", true, false),
+	{Slug: "workout_stream", Path: "workout_stream", Class: ClassStream, Events: true},
+	{Slug: "sleep_stream", Path: "sleep_stream", Class: ClassStream},
+	{Slug: "device", Path: "device", Class: ClassMetadata},
+	{Slug: "device_legacy", Path: "devices", Class: ClassMetadata, Raw: true},
+
+	{Slug: "heartrate", Unit: "bpm", Legacy: true, Rate: Seconds},
+	{Slug: "hrv", Unit: "rmssd", Legacy: true, Rate: Minutes},
+	{Slug: "blood_oxygen", Unit: "%", Legacy: true, Rate: Minutes},
+	{Slug: "blood_pressure", Unit: "mmHg", Value: ValuePressure, Legacy: true},
+	{Slug: "glucose", Unit: "mmol/L", Legacy: true, Rate: Minutes},
+	{Slug: "cholesterol", Unit: "mmol/L", Key: KeyType, TypeRequired: true, Legacy: true, Types: []string{
+		"cholesterol/ldl", "cholesterol/hdl", "cholesterol/total", "cholesterol/triglycerides",
+	}},
+	{Slug: "ige", Unit: "FSU", Key: KeyType, TypeRequired: true, Legacy: true},
+	{Slug: "igg", Unit: "FSU", Key: KeyType, TypeRequired: true, Legacy: true},
+	{Slug: "electrocardiogram_voltage", Unit: "mV", Key: KeyType, TypeRequired: true, Legacy: true, Rate: Seconds},
+	{Slug: "respiratory_rate", Unit: "bpm", Legacy: true, Rate: Minutes},
+	{Slug: "stress_level", Unit: "%", Legacy: true, Rate: Minutes},
+	{Slug: "weight", Path: "body_weight", Unit: "kg", Legacy: true},
+	{Slug: "fat", Path: "body_fat", Unit: "%", Legacy: true},
+	{Slug: "steps", Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes},
+	{Slug: "distance", Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes},
+	{Slug: "calories_active", Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds},
+	{Slug: "calories_basal", Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes},
+	{Slug: "floors_climbed", Kind: MaybeInterval, Unit: "count", Legacy: true},
+	{Slug: "wheelchair_push", Kind: Interval, Unit: "count"},
+	{Slug: "stand_hour", Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
+	{Slug: "stand_duration", Kind: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "fall", Kind: Interval, Unit: "count"},
+	{Slug: "workout_duration", Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
+	{Slug: "workout_distance", Kind: Interval, Unit: "m", Key: KeyWorkout},
+	{Slug: "workout_swimming_stroke", Kind: Interval, Unit: "count", Key: KeyWorkout},
+	{Slug: "vo2_max", Kind: Interval, Unit: "mL/kg/min", Legacy: true},
+	{Slug: "heart_rate_recovery_one_minute", Kind: Interval, Unit: "count"},
+	{Slug: "heart_rate_alert", Kind: Interval, Unit: "count", Key: KeyType, TypeRequired: true, Types: []string{
+		"low_heart_rate", "high_heart_rate", "irregular_rhythm",
+	}},
+	{Slug: "afib_burden", Kind: Interval, Unit: "%"},
+	{Slug: "forced_expiratory_volume_1", Kind: Interval, Unit: "L"},
+	{Slug: "forced_vital_capacity", Kind: Interval, Unit: "L"},
+	{Slug: "peak_expiratory_flow_rate", Kind: Interval, Unit: "L/min"},
+	{Slug: "inhaler_usage", Kind: Interval, Unit: "count"},
+	{Slug: "body_temperature", Kind: Interval, Unit: "°C", Fields: sensorLocation},
+	{Slug: "body_temperature_delta", Kind: Interval, Unit: "°C", Fields: sensorLocation},
+	{Slug: "basal_body_temperature", Kind: Interval, Unit: "°C"},
+	{Slug: "body_mass_index", Kind: Interval, Unit: "index"},
+	{Slug: "lean_body_mass", Kind: Interval, Unit: "kg"},
+	{Slug: "waist_circumference", Kind: Interval, Unit: "cm"},
+	{Slug: "insulin_injection", Kind: Interval, Unit: "unit", Key: KeyType, TypeRequired: true, Types: []string{
+		"rapid_acting", "long_acting",
+	}, Fields: insulinFields},
+	{Slug: "carbohydrates", Kind: Interval, Unit: "g"},
+	{Slug: "caffeine", Kind: Interval, Unit: "g", Legacy: true},
+	{Slug: "water", Kind: MaybeInterval, Unit: "ml", Legacy: true},
+	{Slug: "mindfulness_minutes", Kind: Interval, Unit: "min", Legacy: true},
+	{Slug: "sleep_apnea_alert", Kind: Interval, Unit: "count"},
+	{Slug: "sleep_breathing_disturbance", Kind: Interval, Unit: "count", Types: []string{"elevated", "not_elevated"}},
+	{Slug: "uv_exposure", Kind: Interval, Unit: "index"},
+	{Slug: "daylight_exposure", Kind: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "handwashing", Kind: Interval, Unit: "count"},
+	{Slug: "note", Kind: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
+	// The deprecated stages of sleep: readable, never announced.
+	{Slug: "hypnogram", Kind: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
+}
+
+var bySlug, byPath = index(catalogue)
+
+func summary(slug, readKey string, create func() Summary, table string, datesOnly, raw bool) Resource {
+	return Resource{
+		Slug: slug, Path: slug, Class: ClassSummary, Events: true,
+		ReadKey: readKey, DatesOnly: datesOnly, Raw: raw, Table: table, New: create,
+	}
+}
+
+// newOf returns an empty summary of the struct T.
+func newOf[T any, P interface {
+	*T
+	Summary
+}]() Summary {
+	return P(new(T))
+}
+
+// index fills in what rows of timeseries leave out, and returns the table by slug and
+// by path.
+func index(rows []Resource) (slugs, paths map[string]*Resource) {
+	slugs, paths = make(map[string]*Resource, len(rows)), make(map[string]*Resource, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		if r.Class == "" {
+			r.Class, r.Events = ClassTimeseries, true
+		}
+		if r.Path == "" {
+			r.Path = r.Slug
+		}
+		slugs[r.Slug], paths[r.Path] = r, r
+	}
+	return slugs, paths
+}
+
+// Resources returns the whole catalogue: summaries, streams and metadata first, then
+// the timeseries. The order is stable. The rows are shared: do not change them.
+func Resources() []*Resource {
+	out := make([]*Resource, len(catalogue))
+	for i := range catalogue {
+		out[i] = &catalogue[i]
+	}
+	return out
+}
+
+// Timeseries returns the resources that are sequences of samples, in the order of the
+// catalogue.
+func Timeseries() []*Resource { return ofClass(ClassTimeseries) }
+
+// Summaries returns the resources that are summaries, in the order of the catalogue.
+func Summaries() []*Resource { return ofClass(ClassSummary) }
+
+func ofClass(c Class) []*Resource {
+	return slices.DeleteFunc(Resources(), func(r *Resource) bool { return r.Class != c })
+}
+
+// ResourceBySlug returns the resource that events call slug, or nil.
+func ResourceBySlug(slug string) *Resource { return bySlug[slug] }
+
+// ResourceByPath returns the resource that read URLs call path, or nil.
+func ResourceByPath(path string) *Resource { return byPath[path] }
+
+// HasType reports whether t is one of the known sample types.
+func (r *Resource) HasType(t string) bool { return slices.Contains(r.Types, t) }
+
+// SourceNumber returns a small number that names a provider inside the service. It
+// is the same for one slug in every process and has no meaning for receivers.
+func SourceNumber(provider string) int {
+	// FNV-1a, 32 bits, folded to 24, so that it stays a small positive integer.
+	h := uint32(2166136261)
+	for i := range len(provider) {
+		h = (h ^ uint32(provider[i])) * 16777619
+	}
+	return int(h>>24 ^ h&0xffffff)
+}

@@ -1,0 +1,166 @@
+package series
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Header says what is in a chunk without looking inside: enough to find it, and to
+// answer for it where a bucket of time holds all of it. It is what a store keeps beside
+// the bytes, as columns or as the bytes of [Header.Append].
+type Header struct {
+	// Start and Stop are the times of the first and the last sample, in microseconds
+	// since 1970 UTC, both inclusive. Start is the chunk's key inside its series.
+	Start, Stop int64
+	// MaxEnd is the latest end of a sample, [NoEnd] if none has one.
+	MaxEnd int64
+	// N is the number of samples, at least one.
+	N int
+	// Min, Max and Sum are those of Value; First and Last its first and last.
+	Min, Max    float64
+	Sum         Sum
+	First, Last float64
+	// OneOffset says that all samples have the same Offset, the one given here. Else
+	// Offset is zero and means nothing.
+	OneOffset bool
+	Offset    int32
+	// Format is the format of the data.
+	Format byte
+	// Size is the length of the data in bytes.
+	Size int
+}
+
+// Overlaps says whether a sample of the chunk can lie from (inclusive) to (exclusive).
+func (h *Header) Overlaps(from, to int64) bool { return h.Start < to && h.Stop >= from }
+
+// Chunk is an encoded block with its header. Treat it as immutable. A store that
+// plans with headers alone leaves Data nil.
+//
+// Chunks serve in two places: as the stored body of a series, where they do not
+// overlap, and as segments of its log, where a later one wins over an earlier one and
+// all of them over the body.
+type Chunk struct {
+	Header
+	Data []byte
+}
+
+// Segment is a chunk in the log of a series: appended, and not folded into the body yet.
+type Segment = Chunk
+
+// NewChunk encodes b. The faults are those of [Encode]. The chunk shares nothing with b.
+func NewChunk(b *Block) (Chunk, error) {
+	data, err := Encode(make([]byte, 0, 64+3*b.Len()), b)
+	if err != nil {
+		return Chunk{}, err
+	}
+	c := Chunk{Data: slices.Clip(data)}
+	var l layout
+	if err := l.read(data); err != nil {
+		return Chunk{}, err
+	}
+	var t total
+	if l.values.scale == rawScale {
+		t = totalOf(b.Value)
+	} else {
+		t = l.values.total(0, l.n)
+	}
+	c.Header = Header{
+		Start: b.Time[0], Stop: b.Time[b.Len()-1], N: b.Len(),
+		Min: t.min, Max: t.max, Sum: t.sum, First: t.first, Last: t.last,
+		OneOffset: true, Offset: b.Runs[0].Offset,
+		Format: Format, Size: len(data),
+	}
+	for _, e := range b.End {
+		if e != NoEnd && (c.MaxEnd == NoEnd || e > c.MaxEnd) {
+			c.MaxEnd = e
+		}
+	}
+	for r := range b.Runs {
+		if b.Runs[r].Offset != c.Offset {
+			c.OneOffset, c.Offset = false, 0
+			break
+		}
+	}
+	return c, nil
+}
+
+// Segments encodes b as segments for a log: one, unless b is longer than [MaxLen]. An
+// empty block makes none.
+func Segments(b *Block) ([]Segment, error) {
+	var out []Segment
+	for i := 0; i < b.Len(); i += MaxLen {
+		p := b
+		if b.Len() > MaxLen {
+			part := b.Part(i, min(i+MaxLen, b.Len()))
+			p = &part
+		}
+		c, err := NewChunk(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Decode is [Decode] for a chunk: it also gives [ErrCorrupt] where the header does not
+// belong to the data, and where there is no data.
+func (c *Chunk) Decode(dst *Block) error {
+	if err := Decode(dst, c.Data); err != nil {
+		return err
+	}
+	if dst.Len() != c.N || dst.Time[0] != c.Start || dst.Time[c.N-1] != c.Stop {
+		dst.Reset()
+		return corrupt("header of another chunk")
+	}
+	return nil
+}
+
+// headerBytes is the length of a stored header, headerForm its first byte.
+const (
+	headerBytes = 87
+	headerForm  = 1
+)
+
+// Append appends a stored form of the header to dst, 87 bytes, for a store that does
+// not want a column for each field.
+func (h *Header) Append(dst []byte) []byte {
+	le := binary.LittleEndian
+	dst = append(dst, headerForm)
+	dst = le.AppendUint64(dst, uint64(h.Start))
+	dst = le.AppendUint64(dst, uint64(h.Stop))
+	dst = le.AppendUint64(dst, uint64(h.MaxEnd))
+	dst = le.AppendUint32(dst, uint32(h.N))
+	for _, v := range [...]float64{h.Min, h.Max, h.Sum.Hi, h.Sum.Lo, h.First, h.Last} {
+		dst = le.AppendUint64(dst, math.Float64bits(v))
+	}
+	var one byte
+	if h.OneOffset {
+		one = 1
+	}
+	dst = append(dst, one)
+	dst = le.AppendUint32(dst, uint32(h.Offset))
+	dst = append(dst, h.Format)
+	return le.AppendUint32(dst, uint32(h.Size))
+}
+
+// ParseHeader reads what [Header.Append] wrote. Other bytes give [ErrCorrupt].
+func ParseHeader(data []byte) (Header, error) {
+	if len(data) != headerBytes || data[0] != headerForm {
+		return Header{}, corrupt("header")
+	}
+	le := binary.LittleEndian
+	f := func(at int) float64 { return math.Float64frombits(le.Uint64(data[at:])) }
+	h := Header{
+		Start: int64(le.Uint64(data[1:])), Stop: int64(le.Uint64(data[9:])), MaxEnd: int64(le.Uint64(data[17:])),
+		N:   int(le.Uint32(data[25:])),
+		Min: f(29), Max: f(37), Sum: Sum{f(45), f(53)}, First: f(61), Last: f(69),
+		OneOffset: data[77] == 1, Offset: int32(le.Uint32(data[78:])),
+		Format: data[82], Size: int(le.Uint32(data[83:])),
+	}
+	if h.N < 1 || h.N > MaxLen || h.Start > h.Stop {
+		return Header{}, corrupt("header")
+	}
+	return h, nil
+}

@@ -1,0 +1,83 @@
+package series
+
+// cursor walks along a block and knows the run it is in, so that stretches of samples
+// can be copied without looking for their attributes.
+type cursor struct {
+	b    *Block
+	i    int // the next sample
+	run  int // the run of that sample
+	used int // how many samples of that run are behind us
+}
+
+// attrs returns the attributes of the next sample.
+func (c *cursor) attrs() *Attrs { return &c.b.Runs[c.run].Attrs }
+
+// left returns how many samples of the present run are ahead of us.
+func (c *cursor) left() int { return c.b.Runs[c.run].N - c.used }
+
+// skip passes n samples.
+func (c *cursor) skip(n int) {
+	c.i += n
+	c.used += n
+	for c.run < len(c.b.Runs) && c.used >= c.b.Runs[c.run].N {
+		c.used -= c.b.Runs[c.run].N
+		c.run++
+	}
+}
+
+// take copies the next n samples of c to the end of b and passes them.
+func (b *Block) take(c *cursor, n int) {
+	if n == 0 {
+		return
+	}
+	have, i, j := len(b.Time), c.i, c.i+n
+	b.Time = append(b.Time, c.b.Time[i:j]...)
+	b.Value = append(b.Value, c.b.Value[i:j]...)
+	switch {
+	case c.b.End != nil:
+		b.needEnds(have)
+		b.End = append(b.End, c.b.End[i:j]...)
+	case b.End != nil:
+		b.End = appendZeros(b.End, n)
+	}
+	switch {
+	case c.b.Value2 != nil:
+		b.needSeconds(have)
+		b.Value2 = append(b.Value2, c.b.Value2[i:j]...)
+	case b.Value2 != nil:
+		b.Value2 = appendZeros(b.Value2, n)
+	}
+	for n > 0 {
+		k := min(n, c.left())
+		b.addRun(c.attrs(), k)
+		c.skip(k)
+		n -= k
+	}
+}
+
+func appendZeros[T int64 | float64](s []T, n int) []T {
+	k := len(s)
+	s = append(s, make([]T, n)...)
+	clear(s[k:])
+	return s
+}
+
+// seek returns the first position from i on whose time is at or after t. It doubles
+// its step, so a near target costs little and a far one a logarithm.
+func seek(times []int64, i int, t int64) int {
+	step := 1
+	for i+step <= len(times) && times[i+step-1] < t {
+		i += step
+		step *= 2
+	}
+	lo, hi := i, min(i+step-1, len(times))
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if times[mid] < t {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}

@@ -1,0 +1,159 @@
+package series
+
+import "math"
+
+// State says what became of a sample that was merged.
+type State uint8
+
+const (
+	// Same means that the series held exactly this sample already.
+	Same State = iota
+	// New means that the series had no sample at this time.
+	New
+	// Changed means that it had another one at this time, which is now replaced.
+	Changed
+)
+
+// String returns the state in lower case.
+func (s State) String() string {
+	switch s {
+	case New:
+		return "new"
+	case Changed:
+		return "changed"
+	default:
+		return "same"
+	}
+}
+
+// Outcome says what a merge did. The zero value is that of merging nothing.
+type Outcome struct {
+	// New, Changed and Same count the incoming samples; they add up to their number.
+	New, Changed, Same int
+	// States has one entry per incoming sample, in their order.
+	States []State
+}
+
+// Idle says that the merge changed nothing.
+func (o *Outcome) Idle() bool { return o.New == 0 && o.Changed == 0 }
+
+// Diff fills dst, which must be another block, with those samples of in, the block
+// that was merged, that are new or changed, and returns for each of them whether it is
+// new.
+func (o *Outcome) Diff(dst, in *Block) (isNew []bool) {
+	in.Keep(dst, func(i int) bool { return o.States[i] != Same })
+	isNew = make([]bool, 0, o.New+o.Changed)
+	for _, s := range o.States {
+		if s != Same {
+			isNew = append(isNew, s == New)
+		}
+	}
+	return isNew
+}
+
+// note counts n samples of one state.
+func (o *Outcome) note(s State, n int) {
+	switch s {
+	case New:
+		o.New += n
+	case Changed:
+		o.Changed += n
+	default:
+		o.Same += n
+	}
+	for range n {
+		o.States = append(o.States, s)
+	}
+}
+
+// Merge fills dst with the samples of old and of in; where both have one at the same
+// time, the one of in stays. Two samples are the same if everything in them is: value
+// bit for bit, end and attributes. dst must be neither old nor in; its memory is
+// reused. Both blocks must be valid.
+//
+// Merging is what a map from time to sample does: batches may be cut anywhere, and the
+// result is the same.
+func Merge(dst, old, in *Block) Outcome {
+	var o Outcome
+	o.States = make([]State, 0, in.Len())
+	merge(dst, old, in, &o)
+	return o
+}
+
+func merge(dst, old, in *Block, o *Outcome) {
+	dst.Reset()
+	co, ci := cursor{b: old}, cursor{b: in}
+	for co.i < old.Len() && ci.i < in.Len() {
+		switch to, ti := old.Time[co.i], in.Time[ci.i]; {
+		case to < ti:
+			dst.take(&co, seek(old.Time, co.i, ti)-co.i)
+		case to > ti:
+			n := seek(in.Time, ci.i, to) - ci.i
+			o.note(New, n)
+			dst.take(&ci, n)
+		default:
+			n := shared(old.Time[co.i:], in.Time[ci.i:])
+			compare(&co, ci, n, o)
+			dst.take(&ci, n)
+		}
+	}
+	dst.take(&co, old.Len()-co.i)
+	n := in.Len() - ci.i
+	o.note(New, n)
+	dst.take(&ci, n)
+	dst.tidy()
+}
+
+// shared returns how many times at the front of a and b are equal.
+func shared(a, b []int64) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// compare notes what becomes of the next n samples of ci, which have the times of the
+// next n samples of co, and passes the latter.
+func compare(co *cursor, ci cursor, n int, o *Outcome) {
+	for n > 0 {
+		k := min(n, co.left(), ci.left())
+		alike := *co.attrs() == *ci.attrs()
+		for range k {
+			s := Changed
+			if alike && sameNumbers(co.b, co.i, ci.b, ci.i) {
+				s = Same
+			}
+			o.note(s, 1)
+			co.i++
+			ci.i++
+		}
+		co.i -= k
+		ci.i -= k
+		co.skip(k)
+		ci.skip(k)
+		n -= k
+	}
+}
+
+func sameNumbers(a *Block, i int, b *Block, j int) bool {
+	return math.Float64bits(a.Value[i]) == math.Float64bits(b.Value[j]) &&
+		a.endAt(i) == b.endAt(j) && a.secondAt(i) == b.secondAt(j)
+}
+
+func (b *Block) endAt(i int) int64 {
+	if b.End == nil {
+		return NoEnd
+	}
+	return b.End[i]
+}
+
+// secondAt returns the bits of the second value.
+func (b *Block) secondAt(i int) uint64 {
+	if b.Value2 == nil {
+		return 0
+	}
+	return math.Float64bits(b.Value2[i])
+}

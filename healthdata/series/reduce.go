@@ -1,0 +1,441 @@
+package series
+
+import "slices"
+
+// Acc is what a bucket of time adds up to. The zero value is an empty bucket.
+type Acc struct {
+	// N is the number of samples.
+	N int
+	// Sum is the sum of the values; Min and Max are the extremes.
+	Sum      Sum
+	Min, Max float64
+	// First and Last are the values at the earliest and the latest time, and FirstAt
+	// and LastAt those times on the clock of the buckets: local if the buckets are.
+	// Where two samples have one local time (clocks were set back, or a traveller's
+	// were), First is the one that came first and Last the one that came last.
+	First, Last     float64
+	FirstAt, LastAt int64
+}
+
+// Mean returns the mean of the values; 0 for an empty bucket.
+func (a *Acc) Mean() float64 {
+	if a.N == 0 {
+		return 0
+	}
+	return a.Sum.over(float64(a.N)).Hi
+}
+
+// Add adds what another bucket, of later samples, holds: the parts of a range that was
+// reduced in pieces.
+func (a *Acc) Add(b *Acc) {
+	if b.N > 0 {
+		a.add(b.N, b.FirstAt, b.LastAt, &total{b.Sum, b.Min, b.Max, b.First, b.Last})
+	}
+}
+
+func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
+	if a.N == 0 {
+		*a = Acc{n, t.sum, t.min, t.max, t.first, t.last, firstAt, lastAt}
+		return
+	}
+	a.N += n
+	a.Sum = a.Sum.Plus(t.sum)
+	if t.min < a.Min {
+		a.Min = t.min
+	}
+	if t.max > a.Max {
+		a.Max = t.max
+	}
+	if firstAt < a.FirstAt {
+		a.First, a.FirstAt = t.first, firstAt
+	}
+	if lastAt >= a.LastAt {
+		a.Last, a.LastAt = t.last, lastAt
+	}
+}
+
+// one adds a single sample: a series that ticks as slowly as the buckets do has no use
+// for a total of one.
+func (a *Acc) one(at int64, v float64) {
+	if a.N == 0 {
+		a.N, a.Sum.Hi = 1, v
+		a.Min, a.Max, a.First, a.Last = v, v, v, v
+		a.FirstAt, a.LastAt = at, at
+		return
+	}
+	a.add(1, at, at, &total{Sum{v, 0}, v, v, v, v})
+}
+
+// Reduction says what to add up.
+type Reduction struct {
+	// Edges are the borders of the buckets, strictly ascending, at least two, in
+	// microseconds: bucket i holds the samples from Edges[i] (inclusive) to
+	// Edges[i+1] (exclusive). Samples outside all buckets do not count.
+	Edges []int64
+	// Local says that the edges are wall-clock time: a sample counts where its time
+	// plus its own offset lies, as if that were UTC. Else edges are instants.
+	Local bool
+	// Second takes Value2 instead of Value.
+	Second bool
+	// Filter leaves only values from AtLeast to AtMost, both inclusive.
+	Filter          bool
+	AtLeast, AtMost float64
+}
+
+// Reducer adds up a series per bucket of time. It answers from a chunk's header where
+// one bucket holds the whole chunk, works on the stored integers where it can, and
+// decodes the rest into memory that it reuses.
+//
+// Sums are exact to about twice the digits of a float64 (see [Sum]), so they do not
+// depend on how a series is cut into chunks and pieces.
+type Reducer struct {
+	r       Reduction
+	accs    []Acc
+	bucket  int // where the last run ended, the guess for the next
+	scan    Scanner
+	times   []int64
+	values  []float64
+	scratch Block
+	layout  layout
+	visit   func(bucket int, values []float64)
+}
+
+// NewReducer returns a reducer with empty buckets. The fault is Invalid: fewer than two
+// edges, edges that do not ascend, or that leave the years 1 to 9999 by more than a day
+// (for a bucket without end take MaxTime+1). The edges stay the caller's, who must not change
+// them.
+func NewReducer(r Reduction) (*Reducer, error) {
+	if len(r.Edges) < 2 {
+		return nil, invalid("a reduction needs two edges or more")
+	}
+	for i := 1; i < len(r.Edges); i++ {
+		if r.Edges[i] <= r.Edges[i-1] {
+			return nil, invalid("edges must ascend")
+		}
+	}
+	if r.Edges[0] < MinTime-dayMicros || r.Edges[len(r.Edges)-1] > MaxTime+1+dayMicros {
+		return nil, invalid("edges leave the years 1 to 9999 by more than a day")
+	}
+	return &Reducer{r: r, accs: make([]Acc, len(r.Edges)-1)}, nil
+}
+
+// Buckets returns one Acc per bucket, len(Edges)-1 of them. They belong to the reducer
+// and grow with what is added.
+func (r *Reducer) Buckets() []Acc { return r.accs }
+
+// Reset empties all buckets.
+func (r *Reducer) Reset() {
+	clear(r.accs)
+	r.bucket = 0
+}
+
+// Range returns the instants that can matter: the first and the last edge, and a day
+// on either side if the edges are local. A store need not load what lies outside.
+func (r *Reducer) Range() Range {
+	e := r.r.Edges
+	if r.r.Local {
+		return Range{e[0] - dayMicros, e[len(e)-1] + dayMicros}
+	}
+	return Range{e[0], e[len(e)-1]}
+}
+
+// NeedsData says whether [Reducer.Chunk] has to look inside the chunk. If not, its Data
+// may be nil. [Reducer.Missing] asks the same for a whole series with its log.
+func (r *Reducer) NeedsData(h *Header) bool {
+	_, answered := r.whole(h)
+	return !answered
+}
+
+// Missing returns the positions of the chunks without Data that [Reducer.Series] will
+// have to look into, ascending: what a caller loads who has headers only. Without a log
+// those are the chunks that NeedsData says yes to.
+func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
+	var out []int
+	all := r.Range()
+	for i := range chunks {
+		h := &chunks[i].Header
+		if chunks[i].Data != nil || !h.Overlaps(all.From, all.To) {
+			continue
+		}
+		if r.NeedsData(h) || slices.ContainsFunc(pending, func(s Segment) bool { return s.Overlaps(h.Start, h.Stop+1) }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Series adds a body and a log. Arguments and faults are those of [Scanner.Blocks].
+func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
+	var failed error
+	err := r.scan.walk(chunks, pending, r.Range(), func(c *Chunk) bool {
+		failed = r.Chunk(c)
+		return failed == nil
+	}, func(b *Block) bool {
+		r.Block(b)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// Walk goes through a body and a log as [Reducer.Series] does, but hands the values on
+// instead of adding them up: for a median, a deviation, or whatever else needs to see
+// each value. visit gets stretches of one bucket, in order of time inside a stretch;
+// a bucket may come several times. The values are good until visit returns. Every chunk
+// that overlaps [Reducer.Range] needs its data.
+func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int, values []float64)) error {
+	r.visit = visit
+	defer func() { r.visit = nil }()
+	return r.Series(chunks, pending)
+}
+
+// Chunk adds one chunk. The fault is [ErrCorrupt].
+func (r *Reducer) Chunk(c *Chunk) error {
+	if bucket, ok := r.whole(&c.Header); ok {
+		if bucket >= 0 {
+			shift := r.shift(c.Offset)
+			r.accs[bucket].add(c.N, c.Start+shift, c.Stop+shift, &total{c.Sum, c.Min, c.Max, c.First, c.Last})
+		}
+		return nil
+	}
+	if r.r.Local && !c.OneOffset {
+		if err := c.Decode(&r.scratch); err != nil {
+			return err
+		}
+		r.Block(&r.scratch)
+		return nil
+	}
+	l := &r.layout // a local one would escape
+	if err := l.read(c.Data); err != nil {
+		return err
+	}
+	if l.n != c.N {
+		return corrupt("header of another chunk")
+	}
+	col, err := r.column(l)
+	if err != nil {
+		return err
+	}
+	var k clock
+	if start, step, ok := l.regular(); ok {
+		k = clock{n: l.n, start: start, step: step}
+	} else {
+		r.times = grown(r.times, l.n, l.n)
+		if err := l.decodeTimes(r.times); err != nil {
+			return err
+		}
+		k = clock{n: l.n, times: r.times}
+	}
+	r.add(k, col, r.shift(c.Offset))
+	return nil
+}
+
+// Block adds samples that are columns already. The block must be valid.
+func (r *Reducer) Block(b *Block) {
+	values := b.Value
+	if r.r.Second {
+		values = b.Value2
+		if values == nil {
+			r.values = grown(r.values, b.Len(), b.Len())
+			clear(r.values)
+			values = r.values
+		}
+	}
+	if !r.r.Local {
+		r.add(clock{n: b.Len(), times: b.Time}, column{floats: values}, 0)
+		return
+	}
+	for at, i := 0, 0; i < len(b.Runs); {
+		offset, to := b.Runs[i].Offset, at
+		for i < len(b.Runs) && b.Runs[i].Offset == offset {
+			to += b.Runs[i].N
+			i++
+		}
+		r.add(clock{n: to - at, times: b.Time[at:to]}, column{floats: values[at:to]}, r.shift(offset))
+		at = to
+	}
+}
+
+// shift returns what to add to an instant to be on the clock of the edges.
+func (r *Reducer) shift(offset int32) int64 {
+	if r.r.Local {
+		return int64(offset) * 1_000_000
+	}
+	return 0
+}
+
+// whole says whether the header is all that is needed, and then which bucket gets it;
+// -1 if none does.
+func (r *Reducer) whole(h *Header) (bucket int, ok bool) {
+	e := r.r.Edges
+	start, stop := h.Start, h.Stop
+	if r.r.Local {
+		if !h.OneOffset {
+			return -1, stop+dayMicros < e[0] || start-dayMicros >= e[len(e)-1]
+		}
+		start, stop = start+r.shift(h.Offset), stop+r.shift(h.Offset)
+	}
+	switch {
+	case stop < e[0], start >= e[len(e)-1]:
+		return -1, true
+	case r.r.Second, r.visit != nil:
+		return -1, false
+	case r.r.Filter && (h.Max < r.r.AtLeast || h.Min > r.r.AtMost):
+		return -1, true
+	case r.r.Filter && (h.Min < r.r.AtLeast || h.Max > r.r.AtMost), start < e[0]:
+		return -1, false
+	}
+	bucket = r.find(start)
+	return bucket, stop < e[bucket+1]
+}
+
+// find returns the bucket of t, which lies between the first and the last edge. It
+// looks near the last answer first.
+func (r *Reducer) find(t int64) int {
+	e := r.r.Edges
+	b := r.bucket
+	if t >= e[b] {
+		b = seek(e, b, t+1) - 1
+	} else {
+		i, found := slices.BinarySearch(e[:b], t)
+		if b = i; !found {
+			b--
+		}
+	}
+	r.bucket = b
+	return b
+}
+
+// column is what stands beside the times: values as numbers or as stored integers.
+type column struct {
+	floats []float64
+	ints   *numbers
+}
+
+func (c *column) at(i int) float64 {
+	if c.ints != nil {
+		return c.ints.value(c.ints.at(i))
+	}
+	return c.floats[i]
+}
+
+func (c *column) total(i, j int) total {
+	if c.ints != nil {
+		return c.ints.total(i, j)
+	}
+	return totalOf(c.floats[i:j])
+}
+
+// column returns the column to add up. Raw numbers are decoded; so is everything where
+// a filter has to look at each value.
+func (r *Reducer) column(l *layout) (column, error) {
+	ints := &l.values
+	if r.r.Second {
+		ints = &l.seconds // of zero bytes, and zero, if there are none
+	}
+	if ints.scale != rawScale && !r.r.Filter && r.visit == nil {
+		return column{ints: ints}, nil
+	}
+	r.values = grown(r.values, l.n, l.n)
+	if err := ints.decode(r.values, 0); err != nil {
+		return column{}, err
+	}
+	return column{floats: r.values}, nil
+}
+
+// clock has the times of a column: as numbers, or evenly ticking.
+type clock struct {
+	n           int
+	times       []int64
+	start, step int64
+}
+
+func (k *clock) at(i int) int64 {
+	if k.times != nil {
+		return k.times[i]
+	}
+	return k.start + int64(i)*k.step
+}
+
+// reach returns the first position from i on at or after t. guess is how long the last
+// run was; a series that ticks evenly makes it right nearly always.
+func (k *clock) reach(i, guess int, t int64) int {
+	if g := i + guess; g < k.n {
+		if k.at(g) >= t && (guess == 0 || k.at(g-1) < t) {
+			return g
+		}
+	}
+	if k.times != nil {
+		return seek(k.times, i, t)
+	}
+	if k.start+int64(i)*k.step >= t {
+		return i
+	}
+	if k.step == 0 {
+		return k.n
+	}
+	return min(k.n, int((t-k.start+k.step-1)/k.step))
+}
+
+// add puts a column into the buckets. All its samples are shift away from the clock of
+// the edges.
+func (r *Reducer) add(k clock, c column, shift int64) {
+	if r.r.Filter {
+		k, c = r.filtered(k, c)
+	}
+	e := r.r.Edges
+	i := k.reach(0, 0, e[0]-shift)
+	if i >= k.n || k.at(i)+shift >= e[len(e)-1] {
+		return
+	}
+	b := r.find(k.at(i) + shift)
+	// A decimal fraction is added as such, with what its float64 lacks; see Sum.
+	whole := c.ints == nil || c.ints.scale == 0 && c.ints.width < 8
+	for run := 0; ; {
+		j := k.reach(i, run, e[b+1]-shift)
+		run = j - i
+		switch {
+		case run == 0:
+		case r.visit != nil:
+			r.visit(b, c.floats[i:j])
+		case run == 1 && whole:
+			r.accs[b].one(k.at(i)+shift, c.at(i))
+		default:
+			t := c.total(i, j)
+			r.accs[b].add(run, k.at(i)+shift, k.at(j-1)+shift, &t)
+		}
+		if i = j; i >= k.n {
+			break
+		}
+		if b++; b == len(r.accs) {
+			break
+		}
+		if k.at(i)+shift >= e[b+1] { // an empty bucket, or many
+			if k.at(i)+shift >= e[len(e)-1] {
+				break
+			}
+			r.bucket = b
+			b = r.find(k.at(i) + shift)
+		}
+	}
+	r.bucket = min(b, len(r.accs)-1)
+}
+
+// filtered returns the samples whose values pass the filter.
+func (r *Reducer) filtered(k clock, c column) (clock, column) {
+	lo, hi := r.r.AtLeast, r.r.AtMost
+	times := grown(r.times, k.n, k.n)
+	values := grown(r.values, k.n, k.n)
+	n := 0
+	for i, v := range c.floats {
+		// Written always, kept if it passes: no branch that a noisy series would miss.
+		values[n], times[n] = v, k.at(i)
+		if v >= lo && v <= hi {
+			n++
+		}
+	}
+	r.times, r.values = times, values
+	return clock{n: n, times: times[:n:n]}, column{floats: values[:n]}
+}

@@ -1,0 +1,132 @@
+package series
+
+import "iter"
+
+// Scanner reads the body and the log of a series as one: in ascending order of time,
+// each sample once, the latest. Reading again with the same Scanner reuses its memory.
+// The zero value is ready.
+type Scanner struct {
+	log              Block
+	one, other, part Block
+	window           Block // shares columns with another block; never reset
+}
+
+// Blocks yields the samples of r, a block at a time. chunks are the chunks of the body
+// that overlap r, ascending by Start; pending are the segments of the log that overlap
+// r, in order of arrival. Others do no harm. A block is good until the next one is
+// asked for, and must not be changed.
+//
+// After an error ([ErrCorrupt], or Invalid for chunks out of order) there is nothing
+// more.
+func (s *Scanner) Blocks(chunks []Chunk, pending []Segment, r Range) iter.Seq2[*Block, error] {
+	return func(yield func(*Block, error) bool) {
+		var failed error
+		stopped := false
+		give := func(b *Block) bool {
+			if b = s.clip(b, r); b.Len() > 0 && !yield(b, nil) {
+				stopped = true
+			}
+			return !stopped
+		}
+		err := s.walk(chunks, pending, r, func(c *Chunk) bool {
+			if failed = c.Decode(&s.one); failed != nil {
+				return false
+			}
+			return give(&s.one)
+		}, give)
+		if err == nil {
+			err = failed
+		}
+		if err != nil && !stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+// Read appends up to limit samples of r to dst, in ascending order of time, and returns
+// where to read on: the From of the next page, or r.To when nothing is left. Arguments
+// and faults are those of [Scanner.Blocks].
+func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, limit int) (next int64, err error) {
+	for b, err := range s.Blocks(chunks, pending, r) {
+		if err != nil {
+			return r.From, err
+		}
+		if limit == 0 {
+			return b.Time[0], nil
+		}
+		n := min(limit, b.Len())
+		dst.take(&cursor{b: b}, n)
+		if limit -= n; n < b.Len() {
+			return b.Time[n], nil
+		}
+	}
+	return r.To, nil
+}
+
+// walk goes through the body and the log in order of time. It calls chunk for a chunk
+// that nothing of the log falls into, and block for samples of the log alone or merged
+// with a chunk. Chunks may reach out of r; blocks too. A callback that says no ends
+// the walk.
+func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, chunk func(*Chunk) bool, block func(*Block) bool) error {
+	if err := inOrder(chunks); err != nil {
+		return err
+	}
+	overlapping := pending[:0:0]
+	for i := range pending {
+		if pending[i].Overlaps(r.From, r.To) {
+			overlapping = append(overlapping, pending[i])
+		}
+	}
+	if err := mergeLog(&s.log, &s.one, &s.other, overlapping); err != nil {
+		return err
+	}
+	times := s.log.Time
+	i := seek(times, 0, r.From)
+	end := seek(times, i, r.To)
+	times = times[:end]
+	for k := range chunks {
+		c := &chunks[k]
+		if !c.Overlaps(r.From, r.To) {
+			continue
+		}
+		j := seek(times, i, c.Start)
+		if j > i {
+			s.part = s.log.Part(i, j)
+			if !block(&s.part) {
+				return nil
+			}
+		}
+		i = seek(times, j, c.Stop+1)
+		if i == j {
+			if !chunk(c) {
+				return nil
+			}
+			continue
+		}
+		if err := c.Decode(&s.one); err != nil {
+			return err
+		}
+		s.part = s.log.Part(j, i)
+		var o Outcome
+		merge(&s.other, &s.one, &s.part, &o)
+		if !block(&s.other) {
+			return nil
+		}
+	}
+	if i < end {
+		s.part = s.log.Part(i, end)
+		block(&s.part)
+	}
+	return nil
+}
+
+// clip returns the samples of b inside r: b itself, or a window on it.
+func (s *Scanner) clip(b *Block, r Range) *Block {
+	n := b.Len()
+	if n == 0 || b.Time[0] >= r.From && b.Time[n-1] < r.To {
+		return b
+	}
+	i := b.Search(r.From)
+	s.window = b.part(i, max(i, b.Search(r.To)), s.window.Runs[:0])
+	return &s.window
+}

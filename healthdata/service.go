@@ -1,0 +1,138 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Service is health data as a host calls it: users, sources, ingestion and reads. It
+// is safe for concurrent use.
+type Service struct {
+	users     Users
+	data      Data
+	providers *Providers
+	opts      Options
+}
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Environment is where the service runs. Default healthlab.Sandbox, which has at
+	// most SandboxUsers users for a team.
+	Environment healthlab.Environment
+	// Settings returns the settings of a team. Default: the zero settings for all.
+	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
+	// Floating says what to do with clock digits that have no zone. Default
+	// FloatingNormalise.
+	Floating FloatingMode
+	// PageSize is how many samples a page of a read holds. Default 5,000.
+	PageSize int
+	// BatchSamples and BatchBytes bound one timeseries event. Defaults 5,000 samples
+	// and 1,000,000 bytes of payload, which leaves room for the envelope under 1 MiB.
+	BatchSamples, BatchBytes int
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids of rows and events. Default UUID version 7.
+	NewID func() uuid.UUID
+	// NewUserID makes ids of users. Default UUID version 4.
+	NewUserID func() uuid.UUID
+	// Log receives what a person should look at. Default: discard.
+	Log *slog.Logger
+}
+
+// TeamSettings are the choices of a team.
+type TeamSettings struct {
+	// VerbMode says how changes of health data are announced. Default VerbUpsert.
+	VerbMode VerbMode
+	// PushHistoricalData sends events for backfilled data too.
+	PushHistoricalData bool
+	// ProviderRawData keeps the payloads of providers and serves them.
+	ProviderRawData bool
+}
+
+// VerbMode says how changes of health data are announced.
+type VerbMode string
+
+const (
+	// VerbUpsert announces every creation and change with the verb created. It is
+	// the default, also as the empty string.
+	VerbUpsert VerbMode = "upsert"
+	// VerbSplit announces the first sight with created and later changes with
+	// updated. A batch of samples with at least one new key is created.
+	VerbSplit VerbMode = "split"
+)
+
+// FloatingMode says what becomes of clock digits without a zone.
+type FloatingMode string
+
+const (
+	// FloatingNormalise reads them in the user's fallback zone. It is the default,
+	// also as the empty string.
+	FloatingNormalise FloatingMode = "normalise"
+	// FloatingVerbatim passes them on as if they were UTC, with offset 0.
+	FloatingVerbatim FloatingMode = "verbatim"
+)
+
+// New returns a Service on its stores and the configured providers. All three are
+// required; without one it returns healthlab.Invalid. It starts nothing.
+func New(users Users, data Data, providers *Providers, opts *Options) (*Service, error) {
+	if users == nil || data == nil || providers == nil {
+		return nil, fmt.Errorf("%w: a service needs users, data and providers", healthlab.Invalid)
+	}
+	s := &Service{users: users, data: data, providers: providers}
+	if opts != nil {
+		s.opts = *opts
+	}
+	o := &s.opts
+	if o.Environment == "" {
+		o.Environment = healthlab.Sandbox
+	}
+	if o.Settings == nil {
+		o.Settings = func(context.Context, healthlab.TeamID) (TeamSettings, error) { return TeamSettings{}, nil }
+	}
+	if o.PageSize <= 0 {
+		o.PageSize = 5000
+	}
+	if o.BatchSamples <= 0 {
+		o.BatchSamples = 5000
+	}
+	if o.BatchBytes <= 0 {
+		o.BatchBytes = 1_000_000
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if o.NewUserID == nil {
+		o.NewUserID = uuid.New
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return s, nil
+}
+
+// now reads the clock, once for each operation.
+func (s *Service) now() healthlab.Time { return healthlab.At(s.opts.Now()) }
+
+// Providers returns the configured providers.
+func (s *Service) Providers() *Providers { return s.providers }
+
+// live returns a user that has not been deleted, as it is stored.
+func (s *Service) live(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
+	u, err := s.users.Get(ctx, team, id)
+	if err != nil {
+		return User{}, err
+	}
+	if !u.Live() {
+		return User{}, healthlab.NotFound
+	}
+	return u, nil
+}

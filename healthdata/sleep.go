@@ -1,0 +1,238 @@
+package healthdata
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// SleepType says what kind of sleep a session was. The list is open.
+type SleepType string
+
+// The known sleep types.
+const (
+	// SleepLong is a session of three hours of sleep or more.
+	SleepLong SleepType = "long_sleep"
+	// SleepShort is a shorter one.
+	SleepShort SleepType = "short_sleep"
+	// SleepNap is a nap that the user confirmed.
+	SleepNap SleepType = "acknowledged_nap"
+	// SleepUnknown is a session that is still being recorded.
+	SleepUnknown SleepType = "unknown"
+)
+
+// longSleep is the least sleep of a long session.
+const longSleep = 3 * 60 * 60
+
+// Sleep is one sleep session of one source. Durations are in seconds.
+type Sleep struct {
+	Head
+	// CalendarDate is normally the local day on which the session ended.
+	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
+	// Date is midnight UTC of CalendarDate. Deprecated.
+	Date healthlab.Time `json:"date" wire:"out"`
+	// BedtimeStart and BedtimeStop bound the session, in UTC.
+	BedtimeStart healthlab.Time `json:"bedtime_start"`
+	BedtimeStop  healthlab.Time `json:"bedtime_stop"`
+	// Type is the source's own, else derived from the time asleep.
+	Type SleepType `json:"type" wire:"opt"`
+	// TimezoneOffset is seconds east of UTC; never null on output.
+	TimezoneOffset *int `json:"timezone_offset"`
+	// Duration is BedtimeStop minus BedtimeStart.
+	Duration int64 `json:"duration" wire:"opt"`
+	// Total is the time asleep: REM, light and deep.
+	Total int64 `json:"total" wire:"opt"`
+	Awake int64 `json:"awake" wire:"opt"`
+	Light int64 `json:"light" wire:"opt"`
+	REM   int64 `json:"rem" wire:"opt"`
+	Deep  int64 `json:"deep" wire:"opt"`
+	// Score is the source's sleep score, 1 to 100.
+	Score *int64 `json:"score"`
+	// RecoveryReadinessScore is the source's recovery or readiness, 0 to 100.
+	RecoveryReadinessScore *int64 `json:"recovery_readiness_score"`
+	// HRLowest is the lowest five-minute mean, in beats per minute.
+	HRLowest  *int64 `json:"hr_lowest"`
+	HRAverage *int64 `json:"hr_average"`
+	HRResting *int64 `json:"hr_resting"`
+	// Efficiency is percent of the session asleep, 0 to 100.
+	Efficiency *float64 `json:"efficiency"`
+	// Latency is from BedtimeStart to the first five minutes of steady sleep.
+	Latency *int64 `json:"latency"`
+	// TemperatureDelta is skin temperature minus its long-term mean, in °C.
+	TemperatureDelta *float64 `json:"temperature_delta"`
+	// SkinTemperature is in °C.
+	SkinTemperature *float64 `json:"skin_temperature"`
+	// HRDip is by how many percent the heart rate asleep is below that awake.
+	HRDip *float64 `json:"hr_dip"`
+	// State is tentative or confirmed; few sources say.
+	State *string `json:"state"`
+	// AverageHRV is RMSSD in milliseconds.
+	AverageHRV *float64 `json:"average_hrv"`
+	// RespiratoryRate is breaths per minute.
+	RespiratoryRate *float64 `json:"respiratory_rate"`
+	// SleepStream is always null: read the stream, or the sleep cycle. Deprecated.
+	SleepStream *SleepStream `json:"sleep_stream" wire:"out"`
+}
+
+func (s *Sleep) naturalKey() string  { return s.key(instantKey(s.BedtimeStart)) }
+func (s *Sleep) index() time.Time    { return s.BedtimeStop.UTC() }
+func (s *Sleep) day() healthlab.Date { return s.CalendarDate }
+
+func (s *Sleep) times() []*healthlab.Time {
+	return []*healthlab.Time{&s.BedtimeStop, &s.BedtimeStart}
+}
+
+func (s *Sleep) zone() (**int, *string) { return &s.TimezoneOffset, nil }
+
+func (s *Sleep) complete() {
+	if s.CalendarDate.IsZero() {
+		s.CalendarDate = localDay(s.BedtimeStop, s.TimezoneOffset)
+	}
+	s.Date = midnight(s.CalendarDate)
+	s.Duration = int64(s.BedtimeStop.Sub(s.BedtimeStart.Time) / time.Second)
+	if staged := s.REM + s.Light + s.Deep; staged > 0 {
+		s.Total = staged
+	}
+	if s.Type == "" {
+		asleep := s.Total
+		if asleep == 0 {
+			asleep = s.Duration
+		}
+		s.Type = SleepShort
+		if asleep >= longSleep {
+			s.Type = SleepLong
+		}
+	}
+	if s.Efficiency == nil && s.Total > 0 && s.Duration > 0 {
+		e := 100 * float64(s.Total) / float64(s.Duration)
+		s.Efficiency = &e
+	}
+	s.SleepStream = nil
+}
+
+func (s *Sleep) check(p *healthlab.Problems) {
+	checkSession(p, s.BedtimeStart, s.BedtimeStop, "bedtime_start", "bedtime_stop")
+	for _, d := range [...]struct {
+		name  string
+		value int64
+	}{{"total", s.Total}, {"awake", s.Awake}, {"light", s.Light}, {"rem", s.REM}, {"deep", s.Deep}} {
+		if d.value < 0 {
+			p.Add("negative", "a duration is zero or more", d.name)
+		}
+	}
+	checkNumbers(p, s)
+}
+
+// SleepStage is a code for a stage of sleep. Unknown codes are kept.
+type SleepStage int
+
+// The known stages.
+const (
+	SleepStageMissing SleepStage = -1
+	SleepStageDeep    SleepStage = 1
+	SleepStageLight   SleepStage = 2
+	SleepStageREM     SleepStage = 3
+	SleepStageAwake   SleepStage = 4
+	SleepStageByHand  SleepStage = 5
+)
+
+// SleepCycle is the sequence of stages of one sleep session. The three stage arrays
+// have equal length, are sorted by start, lie within the session and do not overlap;
+// gaps are allowed.
+type SleepCycle struct {
+	Head
+	// SleepID is the sleep summary that it details.
+	SleepID uuid.UUID `json:"sleep_id" wire:"opt"`
+	// SessionStart and SessionEnd are in UTC.
+	SessionStart healthlab.Time `json:"session_start"`
+	SessionEnd   healthlab.Time `json:"session_end"`
+	// StageStartOffsetSecond and StageEndOffsetSecond are seconds from SessionStart.
+	StageStartOffsetSecond []int64      `json:"stage_start_offset_second"`
+	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second"`
+	StageType              []SleepStage `json:"stage_type"`
+	// TimeZone is an IANA identifier, null when the source gives none.
+	TimeZone *string `json:"time_zone"`
+	flatSource
+
+	// offset is the one in force at SessionEnd; the published object has no place
+	// for it.
+	offset *int
+}
+
+func (c *SleepCycle) naturalKey() string  { return c.key(c.SleepID.String()) }
+func (c *SleepCycle) index() time.Time    { return c.SessionEnd.UTC() }
+func (c *SleepCycle) day() healthlab.Date { return localDay(c.SessionEnd, c.offset) }
+
+func (c *SleepCycle) times() []*healthlab.Time {
+	return []*healthlab.Time{&c.SessionEnd, &c.SessionStart}
+}
+
+func (c *SleepCycle) zone() (**int, *string) { return &c.offset, c.TimeZone }
+
+func (c *SleepCycle) complete() {
+	c.fill(c.Source)
+	c.tidyStages()
+}
+
+// tidyStages sorts the stages, clips them to the session and to each other, and drops
+// what is empty. A summary is never refused for its stages.
+func (c *SleepCycle) tidyStages() {
+	type stage struct {
+		start, end int64
+		kind       SleepStage
+	}
+	n := min(len(c.StageStartOffsetSecond), len(c.StageEndOffsetSecond), len(c.StageType))
+	stages := make([]stage, n)
+	for i := range n {
+		stages[i] = stage{c.StageStartOffsetSecond[i], c.StageEndOffsetSecond[i], c.StageType[i]}
+	}
+	slices.SortStableFunc(stages, func(a, b stage) int { return cmp.Compare(a.start, b.start) })
+	length := int64(c.SessionEnd.Sub(c.SessionStart.Time) / time.Second)
+	c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = make([]int64, 0, n), make([]int64, 0, n), make([]SleepStage, 0, n)
+	from := int64(0)
+	for _, s := range stages {
+		s.start, s.end = max(s.start, from), min(s.end, length)
+		if s.start >= s.end {
+			continue
+		}
+		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, s.start)
+		c.StageEndOffsetSecond = append(c.StageEndOffsetSecond, s.end)
+		c.StageType = append(c.StageType, s.kind)
+		from = s.end
+	}
+}
+
+func (c *SleepCycle) check(p *healthlab.Problems) {
+	checkSession(p, c.SessionStart, c.SessionEnd, "session_start", "session_end")
+	checkZone(p, c.TimeZone)
+}
+
+// SleepStream is what was measured during one sleep session. Arrays are never nil on
+// the wire, and empty when nothing is known.
+type SleepStream struct {
+	HRV             []Sample `json:"hrv"`
+	Heartrate       []Sample `json:"heartrate"`
+	RespiratoryRate []Sample `json:"respiratory_rate"`
+	// Hypnogram holds one interval per stage; its value is a [SleepStage].
+	Hypnogram []Sample `json:"hypnogram"`
+}
+
+// flatSource is the source once more, as flat fields, for the resources that have it
+// so. It always agrees with [Head.Source].
+type flatSource struct {
+	// SourceProvider is the slug of the provider.
+	SourceProvider string `json:"source_provider" wire:"out"`
+	// SourceType says how it was recorded.
+	SourceType SourceType `json:"source_type" wire:"out"`
+	// SourceAppID and SourceDeviceID are null when not known.
+	SourceAppID    *string    `json:"source_app_id" wire:"out"`
+	SourceDeviceID *uuid.UUID `json:"source_device_id" wire:"out"`
+}
+
+func (f *flatSource) fill(s Source) {
+	f.SourceProvider, f.SourceType, f.SourceAppID, f.SourceDeviceID = s.Provider, s.Type, s.AppID, s.DeviceID
+}

@@ -1,0 +1,79 @@
+package healthdata
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Source says who recorded a summary or a group of samples. All nine fields are
+// always written; a reader accepts any subset and takes the provider from Provider,
+// else from Slug.
+type Source struct {
+	// Name is the provider's name for people.
+	Name string `json:"name" wire:"out"`
+	// Slug is the same as Provider.
+	Slug string `json:"slug" wire:"out"`
+	// Logo is the URL of the provider's icon; empty if it has none.
+	Logo string `json:"logo" wire:"out"`
+	// Provider is the slug of the provider or lab.
+	Provider string `json:"provider" wire:"out"`
+	// Type says how the data was recorded. The list is open.
+	Type SourceType `json:"type" wire:"opt"`
+	// AppID names the app that recorded it; null but for stores that many apps
+	// write to.
+	AppID *string `json:"app_id"`
+	// DeviceID is our id of the device; null when it is not certain.
+	DeviceID *uuid.UUID `json:"device_id"`
+	// Sport is the sport's slug, for samples of workouts, and
+	// wheelchair_pushing for the distance of wheelchair users.
+	Sport *string `json:"sport"`
+	// WorkoutID is our id of the workout that samples belong to.
+	WorkoutID *uuid.UUID `json:"workout_id"`
+}
+
+// SourceType says how data was recorded. Unknown values are kept.
+type SourceType string
+
+// The known source types, from the most to the least trusted. [SourceType.Rank] is
+// the place in this list.
+const (
+	SourceLab             SourceType = "lab"
+	SourceAutomatic       SourceType = "automatic"
+	SourceInsulinPump     SourceType = "insulin_pump"
+	SourceWatch           SourceType = "watch"
+	SourceRing            SourceType = "ring"
+	SourceChestStrap      SourceType = "chest_strap"
+	SourceExerciseMachine SourceType = "exercise_machine"
+	SourceEarphone        SourceType = "earphone"
+	SourceScale           SourceType = "scale"
+	SourceCuff            SourceType = "cuff"
+	SourceFingerprick     SourceType = "fingerprick"
+	SourceManualScan      SourceType = "manual_scan"
+	SourcePhone           SourceType = "phone"
+	SourceApp             SourceType = "app"
+	SourceMultiple        SourceType = "multiple_sources"
+	SourceUnknown         SourceType = "unknown"
+)
+
+var sourceTypes = []SourceType{
+	SourceLab, SourceAutomatic, SourceInsulinPump, SourceWatch, SourceRing, SourceChestStrap,
+	SourceExerciseMachine, SourceEarphone, SourceScale, SourceCuff, SourceFingerprick,
+	SourceManualScan, SourcePhone, SourceApp, SourceMultiple, SourceUnknown,
+}
+
+// SourceTypes returns the known source types, the most trusted first.
+func SourceTypes() []SourceType { return slices.Clone(sourceTypes) }
+
+// Rank orders source types when a question has to choose between sources: the
+// smallest wins. A type that is not in the list ranks just before unknown; the empty
+// type is unknown.
+func (t SourceType) Rank() int {
+	if t == "" {
+		t = SourceUnknown
+	}
+	if i := slices.Index(sourceTypes, t); i >= 0 {
+		return 2 * i
+	}
+	return 2*slices.Index(sourceTypes, SourceUnknown) - 1
+}

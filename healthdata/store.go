@@ -1,0 +1,285 @@
+package healthdata
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// Users keeps users and their connections, and the events that explain the changes.
+//
+// All methods are safe for concurrent use and atomic: either everything a call writes
+// is there, or nothing is. A context that has ended before a call writes nothing and
+// is the error. What a call takes and returns is a copy: changing it later changes
+// nothing stored.
+//
+// Text is kept byte for byte; text that is not UTF-8 or contains NUL is refused with
+// healthlab.Invalid, in queries too. Times are kept in UTC to the microsecond. What a
+// team asks for and does not have is healthlab.NotFound, whether or not another team
+// has it.
+//
+// A user's connections come back by CreatedOn, then Provider; two of one provider are
+// healthlab.Invalid. Connections and Scopes that are empty come back nil, as does
+// ConnectedSources, which is not kept.
+//
+// A store draws the Seq of every event it writes: 1 for the first of a team and key,
+// and one more for each that follows.
+type Users interface {
+	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user
+	// is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict.
+	// A live user of the team with the same client user id is a [*ClientUserIDError]
+	// that names it. If limit is above zero and the team has that many live users
+	// already, it is healthlab.Exhausted; a taken client user id is told first.
+	// Racing calls do not exceed the limit, and do not take one client user id twice.
+	Insert(ctx context.Context, u User, limit int) error
+
+	// Get returns a user, live or deleted, until it is erased.
+	Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error)
+
+	// Update loads the user, live or deleted, lets change edit it, and writes it back
+	// with the returned events and the next revision. ID, Team, CreatedOn and
+	// Revision are the store's: what change does to them is undone. An error of
+	// change is returned unchanged and nothing is written. change may run more than
+	// once, so it is pure: no I/O, no clock. Concurrent updates behave as if they ran
+	// one after another. A client user id that another live user has, on a user that
+	// change leaves live, is a [*ClientUserIDError]. healthlab.Unavailable if the
+	// store gave up under contention.
+	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+		change func(*User) ([]healthlab.Event, error)) (User, error)
+
+	// List returns one page of the users that fit the query, by CreatedOn, then ID;
+	// deleted ones as the query says. A page past the end is empty and has the true
+	// total. A negative Offset or Limit is healthlab.Invalid.
+	List(ctx context.Context, q UserQuery) (UserPage, error)
+
+	// Metrics counts a team's live users and those of their connections that are not
+	// Deregistered, each in the week of its CreatedOn in UTC. OrderedTests is left
+	// zero. A team without users has zeros.
+	Metrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error)
+
+	// ClaimErasures returns at most n users of any team that were deleted at or
+	// before the instant, the longest deleted first, and keeps them from other
+	// callers for the lease. The lease runs on the store's own clock.
+	ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration) ([]UserRef, error)
+
+	// Erase removes a deleted user and everything that is kept about it, for good:
+	// data, connections, events and their deliveries. healthlab.NotFound if there
+	// is none, healthlab.Precondition if it is live. What belongs to other users
+	// stays, those who took over its client user id included.
+	Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
+}
+
+// UserRef names a user of a team.
+type UserRef struct {
+	Team healthlab.TeamID
+	User healthlab.UserID
+}
+
+// UserQuery says which users of a team to list. The zero values of the filters mean
+// any.
+type UserQuery struct {
+	Team healthlab.TeamID
+	// Deleted asks for the deleted users in place of the live ones, the most
+	// recently deleted first, then by ID.
+	Deleted bool
+	// ClientUserID keeps the users with exactly this client user id.
+	ClientUserID string
+	// Prefix keeps the users whose id or client user id begins with it, whatever
+	// the case of the letters A to Z. No character in it is special.
+	Prefix string
+	// Offset is how many to leave out; Limit is how many to return, 0 means 100.
+	Offset, Limit int
+}
+
+// UserPage is a page of users and the number of all that fit.
+type UserPage struct {
+	Users []User
+	Total int
+}
+
+// ClientUserIDError says that a live user of the team has this client user id
+// already, and which. It unwraps to healthlab.Conflict.
+type ClientUserIDError struct {
+	User      healthlab.UserID
+	CreatedOn healthlab.Time
+}
+
+// Error says the rule.
+func (e *ClientUserIDError) Error() string { return "client_user_id is taken" }
+
+// Unwrap returns healthlab.Conflict.
+func (e *ClientUserIDError) Unwrap() error { return healthlab.Conflict }
+
+// Data keeps what was measured: records (summaries and workout streams) and series of
+// samples, with the events that explain the changes.
+//
+// All methods are safe for concurrent use and atomic, as those of [Users]. Writes of
+// one user and resource behave as if they came one after another. A user that the
+// team does not have, or that is deleted, is healthlab.NotFound.
+type Data interface {
+	// PutRecords writes records of one resource and calls events with what became of
+	// each, in the order given, to learn which events to write in the same commit.
+	// A record is new if the user has none with that id, the same if its Doc, Raw,
+	// Index and Offset equal the stored ones, and changed otherwise. New and changed
+	// ones replace as a whole; the same are not touched. CreatedAt of a changed
+	// record stays what it was. Two records of one call with the same id are
+	// healthlab.Invalid. events may run more than once and is pure; its error is
+	// returned unchanged and nothing is written.
+	PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
+		events func([]PutResult) ([]healthlab.Event, error)) error
+
+	// MergeSamples writes samples into series, latest wins, and calls events with
+	// what became of each batch, in the order given, as PutRecords does. Two batches
+	// of one call with the same key are healthlab.Invalid.
+	MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
+		events func([]series.Outcome) ([]healthlab.Event, error)) error
+
+	// View calls read with a consistent view of one user's data: writes that are
+	// committed while read runs are not seen. The view is used by one goroutine at a
+	// time and not after read returns. The error of read is returned unchanged.
+	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error
+
+	// Find returns the record of a team with this resource and id, and whose it is.
+	Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, Record, error)
+}
+
+// View is a consistent look at one user's data. What it returns is shared: do not
+// change it.
+type View interface {
+	// Records returns the records that fit the query, by Index, then ID.
+	Records(ctx context.Context, q RecordQuery) ([]Record, error)
+	// Series returns the series that fit the query, by key, each with its chunks'
+	// headers (Data is nil) in ascending order, and its pending segments, whole, in
+	// the order of arrival. Chunks that do not overlap the range are left out.
+	Series(ctx context.Context, q SeriesQuery) ([]Series, error)
+	// Load returns the chunks of a series that begin at the given instants, with
+	// their data, in that order.
+	Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error)
+}
+
+// Record is a summary or a workout stream as a store keeps it. The store does not look
+// into Doc and Raw.
+type Record struct {
+	// Resource is the slug.
+	Resource string
+	ID       uuid.UUID
+	// Provider and SourceType say who recorded it.
+	Provider   string
+	SourceType SourceType
+	// Index is what reads filter and sort by, in UTC; days are midnight UTC.
+	Index time.Time
+	// Offset is seconds east of UTC where it was recorded.
+	Offset int
+	// Doc is the JSON of the record; never empty.
+	Doc []byte
+	// Raw is the source's own payload, where it is kept; nil otherwise.
+	Raw []byte
+	// CreatedAt and UpdatedAt are when it was first stored, and when it last
+	// changed.
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Fate says what became of something that was written.
+type Fate uint8
+
+const (
+	// FateSame: it was there already, and nothing was written.
+	FateSame Fate = iota
+	// FateNew: it had never been seen.
+	FateNew
+	// FateChanged: it replaced an earlier version.
+	FateChanged
+)
+
+// PutResult says what became of one record.
+type PutResult struct {
+	Fate Fate
+	// CreatedAt is the record's, as it now stands.
+	CreatedAt time.Time
+}
+
+// RecordQuery says which records of a user to return. The zero values mean any.
+type RecordQuery struct {
+	// Resource is required.
+	Resource string
+	// From and To bound Index, both inclusive.
+	From, To time.Time
+	Provider string
+	ID       uuid.UUID
+	// Raw keeps the records that have a Raw payload, and returns it. Without it, Raw
+	// is nil in what is returned.
+	Raw bool
+}
+
+// SeriesKey names a series of a user: the part of a sample's identity that is not its
+// timestamp.
+type SeriesKey struct {
+	// Resource is the slug.
+	Resource   string
+	Provider   string
+	SourceType SourceType
+	// Part is the sample type or the workout's id, for the resources whose Key says
+	// so; empty otherwise.
+	Part string
+}
+
+// Compare orders keys by resource, provider, source type and part, by bytes.
+func (k SeriesKey) Compare(o SeriesKey) int {
+	return cmp.Or(cmp.Compare(k.Resource, o.Resource), cmp.Compare(k.Provider, o.Provider),
+		cmp.Compare(k.SourceType, o.SourceType), cmp.Compare(k.Part, o.Part))
+}
+
+// SampleBatch is samples of one series to write.
+type SampleBatch struct {
+	Key SeriesKey
+	// Samples is valid (see [series.Block.Validate]) and not empty.
+	Samples *series.Block
+	// Span says how the series is cut into chunks.
+	Span series.Span
+}
+
+// SeriesQuery says which series of a user to return.
+type SeriesQuery struct {
+	// Resources are slugs; at least one.
+	Resources []string
+	// From (inclusive) and To (exclusive) bound the samples' timestamps, in
+	// microseconds since 1970. Both zero means all.
+	From, To int64
+	// Provider keeps the series of one provider; empty means any.
+	Provider string
+	// Key keeps one series; nil means any.
+	Key *SeriesKey
+}
+
+// Series is a stored series, or the part of one that overlaps a range.
+type Series struct {
+	Key     SeriesKey
+	Chunks  []series.Chunk
+	Pending []series.Chunk
+}
+
+// TeamMetrics counts what a team has.
+type TeamMetrics struct {
+	Team             healthlab.TeamID `json:"team_id"`
+	Users            int              `json:"number_of_users"`
+	ConnectedSources int              `json:"number_of_connected_sources"`
+	// ErroredConnectedSources are those of the ConnectedSources that failed.
+	ErroredConnectedSources int `json:"number_of_errored_connected_sources"`
+	// ConnectedSourcesByWeek has one entry for each week, from Monday, in which one of
+	// the ConnectedSources was connected, oldest first. Never nil on the wire.
+	ConnectedSourcesByWeek []WeekCount `json:"number_of_connected_sources_by_week"`
+	OrderedTests           int         `json:"number_of_ordered_tests"`
+}
+
+// WeekCount is how many sources were connected in the week that begins on Date, and
+// how many in all until its end.
+type WeekCount struct {
+	Date  healthlab.Date `json:"date"`
+	Value int            `json:"value"`
+	All   int            `json:"all"`
+}

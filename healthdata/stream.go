@@ -1,0 +1,213 @@
+package healthdata
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// streamSlug is the resource of workout streams.
+const streamSlug = "workout_stream"
+
+// IngestWorkoutStream stores the stream of a workout that is stored already, and
+// announces that it can be read. workout is the workout's id.
+//
+// Faults: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
+// this user too.
+func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
+	in, err := s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	var p healthlab.Problems
+	stream.check(&p)
+	if err := p.Err(); err != nil {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	owner, rec, err := s.data.Find(ctx, team, "workouts", workout)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	if owner != user {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", healthlab.NotFound)
+	}
+	of, err := s.decode(&rec)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	w := of.(*Workout)
+	if !in.user.keeps(w.day()) {
+		return Counts{Dropped: 1}, nil
+	}
+	stream.complete()
+	doc, err := json.Marshal(stream)
+	if err != nil {
+		return Counts{}, fmt.Errorf("encode workout stream: %w", err)
+	}
+	record := Record{
+		Resource: streamSlug, ID: workout, Provider: rec.Provider, SourceType: rec.SourceType,
+		Index: rec.Index, Offset: rec.Offset, Doc: doc, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+	}
+	notice := appendJSON(nil, StreamNotice{
+		UserID: user, Source: w.Source, Message: "the stream can be read at " + StreamPath(workout),
+		ProviderID: w.ProviderID, Sport: w.Sport, WorkoutID: workout,
+	})
+	var counts Counts
+	err = s.data.PutRecords(ctx, team, user, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
+		counts = Counts{}
+		counts.count(results[0].Fate)
+		if results[0].Fate == FateSame || !in.announces() {
+			return nil, nil
+		}
+		return []healthlab.Event{s.event(in, results[0].Fate, streamSlug+"/"+workout.String(), notice)}, nil
+	})
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	return counts, nil
+}
+
+// StreamPath is the path at which the stream of a workout is read.
+func StreamPath(workout uuid.UUID) string {
+	return "/v2/timeseries/workouts/" + workout.String() + "/stream"
+}
+
+// columns lists the arrays beside Time, by name.
+func (w *WorkoutStream) columns() map[string]*[]*float64 {
+	return map[string]*[]*float64{
+		"cadence": &w.Cadence, "altitude": &w.Altitude, "velocity_smooth": &w.VelocitySmooth,
+		"lat": &w.Lat, "lng": &w.Lng, "distance": &w.Distance, "power": &w.Power,
+		"resistance": &w.Resistance, "temperature": &w.Temperature,
+	}
+}
+
+func (w *WorkoutStream) check(p *healthlab.Problems) {
+	const lengths = "empty, or as long as time"
+	if !slices.IsSorted(w.Time) {
+		p.Add("order", "time ascends", "time")
+	}
+	if n := len(w.Heartrate); n != 0 && n != len(w.Time) {
+		p.Add("length", lengths, "heartrate")
+	}
+	cols := w.columns()
+	for _, name := range slices.Sorted(maps.Keys(cols)) {
+		col := *cols[name]
+		if len(col) != 0 && len(col) != len(w.Time) {
+			p.Add("length", lengths, name)
+		}
+		for i, v := range col {
+			if v != nil && !finite(*v) {
+				p.Add("not_finite", "a number is finite", name, i)
+			}
+		}
+	}
+}
+
+// complete makes empty arrays of nil ones.
+func (w *WorkoutStream) complete() {
+	if w.Time == nil {
+		w.Time = []int64{}
+	}
+	if w.Heartrate == nil {
+		w.Heartrate = []*int64{}
+	}
+	for _, col := range w.columns() {
+		if *col == nil {
+			*col = []*float64{}
+		}
+	}
+}
+
+// WorkoutStream returns the stream of a workout. healthlab.NotFound if the team has no
+// such workout, or its stream is not there yet.
+func (s *Service) WorkoutStream(ctx context.Context, team healthlab.TeamID, workout uuid.UUID) (*WorkoutStream, error) {
+	owner, rec, err := s.data.Find(ctx, team, streamSlug, workout)
+	if err == nil {
+		_, err = s.live(ctx, team, owner)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read workout stream: %w", err)
+	}
+	out := new(WorkoutStream)
+	if err := json.Unmarshal(rec.Doc, out); err != nil {
+		return nil, fmt.Errorf("decode workout stream: %w", err)
+	}
+	out.complete()
+	return out, nil
+}
+
+// SleepStream returns what the source of a sleep session measured during it: the
+// samples of heart rate, its variability and breathing between the session's bounds,
+// and its stages. healthlab.NotFound if the team has no such sleep.
+func (s *Service) SleepStream(ctx context.Context, team healthlab.TeamID, sleep uuid.UUID) (*SleepStream, error) {
+	owner, rec, err := s.data.Find(ctx, team, "sleep", sleep)
+	if err == nil {
+		_, err = s.live(ctx, team, owner)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read sleep stream: %w", err)
+	}
+	session, err := rec.Decode()
+	if err != nil {
+		return nil, fmt.Errorf("read sleep stream: %w", err)
+	}
+	night := session.(*Sleep)
+	out := &SleepStream{HRV: []Sample{}, Heartrate: []Sample{}, RespiratoryRate: []Sample{}, Hypnogram: []Sample{}}
+	err = s.data.View(ctx, team, owner, func(v View) error {
+		for slug, to := range map[string]*[]Sample{
+			"hrv": &out.HRV, "heartrate": &out.Heartrate, "respiratory_rate": &out.RespiratoryRate,
+		} {
+			q := SampleQuery{
+				Resource: slug, From: night.BedtimeStart.Time, To: night.BedtimeStop.Time,
+				Provider: rec.Provider, sourceType: rec.SourceType,
+			}
+			if err := eachSample(ctx, v, q, func(sm Sample) { *to = append(*to, sm) }); err != nil {
+				return err
+			}
+		}
+		out.Hypnogram, err = hypnogram(ctx, v, night)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read sleep stream: %w", err)
+	}
+	return out, nil
+}
+
+// hypnogram returns the stages of a night as samples.
+func hypnogram(ctx context.Context, v View, night *Sleep) ([]Sample, error) {
+	records, err := v.Records(ctx, RecordQuery{
+		Resource: "sleep_cycle", From: night.BedtimeStart.Time, To: night.BedtimeStop.Add(time.Hour),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := []Sample{}
+	for i := range records {
+		rec, err := records[i].Decode()
+		if err != nil {
+			return nil, err
+		}
+		cycle := rec.(*SleepCycle)
+		if cycle.SleepID != night.ID {
+			continue
+		}
+		offset := records[i].Offset
+		for j, stage := range cycle.StageType {
+			start := healthlab.At(cycle.SessionStart.Add(time.Duration(cycle.StageStartOffsetSecond[j]) * time.Second))
+			end := healthlab.At(cycle.SessionStart.Add(time.Duration(cycle.StageEndOffsetSecond[j]) * time.Second))
+			out = append(out, Sample{
+				Timestamp: start, Start: &start, End: &end, TimezoneOffset: &offset,
+				Unit: "stage", Value: Number(float64(stage)),
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,150 @@
+package healthdata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+const (
+	// eraseIdle is how often a process looks for users to erase.
+	eraseIdle = 10 * time.Second
+	// eraseLease is how long one erasure may take before another process tries it.
+	eraseLease = 15 * time.Minute
+	// eraseWorkers is how many users are erased at a time.
+	eraseWorkers = 2
+)
+
+// DeletedUser names a deleted user in one of two ways: exactly one field is set.
+type DeletedUser struct {
+	User healthlab.UserID
+	// ClientUserID means the user who had it and was deleted last.
+	ClientUserID string
+}
+
+// DeleteUser deletes a user: it is gone from every answer at once, its connections are
+// deregistered, and its data is erased when [GracePeriod] is over. Until then
+// [Service.UndoDelete] brings it back, without the connections.
+//
+// [healthlab.NotFound] if the team has no such user, or deleted it before.
+func (s *Service) DeleteUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	at := s.now()
+	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		u.delete(at.Time)
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete user: %w", err)
+	}
+	return nil
+}
+
+// UndoDelete brings a deleted user back, with the same id and its data but without
+// connections. A sandbox's limit of users does not stand in the way.
+//
+// [healthlab.Invalid] if not exactly one way of naming the user is used;
+// [healthlab.NotFound] if there is no such user, if it was not deleted, or if its grace
+// period is over; a [*healthlab.RuleError] of type [RuleInvalidRequest] if another user
+// has the client user id by now.
+func (s *Service) UndoDelete(ctx context.Context, team healthlab.TeamID, who DeletedUser) (User, error) {
+	at := s.now()
+	id, err := s.deleted(ctx, team, who)
+	if err != nil {
+		return User{}, fmt.Errorf("undo delete: %w", err)
+	}
+	u, err := s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		return nil, u.restore(at.Time)
+	})
+	var taken *ClientUserIDError
+	if errors.As(err, &taken) {
+		err = &healthlab.RuleError{
+			Type: RuleInvalidRequest,
+			Msg:  "another user has the client_user_id of the deleted one by now",
+		}
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("undo delete: %w", err)
+	}
+	return s.present(u), nil
+}
+
+// deleted finds the user that an undo means.
+func (s *Service) deleted(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
+	if who.User.IsZero() == (who.ClientUserID == "") {
+		var p healthlab.Problems
+		p.Add("exactly_one", "exactly one of user_id and client_user_id", "user_id")
+		return healthlab.UserID{}, p.Err()
+	}
+	if !who.User.IsZero() {
+		return who.User, nil
+	}
+	if !storable(who.ClientUserID) {
+		return healthlab.UserID{}, healthlab.NotFound
+	}
+	page, err := s.users.List(ctx, UserQuery{
+		Team: team, Deleted: true, ClientUserID: who.ClientUserID, Limit: 1,
+	})
+	if err != nil {
+		return healthlab.UserID{}, err
+	}
+	if len(page.Users) == 0 {
+		return healthlab.UserID{}, healthlab.NotFound
+	}
+	return page.Users[0].ID, nil
+}
+
+// delete starts a user's grace period.
+func (u *User) delete(at time.Time) {
+	u.DeletedAt = at
+	for i := range u.Connections {
+		u.Connections[i].deregister()
+	}
+}
+
+// restore ends it, as long as it lasts.
+func (u *User) restore(at time.Time) error {
+	if u.Live() || !at.Before(u.DeletedAt.Add(GracePeriod)) {
+		return healthlab.NotFound
+	}
+	u.DeletedAt = time.Time{}
+	return nil
+}
+
+// RunErasures erases the users whose grace period is over, for good, until ctx ends;
+// then it lets what is running finish, and returns nil. Run it in at least one process;
+// any number may. A user is erased within seconds after the last instant at which its
+// deletion can be undone.
+func (s *Service) RunErasures(ctx context.Context) error {
+	loop := work.Loop[UserRef]{
+		Name: "erasures",
+		Claim: func(ctx context.Context, n int) ([]UserRef, error) {
+			due, err := s.users.ClaimErasures(ctx, s.now().Add(-GracePeriod), n, eraseLease)
+			if err != nil {
+				return nil, fmt.Errorf("claim erasures: %w", err)
+			}
+			return due, nil
+		},
+		Do:      s.erase,
+		Workers: eraseWorkers,
+		Idle:    eraseIdle,
+		Log:     s.opts.Log,
+	}
+	return loop.Run(ctx)
+}
+
+// erase removes one user. One that is gone, or came back, needs no more of it.
+func (s *Service) erase(ctx context.Context, ref UserRef) error {
+	err := s.users.Erase(ctx, ref.Team, ref.User)
+	switch {
+	case errors.Is(err, healthlab.NotFound), errors.Is(err, healthlab.Precondition):
+		return nil
+	case err != nil:
+		return fmt.Errorf("erase user: %w", err)
+	}
+	s.opts.Log.Info("user erased", "team", ref.Team, "user", ref.User)
+	return nil
+}

@@ -1,0 +1,222 @@
+package healthdata_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+var ctx = context.Background()
+
+// delete deletes a user, which must succeed.
+func (w *world) delete(u healthdata.User) {
+	w.Helper()
+	require.NoError(w, w.DeleteUser(w.Context(), team, u.ID))
+}
+
+func TestDeletedUserIsGone(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	u := w.create("ann")
+	w.delete(u)
+
+	_, err := w.User(t.Context(), team, u.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = w.ResolveUser(t.Context(), team, "ann")
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = w.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{ClientUserID: new("bob")})
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = w.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{})
+	require.ErrorIs(t, err, healthlab.NotFound)
+	_, err = w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	require.ErrorIs(t, err, healthlab.NotFound)
+	require.ErrorIs(t, w.DeleteUser(t.Context(), team, u.ID), healthlab.NotFound)
+	page, err := w.Users(t.Context(), team, 0, 0)
+	require.NoError(t, err)
+	require.Zero(t, page.Total)
+	found, err := w.SearchUsers(t.Context(), team, "ann")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	m, err := w.TeamMetrics(t.Context(), team)
+	require.NoError(t, err)
+	require.Zero(t, m.Users)
+	require.ErrorIs(t, w.DeleteUser(t.Context(), team, healthlab.UserID{UUID: uuid.New()}), healthlab.NotFound)
+}
+
+func TestUndoDelete(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	u := w.create("ann")
+	_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	require.NoError(t, err)
+	for _, who := range []healthdata.DeletedUser{{User: u.ID}, {ClientUserID: "ann"}} {
+		_, err = w.UndoDelete(t.Context(), team, who)
+		require.ErrorIs(t, err, healthlab.NotFound, "it is live")
+
+		w.delete(u)
+		w.pass(healthdata.GracePeriod - time.Microsecond)
+		got, err := w.UndoDelete(t.Context(), team, who)
+		require.NoError(t, err)
+		require.Equal(t, u.ID, got.ID)
+		require.Equal(t, "ann", got.ClientUserID)
+		require.Equal(t, []healthdata.ConnectedSource{}, got.ConnectedSources)
+		again, err := w.User(t.Context(), team, u.ID)
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	}
+}
+
+func TestUndoDeleteNamesOneUser(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	u := w.create("ann")
+	w.delete(u)
+	for _, who := range []healthdata.DeletedUser{{}, {User: u.ID, ClientUserID: "ann"}} {
+		_, err := w.UndoDelete(t.Context(), team, who)
+		require.Equal(t, []string{"user_id:exactly_one"}, codes(t, err))
+	}
+	for _, who := range []healthdata.DeletedUser{
+		{User: healthlab.UserID{UUID: uuid.New()}}, {ClientUserID: "bob"}, {ClientUserID: "Ann"}, {ClientUserID: "ann\x00"},
+	} {
+		_, err := w.UndoDelete(t.Context(), team, who)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	}
+	_, err := w.UndoDelete(t.Context(), healthlab.TeamID{UUID: uuid.New()}, healthdata.DeletedUser{User: u.ID})
+	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+func TestUndoDeleteTooLate(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	u := w.create("ann")
+	w.delete(u)
+	w.pass(healthdata.GracePeriod)
+	for _, who := range []healthdata.DeletedUser{{User: u.ID}, {ClientUserID: "ann"}} {
+		_, err := w.UndoDelete(t.Context(), team, who)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	}
+}
+
+func TestUndoDeleteBlockedByAnHeir(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	first := w.create("ann")
+	w.delete(first)
+	second := w.create("ann")
+	for _, who := range []healthdata.DeletedUser{{User: first.ID}, {ClientUserID: "ann"}} {
+		_, err := w.UndoDelete(t.Context(), team, who)
+		requireRule(t, healthdata.RuleInvalidRequest, err)
+	}
+
+	w.pass(time.Hour)
+	w.delete(second)
+	got, err := w.UndoDelete(t.Context(), team, healthdata.DeletedUser{ClientUserID: "ann"})
+	require.NoError(t, err)
+	require.Equal(t, second.ID, got.ID, "the most recently deleted of several")
+	_, err = w.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: first.ID})
+	requireRule(t, healthdata.RuleInvalidRequest, err)
+}
+
+func TestUndoDeleteInAFullSandbox(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	u := w.create("ann")
+	w.delete(u)
+	for i := range healthdata.SandboxUsers {
+		w.create("n" + string(rune('0'+i)))
+	}
+	_, err := w.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: u.ID})
+	require.NoError(t, err)
+}
+
+func TestRunErasures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		providers, err := healthdata.NewProviders([]healthdata.Provider{
+			{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
+		})
+		require.NoError(t, err)
+		s, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+		require.NoError(t, err)
+		running, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.RunErasures(running) }()
+
+		add := func(name string) healthdata.User {
+			u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: name})
+			require.NoError(t, err)
+			return u
+		}
+		erased, restored, live := add("ann"), add("bob"), add("carl")
+		require.NoError(t, s.DeleteUser(t.Context(), team, erased.ID))
+		require.NoError(t, s.DeleteUser(t.Context(), team, restored.ID))
+
+		time.Sleep(healthdata.GracePeriod - time.Nanosecond) // of the bubble's clock
+		_, err = store.Users().Get(t.Context(), team, erased.ID)
+		require.NoError(t, err, "kept to the last moment")
+		_, err = s.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: restored.ID})
+		require.NoError(t, err)
+
+		time.Sleep(time.Minute)
+		_, err = store.Users().Get(t.Context(), team, erased.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		for _, u := range []healthdata.User{restored, live} {
+			_, err = s.User(t.Context(), team, u.ID)
+			require.NoError(t, err)
+		}
+		stop()
+		require.NoError(t, <-done)
+	})
+}
+
+// unsure is a store whose Erase says what a test wants: what a claim finds when it
+// comes can be other than what it left.
+type unsure struct {
+	healthdata.Users
+	err error
+}
+
+func (u *unsure) Erase(context.Context, healthlab.TeamID, healthlab.UserID) error { return u.err }
+
+func TestEraseGivesWayToUndo(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		logs string
+	}{
+		{"gone already", healthlab.NotFound, ""},
+		{"back to life", healthlab.Precondition, ""},
+		{"a store in trouble", healthlab.Unavailable, "level=WARN msg=\"job failed\" work=erasures kind=unavailable\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New(nil)
+				var logs bytes.Buffer
+				providers, err := healthdata.NewProviders(nil)
+				require.NoError(t, err)
+				s, err := healthdata.New(&unsure{store.Users(), tt.err}, store.Data(), providers, &healthdata.Options{
+					Log: slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{
+						ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+							if a.Key == slog.TimeKey {
+								return slog.Attr{}
+							}
+							return a
+						},
+					})),
+				})
+				require.NoError(t, err)
+				u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+				require.NoError(t, err)
+				require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
+				running, stop := context.WithTimeout(t.Context(), healthdata.GracePeriod+time.Minute)
+				defer stop()
+				require.NoError(t, s.RunErasures(running))
+				require.Equal(t, tt.logs, logs.String())
+			})
+		})
+	}
+}

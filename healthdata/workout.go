@@ -1,0 +1,191 @@
+package healthdata
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Workout is one session of sport of one source.
+type Workout struct {
+	Head
+	Title *string `json:"title"`
+	// TimezoneOffset is seconds east of UTC; never null on output.
+	TimezoneOffset *int `json:"timezone_offset"`
+	// AverageHR and MaxHR are beats per minute.
+	AverageHR *int64 `json:"average_hr"`
+	MaxHR     *int64 `json:"max_hr"`
+	// Distance is in metres.
+	Distance *float64 `json:"distance"`
+	// CalendarDate is normally the local day on which it started.
+	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
+	// TimeStart and TimeEnd are in UTC.
+	TimeStart healthlab.Time `json:"time_start"`
+	TimeEnd   healthlab.Time `json:"time_end"`
+	// Calories is in kcal.
+	Calories *float64 `json:"calories"`
+	Sport    Sport    `json:"sport" wire:"opt"`
+	// HRZones is seconds in each of six zones of the maximum heart rate: below 50,
+	// 50-60, 60-70, 70-80, 80-90, 90 percent and above. Other lengths are kept.
+	HRZones []int64 `json:"hr_zones" wire:"opt"`
+	// MovingTime is in seconds.
+	MovingTime *int64 `json:"moving_time"`
+	// TotalElevationGain, ElevHigh and ElevLow are in metres; the last two may be
+	// negative.
+	TotalElevationGain *float64 `json:"total_elevation_gain"`
+	ElevHigh           *float64 `json:"elev_high"`
+	ElevLow            *float64 `json:"elev_low"`
+	// AverageSpeed and MaxSpeed are in m/s.
+	AverageSpeed *float64 `json:"average_speed"`
+	MaxSpeed     *float64 `json:"max_speed"`
+	// Power is in watts.
+	AverageWatts         *float64 `json:"average_watts"`
+	DeviceWatts          *float64 `json:"device_watts"`
+	MaxWatts             *float64 `json:"max_watts"`
+	WeightedAverageWatts *float64 `json:"weighted_average_watts"`
+	Steps                *int64   `json:"steps"`
+	Map                  *Map     `json:"map"`
+	// ProviderID is the source's own id of the workout; ours where it has none.
+	ProviderID string `json:"provider_id" wire:"opt"`
+}
+
+// Map is where a workout went, as encoded polylines.
+type Map struct {
+	Polyline *string `json:"polyline"`
+	// SummaryPolyline is a coarser one.
+	SummaryPolyline *string `json:"summary_polyline"`
+}
+
+// Sport names a sport. The list of slugs is open.
+type Sport struct {
+	// ID differs between environments: never store it. Deprecated.
+	ID   int    `json:"id" wire:"opt"`
+	Name string `json:"name" wire:"opt"`
+	Slug string `json:"slug"`
+}
+
+// SportOf returns the sport of a slug such as road_biking.
+func SportOf(slug string) Sport {
+	if slug == "" {
+		slug = "other"
+	}
+	name := strings.ReplaceAll(slug, "_", " ")
+	return Sport{ID: SourceNumber(slug) & 0xffff, Name: strings.ToUpper(name[:1]) + name[1:], Slug: slug}
+}
+
+// UnmarshalJSON reads an object, or the empty string or null that some producers
+// write for an unknown sport.
+func (s *Sport) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case `""`, "null":
+		*s = Sport{}
+		return nil
+	}
+	type plain Sport
+	var v plain
+	if err := json.Unmarshal(b, &v); err != nil {
+		return fmt.Errorf("%w: a sport is an object with a slug", healthlab.Invalid)
+	}
+	*s = Sport(v)
+	return nil
+}
+
+func (w *Workout) naturalKey() string  { return w.key(instantKey(w.TimeStart)) }
+func (w *Workout) index() time.Time    { return w.TimeStart.UTC() }
+func (w *Workout) day() healthlab.Date { return w.CalendarDate }
+
+func (w *Workout) times() []*healthlab.Time {
+	return []*healthlab.Time{&w.TimeStart, &w.TimeEnd}
+}
+
+func (w *Workout) zone() (**int, *string) { return &w.TimezoneOffset, nil }
+
+func (w *Workout) complete() {
+	if w.CalendarDate.IsZero() {
+		w.CalendarDate = localDay(w.TimeStart, w.TimezoneOffset)
+	}
+	if w.Sport.Name == "" || w.Sport.Slug == "" {
+		w.Sport = SportOf(w.Sport.Slug)
+	}
+	if w.ProviderID == "" {
+		w.ProviderID = w.ExternalID
+	}
+	if w.ProviderID == "" {
+		w.ProviderID = w.ID.String()
+	}
+}
+
+func (w *Workout) check(p *healthlab.Problems) {
+	checkSession(p, w.TimeStart, w.TimeEnd, "time_start", "time_end")
+	checkNumbers(p, w)
+}
+
+// WorkoutStream is the recording of a workout as parallel arrays. Time is Unix
+// seconds; every other array is empty or as long as Time, and its element i belongs to
+// Time[i]; null where nothing was measured.
+type WorkoutStream struct {
+	Time []int64 `json:"time"`
+	// Heartrate is beats per minute.
+	Heartrate []*int64 `json:"heartrate"`
+	// Cadence is revolutions per minute on a bike, steps per minute on foot.
+	Cadence []*float64 `json:"cadence"`
+	// Altitude is in metres.
+	Altitude []*float64 `json:"altitude"`
+	// VelocitySmooth is in m/s.
+	VelocitySmooth []*float64 `json:"velocity_smooth"`
+	// Lat and Lng are degrees, WGS 84.
+	Lat []*float64 `json:"lat"`
+	Lng []*float64 `json:"lng"`
+	// Distance is in metres since the start.
+	Distance []*float64 `json:"distance"`
+	// Power is in watts.
+	Power []*float64 `json:"power"`
+	// Resistance is on the provider's own scale.
+	Resistance []*float64 `json:"resistance"`
+	// Temperature is in °C.
+	Temperature []*float64 `json:"temperature"`
+}
+
+// StreamNotice is the payload of the workout_stream events: that a stream can be
+// read, and where.
+type StreamNotice struct {
+	UserID healthlab.UserID `json:"user_id"`
+	Source Source           `json:"source"`
+	// Message names the stream's path. It is for people.
+	Message    string    `json:"message"`
+	ProviderID string    `json:"provider_id"`
+	Sport      Sport     `json:"sport"`
+	WorkoutID  uuid.UUID `json:"workout_id"`
+}
+
+// EncodePolyline writes positions, in degrees, as an encoded polyline of precision 5.
+func EncodePolyline(lat, lng []float64) string {
+	var b []byte
+	var y, x int64
+	put := func(v int64) {
+		u := uint64(v<<1) ^ uint64(v>>63)
+		for u >= 0x20 {
+			b = append(b, byte(u&0x1f|0x20)+63)
+			u >>= 5
+		}
+		b = append(b, byte(u)+63)
+	}
+	round := func(v float64) int64 {
+		if v < 0 {
+			return int64(v*1e5 - 0.5)
+		}
+		return int64(v*1e5 + 0.5)
+	}
+	for i := range lat {
+		ny, nx := round(lat[i]), round(lng[i])
+		put(ny - y)
+		put(nx - x)
+		y, x = ny, nx
+	}
+	return string(b)
+}

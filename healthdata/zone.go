@@ -1,0 +1,72 @@
+package healthdata
+
+import (
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Reinterpret takes the clock digits of an instant written as UTC and reads them in a
+// zone: how floating time, which has digits and no zone, becomes an instant. A wall
+// time that the zone skips moves forward by the size of the gap; one that occurs twice
+// is the earlier of the two.
+func Reinterpret(digits healthlab.Time, loc *time.Location) healthlab.Time {
+	wall := digits.UTC()
+	// The two offsets that can be in force around here: transitions are further
+	// apart than two days in every zone of the tz database.
+	_, before := wall.Add(-24 * time.Hour).In(loc).Zone()
+	_, after := wall.Add(24 * time.Hour).In(loc).Zone()
+	early := wall.Add(-time.Duration(max(before, after)) * time.Second)
+	late := wall.Add(-time.Duration(min(before, after)) * time.Second)
+	if _, o := early.In(loc).Zone(); o == max(before, after) {
+		return healthlab.At(early)
+	}
+	if _, o := late.In(loc).Zone(); o == min(before, after) {
+		return healthlab.At(late)
+	}
+	// Skipped: the offset from before the gap gives the wall time behind it.
+	return healthlab.At(wall.Add(-time.Duration(before) * time.Second))
+}
+
+// clock reads a source's times as one user's data: it knows what the provider knows of
+// zones, and the user's fallback zone.
+type clock struct {
+	loc      *time.Location
+	floating bool // digits without a zone
+	verbatim bool // leave floating digits as they are
+}
+
+func (s *Service) clockOf(u *User, p *Provider, resource string) clock {
+	return clock{
+		loc:      u.Location(),
+		floating: p.Affinity(resource) == AffinityFloating,
+		verbatim: s.opts.Floating == FloatingVerbatim,
+	}
+}
+
+// instant returns the instant that a source meant.
+func (c clock) instant(t healthlab.Time) healthlab.Time {
+	if !c.floating || c.verbatim || t.IsZero() {
+		return t
+	}
+	return Reinterpret(t, c.loc)
+}
+
+// offset returns the seconds east of UTC at an instant: the source's own where it has
+// one, else those of the zone that it names, else those of the fallback zone.
+func (c clock) offset(at time.Time, own *int, zone *string) int {
+	if c.floating {
+		if c.verbatim {
+			return 0
+		}
+		own, zone = nil, nil
+	}
+	if own != nil {
+		return *own
+	}
+	if o := zoneOffset(zone, healthlab.Time{Time: at}); o != nil {
+		return *o
+	}
+	_, o := at.In(c.loc).Zone()
+	return o
+}

@@ -1,0 +1,156 @@
+package archtest_test
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/healthlab-dev/healthlab"
+
+// Packages here are named from the module's root; the root itself is ".". In a list,
+// "x/..." means x and all below it.
+
+// domain lists the domain packages. What is below one of them and has no row of its own
+// is a part of it.
+var domain = []string{
+	"healthdata", "healthdata/series", "linking", "aggregate", "orders", "labreport", "webhook",
+}
+
+// mayImport says which of our packages a package may import. A package without a row,
+// and without a row above it, may not exist.
+var mayImport = map[string][]string{
+	".":                 {},
+	"internal/fsm":      {},
+	"internal/work":     {"."},
+	"internal/prove":    {},
+	"internal/archtest": {},
+	"internal/pgtest":   {"."},
+
+	"webhook":           {".", "internal/fsm", "internal/work"},
+	"healthdata/series": {".", "internal/fsm", "internal/work"},
+	"healthdata":        {".", "internal/fsm", "internal/work", "healthdata/series"},
+	"linking":           {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"aggregate":         {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"orders":            {".", "internal/fsm", "internal/work", "healthdata"},
+	"labreport":         {".", "internal/fsm", "internal/work"},
+
+	"webhook/receiver": append([]string{"."}, domain...),
+
+	// Every folder in adapters has this row; none may import another.
+	"adapters": append([]string{"."}, domain...),
+	// The suites read their counts from prove.
+	"adapters/storetest": append([]string{".", "internal/prove"}, domain...),
+
+	"examples": append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
+}
+
+// testsMayImport says what tests may import besides, by the same rows.
+var testsMayImport = map[string][]string{
+	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
+	"adapters": {"adapters/memory", "adapters/storetest", "internal/pgtest"},
+}
+
+// everyTest lists what any test may import besides.
+var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest"}
+
+// modules says which modules of others a package may import.
+var modules = map[string][]string{
+	".":                 {"github.com/google/uuid"},
+	"internal/fsm":      {},
+	"internal/work":     {},
+	"internal/prove":    {},
+	"internal/archtest": {},
+	"internal/pgtest":   {"github.com/jackc/pgx/v5"},
+
+	"healthdata/series": {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"healthdata":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"linking":           {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"orders":            {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"labreport":         {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"aggregate": {"github.com/google/uuid", "github.com/shopspring/decimal",
+		"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
+	"webhook":          {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
+	"webhook/receiver": {"github.com/google/uuid", "github.com/shopspring/decimal"},
+
+	"adapters": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
+		"github.com/muktihari/fit", "github.com/klippa-app/go-pdfium", "github.com/tetratelabs/wazero",
+		"golang.org/x/image"},
+	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
+	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
+
+	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
+}
+
+// testModules lists the modules that tests may import besides.
+var testModules = []string{
+	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
+	"github.com/santhosh-tekuri/jsonschema/v6",
+	"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5",
+}
+
+// std says who may import the packages of the standard library, and what is below them,
+// that not everyone may.
+var std = map[string]func(pkg string) bool{
+	"testing":        func(pkg string) bool { return pkg == "adapters/storetest" || pkg == "internal/pgtest" },
+	"net/http":       func(pkg string) bool { return !inDomain(pkg) || within(pkg, "webhook") },
+	"database/sql":   func(pkg string) bool { return !inDomain(pkg) },
+	"os/exec":        func(pkg string) bool { return !inDomain(pkg) },
+	"plugin":         func(string) bool { return false },
+	"net/http/pprof": func(pkg string) bool { return within(pkg, "examples") }, // puts itself into the host's mux
+	"expvar":         func(pkg string) bool { return within(pkg, "examples") }, // the same
+}
+
+// row returns the entry of table for pkg, or for the nearest folder above it.
+func row(table map[string][]string, pkg string) (allowed []string, ok bool) {
+	for p := pkg; ; p = path.Dir(p) {
+		if allowed, ok = table[p]; ok || p == "." {
+			return allowed, ok && (p != "." || pkg == ".")
+		}
+	}
+}
+
+// within reports whether pkg is folder or below it.
+func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
+
+func inDomain(pkg string) bool {
+	return pkg == "." || within(pkg, "internal/fsm") || within(pkg, "internal/work") ||
+		slices.ContainsFunc(domain, func(d string) bool { return within(pkg, d) })
+}
+
+// home returns the folder whose packages may import one another: an adapter's, a
+// domain package's own internal folders.
+func home(pkg string) string {
+	parts := strings.Split(pkg, "/")
+	if (parts[0] == "adapters" || parts[0] == "examples" || parts[0] == "internal") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return pkg
+}
+
+// permits reports whether pkg, or its tests, may import our package imp.
+func permits(pkg, imp string, test bool) bool {
+	// Its own parts, which nobody else sees.
+	if within(imp, home(pkg)) && home(pkg) != "." && (strings.HasPrefix(pkg, "adapters/") ||
+		strings.HasPrefix(pkg, "examples/") || strings.HasPrefix(imp, home(pkg)+"/internal/") || test && imp == pkg) {
+		return true
+	}
+	allowed, _ := row(mayImport, pkg)
+	if test {
+		more, _ := row(testsMayImport, pkg)
+		allowed = slices.Concat(allowed, more, everyTest)
+		if imp == pkg {
+			return true
+		}
+	}
+	return matches(allowed, imp)
+}
+
+func matches(allowed []string, imp string) bool {
+	return slices.ContainsFunc(allowed, func(a string) bool {
+		if folder, all := strings.CutSuffix(a, "/..."); all {
+			return within(imp, folder) && !strings.Contains(imp, "/internal/")
+		}
+		return imp == a
+	})
+}

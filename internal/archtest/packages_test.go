@@ -1,0 +1,175 @@
+package archtest_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rootNames are the exported names of the root package. It attracts everything, so it
+// is kept small: it holds only what two or more domain packages must agree on.
+var rootNames = []string{
+	"At",
+	"Conflict",
+	"Date",
+	"DateOf",
+	"Environment",
+	"Event",
+	"EventType",
+	"Exhausted",
+	"Forbidden",
+	"Independent",
+	"Invalid",
+	"InvalidError",
+	"Kind",
+	"KindOf",
+	"Latest",
+	"Mode",
+	"NotFound",
+	"Ordered",
+	"ParseDate",
+	"ParseTime",
+	"ParseTimeOffset",
+	"Precondition",
+	"Problem",
+	"Problems",
+	"Production",
+	"RuleError",
+	"Sandbox",
+	"TeamID",
+	"Time",
+	"Unauthenticated",
+	"Unavailable",
+	"Unimplemented",
+	"Unknown",
+	"UserID",
+}
+
+func TestRootNames(t *testing.T) {
+	var names []string
+	for _, f := range parse(t, pkg(t, "."), false) {
+		for _, decl := range f.Decls {
+			names = append(names, exported(decl)...)
+		}
+	}
+	slices.Sort(names)
+	require.Equal(t, rootNames, names, "a new name in the root package needs an ADR (docs/adr); then add it to this list")
+}
+
+// exported returns the exported names that a declaration brings into the package.
+func exported(decl ast.Decl) []string {
+	var idents []*ast.Ident
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			idents = append(idents, d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				idents = append(idents, s.Name)
+			case *ast.ValueSpec:
+				idents = append(idents, s.Names...)
+			}
+		}
+	}
+	var names []string
+	for _, id := range idents {
+		if id.IsExported() {
+			names = append(names, id.Name)
+		}
+	}
+	return names
+}
+
+// Every package says what it is for.
+func TestPackageComments(t *testing.T) {
+	for _, p := range every(t) {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		var comments []string
+		for _, f := range parse(t, p, false) {
+			if f.Doc != nil {
+				comments = append(comments, f.Doc.Text())
+			}
+		}
+		if len(comments) != 1 {
+			t.Errorf("%s: %d package comments; one file has it", p.rel(), len(comments))
+		} else if p.Name != "main" && !strings.HasPrefix(comments[0], "Package "+p.Name+" ") {
+			t.Errorf("%s: the package comment starts with \"Package %s\"", p.rel(), p.Name)
+		}
+	}
+}
+
+// Every package that somebody else may import shows its main road in an Example with
+// checked output.
+func TestExamples(t *testing.T) {
+	for _, p := range every(t) {
+		private := p.rel() != "internal/fsm" && p.rel() != "internal/work" &&
+			strings.Contains("/"+p.rel()+"/", "/internal/")
+		if p.Name == "main" || private || p.rel() == "adapters/storetest" {
+			continue
+		}
+		shown := slices.ContainsFunc(doc.Examples(parse(t, p, true)...), func(e *doc.Example) bool {
+			return e.Name == "" && e.Output != ""
+		})
+		if !shown {
+			t.Errorf("%s: no func Example() with an Output comment", p.rel())
+		}
+	}
+}
+
+func TestFileLength(t *testing.T) {
+	const most = 700
+	for _, p := range every(t) {
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
+			if strings.HasSuffix(name, "_gen.go") {
+				continue
+			}
+			b, err := os.ReadFile(filepath.Join(p.Dir, name))
+			require.NoError(t, err)
+			if n := bytes.Count(b, []byte("\n")); n > most {
+				t.Errorf("%s/%s: %d lines; over %d it asks to be two files", p.rel(), name, n, most)
+			}
+		}
+	}
+}
+
+func pkg(t *testing.T, rel string) listed {
+	t.Helper()
+	for _, p := range every(t) {
+		if p.rel() == rel {
+			return p
+		}
+	}
+	t.Fatalf("no package %s", rel)
+	return listed{}
+}
+
+// parse returns the package's files, or those of its tests.
+func parse(t *testing.T, p listed, tests bool) []*ast.File {
+	t.Helper()
+	names := slices.Concat(p.GoFiles, p.CgoFiles)
+	if tests {
+		names = slices.Concat(p.TestGoFiles, p.XTestGoFiles)
+	}
+	var files []*ast.File
+	fset := token.NewFileSet()
+	for _, name := range names {
+		f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		files = append(files, f)
+	}
+	return files
+}

@@ -1,0 +1,25 @@
+package prove_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
+)
+
+func TestCount(t *testing.T) {
+	for _, tt := range []struct {
+		name, env string
+		want      int
+	}{
+		{"unset", "", 3},
+		{"one", "1", 30},
+		{"anything else", "true", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("HEALTHLAB_PROVE", tt.env)
+			require.Equal(t, tt.want, prove.Count(3, 30))
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package orders
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Step is one thing that happens to an order, with all that the rules need to know
+// about it.
+type Step struct {
+	On Trigger
+	// At is when it happened.
+	At time.Time
+	// Detail is a finer reason; empty means none.
+	Detail StatusDetail
+	// EventID names the event that will tell of it.
+	EventID uuid.UUID
+	// NotifyPartial: the team wants to be told of partial results.
+	NotifyPartial bool
+}
+
+// TransitionError says that a trigger makes no sense where an order stands. It
+// unwraps to [healthlab.Precondition].
+type TransitionError struct {
+	Order OrderID
+	From  Status
+	On    Trigger
+	// To is where the trigger leads from other states; empty if nowhere.
+	To LowLevel
+}
+
+// Error names the order, its status and the trigger.
+func (e *TransitionError) Error() string {
+	return "order " + e.Order.String() + ": " + e.Unwrap().Error()
+}
+
+// Unwrap returns the rule that it breaks.
+func (e *TransitionError) Unwrap() error {
+	return &healthlab.RuleError{
+		Type: TransitionNotAllowed,
+		Msg:  fmt.Sprintf("an order that is %s does not become %s (%s)", e.From, e.To, e.On),
+	}
+}
+
+// Begin gives a new order its first event, ordered, and returns what its team is
+// told. It is pure apart from o, which must have no event yet.
+func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error) {
+	if len(o.Events) > 0 {
+		return nil, &TransitionError{Order: o.ID, From: o.LastEvent.Status, On: "order_placed", To: lifecycle.Initial()}
+	}
+	o.CreatedAt = healthlab.At(at)
+	return record(o, lifecycle.Initial(), Step{At: at, EventID: eventID})
+}
+
+// Apply moves o along the lifecycle of its method, appends to its history, and
+// returns what its team is told: one event, or none for a partial result that the
+// team did not ask for. A partial result of a kit has no status of its own and is
+// refused here like every other transition that is not in the table: with a
+// [TransitionError], leaving o as it was.
+//
+// Apply is pure apart from o.
+func Apply(o *Order, s Step) ([]healthlab.Event, error) {
+	to, ok := lifecycle.Next(o.Method(), o.LowLevel(), s.On, o.Facts())
+	if !ok || len(o.Events) == 0 {
+		return nil, &TransitionError{Order: o.ID, From: o.LastEvent.Status, On: s.On, To: target(o.Method(), s.On)}
+	}
+	return record(o, to, s)
+}
+
+// target returns where a trigger leads orders of a method, from wherever it does.
+func target(m CollectionMethod, on Trigger) LowLevel {
+	for _, r := range lifecycle.Rows() {
+		if r.On == on && (len(r.Variants) == 0 || slices.Contains(r.Variants, m)) {
+			return r.To
+		}
+	}
+	return ""
+}
+
+// record appends the event and lets everything that follows from it follow.
+func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
+	at := healthlab.At(s.At)
+	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}
+	if s.Detail != "" {
+		event.StatusDetail = &s.Detail
+	}
+	// A new array each time: an append could write into one that the caller shares.
+	o.Events = append(append(make([]OrderEvent, 0, len(o.Events)+1), o.Events...), event)
+	o.LastEvent, o.Status, o.UpdatedAt = event, event.Status.Stage(), at
+	o.NextEventID = event.ID + 1
+	o.rejoin()
+	if to == PartialResults && !s.NotifyPartial {
+		return nil, nil
+	}
+	name := EventOrderUpdated
+	if len(o.Events) == 1 {
+		name = EventOrderCreated
+	}
+	return o.tell(name, s.EventID, at)
+}
+
+// tell returns an event that carries the order as it is now.
+func (o *Order) tell(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
+	return event(o, healthlab.Event{
+		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time,
+	})
+}
+
+// event puts a payload into an event.
+func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	e.Data = data
+	return []healthlab.Event{e}, nil
+}

@@ -1,0 +1,325 @@
+package orders
+
+// The enumerations of this package are open: a value that we do not know decodes and
+// encodes unchanged. What a request may hold is checked where the request is checked.
+
+// CollectionMethod says how the sample comes to the lab. It decides which lifecycle
+// an order has, and never changes.
+type CollectionMethod string
+
+// The collection methods.
+const (
+	// Testkit is a kit sent to the patient, who sends the sample to the lab.
+	Testkit CollectionMethod = "testkit"
+	// WalkInTest is a visit of the patient to a patient service center.
+	WalkInTest CollectionMethod = "walk_in_test"
+	// AtHomePhlebotomy is a visit of a phlebotomist to the patient.
+	AtHomePhlebotomy CollectionMethod = "at_home_phlebotomy"
+	// OnSiteCollection is a draw by the team's own staff.
+	OnSiteCollection CollectionMethod = "on_site_collection"
+)
+
+// CollectionMethods returns all methods, in the order of the documentation.
+func CollectionMethods() []CollectionMethod {
+	return []CollectionMethod{Testkit, WalkInTest, AtHomePhlebotomy, OnSiteCollection}
+}
+
+// SampleType is the kind of sample that a test needs.
+type SampleType string
+
+// The sample types.
+const (
+	DriedBloodSpot SampleType = "dried_blood_spot"
+	ArmCollector   SampleType = "arm_collector"
+	Serum          SampleType = "serum"
+	Saliva         SampleType = "saliva"
+	Urine          SampleType = "urine"
+	Stool          SampleType = "stool"
+)
+
+// Stage is the top level of a status. It can go back: a kit that is registered after
+// it was delivered returns from collecting to received.
+type Stage string
+
+// The stages.
+const (
+	StageReceived         Stage = "received"
+	StageCollectingSample Stage = "collecting_sample"
+	StageSampleWithLab    Stage = "sample_with_lab"
+	StageCompleted        Stage = "completed"
+	StageCancelled        Stage = "cancelled"
+	StageFailed           Stage = "failed"
+)
+
+// LowLevel is the last part of a status, and the state that a lifecycle is in.
+type LowLevel string
+
+// The low-level statuses. Which of them a method has is a matter of its lifecycle.
+const (
+	Ordered                    LowLevel = "ordered"
+	RequisitionCreated         LowLevel = "requisition_created"
+	RequisitionBypassed        LowLevel = "requisition_bypassed"
+	AwaitingRegistration       LowLevel = "awaiting_registration"
+	Registered                 LowLevel = "registered"
+	TransitCustomer            LowLevel = "transit_customer"
+	OutForDelivery             LowLevel = "out_for_delivery"
+	WithCustomer               LowLevel = "with_customer"
+	TransitLab                 LowLevel = "transit_lab"
+	DeliveredToLab             LowLevel = "delivered_to_lab"
+	ProblemInTransitCustomer   LowLevel = "problem_in_transit_customer"
+	ProblemInTransitLab        LowLevel = "problem_in_transit_lab"
+	FailureToDeliverToCustomer LowLevel = "failure_to_deliver_to_customer"
+	FailureToDeliverToLab      LowLevel = "failure_to_deliver_to_lab"
+	LabProcessingBlocked       LowLevel = "lab_processing_blocked"
+	AppointmentPending         LowLevel = "appointment_pending"
+	AppointmentScheduled       LowLevel = "appointment_scheduled"
+	AppointmentCancelled       LowLevel = "appointment_cancelled"
+	DrawCompleted              LowLevel = "draw_completed"
+	PartialResults             LowLevel = "partial_results"
+	Completed                  LowLevel = "completed"
+	Corrected                  LowLevel = "corrected"
+	RedrawAvailable            LowLevel = "redraw_available"
+	SampleError                LowLevel = "sample_error"
+	Lost                       LowLevel = "lost"
+	Cancelled                  LowLevel = "cancelled"
+	DoNotProcess               LowLevel = "do_not_process"
+)
+
+// StatusDetail is a finer reason for a status.
+type StatusDetail string
+
+// The status details. Those of a date or of demographics go with
+// [LabProcessingBlocked] and can be repaired; those of a sample go with
+// [SampleError] and are final.
+const (
+	FulfillmentError                  StatusDetail = "fulfillment_error"
+	DateOfCollectionUnspecified       StatusDetail = "date_of_collection_unspecified"
+	DemographicInformationUnspecified StatusDetail = "demographic_information_unspecified"
+	DemographicInformationMismatch    StatusDetail = "demographic_information_mismatch"
+	SampleQuantityNotSufficient       StatusDetail = "sample_quantity_not_sufficient"
+	SampleContaminated                StatusDetail = "sample_contaminated"
+	SampleStabilityExceeded           StatusDetail = "sample_stability_exceeded"
+	SampleHemolyzed                   StatusDetail = "sample_hemolyzed"
+	SampleImproperCollection          StatusDetail = "sample_improper_collection"
+)
+
+// Origin says how an order came to be.
+type Origin string
+
+// The origins.
+const (
+	// OriginInitial starts a transaction.
+	OriginInitial Origin = "initial"
+	// OriginRedraw repeats what the lab failed to measure; at most one per
+	// transaction.
+	OriginRedraw Origin = "redraw"
+	// OriginRecreation replaces an earlier order.
+	OriginRecreation Origin = "recreation"
+)
+
+// TransactionStatus is where a whole testing journey stands.
+type TransactionStatus string
+
+// The transaction statuses. There is none for failure: a journey whose orders failed
+// is completed.
+const (
+	TransactionActive    TransactionStatus = "active"
+	TransactionCompleted TransactionStatus = "completed"
+	TransactionCancelled TransactionStatus = "cancelled"
+)
+
+// ActivationType tells orders that are dispatched from those that wait for a date.
+type ActivationType string
+
+// The activation types.
+const (
+	// ActivationCurrent has no date, or one that has come.
+	ActivationCurrent ActivationType = "current"
+	// ActivationScheduled has a date after today.
+	ActivationScheduled ActivationType = "scheduled"
+)
+
+// Interpretation is the reading of one result, or the worst of several.
+type Interpretation string
+
+// The interpretations.
+const (
+	Normal                Interpretation = "normal"
+	Abnormal              Interpretation = "abnormal"
+	Critical              Interpretation = "critical"
+	UnknownInterpretation Interpretation = "unknown"
+)
+
+// ResultStatus says whether more results are to come.
+type ResultStatus string
+
+// The result statuses.
+const (
+	ResultFinal   ResultStatus = "final"
+	ResultPartial ResultStatus = "partial"
+)
+
+// ResultType says how the text of a result is to be read.
+type ResultType string
+
+// The result types.
+const (
+	// NumericResult is a decimal number.
+	NumericResult ResultType = "numeric"
+	// RangeResult is a bound or an interval: "<1.2", "3-5".
+	RangeResult ResultType = "range"
+	// CommentResult is free text.
+	CommentResult ResultType = "comment"
+	// CodedValueResult is an UPPER_SNAKE constant of the test.
+	CodedValueResult ResultType = "coded_value"
+)
+
+// FailureType is why, as far as a lab's words tell, a result is missing.
+type FailureType string
+
+// The failure types.
+const (
+	QuantityNotSufficientFailure FailureType = "quantity_not_sufficient_failure"
+	CollectionProcessFailure     FailureType = "collection_process_failure"
+	DropOffFailure               FailureType = "drop_off_failure"
+	InternalLabFailure           FailureType = "internal_lab_failure"
+	OrderEntryFailure            FailureType = "order_entry_failure"
+	NonFailure                   FailureType = "non_failure"
+	UnknownFailure               FailureType = "unknown_failure"
+	PatientConditionFailure      FailureType = "patient_condition_failure"
+	MissingResultCalcFailure     FailureType = "missing_result_calc_failure"
+	MissingDemoAOECalcFailure    FailureType = "missing_demo_aoe_calc_failure"
+	InsufficientVolume           FailureType = "insufficient_volume"
+)
+
+// LabTestStatus is where the definition of a test stands. Only an active test can be
+// ordered; orders of one that was archived go on.
+type LabTestStatus string
+
+// The lab test statuses.
+const (
+	LabTestActive          LabTestStatus = "active"
+	LabTestPendingApproval LabTestStatus = "pending_approval"
+	LabTestInactive        LabTestStatus = "inactive"
+)
+
+// MarkerType tells a single measurement from a panel of several.
+type MarkerType string
+
+// The marker types.
+const (
+	Biomarker MarkerType = "biomarker"
+	Panel     MarkerType = "panel"
+)
+
+// QuestionType is the kind of answer that a question at order entry takes.
+type QuestionType string
+
+// The question types.
+const (
+	ChoiceQuestion      QuestionType = "choice"
+	TextQuestion        QuestionType = "text"
+	NumericQuestion     QuestionType = "numeric"
+	MultiChoiceQuestion QuestionType = "multi_choice"
+)
+
+// UnmarshalText reads a question type; multiple_choice is an alias of multi_choice.
+func (q *QuestionType) UnmarshalText(b []byte) error {
+	*q = QuestionType(b)
+	if *q == "multiple_choice" {
+		*q = MultiChoiceQuestion
+	}
+	return nil
+}
+
+// BillingType says who pays.
+type BillingType string
+
+// The billing types.
+const (
+	// ClientBill invoices the team.
+	ClientBill BillingType = "client_bill"
+	// CommercialInsurance bills the patient's insurer.
+	CommercialInsurance BillingType = "commercial_insurance"
+	// PatientBillPassthrough is a price that the patient pays through the service.
+	PatientBillPassthrough BillingType = "patient_bill_passthrough"
+	// PatientBill is a bill from the lab to the patient.
+	PatientBill BillingType = "patient_bill"
+)
+
+// LabAccountStatus is where an account at a lab stands. Only an active one can order.
+type LabAccountStatus string
+
+// The lab account statuses.
+const (
+	LabAccountActive        LabAccountStatus = "active"
+	LabAccountPending       LabAccountStatus = "pending"
+	LabAccountSuspended     LabAccountStatus = "suspended"
+	LabAccountReadyToLaunch LabAccountStatus = "ready_to_launch"
+)
+
+// DelegatedFlow says whose physicians order and who follows up critical results.
+type DelegatedFlow string
+
+// The delegated flows.
+const (
+	// OrderDelegated: the team's physicians order, the service follows up.
+	OrderDelegated DelegatedFlow = "order_delegated"
+	// ResultDelegated: the service's physicians order, the team follows up.
+	ResultDelegated DelegatedFlow = "result_delegated"
+	// FullyDelegated: the team does both.
+	FullyDelegated DelegatedFlow = "fully_delegated"
+	// NotDelegated: the service does both.
+	NotDelegated DelegatedFlow = "not_delegated"
+)
+
+// Gender is the gender that a lab needs on a requisition.
+type Gender string
+
+// The genders.
+const (
+	Female        Gender = "female"
+	Male          Gender = "male"
+	OtherGender   Gender = "other"
+	UnknownGender Gender = "unknown"
+)
+
+// Race is one of race's values on a requisition.
+type Race string
+
+// Ethnicity is one of ethnicity's values on a requisition.
+type Ethnicity string
+
+// SexualOrientation is one of sexual orientation's values on a requisition.
+type SexualOrientation string
+
+// GenderIdentity is one of gender identity's values on a requisition.
+type GenderIdentity string
+
+// What a request may give for race, ethnicity, sexual orientation and gender identity.
+var (
+	races = []Race{"african_american_or_black", "asian", "indigenous_native_american_alaska_native",
+		"other", "pacific_islander_or_hawaiian", "white_caucasian"}
+	ethnicities        = []Ethnicity{"hispanic", "non_hispanic", "ashkenazi_jewish", "other"}
+	sexualOrientations = []SexualOrientation{"lesbian_gay_or_homosexual", "heterosexual_or_straight",
+		"bisexual", "dont_know", "other"}
+	genderIdentities = []GenderIdentity{"male", "female", "female_to_male_ftm_transgender_male_trans_man",
+		"male_to_female_mtf_transgender_female_trans_woman", "genderqueer", "other"}
+	genders      = []Gender{Female, Male, OtherGender, UnknownGender}
+	billingTypes = []BillingType{ClientBill, CommercialInsurance, PatientBillPassthrough, PatientBill}
+	consentTypes = []ConsentType{TermsOfUse, TelehealthInformedConsent, MobileTermsAndConditions,
+		NoticeOfPrivacyPractices, PrivacyPolicy, HIPAAAuthorization}
+)
+
+// ConsentType names what a patient has agreed to.
+type ConsentType string
+
+// The consent types.
+const (
+	TermsOfUse                ConsentType = "terms-of-use"
+	TelehealthInformedConsent ConsentType = "telehealth-informed-consent"
+	MobileTermsAndConditions  ConsentType = "mobile-terms-and-conditions"
+	NoticeOfPrivacyPractices  ConsentType = "notice-of-privacy-practices"
+	PrivacyPolicy             ConsentType = "privacy-policy"
+	HIPAAAuthorization        ConsentType = "hipaa-authorization"
+)

@@ -1,0 +1,197 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// task is the next thing that a lab is to be told of an order.
+type task uint8
+
+const (
+	nothing task = iota
+	sendKit
+	sendRequisition
+	sendCancel
+)
+
+// task returns what the lab is to be told next. It is a pure function of the record.
+func (r *Record) task() task {
+	switch low := r.LowLevel(); {
+	case low == Cancelled || low == DoNotProcess:
+		if r.Lab.Started && !r.Lab.Cancel {
+			return sendCancel
+		}
+	case low == AwaitingRegistration && !r.Lab.Kit:
+		return sendKit
+	case (low == Ordered || low == Registered) && patientKnown(r.Facts()) && !r.Lab.Requisition:
+		return sendRequisition
+	}
+	return nothing
+}
+
+// plan sets when the lab is to be told of the order as it is now: at once, or at the
+// first instant (UTC) of the day for which it is scheduled; but not while a process
+// may be talking to the lab about it, which would let a cancellation overtake the
+// order.
+func (r *Record) plan(at time.Time) {
+	r.Lab.Attempts = 0
+	t := r.task()
+	switch {
+	case t == nothing:
+		r.Lab.Due = time.Time{}
+	case r.ActivateBy != nil && t != sendCancel && r.ActivateBy.At(time.UTC).After(at):
+		r.Lab.Due = r.ActivateBy.At(time.UTC)
+	case r.Lab.Lease.After(at):
+		r.Lab.Due = r.Lab.Lease
+	default:
+		r.Lab.Due = at
+	}
+}
+
+// RunPlacing hands orders to the lab, and takes cancelled ones back, until ctx ends.
+// Any number of processes may run it: each order is one process's for the time of a
+// lease. A lab that is away, slow or failing delays an order and loses none.
+//
+// In an environment where orders are only simulated, a host does not run it: orders
+// then stay where they were placed.
+func (s *Service) RunPlacing(ctx context.Context) error {
+	loop := &work.Loop[Record]{
+		Name: "placing",
+		Claim: func(ctx context.Context, n int) ([]Record, error) {
+			now := s.now()
+			return s.store.Claim(ctx, n, now, now.Add(s.opts.Lease))
+		},
+		Do: s.handOver, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
+	}
+	return loop.Run(ctx)
+}
+
+// PlaceDue hands over what is due now, and returns how many orders it took up: for
+// hosts that bring their own scheduler. The first error that left an order's outcome
+// unrecorded is returned; a lab that fails is not an error.
+func (s *Service) PlaceDue(ctx context.Context) (int, error) {
+	const most = 100
+	now := s.now()
+	claimed, err := s.store.Claim(ctx, most, now, now.Add(s.opts.Lease))
+	if err != nil {
+		return 0, fmt.Errorf("claim orders: %w", err)
+	}
+	var faults []error
+	for _, r := range claimed {
+		faults = append(faults, s.handOver(ctx, r))
+	}
+	return len(claimed), errors.Join(faults...)
+}
+
+// handOver tells the lab the next thing of a claimed order, and records the outcome.
+func (s *Service) handOver(ctx context.Context, r Record) error {
+	t := r.task()
+	var sample string
+	var refused error
+	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+	defer cancel()
+	switch t {
+	case sendKit, sendRequisition:
+		stage := SubmitRequisition
+		if t == sendKit {
+			stage = SubmitKit
+		}
+		var accepted Accepted
+		accepted, refused = s.lab.Submit(call, Submission{
+			Stage: stage, Order: r.Order, AccountNumber: r.LabAccountNumber, Comment: r.Comment,
+			Physician: r.PhysicianInput, AOEAnswers: r.AOEAnswers,
+		})
+		sample = accepted.SampleID
+	case sendCancel:
+		refused = s.lab.Cancel(call, r.TeamID, r.ID)
+	case nothing:
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // stopping; the lease brings the order back
+	}
+	return s.record(ctx, r, t, sample, refused)
+}
+
+// record writes what the lab answered. If the order has moved on in the meantime, only
+// what is still true of it counts.
+func (s *Service) record(ctx context.Context, claimed Record, t task, sample string, refused error) error {
+	st := Step{At: s.now(), EventID: s.opts.NewID()}
+	_, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+		if r.Lab.Lease.Equal(claimed.Lab.Lease) {
+			r.Lab.Lease = time.Time{}
+		}
+		if refused != nil {
+			return r.refused(t, st, refused, s.opts.Retry)
+		}
+		return r.told(t, st, sample)
+	})
+	if err != nil {
+		return fmt.Errorf("record handover: %w", err)
+	}
+	if refused != nil {
+		s.opts.Log.Warn("lab did not take an order", "order", claimed, "kind", healthlab.KindOf(refused).Error(),
+			"attempts", claimed.Lab.Attempts)
+	}
+	return nil
+}
+
+// told notes what the lab took.
+func (r *Record) told(t task, st Step, sample string) ([]healthlab.Event, error) {
+	var events []healthlab.Event
+	switch t {
+	case sendKit:
+		r.Lab.Kit = true
+	case sendRequisition:
+		r.Lab.Requisition = true
+	case sendCancel:
+		r.Lab.Cancel = true
+	case nothing:
+	}
+	if sample != "" && r.SampleID == nil {
+		r.SampleID = &sample
+	}
+	// An empty sample id means that the lab's acceptance comes later, as a message.
+	if low := r.LowLevel(); t == sendRequisition && sample != "" && (low == Ordered || low == Registered) {
+		st.On = LabAccepted
+		accepted, err := Apply(&r.Order, st)
+		if err != nil {
+			return nil, err
+		}
+		events = accepted
+	}
+	r.plan(st.At)
+	return events, nil
+}
+
+// refused notes that the lab did not take something: for good, or until later.
+func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Duration) ([]healthlab.Event, error) {
+	kind := healthlab.KindOf(cause)
+	if now := r.task(); now != t {
+		r.plan(st.At) // the order has moved on; so does what is to be told
+		return nil, nil
+	}
+	switch {
+	case t == sendCancel && kind == healthlab.Precondition:
+		r.Lab.Cancel = true // too late; what the lab reports is weighed when it comes
+		r.plan(st.At)
+		return nil, nil
+	case t != sendCancel && kind == healthlab.Invalid:
+		// Nobody can place this order. A kit has a status for that.
+		st.On, st.Detail = CancelAsked, ""
+		if _, ok := Next(r.Method(), r.LowLevel(), Stopped, r.Facts()); ok {
+			st.On, st.Detail = Stopped, FulfillmentError
+		}
+		events, err := Apply(&r.Order, st)
+		r.Lab.Cancel = true // it has nothing to cancel
+		r.plan(st.At)
+		return events, err
+	}
+	r.Lab.Due = st.At.Add(retry(r.Lab.Attempts))
+	return nil, nil
+}

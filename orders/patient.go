@@ -1,0 +1,148 @@
+package orders
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// PatientDetails says who the patient is. Printing or logging it shows nothing.
+type PatientDetails struct {
+	FirstName *string `json:"first_name"`
+	LastName  *string `json:"last_name"`
+	// DOB is the birth date.
+	DOB         healthlab.Date `json:"dob"`
+	Gender      Gender         `json:"gender"`
+	PhoneNumber *string        `json:"phone_number"`
+	Email       *string        `json:"email"`
+	// MedicalProxy speaks for a patient who is a minor.
+	MedicalProxy *GuarantorDetails `json:"medical_proxy"`
+	// The next four are null where nothing was said.
+	Race              *Race              `json:"race"`
+	Ethnicity         *Ethnicity         `json:"ethnicity"`
+	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
+	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
+}
+
+// UnmarshalJSON reads what is published; old payloads have a date-time as birth date.
+func (p *PatientDetails) UnmarshalJSON(b []byte) error {
+	type plain PatientDetails
+	in := struct {
+		*plain
+		DOB string `json:"dob"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	if len(in.DOB) > len(time.DateOnly) && in.DOB[len(time.DateOnly)] == 'T' {
+		in.DOB = in.DOB[:len(time.DateOnly)]
+	}
+	var err error
+	p.DOB, err = healthlab.ParseDate(in.DOB)
+	return err
+}
+
+// GuarantorDetails is a parent, proxy, or person who pays.
+type GuarantorDetails struct {
+	FirstName   string  `json:"first_name"`
+	LastName    string  `json:"last_name"`
+	Address     Address `json:"address"`
+	PhoneNumber string  `json:"phone_number"`
+	// HouseholdIncome is in USD per year.
+	HouseholdIncome *int `json:"household_income"`
+	// HouseholdSize counts persons.
+	HouseholdSize *int    `json:"household_size"`
+	Email         *string `json:"email"`
+}
+
+// Address is a postal address of a guarantor, a payor or a laboratory.
+type Address struct {
+	FirstLine  string  `json:"first_line"`
+	SecondLine *string `json:"second_line"`
+	City       string  `json:"city"`
+	State      string  `json:"state"`
+	Zip        string  `json:"zip"`
+	Country    string  `json:"country"`
+}
+
+// PatientAddress is where the patient lives, and where a kit that is bound to them
+// goes.
+type PatientAddress struct {
+	ReceiverName string  `json:"receiver_name"`
+	FirstLine    string  `json:"first_line"`
+	SecondLine   *string `json:"second_line"`
+	City         string  `json:"city"`
+	State        string  `json:"state"`
+	Zip          string  `json:"zip"`
+	Country      string  `json:"country"`
+	PhoneNumber  *string `json:"phone_number"`
+	// AccessNotes help a visitor in: a gate code, where to park. At most 1,000
+	// characters; passed on with every booking.
+	AccessNotes *string `json:"access_notes"`
+}
+
+// ShippingDetails is where a registrable kit goes.
+type ShippingDetails struct {
+	ReceiverName string  `json:"receiver_name"`
+	FirstLine    string  `json:"first_line"`
+	SecondLine   *string `json:"second_line"`
+	City         string  `json:"city"`
+	State        string  `json:"state"`
+	Zip          string  `json:"zip"`
+	Country      string  `json:"country"`
+	PhoneNumber  string  `json:"phone_number"`
+}
+
+// UnmarshalJSON reads what is published; the postal code may be called zip_code.
+func (a *Address) UnmarshalJSON(b []byte) error {
+	type plain Address
+	return unmarshalZip(b, (*plain)(a), &a.Zip)
+}
+
+// UnmarshalJSON reads what is published; the postal code may be called zip_code.
+func (a *PatientAddress) UnmarshalJSON(b []byte) error {
+	type plain PatientAddress
+	return unmarshalZip(b, (*plain)(a), &a.Zip)
+}
+
+// UnmarshalJSON reads what is published; the postal code may be called zip_code.
+func (s *ShippingDetails) UnmarshalJSON(b []byte) error {
+	type plain ShippingDetails
+	return unmarshalZip(b, (*plain)(s), &s.Zip)
+}
+
+func unmarshalZip(b []byte, into any, zip *string) error {
+	if err := json.Unmarshal(b, into); err != nil {
+		return err
+	}
+	if *zip != "" || !bytes.Contains(b, []byte(`"zip_code"`)) {
+		return nil
+	}
+	var other struct {
+		ZipCode string `json:"zip_code"`
+	}
+	if err := json.Unmarshal(b, &other); err != nil {
+		return err
+	}
+	*zip = other.ZipCode
+	return nil
+}
+
+// Physician is who ordered.
+type Physician struct {
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	NPI       string `json:"npi"`
+}
+
+// Consent is something that a patient has agreed to. Its names on the wire are in
+// camel case.
+type Consent struct {
+	ConsentType ConsentType `json:"consentType"`
+	// Version of the text; 1.0 if not given.
+	Version string `json:"version"`
+	// TimeOfConsent is when it was given; the time of the request if not given.
+	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`
+}

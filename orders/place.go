@@ -1,0 +1,202 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Place places an order for a patient who is known. It is stored, with its first
+// event, and handed to the lab in the background: now, or on its day of activation.
+//
+// Faults: Invalid lists every problem of the request itself. The rules of the business
+// are then checked one after another, and the first that is broken is the answer:
+// NotFound for a user or a lab test that the team does not have, Forbidden for what is
+// not switched on, else Precondition.
+func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) (Order, error) {
+	o, err := s.PlaceAs(ctx, team, OrderID{s.opts.NewID()}, req)
+	return o, err
+}
+
+// PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
+// again cannot place a second order: Conflict says that this id has its order already.
+func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	at := s.now()
+	if err := req.Check(today(at)); err != nil {
+		return Order{}, err
+	}
+	r, err := s.prepare(ctx, team, id, req, at)
+	if err != nil {
+		return Order{}, fmt.Errorf("place order: %w", err)
+	}
+	return s.insert(ctx, r, at)
+}
+
+// prepare asks the world what the rules need to know, and applies them.
+func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, at time.Time) (Record, error) {
+	if err := s.known(ctx, team, req.UserID); err != nil {
+		return Record{}, err
+	}
+	w, err := selectFrom(&req)
+	if err != nil {
+		return Record{}, err
+	}
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Record{}, fmt.Errorf("team settings: %w", err)
+	}
+	chosen, accounts, err := s.choose(ctx, team, w, settings)
+	if err != nil {
+		return Record{}, err
+	}
+	account, err := accountFor(chosen.test.Lab, w.account, accounts, false)
+	if err != nil {
+		return Record{}, err
+	}
+	billing := req.BillingType
+	if billing == "" {
+		billing = ClientBill
+	}
+	insurance, err := s.pays(ctx, team, req, account, billing)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
+		return Record{}, err
+	}
+	if err := ofAge(req.PatientDetails, today(at), settings.Minors); err != nil {
+		return Record{}, err
+	}
+	aoe, err := answers(chosen.test, req.AOEAnswers)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := notBefore(req.ActivateBy, at); err != nil {
+		return Record{}, err
+	}
+	r := s.newRecord(team, id, req.UserID, chosen, account, at)
+	r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
+	r.Priority, r.BillingType, r.ICDCodes, r.HealthInsuranceID = req.Priority, billing, slices.Clone(req.ICDCodes), insurance
+	r.ActivateBy, r.Scheduled = req.ActivateBy, req.ActivateBy != nil
+	r.Passthrough, r.ClinicalNotes = req.Passthrough, req.ClinicalNotes
+	r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+	r.Consents, r.AOEAnswers, r.CreatorMemberID = given(req.Consents, at), aoe, req.CreatorMemberID
+	if account != nil {
+		r.Comment = comment(req.ClinicalNotes, account.DefaultClinicalNotes)
+	}
+	return r, nil
+}
+
+// known checks that the team has the user.
+func (s *Service) known(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	ok, err := s.users.HasUser(ctx, team, id)
+	if err != nil {
+		return fmt.Errorf("find user: %w", err)
+	}
+	if !ok {
+		return missing(UserNotFound, "the team has no such user")
+	}
+	return nil
+}
+
+// choose looks up what was selected and makes one test of it.
+func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, settings Settings) (selection, Accounts, error) {
+	tests, err := s.catalogue.LabTests(ctx, team, w.tests)
+	if err != nil {
+		return selection{}, Accounts{}, fmt.Errorf("find lab tests: %w", err)
+	}
+	var markers []Marker
+	if len(w.markers)+len(w.providerIDs) > 0 {
+		if markers, err = s.catalogue.Markers(ctx, w.markers, w.providerIDs); err != nil {
+			return selection{}, Accounts{}, fmt.Errorf("find markers: %w", err)
+		}
+	}
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return selection{}, Accounts{}, fmt.Errorf("find labs: %w", err)
+	}
+	chosen, err := resolve(w, tests, markers, labs, settings, s.opts.NewID())
+	if err != nil {
+		return selection{}, Accounts{}, err
+	}
+	accounts, err := s.catalogue.Accounts(ctx, team)
+	if err != nil {
+		return selection{}, Accounts{}, fmt.Errorf("find lab accounts: %w", err)
+	}
+	return chosen, accounts, nil
+}
+
+// pays checks who pays, and returns the insurance record that does.
+func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
+	if err := billable(a, billing, req.PatientAddress.State); err != nil {
+		return nil, err
+	}
+	if billing != CommercialInsurance {
+		return nil, nil
+	}
+	if len(req.ICDCodes) == 0 {
+		return nil, broken(ICDCodesRequired, "an insurer needs a diagnosis code")
+	}
+	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !icdForm.MatchString(c) }) {
+		return nil, broken(ICDCodeInvalid, "a diagnosis code is not valid")
+	}
+	if s.opts.Insurance == nil {
+		return nil, broken(InsuranceMissing, "the patient has no primary insurance record")
+	}
+	id, ok, err := s.opts.Insurance.PrimaryInsurance(ctx, team, req.UserID)
+	if err != nil {
+		return nil, fmt.Errorf("find insurance: %w", err)
+	}
+	if !ok {
+		return nil, broken(InsuranceMissing, "the patient has no primary insurance record")
+	}
+	return &id, nil
+}
+
+// newRecord is an order before its first event.
+func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.UserID, chosen selection, a *LabAccount, at time.Time) Record {
+	now := healthlab.At(at)
+	r := Record{Order: Order{
+		ID: id, TeamID: team, UserID: user, LabTest: chosen.test, Origin: OriginInitial, BillingType: ClientBill,
+		Details:          NewDetails(chosen.method, s.opts.NewID(), s.opts.NewID(), now),
+		CreatedAt:        now,
+		UpdatedAt:        now,
+		OrderTransaction: OrderTransaction{ID: TransactionID{s.opts.NewID()}},
+	}}
+	if a != nil {
+		r.LabAccountID, r.LabAccountNumber = &a.ID, a.ProviderAccountID
+		r.Comment = comment(nil, a.DefaultClinicalNotes)
+	}
+	return r
+}
+
+// insert stores a new order with its first event, and those that follow at once.
+func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Trigger) (Order, error) {
+	steps := make([]Step, len(then))
+	for i, on := range then {
+		steps[i] = Step{On: on, At: at, EventID: s.opts.NewID()}
+	}
+	first := s.opts.NewID()
+	stored, err := s.store.Insert(ctx, r, func(r *Record) ([]healthlab.Event, error) {
+		events, err := Begin(&r.Order, at, first)
+		for _, st := range steps {
+			if err != nil {
+				return nil, err
+			}
+			var more []healthlab.Event
+			more, err = Apply(&r.Order, st)
+			events = append(events, more...)
+		}
+		r.plan(at)
+		return events, err
+	})
+	if err != nil {
+		return Order{}, fmt.Errorf("place order: %w", err)
+	}
+	return stored.Order, nil
+}

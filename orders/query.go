@@ -1,0 +1,266 @@
+package orders
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Query asks for a page of a team's orders. Filters combine with and, the values of
+// one filter with or; a filter at its zero value matches everything. The zero value,
+// but for Team, asks for the first page of 50, newest first.
+type Query struct {
+	Team healthlab.TeamID
+	// Search matches, ignoring case: an order or user id (whole); a part of the
+	// patient's or recipient's name; the beginning of the birth date as YYYY-MM-DD.
+	Search string
+	// CreatedFrom and UpdatedFrom are inclusive, CreatedBefore and UpdatedBefore
+	// exclusive.
+	CreatedFrom, CreatedBefore time.Time
+	UpdatedFrom, UpdatedBefore time.Time
+	// Status compares the latest status only.
+	Status  []LowLevel
+	Methods []CollectionMethod
+	// Critical asks for orders whose interpretation is critical (true), or is
+	// anything else, none included (false).
+	Critical       *bool
+	Interpretation Interpretation
+	// Activations compares the activation date with Today.
+	Activations []ActivationType
+	Today       healthlab.Date
+	User        healthlab.UserID
+	// PatientName and Recipient match a part of the name, ignoring case.
+	PatientName, Recipient string
+	IDs                    []OrderID
+	Transaction            TransactionID
+	Sort                   SortKey
+	// Direction is ascending or descending; empty means descending by creation and
+	// ascending otherwise.
+	Direction Direction
+	// Page counts from 1, the default. Size is 1 to 100, 50 by default.
+	Page, Size int
+}
+
+// SortKey is what a list of orders is sorted by.
+type SortKey string
+
+// The sort keys.
+const (
+	// SortCreatedAt is the default.
+	SortCreatedAt SortKey = "created_at"
+	// SortPatientName sorts by last name, then first name; orders without either
+	// come last in both directions.
+	SortPatientName SortKey = "patient_name"
+	// SortLastStatus sorts by the text of the full latest status.
+	SortLastStatus SortKey = "last_status"
+)
+
+// Direction is ascending or descending.
+type Direction string
+
+// The directions.
+const (
+	Ascending  Direction = "asc"
+	Descending Direction = "desc"
+)
+
+// Limits of a page of orders.
+const (
+	DefaultPageSize = 50
+	MaxPageSize     = 100
+)
+
+// Normal checks the query and fills in its defaults, so that a Store sees one form of
+// it. Invalid lists every problem.
+func (q Query) Normal() (Query, error) {
+	var p healthlab.Problems
+	if q.Page == 0 {
+		q.Page = 1
+	}
+	if q.Size == 0 {
+		q.Size = DefaultPageSize
+	}
+	if q.Page < 1 {
+		p.Add("greater_than_equal", "counts from 1", "page")
+	}
+	if q.Size < 1 || q.Size > MaxPageSize {
+		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", MaxPageSize), "size")
+	}
+	for i, l := range q.Status {
+		oneOf(&p, l, allLowLevels(), "status", i)
+	}
+	for i, m := range q.Methods {
+		oneOf(&p, m, CollectionMethods(), "order_type", i)
+	}
+	for i, a := range q.Activations {
+		oneOf(&p, a, []ActivationType{ActivationCurrent, ActivationScheduled}, "order_activation_types", i)
+	}
+	if q.Interpretation != "" {
+		oneOf(&p, q.Interpretation, interpretations, "interpretation")
+	}
+	if q.Sort == "" {
+		q.Sort = SortCreatedAt
+	}
+	oneOf(&p, q.Sort, []SortKey{SortCreatedAt, SortPatientName, SortLastStatus}, "order_key")
+	if q.Direction == "" {
+		q.Direction = Ascending
+		if q.Sort == SortCreatedAt {
+			q.Direction = Descending
+		}
+	}
+	oneOf(&p, q.Direction, []Direction{Ascending, Descending}, "order_direction")
+	for _, f := range []struct{ text, name string }{
+		{q.Search, "search_input"}, {q.PatientName, "patient_name"}, {q.Recipient, "shipping_recipient_name"},
+	} {
+		if strings.ContainsRune(f.text, 0) {
+			p.Add("nul", "must not contain NUL", f.name)
+		}
+	}
+	q.Search = strings.TrimSpace(q.Search)
+	return q, p.Err()
+}
+
+var interpretations = []Interpretation{Normal, Abnormal, Critical, UnknownInterpretation}
+
+// allLowLevels returns the low-level statuses of all methods.
+func allLowLevels() []LowLevel {
+	var out []LowLevel
+	for _, m := range CollectionMethods() {
+		for _, l := range LowLevels(m) {
+			if !slices.Contains(out, l) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// Match reports whether an order of the query's team is one of those asked for. It is
+// the meaning of the filters; a Store may find the same orders in any way it likes.
+func (q *Query) Match(o *Order) bool {
+	switch {
+	case o.TeamID != q.Team,
+		!q.CreatedFrom.IsZero() && o.CreatedAt.Before(q.CreatedFrom),
+		!q.CreatedBefore.IsZero() && !o.CreatedAt.Before(q.CreatedBefore),
+		!q.UpdatedFrom.IsZero() && o.UpdatedAt.Before(q.UpdatedFrom),
+		!q.UpdatedBefore.IsZero() && !o.UpdatedAt.Before(q.UpdatedBefore),
+		!anyOf(q.Status, o.LowLevel()),
+		!anyOf(q.Methods, o.Method()),
+		!anyOf(q.IDs, o.ID),
+		!anyOf(q.Activations, o.Activation(q.Today)),
+		!q.User.IsZero() && o.UserID != q.User,
+		!q.Transaction.IsZero() && o.OrderTransaction.ID != q.Transaction:
+		return false
+	}
+	var read Interpretation
+	if o.Interpretation != nil {
+		read = *o.Interpretation
+	}
+	if q.Interpretation != "" && read != q.Interpretation || q.Critical != nil && (read == Critical) != *q.Critical {
+		return false
+	}
+	name := o.PatientDetails.name()
+	if q.PatientName != "" && !holds(name, q.PatientName) || q.Recipient != "" && !holds(o.Recipient(), q.Recipient) {
+		return false
+	}
+	return q.Search == "" || q.found(o, name)
+}
+
+func (q *Query) found(o *Order, name string) bool {
+	if id, err := uuid.Parse(q.Search); err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID) {
+		return true
+	}
+	return holds(name, q.Search) || holds(o.Recipient(), q.Search) ||
+		o.PatientDetails != nil && strings.HasPrefix(o.PatientDetails.DOB.String(), q.Search)
+}
+
+// Less orders two orders of a list as the query asks for.
+func (q *Query) Less(a, b *Order) bool {
+	c := 0
+	switch q.Sort {
+	case SortPatientName:
+		x, y := a.PatientDetails.sortName(), b.PatientDetails.sortName()
+		if (x == "") != (y == "") {
+			return y == "" // those without a name last, in both directions
+		}
+		c = cmp.Compare(x, y)
+	case SortLastStatus:
+		c = cmp.Compare(a.LastEvent.Status, b.LastEvent.Status)
+	default:
+		c = a.CreatedAt.Compare(b.CreatedAt.Time)
+	}
+	if c == 0 {
+		return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) < 0
+	}
+	return c < 0 == (q.Direction == Ascending)
+}
+
+func anyOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+// holds reports whether text contains part, ignoring case as Unicode's simple
+// folding to lower case does.
+func holds(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// name is "first last", of what there is.
+func (p *PatientDetails) name() string {
+	if p == nil {
+		return ""
+	}
+	return join(p.FirstName, p.LastName)
+}
+
+// sortName is "last first" in lower case, of what there is.
+func (p *PatientDetails) sortName() string {
+	if p == nil {
+		return ""
+	}
+	return strings.ToLower(join(p.LastName, p.FirstName))
+}
+
+func join(parts ...*string) string {
+	var out []string
+	for _, p := range parts {
+		if p != nil && *p != "" {
+			out = append(out, *p)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// From reads the lower bound of a list: a date-time, or a day, which means its first
+// instant in UTC.
+func From(text string) (time.Time, error) {
+	if d, err := healthlab.ParseDate(text); err == nil {
+		return d.At(time.UTC), nil
+	}
+	t, err := healthlab.ParseTime(text)
+	return t.Time, err
+}
+
+// CreatedTo reads the upper bound of creation times, and returns it as an exclusive
+// one: a date-time is itself included, and a day is included to its end.
+func CreatedTo(text string) (time.Time, error) {
+	if d, err := healthlab.ParseDate(text); err == nil {
+		return d.AddDays(1).At(time.UTC), nil
+	}
+	return UpdatedTo(text)
+}
+
+// UpdatedTo reads the upper bound of times of change, and returns it as an exclusive
+// one: a date-time is itself included, and of a day only its first instant is.
+func UpdatedTo(text string) (time.Time, error) {
+	t, err := From(text)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return t.Add(time.Microsecond), nil
+}

@@ -1,0 +1,301 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// maxMessages bounds how many ids of messages an order remembers.
+const maxMessages = 200
+
+// RunUpdates takes in what the lab reports, until ctx ends. Any number of processes
+// may run it: the feed is one process's at a time.
+func (s *Service) RunUpdates(ctx context.Context) error {
+	type feed struct {
+		cursor string
+		until  time.Time
+	}
+	loop := &work.Loop[feed]{
+		Name: "lab updates",
+		Claim: func(ctx context.Context, _ int) ([]feed, error) {
+			now := s.now()
+			until := now.Add(s.opts.Lease)
+			cursor, ok, err := s.store.ClaimFeed(ctx, s.opts.LabName, now, until)
+			if err != nil || !ok {
+				return nil, err
+			}
+			return []feed{{cursor, until}}, nil
+		},
+		Do: func(ctx context.Context, f feed) error {
+			_, err := s.pull(ctx, f.cursor, f.until)
+			return err
+		},
+		// One would do; with two, a claim that got the feed still waits before the next.
+		Workers: 2, Idle: s.opts.Idle, Log: s.opts.Log,
+	}
+	return loop.Run(ctx)
+}
+
+// TakeUpdates takes in what the lab has to report now, and returns how many messages
+// that were: for hosts that bring their own scheduler. Zero also means that another
+// process is at it.
+func (s *Service) TakeUpdates(ctx context.Context) (int, error) {
+	now := s.now()
+	until := now.Add(s.opts.Lease)
+	cursor, ok, err := s.store.ClaimFeed(ctx, s.opts.LabName, now, until)
+	if err != nil || !ok {
+		return 0, err
+	}
+	return s.pull(ctx, cursor, until)
+}
+
+// pull reads the feed to its end, or until the claim is about to end. The cursor is
+// kept afterwards, so a message is taken in at least once; its id makes that exactly
+// once.
+func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
+	const batch = 100
+	taken := 0
+	for {
+		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+		b, err := s.lab.Updates(call, cursor, batch)
+		cancel()
+		if err == nil {
+			for _, m := range b.Messages {
+				if err = s.Receive(ctx, m); err != nil {
+					break
+				}
+				taken++
+			}
+		}
+		if err != nil {
+			return taken, errors.Join(fmt.Errorf("lab updates: %w", err), s.store.MoveFeed(ctx, s.opts.LabName, until, cursor))
+		}
+		cursor = b.Cursor
+		if len(b.Messages) < batch || !s.now().Before(until.Add(-s.opts.LabTimeout)) {
+			return taken, s.store.MoveFeed(ctx, s.opts.LabName, until, cursor)
+		}
+	}
+}
+
+// Receive takes in one message of a lab, whichever way it came. A message that comes
+// again, that is about nobody's order, or that makes no sense where the order stands
+// changes nothing and is no error: a lab's feed goes on. An error means that the
+// message is to be handed in again.
+func (s *Service) Receive(ctx context.Context, m Message) error {
+	id, err := s.addressee(ctx, m)
+	if errors.Is(err, healthlab.NotFound) {
+		s.opts.Log.Warn("lab message matches no order", "message", m.ID, "on", string(m.On))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find order of lab message: %w", err)
+	}
+	settings, err := s.opts.Settings(ctx, m.Team)
+	if err != nil {
+		return fmt.Errorf("team settings: %w", err)
+	}
+	at := s.now()
+	ids := make([]Step, maxImplied+1)
+	for i := range ids {
+		ids[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
+	}
+	critical := s.opts.NewID()
+	var refused error
+	_, err = s.store.Update(ctx, m.Team, id, func(r *Record) ([]healthlab.Event, error) {
+		refused = nil
+		if slices.Contains(r.Messages, m.ID) {
+			return nil, errTaken
+		}
+		r.Messages = append(slices.Clone(r.Messages), m.ID)
+		if n := len(r.Messages) - maxMessages; n > 0 {
+			r.Messages = r.Messages[n:]
+		}
+		events, err := r.receive(m, ids)
+		var transition *TransitionError
+		if errors.As(err, &transition) {
+			refused = err
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		more, err := r.alarm(healthlab.At(at), critical)
+		return append(events, more...), err
+	})
+	switch {
+	case errors.Is(err, errTaken):
+		return nil
+	case err != nil:
+		return fmt.Errorf("take in lab message: %w", err)
+	case refused != nil:
+		s.opts.Log.Warn("lab message makes no sense", "message", m.ID, "fault", refused.Error())
+	}
+	return nil
+}
+
+// errTaken ends an update that has nothing to do.
+var errTaken = errors.New("message was taken in before")
+
+func (s *Service) addressee(ctx context.Context, m Message) (OrderID, error) {
+	if !m.Order.IsZero() {
+		_, err := s.store.Get(ctx, m.Team, m.Order)
+		return m.Order, err
+	}
+	if m.SampleID == "" {
+		return OrderID{}, healthlab.NotFound
+	}
+	r, err := s.store.FindSample(ctx, m.Team, m.SampleID)
+	return r.ID, err
+}
+
+// receive lets a message happen to an order. It is pure apart from r.
+func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
+	path, ok := r.implied(m.On)
+	// A partial result of a kit has no status, and can be read all the same.
+	silent := !ok && m.On == PartialResult && r.Method() == Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
+	if !ok && !silent {
+		return nil, &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: m.On, To: target(r.Method(), m.On)}
+	}
+	at := steps[0].At
+	if m.SampleID != "" && r.SampleID == nil {
+		r.SampleID = &m.SampleID
+	}
+	r.track(m.Tracking, healthlab.At(at))
+	r.collected(m.CollectedAt)
+	if m.Results != nil {
+		r.result(m)
+	}
+	if silent {
+		r.UpdatedAt = healthlab.At(at)
+		r.rejoin()
+		return nil, nil
+	}
+	var events []healthlab.Event
+	for i, on := range path {
+		st := steps[i]
+		st.On = on
+		if on == m.On {
+			st.Detail = m.Detail
+		}
+		more, err := r.apply(st)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, more...)
+	}
+	return events, nil
+}
+
+// What must have happened before what a lab reports, if nobody said so: a lab that
+// tests a sample has accepted the order and received the sample, and a patient who
+// sent one had the kit.
+var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
+
+// maxImplied bounds how many steps a message can imply before its own.
+const maxImplied = 5
+
+// implied returns the shortest way from where the order stands to what is reported,
+// the report included, over steps that it implies. False if there is none.
+func (r *Record) implied(on Trigger) ([]Trigger, bool) {
+	type way struct {
+		at   LowLevel
+		path []Trigger
+	}
+	m, f := r.Method(), r.Facts()
+	seen := map[LowLevel]bool{r.LowLevel(): true}
+	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {
+		w := todo[0]
+		if _, ok := Next(m, w.at, on, f); ok {
+			return append(w.path, on), true
+		}
+		if len(w.path) == maxImplied {
+			continue
+		}
+		for _, i := range impliable {
+			if to, ok := Next(m, w.at, i, f); ok && !seen[to] {
+				seen[to] = true
+				todo = append(todo, way{to, append(slices.Clone(w.path), i)})
+			}
+		}
+	}
+	return nil, false
+}
+
+// track notes news of the parcel.
+func (r *Record) track(t *Tracking, at healthlab.Time) {
+	if t == nil || r.Details.Testkit == nil || r.Details.Testkit.Shipment == nil {
+		return
+	}
+	kit, ship := *r.Details.Testkit, *r.Details.Testkit.Shipment
+	number, url, courier := &ship.OutboundTrackingNumber, &ship.OutboundTrackingURL, &ship.OutboundCourier
+	if t.Inbound {
+		number, url, courier = &ship.InboundTrackingNumber, &ship.InboundTrackingURL, &ship.InboundCourier
+	}
+	for _, n := range []struct {
+		field **string
+		news  string
+	}{{number, t.Number}, {url, t.URL}, {courier, t.Courier}} {
+		if n.news != "" {
+			*n.field = &n.news
+		}
+	}
+	ship.UpdatedAt, kit.UpdatedAt = at, at
+	kit.Shipment = &ship
+	r.Details.Testkit = &kit
+}
+
+// collected notes when the sample was taken, and by when results are to be expected.
+func (r *Record) collected(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	day := today(at)
+	by := func(days *int) *healthlab.Date {
+		if days == nil {
+			return nil
+		}
+		d := day.AddDays(*days)
+		return &d
+	}
+	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
+}
+
+// result keeps what the lab reported.
+func (r *Record) result(m Message) {
+	results := *m.Results
+	results.OrderTransaction = nil // drawn when it is read
+	results.Metadata.Status = ResultFinal
+	if m.On == PartialResult {
+		results.Metadata.Status = ResultPartial
+	}
+	worst := Worst(results.Results)
+	results.Metadata.Interpretation = &worst
+	missing := len(results.MissingResults) > 0
+	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
+}
+
+// alarm tells of a critical result, once.
+func (r *Record) alarm(at healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
+	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != Critical {
+		return nil, nil
+	}
+	r.CriticalSent = true
+	notice := CriticalResult{
+		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
+		Interpretation: Critical, CreatedAt: at, UpdatedAt: at,
+	}
+	if r.SampleID != nil {
+		notice.SampleID = *r.SampleID
+	}
+	return event(notice, healthlab.Event{
+		ID: id, Type: EventCriticalResult, Team: r.TeamID, User: r.UserID, Key: r.ID.String(), At: at.Time,
+	})
+}

@@ -1,0 +1,150 @@
+package orders
+
+import "log/slog"
+
+// What a person's data prints and logs as.
+const redacted = "[redacted]"
+
+// String shows nothing of what PatientDetails holds.
+func (PatientDetails) String() string { return redacted }
+
+// GoString shows nothing of what PatientDetails holds.
+func (PatientDetails) GoString() string { return redacted }
+
+// LogValue shows nothing of what PatientDetails holds.
+func (PatientDetails) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what GuarantorDetails holds.
+func (GuarantorDetails) String() string { return redacted }
+
+// GoString shows nothing of what GuarantorDetails holds.
+func (GuarantorDetails) GoString() string { return redacted }
+
+// LogValue shows nothing of what GuarantorDetails holds.
+func (GuarantorDetails) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Address holds.
+func (Address) String() string { return redacted }
+
+// GoString shows nothing of what Address holds.
+func (Address) GoString() string { return redacted }
+
+// LogValue shows nothing of what Address holds.
+func (Address) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PatientAddress holds.
+func (PatientAddress) String() string { return redacted }
+
+// GoString shows nothing of what PatientAddress holds.
+func (PatientAddress) GoString() string { return redacted }
+
+// LogValue shows nothing of what PatientAddress holds.
+func (PatientAddress) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ShippingDetails holds.
+func (ShippingDetails) String() string { return redacted }
+
+// GoString shows nothing of what ShippingDetails holds.
+func (ShippingDetails) GoString() string { return redacted }
+
+// LogValue shows nothing of what ShippingDetails holds.
+func (ShippingDetails) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PatientDetailsInput holds.
+func (PatientDetailsInput) String() string { return redacted }
+
+// GoString shows nothing of what PatientDetailsInput holds.
+func (PatientDetailsInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what PatientDetailsInput holds.
+func (PatientDetailsInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PatientAddressInput holds.
+func (PatientAddressInput) String() string { return redacted }
+
+// GoString shows nothing of what PatientAddressInput holds.
+func (PatientAddressInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what PatientAddressInput holds.
+func (PatientAddressInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ShippingDetailsInput holds.
+func (ShippingDetailsInput) String() string { return redacted }
+
+// GoString shows nothing of what ShippingDetailsInput holds.
+func (ShippingDetailsInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what ShippingDetailsInput holds.
+func (ShippingDetailsInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PlaceRequest holds.
+func (PlaceRequest) String() string { return redacted }
+
+// GoString shows nothing of what PlaceRequest holds.
+func (PlaceRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what PlaceRequest holds.
+func (PlaceRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what TestkitRequest holds.
+func (TestkitRequest) String() string { return redacted }
+
+// GoString shows nothing of what TestkitRequest holds.
+func (TestkitRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what TestkitRequest holds.
+func (TestkitRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what RegisterRequest holds.
+func (RegisterRequest) String() string { return redacted }
+
+// GoString shows nothing of what RegisterRequest holds.
+func (RegisterRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what RegisterRequest holds.
+func (RegisterRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Submission holds.
+func (Submission) String() string { return redacted }
+
+// GoString shows nothing of what Submission holds.
+func (Submission) GoString() string { return redacted }
+
+// LogValue shows nothing of what Submission holds.
+func (Submission) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Message holds.
+func (Message) String() string { return redacted }
+
+// GoString shows nothing of what Message holds.
+func (Message) GoString() string { return redacted }
+
+// LogValue shows nothing of what Message holds.
+func (Message) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what LabResult holds.
+func (LabResult) String() string { return redacted }
+
+// GoString shows nothing of what LabResult holds.
+func (LabResult) GoString() string { return redacted }
+
+// LogValue shows nothing of what LabResult holds.
+func (LabResult) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ResultsMetadata holds.
+func (ResultsMetadata) String() string { return redacted }
+
+// GoString shows nothing of what ResultsMetadata holds.
+func (ResultsMetadata) GoString() string { return redacted }
+
+// LogValue shows nothing of what ResultsMetadata holds.
+func (ResultsMetadata) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what OrderResults holds.
+func (OrderResults) String() string { return redacted }
+
+// GoString shows nothing of what OrderResults holds.
+func (OrderResults) GoString() string { return redacted }
+
+// LogValue shows nothing of what OrderResults holds.
+func (OrderResults) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -1,0 +1,427 @@
+package orders
+
+import (
+	"fmt"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// PatientDetailsInput says who the patient is, in a request.
+type PatientDetailsInput struct {
+	FirstName         string             `json:"first_name"`
+	LastName          string             `json:"last_name"`
+	DOB               healthlab.Date     `json:"dob"`
+	Gender            Gender             `json:"gender"`
+	PhoneNumber       string             `json:"phone_number"`
+	Email             string             `json:"email"`
+	MedicalProxy      *GuarantorDetails  `json:"medical_proxy"`
+	Race              *Race              `json:"race"`
+	Ethnicity         *Ethnicity         `json:"ethnicity"`
+	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
+	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
+	// HouseholdIncome is in USD per year; HouseholdSize counts persons.
+	HouseholdIncome *int `json:"household_income"`
+	HouseholdSize   *int `json:"household_size"`
+}
+
+// PatientAddressInput is where the patient lives, in a request.
+type PatientAddressInput struct {
+	ReceiverName string  `json:"receiver_name"`
+	FirstLine    string  `json:"first_line"`
+	SecondLine   *string `json:"second_line"`
+	City         string  `json:"city"`
+	State        string  `json:"state"`
+	// Zip is five digits, or ZIP+4.
+	Zip         string  `json:"zip"`
+	Country     string  `json:"country"`
+	PhoneNumber *string `json:"phone_number"`
+	AccessNotes *string `json:"access_notes"`
+}
+
+// ShippingDetailsInput is where a registrable kit goes, in a request.
+type ShippingDetailsInput struct {
+	ReceiverName string  `json:"receiver_name"`
+	FirstLine    string  `json:"first_line"`
+	SecondLine   *string `json:"second_line"`
+	City         string  `json:"city"`
+	State        string  `json:"state"`
+	// Zip is five digits, or ZIP+4.
+	Zip         string `json:"zip"`
+	Country     string `json:"country"`
+	PhoneNumber string `json:"phone_number"`
+}
+
+// PhysicianInput is a team's own physician.
+type PhysicianInput struct {
+	FirstName string  `json:"first_name"`
+	LastName  string  `json:"last_name"`
+	Email     *string `json:"email"`
+	// NPI is the national provider identifier. Its form is not checked.
+	NPI            string   `json:"npi"`
+	LicensedStates []string `json:"licensed_states"`
+	// SignatureImage is for bills to insurers.
+	SignatureImage *ImageBlob `json:"signature_image"`
+}
+
+// ImageBlob is a picture; base64 in JSON.
+type ImageBlob struct {
+	Content []byte `json:"content"`
+	// ContentType is image/jpeg or image/png.
+	ContentType string `json:"content_type"`
+}
+
+// OrderSet says what to order.
+type OrderSet struct {
+	LabTestIDs []LabTestID `json:"lab_test_ids"`
+	AddOn      *AddOn      `json:"add_on"`
+	// LabAccountID must equal the request's own, where both are given.
+	LabAccountID *LabAccountID `json:"lab_account_id"`
+}
+
+// AddOn orders markers on their own, by exactly one of the two kinds of id.
+type AddOn struct {
+	MarkerIDs   []int    `json:"marker_ids"`
+	ProviderIDs []string `json:"provider_ids"`
+}
+
+// PlaceRequest asks for an order of a patient who is known.
+type PlaceRequest struct {
+	UserID healthlab.UserID `json:"user_id"`
+	// LabTestID is deprecated; use OrderSet.
+	LabTestID        *LabTestID        `json:"lab_test_id"`
+	OrderSet         *OrderSet         `json:"order_set"`
+	CollectionMethod *CollectionMethod `json:"collection_method"`
+	Physician        *PhysicianInput   `json:"physician"`
+	Priority         bool              `json:"priority"`
+	// BillingType is client_bill if empty.
+	BillingType     BillingType         `json:"billing_type"`
+	ICDCodes        []string            `json:"icd_codes"`
+	Consents        []Consent           `json:"consents"`
+	ActivateBy      *healthlab.Date     `json:"activate_by"`
+	AOEAnswers      []AOEAnswer         `json:"aoe_answers"`
+	Passthrough     *string             `json:"passthrough"`
+	ClinicalNotes   *string             `json:"clinical_notes"`
+	LabAccountID    *LabAccountID       `json:"lab_account_id"`
+	CreatorMemberID *uuid.UUID          `json:"creator_member_id"`
+	PatientDetails  PatientDetailsInput `json:"patient_details"`
+	PatientAddress  PatientAddressInput `json:"patient_address"`
+}
+
+// TestkitRequest asks for a kit whose patient is not known yet.
+type TestkitRequest struct {
+	// UserID is the patient, or a stock user.
+	UserID          healthlab.UserID     `json:"user_id"`
+	LabTestID       LabTestID            `json:"lab_test_id"`
+	ShippingDetails ShippingDetailsInput `json:"shipping_details"`
+	Passthrough     *string              `json:"passthrough"`
+	LabAccountID    *LabAccountID        `json:"lab_account_id"`
+}
+
+// RegisterRequest binds a kit to its patient.
+type RegisterRequest struct {
+	// UserID is the patient, if not the user of the order.
+	UserID *healthlab.UserID `json:"user_id"`
+	// SampleID is printed on the kit.
+	SampleID       string              `json:"sample_id"`
+	PatientDetails PatientDetailsInput `json:"patient_details"`
+	PatientAddress PatientAddressInput `json:"patient_address"`
+	Physician      *PhysicianInput     `json:"physician"`
+	Consents       []Consent           `json:"consents"`
+}
+
+// Limits of text in a request, in characters.
+const (
+	maxName  = 50
+	maxText  = 255
+	maxNotes = 1000
+)
+
+var (
+	// A name starts with a letter or digit; then letters, digits and -.,' with
+	// single spaces between words. No accents: labs' systems do not take them.
+	nameForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.,'-]*(\s[a-zA-Z0-9.,'-]+)*$`)
+	zipForm  = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
+	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
+	icdForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
+)
+
+// check gathers the problems of one object of a request; at is the path to it.
+type check struct {
+	problems *healthlab.Problems
+	at       []any
+}
+
+func (c check) add(code, msg string, path ...any) {
+	c.problems.Add(code, msg, append(slices.Clone(c.at), path...)...)
+}
+
+func (c check) under(path ...any) check {
+	return check{c.problems, append(slices.Clone(c.at), path...)}
+}
+
+// text checks text of a length of at least low and at most high characters.
+func (c check) text(s, name string, low, high int) bool {
+	n := utf8.RuneCountInString(s)
+	switch {
+	case n == 0 && low > 0:
+		c.add("missing", "is required", name)
+	case n < low || n > high:
+		c.add("string_length", fmt.Sprintf("has %d to %d characters", low, high), name)
+	case strings.ContainsRune(s, 0):
+		c.add("nul", "must not contain NUL", name)
+	default:
+		return true
+	}
+	return false
+}
+
+func (c check) optional(s *string, name string, high int) {
+	if s != nil {
+		c.text(*s, name, 0, high)
+	}
+}
+
+func (c check) name(s, field string) {
+	if c.text(s, field, 1, maxName) && !nameForm.MatchString(s) {
+		c.add("name_form", "starts with a letter or digit, and has letters, digits, -.,' and single spaces only", field)
+	}
+}
+
+func (c check) zip(s, field string) {
+	if c.text(s, field, 1, maxText) && !zipForm.MatchString(s) {
+		c.add("zip_form", "is five digits, or five, a hyphen and four", field)
+	}
+}
+
+func (c check) email(s, field string) {
+	if !c.text(s, field, 1, maxText) {
+		return
+	}
+	_, domain, _ := strings.Cut(s, "@")
+	if a, err := mail.ParseAddress(s); err != nil || a.Address != s || !strings.Contains(domain, ".") {
+		c.add("email_form", "is an e-mail address", field)
+	}
+}
+
+func (c check) user(id healthlab.UserID, field string) {
+	if id.IsZero() {
+		c.add("missing", "is required", field)
+	}
+}
+
+// oneOf notes a value that a request may not hold.
+func oneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
+	if !slices.Contains(allowed, v) {
+		p.Add("enum", "is not one of the known values", path...)
+	}
+}
+
+func (c check) address(first string, second *string, city, state, country string) {
+	c.text(first, "first_line", 1, maxText)
+	c.optional(second, "second_line", maxText)
+	c.text(city, "city", 1, maxText)
+	c.text(state, "state", 1, maxText)
+	c.text(country, "country", 1, maxText)
+}
+
+func (c check) patient(p PatientDetailsInput, today healthlab.Date) {
+	c.name(p.FirstName, "first_name")
+	c.name(p.LastName, "last_name")
+	switch {
+	case p.DOB.IsZero():
+		c.add("missing", "is required", "dob")
+	case p.DOB.After(today):
+		c.add("date_in_future", "is not after today", "dob")
+	}
+	oneOf(c.problems, p.Gender, genders, append(slices.Clone(c.at), "gender")...)
+	c.text(p.PhoneNumber, "phone_number", 1, maxText)
+	c.email(p.Email, "email")
+	if p.MedicalProxy != nil {
+		c.under("medical_proxy").guarantor(*p.MedicalProxy)
+	}
+	optionalOf(c, p.Race, races, "race")
+	optionalOf(c, p.Ethnicity, ethnicities, "ethnicity")
+	optionalOf(c, p.SexualOrientation, sexualOrientations, "sexual_orientation")
+	optionalOf(c, p.GenderIdentity, genderIdentities, "gender_identity")
+	c.count(p.HouseholdIncome, "household_income")
+	c.count(p.HouseholdSize, "household_size")
+}
+
+func (c check) count(n *int, field string) {
+	if n != nil && *n < 0 {
+		c.add("greater_than_equal", "is not negative", field)
+	}
+}
+
+func optionalOf[T ~string](c check, v *T, allowed []T, field string) {
+	if v != nil {
+		oneOf(c.problems, *v, allowed, append(slices.Clone(c.at), field)...)
+	}
+}
+
+func (c check) guarantor(g GuarantorDetails) {
+	c.name(g.FirstName, "first_name")
+	c.name(g.LastName, "last_name")
+	c.text(g.PhoneNumber, "phone_number", 1, maxText)
+	if g.Email != nil {
+		c.email(*g.Email, "email")
+	}
+	c.count(g.HouseholdIncome, "household_income")
+	c.count(g.HouseholdSize, "household_size")
+	a := c.under("address")
+	a.address(g.Address.FirstLine, g.Address.SecondLine, g.Address.City, g.Address.State, g.Address.Country)
+	a.zip(g.Address.Zip, "zip")
+}
+
+func (c check) patientAddress(a PatientAddressInput) {
+	c.text(a.ReceiverName, "receiver_name", 0, maxText)
+	c.address(a.FirstLine, a.SecondLine, a.City, a.State, a.Country)
+	c.zip(a.Zip, "zip")
+	c.optional(a.PhoneNumber, "phone_number", maxText)
+	c.optional(a.AccessNotes, "access_notes", maxNotes)
+}
+
+func (c check) shipping(s ShippingDetailsInput) {
+	c.text(s.ReceiverName, "receiver_name", 1, maxText)
+	c.address(s.FirstLine, s.SecondLine, s.City, s.State, s.Country)
+	c.zip(s.Zip, "zip")
+	c.text(s.PhoneNumber, "phone_number", 1, maxText)
+}
+
+func (c check) physician(p PhysicianInput) {
+	c.text(p.FirstName, "first_name", 1, maxText)
+	c.text(p.LastName, "last_name", 1, maxText)
+	c.text(p.NPI, "npi", 1, maxText)
+	if p.Email != nil {
+		c.email(*p.Email, "email")
+	}
+	for i, s := range p.LicensedStates {
+		c.under("licensed_states").text(s, fmt.Sprint(i), 1, maxText)
+	}
+	if s := p.SignatureImage; s != nil {
+		if len(s.Content) == 0 {
+			c.add("missing", "is required", "signature_image", "content")
+		}
+		oneOf(c.problems, s.ContentType, []string{"image/jpeg", "image/png"},
+			append(slices.Clone(c.at), "signature_image", "content_type")...)
+	}
+}
+
+func (c check) consents(list []Consent) {
+	for i, consent := range list {
+		oneOf(c.problems, consent.ConsentType, consentTypes, append(slices.Clone(c.at), i, "consentType")...)
+		c.under(i).text(consent.Version, "version", 0, maxText)
+	}
+}
+
+// Check returns Invalid with every problem of the request itself, before anything is
+// looked up. Today is the day in UTC.
+func (r *PlaceRequest) Check(today healthlab.Date) error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.user(r.UserID, "user_id")
+	optionalOf(c, r.CollectionMethod, CollectionMethods(), "collection_method")
+	if r.Physician != nil {
+		c.under("physician").physician(*r.Physician)
+	}
+	if r.BillingType != "" {
+		oneOf(&p, r.BillingType, billingTypes, "billing_type")
+	}
+	for i, code := range r.ICDCodes {
+		if r.BillingType != CommercialInsurance && !icdForm.MatchString(code) {
+			p.Add("icd_form", "is an ICD-10 code", "icd_codes", i)
+		}
+	}
+	c.under("consents").consents(r.Consents)
+	for i, a := range r.AOEAnswers {
+		c.under("aoe_answers", i).text(a.Answer, "answer", 0, maxNotes)
+	}
+	c.optional(r.Passthrough, "passthrough", 10*maxNotes)
+	c.optional(r.ClinicalNotes, "clinical_notes", maxNotes)
+	c.under("patient_details").patient(r.PatientDetails, today)
+	c.under("patient_address").patientAddress(r.PatientAddress)
+	return p.Err()
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *TestkitRequest) Check() error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.user(r.UserID, "user_id")
+	if r.LabTestID.IsZero() {
+		c.add("missing", "is required", "lab_test_id")
+	}
+	c.under("shipping_details").shipping(r.ShippingDetails)
+	c.optional(r.Passthrough, "passthrough", 10*maxNotes)
+	return p.Err()
+}
+
+// Check returns Invalid with every problem of the request itself. Today is the day in
+// UTC.
+func (r *RegisterRequest) Check(today healthlab.Date) error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	if r.UserID != nil {
+		c.user(*r.UserID, "user_id")
+	}
+	c.text(r.SampleID, "sample_id", 1, maxText)
+	c.under("patient_details").patient(r.PatientDetails, today)
+	c.under("patient_address").patientAddress(r.PatientAddress)
+	if r.Physician != nil {
+		c.under("physician").physician(*r.Physician)
+	}
+	c.under("consents").consents(r.Consents)
+	return p.Err()
+}
+
+func (p PatientDetailsInput) details() *PatientDetails {
+	return &PatientDetails{
+		FirstName: &p.FirstName, LastName: &p.LastName, DOB: p.DOB, Gender: p.Gender,
+		PhoneNumber: &p.PhoneNumber, Email: &p.Email, MedicalProxy: p.MedicalProxy, Race: p.Race,
+		Ethnicity: p.Ethnicity, SexualOrientation: p.SexualOrientation, GenderIdentity: p.GenderIdentity,
+	}
+}
+
+func (a PatientAddressInput) address() *PatientAddress {
+	out := PatientAddress(a)
+	return &out
+}
+
+func (p *PhysicianInput) physician() *Physician {
+	if p == nil {
+		return nil
+	}
+	return &Physician{FirstName: p.FirstName, LastName: p.LastName, NPI: p.NPI}
+}
+
+// given fills in what a consent leaves out.
+func given(list []Consent, at time.Time) []Consent {
+	out := slices.Clone(list)
+	for i := range out {
+		if out[i].Version == "" {
+			out[i].Version = "1.0"
+		}
+		if out[i].TimeOfConsent == nil {
+			t := healthlab.At(at)
+			out[i].TimeOfConsent = &t
+		}
+	}
+	return out
+}
+
+// ageOn returns whole years from a birth date to a day.
+func ageOn(dob, day healthlab.Date) int {
+	years := day.Year - dob.Year
+	if day.Month < dob.Month || day.Month == dob.Month && day.Day < dob.Day {
+		years--
+	}
+	return years
+}

@@ -1,0 +1,179 @@
+package orders
+
+import (
+	"encoding/json"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// OrderResults is what came out of an order.
+type OrderResults struct {
+	Metadata ResultsMetadata `json:"metadata"`
+	Results  []LabResult     `json:"results"`
+	// MissingResults were expected and are not there; null before a final report.
+	MissingResults []MissingResult `json:"missing_results"`
+	// SampleInformation is by sample id.
+	SampleInformation map[string]SampleData `json:"sample_information"`
+	// OrderTransaction is the journey of the order.
+	OrderTransaction *OrderTransaction `json:"order_transaction"`
+}
+
+// LabResult is one result. Printing or logging it shows nothing.
+type LabResult struct {
+	Name string `json:"name"`
+	// Slug is the lab's; other labs have others.
+	Slug string `json:"slug"`
+	// Value is deprecated: the number of a numeric result, -1 for any other.
+	Value *Number `json:"value"`
+	// Result is the text to be read as Type says.
+	Result string     `json:"result"`
+	Type   ResultType `json:"type"`
+	Unit   *string    `json:"unit"`
+	// Timestamp is the time of the result.
+	Timestamp *healthlab.Time `json:"timestamp"`
+	Notes     *string         `json:"notes"`
+	// ReferenceRange is text: the only place that shows whether its bounds are part
+	// of it.
+	ReferenceRange  *string `json:"reference_range"`
+	MinRangeValue   *Number `json:"min_range_value"`
+	MaxRangeValue   *Number `json:"max_range_value"`
+	IsAboveMaxRange *bool   `json:"is_above_max_range"`
+	IsBelowMinRange *bool   `json:"is_below_min_range"`
+	// Interpretation is the mapped flag, SourceInterpretation the lab's own.
+	Interpretation       Interpretation `json:"interpretation"`
+	SourceInterpretation string         `json:"source_interpretation"`
+	LOINC                *string        `json:"loinc"`
+	LOINCSlug            *string        `json:"loinc_slug"`
+	// ProviderID is the lab's result code.
+	ProviderID *string `json:"provider_id"`
+	// SourceMarkers are the ordered markers that it comes from; null for a result
+	// that nobody ordered.
+	SourceMarkers []SourceMarker `json:"source_markers"`
+	// PerformingLaboratory is a key of the sample's performing laboratories.
+	PerformingLaboratory *string `json:"performing_laboratory"`
+	// SourceSampleID is a key of SampleInformation.
+	SourceSampleID *string `json:"source_sample_id"`
+}
+
+// plainResult is LabResult without its methods.
+type plainResult LabResult
+
+// resultJSON has the type under both of its names.
+type resultJSON struct {
+	plainResult
+	ResultType ResultType `json:"result_type"`
+}
+
+// MarshalJSON writes the type as type and as result_type.
+func (r LabResult) MarshalJSON() ([]byte, error) {
+	return json.Marshal(resultJSON{plainResult(r), r.Type})
+}
+
+// UnmarshalJSON reads either name of the type, result_type first.
+func (r *LabResult) UnmarshalJSON(b []byte) error {
+	var in resultJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*r = LabResult(in.plainResult)
+	if in.ResultType != "" {
+		r.Type = in.ResultType
+	}
+	return nil
+}
+
+// SourceMarker is an ordered marker that a result comes from.
+type SourceMarker struct {
+	MarkerID   int     `json:"marker_id"`
+	Name       string  `json:"name"`
+	Slug       string  `json:"slug"`
+	ProviderID *string `json:"provider_id"`
+}
+
+// ResultsMetadata is the head of a report. Printing or logging it shows nothing.
+type ResultsMetadata struct {
+	// Age is in years, as text.
+	Age string `json:"age"`
+	// DOB is the birth date as it was printed, in any format.
+	DOB string `json:"dob"`
+	// CLIANumber is the lab's licence.
+	CLIANumber     *string `json:"clia_#"`
+	Patient        string  `json:"patient"`
+	SpecimenNumber string  `json:"specimen_number"`
+	// Provider is the physician.
+	Provider   *string `json:"provider"`
+	Laboratory *string `json:"laboratory"`
+	// The three dates are deprecated; see SampleInformation.
+	DateReported   string          `json:"date_reported"`
+	DateCollected  *string         `json:"date_collected"`
+	DateReceived   *string         `json:"date_received"`
+	Status         ResultStatus    `json:"status"`
+	Interpretation *Interpretation `json:"interpretation"`
+	// PatientID and AccountID are the lab's own.
+	PatientID *string `json:"patient_id"`
+	AccountID *string `json:"account_id"`
+}
+
+// MissingResult is a result that was expected and is not there.
+type MissingResult struct {
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+	// InferredFailureType is read from the lab's words, and may be read better later.
+	InferredFailureType FailureType    `json:"inferred_failure_type"`
+	Note                *string        `json:"note"`
+	LOINC               *string        `json:"loinc"`
+	LOINCSlug           *string        `json:"loinc_slug"`
+	ProviderID          *string        `json:"provider_id"`
+	SourceMarkers       []SourceMarker `json:"source_markers"`
+}
+
+// SampleData is what is known of one sample.
+type SampleData struct {
+	SampleID      *string              `json:"sample_id"`
+	ControlNumber *string              `json:"control_number"`
+	DateCollected *TimestampWithOffset `json:"date_collected"`
+	DateReceived  *TimestampWithOffset `json:"date_received"`
+	DateReported  *TimestampWithOffset `json:"date_reported"`
+	// PerformingLaboratories are by the key that results name.
+	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories"`
+	ClinicalInformation    *ClinicalInformation            `json:"clinical_information"`
+}
+
+// TimestampWithOffset is an instant and the local offset it was noted with.
+type TimestampWithOffset struct {
+	Timestamp healthlab.Time `json:"timestamp"`
+	// TimezoneOffset is in seconds east of UTC.
+	TimezoneOffset int `json:"timezone_offset"`
+}
+
+// PerformingLaboratory did a part of the work.
+type PerformingLaboratory struct {
+	Name            string   `json:"name"`
+	PhoneNumber     *string  `json:"phone_number"`
+	MedicalDirector *string  `json:"medical_director"`
+	Address         *Address `json:"address"`
+}
+
+// ClinicalInformation is what the lab was told of the patient's state.
+type ClinicalInformation struct {
+	Fasting     bool    `json:"fasting"`
+	Notes       *string `json:"notes"`
+	Information *string `json:"information"`
+	TotalVolume *string `json:"total_volume"`
+}
+
+// Worst returns the interpretation of several results: critical over abnormal over
+// normal; unknown if none of them is any of these.
+func Worst(results []LabResult) Interpretation {
+	worst := UnknownInterpretation
+	for _, r := range results {
+		switch {
+		case r.Interpretation == Critical:
+			return Critical
+		case r.Interpretation == Abnormal,
+			r.Interpretation == Normal && worst == UnknownInterpretation:
+			worst = r.Interpretation
+		}
+	}
+	return worst
+}

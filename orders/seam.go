@@ -1,0 +1,162 @@
+package orders
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Users says which users a team has.
+//
+// HasUser reports whether the team has this user, alive. Implementations must be safe
+// for concurrent use.
+type Users interface {
+	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
+}
+
+// Catalogue says what can be ordered, and through which accounts. Implementations
+// must be safe for concurrent use; what they return is the caller's to edit.
+type Catalogue interface {
+	// LabTests returns those of the lab tests that the team may see, with their
+	// markers, in any order. One that it may not see is left out.
+	LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error)
+	// Markers returns the markers with one of the ids, and those with one of the
+	// lab's own codes, in any order. What does not exist is left out. One code may
+	// belong to markers of several labs.
+	Markers(ctx context.Context, ids []int, providerIDs []string) ([]Marker, error)
+	// Labs returns all laboratories, by id.
+	Labs(ctx context.Context) ([]Lab, error)
+	// Accounts returns the accounts that the team can use.
+	Accounts(ctx context.Context, team healthlab.TeamID) (Accounts, error)
+}
+
+// Accounts are the lab accounts that a team can use.
+type Accounts struct {
+	// Linked are the accounts whose allow list has the team, of every lab and in
+	// every status.
+	Linked []LabAccount
+	// Platform is the account of the platform for a lab (by slug), where the team
+	// may use one.
+	Platform map[string]LabAccount
+}
+
+// Insurance says which insurance record pays for a user's orders.
+//
+// PrimaryInsurance returns the id of the primary record that was created last, and
+// false if there is none or the user has no demographics. Implementations must be
+// safe for concurrent use.
+type Insurance interface {
+	PrimaryInsurance(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (uuid.UUID, bool, error)
+}
+
+// Settings is what a team has switched on. The zero value has everything off.
+type Settings struct {
+	// PartialWebhooks: an event for every partial result.
+	PartialWebhooks bool
+	// Redraws: the patient may come again when the lab lost a result.
+	Redraws bool
+	// OnSiteCollection: the team draws samples itself.
+	OnSiteCollection bool
+	// OrderImport: orders placed elsewhere may be tracked here.
+	OrderImport bool
+	// Minors: patients under 18, with a medical proxy.
+	Minors bool
+	// RequiredConsents are those that a patient must have given when the service's
+	// own physicians order.
+	RequiredConsents []ConsentType
+}
+
+// LabBackend hands orders to laboratories, and brings what they report.
+//
+// Implementations must be safe for concurrent use.
+type LabBackend interface {
+	// Submit hands over a kit to be sent, or a requisition. It may be called again
+	// with the same order and stage after any error or timeout: an implementation
+	// must recognise them and not place a second order, and answers as the first
+	// time. Faults: Invalid (the lab refuses the content for good), anything else:
+	// the call is made again later. A deadline that ends says nothing of what the
+	// lab did.
+	Submit(ctx context.Context, s Submission) (Accepted, error)
+	// Cancel takes an order back. It may be called again; an order that the lab
+	// never got, or has cancelled already, is no error. Precondition means that it
+	// is too late: it is not called again.
+	Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) error
+	// Updates returns at most n messages that come after a cursor, in the order in
+	// which they were sent, and the cursor after the last of them. The empty cursor
+	// is the start. The same cursor returns the same messages again, and perhaps
+	// more; no messages means that there are none now.
+	Updates(ctx context.Context, cursor string, n int) (Batch, error)
+}
+
+// Stage of a submission.
+type SubmissionStage string
+
+// The stages of a submission. An order for a registrable kit has both, others only
+// the second.
+const (
+	// SubmitKit asks to send a kit whose patient is not known yet.
+	SubmitKit SubmissionStage = "kit"
+	// SubmitRequisition asks to test the patient's sample.
+	SubmitRequisition SubmissionStage = "requisition"
+)
+
+// Submission is what a laboratory gets.
+type Submission struct {
+	Stage SubmissionStage
+	Order Order
+	// AccountNumber is the lab's own number of the account; empty for none.
+	AccountNumber string
+	// Comment is the text for the requisition; empty for none.
+	Comment    string
+	Physician  *PhysicianInput
+	AOEAnswers []AOEAnswer
+}
+
+// Accepted is a laboratory's answer.
+type Accepted struct {
+	// SampleID is the lab's id of order and specimen: the requisition number, or the
+	// id printed on the kit. Empty if the lab will say so later in a message.
+	SampleID string
+}
+
+// Batch is a part of a lab's messages.
+type Batch struct {
+	Messages []Message
+	// Cursor is where to go on; the one asked with if there is nothing new.
+	Cursor string
+}
+
+// Message is one thing that a laboratory, or the carrier of its kits, reports.
+type Message struct {
+	// ID is unique at the lab. A message that comes again changes nothing.
+	ID string
+	// Team and Order name the order, as they were submitted. If Order is zero, the
+	// order is found by SampleID.
+	Team  healthlab.TeamID
+	Order OrderID
+	// SampleID is the lab's id of the specimen; empty if not known.
+	SampleID string
+	// On is what happened.
+	On Trigger
+	// At is when it happened.
+	At time.Time
+	// Detail is a finer reason; empty for none.
+	Detail StatusDetail
+	// Tracking is news of the parcel; nil for none.
+	Tracking *Tracking
+	// CollectedAt is when the sample was taken; zero if not known.
+	CollectedAt time.Time
+	// Results come with PartialResult, FinalResult, RedrawOffered and
+	// ResultCorrected; nil otherwise.
+	Results *OrderResults
+}
+
+// Tracking is where a parcel can be followed. Empty text means no news.
+type Tracking struct {
+	// Inbound: the way of the sample to the lab, not of the kit to the patient.
+	Inbound              bool
+	Number, URL, Courier string
+}

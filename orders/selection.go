@@ -1,0 +1,414 @@
+package orders
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// wanted is what a request selects, before anything was looked up.
+type wanted struct {
+	tests       []LabTestID
+	markers     []int
+	providerIDs []string
+	method      *CollectionMethod
+	account     *LabAccountID
+}
+
+// selectFrom reads what a request selects. The rules are checked in the order in which
+// the documentation lists them; the first that is broken is the answer.
+func selectFrom(r *PlaceRequest) (wanted, error) {
+	w := wanted{method: r.CollectionMethod, account: r.LabAccountID}
+	set := r.OrderSet
+	switch {
+	case set == nil && r.LabTestID == nil:
+		return w, broken(NoTestsSelected, "an order needs an order_set")
+	case set != nil && r.LabTestID != nil:
+		return w, broken(ConflictingSelection, "give order_set or lab_test_id, not both")
+	case set == nil:
+		w.tests = []LabTestID{*r.LabTestID}
+		return w, nil
+	case len(set.LabTestIDs) == 0 && set.AddOn == nil:
+		return w, broken(NoTestsSelected, "an order_set needs lab tests or an add_on")
+	}
+	w.tests = set.LabTestIDs
+	if set.LabAccountID != nil {
+		if w.account != nil && *w.account != *set.LabAccountID {
+			return w, broken(ConflictingSelection, "order_set names another lab account than the order")
+		}
+		w.account = set.LabAccountID
+	}
+	if add := set.AddOn; add != nil {
+		switch {
+		case w.method == nil:
+			return w, broken(AddOnRequiresMethod, "markers on their own need a collection_method")
+		case len(add.MarkerIDs) == 0 && len(add.ProviderIDs) == 0:
+			return w, broken(AddOnIDsMissing, "add_on needs marker_ids or provider_ids")
+		case len(add.MarkerIDs) > 0 && len(add.ProviderIDs) > 0:
+			return w, broken(AddOnIDsConflict, "add_on has marker_ids or provider_ids, not both")
+		}
+		w.markers, w.providerIDs = add.MarkerIDs, add.ProviderIDs
+	}
+	return w, nil
+}
+
+// selection is what is ordered: one test of one lab.
+type selection struct {
+	test   LabTest
+	method CollectionMethod
+}
+
+// resolve makes one test of what was selected. tests and markers are what the
+// catalogue has of it.
+func resolve(w wanted, tests []LabTest, markers []Marker, labs []Lab, settings Settings, id uuid.UUID) (selection, error) {
+	found := make([]LabTest, 0, len(w.tests))
+	for _, want := range w.tests {
+		i := slices.IndexFunc(tests, func(t LabTest) bool { return t.ID == want })
+		if i < 0 {
+			return selection{}, missing(LabTestNotFound, "the team has no such lab test")
+		}
+		if tests[i].Status != LabTestActive {
+			return selection{}, broken(LabTestNotOrderable, "the lab test is not active")
+		}
+		if !slices.ContainsFunc(found, func(t LabTest) bool { return t.ID == want }) {
+			found = append(found, tests[i])
+		}
+	}
+	added, lab, err := pick(w, found, markers, labs)
+	if err != nil {
+		return selection{}, err
+	}
+	method, err := methodOf(w, found, lab, settings)
+	if err != nil {
+		return selection{}, err
+	}
+	for _, m := range added {
+		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
+			return selection{}, broken(MarkerNotALaCarte, "a marker cannot be ordered on its own")
+		}
+	}
+	if len(found) == 1 && len(added) == 0 {
+		return selection{found[0], method}, nil
+	}
+	return selection{union(found, added, lab, method, id), method}, nil
+}
+
+// pick finds the markers that are ordered on their own, and the one lab of everything.
+func pick(w wanted, tests []LabTest, markers []Marker, labs []Lab) ([]Marker, *Lab, error) {
+	lab := -1
+	several := false
+	add := func(id int) {
+		several = several || lab >= 0 && lab != id
+		lab = id
+	}
+	for _, t := range tests {
+		if t.Lab != nil {
+			add(t.Lab.ID)
+		}
+	}
+	var added []Marker
+	for _, id := range w.markers {
+		i := slices.IndexFunc(markers, func(m Marker) bool { return m.ID == id })
+		if i < 0 {
+			return nil, nil, broken(MarkerNotFound, "there is no such marker")
+		}
+		added = append(added, markers[i])
+	}
+	// A code may belong to several labs; the lab of the tests decides.
+	for _, code := range w.providerIDs {
+		of := slices.DeleteFunc(slices.Clone(markers), func(m Marker) bool {
+			return m.ProviderID == nil || *m.ProviderID != code || lab >= 0 && m.LabID != nil && *m.LabID != lab
+		})
+		switch len(of) {
+		case 0:
+			return nil, nil, broken(MarkerNotFound, "there is no marker with such a code")
+		case 1:
+			added = append(added, of[0])
+		default:
+			return nil, nil, broken(MultipleLabs, "a code belongs to markers of several labs")
+		}
+	}
+	for _, m := range added {
+		if m.LabID != nil {
+			add(*m.LabID)
+		}
+	}
+	if several {
+		return nil, nil, broken(MultipleLabs, "an order goes to one lab")
+	}
+	i := slices.IndexFunc(labs, func(l Lab) bool { return l.ID == lab })
+	if i < 0 {
+		return added, nil, nil
+	}
+	return added, &labs[i], nil
+}
+
+// methodOf finds the one way to collect the sample.
+func methodOf(w wanted, tests []LabTest, lab *Lab, settings Settings) (CollectionMethod, error) {
+	var method CollectionMethod
+	if w.method != nil {
+		method = *w.method
+	} else {
+		for _, t := range tests {
+			if method != "" && t.Method != method {
+				return "", broken(MultipleMethods, "the tests are collected in different ways; give a collection_method")
+			}
+			method = t.Method
+		}
+	}
+	if lab != nil && !slices.Contains(lab.CollectionMethods, method) {
+		return "", broken(MethodNotSupported, "the lab does not take samples collected that way")
+	}
+	if method == OnSiteCollection && !settings.OnSiteCollection {
+		return "", &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled,
+			Msg: "on-site collection is not switched on for the team"}
+	}
+	return method, nil
+}
+
+// union builds the one test that an order of several tests or markers is.
+func union(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
+	t := LabTest{
+		ID: LabTestID{id}, Slug: id.String(), SampleType: Serum, Method: method, IsActive: true,
+		Status: LabTestActive, Lab: lab, AutoGenerated: true, Markers: []Marker{},
+	}
+	var names []string
+	markers := slices.Clone(added)
+	for _, test := range tests {
+		names = append(names, test.Name)
+		t.SampleType, t.Fasting = test.SampleType, t.Fasting || test.Fasting
+		t.Price = Number{t.Price.Add(test.Price.Decimal)}
+		markers = append(markers, test.Markers...)
+	}
+	for _, m := range added {
+		names = append(names, m.Name)
+		if m.Price != nil {
+			if price, err := decimal.NewFromString(*m.Price); err == nil {
+				t.Price = Number{t.Price.Add(price)}
+			}
+		}
+	}
+	for _, m := range markers {
+		if !slices.ContainsFunc(t.Markers, func(have Marker) bool { return have.ID == m.ID }) {
+			t.Markers = append(t.Markers, m)
+		}
+	}
+	slices.SortFunc(t.Markers, func(a, b Marker) int { return cmp.Compare(a.ID, b.ID) })
+	t.Name = strings.Join(names, " + ")
+	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
+	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	return t
+}
+
+// slowest is the greatest turnaround of the markers; null if any has none.
+func slowest(markers []Marker, days func(Marker) *int) *int {
+	var out *int
+	for _, m := range markers {
+		d := days(m)
+		if d == nil {
+			return nil
+		}
+		if out == nil || *d > *out {
+			out = d
+		}
+	}
+	return out
+}
+
+// accountFor finds the account that an order at a lab uses. An order without a lab
+// uses none. It never guesses: several active accounts are a fault, and a team whose
+// own accounts are not active does not fall back to the platform's.
+func accountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
+	usable := func(a LabAccount) bool {
+		return a.Status == LabAccountActive || imported && a.Status == LabAccountPending
+	}
+	if want != nil {
+		i := slices.IndexFunc(accounts.Linked, func(a LabAccount) bool { return a.ID == *want })
+		switch {
+		case i < 0:
+			return nil, missing(LabAccountNotFound, "the team has no such lab account")
+		case lab == nil || accounts.Linked[i].Lab != lab.Slug:
+			return nil, broken(LabAccountWrongLab, "the lab account is at another lab")
+		case !usable(accounts.Linked[i]):
+			return nil, broken(LabAccountNotActive, "the lab account is not active")
+		}
+		return &accounts.Linked[i], nil
+	}
+	if lab == nil {
+		return nil, nil
+	}
+	here := slices.DeleteFunc(slices.Clone(accounts.Linked), func(a LabAccount) bool { return a.Lab != lab.Slug })
+	if len(here) == 0 {
+		if a, ok := accounts.Platform[lab.Slug]; ok {
+			return &a, nil
+		}
+		return nil, broken(NoLabAccount, "the team has no account at the lab")
+	}
+	active := slices.DeleteFunc(slices.Clone(here), func(a LabAccount) bool { return a.Status != LabAccountActive })
+	switch {
+	case len(active) == 1:
+		return &active[0], nil
+	case len(active) > 1:
+		return nil, broken(LabAccountAmbiguous, "the team has several active accounts at the lab; name one")
+	case imported && len(here) == 1 && here[0].Status == LabAccountPending:
+		return &here[0], nil
+	}
+	return nil, broken(NoActiveLabAccount, "none of the team's accounts at the lab is active")
+}
+
+// billable checks that an order may be billed this way. State is where the patient
+// lives; empty means that it is not known yet, and is checked when it is.
+func billable(a *LabAccount, billing BillingType, state string) error {
+	if a == nil {
+		return nil
+	}
+	states, ok := a.AllowedBilling[billing]
+	switch {
+	case !ok:
+		return broken(BillingTypeNotAllowed, "the lab account does not take this billing type")
+	case state != "" && !slices.ContainsFunc(states, func(s string) bool { return strings.EqualFold(s, state) }):
+		return broken(BillingStateNotAllowed, "the lab account does not take this billing type in the patient's state")
+	}
+	return nil
+}
+
+// delegated reports whether the team's own physicians order on an account.
+func delegated(a *LabAccount) bool {
+	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
+}
+
+// ordering checks who orders: a physician of the team where the account says so, else
+// the service's network, which needs the patient's consents.
+func ordering(a *LabAccount, physician *PhysicianInput, consents []Consent, required []ConsentType) error {
+	if physician != nil {
+		return nil
+	}
+	if delegated(a) {
+		return broken(PhysicianRequired, "the lab account needs the team's own physician")
+	}
+	for _, c := range required {
+		if !slices.ContainsFunc(consents, func(have Consent) bool { return have.ConsentType == c }) {
+			return broken(ConsentRequired, "the patient has not given the consent "+string(c))
+		}
+	}
+	return nil
+}
+
+// ofAge checks that a patient may order: 18 on the day, or a minor with a medical
+// proxy in a team that has switched minors on.
+func ofAge(p PatientDetailsInput, day healthlab.Date, minors bool) error {
+	const adult = 18
+	switch {
+	case ageOn(p.DOB, day) >= adult:
+		return nil
+	case !minors:
+		return broken(MinorNotAllowed, "the patient is under 18")
+	case p.MedicalProxy == nil:
+		return broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
+	}
+	return nil
+}
+
+// fastingCode marks questions whose answer is preset by the test.
+const fastingCode = "FSTING"
+
+// answers checks what was answered at order entry, and fills in what has a preset.
+func answers(t LabTest, given []AOEAnswer) ([]AOEAnswer, error) {
+	out := slices.Clone(given)
+	known := 0
+	for _, m := range t.Markers {
+		if m.AOE == nil {
+			continue
+		}
+		for _, q := range m.AOE.Questions {
+			of := slices.DeleteFunc(slices.Clone(given), func(a AOEAnswer) bool {
+				return a.MarkerID != m.ID || a.QuestionID != q.ID
+			})
+			known += len(of)
+			if len(of) == 0 {
+				preset, ok := q.preset(t.Fasting)
+				if !ok && q.Required {
+					return nil, broken(AOEMissing, "a required question has no answer")
+				}
+				if ok {
+					out = append(out, AOEAnswer{m.ID, q.ID, preset})
+				}
+				continue
+			}
+			if err := q.takes(of); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if known != len(given) {
+		return nil, broken(AOEInvalid, "an answer is for a question that the order does not ask")
+	}
+	return out, nil
+}
+
+// preset returns the answer of a question that nobody answered.
+func (q Question) preset(fasting bool) (string, bool) {
+	if q.Code == fastingCode {
+		// The allowed answers say yes and no in the lab's own words.
+		for _, a := range q.Answers {
+			yes := strings.HasPrefix(strings.ToUpper(a.Code), "Y") || strings.HasPrefix(strings.ToUpper(a.Value), "Y")
+			if yes == fasting {
+				return a.Code, true
+			}
+		}
+		if fasting {
+			return "Y", true
+		}
+		return "N", true
+	}
+	if q.Default != nil && !q.Required {
+		return *q.Default, true
+	}
+	return "", false
+}
+
+// takes checks the answers of one question.
+func (q Question) takes(of []AOEAnswer) error {
+	if len(of) > 1 && q.Type != MultiChoiceQuestion {
+		return broken(AOEInvalid, "a question has several answers")
+	}
+	for _, a := range of {
+		switch q.Type {
+		case ChoiceQuestion, MultiChoiceQuestion:
+			if !slices.ContainsFunc(q.Answers, func(allowed Answer) bool { return allowed.Code == a.Answer }) {
+				return broken(AOEInvalid, "an answer is not one of the allowed ones")
+			}
+		case NumericQuestion:
+			if _, err := ParseNumber(a.Answer); err != nil {
+				return broken(AOEInvalid, "an answer is not a number")
+			}
+		case TextQuestion:
+		}
+	}
+	return nil
+}
+
+// comment is what the requisition says: the order's comment, then the account's.
+func comment(order, account *string) string {
+	var parts []string
+	for _, s := range []*string{order, account} {
+		if s != nil && *s != "" {
+			parts = append(parts, *s)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// notBefore checks a day of activation.
+func notBefore(day *healthlab.Date, at time.Time) error {
+	if day != nil && day.Before(today(at)) {
+		return broken(ActivateByInPast, "the day of activation is today or later")
+	}
+	return nil
+}

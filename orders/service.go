@@ -1,0 +1,256 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Environment says whether orders may be simulated. Default: production, where
+	// they may not.
+	Environment healthlab.Environment
+	// Settings returns what a team has switched on. Default: nothing is.
+	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
+	// Insurance finds insurance records. Default: nobody has any.
+	Insurance Insurance
+	// LabName names the lab's feed of messages in the Store, for hosts with several
+	// backends. Default: "lab".
+	LabName string
+	// LabTimeout is how long one call of the lab may take. Default 30 s.
+	LabTimeout time.Duration
+	// Lease is how long an order, or the feed of messages, is one process's to work
+	// on. Default: twice LabTimeout.
+	Lease time.Duration
+	// Retry is how long to wait after so many attempts (from 1) that failed. Default:
+	// 30 s, doubled each time, at most an hour.
+	Retry func(attempts int) time.Duration
+	// Idle is how long background work waits when there is nothing to do. Default
+	// 1 s.
+	Idle time.Duration
+	// Workers is how many orders are handed to the lab at a time. Default 4.
+	Workers int
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids. Default: UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives what went wrong in the background. Default: discard.
+	Log *slog.Logger
+}
+
+func (o *Options) defaults() {
+	if o.Environment == "" {
+		o.Environment = healthlab.Production
+	}
+	if o.Settings == nil {
+		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{}, nil }
+	}
+	if o.LabName == "" {
+		o.LabName = "lab"
+	}
+	if o.LabTimeout <= 0 {
+		o.LabTimeout = 30 * time.Second
+	}
+	if o.Lease <= 0 {
+		o.Lease = 2 * o.LabTimeout
+	}
+	if o.Retry == nil {
+		o.Retry = func(attempts int) time.Duration {
+			return min(30*time.Second<<min(max(attempts-1, 0), 10), time.Hour)
+		}
+	}
+	if o.Idle <= 0 {
+		o.Idle = time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Service places orders, tells where they are, and takes in what labs report. It is
+// safe for concurrent use.
+//
+// Every method that takes a team reaches that team's orders only; those of another
+// are [healthlab.NotFound]. Input that is wrong is [healthlab.Invalid] with every
+// problem; a rule of the business that forbids something is a [healthlab.RuleError]
+// with one of the names of this package.
+type Service struct {
+	store     Store
+	users     Users
+	catalogue Catalogue
+	lab       LabBackend
+	opts      Options
+}
+
+// New returns a Service. All four seams are required; nil options mean the defaults.
+func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Options) (*Service, error) {
+	if store == nil || users == nil || catalogue == nil || lab == nil {
+		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
+	}
+	s := &Service{store: store, users: users, catalogue: catalogue, lab: lab}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.defaults()
+	return s, nil
+}
+
+// now reads the clock, once per operation.
+func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+
+func today(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
+
+// Get returns one order.
+func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return Order{}, fmt.Errorf("get order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	return r.Order, nil
+}
+
+// List returns one page of the team's orders. Invalid if the query cannot be
+// understood. Today is the current day in UTC if the query does not say.
+func (s *Service) List(ctx context.Context, q Query) (Page, error) {
+	q, err := q.Normal()
+	if err != nil {
+		return Page{}, err
+	}
+	if q.Today.IsZero() {
+		q.Today = today(s.now())
+	}
+	page, err := s.store.List(ctx, q)
+	if err != nil {
+		return Page{}, fmt.Errorf("list orders: %w", err)
+	}
+	return page, nil
+}
+
+// Transaction returns a testing journey with all its orders.
+func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id TransactionID) (TransactionDetail, error) {
+	q := Query{Team: team, Transaction: id, Today: today(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: Ascending}
+	page, err := s.store.List(ctx, q)
+	if err != nil {
+		return TransactionDetail{}, fmt.Errorf("get order transaction: %w", err)
+	}
+	if id.IsZero() || len(page.Orders) == 0 {
+		return TransactionDetail{}, missing(TransactionNotFound, "the team has no such order transaction")
+	}
+	return page.Orders[0].OrderTransaction.Detail(team), nil
+}
+
+// Results returns what came out of an order so far, partial results included.
+// NotFound before the first report.
+func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID) (OrderResults, error) {
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return OrderResults{}, fmt.Errorf("get results: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	if r.Results == nil || !patientKnown(r.Facts()) {
+		return OrderResults{}, missing(ResultNotFound, "the order has no result yet")
+	}
+	out := *r.Results
+	t := r.OrderTransaction
+	out.OrderTransaction = &t
+	return out, nil
+}
+
+// Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
+// allow it, cancelled included. The lab is told in the background.
+func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
+	o, err := s.step(ctx, team, id, CancelAsked, func(r *Record) error {
+		if !r.Cancellable() {
+			return broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
+		}
+		return nil
+	})
+	if err != nil {
+		return Order{}, fmt.Errorf("cancel order: %w", err)
+	}
+	return o, nil
+}
+
+// DrawCompleted notes that the team has drawn the sample of an order for on-site
+// collection.
+func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
+	o, err := s.step(ctx, team, id, SampleDrawn, func(r *Record) error {
+		if r.Method() != OnSiteCollection {
+			return broken(MethodNotSupported, "only on-site collection reports the draw")
+		}
+		return nil
+	})
+	if err != nil {
+		return Order{}, fmt.Errorf("complete draw: %w", err)
+	}
+	return o, nil
+}
+
+// SetActivation moves the day on which a scheduled order goes to the lab; nil hands
+// it over at once. RuleErrors: ORDER_NOT_MODIFIABLE once it was handed over,
+// ORDER_NOT_SCHEDULED if it was not created with a day, ACTIVATE_BY_IN_PAST.
+func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id OrderID, day *healthlab.Date) (Order, error) {
+	at := s.now()
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		switch low := r.LowLevel(); {
+		case low != Ordered && low != AwaitingRegistration:
+			return nil, broken(OrderNotModifiable, "the order was handed over")
+		case !r.Scheduled:
+			return nil, broken(OrderNotScheduled, "the order was not created with a day of activation")
+		case day != nil && day.Before(today(at)):
+			return nil, broken(ActivateByInPast, "the day of activation is today or later")
+		}
+		r.ActivateBy, r.UpdatedAt = day, healthlab.At(at)
+		r.rejoin()
+		r.plan(at)
+		return nil, nil
+	})
+	if err != nil {
+		return Order{}, fmt.Errorf("set activation: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	return r.Order, nil
+}
+
+// step lets one thing happen to an order, if allowed finds nothing against it.
+func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Order{}, fmt.Errorf("team settings: %w", err)
+	}
+	st := Step{On: on, At: s.now(), EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		if err := allowed(r); err != nil {
+			return nil, err
+		}
+		return r.apply(st)
+	})
+	return r.Order, notFound(err, OrderNotFound, "the team has no such order")
+}
+
+// apply is Apply for a record: what is to be told to the lab follows.
+func (r *Record) apply(st Step) ([]healthlab.Event, error) {
+	events, err := Apply(&r.Order, st)
+	if err == nil {
+		r.plan(st.At)
+	}
+	return events, err
+}
+
+// notFound gives a store's NotFound the name that it has for the caller.
+func notFound(err error, rule, msg string) error {
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return missing(rule, msg)
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package orders
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Record is an order as it is kept: what is published, and what is not.
+type Record struct {
+	Order
+	// Revision grows by one with every write; the first is 1. The Store sets it.
+	Revision int64
+	// LabAccountID is the account that the order uses; null for a lab without
+	// accounts.
+	LabAccountID *LabAccountID
+	// LabAccountNumber is the lab's own number of that account.
+	LabAccountNumber string
+	// Comment is what the requisition says: the order's comment and the account's.
+	Comment string
+	// Scheduled: the order was created with a date of activation. It stays true when
+	// the date is cleared.
+	Scheduled bool
+	// PhysicianInput is the team's own physician, as submitted.
+	PhysicianInput *PhysicianInput
+	Consents       []Consent
+	AOEAnswers     []AOEAnswer
+	// CreatorMemberID is who placed it, as the team says.
+	CreatorMemberID *uuid.UUID
+	// Lab is how far the lab has been told.
+	Lab Handover
+	// Messages are the ids of the lab's messages that were taken in, oldest first,
+	// so that one that comes again changes nothing.
+	Messages []string
+	// Results is what the lab reported; nil before the first report.
+	Results *OrderResults
+	// CriticalSent: the team was told that a result is critical.
+	CriticalSent bool
+}
+
+// Handover is how far a laboratory has been told of an order, and when to go on.
+type Handover struct {
+	// Due is when the next thing is to be told; zero means nothing is. [Store.Claim]
+	// looks for it, and moves it to the end of the lease.
+	Due time.Time
+	// Lease is until when a process that claimed the order may be talking to the
+	// lab; zero if none is.
+	Lease time.Time
+	// Attempts counts how often telling was started since the last time it worked.
+	Attempts int
+	// Started: some attempt was made, so the lab may know of the order, whatever
+	// became of the attempt.
+	Started bool
+	// Kit, Requisition and Cancel are true once the lab took each of them.
+	Kit, Requisition, Cancel bool
+}
+
+// Change edits a record and returns the events that explain the edit. It may run more
+// than once, so it is pure apart from the record: no I/O, no call of a Store, no
+// reading of the clock. An error leaves everything as it was.
+type Change func(*Record) ([]healthlab.Event, error)
+
+// Store keeps orders and the events that explain them.
+//
+// All methods are safe for concurrent use and atomic: either everything a call writes
+// is there, or nothing is. Text that contains NUL, or is not UTF-8, is refused with
+// [healthlab.Invalid]. Times are kept in UTC to the microsecond. What a method hands
+// out is the caller's to edit. A Store never decides who may do what; it only sees to
+// it that a team reaches nothing but its own orders. Once ctx has ended, a call
+// returns the context's error and writes nothing.
+//
+// Two things of an order are drawn when it is read, not kept with it:
+//
+//   - OrderTransaction shows all orders with its id as they are now ([NewTransaction]
+//     over [Order.Member]); of the written value, only the id and the parent of the
+//     order itself count.
+//   - NextEventID is greater than every id handed out before to any order of the team
+//     (and leaves room for at least 100 events), whenever a Change runs.
+type Store interface {
+	// Insert adds the order that change makes of r, with its events and revision 1.
+	// Conflict if the order's id is taken, or its sample id is taken by any order.
+	// Invalid if r names no team or no id.
+	Insert(ctx context.Context, r Record, change Change) (Record, error)
+
+	// Get returns one order. NotFound if the team has no such order, whether or not
+	// another team has.
+	Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error)
+
+	// Update loads the order, lets change edit it, and writes it back with the
+	// returned events and the next revision. Neither id nor team can be changed:
+	// Invalid. Conflict if another order has the new sample id. An error from change
+	// is returned unchanged (errors.Is works) and nothing is written. Concurrent
+	// updates of the orders of one transaction behave as if they ran one after
+	// another. NotFound as in Get; Unavailable if the store gave up under contention.
+	Update(ctx context.Context, team healthlab.TeamID, id OrderID, change Change) (Record, error)
+
+	// List returns one page in the order that the query asks for; ties by id
+	// ascending. A page past the end has no orders and the true total.
+	List(ctx context.Context, q Query) (Page, error)
+
+	// FindSample returns the team's order with this sample id, compared byte for
+	// byte. NotFound if there is none.
+	FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (Record, error)
+
+	// Claim takes up to n orders of any team whose Lab.Due is set and not after now:
+	// the longest due first. It sets their Lab.Due and Lab.Lease to until, adds one
+	// to their Lab.Attempts, sets Lab.Started, and returns them so; that is no new
+	// revision and no event. Two claims that run at the same time never return the same
+	// order.
+	Claim(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+
+	// ClaimFeed takes the feed of a lab's messages for the caller alone until a
+	// time, and returns the cursor where reading goes on; empty at the very start.
+	// It reports false if somebody else has it and their time has not come.
+	ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error)
+
+	// MoveFeed keeps the cursor and gives the feed back, if the claim that ends at
+	// until is still the latest; Precondition if it is not, and nothing is kept.
+	MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error
+}
+
+// Page is one page of a list.
+type Page struct {
+	Orders []Order
+	// Total counts all matches.
+	Total int
+}

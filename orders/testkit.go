@@ -1,0 +1,146 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// PlaceTestkit orders a kit whose patient is not known yet. It is sent at once, and
+// waits for [Service.Register]. Faults as [Service.Place].
+func (s *Service) PlaceTestkit(ctx context.Context, team healthlab.TeamID, req TestkitRequest) (Order, error) {
+	at := s.now()
+	if err := req.Check(); err != nil {
+		return Order{}, err
+	}
+	r, err := s.prepareKit(ctx, team, req, at)
+	if err != nil {
+		return Order{}, fmt.Errorf("place testkit: %w", err)
+	}
+	return s.insert(ctx, r, at, PatientAwaited)
+}
+
+func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req TestkitRequest, at time.Time) (Record, error) {
+	if err := s.known(ctx, team, req.UserID); err != nil {
+		return Record{}, err
+	}
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Record{}, fmt.Errorf("team settings: %w", err)
+	}
+	chosen, accounts, err := s.choose(ctx, team, wanted{tests: []LabTestID{req.LabTestID}}, settings)
+	if err != nil {
+		return Record{}, err
+	}
+	if chosen.method != Testkit {
+		return Record{}, broken(MethodNotSupported, "the lab test is not a testkit")
+	}
+	account, err := accountFor(chosen.test.Lab, req.LabAccountID, accounts, false)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := billable(account, ClientBill, ""); err != nil {
+		return Record{}, err
+	}
+	r := s.newRecord(team, OrderID{s.opts.NewID()}, req.UserID, chosen, account, at)
+	shipping := ShippingDetails(req.ShippingDetails)
+	r.ShippingDetails, r.Passthrough = &shipping, req.Passthrough
+	return r, nil
+}
+
+// Register binds a kit to its patient, by the id printed on it. From then on the order
+// is the patient's: events carry their user. RuleErrors: KIT_NOT_FOUND,
+// KIT_NOT_REGISTRABLE if it was registered before or its order has ended, and those of
+// [Service.Place] about user, state, physician, consents and age.
+func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) (Order, error) {
+	at := s.now()
+	if err := req.Check(today(at)); err != nil {
+		return Order{}, err
+	}
+	o, err := s.register(ctx, team, req, Step{On: KitRegistered, At: at, EventID: s.opts.NewID()})
+	if err != nil {
+		return Order{}, fmt.Errorf("register kit: %w", err)
+	}
+	return o, nil
+}
+
+func (s *Service) register(ctx context.Context, team healthlab.TeamID, req RegisterRequest, st Step) (Order, error) {
+	found, err := s.store.FindSample(ctx, team, req.SampleID)
+	if err != nil {
+		return Order{}, notFound(err, KitNotFound, "the team has no such kit")
+	}
+	if !found.Facts().Registrable {
+		return Order{}, missing(KitNotFound, "the team has no such kit")
+	}
+	if err := registrableNow(&found.Order); err != nil {
+		return Order{}, err
+	}
+	if req.UserID != nil {
+		if err := s.known(ctx, team, *req.UserID); err != nil {
+			return Order{}, err
+		}
+	}
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Order{}, fmt.Errorf("team settings: %w", err)
+	}
+	account, err := s.accountOf(ctx, &found)
+	if err != nil {
+		return Order{}, err
+	}
+	if err := billable(account, found.BillingType, req.PatientAddress.State); err != nil {
+		return Order{}, err
+	}
+	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
+		return Order{}, err
+	}
+	if err := ofAge(req.PatientDetails, today(st.At), settings.Minors); err != nil {
+		return Order{}, err
+	}
+	r, err := s.store.Update(ctx, team, found.ID, func(r *Record) ([]healthlab.Event, error) {
+		if err := registrableNow(&r.Order); err != nil {
+			return nil, err
+		}
+		if req.UserID != nil {
+			r.UserID = *req.UserID
+		}
+		r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
+		r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+		r.Consents = given(req.Consents, st.At)
+		return r.apply(st)
+	})
+	return r.Order, err
+}
+
+// registrableNow checks that a kit can be registered as it stands.
+func registrableNow(o *Order) error {
+	if _, ok := Next(o.Method(), o.LowLevel(), KitRegistered, o.Facts()); !ok {
+		return broken(KitNotRegistrable, "a kit that is "+string(o.LastEvent.Status)+" cannot be registered")
+	}
+	return nil
+}
+
+// accountOf returns the account that an order uses, as it is now; nil for none, or one
+// that is the platform's no longer.
+func (s *Service) accountOf(ctx context.Context, r *Record) (*LabAccount, error) {
+	if r.LabAccountID == nil {
+		return nil, nil
+	}
+	accounts, err := s.catalogue.Accounts(ctx, r.TeamID)
+	if err != nil {
+		return nil, fmt.Errorf("find lab accounts: %w", err)
+	}
+	for _, a := range accounts.Linked {
+		if a.ID == *r.LabAccountID {
+			return &a, nil
+		}
+	}
+	for _, a := range accounts.Platform {
+		if a.ID == *r.LabAccountID {
+			return &a, nil
+		}
+	}
+	return nil, nil
+}

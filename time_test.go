@@ -1,0 +1,208 @@
+package healthlab_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+func TestParseTime(t *testing.T) {
+	for _, tt := range []struct {
+		name, in, want string
+		offset         int // seconds
+	}{
+		{"zulu", "2026-03-01T07:00:00Z", "2026-03-01T07:00:00+00:00", 0},
+		{"small letters", "2026-03-01t07:00:00z", "2026-03-01T07:00:00+00:00", 0},
+		{"space between", "2026-03-01 07:00:00Z", "2026-03-01T07:00:00+00:00", 0},
+		{"no offset is UTC", "2026-03-01T07:00:00", "2026-03-01T07:00:00+00:00", 0},
+		{"east", "2026-03-01T07:00:00+05:45", "2026-03-01T01:15:00+00:00", 5*3600 + 45*60},
+		{"west, into the next day", "2026-02-28T20:00:00-09:30", "2026-03-01T05:30:00+00:00", -9*3600 - 30*60},
+		{"minus zero", "2026-03-01T07:00:00-00:00", "2026-03-01T07:00:00+00:00", 0},
+		{"widest east", "2026-03-01T07:00:00+18:00", "2026-02-28T13:00:00+00:00", 18 * 3600},
+		{"widest west", "2026-03-01T07:00:00-18:00", "2026-03-02T01:00:00+00:00", -18 * 3600},
+		{"one digit of a second", "2026-03-01T07:00:00.5Z", "2026-03-01T07:00:00.5+00:00", 0},
+		{"microsecond", "2026-03-01T07:00:00.000001Z", "2026-03-01T07:00:00.000001+00:00", 0},
+		{"zeros at the end go", "2026-03-01T07:00:00.120000Z", "2026-03-01T07:00:00.12+00:00", 0},
+		{"nanoseconds are cut, not rounded", "2026-03-01T07:00:00.999999999Z", "2026-03-01T07:00:00.999999+00:00", 0},
+		{"less than a microsecond", "2026-03-01T07:00:00.000000999Z", "2026-03-01T07:00:00+00:00", 0},
+		{"first", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+00:00", 0},
+		{"last", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999+00:00", 0},
+		{"last, from the west", "9999-12-31T05:59:59-18:00", "9999-12-31T23:59:59+00:00", -18 * 3600},
+		{"leap day", "2024-02-29T12:00:00Z", "2024-02-29T12:00:00+00:00", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, offset, err := healthlab.ParseTimeOffset(tt.in)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, got.String())
+			require.Equal(t, tt.offset, offset)
+			require.Equal(t, time.UTC, got.Location())
+			again, err := healthlab.ParseTime(got.String())
+			require.NoError(t, err)
+			require.Equal(t, got, again)
+		})
+	}
+}
+
+func TestParseTimeRefuses(t *testing.T) {
+	const shape, none, offset, year = "YYYY-MM-DDTHH:MM:SS", "no such date", "18 hours", "0001 to 9999"
+	for _, tt := range []struct{ name, in, want string }{
+		{"empty", "", shape},
+		{"a date alone", "2026-03-01", shape},
+		{"no seconds", "2026-03-01T07:00Z", shape},
+		{"letters for digits", "2026-03-01T07:0a:00Z", shape},
+		{"sign for a digit", "2026-03-01T07:+1:00Z", shape},
+		{"comma", "2026-03-01T07:00:00,5Z", shape},
+		{"point without digits", "2026-03-01T07:00:00.Z", shape},
+		{"ten digits", "2026-03-01T07:00:00.0123456789Z", shape},
+		{"hours alone", "2026-03-01T07:00:00+01", shape},
+		{"no colon", "2026-03-01T07:00:00+0100", shape},
+		{"60 minutes", "2026-03-01T07:00:00+01:60", shape},
+		{"zone name", "2026-03-01T07:00:00 CET", shape},
+		{"something after", "2026-03-01T07:00:00Z.", shape},
+		{"other digits", "2026-03-01T07:00:0\u0660Z", shape},
+		{"too wide, east", "2026-03-01T07:00:00+18:01", offset},
+		{"too wide, west", "2026-03-01T07:00:00-18:01", offset},
+		{"99 hours", "2026-03-01T07:00:00+99:00", offset},
+		{"month 0", "2026-00-01T07:00:00Z", none},
+		{"month 13", "2026-13-01T07:00:00Z", none},
+		{"day 0", "2026-03-00T07:00:00Z", none},
+		{"30 February", "2026-02-30T07:00:00Z", none},
+		{"day 32", "2026-01-32T07:00:00Z", none},
+		{"hour 24", "2026-03-01T24:00:00Z", none},
+		{"minute 60", "2026-03-01T07:60:00Z", none},
+		{"leap second", "2016-12-31T23:59:60Z", none},
+		{"year 0", "0000-12-31T23:00:00Z", year},
+		{"year 0 in UTC", "0001-01-01T00:59:59+01:00", year},
+		{"year 10000 in UTC", "9999-12-31T23:30:00-00:30", year},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, offset, err := healthlab.ParseTimeOffset(tt.in)
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, tt.want)
+			require.Zero(t, got)
+			require.Zero(t, offset)
+		})
+	}
+}
+
+// longFraction finds what the oracle accepts beyond our nine digits after a point.
+var longFraction = regexp.MustCompile(`,|\.[0-9]{10}`)
+
+// What time.Parse and ParseTime both accept, they read alike; and what we write,
+// both read back.
+func FuzzParseTime(f *testing.F) {
+	for _, s := range []string{
+		"2026-03-01T07:00:00Z", "2026-03-01T07:00:00.123456789+18:00", "0001-01-01T00:00:00-00:01",
+		"9999-12-31T23:59:59.999999Z", "2026-02-29T00:00:00Z", "2026-03-01T07:00:00,5Z",
+		"2026-03-01 07:00:00", "2026-03-01T07:00:00+23:59", "2016-12-31T23:59:60Z", "",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, offset, err := healthlab.ParseTimeOffset(s)
+		want, werr := time.Parse(time.RFC3339Nano, s)
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.Zero(t, got)
+			if werr == nil && !longFraction.MatchString(s) {
+				_, o := want.Zone()
+				year := want.UTC().Year()
+				// The oracle allows year 0, wider offsets, and hours of one digit.
+				require.True(t, year < 1 || year > 9999 || want.Year() < 1 || max(o, -o) > 18*3600 || s[13] != ':',
+					"only the other accepts %q", s)
+			}
+			return
+		}
+		if werr == nil {
+			require.Equal(t, want.UTC().Truncate(time.Microsecond), got.Time)
+			_, o := want.Zone()
+			require.Equal(t, o, offset)
+		}
+		back, err := time.Parse(time.RFC3339Nano, got.String())
+		require.NoError(t, err)
+		require.True(t, back.Equal(got.Time))
+		again, err := healthlab.ParseTime(got.String())
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	})
+}
+
+func TestTimeRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sec := rapid.Int64Range(-62135596800, 253402300799).Draw(t, "sec")
+		nano := rapid.Int64Range(0, 999_999_999).Draw(t, "nano")
+		zone := time.FixedZone("", rapid.IntRange(-18*60, 18*60).Draw(t, "minutes")*60)
+		at := healthlab.At(time.Unix(sec, nano).In(zone))
+		require.Equal(t, time.Unix(sec, nano/1000*1000).UTC(), at.Time)
+
+		b, err := json.Marshal(at)
+		require.NoError(t, err)
+		var back healthlab.Time
+		require.NoError(t, json.Unmarshal(b, &back))
+		require.Equal(t, at, back)
+
+		text, err := at.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, string(b), `"`+string(text)+`"`)
+	})
+}
+
+func TestTimeJSON(t *testing.T) {
+	const seven = "2026-03-01T07:00:00+00:00"
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain", `"2026-03-01T08:00:00+01:00"`, seven},
+		{"escaped sign", `"2026-03-01T08:00:00\u002B01:00"`, seven},
+		{"null leaves it", `null`, "0001-01-01T00:00:00+00:00"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got healthlab.Time
+			require.NoError(t, json.Unmarshal([]byte(tt.in), &got))
+			require.Equal(t, tt.want, got.String())
+		})
+	}
+	for _, tt := range []struct{ name, in string }{
+		{"number", `1772348400`},
+		{"empty", `""`},
+		{"object", `{}`},
+		{"escape that is none", `"2026-03-01T07:00:00\n"`},
+	} {
+		t.Run("refuses "+tt.name, func(t *testing.T) {
+			got := healthlab.Time{Time: time.Unix(1, 0)}
+			require.ErrorIs(t, json.Unmarshal([]byte(tt.in), &got), healthlab.Invalid)
+			require.Equal(t, time.Unix(1, 0), got.Time)
+		})
+	}
+	require.ErrorIs(t, new(healthlab.Time).UnmarshalJSON([]byte(`"\x"`)), healthlab.Invalid)
+	require.ErrorIs(t, new(healthlab.Time).UnmarshalJSON([]byte(`"`)), healthlab.Invalid)
+}
+
+func TestTimeOutsideTheYears(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		at   time.Time
+	}{
+		{"before", time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC)},
+		{"before, in UTC alone", time.Date(1, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600))},
+		{"after", time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := healthlab.At(tt.at).MarshalText()
+			require.ErrorIs(t, err, healthlab.Invalid)
+			_, err = json.Marshal(healthlab.At(tt.at))
+			require.ErrorIs(t, err, healthlab.Invalid)
+		})
+	}
+}
+
+func TestTimeAppendsWithoutAllocating(t *testing.T) {
+	at := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 123_000, time.UTC))
+	buf := make([]byte, 0, 64)
+	require.Zero(t, testing.AllocsPerRun(100, func() { buf = at.Append(buf[:0]) }))
+	require.Equal(t, "2026-03-01T07:00:00.000123+00:00", string(buf))
+}

@@ -1,0 +1,77 @@
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const ident = `[a-z][a-z0-9_]*`
+
+var typeName = regexp.MustCompile(
+	`^(?:daily\.data\.` + ident + `\.(?:created|updated)|historical\.data\.` + ident + `\.created|` +
+		ident + `\.` + ident + `\.` + ident + `|endpoint\.` + ident + `)$`)
+
+// ValidType reports whether name fits the grammar of event types: three identifiers
+// joined by full stops; daily.data.<resource>.created, the same with updated, or
+// historical.data.<resource>.created; or endpoint.<what happened to it>. Identifiers are lower case letters, digits and
+// underscores, a letter first. A name may be valid and not be in any catalogue.
+func ValidType(name string) bool { return typeName.MatchString(name) }
+
+// Catalogue knows the event types of a service. Immutable; safe for concurrent use.
+type Catalogue struct {
+	types  []healthlab.EventType
+	byName map[string]int
+}
+
+// NewCatalogue joins the lists of the packages that emit events; [EventTypes] is the
+// list of this one. Invalid, naming every place, if a name does not fit the grammar
+// or is there twice.
+func NewCatalogue(lists ...[]healthlab.EventType) (*Catalogue, error) {
+	c := &Catalogue{byName: map[string]int{}}
+	var problems healthlab.Problems
+	for i, list := range lists {
+		for j, t := range list {
+			switch _, taken := c.byName[t.Name]; {
+			case !ValidType(t.Name):
+				problems.Add("bad_name", "an event type has a name of the grammar", i, j)
+			case taken:
+				problems.Add("duplicate", "an event type is in the catalogue once", i, j)
+			default:
+				c.byName[t.Name] = len(c.types)
+				c.types = append(c.types, t)
+			}
+		}
+	}
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("event catalogue: %w", err)
+	}
+	return c, nil
+}
+
+// Lookup returns the type of this name, and whether there is one.
+func (c *Catalogue) Lookup(name string) (healthlab.EventType, bool) {
+	i, ok := c.byName[name]
+	if !ok {
+		return healthlab.EventType{}, false
+	}
+	return c.types[i], true
+}
+
+// Types returns all types, in the order in which they were handed in.
+func (c *Catalogue) Types() []healthlab.EventType { return slices.Clone(c.types) }
+
+// Names returns the names of all types, sorted.
+func (c *Catalogue) Names() []string { return slices.Sorted(maps.Keys(c.byName)) }
+
+// Modes returns what order means for each type, by name.
+func (c *Catalogue) Modes() map[string]healthlab.Mode {
+	modes := make(map[string]healthlab.Mode, len(c.types))
+	for _, t := range c.types {
+		modes[t.Name] = t.Mode
+	}
+	return modes
+}

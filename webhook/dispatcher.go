@@ -1,0 +1,228 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const (
+	sweepEvery  = time.Hour
+	longestWait = 5 * time.Second // between two tries to reach the store
+	sealWait    = time.Minute     // a delivery rests whose secrets do not open
+	settleExtra = 2 * time.Second // to record what came in at the last moment
+	settleRetry = 10 * time.Millisecond
+)
+
+// Dispatcher delivers: it routes written events into lanes, claims what is due, sends
+// it, and records what came of it. Any number of them may work on one store, in one
+// process or many. Call Run once; Wake is safe for concurrent use.
+type Dispatcher struct {
+	modes      map[string]healthlab.Mode
+	deliveries Deliveries
+	notifier   Notifier
+	opts       Options
+	limits     limits
+	targets    *targets
+
+	outcomes  chan settling
+	wakeRoute chan struct{}
+	wakeClaim chan struct{}
+}
+
+// settling is an outcome on its way into the store.
+type settling struct {
+	outcome Outcome
+	fact    fact
+	leased  time.Time // until when the lease holds, by this process's clock
+}
+
+// NewDispatcher returns a Dispatcher that is not running yet. types says which order
+// each type of event wants. Invalid if something is missing, or if the lease has no
+// room for a request.
+func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal Sealer, opts *Options) (*Dispatcher, error) {
+	if types == nil || d == nil || e == nil || n == nil || seal == nil {
+		return nil, fmt.Errorf("%w: a dispatcher needs event types, deliveries, endpoints, a notifier and a sealer", healthlab.Invalid)
+	}
+	o := opts.orDefaults()
+	if o.Lease <= o.Timeout+o.StartMargin {
+		return nil, fmt.Errorf("%w: a lease must be longer than the timeout and the start margin", healthlab.Invalid)
+	}
+	return &Dispatcher{
+		modes:      types.Modes(),
+		deliveries: d,
+		notifier:   n,
+		opts:       o,
+		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
+		targets:    newTargets(e, seal, o),
+		outcomes:   make(chan settling, o.SettleBatch),
+		wakeRoute:  make(chan struct{}, 1),
+		wakeClaim:  make(chan struct{}, 1),
+	}, nil
+}
+
+// Wake says that events were written: call it after a commit in the same process, so
+// that they need not wait for the next look. It never blocks.
+func (d *Dispatcher) Wake() { poke(d.wakeRoute) }
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run delivers until ctx ends. Then it starts nothing more, gives running requests
+// Options.Drain to finish, records their outcomes, and returns nil. What is still
+// running after that is left to its lease. A store that is out of reach for a while
+// stops nothing for good.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	free := context.WithoutCancel(ctx)
+	routing, stopRouting := context.WithCancel(free)
+	defer stopRouting()
+	sending, stopSending := context.WithCancel(free)
+	defer stopSending()
+	recording, stopRecording := context.WithCancel(free)
+	defer stopRecording()
+
+	var helpers, settler, senders sync.WaitGroup
+	helpers.Go(func() { d.route(routing) })
+	helpers.Go(func() { d.sweep(routing) })
+	settler.Go(func() { d.settle(recording) })
+
+	d.claim(ctx, sending, &senders)
+
+	drain := time.AfterFunc(d.opts.Drain, stopSending)
+	defer drain.Stop()
+	giveUp := time.AfterFunc(d.opts.Drain+settleExtra, stopRecording)
+	defer giveUp.Stop()
+	senders.Wait()
+	close(d.outcomes)
+	settler.Wait()
+	stopRouting()
+	helpers.Wait()
+	return nil
+}
+
+// route moves written events into lanes.
+func (d *Dispatcher) route(ctx context.Context) {
+	failed := 0
+	for ctx.Err() == nil {
+		began := d.opts.Now()
+		n, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+		if err != nil {
+			failed = d.trouble(ctx, "route", err, failed)
+			continue
+		}
+		failed = 0
+		if n > 0 {
+			d.opts.Hooks.Routed(n, d.opts.Now().Sub(began))
+			d.targets.rescan()
+			poke(d.wakeClaim)
+		}
+		switch {
+		case n >= d.opts.RouteBatch:
+		case n > 0:
+			wait(ctx, d.opts.Busy, d.wakeRoute)
+		default:
+			wait(ctx, d.opts.Idle, d.wakeRoute)
+		}
+	}
+}
+
+// claim takes what is due and starts a sender for each.
+func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup) {
+	failed := 0
+	for ctx.Err() == nil {
+		n, err := d.claimOnce(ctx, sending, senders)
+		switch {
+		case err != nil:
+			failed = d.trouble(ctx, "claim", err, failed)
+		case n > 0:
+			failed = 0
+		case d.targets.idle():
+			wait(ctx, d.opts.Idle, d.wakeClaim)
+		default:
+			wait(ctx, d.opts.Busy, d.wakeClaim)
+		}
+	}
+}
+
+func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitGroup) (int, error) {
+	if d.targets.scanDue(d.opts.Now()) {
+		ids, err := d.deliveries.Due(ctx)
+		if err != nil {
+			return 0, err
+		}
+		d.targets.found(ids, d.opts.Now())
+	}
+	began := d.opts.Now()
+	quotas := d.targets.quotas(began)
+	if len(quotas) == 0 {
+		return 0, nil
+	}
+	claimed, err := d.deliveries.Claim(ctx, Claim{Quotas: quotas, Lease: d.opts.Lease})
+	if err != nil {
+		return 0, err
+	}
+	d.targets.started(quotas, claimed.Deliveries, began)
+	if n := len(claimed.Deliveries); n > 0 {
+		d.opts.Hooks.Claimed(n, d.opts.Now().Sub(began))
+	}
+	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
+	for _, delivery := range claimed.Deliveries {
+		senders.Go(func() { d.deliver(sending, delivery, clock) })
+	}
+	return len(claimed.Deliveries), nil
+}
+
+// sweep disables, once an hour, the endpoints that have failed for too long and have
+// nothing to fail with any more.
+func (d *Dispatcher) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := d.targets.disableSpent(ctx); err != nil && ctx.Err() == nil {
+			d.opts.Log.Warn("sweep of failing endpoints", "kind", healthlab.KindOf(err).Error())
+		}
+		wait(ctx, sweepEvery, nil)
+	}
+}
+
+// trouble waits after the store did not answer, longer each time.
+func (d *Dispatcher) trouble(ctx context.Context, what string, err error, times int) int {
+	if ctx.Err() == nil {
+		d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "times", times+1)
+		wait(ctx, min(100*time.Millisecond<<min(times, 6), longestWait), nil)
+	}
+	return times + 1
+}
+
+// wait returns after d, on wake, or when ctx ends.
+func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+}
+
+// storeClock tells the store's time from one look at it and the time since, so that
+// a process whose own clock is wrong schedules and signs as if it were not.
+type storeClock struct {
+	now   func() time.Time
+	local time.Time // before the look
+	store time.Time // what the look said
+}
+
+func (c storeClock) time() time.Time { return c.store.Add(c.now().Sub(c.local)) }
+
+// age is how long ago the look was: by the monotonic clock, which stands still while
+// a machine is suspended, or by the wall clock, whichever says more.
+func (c storeClock) age() time.Duration {
+	now := c.now()
+	return max(now.Sub(c.local), now.Round(0).Sub(c.local.Round(0)))
+}

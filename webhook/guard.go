@@ -1,0 +1,189 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const (
+	maxURL      = 2048
+	maxHostName = 253
+	maxLabel    = 63
+)
+
+// Guard is the wall between endpoints, whose URLs strangers choose, and networks that
+// are none of their business. The zero value is the strict one: https only, public
+// addresses only. Immutable while in use; safe for concurrent use.
+//
+// What decides is [Guard.Control], on the very address about to be connected, after
+// names are resolved. [Guard.CheckURL] is advice to whoever registers a URL.
+type Guard struct {
+	// Plain allows http as well, and port 80: for a sandbox.
+	Plain bool
+	// Allow lists ranges that may be reached although they are not public: for a
+	// sandbox, or for receivers inside the operator's own network.
+	Allow []netip.Prefix
+	// Refuse lists further ranges that may not be reached: the operator's own public
+	// addresses. It wins over Allow.
+	Refuse []netip.Prefix
+	// NAT64 allows addresses in 64:ff9b::/96 if the IPv4 address in them is allowed.
+	NAT64 bool
+}
+
+// errBlocked says that the guard refused. It names no address.
+var errBlocked = errors.New("the guard refused the address")
+
+// The special-purpose ranges of the IANA registries (RFC 6890) in the public-looking
+// space, and one address on which a cloud serves its hosts.
+var (
+	refused4 = prefixes(
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+		"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+		"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
+	)
+	global6  = netip.MustParsePrefix("2000::/3")
+	refused6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+	nat64    = netip.MustParsePrefix("64:ff9b::/96")
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(texts))
+	for i, t := range texts {
+		out[i] = netip.MustParsePrefix(t)
+	}
+	return out
+}
+
+func within(a netip.Addr, ranges []netip.Prefix) bool {
+	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// Allowed reports whether the address may be connected. An IPv4 address in IPv6
+// clothes is treated as what it is; one with a zone is refused.
+func (g *Guard) Allowed(a netip.Addr) bool {
+	if !a.IsValid() || a.Zone() != "" {
+		return false
+	}
+	a = a.Unmap()
+	switch {
+	case within(a, g.Refuse):
+		return false
+	case within(a, g.Allow):
+		return true
+	case a.Is4():
+		return !within(a, refused4)
+	case nat64.Contains(a):
+		b := a.As16()
+		return g.NAT64 && g.Allowed(netip.AddrFrom4([4]byte(b[12:])))
+	default:
+		return global6.Contains(a) && !within(a, refused6)
+	}
+}
+
+// Control is for ControlContext of a net.Dialer: it sees the address of every single
+// connection, after name resolution, and refuses those that are not allowed. What it
+// cannot read, it refuses.
+func (g *Guard) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
+	if network != "tcp4" && network != "tcp6" && network != "tcp" {
+		return errBlocked
+	}
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !g.Allowed(at.Addr()) {
+		return errBlocked
+	}
+	return nil
+}
+
+// hiddenSuffixes end names that never lead to the public internet.
+var hiddenSuffixes = []string{"localhost", "local", "internal", "arpa", "onion"}
+
+// CheckURL reads the URL of an endpoint and returns it in the form in which it is
+// stored and dialled. Otherwise it is Invalid, with every problem.
+func (g *Guard) CheckURL(raw string) (*url.URL, error) {
+	u, p := g.checkURL(raw)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
+	var p healthlab.Problems
+	if len(raw) > maxURL {
+		p.Add("too_long", fmt.Sprintf("a URL has at most %d characters", maxURL))
+		return nil, p
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !u.IsAbs() || u.Host == "" || u.Opaque != "" || strings.ContainsAny(raw, " \t\r\n\\") {
+		p.Add("bad_url", "an absolute URL is needed")
+		return nil, p
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !g.Plain) {
+		p.Add("bad_scheme", "the scheme is https")
+	}
+	if u.User != nil {
+		p.Add("user_info", "a URL must not hold a user or a password")
+	}
+	if u.Fragment != "" || strings.Contains(raw, "#") {
+		p.Add("fragment", "a URL must not have a fragment")
+	}
+	if !g.portAllowed(u.Port()) || strings.HasSuffix(u.Host, ":") {
+		p.Add("bad_port", "the port is 443, 8443, or one from 1024 on")
+	}
+	if msg := g.badHost(u.Hostname()); msg != "" {
+		p.Add("bad_host", msg)
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u, p
+}
+
+func (g *Guard) portAllowed(port string) bool {
+	if port == "" || port == "443" || g.Plain && port == "80" {
+		return true
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n >= 1024
+}
+
+// badHost says what is wrong with a host, or nothing.
+func (g *Guard) badHost(host string) string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		if !g.Allowed(a) {
+			return "an address must be a public one"
+		}
+		return ""
+	}
+	if g.Plain && strings.EqualFold(host, "localhost") && g.Allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
+		return ""
+	}
+	labels := strings.Split(strings.ToLower(host), ".")
+	last := labels[len(labels)-1]
+	switch {
+	case len(host) > maxHostName, slices.ContainsFunc(labels, badLabel):
+		return "the host must be a DNS name in ASCII, or an address"
+	case len(labels) < 2, slices.Contains(hiddenSuffixes, last):
+		return "the host must be a public name"
+	case strings.Trim(last, "0123456789") == "", strings.HasPrefix(last, "0x"):
+		return "an address must be in the usual form"
+	default:
+		return ""
+	}
+}
+
+// badLabel reports whether a part of a host name is not one of letters, digits and
+// inner hyphens.
+func badLabel(label string) bool {
+	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+		return true
+	}
+	return strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != ""
+}

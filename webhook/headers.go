@@ -1,0 +1,76 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const (
+	maxHeaders     = 20
+	maxHeaderName  = 64
+	maxHeaderValue = 1024
+)
+
+// refusedHeaders are names that belong to the protocol, to us, or to the transport:
+// it takes an idempotency key as leave to send a request twice.
+var refusedHeaders = []string{
+	"content-type", "content-length", "content-encoding", "transfer-encoding", "host", "connection",
+	"user-agent", "idempotency-key", "x-idempotency-key", "te", "trailer", "upgrade", "expect",
+	"keep-alive", "forwarded", "via",
+}
+
+var refusedPrefixes = []string{"webhook-", "proxy-", "x-forwarded-"}
+
+func refusedHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains(refusedHeaders, name) ||
+		slices.ContainsFunc(refusedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// SensitiveHeader reports whether a header of this name looks like a credential, so
+// that its value is not shown to those who ask for an endpoint's headers.
+func SensitiveHeader(name string) bool {
+	name = strings.ToLower(name)
+	return name == "authorization" || name == "cookie" || name == "x-api-key" ||
+		strings.Contains(name, "token") || strings.Contains(name, "secret")
+}
+
+// checkHeaders returns what is wrong with custom headers. Paths are the position in
+// the order of the names: a name itself is the caller's value.
+func checkHeaders(headers map[string]string, names []string) healthlab.Problems {
+	var p healthlab.Problems
+	if len(headers) > maxHeaders {
+		p.Add("too_many", fmt.Sprintf("an endpoint has at most %d headers", maxHeaders), "headers")
+	}
+	seen := map[string]bool{}
+	for i, name := range names {
+		folded := http.CanonicalHeaderKey(name)
+		switch {
+		case !token(name) || len(name) > maxHeaderName:
+			p.Add("bad_name", fmt.Sprintf("a header's name is a token of at most %d characters", maxHeaderName), "headers", i)
+		case refusedHeader(name):
+			p.Add("refused_name", "a header of this name cannot be set", "headers", i)
+		case seen[folded]:
+			p.Add("duplicate", "a header's name is there once, whatever its case", "headers", i)
+		}
+		seen[folded] = true
+		if v := headers[name]; len(v) > maxHeaderValue || strings.ContainsFunc(v, notPrintable) {
+			p.Add("bad_value", fmt.Sprintf("a header's value has at most %d printable ASCII characters", maxHeaderValue), "headers", i)
+		}
+	}
+	return p
+}
+
+// token reports whether s is a token of RFC 9110.
+func token(s string) bool {
+	const marks = "!#$%&'*+-.^_`|~"
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(marks, r)
+	})
+}
+
+func notPrintable(r rune) bool { return r < ' ' || r > '~' }

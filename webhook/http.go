@@ -1,0 +1,210 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxResponseHeader = 16 << 10
+	maxResponseRead   = 8 << 10
+	maxResponseKept   = 1 << 10
+	maxResponseTime   = time.Second
+	idleTimeout       = 90 * time.Second
+)
+
+// HTTPOptions adjusts an HTTP. The zero value, and nil, mean the defaults.
+type HTTPOptions struct {
+	// Guard decides which addresses may be reached. Default: the strict one.
+	Guard *Guard
+	// Timeout bounds one exchange, from resolving the name to the response headers.
+	// Default 15 s.
+	Timeout time.Duration
+	// UserAgent is sent with every request. Default "healthlab-webhooks/1".
+	UserAgent string
+	// KeepResponse is how many bytes of a response are kept, at most 1 KiB. Default
+	// none.
+	KeepResponse int
+	// Slots is how many requests run at a time, one endpoint's share included; it
+	// sizes the pool of connections. Default 256, and 64 per endpoint.
+	Slots, SlotsPerEndpoint int
+	// RootCAs are the certificate authorities to believe. Default: the system's.
+	RootCAs *x509.CertPool
+	// Resolver resolves names. Default net.DefaultResolver.
+	Resolver *net.Resolver
+}
+
+// HTTP is the [Notifier] that sends signed POST requests. It follows no redirects,
+// uses no proxy, does not decompress, and reads little of the answer: the status
+// decides. Safe for concurrent use.
+type HTTP struct {
+	guard     *Guard
+	timeout   time.Duration
+	userAgent string
+	keep      int
+	transport *http.Transport
+}
+
+// NewHTTP returns a Notifier behind a guard.
+func NewHTTP(opts *HTTPOptions) *HTTP {
+	o := HTTPOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Guard == nil {
+		o.Guard = &Guard{}
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "healthlab-webhooks/1"
+	}
+	if o.Slots <= 0 {
+		o.Slots = defaultSlots
+	}
+	if o.SlotsPerEndpoint <= 0 {
+		o.SlotsPerEndpoint = defaultEndpointSlots
+	}
+	dialer := &net.Dialer{Timeout: o.Timeout, ControlContext: o.Guard.Control, Resolver: o.Resolver}
+	return &HTTP{
+		guard:     o.Guard,
+		timeout:   o.Timeout,
+		userAgent: o.UserAgent,
+		keep:      min(o.KeepResponse, maxResponseKept),
+		transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
+			TLSHandshakeTimeout:    o.Timeout,
+			DisableCompression:     true,
+			ForceAttemptHTTP2:      true,
+			MaxResponseHeaderBytes: maxResponseHeader,
+			MaxIdleConns:           min(max(32*o.Slots, 512), 4096),
+			MaxIdleConnsPerHost:    o.SlotsPerEndpoint,
+			IdleConnTimeout:        idleTimeout,
+		},
+	}
+}
+
+// Close closes the connections that are idle. The HTTP may be used afterwards.
+func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
+
+// Notify sends one signed request. See [Notifier].
+func (h *HTTP) Notify(ctx context.Context, n Notification) Result {
+	began := time.Now()
+	r := h.exchange(ctx, n)
+	r.Duration = time.Since(began)
+	return r
+}
+
+func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var late atomic.Bool
+	timer := time.AfterFunc(h.timeout, func() { late.Store(true); cancel() })
+	defer timer.Stop()
+
+	var t trace
+	req, err := h.request(httptrace.WithClientTrace(ctx, t.hooks()), n)
+	if err != nil {
+		return Result{Class: ClassBlocked}
+	}
+	resp, err := h.transport.RoundTrip(req)
+	if err != nil {
+		return Result{Class: t.classify(err, late.Load()), Reused: t.reused.Load()}
+	}
+	timer.Stop() // the headers are here: a slow body can no longer spoil the status
+	body := readSome(resp.Body, h.keep, cancel)
+	return Result{
+		Class:      ClassOf(resp.StatusCode),
+		Status:     resp.StatusCode,
+		RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"), n.At),
+		Response:   body,
+		Reused:     t.reused.Load(),
+	}
+}
+
+// request makes the request. It fails if the URL is not one that the guard lets
+// through; the address is looked at when it is dialled.
+func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, error) {
+	u, err := h.guard.CheckURL(n.URL)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(n.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range n.Headers {
+		if !refusedHeader(name) {
+			req.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", h.userAgent)
+	SetSignature(req.Header, n.ID, n.At, n.Body, n.Secrets...)
+	return req, nil
+}
+
+// readSome reads a little of a body, so that its connection can be used again, and
+// returns the first keep bytes. A body that is longer or slower than it should be
+// costs its connection.
+func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
+	timer := time.AfterFunc(maxResponseTime, cancel)
+	defer timer.Stop()
+	defer body.Close() //nolint:errcheck // nothing depends on it
+	b, _ := io.ReadAll(io.LimitReader(body, maxResponseRead+1))
+	if len(b) > maxResponseRead {
+		cancel()
+	}
+	if keep <= 0 {
+		return nil
+	}
+	return bytes.Clone(b[:min(len(b), keep)])
+}
+
+// trace notes how far a request came. Its hooks run on several goroutines.
+type trace struct {
+	connected, reused  atomic.Bool
+	shaking, handShook atomic.Bool
+}
+
+func (t *trace) hooks() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { t.shaking.Store(true) },
+		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { t.handShook.Store(err == nil) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			t.connected.Store(true)
+			t.reused.Store(info.Reused)
+		},
+	}
+}
+
+// classify names a failure without a status. Once there was a connection, nobody can
+// say that no byte of the request was written.
+func (t *trace) classify(err error, late bool) Class {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, errBlocked):
+		return ClassBlocked
+	case t.connected.Load() && late:
+		return ClassTimeout
+	case t.connected.Load():
+		return ClassReset
+	case errors.As(err, &dns):
+		return ClassDNS
+	case t.shaking.Load() && !t.handShook.Load():
+		return ClassTLS
+	default:
+		return ClassConnect
+	}
+}

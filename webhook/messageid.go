@@ -1,0 +1,33 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"math/big"
+
+	"github.com/google/uuid"
+)
+
+// messageIDLen is how many base-62 digits 20 bytes need.
+const messageIDLen = 27
+
+// MessageID returns the webhook-id of the message about the event with this id:
+// "msg_" and 27 characters of 0-9A-Za-z. They are the 16 bytes of the id and the
+// first 4 of their SHA-256, read as one number in base 62. So it is the same for
+// every endpoint, attempt and replay, and never holds a full stop.
+func MessageID(event uuid.UUID) string { return "msg_" + base62(event) }
+
+// testMessageID names a message that was sent to try an endpoint out.
+func testMessageID(id uuid.UUID) string { return "msg_test" + base62(id) }
+
+func base62(id uuid.UUID) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	sum := sha256.Sum256(id[:])
+	n := new(big.Int).SetBytes(append(id[:], sum[:4]...))
+	base, digit := big.NewInt(62), new(big.Int)
+	var out [messageIDLen]byte
+	for i := messageIDLen - 1; i >= 0; i-- {
+		n.DivMod(n, base, digit)
+		out[i] = digits[digit.Int64()]
+	}
+	return string(out[:])
+}

@@ -1,0 +1,154 @@
+package webhook
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	defaultTimeout       = 15 * time.Second
+	defaultSlots         = 256
+	defaultEndpointSlots = 64
+)
+
+// Options adjusts a Dispatcher. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Now measures durations and, before the first claim, tells the time. What is
+	// due, and what is signed, goes by the store's clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes the ids of events. Default UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives what went wrong, without any payload. Default: discard.
+	Log *slog.Logger
+	// Hooks are told what happens.
+	Hooks Hooks
+
+	// Schedule says when a failed delivery is tried again. Default: DefaultSchedule
+	// without jitter.
+	Schedule Schedule
+	// Slots is how many requests run at a time; default 256. EndpointSlots is how
+	// many of them at one endpoint, at most; default 64.
+	Slots, EndpointSlots int
+	// Lease is how long a claimed delivery is this process's. Default 60 s.
+	Lease time.Duration
+	// Timeout is how long a request may take, and StartMargin a reserve for clocks
+	// and queues: a request is started only if both still fit into the lease. They
+	// default to 15 s and 5 s. The Notifier has its own timeout, which must not be
+	// longer.
+	Timeout, StartMargin time.Duration
+	// Expiry is the age at which a delivery is not worth sending any more. Default
+	// 72 h.
+	Expiry time.Duration
+	// MaxBlock is how long a failing delivery may hold up its lane while the endpoint
+	// accepts others. Default 0: the schedule is the bound.
+	MaxBlock time.Duration
+	// CrashLimit is how often a delivery may be started without an outcome before it
+	// is taken for poison. Default 5.
+	CrashLimit int
+	// RouteBatch is how many events are routed at a time. Default 500.
+	RouteBatch int
+	// SettleBatch is how many outcomes are recorded at a time, and SettleWait how
+	// long the first of them waits for company. Default 500 and 5 ms.
+	SettleBatch int
+	SettleWait  time.Duration
+	// Busy is how often to look for work while there is some, Idle while there is
+	// none. Default 100 ms and 1 s.
+	Busy, Idle time.Duration
+	// CacheFor is how long an endpoint that was read is good for. Default 5 s.
+	CacheFor time.Duration
+	// Drain is how long running requests may go on after Run's context has ended.
+	// Default 20 s.
+	Drain time.Duration
+}
+
+func (o *Options) orDefaults() Options {
+	v := Options{}
+	if o != nil {
+		v = *o
+	}
+	set(&v.Slots, defaultSlots)
+	set(&v.EndpointSlots, defaultEndpointSlots)
+	set(&v.Lease, 60*time.Second)
+	set(&v.Timeout, defaultTimeout)
+	set(&v.StartMargin, 5*time.Second)
+	set(&v.Expiry, 72*time.Hour)
+	set(&v.CrashLimit, 5)
+	set(&v.RouteBatch, 500)
+	set(&v.SettleBatch, 500)
+	set(&v.SettleWait, 5*time.Millisecond)
+	set(&v.Busy, 100*time.Millisecond)
+	set(&v.Idle, time.Second)
+	set(&v.CacheFor, 5*time.Second)
+	set(&v.Drain, 20*time.Second)
+	if v.Now == nil {
+		v.Now = time.Now
+	}
+	if v.NewID == nil {
+		v.NewID = newID
+	}
+	if v.Log == nil {
+		v.Log = slog.New(slog.DiscardHandler)
+	}
+	if v.Schedule == nil {
+		v.Schedule = DefaultSchedule(0, rand.Float64)
+	}
+	v.Hooks = v.Hooks.orNothing()
+	return v
+}
+
+// set gives v its default if it has no value.
+func set[T int | time.Duration](v *T, otherwise T) {
+	if *v <= 0 {
+		*v = otherwise
+	}
+}
+
+func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
+// Hooks are told what a Dispatcher does, for metrics. Each may be nil. They are
+// called from many goroutines and must not block. None of them is told whose
+// delivery it was: per-endpoint figures come from the log of attempts.
+type Hooks struct {
+	// Attempt is told of every request: what came of it, which one of its delivery
+	// it was (from 1), how long it took, how long after the event it ended, and
+	// whether the connection was an old one.
+	Attempt func(c Class, n int, took, lag time.Duration, reused bool)
+	// Routed, Claimed and Settled are told how many at a time, and how long it took.
+	Routed, Claimed, Settled func(n int, took time.Duration)
+	// Ended is told of every delivery that ended without an attempt.
+	Ended func(Reason)
+	// DuplicateStart: a delivery was started before, and nobody knows what came of it.
+	DuplicateStart func()
+	// Released: a lease was too old to start on, and given back.
+	Released func()
+	// LeaseLost: an outcome came too late to count.
+	LeaseLost func()
+	// Paused, Resumed and Disabled are about endpoints.
+	Paused, Resumed, Disabled func()
+	// SealError: secrets or headers could not be opened, so nothing was sent. This
+	// one should wake somebody.
+	SealError func()
+}
+
+func (h Hooks) orNothing() Hooks {
+	if h.Attempt == nil {
+		h.Attempt = func(Class, int, time.Duration, time.Duration, bool) {}
+	}
+	if h.Ended == nil {
+		h.Ended = func(Reason) {}
+	}
+	for _, f := range []*func(int, time.Duration){&h.Routed, &h.Claimed, &h.Settled} {
+		if *f == nil {
+			*f = func(int, time.Duration) {}
+		}
+	}
+	for _, f := range []*func(){&h.DuplicateStart, &h.Released, &h.LeaseLost, &h.Paused, &h.Resumed, &h.Disabled, &h.SealError} {
+		if *f == nil {
+			*f = func() {}
+		}
+	}
+	return h
+}

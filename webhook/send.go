@@ -1,0 +1,124 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// deliver takes one claimed delivery to its outcome, and hands that to the settler.
+func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
+	if del.Starts > 1 {
+		d.opts.Hooks.DuplicateStart()
+	}
+	if o, ok := d.limits.before(del, clock.time()); ok {
+		d.record(o, fact{}, clock)
+		return
+	}
+	to, err := d.targets.read(ctx, del)
+	switch {
+	case errors.Is(err, healthlab.NotFound):
+		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonDeleted}, fact{}, clock)
+		return
+	case errors.Is(err, errSealed):
+		d.opts.Hooks.SealError()
+		d.opts.Log.Error("secrets of an endpoint do not open; its messages wait", "delivery", del)
+		d.release(ctx, del, sealWait)
+		return
+	case err != nil:
+		d.release(ctx, del, time.Second)
+		return
+	case to.Disabled:
+		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonDisabled}, fact{}, clock)
+		return
+	}
+	secrets := to.active(clock.time())
+	if len(secrets) == 0 {
+		d.opts.Hooks.SealError()
+		d.release(ctx, del, sealWait) // never unsigned
+		return
+	}
+	if ctx.Err() != nil || clock.age() > d.opts.Lease-d.opts.Timeout-d.opts.StartMargin {
+		d.opts.Hooks.Released()
+		d.release(ctx, del, 0)
+		return
+	}
+	began := clock.time()
+	result := d.notify(ctx, Notification{
+		URL: to.URL, Headers: to.headers, ID: MessageID(del.Event), At: began, Secrets: secrets, Body: del.Body,
+	}, del)
+	if ctx.Err() != nil && result.Status == 0 {
+		d.targets.released(del) // cut short by our own stop: the lease brings it back
+		return
+	}
+	ended := clock.time()
+	if result.Class == ClassGone {
+		d.targets.shut(del.Endpoint, true)
+	}
+	d.opts.Hooks.Attempt(result.Class, del.Attempts+1, result.Duration, ended.Sub(del.At), result.Reused)
+	o := d.limits.after(del, result, ended, d.targets.accepted(del.Endpoint))
+	d.record(o, fact{began: began, ended: ended, class: result.Class, retryAfter: result.RetryAfter}, clock)
+}
+
+// notify sends one request. A panic ends that attempt alone.
+func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (r Result) {
+	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
+	defer cancel()
+	defer func() {
+		if recover() != nil {
+			d.opts.Log.Error("panic while sending", "delivery", del)
+			r = Result{Class: ClassCrashed}
+		}
+	}()
+	return d.notifier.Notify(ctx, n)
+}
+
+// record hands an outcome to the settler. It waits if the settler is behind, and the
+// slot stays taken until the outcome is in the store: that is what keeps a slow store
+// from being flooded.
+func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
+	if !o.Sent {
+		d.opts.Hooks.Ended(o.Reason)
+	}
+	if o.State == Failed && !operational(o.Delivery.Type) {
+		o.Events = append(o.Events, d.exhausted(o, clock.time()))
+	}
+	o.Delivery.Body = nil
+	d.outcomes <- settling{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
+}
+
+// exhausted makes the event that a message has failed for good.
+func (d *Dispatcher) exhausted(o Outcome, at time.Time) healthlab.Event {
+	del := o.Delivery
+	count := del.Attempts
+	if o.Sent {
+		count++
+	}
+	last := LastAttempt{At: healthlab.At(at)}
+	if o.Status != 0 {
+		last.StatusCode = &o.Status
+	}
+	if why := string(o.Class); why != "" {
+		last.Error = &why
+	} else if why := string(o.Reason); why != "" {
+		last.Error = &why
+	}
+	return about(d.opts.NewID(), typeExhausted, del.Team, del.Endpoint, at, AttemptExhausted{
+		MessageID: MessageID(del.Event), EventType: del.Type, EndpointID: del.Endpoint.String(),
+		AttemptCount: count, LastAttempt: last,
+	})
+}
+
+// release gives a delivery back unsent. If the store is out of reach, the end of the
+// lease does it.
+func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.StartMargin)
+	defer cancel()
+	if err := d.deliveries.Release(ctx, []Released{{Lease: del.Lease, Delay: delay}}); err != nil {
+		d.opts.Log.Warn("delivery not given back", "delivery", del, "kind", healthlab.KindOf(err).Error())
+	}
+	d.targets.released(del)
+	poke(d.wakeClaim)
+}

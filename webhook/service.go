@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const (
+	defaultMaxEndpoints = 50
+	defaultGrace        = 24 * time.Hour
+	defaultPerMinute    = 60
+	maxSecrets          = 5
+	maxDescription      = 500
+	maxFilterTypes      = 500
+)
+
+// ServiceOptions adjusts a Service. The zero value, and nil, mean the defaults.
+type ServiceOptions struct {
+	// Now tells the time. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids of endpoints and secrets. Default UUID version 7.
+	NewID func() uuid.UUID
+	// Random is where generated secrets come from. Default crypto/rand.Reader.
+	Random io.Reader
+	// Guard checks URLs; use the one that the Notifier has. Default: the strict one.
+	Guard *Guard
+	// MaxEndpoints is how many endpoints a team may have. Default 50.
+	MaxEndpoints int
+	// Grace is how long an old secret goes on signing. Default 24 h.
+	Grace time.Duration
+	// PerMinute is how many registrations, changes of a URL, test sends and replays
+	// a team may ask of this process in a minute. Default 60.
+	PerMinute int
+	// Envelope makes the bodies of test sends. Use the store's.
+	Envelope Envelope
+	// Audit is told whenever a secret or a stored message is read. Default: nobody.
+	Audit func(ctx context.Context, a Access)
+	// Log receives what went wrong, without any payload. Default: discard.
+	Log *slog.Logger
+}
+
+// Access is one look at something that is kept closed.
+type Access struct {
+	Team     healthlab.TeamID
+	Endpoint EndpointID // zero for a message
+	Event    uuid.UUID  // zero for a secret
+	What     string     // "secret" or "message"
+	At       time.Time
+}
+
+// Service manages endpoints: where messages go, with which secrets and headers, and
+// what is sent again. It does not deliver; a [Dispatcher] does, in this process or in
+// another one. Safe for concurrent use.
+type Service struct {
+	types      *Catalogue
+	deliveries Deliveries
+	endpoints  Endpoints
+	log        Log
+	notifier   Notifier
+	seal       Sealer
+	opts       ServiceOptions
+	allowance  *allowance
+}
+
+// NewService returns a Service. Everything but opts is required; Invalid if something
+// is missing. n sends the test messages.
+func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, seal Sealer, opts *ServiceOptions) (*Service, error) {
+	if types == nil || d == nil || e == nil || l == nil || n == nil || seal == nil {
+		return nil, fmt.Errorf("%w: a webhook service needs event types, deliveries, endpoints, a log, a notifier and a sealer", healthlab.Invalid)
+	}
+	o := ServiceOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	set(&o.MaxEndpoints, defaultMaxEndpoints)
+	set(&o.Grace, defaultGrace)
+	set(&o.PerMinute, defaultPerMinute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = newID
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.Guard == nil {
+		o.Guard = &Guard{}
+	}
+	if o.Audit == nil {
+		o.Audit = func(context.Context, Access) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		types: types, deliveries: d, endpoints: e, log: l, notifier: n, seal: seal, opts: o,
+		allowance: newAllowance(o.PerMinute),
+	}, nil
+}
+
+func (s *Service) clock() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
+
+// allow takes one from the team's allowance.
+func (s *Service) allow(team healthlab.TeamID) error {
+	if !s.allowance.take(team, s.opts.Now()) {
+		return fmt.Errorf("%w: too many requests about webhooks in a minute", healthlab.Exhausted)
+	}
+	return nil
+}

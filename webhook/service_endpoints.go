@@ -1,0 +1,212 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// NewEndpoint is what a team says about an endpoint that it registers.
+type NewEndpoint struct {
+	URL         string
+	Description string
+	RateLimit   *int     // attempts per second, from 1; nil means unlimited
+	FilterTypes []string // nil means all types; an empty list is refused
+	OrderScope  OrderScope
+	Disabled    bool
+	Secret      string // text form; empty to have one made
+}
+
+// Create registers an endpoint. Invalid with every problem; Exhausted if the team has
+// as many as it may, or asks too often.
+func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoint) (Endpoint, error) {
+	if err := s.allow(team); err != nil {
+		return Endpoint{}, err
+	}
+	var p healthlab.Problems
+	u := s.checkURL(&p, n.URL)
+	checkDescription(&p, n.Description)
+	checkFilter(&p, n.FilterTypes)
+	checkRate(&p, n.RateLimit)
+	switch n.OrderScope {
+	case "":
+		n.OrderScope = OrderKey
+	case OrderKey, OrderUser:
+	default:
+		p.Add("unknown_value", "the order scope is key or user", "order_scope")
+	}
+	if n.Secret != "" {
+		if _, err := ParseSecret(n.Secret); err != nil {
+			p.Add("bad_secret", badSecret, "secret")
+		}
+	}
+	if err := p.Err(); err != nil {
+		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)
+	}
+	at := s.clock()
+	e := Endpoint{
+		ID: EndpointID{s.opts.NewID()}, Team: team, URL: u.String(), Description: n.Description,
+		FilterTypes: n.FilterTypes, OrderScope: n.OrderScope, Disabled: n.Disabled,
+		CreatedAt: at, UpdatedAt: at,
+	}
+	if n.RateLimit != nil {
+		e.RateLimit = *n.RateLimit
+	}
+	if n.Disabled {
+		e.DisabledReason = DisabledManual
+	}
+	fresh, err := s.newSecret(ctx, &e, n.Secret)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)
+	}
+	e.Secrets = []SealedSecret{fresh}
+	if err := s.endpoints.Insert(ctx, e, s.opts.MaxEndpoints); err != nil {
+		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)
+	}
+	e.Revision = 1
+	return e, nil
+}
+
+// Get returns one endpoint of the team. NotFound if it has none of this id.
+func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id EndpointID) (Endpoint, error) {
+	e, err := s.endpoints.Get(ctx, team, id)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("get endpoint: %w", err)
+	}
+	return e, nil
+}
+
+// List returns one page of a team's endpoints, the newest first.
+func (s *Service) List(ctx context.Context, q EndpointQuery) (EndpointPage, error) {
+	page, err := s.endpoints.List(ctx, q)
+	if err != nil {
+		return EndpointPage{}, fmt.Errorf("list endpoints: %w", err)
+	}
+	return page, nil
+}
+
+// Patch says what to change about an endpoint. A nil field stays as it is.
+type Patch struct {
+	URL         *string
+	Description *string
+	RateLimit   **int     // a pointer to nil takes the limit away
+	FilterTypes *[]string // a pointer to nil takes the filter away
+	Disabled    *bool
+}
+
+// Patch changes an endpoint. Switching it on again forgets its failures, and does not
+// bring back what was cancelled; see [Service.Recover]. Invalid with every problem;
+// NotFound if the team has no such endpoint; Exhausted if it changes URLs too often.
+func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointID, c Patch) (Endpoint, error) {
+	var p healthlab.Problems
+	var u *url.URL
+	if c.URL != nil {
+		if err := s.allow(team); err != nil {
+			return Endpoint{}, err
+		}
+		u = s.checkURL(&p, *c.URL)
+	}
+	if c.Description != nil {
+		checkDescription(&p, *c.Description)
+	}
+	if c.RateLimit != nil {
+		checkRate(&p, *c.RateLimit)
+	}
+	if c.FilterTypes != nil {
+		checkFilter(&p, *c.FilterTypes)
+	}
+	if err := p.Err(); err != nil {
+		return Endpoint{}, fmt.Errorf("patch endpoint: %w", err)
+	}
+	at := s.clock()
+	e, err := s.endpoints.Update(ctx, team, id, func(e *Endpoint) ([]healthlab.Event, error) {
+		if u != nil {
+			e.URL = u.String()
+		}
+		if c.Description != nil {
+			e.Description = *c.Description
+		}
+		if c.RateLimit != nil {
+			e.RateLimit = 0
+			if *c.RateLimit != nil {
+				e.RateLimit = **c.RateLimit
+			}
+		}
+		if c.FilterTypes != nil {
+			e.FilterTypes = *c.FilterTypes
+		}
+		if c.Disabled != nil && *c.Disabled != e.Disabled {
+			e.turn(!*c.Disabled)
+		}
+		e.UpdatedAt = at
+		return nil, nil
+	})
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("patch endpoint: %w", err)
+	}
+	return e, nil
+}
+
+// turn switches an endpoint on, with its failures forgotten, or off.
+func (e *Endpoint) turn(on bool) {
+	if on {
+		e.Disabled, e.DisabledReason, e.Health = false, "", Health{}
+		return
+	}
+	e.Disabled, e.DisabledReason = true, DisabledManual
+}
+
+// Delete removes an endpoint; what was not delivered to it is cancelled. NotFound if
+// the team has none of this id.
+func (s *Service) Delete(ctx context.Context, team healthlab.TeamID, id EndpointID) error {
+	if err := s.endpoints.Delete(ctx, team, id); err != nil {
+		return fmt.Errorf("delete endpoint: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) checkURL(p *healthlab.Problems, raw string) *url.URL {
+	u, problems := s.opts.Guard.checkURL(raw)
+	p.Under(problems, "url")
+	return u
+}
+
+func checkDescription(p *healthlab.Problems, text string) {
+	if utf8.RuneCountInString(text) > maxDescription || !utf8.ValidString(text) || containsNUL(text) {
+		p.Add("bad_description", fmt.Sprintf("a description has at most %d characters, and no NUL", maxDescription), "description")
+	}
+}
+
+func containsNUL(s string) bool {
+	for i := range len(s) {
+		if s[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func checkRate(p *healthlab.Problems, rate *int) {
+	if rate != nil && *rate < 1 {
+		p.Add("too_small", "a rate limit is at least 1 per second", "rate_limit")
+	}
+}
+
+func checkFilter(p *healthlab.Problems, types []string) {
+	if types != nil && (len(types) == 0 || len(types) > maxFilterTypes) {
+		p.Add("bad_length", fmt.Sprintf("a filter has 1 to %d event types; leave it out for all", maxFilterTypes), "filter_types")
+	}
+	seen := map[string]bool{}
+	for i, t := range types {
+		switch {
+		case !ValidType(t):
+			p.Add("bad_type", "an event type has a name of the grammar", "filter_types", i)
+		case seen[t]:
+			p.Add("duplicate", "an event type is in a filter once", "filter_types", i)
+		}
+		seen[t] = true
+	}
+}

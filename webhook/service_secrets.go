@@ -1,0 +1,181 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const badSecret = "a secret is whsec_ and the base64 of 24 to 64 bytes"
+
+// newSecret makes or takes a secret and seals it for the endpoint.
+func (s *Service) newSecret(ctx context.Context, e *Endpoint, text string) (SealedSecret, error) {
+	var secret Secret
+	var err error
+	if text == "" {
+		secret, err = GenerateSecret(s.opts.Random)
+	} else {
+		secret, err = ParseSecret(text)
+	}
+	if err != nil {
+		return SealedSecret{}, err
+	}
+	fresh := SealedSecret{ID: s.opts.NewID(), CreatedAt: s.clock()}
+	fresh.Sealed, err = s.seal.Seal(ctx, []byte(secret.key), secretPlace(e, fresh.ID))
+	return fresh, err
+}
+
+// Secret returns the newest signing secret of an endpoint. It is an audited look.
+// NotFound if the team has no such endpoint; Unavailable if the key that opens it is
+// not at hand.
+func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, id EndpointID) (Secret, error) {
+	e, err := s.endpoints.Get(ctx, team, id)
+	if err != nil {
+		return Secret{}, fmt.Errorf("read secret: %w", err)
+	}
+	if len(e.Secrets) == 0 {
+		return Secret{}, fmt.Errorf("read secret: %w", healthlab.NotFound)
+	}
+	s.opts.Audit(ctx, Access{Team: team, Endpoint: id, What: "secret", At: s.clock()})
+	newest := e.Secrets[0]
+	b, err := s.seal.Open(ctx, newest.Sealed, secretPlace(&e, newest.ID))
+	if err != nil {
+		return Secret{}, fmt.Errorf("read secret: %w", err)
+	}
+	return Secret{string(b)}, nil
+}
+
+// Rotate gives an endpoint a new secret: the one in text form, or one that is made if
+// text is empty. The old one goes on signing beside it for 24 hours (see
+// ServiceOptions.Grace); at most 5 sign, and the oldest goes first. Invalid if text
+// is not a secret; NotFound if the team has no such endpoint.
+func (s *Service) Rotate(ctx context.Context, team healthlab.TeamID, id EndpointID, text string) error {
+	if text != "" {
+		if _, err := ParseSecret(text); err != nil {
+			var p healthlab.Problems
+			p.Add("bad_secret", badSecret, "key")
+			return fmt.Errorf("rotate secret: %w", p.Err())
+		}
+	}
+	fresh, err := s.newSecret(ctx, &Endpoint{ID: id, Team: team}, text)
+	if err != nil {
+		return fmt.Errorf("rotate secret: %w", err)
+	}
+	_, err = s.endpoints.Update(ctx, team, id, func(e *Endpoint) ([]healthlab.Event, error) {
+		e.Secrets = rotate(e.Secrets, fresh, s.opts.Grace)
+		e.UpdatedAt = fresh.CreatedAt
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("rotate secret: %w", err)
+	}
+	return nil
+}
+
+// rotate puts a fresh secret before the others, of which those that are over go.
+func rotate(secrets []SealedSecret, fresh SealedSecret, grace time.Duration) []SealedSecret {
+	at := fresh.CreatedAt
+	out := []SealedSecret{fresh}
+	for _, old := range secrets {
+		if old.ExpiresAt.IsZero() {
+			old.ExpiresAt = at.Add(grace)
+		}
+		if old.Active(at) && len(out) < maxSecrets {
+			out = append(out, old)
+		}
+	}
+	return out
+}
+
+// Revoke ends the old secrets of an endpoint at once; the newest stays. NotFound if
+// the team has no such endpoint.
+func (s *Service) Revoke(ctx context.Context, team healthlab.TeamID, id EndpointID) error {
+	at := s.clock()
+	_, err := s.endpoints.Update(ctx, team, id, func(e *Endpoint) ([]healthlab.Event, error) {
+		e.Secrets = e.Secrets[:min(1, len(e.Secrets))]
+		e.UpdatedAt = at
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("revoke secrets: %w", err)
+	}
+	return nil
+}
+
+// Headers are the custom headers of an endpoint.
+type Headers struct {
+	// Values holds those that may be shown.
+	Values map[string]string
+	// Sensitive holds the names of those that look like credentials, sorted; their
+	// values are not shown.
+	Sensitive []string
+}
+
+// Headers returns the custom headers of an endpoint. NotFound if the team has no such
+// endpoint.
+func (s *Service) Headers(ctx context.Context, team healthlab.TeamID, id EndpointID) (Headers, error) {
+	e, err := s.endpoints.Get(ctx, team, id)
+	if err != nil {
+		return Headers{}, fmt.Errorf("read headers: %w", err)
+	}
+	out := Headers{Values: map[string]string{}, Sensitive: []string{}}
+	for _, h := range e.Headers {
+		if SensitiveHeader(h.Name) {
+			out.Sensitive = append(out.Sensitive, h.Name)
+			continue
+		}
+		b, err := s.seal.Open(ctx, h.Sealed, headerPlace(&e, h.Name))
+		if err != nil {
+			return Headers{}, fmt.Errorf("read headers: %w", err)
+		}
+		out.Values[h.Name] = string(b)
+	}
+	return out, nil
+}
+
+// SetHeaders replaces all custom headers of an endpoint. Invalid with every problem;
+// a path is the position of the header in the order of the names. NotFound if the
+// team has no such endpoint.
+func (s *Service) SetHeaders(ctx context.Context, team healthlab.TeamID, id EndpointID, headers map[string]string) error {
+	names := slices.Sorted(maps.Keys(headers))
+	if err := checkHeaders(headers, names).Err(); err != nil {
+		return fmt.Errorf("set headers: %w", err)
+	}
+	place := Endpoint{ID: id, Team: team}
+	sealed := make([]SealedHeader, 0, len(names))
+	for _, name := range names {
+		h := SealedHeader{Name: http.CanonicalHeaderKey(name)}
+		var err error
+		if h.Sealed, err = s.seal.Seal(ctx, []byte(headers[name]), headerPlace(&place, h.Name)); err != nil {
+			return fmt.Errorf("set headers: %w", err)
+		}
+		sealed = append(sealed, h)
+	}
+	at := s.clock()
+	_, err := s.endpoints.Update(ctx, team, id, func(e *Endpoint) ([]healthlab.Event, error) {
+		e.Headers, e.UpdatedAt = sealed, at
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("set headers: %w", err)
+	}
+	return nil
+}
+
+// Message returns a stored message with its body. It is an audited look. NotFound if
+// the team has no such message.
+func (s *Service) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (Message, error) {
+	m, err := s.log.Message(ctx, team, event)
+	if err != nil {
+		return Message{}, fmt.Errorf("read message: %w", err)
+	}
+	s.opts.Audit(ctx, Access{Team: team, Event: event, What: "message", At: s.clock()})
+	return m, nil
+}

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// SendTest sends an example of an event type to one endpoint, now and once, and says
+// what came of it. The data is the catalogue's value of that type; the message id
+// begins with msg_test. It works on a disabled endpoint too, and leaves no trace in
+// its log or its health.
+//
+// Invalid if the catalogue does not have the type; NotFound if the team has no such
+// endpoint; Exhausted if the team asks too often.
+func (s *Service) SendTest(ctx context.Context, team healthlab.TeamID, id EndpointID, eventType string) (Result, error) {
+	if err := s.allow(team); err != nil {
+		return Result{}, err
+	}
+	t, ok := s.types.Lookup(eventType)
+	if !ok {
+		var p healthlab.Problems
+		p.Add("unknown_type", "the catalogue has no such event type", "event_type")
+		return Result{}, fmt.Errorf("send test: %w", p.Err())
+	}
+	data, err := json.Marshal(t.Data)
+	if err != nil || len(data) == 0 || data[0] != '{' {
+		data = []byte("{}")
+	}
+	at := s.clock()
+	event := healthlab.Event{ID: s.opts.NewID(), Type: t.Name, Team: team, At: at, Data: data}
+	body, err := s.opts.Envelope.Render(event, nil)
+	if err != nil {
+		return Result{}, fmt.Errorf("send test: %w", err)
+	}
+	e, err := s.endpoints.Get(ctx, team, id)
+	if err != nil {
+		return Result{}, fmt.Errorf("send test: %w", err)
+	}
+	to := &opened{Endpoint: e}
+	if err := unseal(ctx, s.seal, to); err != nil {
+		return Result{}, fmt.Errorf("send test: %w", err)
+	}
+	return s.notifier.Notify(ctx, Notification{
+		URL: e.URL, Headers: to.headers, ID: testMessageID(event.ID), At: at, Secrets: to.active(at), Body: body,
+	}), nil
+}
+
+// Attempts returns one page of what was tried, the latest first.
+func (s *Service) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, error) {
+	page, err := s.log.Attempts(ctx, q)
+	if err != nil {
+		return AttemptPage{}, fmt.Errorf("list attempts: %w", err)
+	}
+	return page, nil
+}
+
+// Retry sends one message to one endpoint again, with the same id and bytes. An old
+// version is never sent after a newer one: of an event that newer ones replace it is
+// refused if there is one, and of events that each count the later ones of the key
+// are sent again too, in order. It returns how many messages that made.
+//
+// Precondition as Deliveries.Replay says; NotFound if the team has no such endpoint
+// or message; Exhausted if it asks too often.
+func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointID, event uuid.UUID) (int, error) {
+	if event == uuid.Nil {
+		return 0, fmt.Errorf("retry message: %w", healthlab.NotFound)
+	}
+	if err := s.allow(team); err != nil {
+		return 0, err
+	}
+	done, err := s.deliveries.Replay(ctx, Replay{Team: team, Endpoint: id, Modes: s.types.Modes(), Event: event})
+	if err != nil {
+		return 0, fmt.Errorf("retry message: %w", err)
+	}
+	return done.Queued, nil
+}
+
+// Recover sends again, page by page, what an endpoint did not get since a time:
+// messages that failed or were cancelled, and those that were written while it was
+// disabled. It returns how many deliveries that made. After an error, or the end of
+// ctx, call it again: what is queued already is not queued twice.
+//
+// Precondition if the endpoint is disabled; NotFound if the team has none of this id;
+// Exhausted if it asks too often.
+func (s *Service) Recover(ctx context.Context, team healthlab.TeamID, id EndpointID, since time.Time) (int, error) {
+	if err := s.allow(team); err != nil {
+		return 0, err
+	}
+	r := Replay{Team: team, Endpoint: id, Modes: s.types.Modes(), Since: since}
+	queued := 0
+	for {
+		done, err := s.deliveries.Replay(ctx, r)
+		queued += done.Queued
+		if err != nil {
+			return queued, fmt.Errorf("recover endpoint: %w", err)
+		}
+		if done.Next == "" {
+			return queued, nil
+		}
+		r.After = done.Next
+	}
+}

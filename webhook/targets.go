@@ -1,0 +1,394 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// forgetAfter is how long an endpoint is remembered to which nothing is sent.
+const forgetAfter = time.Hour
+
+// targets is what a Dispatcher knows of endpoints: which have work, how many requests
+// each may take, and what they were when last read. Safe for concurrent use.
+type targets struct {
+	endpoints Endpoints
+	seal      Sealer
+	opts      Options
+
+	mu      sync.Mutex
+	all     map[EndpointID]*target
+	due     map[EndpointID]struct{} // those that may have work
+	busy    int
+	teams   map[healthlab.TeamID]int // requests running, by team
+	scanned time.Time
+	again   bool // look for work before anything else
+}
+
+type target struct {
+	gate *gate
+	team healthlab.TeamID // zero until the first delivery
+	open *opened          // nil until it was read
+	used time.Time
+}
+
+// opened is an endpoint with its secrets and headers in clear. Immutable.
+type opened struct {
+	Endpoint
+	secrets []openSecret
+	headers http.Header
+	read    time.Time
+}
+
+type openSecret struct {
+	sealed SealedSecret
+	secret Secret
+}
+
+func newTargets(e Endpoints, seal Sealer, o Options) *targets {
+	return &targets{
+		endpoints: e, seal: seal, opts: o,
+		all:   map[EndpointID]*target{},
+		due:   map[EndpointID]struct{}{},
+		teams: map[healthlab.TeamID]int{},
+	}
+}
+
+// rescan says that there is new work somewhere.
+func (ts *targets) rescan() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.again = true
+}
+
+// scanDue reports whether it is time to ask which endpoints have work.
+func (ts *targets) scanDue(now time.Time) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.again || len(ts.due) == 0 || now.Sub(ts.scanned) >= ts.opts.Idle
+}
+
+// found notes which endpoints have work.
+func (ts *targets) found(ids []EndpointID, now time.Time) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.again, ts.scanned = false, now
+	clear(ts.due)
+	for _, id := range ids {
+		ts.due[id] = struct{}{}
+	}
+	for id, t := range ts.all {
+		if _, due := ts.due[id]; !due && t.gate.busy == 0 && now.Sub(t.used) > forgetAfter {
+			delete(ts.all, id)
+		}
+	}
+}
+
+// idle reports whether there is nothing to do and nothing being done.
+func (ts *targets) idle() bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.busy == 0 && len(ts.due) == 0
+}
+
+func (ts *targets) of(id EndpointID) *target {
+	t, ok := ts.all[id]
+	if !ok {
+		t = &target{gate: newGate(ts.opts.EndpointSlots), used: ts.opts.Now()}
+		ts.all[id] = t
+	}
+	return t
+}
+
+// quotas shares the free slots out among the endpoints that have work: an equal part
+// to each first, then what is left. While several teams have work, none gets more
+// than half of all slots.
+func (ts *targets) quotas(now time.Time) []Quota {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	free := ts.opts.Slots - ts.busy
+	if free <= 0 || len(ts.due) == 0 {
+		return nil
+	}
+	teams := map[healthlab.TeamID]bool{}
+	for id := range ts.due {
+		teams[ts.of(id).team] = true
+	}
+	share := max(free/len(ts.due), 1)
+	given := map[healthlab.TeamID]int{}
+	want := map[EndpointID]int{}
+	got := map[EndpointID]int{}
+	give := func(id EndpointID, most int) {
+		team := ts.of(id).team
+		n := min(want[id]-got[id], most, free)
+		if len(teams) > 1 && !team.IsZero() {
+			n = min(n, max(ts.opts.Slots/2, 1)-ts.teams[team]-given[team])
+		}
+		if n > 0 {
+			got[id], given[team], free = got[id]+n, given[team]+n, free-n
+		}
+	}
+	for id := range ts.due {
+		want[id] = ts.of(id).gate.free(now)
+		give(id, share)
+	}
+	for id := range ts.due {
+		give(id, free)
+	}
+	out := make([]Quota, 0, len(got))
+	for id, n := range got {
+		out = append(out, Quota{Endpoint: id, Max: n})
+	}
+	return out
+}
+
+// started takes the slots of what was claimed. An endpoint that gave less than it was
+// asked for has no more.
+func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	counts := map[EndpointID]int{}
+	for _, d := range claimed {
+		t := ts.of(d.Endpoint)
+		t.team, t.used = d.Team, now
+		t.gate.start(now)
+		ts.busy++
+		ts.teams[d.Team]++
+		counts[d.Endpoint]++
+	}
+	for _, q := range asked {
+		if counts[q.Endpoint] < q.Max {
+			delete(ts.due, q.Endpoint)
+		}
+	}
+}
+
+// freed gives back what started took for one delivery.
+func (ts *targets) freed(d Delivery) *target {
+	ts.busy--
+	if ts.teams[d.Team]--; ts.teams[d.Team] <= 0 {
+		delete(ts.teams, d.Team)
+	}
+	ts.due[d.Endpoint] = struct{}{} // its lane may have a new head
+	return ts.of(d.Endpoint)
+}
+
+// released frees the slot of a delivery that was not sent.
+func (ts *targets) released(d Delivery) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.freed(d).gate.release()
+}
+
+// settled frees the slot of a delivery whose outcome was recorded, and reports
+// whether its endpoint is to be paused.
+func (ts *targets) settled(o Outcome, f fact) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t, now := ts.freed(o.Delivery), ts.opts.Now()
+	switch {
+	case !o.Sent:
+		t.gate.release()
+		return false
+	case o.Class == ClassOK:
+		t.gate.succeed(now)
+		t.gate.lastOK = f.ended
+		return false
+	default:
+		return t.gate.fail(o.Delivery.Delivery, o.Class, now)
+	}
+}
+
+// shut keeps further requests from an endpoint, or lets them through again.
+func (ts *targets) shut(id EndpointID, closed bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.of(id).gate.shut = closed
+}
+
+// accepted returns when the endpoint last accepted a message from this process.
+func (ts *targets) accepted(id EndpointID) time.Time {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.of(id).gate.lastOK
+}
+
+// errSealed says that secrets or headers could not be opened.
+var errSealed = errors.New("sealed")
+
+// read returns the endpoint of a delivery, from the store if what is known of it is
+// too old. It fails with errSealed if its secrets cannot be opened.
+func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
+	now := ts.opts.Now()
+	ts.mu.Lock()
+	known := ts.of(d.Endpoint).open
+	ts.mu.Unlock()
+	if known != nil && now.Sub(known.read) < ts.opts.CacheFor {
+		return known, nil
+	}
+	e, err := ts.endpoints.Get(ctx, d.Team, d.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	fresh := &opened{Endpoint: e, read: now}
+	if known != nil && known.Revision == e.Revision {
+		fresh.secrets, fresh.headers = known.secrets, known.headers
+	} else if err := unseal(ctx, ts.seal, fresh); err != nil {
+		return nil, fmt.Errorf("%w: %w", errSealed, err)
+	}
+	ts.keep(fresh)
+	return fresh, nil
+}
+
+// unseal opens the secrets and headers of an endpoint.
+func unseal(ctx context.Context, seal Sealer, o *opened) error {
+	for _, s := range o.Secrets {
+		b, err := seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
+		if err != nil {
+			return err
+		}
+		o.secrets = append(o.secrets, openSecret{s, Secret{string(b)}})
+	}
+	o.headers = http.Header{}
+	for _, h := range o.Headers {
+		b, err := seal.Open(ctx, h.Sealed, headerPlace(&o.Endpoint, h.Name))
+		if err != nil {
+			return err
+		}
+		o.headers.Set(h.Name, string(b))
+	}
+	return nil
+}
+
+// keep remembers what was read. The gate learns the rate.
+func (ts *targets) keep(o *opened) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.of(o.ID)
+	t.open = o
+	t.gate.limit(o.RateLimit, ts.opts.Now())
+}
+
+// active returns the secrets that sign at this instant, the newest first.
+func (o *opened) active(at time.Time) []Secret {
+	var out []Secret
+	for _, s := range o.secrets {
+		if s.sealed.Active(at) {
+			out = append(out, s.secret)
+		}
+	}
+	return out
+}
+
+// observe writes what facts say about an endpoint, if it is worth writing.
+func (ts *targets) observe(ctx context.Context, id EndpointID, facts []fact) error {
+	ts.mu.Lock()
+	known := ts.of(id).open
+	ts.mu.Unlock()
+	if known == nil {
+		return nil
+	}
+	next, disable := known.Health, DisabledReason("")
+	for _, f := range facts {
+		var d DisabledReason
+		if next, d = next.observe(f); d != "" {
+			disable = d
+		}
+	}
+	if disable == "" && !next.worthWriting(known.Health) {
+		return nil
+	}
+	return ts.write(ctx, known, facts, ts.opts.NewID())
+}
+
+func (ts *targets) write(ctx context.Context, known *opened, facts []fact, event uuid.UUID) error {
+	was := known.Health
+	e, err := ts.endpoints.Update(ctx, known.Team, known.ID, func(e *Endpoint) ([]healthlab.Event, error) {
+		for _, f := range facts {
+			var disable DisabledReason
+			if e.Health, disable = e.Health.observe(f); disable != "" && !e.Disabled {
+				return []healthlab.Event{e.disable(disable, f.ended, event)}, nil
+			}
+		}
+		return nil, nil
+	})
+	if errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ts.changed(known, e, was)
+	return nil
+}
+
+// changed notes an endpoint's new state, and tells the hooks.
+func (ts *targets) changed(known *opened, e Endpoint, was Health) {
+	fresh := *known
+	fresh.Endpoint, fresh.read = e, ts.opts.Now()
+	if e.Revision != known.Revision+1 {
+		fresh.read = time.Time{} // somebody else changed it too: read it again
+		fresh.Revision = known.Revision
+	}
+	resumed := was.PauseStep > 0 && e.Health.PauseStep == 0
+	ts.mu.Lock()
+	t := ts.of(e.ID)
+	t.open = &fresh
+	if resumed {
+		t.gate.resume()
+	}
+	ts.mu.Unlock()
+	switch {
+	case e.Disabled && !known.Disabled:
+		ts.opts.Hooks.Disabled()
+		ts.opts.Log.Warn("endpoint disabled", "endpoint", e, "reason", string(e.DisabledReason))
+	case resumed:
+		ts.opts.Hooks.Resumed()
+		ts.opts.Log.Info("endpoint answers again", "endpoint", e)
+	case e.Health.PauseStep > was.PauseStep:
+		ts.opts.Hooks.Paused()
+		ts.opts.Log.Warn("endpoint paused", "endpoint", e, "step", e.Health.PauseStep)
+	}
+}
+
+// disable switches the endpoint off and returns the event that says so.
+func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healthlab.Event {
+	e.Disabled, e.DisabledReason = true, why
+	return about(id, typeDisabled, e.Team, e.ID, at, EndpointDisabled{
+		EndpointID: e.ID.String(), URL: e.URL, Reason: why, At: healthlab.At(at),
+	})
+}
+
+// disableSpent disables the endpoints whose time is up, although nothing was sent to
+// them that could have failed.
+func (ts *targets) disableSpent(ctx context.Context) error {
+	now := ts.opts.Now()
+	spent, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
+	if err != nil {
+		return err
+	}
+	for _, e := range spent {
+		event := ts.opts.NewID()
+		_, err := ts.endpoints.Update(ctx, e.Team, e.ID, func(e *Endpoint) ([]healthlab.Event, error) {
+			if e.Disabled || !e.Health.Spent(now) {
+				return nil, nil
+			}
+			return []healthlab.Event{e.disable(DisabledFailing, now, event)}, nil
+		})
+		switch {
+		case errors.Is(err, healthlab.NotFound):
+		case err != nil:
+			return err
+		default:
+			ts.opts.Hooks.Disabled()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package webhook
+
+import "time"
+
+// quietTime is how long a lane rests after an attempt of which nobody knows whether
+// the receiver is still at work on it.
+const quietTime = 5 * time.Second
+
+// limits are the bounds that decide about a delivery.
+type limits struct {
+	schedule   Schedule
+	expiry     time.Duration
+	maxBlock   time.Duration
+	crashLimit int
+}
+
+// before decides, at this instant of the store's clock, about a claimed delivery that
+// should not be sent. It reports whether there is such a decision.
+func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
+	switch {
+	case d.Superseded:
+		return Outcome{Delivery: d, State: Cancelled, Reason: ReasonSuperseded}, true
+	case d.Starts > l.crashLimit:
+		return Outcome{Delivery: d, State: Failed, Reason: ReasonPoison, Class: ClassCrashed}, true
+	case at.Sub(d.QueuedAt) >= l.expiry:
+		return Outcome{Delivery: d, State: Failed, Reason: ReasonExpired}, true
+	default:
+		return Outcome{}, false
+	}
+}
+
+// after decides what the result of an attempt means for its delivery. at is when the
+// attempt ended; accepted is when the endpoint last accepted anything.
+func (l limits) after(d Delivery, r Result, at, accepted time.Time) Outcome {
+	o := Outcome{
+		Delivery: d, Sent: true,
+		Status: r.Status, Class: r.Class, Duration: r.Duration, Response: r.Response,
+	}
+	if r.Class == ClassOK {
+		o.State = Succeeded
+		return o
+	}
+	if r.Class.Ambiguous() {
+		o.Quiet = quietTime
+	}
+	delay, again := l.schedule.delayAfter(d.Attempts + 1)
+	if !again {
+		o.State, o.Reason = Failed, ReasonExhausted
+		return o
+	}
+	o.State, o.Delay = Retrying, max(delay, r.RetryAfter)
+	if l.maxBlock <= 0 || !d.Blocking {
+		return o
+	}
+	since := d.FirstFailedAt
+	if since.IsZero() {
+		since = at
+	}
+	left := l.maxBlock - at.Sub(since)
+	switch {
+	case left > 0:
+		o.Delay = max(min(o.Delay, left), r.RetryAfter)
+	case accepted.After(since):
+		o.State, o.Reason, o.Delay = Failed, ReasonBlocked, 0
+	}
+	return o
+}
+
+// fact is what one attempt says about its endpoint.
+type fact struct {
+	began, ended time.Time // by the store's clock
+	class        Class
+	retryAfter   time.Duration
+	pause        bool // too many different deliveries have failed in a row
+}
+
+// observe returns the health after a fact, and why the endpoint is to be disabled,
+// if it is.
+func (h Health) observe(f fact) (Health, DisabledReason) {
+	if f.class == ClassOK {
+		return h.Succeed(), ""
+	}
+	h, spent := h.Fail(f.ended)
+	switch {
+	case f.class == ClassGone:
+		return h, DisabledGone
+	case spent:
+		return h, DisabledFailing
+	}
+	probe := h.PauseStep > 0 && !f.began.Before(h.PausedUntil)
+	if probe || f.pause && h.PauseStep == 0 {
+		h = h.Pause(f.ended)
+	}
+	if f.retryAfter > 0 {
+		h = h.HoldOff(f.ended, f.retryAfter)
+	}
+	return h, ""
+}
+
+// worthWriting reports whether the health has changed by more than the time of the
+// last failure, or that by a minute.
+func (h Health) worthWriting(was Health) bool {
+	late := h.LastFailedAt.Sub(was.LastFailedAt) >= time.Minute
+	was.LastFailedAt = h.LastFailedAt
+	return late || h != was
+}

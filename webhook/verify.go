@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// DefaultTolerance is how far the timestamp of a message may be from the receiver's
+// clock, either way, inclusive.
+const DefaultTolerance = 300 * time.Second
+
+// Fault is the stable name of what is wrong with a signed message.
+type Fault string
+
+// The faults of a message, in the order in which they are looked for.
+const (
+	MissingHeader       Fault = "missing_header"
+	BadTimestamp        Fault = "bad_timestamp"
+	TimestampTooOld     Fault = "timestamp_too_old"
+	TimestampTooNew     Fault = "timestamp_too_new"
+	NoMatchingSignature Fault = "no_matching_signature"
+)
+
+// VerifyError says why a message is not to be believed. It unwraps to
+// [healthlab.Unauthenticated].
+type VerifyError struct{ Fault Fault }
+
+// Error names the fault, and shows nothing of the message.
+func (e *VerifyError) Error() string { return "webhook message refused: " + string(e.Fault) }
+
+// Unwrap returns [healthlab.Unauthenticated].
+func (e *VerifyError) Unwrap() error { return healthlab.Unauthenticated }
+
+// Verifier checks signed messages. The zero value is the default. Immutable; safe
+// for concurrent use.
+type Verifier struct {
+	// Tolerance is how far the timestamp may be from the receiver's clock. Default
+	// [DefaultTolerance].
+	Tolerance time.Duration
+	// Prefix is a second prefix of the three headers, tried where the header with
+	// "webhook-" is missing. Empty means none.
+	Prefix string
+}
+
+// Verify checks a message as the default [Verifier] does.
+func Verify(body []byte, h http.Header, at time.Time, secrets ...Secret) error {
+	return Verifier{}.Verify(body, h, at, secrets...)
+}
+
+// VerifyArchived checks a message as the default [Verifier] does, but for its age.
+func VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
+	return Verifier{}.VerifyArchived(body, h, secrets...)
+}
+
+// Verify checks that the message was signed with one of the secrets and that its
+// timestamp is near at, the receiver's clock. body is the raw body: parse it only
+// after Verify returned nil, and use the webhook-id as the key against repeats.
+//
+// The error is a [*VerifyError], or Invalid if a secret is empty.
+func (v Verifier) Verify(body []byte, h http.Header, at time.Time, secrets ...Secret) error {
+	return v.verify(body, h, secrets, func(ts int64) Fault {
+		tolerance := v.Tolerance
+		if tolerance == 0 {
+			tolerance = DefaultTolerance
+		}
+		now, slack := at.Unix(), int64(tolerance/time.Second)
+		switch {
+		case ts < now-slack:
+			return TimestampTooOld
+		case ts > now+slack:
+			return TimestampTooNew
+		default:
+			return ""
+		}
+	})
+}
+
+// VerifyArchived is Verify without the look at the clock, for messages that were
+// kept and are read again.
+func (v Verifier) VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
+	return v.verify(body, h, secrets, func(int64) Fault { return "" })
+}
+
+func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(int64) Fault) error {
+	for _, s := range secrets {
+		if s.IsZero() {
+			return fmt.Errorf("%w: a secret is empty", healthlab.Invalid)
+		}
+	}
+	id, timestamp, signatures := v.header(h, "id"), v.header(h, "timestamp"), v.header(h, "signature")
+	if id == "" || timestamp == "" || signatures == "" {
+		return &VerifyError{MissingHeader}
+	}
+	ts, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil || strconv.FormatInt(ts, 10) != timestamp {
+		return &VerifyError{BadTimestamp}
+	}
+	if f := age(ts); f != "" {
+		return &VerifyError{f}
+	}
+	// A full stop in the id would let one signature stand for two messages.
+	if strings.Contains(id, ".") || !matches(signatures, expected(secrets, id, timestamp, body)) {
+		return &VerifyError{NoMatchingSignature}
+	}
+	return nil
+}
+
+func expected(secrets []Secret, id, timestamp string, body []byte) [][]byte {
+	out := make([][]byte, len(secrets))
+	for i, s := range secrets {
+		out[i] = []byte(sign(s, id, timestamp, body))
+	}
+	return out
+}
+
+// matches looks for one of the expected signatures in the header, whose items are
+// separated by spaces. Versions that we do not know are passed over.
+func matches(header string, expected [][]byte) bool {
+	for item := range strings.SplitSeq(header, " ") {
+		if !strings.HasPrefix(item, "v1,") {
+			continue
+		}
+		for _, e := range expected {
+			if hmac.Equal([]byte(item), e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// header returns the header with this suffix, whatever the case of its name.
+func (v Verifier) header(h http.Header, suffix string) string {
+	for _, prefix := range []string{"webhook-", v.Prefix} {
+		if prefix == "" {
+			continue
+		}
+		for name, values := range h {
+			if len(values) > 0 && values[0] != "" && strings.EqualFold(name, prefix+suffix) {
+				return values[0]
+			}
+		}
+	}
+	return ""
+}
