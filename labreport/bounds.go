@@ -31,6 +31,8 @@ var (
 	reGroups    = regexp.MustCompile(`(?i)\b(?:male|female|men|women|man|woman|männer|frauen|mann|frau|m|f|w|hombres?|mujeres?|varones|hommes?|femmes?|children|adults?|kinder|erwachsene|niños|adultos|years?|yrs?|jahre|años|ans|months?|monate|trimester|trimestre|weeks?|follicular|luteal|midcycle|postmenopausal|follikelphase|lutealphase|pregnan\w*)\b`)
 )
 
+var turned = strings.NewReplacer("=<", "<=", "=>", ">=")
+
 // ParseBounds reads a printed reference range whose numbers are written with a
 // point. Text that is not one range (lists by age or sex, words) has no bounds, nor
 // has a range whose ends are swapped. Of a list of categories the one called normal,
@@ -72,7 +74,7 @@ func oneRange(s string) (Bounds, bool) {
 		return Bounds{}, false
 	}
 	s = reOrEqual.ReplaceAllString(s, "$1=")
-	s = strings.NewReplacer("=<", "<=", "=>", ">=").Replace(s)
+	s = turned.Replace(s)
 	for _, w := range []struct {
 		re   *regexp.Regexp
 		sign string

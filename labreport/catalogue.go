@@ -117,7 +117,7 @@ func NewTable(terms []Term) (*Table, error) {
 			// Names are listed best first.
 			t.add(i, name, 1-min(0.03, 0.003*float64(n)))
 		}
-		t.add(i, strings.NewReplacer(".", " ").Replace(term.Component), 0.93)
+		t.add(i, strings.ReplaceAll(term.Component, ".", " "), 0.93)
 		t.add(i, term.Name, 1)
 		if term.Display != "" {
 			t.add(i, term.Display, 1)

@@ -10,7 +10,7 @@ import (
 
 var (
 	reYMD    = regexp.MustCompile(`\b((?:19|20)\d{2})[-/.](\d{1,2})[-/.](\d{1,2})\b`)
-	reDMY    = regexp.MustCompile(`\b(\d{1,2})([-/.])(\d{1,2})[-/.]((?:19|20)\d{2}|\d{2})\b`)
+	reDMY    = regexp.MustCompile(`\b(\d{1,2})(/|-|\.)(\d{1,2})(/|-|\.)((?:19|20)\d{2}|\d{2})\b`)
 	reDayMon = regexp.MustCompile(`(?i)\b(\d{1,2})(?:st|nd|rd|th|er|º|\.)?[\s./-]*(?:de\s+)?([a-zà-ÿ]{3,10})\.?,?[\s./-]*(?:de\s+|del\s+)?((?:19|20)\d{2}|\d{2})\b`)
 	reMonDay = regexp.MustCompile(`(?i)\b([a-zà-ÿ]{3,10})\.?[\s-]+(\d{1,2})(?:st|nd|rd|th)?,?[\s-]+((?:19|20)\d{2})\b`)
 )
@@ -64,7 +64,7 @@ func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 			return m[0], m[0], false
 		}
 	}
-	if m := reDMY.FindStringSubmatch(s); m != nil {
+	if m := reDMY.FindStringSubmatch(s); m != nil && m[2] == m[4] {
 		a, _ := strconv.Atoi(m[1])
 		b, _ := strconv.Atoi(m[3])
 		day, month := m[1], m[3]
@@ -78,7 +78,7 @@ func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 		default:
 			return m[0], m[0], false
 		}
-		if d, ok := ymd(year(m[4]), month, day); ok {
+		if d, ok := ymd(year(m[5]), month, day); ok {
 			return d, m[0], true
 		}
 		return m[0], m[0], false
@@ -121,7 +121,7 @@ func orderOf(texts []string, language string, pairs [][2]string) dayOrder {
 			a, _ := strconv.Atoi(m[1])
 			b, _ := strconv.Atoi(m[3])
 			switch {
-			case m[2] == ".":
+			case m[2] == "." || m[2] != m[4]:
 			case a > 12 && b <= 12:
 				day++
 			case b > 12 && a <= 12:

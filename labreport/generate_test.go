@@ -454,11 +454,13 @@ func (m *maker) heads() []string { h := heads[m.lang]; return h[m.r.IntN(len(h))
 func (m *maker) tabular(rows []cell, cols []int, xs []float64, rightValue bool, field func(c cell, col int) string) {
 	h := m.heads()
 	head := func() {
+		edge := 0.0
 		for i, c := range cols {
 			if c == 1 && rightValue {
 				m.w.right(xs[i]+30, h[c])
+				edge = xs[i] + 30
 			} else {
-				m.w.at(xs[i], h[c])
+				edge = m.w.at(max(xs[i], edge+2), h[c])
 			}
 		}
 		m.w.down(1.2)

@@ -41,6 +41,7 @@ type grammar struct {
 	catalogue Catalogue
 	decimals  Decimals
 	names     map[string]float64
+	ranges    map[string]ranged
 	image     bool
 }
 
@@ -64,6 +65,25 @@ func (g *grammar) known(name string) float64 {
 	}
 	g.names[name] = k
 	return k
+}
+
+// bounds is parseBounds with a memory: the same stretches are asked of again and
+// again.
+func (g *grammar) bounds(text string) (Bounds, bool) {
+	if strings.IndexFunc(text, isDigit) < 0 {
+		return Bounds{}, false
+	}
+	if b, ok := g.ranges[text]; ok {
+		return b.b, b.ok
+	}
+	b, ok := parseBounds(text)
+	g.ranges[text] = ranged{b, ok}
+	return b, ok
+}
+
+type ranged struct {
+	b  Bounds
+	ok bool
 }
 
 // nearly also accepts names that are misread or misspelt a little.
@@ -209,7 +229,7 @@ func (s *search) order(r role, mask int) float64 {
 		}
 	case rUnit:
 		if !value && !s.hasCol[rUnit] {
-			return -1.2
+			return -2
 		}
 	case rNote:
 		if !name {
@@ -342,6 +362,9 @@ func (s *search) place(r role, i, n int) float64 {
 	return -2.2
 }
 
+// wordUnits are units that are words of names too: "ANA Titer", "INR".
+var wordUnits = map[string]bool{"titer": true, "titre": true, "inr": true, "ratio": true, "index": true, "calc": true, "units": true, "unit": true, "quotient": true, "percent": true}
+
 var (
 	reLabCode = regexp.MustCompile(`^(?:[A-Z]{1,4}\d{0,2}|\d{1,3}|\[?[A-Z0-9]{1,4}\]?|\d{3,5}-\d)$`)
 	reUnitish = regexp.MustCompile(`^[A-Za-zµμ%\[{][A-Za-z0-9µμ%.*^\[\]{}'()]{0,14}/[A-Za-zµμ0-9][A-Za-z0-9µμ.,*^\[\]{}'()²³/]{0,14}$`)
@@ -367,6 +390,12 @@ func (s *search) content(r role, i, n int) float64 {
 		t := strings.TrimRight(text, ",;:")
 		t = strings.TrimSpace(t)
 		if _, ok := ParseUnit(t); ok {
+			if wordUnits[strings.ToLower(t)] {
+				return 2
+			}
+			if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") {
+				return 6 // "Glucose (mg/dL)": a unit wherever it stands
+			}
 			if n > 1 || len(t) > 2 || t == "%" || t == "pg" || t == "fL" || t == "fl" {
 				return 3.5 + 0.2*float64(n-1)
 			}
@@ -473,6 +502,9 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 		if letters < 2 {
 			return impossible
 		}
+		if _, unit := ParseUnit(name); unit {
+			return impossible
+		}
 		v = 1 - 0.2*float64(max(0, len(tokens)-4))
 		for i, t := range tokens {
 			c := strings.TrimRight(t.text, ":,;")
@@ -558,7 +590,12 @@ func (s *search) rangeContent(text string, i, n int) float64 {
 	if looksLikeDate(strings.Trim(text, "()[]")) {
 		return impossible
 	}
-	if b, ok := parseBounds(t); ok {
+	if strings.IndexFunc(t, isDigit) >= 0 {
+		if bracket := strings.Count(t, "(") != strings.Count(t, ")"); bracket {
+			return impossible
+		}
+	}
+	if b, ok := s.g.bounds(t); ok {
 		v := 3.6 + 0.05*float64(n)
 		if b.Low == nil || b.High == nil {
 			v -= 0.9

@@ -106,10 +106,10 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
 	for i := range lines {
-		texts = append(texts, lines[i].text())
 		if isRow(i) {
 			continue
 		}
+		texts = append(texts, lines[i].text())
 		m.readLine(lines, i)
 	}
 	for i := range lines {

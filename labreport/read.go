@@ -111,7 +111,7 @@ type row struct {
 
 func (r *Reader) document(pages []Page) *document {
 	d := &document{pages: pages, isRow: map[int]bool{}, catalogue: r.catalogue,
-		g: grammar{catalogue: r.catalogue, names: map[string]float64{}}}
+		g: grammar{catalogue: r.catalogue, names: map[string]float64{}, ranges: map[string]ranged{}}}
 	var texts []string
 	for _, p := range pages {
 		if p.Image {
@@ -148,15 +148,75 @@ func (r *Reader) document(pages []Page) *document {
 }
 
 // regions returns the lines of a page in reading order: of a page in two columns,
-// the left ones before the right ones.
+// the left ones before the right ones. A page is cut only where it reads better cut
+// than whole.
 func (d *document) regions(p Page, index int) []line {
 	lines := linesOf(p, index)
-	gutter, ok := findGutter(lines, p.Width)
-	if !ok {
+	gutters := findGutters(lines, p.Width)
+	if len(gutters) == 0 {
 		return lines
 	}
-	var left, right, head []line
+	gutters = slices.DeleteFunc(gutters, func(x float64) bool { return !d.namesOnBothSides(lines, x) })
+	if len(gutters) == 0 {
+		return lines
+	}
+	best, whole := lines, d.worth(lines)
+	for _, gutter := range gutters {
+		head, left, right := d.cutLines(lines, gutter)
+		l, r := d.worth(left), d.worth(right)
+		if l.rows < 2 || r.rows < 2 || l.rows+r.rows <= whole.rows {
+			continue
+		}
+		if both := (worth{l.rows + r.rows, l.score + r.score}); both.score > whole.score {
+			best, whole.score = append(append(head, left...), right...), both.score
+		}
+	}
+	return best
+}
+
+// namesOnBothSides is the cheap question before a page is cut: are there lines whose
+// left part and whose right part both begin with a known analyte?
+func (d *document) namesOnBothSides(lines []line, gutter float64) bool {
+	n := 0
 	for _, l := range lines {
+		k := slices.IndexFunc(l.tokens, func(t token) bool { return t.x0 >= gutter })
+		if k <= 0 || !d.beginsKnown(l.tokens[:k]) || !d.beginsKnown(l.tokens[k:]) {
+			continue
+		}
+		n++
+	}
+	return n >= 2
+}
+
+func (d *document) beginsKnown(tokens []token) bool {
+	for n := min(4, len(tokens)); n > 0; n-- {
+		if d.g.known(textOf(tokens[:n])) > 0.8 {
+			return true
+		}
+	}
+	return false
+}
+
+// cutLines cuts a page at a gutter. What stands above the first row is the head, and
+// stays whole.
+func (d *document) cutLines(lines []line, gutter float64) (head, left, right []line) {
+	first := 0
+	for i, l := range lines {
+		k := slices.IndexFunc(l.tokens, func(t token) bool { return t.x0 >= gutter })
+		if k > 0 && d.beginsKnown(l.tokens[:k]) && d.beginsKnown(l.tokens[k:]) {
+			first = i
+			break
+		}
+	}
+	// Headings over the two columns belong to them.
+	for first > 0 && (heading(lines[first-1]) != nil || len(lines[first-1].cells()) == 2 && lines[first].y0-lines[first-1].y1 < lines[first].height) {
+		first--
+	}
+	for i, l := range lines {
+		if i < first {
+			head = append(head, l)
+			continue
+		}
 		var a, b []token
 		crosses := false
 		for _, t := range l.tokens {
@@ -184,14 +244,7 @@ func (d *document) regions(p Page, index int) []line {
 			right = append(right, lineOf(b, l))
 		}
 	}
-	if d.knownRows(left) < 2 || d.knownRows(right) < 2 {
-		return lines
-	}
-	// Cut in two, a page must read better than as one.
-	if d.knownRows(left)+d.knownRows(right) <= d.knownRows(lines) {
-		return lines
-	}
-	return append(append(head, left...), right...)
+	return head, left, right
 }
 
 func lineOf(tokens []token, of line) line {
@@ -203,15 +256,14 @@ func lineOf(tokens []token, of line) line {
 	return l
 }
 
-// findGutter finds a vertical stretch near the middle that almost no word crosses.
-func findGutter(lines []line, width float64) (float64, bool) {
+// findGutters finds vertical stretches near the middle that almost no word crosses.
+func findGutters(lines []line, width float64) []float64 {
 	if len(lines) < 6 || width <= 0 {
-		return 0, false
+		return nil
 	}
-	best, bestAt := math.MaxInt, 0.0
-	run, runStart := 0, 0.0
-	bestRun := 0
-	for k := 38; k <= 64; k++ {
+	var out []float64
+	run, start := 0, 0.0
+	for k := 36; k <= 65; k++ {
 		x := width * float64(k) / 100
 		crossed, both := 0, 0
 		for _, l := range lines {
@@ -225,24 +277,29 @@ func findGutter(lines []line, width float64) (float64, bool) {
 				}
 			}
 		}
-		if both < 3 || crossed*12 > len(lines) {
+		if k == 65 || both < 3 || crossed*12 > len(lines) {
+			if run > 0 {
+				out = append(out, start+width*float64(run-1)/200)
+			}
 			run = 0
 			continue
 		}
 		if run == 0 {
-			runStart = x
+			start = x
 		}
 		run++
-		if run > bestRun || run == bestRun && crossed < best {
-			best, bestRun, bestAt = crossed, run, (runStart+x)/2
-		}
 	}
-	return bestAt, bestRun > 0
+	return out
 }
 
-// knownRows counts the lines that are results of known analytes.
-func (d *document) knownRows(lines []line) int {
-	n := 0
+// worth says how well lines read as results of known analytes.
+type worth struct {
+	rows  int
+	score float64
+}
+
+func (d *document) worth(lines []line) worth {
+	var w worth
 	var cols []column
 	for i := range lines {
 		if h := heading(lines[i]); h != nil {
@@ -250,10 +307,11 @@ func (d *document) knownRows(lines []line) int {
 			continue
 		}
 		if p := d.g.parse(&lines[i], cols); p != nil && p.known > 0.8 && (p.has(rUnit) || p.has(rRange) || p.has(rHigh) || p.has(rLow)) && d.tidy(p) {
-			n++
+			w.rows++
+			w.score += p.score
 		}
 	}
-	return n
+	return w
 }
 
 // tidy reports whether a reading explains nearly all of its line.
@@ -425,7 +483,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 		case inTable:
 			return true
 		case sh == wordShape || sh == titerShape || sh == gradeShape:
-			return true
+			return notes == 0
 		case sh == number1 || sh == spanShape:
 			return d.unitless(name) && notes == 0
 		case sh == noteShape:
@@ -477,6 +535,11 @@ func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed
 		return nil
 	}
 	cells := l.cells()
+	if len(cells) == 1 && i+1 < len(d.lines) && !claimed[i+1] {
+		if p := d.wrapped(i+1, cols, claimed); p != nil {
+			return []*parsed{p}
+		}
+	}
 	known := 0
 	for _, c := range cells {
 		if d.g.known(textOf(c)) > 0.8 {
@@ -552,8 +615,11 @@ func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 		return nil
 	}
 	for _, c := range cols {
-		if c.role == rName && math.Abs(l.tokens[0].x0-c.x0) < 4*l.height {
-			return nil // it begins with a name of its own
+		if c.role != rName {
+			continue
+		}
+		if math.Abs(l.tokens[0].x0-c.x0) < 4*l.height || slices.ContainsFunc(l.tokens, func(t token) bool { return t.gap && math.Abs(t.x0-c.x0) < 2.5*l.height }) {
+			return nil // it has a name of its own
 		}
 	}
 	if valueShape(l.tokens[0].text, d.g.decimals) == noValue && !isMark(l.tokens[0].text) {
@@ -614,7 +680,7 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 	}
 	l, r := &d.lines[i], &d.rows[len(d.rows)-1]
 	above := &d.lines[i-1]
-	if l.page != above.page || l.y0-above.y1 > 0.9*l.height || len(l.cells()) > 2 {
+	if l.page != above.page || l.y0 <= above.y0 || l.y0-above.y1 > 0.9*l.height || len(l.cells()) > 2 {
 		return false
 	}
 	text := l.text()

@@ -20,8 +20,10 @@ func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []co
 	}
 	r.flag = strings.TrimSpace(p.text(rFlag))
 	r.unitText = strings.TrimRight(strings.TrimSpace(p.text(rUnit)), ",;:")
-	if strings.HasPrefix(r.unitText, "[") && strings.HasSuffix(r.unitText, "]") {
-		r.unitText = strings.Trim(r.unitText, "[]")
+	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
+		if low := strings.ToLower(r.unitText); !strings.Contains(low, "calc") && !strings.Contains(low, "ratio") {
+			r.unitText = r.unitText[1 : n-1]
+		}
 	}
 	r.unit, _ = ParseUnit(r.unitText)
 	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {

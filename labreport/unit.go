@@ -178,11 +178,13 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 	return t, nil
 }
 
+var micro = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mcl", "ul", "MCG", "ug", "MCL", "ul")
+
 // unitKey is a unit without spaces, with ASCII letters; case is kept.
 func unitKey(s string) string {
 	s = plain(s)
 	s = strings.Trim(s, " \t,;:")
-	s = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mcl", "ul", "MCG", "ug", "MCL", "ul").Replace(s)
+	s = micro.Replace(s)
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && !strings.Contains(s[1:len(s)-1], "[") && len(s) > 4 {
 		s = s[1 : len(s)-1]
 	}
@@ -252,9 +254,9 @@ func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
 // glyphs makes letters that a reader confuses equal.
-func glyphs(s string) string {
-	return strings.NewReplacer("i", "l", "1", "l", "|", "l", "!", "l", "\\", "/", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "").Replace(s)
-}
+func glyphs(s string) string { return lookAlike.Replace(s) }
+
+var lookAlike = strings.NewReplacer("i", "l", "1", "l", "|", "l", "!", "l", "\\", "/", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
 
 // distance is the edit distance of a and b, or most+1 if it is more than most.
 func distance(a, b string, most int) int {

@@ -160,9 +160,9 @@ func number(s string) (float64, bool) {
 var valueWords = lists(map[string]string{
 	"negative": "negative|neg|nonreactive|non reactive|not detected|none detected|none seen|not seen|none|absent|undetected|not present|non detected|nil|no growth|negativ|nicht nachweisbar|nicht nachgewiesen|nicht reaktiv|" +
 		"nichtreaktiv|keine|nicht detektiert|unauffallig|n n|nn|o b|negativo|negativa|no reactivo|no reactiva|no detectado|no detectada|ausente|ausentes|ausencia|no se observan|no se observa|no contiene|no presenta|negatif|negative ou inf seuil|negatifs|non reactif|non detecte|" +
-		"non detectee|absence|absent|absente|absents|neant|nulle|not isolated|no se detecta|indetectable|undetectable|non reactive ab|nonreactive ab|neg|no",
+		"non detectee|absence|absent|absente|absents|neant|nulle|not isolated|no se detecta|indetectable|undetectable|non reactive ab|nonreactive ab|neg",
 	"positive": "positive|pos|reactive|detected|present|positiv|reaktiv|nachweisbar|nachgewiesen|positivo|positiva|reactivo|reactiva|detectado|detectada|presente|presentes|presencia|positif|reactif|detecte|" +
-		"detectee|presence|presents|presente|seen|yes|schwach positiv|weakly positive|weak positive|debil positivo|strongly positive|positif faible|si",
+		"detectee|presence|presents|presente|seen|schwach positiv|weakly positive|weak positive|debil positivo|strongly positive|positif faible",
 	"trace":     "trace|traces|spur|spuren|trazas|indicios|tr|vestigios",
 	"clear":     "clear|klar|transparente|limpido|limpide|transparent|limpio",
 	"yellow":    "yellow|gelb|amarillo|jaune|light yellow|pale yellow|straw|strohgelb|hellgelb|bernsteinfarben|amarillo claro|amarillo palido|jaune pale|jaune clair|amarilla|amarillo pajizo|amarillo ambar",
@@ -228,9 +228,9 @@ func valueShape(s string, d Decimals) shape {
 }
 
 // plainMarks writes comparators and dashes in ASCII.
-func plainMarks(s string) string {
-	return strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00a0", " ", "＜", "<", "＞", ">", "›", ">", "‹", "<").Replace(s)
-}
+func plainMarks(s string) string { return marks.Replace(s) }
+
+var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00a0", " ", "＜", "<", "＞", ">", "›", ">", "‹", "<")
 
 var reDateLike = regexp.MustCompile(`^\(?\d{1,4}[./-]\d{1,2}[./-]\d{2,4}\)?[,;]?$|^\d{1,2}[./ -](?i:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|ene|abr|ago|dic|fév|avr|aoû|déc)[a-zäéû]*\.?[./ -]\d{2,4}$|^\d{1,2}\.\d{1,2}\.$`)
 
