@@ -756,6 +756,38 @@ var layouts = map[string]func(m *maker){
 			m.w.down(1)
 		}
 	},
+	"name value pairs in blocks": func(m *maker) {
+		m.front(1)
+		label := map[string][]string{"en": {"Result:", "Reference:"}, "de": {"Ergebnis:", "Referenz:"}, "es": {"Resultado:", "Referencia:"}, "fr": {"Résultat:", "Référence:"}}[m.lang]
+		for _, c := range m.results(9) {
+			m.w.at(50, c.name)
+			m.w.down(1)
+			m.w.at(70, strings.TrimSpace(label[0]+" "+c.value+" "+c.unit+" "+c.flag))
+			m.w.down(1)
+			m.w.at(70, label[1]+" "+c.ref)
+			m.w.down(1.8)
+		}
+	},
+	"two column cards": func(m *maker) {
+		m.front(0)
+		rows := m.results(20)
+		for i := 0; i+1 < len(rows); i += 2 {
+			for j := range 2 {
+				c := rows[i+j]
+				x := 45 + 285*float64(j)
+				m.w.at(x, c.name)
+				m.w.right(x+230, strings.TrimSpace(c.value+" "+c.unit))
+			}
+			m.w.down(1)
+			for j := range 2 {
+				m.w.at(45+285*float64(j), "("+rows[i+j].ref+")")
+			}
+			m.w.down(1.7)
+		}
+		if len(rows)%2 == 1 {
+			m.out.rows = m.out.rows[:len(rows)-1]
+		}
+	},
 	"words": func(m *maker) {
 		m.lang = "en"
 		m.front(0)

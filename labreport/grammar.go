@@ -116,7 +116,7 @@ func cleanName(s string) string {
 const impossible = -1e9
 
 // longest is how many tokens a stretch of each role may have.
-var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: 12, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 1, rDate: 3, rOut: 0}
+var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: 12, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 3, rDate: 3, rOut: 0}
 
 // parse reads a line as one result. It returns nil if no reading has both a name and
 // a value.
@@ -279,6 +279,10 @@ func (s *search) gaps(r role, i, n int) float64 {
 		if strings.HasSuffix(last, ":") {
 			v += 0.6
 		}
+		// "Proteína C reactiva" is one name, not a protein that is reactive.
+		if whole := s.cellEnd(end); whole > end && whole-i <= longest[rName] && s.g.known(textOf(s.l.tokens[i:whole])) > 0.85 {
+			v -= 3.5
+		}
 		if !s.l.tokens[i].gap && i > 0 && !isMark(s.l.tokens[i-1].text) {
 			v -= 1
 		}
@@ -297,6 +301,14 @@ func (s *search) gaps(r role, i, n int) float64 {
 		}
 	}
 	return v
+}
+
+// cellEnd returns where the cell that holds token end-1 ends.
+func (s *search) cellEnd(end int) int {
+	for end < len(s.l.tokens) && !s.l.tokens[end].gap {
+		end++
+	}
+	return end
 }
 
 func isMark(s string) bool {
@@ -465,6 +477,12 @@ func (s *search) content(r role, i, n int) float64 {
 		}
 		return impossible
 	case rNote:
+		if fieldLabel(tokens) {
+			return 0.4
+		}
+		if n > 1 {
+			return impossible
+		}
 		if text == "|" || text == ";" {
 			return 0
 		}
@@ -477,6 +495,16 @@ func (s *search) content(r role, i, n int) float64 {
 		return -0.8
 	}
 	return impossible
+}
+
+// fieldLabel reports whether the stretch is a label of a part of a result, with its
+// colon: "Result:", "Reference range:".
+func fieldLabel(tokens []token) bool {
+	if !strings.HasSuffix(tokens[len(tokens)-1].text, ":") {
+		return false
+	}
+	r, n := headPhrase(tokens)
+	return n == len(tokens) && (r == rValue || r == rUnit || r == rRange || r == rFlag || r == rName)
 }
 
 func (s *search) nameContent(tokens []token, text string) float64 {
@@ -648,6 +676,9 @@ func toPointAll(s string, d Decimals) string {
 func notAnalyte(name string) bool {
 	words := foldWords(name)
 	if len(words) == 0 {
+		return true
+	}
+	if r, ok := headWords[strings.Join(words, " ")]; ok && (r == rValue || r == rUnit || r == rRange || r == rFlag || r == rPrev) {
 		return true
 	}
 	for _, w := range words {

@@ -53,18 +53,6 @@ var heldOut = map[string]func(m *maker){
 			m.w.down(1.1)
 		}
 	},
-	"name value pairs in blocks": func(m *maker) {
-		m.front(1)
-		label := map[string][]string{"en": {"Result:", "Reference:"}, "de": {"Ergebnis:", "Referenz:"}, "es": {"Resultado:", "Referencia:"}, "fr": {"Résultat:", "Référence:"}}[m.lang]
-		for _, c := range m.results(9) {
-			m.w.at(50, c.name)
-			m.w.down(1)
-			m.w.at(70, strings.TrimSpace(label[0]+" "+c.value+" "+c.unit+" "+c.flag))
-			m.w.down(1)
-			m.w.at(70, label[1]+" "+c.ref)
-			m.w.down(1.8)
-		}
-	},
 	"arrows": func(m *maker) {
 		m.front(0)
 		m.tabular(m.results(16), []int{0, 1, 2, 3, 4}, []float64{58, 260, 310, 350, 450}, false, func(c cell, col int) string {
@@ -133,25 +121,38 @@ var heldOut = map[string]func(m *maker){
 			return plainField(c, col)
 		})
 	},
-	"two column cards": func(m *maker) {
+	"label in front of each part": func(m *maker) {
 		m.front(0)
-		rows := m.results(20)
-		for i := 0; i+1 < len(rows); i += 2 {
-			for j := range 2 {
-				c := rows[i+j]
-				x := 45 + 285*float64(j)
-				m.w.at(x, c.name)
-				m.w.right(x+230, strings.TrimSpace(c.value+" "+c.unit))
+		for _, c := range m.results(14) {
+			l := map[string][3]string{"en": {"Value:", "Unit:", "Range:"}, "de": {"Wert:", "Einheit:", "Norm:"}, "es": {"Valor:", "Unidad:", "Rango:"}, "fr": {"Valeur:", "Unité:", "Norme:"}}[m.lang]
+			m.w.at(45, c.name)
+			m.w.at(210, l[0]+" "+c.value)
+			if c.unit != "" {
+				m.w.at(310, l[1]+" "+c.unit)
 			}
+			m.w.at(430, l[2]+" "+c.ref)
+			m.w.down(1.2)
+		}
+	},
+	"range under the row": func(m *maker) {
+		m.front(1)
+		word := map[string]string{"en": "Normal range: ", "de": "Normbereich: ", "es": "Valores de referencia: ", "fr": "Valeurs de référence: "}[m.lang]
+		for _, c := range m.results(12) {
+			m.w.at(50, c.name)
+			m.w.at(300, strings.TrimSpace(c.value+" "+c.unit))
+			m.w.at(420, c.flag)
 			m.w.down(1)
-			for j := range 2 {
-				m.w.at(45+285*float64(j), "("+rows[i+j].ref+")")
-			}
-			m.w.down(1.7)
+			m.w.at(62, word+c.ref)
+			m.w.down(1.5)
 		}
-		if len(rows)%2 == 1 {
-			m.out.rows = m.out.rows[:len(rows)-1]
-		}
+	},
+	"bounds around the value": func(m *maker) {
+		m.front(0)
+		m.tabular(m.results(15), []int{0, 6, 1, 7, 3}, []float64{50, 220, 300, 380, 470}, false, plainField)
+	},
+	"flag after range, indented": func(m *maker) {
+		m.front(2)
+		m.tabular(m.results(16), []int{0, 3, 4, 1, 2}, []float64{70, 240, 330, 450, 530}, true, plainField)
 	},
 	"serology list": func(m *maker) {
 		m.lang = "en"

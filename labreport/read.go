@@ -318,7 +318,7 @@ func (d *document) worth(lines []line) worth {
 func (d *document) tidy(p *parsed) bool {
 	notes := 0
 	for _, s := range p.pieces {
-		if s.role == rNote {
+		if s.role == rNote && !fieldLabel(p.line.tokens[s.from:s.to]) {
 			notes++
 		}
 	}
@@ -467,7 +467,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	inTable := hasRole(cols, rName) && hasRole(cols, rValue) || hasRole(cols, rValue) && hasRole(cols, rRange)
 	notes := 0
 	for _, s := range p.pieces {
-		if s.role == rNote && strings.IndexFunc(p.line.tokens[s.from].text, unicode.IsLetter) >= 0 {
+		if s.role == rNote && !fieldLabel(p.line.tokens[s.from:s.to]) && strings.IndexFunc(p.line.tokens[s.from].text, unicode.IsLetter) >= 0 {
 			notes++
 		}
 	}
@@ -684,6 +684,13 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 		return false
 	}
 	text := l.text()
+	// The range under its row.
+	if r.reference == "" && len(l.tokens) <= 8 {
+		if b, ok := parseBounds(toPointAll(text, d.g.decimals)); ok {
+			r.reference, r.bounds, r.refToks = text, b, l.tokens
+			return true
+		}
+	}
 	// The rest of a range.
 	if refs := r.refToks; len(refs) > 0 && l.tokens[0].x0 > refs[0].x0-1.2*l.height && len(r.nameToks) > 0 && l.tokens[0].x0 > r.nameToks[len(r.nameToks)-1].x1 {
 		if !sentence(l) && len(l.tokens) <= 10 {
@@ -700,7 +707,7 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 		math.Abs(l.tokens[0].x0-r.nameToks[0].x0) < 2.5*l.height && !sentence(l) {
 		joined := r.name + " " + text
 		k := d.g.known(joined)
-		if k > 0.8 && k >= r.known-0.02 && d.g.known(text) < 0.8 || strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && len(l.tokens) <= 4 && k >= r.known-0.1 {
+		if k > 0.8 && k >= r.known-0.02 && d.g.known(text) < 0.8 || strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(l.tokens) <= 4 && k >= r.known-0.1 {
 			r.name = cleanName(joined)
 			r.known = max(k, r.known)
 			r.nameToks = append(slices.Clone(r.nameToks), l.tokens...)
