@@ -398,6 +398,9 @@ func (d *document) clauses(l *line, cols []column) []*parsed {
 	if len(l.tokens) < 2 || sentence(l) && !strings.Contains(l.text(), ";") {
 		return nil
 	}
+	if len(l.cells()) == 1 && d.g.known(l.text()) > 0.85 {
+		return nil // nothing but a name
+	}
 	var parts []line
 	start := 0
 	for i, t := range l.tokens {
