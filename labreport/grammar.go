@@ -280,7 +280,7 @@ func (s *search) gaps(r role, i, n int) float64 {
 			v += 0.6
 		}
 		// "Proteína C reactiva" is one name, not a protein that is reactive.
-		if whole := s.cellEnd(end); whole > end && whole-i <= longest[rName] && valueShape(textOf(s.l.tokens[end:whole]), s.g.decimals) == wordShape && s.g.known(textOf(s.l.tokens[i:whole])) > 0.85 {
+		if whole := s.cellEnd(end); whole > end && whole-i <= longest[rName] && wordsOnly(s.l.tokens[end:whole]) && s.g.known(textOf(s.l.tokens[i:whole])) > 0.85 {
 			v -= 3.5
 		}
 		if !s.l.tokens[i].gap && i > 0 && !isMark(s.l.tokens[i-1].text) {
@@ -301,6 +301,15 @@ func (s *search) gaps(r role, i, n int) float64 {
 		}
 	}
 	return v
+}
+
+func wordsOnly(tokens []token) bool {
+	for _, t := range tokens {
+		if strings.IndexFunc(t.text, func(r rune) bool { return !unicode.IsLetter(r) }) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // cellEnd returns where the cell that holds token end-1 ends.

@@ -398,7 +398,8 @@ func (d *document) clauses(l *line, cols []column) []*parsed {
 	if len(l.tokens) < 2 || sentence(l) && !strings.Contains(l.text(), ";") {
 		return nil
 	}
-	if len(l.cells()) == 1 && d.g.known(l.text()) > 0.85 {
+	if len(l.cells()) == 1 && len(l.tokens) <= 6 && d.g.known(l.text()) > 0.85 &&
+		!slices.ContainsFunc(l.tokens, func(t token) bool { return valueShape(t.text, d.g.decimals) == number1 }) {
 		return nil // nothing but a name
 	}
 	var parts []line
