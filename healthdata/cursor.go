@@ -13,22 +13,26 @@ import (
 // cursor is a place in the samples of a user: just after this sample. The zero value
 // is the start.
 type cursor struct {
-	// Query binds the cursor to what was asked.
-	Query      []byte     `json:"q"`
+	// Sum binds the cursor to what was asked, and the place to the cursor: one that
+	// was damaged on the way is not another place.
+	Sum        []byte     `json:"q"`
 	Provider   string     `json:"p"`
 	SourceType SourceType `json:"s"`
 	Time       int64      `json:"t"`
 	Part       string     `json:"x,omitempty"`
 }
 
-// fingerprint names the query that a cursor belongs to.
-func fingerprint(user healthlab.UserID, q *SampleQuery) []byte {
+// sum names the query and the place that a cursor belongs to. It is no secret and no
+// signature: a cursor shows nothing that its query would not.
+func (c *cursor) sum(user healthlab.UserID, q *SampleQuery) []byte {
 	h := sha256.New()
 	for _, part := range [...]string{
 		user.String(), q.Resource, q.Provider, instantText(q.From), instantText(q.To),
+		c.Provider, string(c.SourceType), strconv.FormatInt(c.Time, 10), c.Part,
 	} {
+		h.Write(strconv.AppendInt(nil, int64(len(part)), 10))
+		h.Write([]byte{':'})
 		h.Write([]byte(part))
-		h.Write([]byte{0})
 	}
 	return h.Sum(nil)[:12]
 }
@@ -42,7 +46,7 @@ func instantText(t time.Time) string {
 
 // seal returns the cursor as an opaque text.
 func (c cursor) seal(user healthlab.UserID, q *SampleQuery) string {
-	c.Query = fingerprint(user, q)
+	c.Sum = c.sum(user, q)
 	return base64.RawURLEncoding.EncodeToString(appendJSON(nil, c))
 }
 
@@ -52,11 +56,12 @@ func openCursor(text string, user healthlab.UserID, q *SampleQuery) (cursor, err
 		return cursor{}, nil
 	}
 	var c cursor
-	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	if err != nil || c.Provider == "" || string(c.Query) != string(fingerprint(user, q)) {
+	// A cursor is written in one way only.
+	if err != nil || c.Provider == "" || text != c.seal(user, q) {
 		var p healthlab.Problems
 		p.Add("cursor", "damaged, or of another query", "next_cursor")
 		return cursor{}, p.Err()

@@ -23,6 +23,9 @@ import (
 type station struct {
 	*testing.T
 	*healthdata.Service
+	store     *memory.Store
+	providers *healthdata.Providers
+
 	log  webhook.Log
 	team healthlab.TeamID
 	user healthlab.UserID
@@ -49,7 +52,7 @@ func newStation(t *testing.T, opts healthdata.Options) *station {
 	})
 	require.NoError(t, err)
 	store := memory.New(nil)
-	s := &station{T: t, log: store.WebhookLog(), team: healthlab.TeamID{UUID: uuid.New()}, now: stationNow}
+	s := &station{T: t, store: store, providers: providers, log: store.WebhookLog(), team: healthlab.TeamID{UUID: uuid.New()}, now: stationNow}
 	opts.Now = func() time.Time { return s.now }
 	opts.NewID = func() uuid.UUID {
 		id := uuid.New()

@@ -102,12 +102,14 @@ const (
 	AffinityNative Affinity = "native"
 	// AffinityFallback: UTC without offset; the user's fallback zone supplies it.
 	AffinityFallback Affinity = "fallback_or_utc"
-	// AffinityFallbackOrAbsent, AffinityInferred and AffinityAbsent are as
-	// AffinityFallback for us, because every user has a fallback zone; inferred
-	// ones may bring their own.
+	// AffinityFallbackOrAbsent is as AffinityFallback for us, because every user has
+	// a fallback zone.
 	AffinityFallbackOrAbsent Affinity = "fallback_or_absent"
-	AffinityInferred         Affinity = "inferred_or_absent"
-	AffinityAbsent           Affinity = "absent"
+	// AffinityInferred is the same, unless the data itself tells the offset, as
+	// coordinates do.
+	AffinityInferred Affinity = "inferred_or_absent"
+	// AffinityAbsent is the same, too.
+	AffinityAbsent Affinity = "absent"
 	// AffinityFloating: clock digits without any zone. They are read in the user's
 	// fallback zone.
 	AffinityFloating Affinity = "floating"
@@ -161,6 +163,9 @@ var (
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,
 	}
 )
+
+// ProviderKinds returns what a provider's SourceType may be.
+func ProviderKinds() []string { return slices.Clone(providerKinds) }
 
 // NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
 // by position and field.

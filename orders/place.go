@@ -177,11 +177,11 @@ func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.Us
 
 // insert stores a new order with its first event, and those that follow at once.
 func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Trigger) (Order, error) {
+	first := s.opts.NewID()
 	steps := make([]Step, len(then))
 	for i, on := range then {
 		steps[i] = Step{On: on, At: at, EventID: s.opts.NewID()}
 	}
-	first := s.opts.NewID()
 	stored, err := s.store.Insert(ctx, r, func(r *Record) ([]healthlab.Event, error) {
 		events, err := Begin(&r.Order, at, first)
 		for _, st := range steps {

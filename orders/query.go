@@ -183,7 +183,7 @@ func (q *Query) found(o *Order, name string) bool {
 
 // Less orders two orders of a list as the query asks for.
 func (q *Query) Less(a, b *Order) bool {
-	c := 0
+	var c int
 	switch q.Sort {
 	case SortPatientName:
 		x, y := a.PatientDetails.sortName(), b.PatientDetails.sortName()

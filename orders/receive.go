@@ -180,7 +180,7 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	}
 	var events []healthlab.Event
 	for i, on := range path {
-		st := steps[i]
+		st := steps[min(i, len(steps)-1)] // there are as many as a path can be long
 		st.On = on
 		if on == m.On {
 			st.Detail = m.Detail
@@ -190,13 +190,17 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 			return nil, err
 		}
 		events = append(events, more...)
+		if on == LabAccepted {
+			r.Lab.Requisition = true // it has it, whatever became of our call
+			r.plan(at)
+		}
 	}
 	return events, nil
 }
 
-// What must have happened before what a lab reports, if nobody said so: a lab that
-// tests a sample has accepted the order and received the sample, and a patient who
-// sent one had the kit.
+// What must have happened before what is reported, if nobody said so: a lab that tests
+// a sample has accepted the order and received the sample, and a patient who sent one
+// had the kit.
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
 
 // maxImplied bounds how many steps a message can imply before its own.
@@ -210,6 +214,8 @@ func (r *Record) implied(on Trigger) ([]Trigger, bool) {
 		path []Trigger
 	}
 	m, f := r.Method(), r.Facts()
+	// A kit on its way says nothing of the requisition of whoever registered it.
+	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
 	seen := map[LowLevel]bool{r.LowLevel(): true}
 	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {
 		w := todo[0]
@@ -220,7 +226,7 @@ func (r *Record) implied(on Trigger) ([]Trigger, bool) {
 			continue
 		}
 		for _, i := range impliable {
-			if to, ok := Next(m, w.at, i, f); ok && !seen[to] {
+			if to, ok := Next(m, w.at, i, f); ok && !seen[to] && (i != LabAccepted || !parcel) {
 				seen[to] = true
 				todo = append(todo, way{to, append(slices.Clone(w.path), i)})
 			}

@@ -34,7 +34,7 @@ type PatientDetailsInput struct {
 
 // PatientAddressInput is where the patient lives, in a request.
 type PatientAddressInput struct {
-	ReceiverName string  `json:"receiver_name"`
+	ReceiverName string  `json:"receiver_name" wire:"opt"`
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
@@ -66,7 +66,7 @@ type PhysicianInput struct {
 	Email     *string `json:"email"`
 	// NPI is the national provider identifier. Its form is not checked.
 	NPI            string   `json:"npi"`
-	LicensedStates []string `json:"licensed_states"`
+	LicensedStates []string `json:"licensed_states" wire:"opt"`
 	// SignatureImage is for bills to insurers.
 	SignatureImage *ImageBlob `json:"signature_image"`
 }
@@ -80,7 +80,7 @@ type ImageBlob struct {
 
 // OrderSet says what to order.
 type OrderSet struct {
-	LabTestIDs []LabTestID `json:"lab_test_ids"`
+	LabTestIDs []LabTestID `json:"lab_test_ids" wire:"opt"`
 	AddOn      *AddOn      `json:"add_on"`
 	// LabAccountID must equal the request's own, where both are given.
 	LabAccountID *LabAccountID `json:"lab_account_id"`
@@ -88,8 +88,8 @@ type OrderSet struct {
 
 // AddOn orders markers on their own, by exactly one of the two kinds of id.
 type AddOn struct {
-	MarkerIDs   []int    `json:"marker_ids"`
-	ProviderIDs []string `json:"provider_ids"`
+	MarkerIDs   []int    `json:"marker_ids" wire:"opt"`
+	ProviderIDs []string `json:"provider_ids" wire:"opt"`
 }
 
 // PlaceRequest asks for an order of a patient who is known.
@@ -100,13 +100,13 @@ type PlaceRequest struct {
 	OrderSet         *OrderSet         `json:"order_set"`
 	CollectionMethod *CollectionMethod `json:"collection_method"`
 	Physician        *PhysicianInput   `json:"physician"`
-	Priority         bool              `json:"priority"`
+	Priority         bool              `json:"priority" wire:"opt"`
 	// BillingType is client_bill if empty.
-	BillingType     BillingType         `json:"billing_type"`
-	ICDCodes        []string            `json:"icd_codes"`
-	Consents        []Consent           `json:"consents"`
+	BillingType     BillingType         `json:"billing_type" wire:"opt"`
+	ICDCodes        []string            `json:"icd_codes" wire:"opt"`
+	Consents        []Consent           `json:"consents" wire:"opt"`
 	ActivateBy      *healthlab.Date     `json:"activate_by"`
-	AOEAnswers      []AOEAnswer         `json:"aoe_answers"`
+	AOEAnswers      []AOEAnswer         `json:"aoe_answers" wire:"opt"`
 	Passthrough     *string             `json:"passthrough"`
 	ClinicalNotes   *string             `json:"clinical_notes"`
 	LabAccountID    *LabAccountID       `json:"lab_account_id"`
@@ -134,7 +134,7 @@ type RegisterRequest struct {
 	PatientDetails PatientDetailsInput `json:"patient_details"`
 	PatientAddress PatientAddressInput `json:"patient_address"`
 	Physician      *PhysicianInput     `json:"physician"`
-	Consents       []Consent           `json:"consents"`
+	Consents       []Consent           `json:"consents" wire:"opt"`
 }
 
 // Limits of text in a request, in characters.

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +16,24 @@ import (
 // for concurrent use.
 type Users interface {
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
+}
+
+// UsersFunc is a function as [Users]: it returns nil for a user that the team has, and
+// an error that is NotFound for one that it does not have.
+//
+//	orders.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+//		_, err := health.User(ctx, team, id)
+//		return err
+//	})
+type UsersFunc func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
+
+// HasUser implements [Users].
+func (f UsersFunc) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
+	err := f(ctx, team, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Catalogue says what can be ordered, and through which accounts. Implementations
@@ -91,7 +110,7 @@ type LabBackend interface {
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
-// Stage of a submission.
+// SubmissionStage is what a laboratory is asked to do.
 type SubmissionStage string
 
 // The stages of a submission. An order for a registrable kit has both, others only

@@ -23,6 +23,7 @@ func pairs() []contract.Pair {
 	var all []contract.Pair
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
+		userPairs(),
 	} {
 		all = append(all, list...)
 	}
@@ -43,6 +44,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	return httpapi.Config{
 		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
 		Health:       health,
+		Orders:       newOrders(t, store, health),
 	}, user.ID
 }
 

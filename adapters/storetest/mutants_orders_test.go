@@ -158,7 +158,9 @@ var ordersMutants = map[string]struct {
 			kept[r.ID] = r
 			return r, err
 		}
-		b.get = func(_ context.Context, _ healthlab.TeamID, id orders.OrderID) (orders.Record, error) { return kept[id], nil }
+		b.get = func(_ context.Context, _ healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+			return kept[id], nil
+		}
 	}},
 	"shows a transaction as it was": {"Transaction/ShowsAllMembersAsTheyAre", func(b *brokenOrders) {
 		kept := map[orders.OrderID]orders.OrderTransaction{}

@@ -212,9 +212,9 @@ func edits(edit func(*orders.Record)) orders.Change {
 }
 
 // place stores an order that is in ordered.
-func (o *ordersT) place(t *testing.T, r orders.Record) orders.Record {
+func (s *ordersT) place(t *testing.T, r orders.Record) orders.Record {
 	t.Helper()
-	stored, err := o.Insert(t.Context(), r, begin)
+	stored, err := s.Insert(t.Context(), r, begin)
 	require.NoError(t, err)
 	return stored
 }
@@ -555,11 +555,11 @@ var orderSampleCases = map[string]func(*testing.T, *ordersT){
 }
 
 // due stores an order whose lab is to be told at an instant; zero means never.
-func (o *ordersT) due(t *testing.T, name string, at time.Time) orders.Record {
+func (s *ordersT) due(t *testing.T, name string, at time.Time) orders.Record {
 	t.Helper()
 	r := newRecord("a", name)
 	r.Lab.Due = at
-	return o.place(t, r)
+	return s.place(t, r)
 }
 
 func claimed(list []orders.Record) []orders.OrderID {
