@@ -58,8 +58,8 @@ var lifecycle = fsm.Must(fsm.Table[Status, Trigger, variant, struct{}]{
 		{From: Started, On: Read, To: Completed, Variants: []variant{false}},
 		{From: Started, On: Read, To: PendingReview, Variants: []variant{true}},
 		{From: Started, On: ReadingFailed, To: Failed},
-		{From: PendingReview, On: Approved, To: Completed},
-		{From: PendingReview, On: Rejected, To: Failed},
+		{From: PendingReview, On: Approved, To: Completed, Variants: []variant{true}},
+		{From: PendingReview, On: Rejected, To: Failed, Variants: []variant{true}},
 	},
 })
 
