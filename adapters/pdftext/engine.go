@@ -77,6 +77,9 @@ type pageText struct {
 	Words         []wordBox
 	// Bad counts characters without a meaning: a font without a mapping to letters.
 	Bad int
+	// Turn is how far, in degrees clockwise, the page was turned from how it is
+	// shown, so that its print runs from left to right.
+	Turn int
 }
 
 type wordBox struct {
@@ -114,7 +117,7 @@ func (e *engine) text(index int) (pageText, error) {
 	if err != nil {
 		return out, errFile
 	}
-	var b builder
+	var chars []char
 	for i := range min(n.Count, most) {
 		u, err := e.inst.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: t.TextPage, Index: i})
 		if err != nil {
@@ -128,7 +131,7 @@ func (e *engine) text(index int) (pageText, error) {
 			out.Bad++
 			continue
 		case r <= ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
-			b.flush()
+			chars = append(chars, char{r: ' '})
 			continue
 		}
 		c, err := e.inst.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: t.TextPage, Index: i})
@@ -137,13 +140,75 @@ func (e *engine) text(index int) (pageText, error) {
 		}
 		x0, y0 := move(float64(c.Rect.Left), float64(c.Rect.Top))
 		x1, y1 := move(float64(c.Rect.Right), float64(c.Rect.Bottom))
-		b.add(r, min(x0, x1)*size.Width, min(y0, y1)*size.Height, max(x0, x1)*size.Width, max(y0, y1)*size.Height)
+		chars = append(chars, char{r, min(x0, x1) * size.Width, min(y0, y1) * size.Height, max(x0, x1) * size.Width, max(y0, y1) * size.Height})
+	}
+	out.Turn = direction(chars)
+	var b builder
+	for _, c := range chars {
+		if c.r == ' ' {
+			b.flush()
+			continue
+		}
+		c = c.turn(out.Turn, size.Width, size.Height)
+		b.add(c.r, c.x0, c.y0, c.x1, c.y1)
 	}
 	b.flush()
+	if out.Turn == 90 || out.Turn == 270 {
+		out.Width, out.Height = out.Height, out.Width
+	}
 	for _, w := range b.words {
-		out.Words = append(out.Words, wordBox{w.text, w.x0 / size.Width, w.y0 / size.Height, (w.x1 - w.x0) / size.Width, (w.y1 - w.y0) / size.Height})
+		out.Words = append(out.Words, wordBox{w.text, w.x0 / out.Width, w.y0 / out.Height, (w.x1 - w.x0) / out.Width, (w.y1 - w.y0) / out.Height})
 	}
 	return out, nil
+}
+
+// char is a character and its box, in points from the top left.
+type char struct {
+	r              rune
+	x0, y0, x1, y1 float64
+}
+
+// direction says how far a page must be turned so that its print runs from left to
+// right: by where most characters have their next one.
+func direction(chars []char) int {
+	votes := map[int]int{}
+	for i := 1; i < len(chars); i++ {
+		a, b := chars[i-1], chars[i]
+		if a.r == ' ' || b.r == ' ' {
+			continue
+		}
+		dx, dy := b.x0+b.x1-a.x0-a.x1, b.y0+b.y1-a.y0-a.y1
+		switch {
+		case math.Abs(dx) >= math.Abs(dy) && dx >= 0:
+			votes[0]++
+		case math.Abs(dx) >= math.Abs(dy):
+			votes[180]++
+		case dy > 0:
+			votes[270]++
+		default:
+			votes[90]++
+		}
+	}
+	best := 0
+	for _, turn := range []int{90, 180, 270} {
+		if votes[turn] > votes[best] {
+			best = turn
+		}
+	}
+	return best
+}
+
+// turn moves a box with its page of w by h, clockwise.
+func (c char) turn(degrees int, w, h float64) char {
+	switch degrees {
+	case 90:
+		return char{c.r, h - c.y1, c.x0, h - c.y0, c.x1}
+	case 180:
+		return char{c.r, w - c.x1, h - c.y1, w - c.x0, h - c.y0}
+	case 270:
+		return char{c.r, c.y0, w - c.x1, c.y1, w - c.x0}
+	}
+	return c
 }
 
 // transform returns the map from the page's own coordinates to fractions of the

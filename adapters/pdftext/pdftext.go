@@ -165,6 +165,9 @@ func (x *Extractor) page(ctx context.Context, w *worker, index int) (labreport.P
 	for _, b := range a.Text.Words {
 		p.Words = append(p.Words, labreport.Word{Text: b.Text, Confidence: 1, Box: labreport.Box{X: b.X, Y: b.Y, Width: b.W, Height: b.H}})
 	}
+	if turn := a.Text.Turn; turn != 0 {
+		p.Original = func(b labreport.Box) labreport.Box { return turnBack(b, turn) }
+	}
 	if !picture(a.Text) {
 		return p, true, nil
 	}
@@ -185,6 +188,19 @@ func (x *Extractor) page(ctx context.Context, w *worker, index int) (labreport.P
 		return seen, true, nil
 	}
 	return p, true, nil
+}
+
+// turnBack maps a box of a page that was turned clockwise to the page as it is shown.
+func turnBack(b labreport.Box, degrees int) labreport.Box {
+	switch degrees {
+	case 90:
+		return labreport.Box{X: b.Y, Y: 1 - b.X - b.Width, Width: b.Height, Height: b.Width}
+	case 180:
+		return labreport.Box{X: 1 - b.X - b.Width, Y: 1 - b.Y - b.Height, Width: b.Width, Height: b.Height}
+	case 270:
+		return labreport.Box{X: 1 - b.Y - b.Height, Y: b.X, Width: b.Height, Height: b.Width}
+	}
+	return b
 }
 
 // picture decides whether the page's text layer is worth nothing: hardly a word, or
