@@ -91,7 +91,16 @@ type Table struct {
 	// grams finds names that are nearly the same: three letters to keys.
 	grams map[string][]int32
 	keys  []string
+	// squeezed are the names without spaces, with letters and digits that look alike
+	// made equal: what a reader of pictures makes of "HbA1c" and "Plaquettes".
+	squeezed map[string][]entry
 }
+
+func squeeze(name string) string {
+	return alike.Replace(strings.Join(foldWords(name), ""))
+}
+
+var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
 
 // entry is one name of one term.
 type entry struct {
@@ -102,7 +111,7 @@ type entry struct {
 // NewTable builds a catalogue of the terms. [healthlab.Invalid] if a code's check
 // digit is wrong or a code appears twice.
 func NewTable(terms []Term) (*Table, error) {
-	t := &Table{terms: slices.Clone(terms), byKey: make(map[string][]entry, len(terms)*4), grams: map[string][]int32{}}
+	t := &Table{terms: slices.Clone(terms), byKey: make(map[string][]entry, len(terms)*4), grams: map[string][]int32{}, squeezed: map[string][]entry{}}
 	seen := make(map[string]bool, len(terms))
 	for i := range t.terms {
 		term := &t.terms[i]
@@ -142,6 +151,9 @@ func (t *Table) add(term int, name string, weight float64) {
 		return
 	}
 	t.note(strings.Join(key, " "), term, weight)
+	if tight := squeeze(name); len(tight) >= 4 {
+		t.squeezed[tight] = append(t.squeezed[tight], entry{term, weight})
+	}
 	if less := withoutNoise(key); len(less) > 0 && len(less) < len(key) {
 		t.note(strings.Join(less, " "), term, weight-0.06)
 	}
@@ -174,6 +186,9 @@ func (t *Table) Find(name string) ([]Found, error) {
 		best = max(best, w)
 	}
 	if best < 0.88 {
+		for _, e := range t.squeezed[squeeze(name)] {
+			found[e.term] = max(found[e.term], 0.95*e.weight)
+		}
 		t.near(found, name)
 	}
 	out := make([]Found, 0, len(found))
@@ -194,6 +209,11 @@ func (t *Table) exactly(name string) float64 {
 	best := 0.0
 	for _, w := range found {
 		best = max(best, w)
+	}
+	if best < 0.8 {
+		for _, e := range t.squeezed[squeeze(name)] {
+			best = max(best, 0.95*e.weight)
+		}
 	}
 	return best
 }

@@ -426,7 +426,7 @@ func (s *search) content(r role, i, n int) float64 {
 			return 1.2
 		}
 		if s.g.image && n == 1 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
-			if _, _, ok := units().repair(t); ok {
+			if _, _, ok := units().repair(t); ok || rePower.MatchString(strings.ToLower(strings.Trim(t, "()"))) {
 				return 2
 			}
 		}

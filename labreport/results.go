@@ -26,6 +26,22 @@ func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []co
 		}
 	}
 	r.unit, _ = ParseUnit(r.unitText)
+	if d.g.image {
+		// The letters of mcg are often read so; mEq has a q.
+		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
+	}
+	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
+		var terms []*Term
+		if found, err := d.catalogue.Find(r.name); err == nil {
+			for _, f := range found {
+				terms = append(terms, f.Term)
+			}
+		}
+		if better, ok := units().repairFor(r.unitText, terms); ok {
+			r.unitText, r.repaired = units().pretty(better), true
+			r.unit, _ = ParseUnit(better)
+		}
+	}
 	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
 		if _, better, ok := units().repair(r.unitText); ok {
 			r.unitText, r.repaired = units().pretty(better), true

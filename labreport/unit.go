@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,8 @@ type unitTable struct {
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
 	byLength map[int][]string
+	// forms are printed forms by their UCUM code, in lower case, "mcg" kept.
+	forms map[string][]string
 }
 
 var units = sync.OnceValue(func() *unitTable {
@@ -49,14 +52,14 @@ var units = sync.OnceValue(func() *unitTable {
 // moreUnits are printed forms beyond the file's, by UCUM code: other languages,
 // other ways to write a power of ten.
 var moreUnits = map[string]string{
-	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|mil/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|x10'3/ul|10'3/ul|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
-	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|mil/cumm|x10(6)/ul|x106/mm3|106/mm3|x10'6/ul|10'6/ul|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
-	"10*9/L":  "x10*9/l|10e9/l|x109/l|109/l|x10 9/l|10 9/l|x10(9)/l|x10'9/l|giga/l|10**9/l|x10e9/l|gpt/l",
-	"10*12/L": "x10*12/l|10e12/l|x1012/l|1012/l|x10 12/l|10 12/l|x10(12)/l|x10'12/l|tera/l|10**12/l|tpt/l",
+	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|mil/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
+	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|mil/cumm|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
+	"10*9/L":  "x10*9/l|10e9/l|x109/l|109/l|x10 9/l|10 9/l|x10(9)/l|giga/l|10**9/l|x10e9/l|gpt/l",
+	"10*12/L": "x10*12/l|10e12/l|x1012/l|1012/l|x10 12/l|10 12/l|x10(12)/l|tera/l|10**12/l|tpt/l",
 	"/uL":     "cells/mm3|zellen/ul|celulas/ul|cel/ul|cellules/ul|cellules/mm3|/mcl|/cmm|cells/cmm|cell/ul|celulas/mm3|per ul|n/ul",
 	"/[HPF]":  "/hpf|hpf|/gesichtsfeld|/gf|/feld|por campo|/campo|/champ|per field|/c",
 	"/[LPF]":  "/lpf|lpf",
-	"mm/h":    "mm/hr|mm/hora|mm/1a hora|mm/1ah|mm (1 h)|mm/std.|mm n.w.|mm/heure|mm 1h|mm/1 h|mm/1a h|mmhr|mm/1st hr|mm/1ere h",
+	"mm/h":    "mm/hr|mm/hora|mm/1a hora|mm/1ah|mm (1 h)|mm/std.|mm n.w.|mm/heure|mm 1h|mm/1 h|mm/1a h|mm/1st hr|mm/1ere h",
 	"s":       "sec.|segundos|sekunden|secondes|sek.",
 	"mL/min/{1.73_m2}": "ml/min/1.73m2|ml/min/1,73m2|ml/min/1.73 m2|ml/min/1,73 m2|ml/min/1.73qm|ml/min/1,73qm|ml/min/1.73m*2|ml/min per 1.73m2|" +
 		"ml/min/1.73|ml/min/1,73|ml/min/1.73sqm|ml/min/1.73m^2|ml/min/1,73m^2|ml/min/1.73 m^2|ml/mn/1.73m2|ml/mn/1,73m2|ml/min/{1.73m2}|ml/min/1.73 m*2|ml/min/173m2",
@@ -70,13 +73,13 @@ var moreUnits = map[string]string{
 	"[arb'U]/mL":      "au/ml|u/ml (arb)|rlu/ml|ru/ml|cu/ml",
 	"[IU]/mL":         "ui/ml|ie/ml|u.i./ml|i.u./ml|iu/ml",
 	"[IU]/L":          "ui/l|ie/l|u.i./l|i.u./l|iu/l",
-	"m[IU]/mL":        "mui/ml|mie/ml|miu/ml|mlu/ml|mu/ml",
-	"m[IU]/L":         "mui/l|mie/l|miu/l|mu/l|mlu/l",
-	"u[IU]/mL":        "uiu/ml|uui/ml|uie/ml|uu/ml|mciu/ml|ulu/ml",
+	"m[IU]/mL":        "mui/ml|mie/ml|miu/ml|mu/ml",
+	"m[IU]/L":         "mui/l|mie/l|miu/l|mu/l",
+	"u[IU]/mL":        "uiu/ml|uui/ml|uie/ml|uu/ml|mciu/ml",
 	"k[IU]/L":         "ku/l|kiu/l|kua/l|kui/l",
-	"U/L":             "u/l|units/l|e/l|unidades/l|u/i",
-	"mg/dL":           "mg/100ml|mg/100 ml|mg%|mgs/dl|mgdl|mg/d1|mg/di|mg /dl",
-	"g/dL":            "gr/dl|gm/dl|gms/dl|g%|g/100ml|gm%|gr%|g/d1|gr/100ml",
+	"U/L":             "u/l|units/l|e/l|unidades/l",
+	"mg/dL":           "mg/100ml|mg/100 ml|mg%|mgs/dl",
+	"g/dL":            "gr/dl|gm/dl|gms/dl|g%|g/100ml|gm%|gr%|gr/100ml",
 	"g/L":             "g/l|gr/l|gm/l",
 	"mg/L":            "mg/l|mgs/l",
 	"ug/dL":           "ug/dl|mcg/dl|ug/100ml|mg/dl (ug)|µg/dl|ug%",
@@ -87,17 +90,17 @@ var moreUnits = map[string]string{
 	"ng/mL{FEU}":      "ng/ml feu|ng/mlfeu|ng feu/ml|ng/ml (feu)",
 	"ug/L{FEU}":       "ug/l feu|ug feu/l",
 	"ng/mL{DDU}":      "ng/ml ddu|ng/ml d-du",
-	"ng/mL":           "ng/ml|ngm/ml|ng/m1",
-	"ng/dL":           "ng/dl|ng/d1",
+	"ng/mL":           "ng/ml|ngm/ml",
+	"ng/dL":           "ng/dl",
 	"ng/L":            "ng/l",
-	"pg/mL":           "pg/ml|pg/m1",
+	"pg/mL":           "pg/ml",
 	"pg":              "pg|pg/cell|pg/zelle|picogramos|pg/cel",
-	"fL":              "fl|femtoliter|fentolitros|f1|um3|u3",
-	"mmol/L":          "mmol/l|mmoles/l|mm/l|m mol/l|mmo1/l",
+	"fL":              "fl|femtoliter|fentolitros|um3|u3",
+	"mmol/L":          "mmol/l|mmoles/l|mm/l|m mol/l",
 	"umol/L":          "umol/l|mcmol/l|umoles/l",
 	"nmol/L":          "nmol/l|nmoles/l",
 	"pmol/L":          "pmol/l|pmoles/l",
-	"meq/L":           "meq/l|mval/l|meq/i",
+	"meq/L":           "meq/l|mval/l",
 	"mosm/kg":         "mosm/kg|mosmol/kg|mosm/kg h2o",
 	"mm[Hg]":          "mmhg|mm hg",
 	"mg/g{creat}":     "mg/g crea|mg/g creat|mg/g cr|mg/g creatinine|mg/g kreatinin|mg/g krea|mg/g creatinina|ug/mg creat|mg/gcreat|ug/mg cr|mcg/mg creat|mcg/mg|mg/g",
@@ -135,7 +138,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
 	}
-	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]string{}}
+	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]string{}, forms: map[string][]string{}}
 	add := func(printed, ucum string) {
 		key := unitKey(printed)
 		if key == "" {
@@ -147,6 +150,9 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 		low := strings.ToLower(key)
 		if _, taken := t.folded[low]; !taken {
 			t.folded[low] = ucum
+		}
+		if form := strings.ToLower(strings.ReplaceAll(plain(printed), " ", "")); !slices.Contains(t.forms[ucum], form) {
+			t.forms[ucum] = append(t.forms[ucum], form)
 		}
 	}
 	for _, row := range rows[1:] {
@@ -178,7 +184,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 	return t, nil
 }
 
-var micro = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mcl", "ul", "MCG", "ug", "MCL", "ul")
+var micro = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mcl", "ul", "MCG", "ug", "MCL", "ul", "meg/", "ug/", "mceg/", "ug/", "mog/", "ug/")
 
 // unitKey is a unit without spaces, with ASCII letters; case is kept.
 func unitKey(s string) string {
@@ -250,6 +256,53 @@ func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
 	}
 	return t.folded[found], t.folded[found], true
 }
+
+// repairFor finds the unit that a misread one must be, among the units that the
+// analyte has: the nearest in letters, alone at that distance.
+func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok bool) {
+	key := strings.ToLower(strings.Trim(strings.ReplaceAll(plain(printed), " ", ""), "()[],;:"))
+	if len(key) < 3 {
+		return "", false
+	}
+	if m := rePower.FindStringSubmatch(key); m != nil {
+		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
+	}
+	best, at := 3, ""
+	for _, ucum := range slices.Sorted(maps.Keys(t.forms)) {
+		if !slices.ContainsFunc(terms, func(term *Term) bool {
+			return slices.ContainsFunc(term.Units, func(u string) bool { return sameUnit(u, ucum) })
+		}) {
+			continue
+		}
+		for _, form := range t.forms[ucum] {
+			// A misread letter is mended, a prefix never: ng is not ug.
+			if len(form) < 4 || prefix(form) != prefix(key) && key[0] != 'w' {
+				continue
+			}
+			switch d := distance(glyphs(key), glyphs(form), 2); {
+			case d < best:
+				best, at = d, form
+			case d == best && at != "" && t.folded[strings.ToLower(unitKey(at))] != ucum:
+				at = ""
+			}
+		}
+	}
+	if at == "" || best > 1 && len(key) < 6 {
+		return "", false
+	}
+	return at, true
+}
+
+// prefix is the letter that decides the size of a unit.
+func prefix(unit string) byte {
+	if strings.HasPrefix(unit, "mc") {
+		return 'u'
+	}
+	return glyphs(unit[:1] + " ")[0]
+}
+
+// rePower is a power of ten whose caret was read as something else.
+var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}7?(3|6|9|12)/(ul|ui|mm3|l)$")
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 

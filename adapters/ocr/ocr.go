@@ -13,8 +13,9 @@ import (
 	_ "image/png"  // the types that we read
 	"os/exec"
 	"runtime"
-	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
@@ -146,24 +147,44 @@ func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, err
 
 // try is one way to read a page.
 type try struct {
-	prepared bool
-	unruled  bool
-	psm      string
+	part float64 // of the full size
+	psm  string  // tesseract's way to look for lines
+	raw  bool    // with the rules of the tables
 }
 
-// read tries several ways and keeps the best.
+// tries are the ways, the best first. Their mistakes have little in common.
+var tries = []try{{0.76, "6", false}, {1, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
+
+// sureEnough is the mean confidence of the first reading that makes others needless.
+const sureEnough = 0.95
+
+// read reads a page in several ways and lets them vote. The result is the one that
+// reads best: the vote, or one of the readings alone.
 func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
 	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
 	defer stop()
 	p := prepare(g)
-	tries := []try{{true, true, "6"}, {true, false, "11"}, {false, false, "6"}, {true, true, "4"}}
-	if e.o.Judge == nil {
-		tries = tries[:1]
+	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
+	judge := e.o.Judge
+	if judge == nil {
+		judge = func(p labreport.Page) float64 { return float64(len(p.Words)) }
 	}
-	var best labreport.Page
-	bestScore := -1.0
+	var readings [][]labreport.Word
+	best, bestScore := page, -1.0
+	consider := func(words []labreport.Word) float64 {
+		with := page
+		with.Words = words
+		score := judge(with)
+		if score > bestScore {
+			best, bestScore = with, score
+		}
+		return score
+	}
 	for i, t := range tries {
-		img, back := p.page(t.prepared, t.unruled)
+		img := p.scaled(t.part)
+		if t.raw {
+			img = p.flat
+		}
 		words, err := e.tesseract(ctx, img, t.psm)
 		if err != nil {
 			if i > 0 && ctx.Err() != nil && bestScore >= 0 {
@@ -171,43 +192,52 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 			}
 			return labreport.Page{}, err
 		}
-		page := labreport.Page{Number: 1, Width: float64(img.Rect.Dx()), Height: float64(img.Rect.Dy()), Words: words, Image: true, Original: back}
-		if e.o.Judge == nil {
-			return page, nil
+		readings = append(readings, words)
+		score := consider(words)
+		if i == 0 && (confidence(words) >= sureEnough && score > 0 || len(words) == 0 && e.blank(p.flat)) {
+			return best, nil
 		}
-		score := e.o.Judge(page)
-		if score > bestScore {
-			best, bestScore = page, score
+		if i == 1 && bestScore == 0 && len(words) < 10 {
+			return best, nil
 		}
-		// Nothing at all twice is nothing; and a page whose lines nearly all read
-		// well needs no second look.
-		if i == 0 && score > 0 && score >= 0.85*2.4*lines(words) || i == 1 && bestScore == 0 {
-			break
+		// Three that agree on most need no fourth.
+		if i == 2 && e.o.Judge != nil {
+			if s := consider(vote(readings)); s >= 0.97*bestScore && confidence(best.Words) > 0.8 {
+				break
+			}
+		}
+	}
+	if len(readings) > 1 {
+		joined := page
+		joined.Words = vote(readings)
+		if score := judge(joined); score >= 0.97*bestScore {
+			return joined, nil
 		}
 	}
 	return best, nil
 }
 
-// lines is about how many lines with a number a page has.
-func lines(words []labreport.Word) float64 {
-	var at []float64
+// confidence is the mean over the words that matter, those with a letter or a digit.
+func confidence(words []labreport.Word) float64 {
+	sum, n := 0.0, 0.0
 	for _, w := range words {
-		for _, r := range w.Text {
-			if r >= '0' && r <= '9' {
-				at = append(at, w.Box.Y+w.Box.Height/2)
-				break
-			}
-		}
-	}
-	slices.Sort(at)
-	n, last := 0, -1.0
-	for _, y := range at {
-		if y-last > 0.008 {
+		if strings.ContainsFunc(w.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			sum += w.Confidence
 			n++
-			last = y
 		}
 	}
-	return float64(n)
+	return sum / max(n, 1)
+}
+
+// blank reports whether a page has next to no ink.
+func (e *Engine) blank(g *image.Gray) bool {
+	dark := 0
+	for i := 0; i < len(g.Pix); i += 7 {
+		if g.Pix[i] < 110 {
+			dark++
+		}
+	}
+	return dark*7*5000 < len(g.Pix)
 }
 
 // orientation returns the EXIF orientation of a JPEG, 1 to 8; 1 if there is none.

@@ -69,8 +69,45 @@ type prepared struct {
 	flat     *image.Gray // evened, straightened, enlarged
 	unruled  *image.Gray
 	flatBack func(point) point // from flat to raw
-	grown    *image.Gray       // raw, enlarged
-	growth   float64
+}
+
+// scaled returns the straightened page, without the rules of its tables, at a part of
+// its size, with the grain taken out. Readings at two sizes make different mistakes.
+func (p *prepared) scaled(part float64) *image.Gray {
+	src := p.unruledPage()
+	if part == 1 {
+		return src
+	}
+	w, h := int(float64(src.Rect.Dx())*part), int(float64(src.Rect.Dy())*part)
+	soft := image.NewGray(src.Rect)
+	copy(soft.Pix, src.Pix)
+	smooth(soft)
+	return warp(soft, w, h, func(q point) point { return point{q.x / part, q.y / part} }, false)
+}
+
+func (p *prepared) unruledPage() *image.Gray {
+	if p.unruled == nil {
+		p.unruled = eraseRules(p.flat)
+	}
+	return p.unruled
+}
+
+// smooth takes the grain out: a small soft blur.
+func smooth(g *image.Gray) {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	sum := make([]uint16, w*h)
+	for y := range h {
+		row := g.Pix[y*g.Stride : y*g.Stride+w]
+		for x := range w {
+			sum[y*w+x] = uint16(row[max(0, x-1)]) + 2*uint16(row[x]) + uint16(row[min(w-1, x+1)])
+		}
+	}
+	for y := range h {
+		up, down := max(0, y-1)*w, min(h-1, y+1)*w
+		for x := range w {
+			g.Pix[y*g.Stride+x] = uint8((sum[up+x] + 2*sum[y*w+x] + sum[down+x] + 8) / 16) //nolint:gosec // at most 255
+		}
+	}
 }
 
 // tall is how many pixels the long side of a page has when it is read: 300 dots an
@@ -80,10 +117,6 @@ const tall = 3300
 func prepare(g *image.Gray) *prepared {
 	p := &prepared{raw: g}
 	w, h := float64(g.Rect.Dx()), float64(g.Rect.Dy())
-	p.growth = min(2.6, max(0.5, tall/max(w, h)))
-	if math.Abs(p.growth-1) < 0.12 {
-		p.growth = 1
-	}
 	// The sheet of a photo is cut out and made a rectangle.
 	corners, cut := sheet(g)
 	ow, oh := w, h
@@ -120,35 +153,18 @@ func prepare(g *image.Gray) *prepared {
 	return p
 }
 
-// page returns one of the pictures, and the map from its places to those of the raw
-// picture, as fractions.
-func (p *prepared) page(flat, unruled bool) (*image.Gray, func(labreport.Box) labreport.Box) {
+// original maps a box of the straightened page, at any size, to the raw picture.
+func (p *prepared) original(b labreport.Box) labreport.Box {
 	rw, rh := float64(p.raw.Rect.Dx()), float64(p.raw.Rect.Dy())
-	if !flat {
-		if p.grown == nil {
-			s := p.growth
-			p.grown = warp(p.raw, int(rw*s), int(rh*s), func(q point) point { return point{q.x / s, q.y / s} }, s == 1)
-		}
-		return p.grown, nil
+	w, h := float64(p.flat.Rect.Dx()), float64(p.flat.Rect.Dy())
+	x0, y0, x1, y1 := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
+	for _, c := range []point{{b.X, b.Y}, {b.X + b.Width, b.Y}, {b.X, b.Y + b.Height}, {b.X + b.Width, b.Y + b.Height}} {
+		q := p.flatBack(point{c.x * w, c.y * h})
+		x0, y0, x1, y1 = min(x0, q.x), min(y0, q.y), max(x1, q.x), max(y1, q.y)
 	}
-	img := p.flat
-	if unruled {
-		if p.unruled == nil {
-			p.unruled = eraseRules(p.flat)
-		}
-		img = p.unruled
-	}
-	w, h := float64(img.Rect.Dx()), float64(img.Rect.Dy())
-	return img, func(b labreport.Box) labreport.Box {
-		x0, y0, x1, y1 := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
-		for _, c := range []point{{b.X, b.Y}, {b.X + b.Width, b.Y}, {b.X, b.Y + b.Height}, {b.X + b.Width, b.Y + b.Height}} {
-			q := p.flatBack(point{c.x * w, c.y * h})
-			x0, y0, x1, y1 = min(x0, q.x), min(y0, q.y), max(x1, q.x), max(y1, q.y)
-		}
-		in := func(v float64) float64 { return min(1, max(0, v)) }
-		x0, y0, x1, y1 = in(x0/rw), in(y0/rh), in(x1/rw), in(y1/rh)
-		return labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}
-	}
+	in := func(v float64) float64 { return min(1, max(0, v)) }
+	x0, y0, x1, y1 = in(x0/rw), in(y0/rh), in(x1/rw), in(y1/rh)
+	return labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}
 }
 
 func dist(a, b point) float64 { return math.Hypot(a.x-b.x, a.y-b.y) }
