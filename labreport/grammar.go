@@ -60,7 +60,7 @@ func (g *grammar) known(name string) float64 {
 		if bare, inside := parentheses(name); k < 0.8 && inside != "" {
 			k = max(k, 0.97*t.exactly(bare), 0.9*t.exactly(inside))
 		}
-	} else if found, err := g.catalogue.Find(name); err == nil && len(found) > 0 && found[0].Likeness >= 0.85 {
+	} else if found := g.find(name); len(found) > 0 && found[0].Likeness >= 0.85 {
 		k = found[0].Likeness
 	}
 	g.names[name] = k
@@ -91,11 +91,21 @@ func (g *grammar) nearly(name string) float64 {
 	if k := g.known(name); k > 0.8 {
 		return k
 	}
-	found, err := g.catalogue.Find(cleanName(name))
-	if err != nil || len(found) == 0 {
+	found := g.find(cleanName(name))
+	if len(found) == 0 {
 		return 0
 	}
 	return found[0].Likeness
+}
+
+// find asks the catalogue whether a name is an analyte's. One that cannot be asked
+// costs the codes, not the reading: the embedded names stand in for it.
+func (g *grammar) find(name string) []Found {
+	found, err := g.catalogue.Find(name)
+	if err != nil {
+		found, _ = Embedded().Find(name)
+	}
+	return found
 }
 
 var (

@@ -507,10 +507,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 
 // unitless reports whether an analyte is printed without a unit: a ratio, pH, INR.
 func (d *document) unitless(name string) bool {
-	found, err := d.catalogue.Find(cleanName(name))
-	if err != nil {
-		return false
-	}
+	found := d.g.find(cleanName(name))
 	for i, f := range found {
 		if i > 3 {
 			break

@@ -32,10 +32,8 @@ func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []co
 	}
 	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
 		var terms []*Term
-		if found, err := d.catalogue.Find(r.name); err == nil {
-			for _, f := range found {
-				terms = append(terms, f.Term)
-			}
+		for _, f := range d.g.find(r.name) {
+			terms = append(terms, f.Term)
 		}
 		if better, ok := units().repairFor(r.unitText, terms); ok {
 			r.unitText, r.repaired = units().pretty(better), true
