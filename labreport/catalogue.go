@@ -138,7 +138,7 @@ func NewTable(terms []Term) (*Table, error) {
 	slices.Sort(t.keys)
 	for n, key := range t.keys {
 		for g := range trigrams(key) {
-			t.grams[g] = append(t.grams[g], int32(n)) //nolint:gosec // a table has fewer names than that
+			t.grams[g] = append(t.grams[g], int32(n))
 		}
 	}
 	return t, nil

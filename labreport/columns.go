@@ -2,6 +2,7 @@ package labreport
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -89,9 +90,16 @@ func heading(l line) []column {
 			i += n
 		}
 	}
-	if len(cols) < 2 || float64(matched) < 0.6*float64(total) {
+	if len(cols) < 2 || float64(matched) < 0.6*float64(total) || !tableHeads(cols) {
 		return nil
 	}
+	settle(cols)
+	return withoutParents(cols)
+}
+
+// tableHeads reports whether the columns are those of a table of results, and tells
+// dated columns of results apart.
+func tableHeads(cols []column) bool {
 	has := map[role]int{}
 	for _, c := range cols {
 		has[c.role]++
@@ -120,47 +128,54 @@ func heading(l line) []column {
 	}
 	value := has[rValue] + has[rOut]
 	if value == 0 && !(has[rName] > 0 && has[rRange] > 0 && has[rUnit] > 0) {
-		return nil
+		return false
 	}
 	if value > 0 && has[rName] == 0 && has[rUnit] == 0 && has[rRange] == 0 && has[rLow] == 0 {
-		return nil
+		return false
 	}
 	if has[rName]+has[rUnit]+has[rRange]+has[rLow]+has[rFlag] == 0 {
-		return nil
+		return false
 	}
+	return true
+}
+
+// settle makes a second value column an older result, and a second name column a
+// note.
+func settle(cols []column) {
+	rOutThere := hasRoleExactly(cols, rOut)
 	// A second value column is an older result.
 	seen := false
 	for i := range cols {
 		if cols[i].role == rValue {
-			if seen && has[rOut] == 0 {
+			if seen && !rOutThere {
 				// "Result   Interpretation": the words are a flag.
 				cols[i].role = rPrev
 			}
 			seen = true
 		}
 	}
-	// "Reference Low High": the word over both says nothing of its own.
-	if has[rLow] > 0 && has[rHigh] > 0 {
-		out := cols[:0]
-		for _, c := range cols {
-			if c.role != rRange {
-				out = append(out, c)
+	named := false
+	for i := range cols {
+		if cols[i].role == rName {
+			if named {
+				cols[i].role = rNote
 			}
-		}
-		cols = out
-	}
-	if has[rName] > 1 {
-		seen := false
-		for i := range cols {
-			if cols[i].role == rName {
-				if seen {
-					cols[i].role = rNote
-				}
-				seen = true
-			}
+			named = true
 		}
 	}
-	return cols
+}
+
+func hasRoleExactly(cols []column, r role) bool {
+	return slices.ContainsFunc(cols, func(c column) bool { return c.role == r })
+}
+
+// withoutParents drops the word that stands over two columns: "Reference" over "Low"
+// and "High".
+func withoutParents(cols []column) []column {
+	if !hasRoleExactly(cols, rLow) || !hasRoleExactly(cols, rHigh) {
+		return cols
+	}
+	return slices.DeleteFunc(cols, func(c column) bool { return c.role == rRange })
 }
 
 func headPhrase(words []token) (role, int) {

@@ -16,13 +16,13 @@ import (
 
 // tally counts what was read right.
 type tally struct {
-	want, got, right               int
-	values, units, ranges, rangeOf int
-	abnormal, abnormalOf           int
-	code, codeOf                   int
-	meta, metaOf                   int
-	sure, sureWrong                int
-	misses                         []string
+	want, got, right     int
+	ranges, rangeOf      int
+	abnormal, abnormalOf int
+	code, codeOf         int
+	meta, metaOf         int
+	sure, sureWrong      int
+	misses               []string
 }
 
 func (t *tally) f1() float64 { return 2 * float64(t.right) / math.Max(1, float64(t.want+t.got)) }

@@ -129,50 +129,8 @@ func rank(c Catalogue, q question) ([]candidate, error) {
 func weigh(f Found, q question, specimen Specimen) (score float64, clash bool) {
 	t := f.Term
 	score = 0.77 - 1.6*(1-f.Likeness)
-	kind := propertyKind(t)
-	switch {
-	case q.unit.UCUM != "" && slices.ContainsFunc(t.Units, func(u string) bool { return sameUnit(u, q.unit.UCUM) }):
-		score += 0.16
-	case q.unit.UCUM != "" && kindsAgree(kind, q.unit.kind):
-		score += 0.14
-	case q.unit.UCUM != "" && kind == "":
-		score += 0.02
-	case q.unit.UCUM != "":
-		score, clash = score-0.5, true
-	case q.scale == "Qn" && (kind == "ratio" || kind == "ph" || kind == "gravity"):
-		score += 0.15
-	case q.scale == "Qn" && q.unitText == "":
-		score += 0.04 + byMagnitude(t, q)
-	default:
-		score += 0.08
-	}
-	switch {
-	case q.scale == "Ord" && (t.Scale == "Ord" || t.Scale == "Nom" || t.Scale == "Qn/Ord" || t.Scale == "OrdQn"):
-		score += 0.07
-	case q.scale == "Ord" && t.Scale == "Qn" && q.unit.UCUM == "":
-		score -= 0.08
-	case q.scale == "Titr" && (t.Property == "Titr" || t.Scale == "Qn/Ord"):
-		score += 0.09
-	case q.scale == "Titr":
-		score -= 0.2
-	case q.scale == "Qn" && (t.Scale == "Ord" || t.Scale == "Nom"):
-		score -= 0.3
-	case q.scale == "Qn" && t.Property == "Titr":
-		score -= 0.25
-	}
-	of := systemOf(t.System)
-	switch {
-	case specimen != NoSpecimen && of == specimen:
-		score += 0.08
-	case specimen == Urine && of != Urine && of != NoSpecimen, specimen == Stool && of != Stool:
-		score -= 0.4
-	case specimen == Blood && (of == Urine || of == Stool || of == Saliva):
-		score -= 0.4
-	case specimen == NoSpecimen && of == Urine:
-		score -= 0.12
-	case specimen == NoSpecimen && of == Blood:
-		score += 0.05
-	}
+	byUnit, clash := unitScore(t, q)
+	score += byUnit + scaleScore(t, q) + specimenScore(t, specimen)
 	if strings.Contains(q.unit.UCUM, "FEU") && strings.Contains(t.Component, "DDU") ||
 		strings.Contains(q.unit.UCUM, "DDU") && strings.Contains(t.Component, "FEU") {
 		score, clash = score-0.4, true // they differ by a factor of two
@@ -196,6 +154,65 @@ func weigh(f Found, q question, specimen Specimen) (score float64, clash bool) {
 		score -= 0.045
 	}
 	return score, clash
+}
+
+// unitScore weighs the unit; clash means that the term is measured in another kind.
+func unitScore(t *Term, q question) (score float64, clash bool) {
+	kind := propertyKind(t)
+	switch {
+	case q.unit.UCUM != "" && slices.ContainsFunc(t.Units, func(u string) bool { return sameUnit(u, q.unit.UCUM) }):
+		score = 0.16
+	case q.unit.UCUM != "" && kindsAgree(kind, q.unit.kind):
+		score = 0.14
+	case q.unit.UCUM != "" && kind == "":
+		score = 0.02
+	case q.unit.UCUM != "":
+		score, clash = -0.5, true
+	case q.scale == "Qn" && (kind == "ratio" || kind == "ph" || kind == "gravity"):
+		score = 0.15
+	case q.scale == "Qn" && q.unitText == "":
+		score = 0.04 + byMagnitude(t, q)
+	default:
+		score = 0.08
+	}
+	return score, clash
+}
+
+// scaleScore weighs whether the value is a number, a word or a titer.
+func scaleScore(t *Term, q question) (score float64) {
+	switch {
+	case q.scale == "Ord" && (t.Scale == "Ord" || t.Scale == "Nom" || t.Scale == "Qn/Ord" || t.Scale == "OrdQn"):
+		score = 0.07
+	case q.scale == "Ord" && t.Scale == "Qn" && q.unit.UCUM == "":
+		score = -0.08
+	case q.scale == "Titr" && (t.Property == "Titr" || t.Scale == "Qn/Ord"):
+		score = 0.09
+	case q.scale == "Titr":
+		score = -0.2
+	case q.scale == "Qn" && (t.Scale == "Ord" || t.Scale == "Nom"):
+		score = -0.3
+	case q.scale == "Qn" && t.Property == "Titr":
+		score = -0.25
+	}
+	return score
+}
+
+// specimenScore weighs what was examined.
+func specimenScore(t *Term, specimen Specimen) (score float64) {
+	of := systemOf(t.System)
+	switch {
+	case specimen != NoSpecimen && of == specimen:
+		score = 0.08
+	case specimen == Urine && of != Urine && of != NoSpecimen, specimen == Stool && of != Stool:
+		score = -0.4
+	case specimen == Blood && (of == Urine || of == Stool || of == Saliva):
+		score = -0.4
+	case specimen == NoSpecimen && of == Urine:
+		score = -0.12
+	case specimen == NoSpecimen && of == Blood:
+		score = 0.05
+	}
+	return score
 }
 
 // byMagnitude compares a term with the printed range, for a row without a unit: a

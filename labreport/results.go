@@ -4,7 +4,6 @@ import (
 	"math"
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 // add makes a row of a reading.
@@ -346,6 +345,31 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	}
 	put("test_name", r.nameToks, name)
 
+	put("value", r.p.find(rValue), d.valueConfidence(r, res, known))
+
+	unit := 0.97
+	switch {
+	case r.repaired:
+		unit = 0.8
+	case r.unit.UCUM == "":
+		unit = 0.75
+	case match >= 0.5 && match < 0.62 && known:
+		unit = 0.85 // it does not go with the analyte
+	}
+	put("units", r.p.find(rUnit), unit)
+
+	put("reference_range", r.refToks, rangeConfidence(r, res))
+	put("interpretation", r.p.find(rFlag), 0.95)
+	if r.panelLine >= 0 && r.panel != "" {
+		l := &d.lines[r.panelLine]
+		p := d.pages[l.page]
+		e["source_panel_name"] = Reading{Page: p.Number, Box: boxOf(l.cells()[0], p), Confidence: round2(0.9 * confOf(l.cells()[0]))}
+	}
+	return e
+}
+
+// valueConfidence says how sure the reading of a value is.
+func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	value := 0.98
 	switch valueShape(r.value, d.g.decimals) {
 	case number1, titerShape:
@@ -371,20 +395,11 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		value -= 0.1
 	}
 	value -= r.doubt
-	value = min(value, d.plausible(r, res))
-	put("value", r.p.find(rValue), value)
+	return min(value, d.plausible(r, res))
+}
 
-	unit := 0.97
-	switch {
-	case r.repaired:
-		unit = 0.8
-	case r.unit.UCUM == "":
-		unit = 0.75
-	case match >= 0.5 && match < 0.62 && known:
-		unit = 0.85 // it does not go with the analyte
-	}
-	put("units", r.p.find(rUnit), unit)
-
+// rangeConfidence says how sure the reading of a range is.
+func rangeConfidence(r *row, res *Result) float64 {
 	ref := 0.96
 	if !r.bounds.Any() {
 		ref = 0.9
@@ -398,14 +413,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 			ref = 0.7 // flag and range contradict each other
 		}
 	}
-	put("reference_range", r.refToks, ref)
-	put("interpretation", r.p.find(rFlag), 0.95)
-	if r.panelLine >= 0 && r.panel != "" {
-		l := &d.lines[r.panelLine]
-		p := d.pages[l.page]
-		e["source_panel_name"] = Reading{Page: p.Number, Box: boxOf(l.cells()[0], p), Confidence: round2(0.9 * confOf(l.cells()[0]))}
-	}
-	return e
+	return ref
 }
 
 // plausible lowers the confidence of a number read from a picture that is ten or a
@@ -429,6 +437,3 @@ func (d *document) plausible(r *row, res *Result) float64 {
 }
 
 func round2(v float64) float64 { return math.Round(v*100) / 100 }
-
-// hasLetters reports whether a text has a letter.
-func hasLetters(s string) bool { return strings.IndexFunc(s, unicode.IsLetter) >= 0 }

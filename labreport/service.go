@@ -480,7 +480,7 @@ func (s *Service) load(ctx context.Context, f StoredFile) ([]byte, error) {
 
 // unavailable keeps the kinds of the BlobStore's faults from being taken for the
 // extractor's.
-func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) } //nolint:errorlint // on purpose
+func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) }
 
 // discard deletes the files of a job whose retention has ended.
 func (s *Service) discard(ctx context.Context, j Job) error {

@@ -126,7 +126,6 @@ func (e *Engine) Extract(ctx context.Context, file labreport.File, page func(lab
 		return fmt.Errorf("read picture: %w: not a picture that can be read", healthlab.Invalid)
 	}
 	g := grey(img, orientation(file.Data))
-	img = nil
 	p, err := e.read(ctx, g)
 	if err != nil {
 		return fmt.Errorf("read picture: %w", err)

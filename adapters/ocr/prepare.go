@@ -105,7 +105,7 @@ func smooth(g *image.Gray) {
 	for y := range h {
 		up, down := max(0, y-1)*w, min(h-1, y+1)*w
 		for x := range w {
-			g.Pix[y*g.Stride+x] = uint8((sum[up+x] + 2*sum[y*w+x] + sum[down+x] + 8) / 16) //nolint:gosec // at most 255
+			g.Pix[y*g.Stride+x] = uint8((sum[up+x] + 2*sum[y*w+x] + sum[down+x] + 8) / 16)
 		}
 	}
 }
@@ -427,39 +427,9 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	if sw < 40 || sh < 40 {
 		return corners, false
 	}
-	lum := make([]int, sw*sh)
-	var hist [256]int
-	for y := range sh {
-		for x := range sw {
-			// The brightest of a few: print is not background.
-			v := 0
-			for _, d := range [][2]int{{0, 0}, {step / 2, 0}, {0, step / 2}, {step / 2, step / 2}} {
-				v = max(v, int(g.Pix[min(h-1, y*step+d[1])*g.Stride+min(w-1, x*step+d[0])]))
-			}
-			lum[y*sw+x] = v
-			hist[v]++
-		}
-	}
+	lum, hist := thumbnail(g, sw, sh, step)
 	cut := otsu(hist[:], sw*sh)
-	// The border must be mostly dark and the middle mostly bright.
-	edge, edgeDark := 0, 0
-	for x := range sw {
-		for _, y := range []int{0, sh - 1} {
-			edge++
-			if lum[y*sw+x] < cut {
-				edgeDark++
-			}
-		}
-	}
-	for y := range sh {
-		for _, x := range []int{0, sw - 1} {
-			edge++
-			if lum[y*sw+x] < cut {
-				edgeDark++
-			}
-		}
-	}
-	if edgeDark*10 < edge*6 {
+	if !darkBorder(lum, sw, sh, cut) {
 		return corners, false
 	}
 	// Fill from the middle.
@@ -515,6 +485,46 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 		corners[i] = point{cx + (c.x-cx)*0.992, cy + (c.y-cy)*0.992}
 	}
 	return corners, true
+}
+
+// thumbnail is the picture made small, by the brightest of a few pixels: print is not
+// background. It also counts how often each brightness comes.
+func thumbnail(g *image.Gray, sw, sh, step int) (lum []int, hist [256]int) {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	lum = make([]int, sw*sh)
+	for y := range sh {
+		for x := range sw {
+			v := 0
+			for _, d := range [][2]int{{0, 0}, {step / 2, 0}, {0, step / 2}, {step / 2, step / 2}} {
+				v = max(v, int(g.Pix[min(h-1, y*step+d[1])*g.Stride+min(w-1, x*step+d[0])]))
+			}
+			lum[y*sw+x] = v
+			hist[v]++
+		}
+	}
+	return lum, hist
+}
+
+// darkBorder reports whether the edge of the picture is mostly darker than cut.
+func darkBorder(lum []int, sw, sh, cut int) bool {
+	edge, edgeDark := 0, 0
+	for x := range sw {
+		for _, y := range []int{0, sh - 1} {
+			edge++
+			if lum[y*sw+x] < cut {
+				edgeDark++
+			}
+		}
+	}
+	for y := range sh {
+		for _, x := range []int{0, sw - 1} {
+			edge++
+			if lum[y*sw+x] < cut {
+				edgeDark++
+			}
+		}
+	}
+	return edgeDark*10 >= edge*6
 }
 
 func quadArea(c [4]point) float64 {

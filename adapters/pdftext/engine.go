@@ -108,40 +108,11 @@ func (e *engine) text(index int) (pageText, error) {
 	if err != nil {
 		return out, err
 	}
-	t, err := e.inst.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
+	chars, bad, err := e.chars(page, move, size.Width, size.Height)
 	if err != nil {
-		return out, errFile
+		return out, err
 	}
-	defer func() { _, _ = e.inst.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: t.TextPage}) }()
-	n, err := e.inst.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: t.TextPage})
-	if err != nil {
-		return out, errFile
-	}
-	var chars []char
-	for i := range min(n.Count, most) {
-		u, err := e.inst.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: t.TextPage, Index: i})
-		if err != nil {
-			return out, errFile
-		}
-		r := rune(u.Unicode) //nolint:gosec // a code point
-		switch {
-		case r == 2, r == 0xad:
-			r = '-'
-		case r == 0 || r == 0xfffd || unicode.Is(unicode.Co, r):
-			out.Bad++
-			continue
-		case r <= ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
-			chars = append(chars, char{r: ' '})
-			continue
-		}
-		c, err := e.inst.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: t.TextPage, Index: i})
-		if err != nil {
-			continue
-		}
-		x0, y0 := move(float64(c.Rect.Left), float64(c.Rect.Top))
-		x1, y1 := move(float64(c.Rect.Right), float64(c.Rect.Bottom))
-		chars = append(chars, char{r, min(x0, x1) * size.Width, min(y0, y1) * size.Height, max(x0, x1) * size.Width, max(y0, y1) * size.Height})
-	}
+	out.Bad = bad
 	out.Turn = direction(chars)
 	var b builder
 	for _, c := range chars {
@@ -160,6 +131,45 @@ func (e *engine) text(index int) (pageText, error) {
 		out.Words = append(out.Words, wordBox{w.text, w.x0 / out.Width, w.y0 / out.Height, (w.x1 - w.x0) / out.Width, (w.y1 - w.y0) / out.Height})
 	}
 	return out, nil
+}
+
+// chars returns the characters of a page in the order of its stream, a space where a
+// word ends, and how many have no meaning.
+func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, float64), width, height float64) (chars []char, bad int, err error) {
+	t, err := e.inst.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
+	if err != nil {
+		return nil, 0, errFile
+	}
+	defer func() { _, _ = e.inst.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: t.TextPage}) }()
+	n, err := e.inst.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: t.TextPage})
+	if err != nil {
+		return nil, 0, errFile
+	}
+	for i := range min(n.Count, most) {
+		u, err := e.inst.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: t.TextPage, Index: i})
+		if err != nil {
+			return nil, 0, errFile
+		}
+		r := rune(u.Unicode)
+		switch {
+		case r == 2, r == 0xad:
+			r = '-'
+		case r == 0 || r == 0xfffd || unicode.Is(unicode.Co, r):
+			bad++
+			continue
+		case r <= ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
+			chars = append(chars, char{r: ' '})
+			continue
+		}
+		c, err := e.inst.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: t.TextPage, Index: i})
+		if err != nil {
+			continue
+		}
+		x0, y0 := move(float64(c.Rect.Left), float64(c.Rect.Top))
+		x1, y1 := move(float64(c.Rect.Right), float64(c.Rect.Bottom))
+		chars = append(chars, char{r, min(x0, x1) * width, min(y0, y1) * height, max(x0, x1) * width, max(y0, y1) * height})
+	}
+	return chars, bad, nil
 }
 
 // char is a character and its box, in points from the top left.
@@ -262,7 +272,7 @@ func (e *engine) render(index, dpi, pixels int) (*image.Gray, error) {
 		row := src.Pix[y*src.Stride:]
 		for x := range b.Dx() {
 			p := row[x*4 : x*4+4]
-			g.Pix[y*g.Stride+x] = uint8((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000) //nolint:gosec // at most 255
+			g.Pix[y*g.Stride+x] = uint8((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000)
 		}
 	}
 	return g, nil

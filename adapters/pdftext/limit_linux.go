@@ -16,7 +16,7 @@ func attributes(c *exec.Cmd) {
 // limitSelf gives the process its limits: its data, with a little room above what the
 // parent watches for; no core file, which would hold health data; no large files.
 func limitSelf(memory int64) {
-	room := uint64(memory + 96<<20) //nolint:gosec // positive
+	room := uint64(memory + 96<<20)
 	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: room, Max: room})
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 64 << 20, Max: 64 << 20})

@@ -80,7 +80,7 @@ func inflated(data []byte, limit int64) (int64, error) {
 		return n, fmt.Errorf("%w: the file grows too large when it is unpacked", healthlab.Exhausted)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, nil //nolint:nilerr // damaged: the engine decides
+		return n, nil // damaged: the engine decides
 	}
 	return n, nil
 }

@@ -35,7 +35,7 @@ func start(ctx context.Context, o Options) (*worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: no path of this program", healthlab.Unavailable)
 	}
-	c := exec.Command(exe) //nolint:gosec // this program itself
+	c := exec.CommandContext(context.WithoutCancel(ctx), exe) //nolint:gosec // this program itself; it outlives the call
 	c.Args = []string{childName, cacheDir(o.CacheDir), strconv.FormatInt(o.MemoryBytes, 10)}
 	c.Env = []string{}
 	c.Dir = os.TempDir()
@@ -92,13 +92,13 @@ func (w *worker) kill() {
 
 // call sends a request and waits for the answer. After any error the worker is dead.
 func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (reply, error) {
-	sent := make(chan error, 1)
+	sent := make(chan struct{})
 	go func() {
-		err := w.enc.Encode(q)
-		if err == nil {
-			err = w.out.Flush()
+		defer close(sent)
+		// A request that cannot be sent has no answer: that is the error.
+		if w.enc.Encode(q) == nil {
+			_ = w.out.Flush()
 		}
-		sent <- err
 	}()
 	a, err := w.receive(ctx, timeout)
 	if err != nil {

@@ -116,7 +116,7 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 		})
 		if err != nil {
 			if len(names) == 1 && s.results != "" {
-				fmt.Fprintf(out, "%s: %v\n", filepath.Base(names[0]), err)
+				_, _ = fmt.Fprintf(out, "%s: %v\n", filepath.Base(names[0]), err)
 				return nil
 			}
 			return err
@@ -136,7 +136,7 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 	case s.results != "":
 		return writeResults(s.results, names[0], data, took)
 	case reason != "":
-		fmt.Fprintf(out, "%s: no results: %s\n", filepath.Base(names[0]), reason)
+		_, _ = fmt.Fprintf(out, "%s: no results: %s\n", filepath.Base(names[0]), reason)
 		return nil
 	case s.json:
 		e := json.NewEncoder(out)
@@ -172,11 +172,11 @@ func table(out io.Writer, name string, d labreport.Data, took time.Duration) err
 		return *s
 	}
 	m := d.Metadata
-	fmt.Fprintf(out, "%s (%d results, %s)\n", name, len(d.Results), took.Round(time.Millisecond))
-	fmt.Fprintf(out, "patient %s %s, born %s, %s; lab %s; collected %s, reported %s; specimen %s\n",
+	_, _ = fmt.Fprintf(out, "%s (%d results, %s)\n", name, len(d.Results), took.Round(time.Millisecond))
+	_, _ = fmt.Fprintf(out, "patient %s %s, born %s, %s; lab %s; collected %s, reported %s; specimen %s\n",
 		text(m.PatientFirstName), text(m.PatientLastName), text(m.DOB), m.Gender, text(m.LabName), text(m.DateCollected), text(m.DateReported), text(m.SpecimenNumber))
 	w := tabwriter.NewWriter(out, 2, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "test\tvalue\tunit\treference\tmeans\tLOINC\tmatch\tread")
+	_, _ = fmt.Fprintln(w, "test\tvalue\tunit\treference\tmeans\tLOINC\tmatch\tread")
 	for _, r := range d.Results {
 		code, score := "-", 0.0
 		if len(r.LoincMatches) > 0 {
@@ -186,7 +186,7 @@ func table(out io.Writer, name string, d labreport.Data, took time.Duration) err
 		if r.LoincMatchStatus != nil {
 			status = string(*r.LoincMatchStatus)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s %.2f\t%.2f\n", r.TestName, r.Value, text(r.Units), text(r.ReferenceRange), *r.Interpretation, code, status, score, r.Evidence["value"].Confidence)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s %.2f\t%.2f\n", r.TestName, r.Value, text(r.Units), text(r.ReferenceRange), *r.Interpretation, code, status, score, r.Evidence["value"].Confidence)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func table(out io.Writer, name string, d labreport.Data, took time.Duration) err
 func printWords(out io.Writer, pages []labreport.Page) {
 	for _, p := range pages {
 		for _, w := range p.Words {
-			fmt.Fprintf(out, "%d %.3f %.3f %.3f %.3f %.2f %s\n", p.Number, w.Box.X, w.Box.Y, w.Box.Width, w.Box.Height, w.Confidence, w.Text)
+			_, _ = fmt.Fprintf(out, "%d %.3f %.3f %.3f %.3f %.2f %s\n", p.Number, w.Box.X, w.Box.Y, w.Box.Width, w.Box.Height, w.Confidence, w.Text)
 		}
 	}
 }

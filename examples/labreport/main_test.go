@@ -118,7 +118,7 @@ func TestTextReports(t *testing.T) {
 
 func load(t *testing.T, name string, into any) {
 	t.Helper()
-	b, err := os.ReadFile(name) //nolint:gosec // of the test
+	b, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(b, into))
 }
@@ -134,7 +134,7 @@ func TestTableAndBoxes(t *testing.T) {
 	boxes := filepath.Join(t.TempDir(), "boxes.png")
 	require.NoError(t, run(t.Context(), []string{"-boxes", boxes, filepath.Join(dir, "files", "d1.pdf")}, &out))
 	require.Contains(t, out.String(), "2345-7")
-	b, err := os.ReadFile(boxes) //nolint:gosec // of the test
+	b, err := os.ReadFile(boxes)
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(b, []byte("\x89PNG")))
 	out.Reset()
