@@ -39,7 +39,9 @@ func (b *Body) naturalKey() string  { return b.key(instantKey(b.MeasuredAt)) }
 func (b *Body) index() time.Time    { return b.MeasuredAt.UTC() }
 func (b *Body) day() healthlab.Date { return b.CalendarDate }
 
-func (b *Body) times() []*healthlab.Time { return []*healthlab.Time{&b.MeasuredAt} }
+func (b *Body) times() []moment {
+	return []moment{{"measured_at", &b.MeasuredAt}}
+}
 
 func (b *Body) zone() (**int, *string) { return &b.offset, nil }
 

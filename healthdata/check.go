@@ -83,10 +83,33 @@ func checkOptional(p *healthlab.Problems, s *string, limit int, path ...any) {
 // checkTexts notes every text of a summary that cannot be kept. Polylines may be long.
 func checkTexts(p *healthlab.Problems, v any) {
 	eachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
-		if v.Kind() == reflect.String {
-			checkText(p, v.String(), 1<<20, slices.Clone(path)...)
+		if v.Kind() != reflect.String {
+			return
 		}
+		limit := maxNote
+		if name, _ := path[len(path)-1].(string); strings.HasSuffix(name, "polyline") {
+			limit = maxPolyline
+		}
+		checkText(p, v.String(), limit, slices.Clone(path)...)
 	})
+}
+
+// checkYear notes an instant that could not be written.
+func checkYear(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
+	if y := t.UTC().Year(); y < 1 || y > 9999 {
+		p.Add("year", "years are 0001 to 9999", path...)
+		return false
+	}
+	return true
+}
+
+// checkOffset notes an offset that no zone has, and reports whether all is well.
+func checkOffset(p *healthlab.Problems, seconds int) bool {
+	if seconds > maxOffset || seconds < -maxOffset {
+		p.Add("range", "an offset is at most 18 hours", "timezone_offset")
+		return false
+	}
+	return true
 }
 
 // checkNumbers notes every number of a summary that is not finite.

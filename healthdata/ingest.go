@@ -58,8 +58,9 @@ const futureLimit = 24 * time.Hour
 
 // Limits of texts that come with data, in bytes.
 const (
-	maxName = 256
-	maxNote = 16 << 10
+	maxName     = 256
+	maxNote     = 16 << 10
+	maxPolyline = 1 << 20
 )
 
 // intake is an upload that was found good, with what is needed to read its items.

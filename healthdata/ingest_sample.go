@@ -163,8 +163,8 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Kind == Interval {
 		p.Add("missing", "an interval needs its end", "end")
 	}
-	if v.TimezoneOffset != nil && (*v.TimezoneOffset > maxOffset || *v.TimezoneOffset < -maxOffset) {
-		p.Add("range", "an offset is at most 18 hours", "timezone_offset")
+	if !checkYear(p, at, "timestamp") || v.End != nil && !checkYear(p, *v.End, "end") ||
+		v.TimezoneOffset != nil && !checkOffset(p, *v.TimezoneOffset) {
 		return
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
@@ -178,7 +178,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 			p.Add("order", "an interval does not end before it starts", "end")
 		}
 	}
-	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil)) //nolint:gosec // within 18 hours
+	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
 }
 
 // maxOffset is the widest offset from UTC that we accept, in seconds.

@@ -96,12 +96,21 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	}
 	checkTexts(p, item)
 	item.check(p)
+	if offset, _ := item.zone(); offset != nil && *offset != nil {
+		checkOffset(p, **offset)
+	}
 	if len(*p) > 0 {
 		return
 	}
-	for _, t := range item.times() {
-		*t = in.clock.instant(healthlab.At(t.Time))
-		in.tooLate(p, *t)
+	for _, m := range item.times() {
+		if !checkYear(p, *m.at, m.name) {
+			continue
+		}
+		*m.at = in.clock.instant(healthlab.At(m.at.Time))
+		in.tooLate(p, *m.at, m.name)
+	}
+	if len(*p) > 0 {
+		return
 	}
 	in.place(item)
 	if cycle, ok := item.(*SleepCycle); ok && cycle.SleepID == uuid.Nil {
@@ -120,7 +129,7 @@ func (in *intake) place(item Summary) {
 	}
 	var at = item.day().At(in.clock.loc)
 	if ts := item.times(); len(ts) > 0 {
-		at = ts[0].Time
+		at = ts[0].at.Time
 	}
 	o := in.clock.offset(at, *offset, name)
 	*offset = &o
@@ -195,27 +204,49 @@ func (s *Service) publish(item Summary, created, updated healthlab.Time) {
 	}
 }
 
-// shrink encodes a summary within a limit: one that is larger goes without its largest
-// nullable fields, and says so.
+// shrink encodes a summary within a limit: one that is larger goes without what may
+// be empty and is large, and says so.
 func shrink(item Summary, limit int) ([]byte, error) {
 	data, err := json.Marshal(item)
 	if err != nil || len(data) <= limit {
 		return data, err
 	}
-	switch v := item.(type) {
-	case *Workout:
-		w := *v
-		w.Map = nil
-		item = &w
-	case *Meal:
-		m := *v
-		m.Data = map[string]Food{}
-		item = &m
-	default:
-		return data, nil
-	}
-	if data, err = json.Marshal(item); err != nil {
+	if data, err = json.Marshal(without(item)); err != nil {
 		return nil, err
 	}
 	return append(data[:len(data)-1], `,"truncated":true}`...), nil
 }
+
+// without returns a copy of a summary without what has no bound of its own: maps,
+// foods, stages and days. What is left is a few texts and numbers.
+func without(item Summary) Summary {
+	switch v := item.(type) {
+	case *Workout:
+		w := *v
+		w.Map = nil
+		if len(w.HRZones) > usualZones {
+			w.HRZones = []int64{}
+		}
+		return &w
+	case *Meal:
+		m := *v
+		m.Data, m.Micros = map[string]Food{}, nil
+		return &m
+	case *SleepCycle:
+		c := *v
+		c.StageStartOffsetSecond, c.StageEndOffsetSecond, c.StageType = []int64{}, []int64{}, []SleepStage{}
+		return &c
+	case *MenstrualCycle:
+		c := MenstrualCycle{
+			Head: v.Head, PeriodStart: v.PeriodStart, PeriodEnd: v.PeriodEnd, CycleEnd: v.CycleEnd,
+			IsPredicted: v.IsPredicted, flatSource: v.flatSource,
+		}
+		c.complete()
+		return &c
+	default:
+		return item
+	}
+}
+
+// usualZones is how many zones of the heart rate there are; other numbers are kept.
+const usualZones = 6

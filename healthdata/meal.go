@@ -73,12 +73,12 @@ type Fats struct {
 	Total           *float64 `json:"total"`
 }
 
-// Micros are amounts of nutrients by name. The wire has no units: [MicroUnit] knows
-// them.
+// Micros are amounts of nutrients by name; a group of which nothing is known is empty.
+// The wire has no units: [MicroUnit] knows them.
 type Micros struct {
-	Minerals      map[string]float64 `json:"minerals"`
-	TraceElements map[string]float64 `json:"trace_elements"`
-	Vitamins      map[string]float64 `json:"vitamins"`
+	Minerals      map[string]float64 `json:"minerals" wire:"opt"`
+	TraceElements map[string]float64 `json:"trace_elements" wire:"opt"`
+	Vitamins      map[string]float64 `json:"vitamins" wire:"opt"`
 }
 
 // microUnits holds the unit of every nutrient of [Micros] that is known.
@@ -101,7 +101,9 @@ func (m *Meal) naturalKey() string  { return m.key(instantKey(m.Timestamp) + "\x
 func (m *Meal) index() time.Time    { return m.Timestamp.UTC() }
 func (m *Meal) day() healthlab.Date { return m.CalendarDate }
 
-func (m *Meal) times() []*healthlab.Time { return []*healthlab.Time{&m.Timestamp} }
+func (m *Meal) times() []moment {
+	return []moment{{"timestamp", &m.Timestamp}}
+}
 
 func (m *Meal) zone() (**int, *string) { return &m.offset, nil }
 
@@ -111,11 +113,25 @@ func (m *Meal) complete() {
 	}
 	m.ProviderID, m.PriorityID, m.SourceID = m.ID.String(), 0, SourceNumber(m.Source.Provider)
 	m.SourceAppID, m.SourceDeviceID = m.Source.AppID, m.Source.DeviceID
-	if m.Energy != nil {
-		m.Energy.Unit = "kcal"
-	}
 	if m.Data == nil {
 		m.Data = map[string]Food{}
+	}
+	m.energies(func(e *Energy, _ ...any) { e.Unit = energyUnit })
+	m.Micros.complete()
+	for _, food := range m.Data {
+		food.Micros.complete()
+	}
+}
+
+// complete makes empty groups of nil ones.
+func (m *Micros) complete() {
+	if m == nil {
+		return
+	}
+	for _, group := range [...]*map[string]float64{&m.Minerals, &m.TraceElements, &m.Vitamins} {
+		if *group == nil {
+			*group = map[string]float64{}
+		}
 	}
 }
 
@@ -123,8 +139,26 @@ func (m *Meal) check(p *healthlab.Problems) {
 	if m.Timestamp.IsZero() {
 		p.Add("missing", "a meal needs its instant", "timestamp")
 	}
-	if m.Energy != nil && m.Energy.Unit != "" && m.Energy.Unit != "kcal" {
-		p.Add("unit", "energy is in kcal", "energy", "unit")
-	}
+	m.energies(func(e *Energy, path ...any) {
+		if e.Unit != "" && e.Unit != energyUnit {
+			p.Add("unit", "energy is in kcal", append(path, "energy", "unit")...)
+		}
+	})
 	checkNumbers(p, m)
+}
+
+// energyUnit is the one unit of energy.
+const energyUnit = "kcal"
+
+// energies visits the energy of the meal and of each food, with the path of what has
+// it; a food's name is not part of it.
+func (m *Meal) energies(visit func(e *Energy, path ...any)) {
+	if m.Energy != nil {
+		visit(m.Energy)
+	}
+	for _, food := range m.Data {
+		if food.Energy != nil {
+			visit(food.Energy, "data", "*")
+		}
+	}
 }

@@ -10,7 +10,7 @@ import (
 type Profile struct {
 	Head
 	// Height is in cm.
-	Height    *int64          `json:"height"`
+	Height    *int64          `json:"height" wire:"tolerant"`
 	BirthDate *healthlab.Date `json:"birth_date"`
 	// WheelchairUse is true or null, never false.
 	WheelchairUse *bool `json:"wheelchair_use"`
@@ -24,7 +24,7 @@ func (f *Profile) naturalKey() string  { return f.dayKey(healthlab.Date{}) }
 func (f *Profile) index() time.Time    { return f.UpdatedAt.UTC() }
 func (f *Profile) day() healthlab.Date { return healthlab.Date{} }
 
-func (f *Profile) times() []*healthlab.Time { return nil }
+func (f *Profile) times() []moment { return nil }
 
 func (f *Profile) zone() (**int, *string) { return nil, nil }
 
@@ -43,9 +43,9 @@ type Electrocardiogram struct {
 	SessionStart healthlab.Time `json:"session_start"`
 	SessionEnd   healthlab.Time `json:"session_end"`
 	// VoltageSampleCount is how many voltages were recorded.
-	VoltageSampleCount int64 `json:"voltage_sample_count"`
+	VoltageSampleCount int64 `json:"voltage_sample_count" wire:"tolerant"`
 	// HeartRateMean is beats per minute.
-	HeartRateMean *int64 `json:"heart_rate_mean"`
+	HeartRateMean *int64 `json:"heart_rate_mean" wire:"tolerant"`
 	// SamplingFrequencyHz is in Hz.
 	SamplingFrequencyHz *float64 `json:"sampling_frequency_hz"`
 	// Classification is sinus_rhythm, atrial_fibrillation or inconclusive (open).
@@ -69,8 +69,8 @@ func (e *Electrocardiogram) naturalKey() string  { return e.key(instantKey(e.Ses
 func (e *Electrocardiogram) index() time.Time    { return e.SessionStart.UTC() }
 func (e *Electrocardiogram) day() healthlab.Date { return localDay(e.SessionStart, e.offset) }
 
-func (e *Electrocardiogram) times() []*healthlab.Time {
-	return []*healthlab.Time{&e.SessionStart, &e.SessionEnd}
+func (e *Electrocardiogram) times() []moment {
+	return []moment{{"session_start", &e.SessionStart}, {"session_end", &e.SessionEnd}}
 }
 
 func (e *Electrocardiogram) zone() (**int, *string) { return &e.offset, e.TimeZone }
@@ -168,7 +168,7 @@ func (c *MenstrualCycle) naturalKey() string  { return c.dayKey(c.PeriodStart) }
 func (c *MenstrualCycle) index() time.Time    { return c.PeriodStart.At(time.UTC) }
 func (c *MenstrualCycle) day() healthlab.Date { return c.PeriodStart }
 
-func (c *MenstrualCycle) times() []*healthlab.Time { return nil }
+func (c *MenstrualCycle) times() []moment { return nil }
 
 func (c *MenstrualCycle) zone() (**int, *string) { return nil, nil }
 

@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -18,7 +19,7 @@ type Sample struct {
 	End   *healthlab.Time `json:"end,omitempty"`
 	// TimezoneOffset is seconds east of UTC where it was measured. Null on the way in
 	// means that the source does not know; it is never null on output.
-	TimezoneOffset *int `json:"timezone_offset"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Type is the sample's type, for resources that have any.
 	Type *string `json:"type"`
 	// Unit is the unit of the value. On output it is always the resource's.
@@ -39,7 +40,7 @@ type Sample struct {
 	BolusPurpose *string `json:"bolus_purpose,omitempty"`
 	// Tags says what a note is about: food, exercise, insulin_injection,
 	// unspecified.
-	Tags []string `json:"tags,omitempty"`
+	Tags []string `json:"tags,omitempty" wire:"opt"`
 }
 
 // Value is the value of a sample: a number, or for notes a text.
@@ -77,8 +78,9 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		*v = Value{Text: s, IsText: true}
 		return nil
 	}
+	// ParseFloat alone reads more than JSON has: NaN, 0x1p4, +1.
 	n, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
+	if err != nil || !json.Valid(b) {
 		return fmt.Errorf("%w: a value is a number or a text", healthlab.Invalid)
 	}
 	*v = Value{Number: n}

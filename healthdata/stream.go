@@ -20,14 +20,18 @@ const streamSlug = "workout_stream"
 // announces that it can be read. workout is the workout's id.
 //
 // Faults: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
-// this user too.
+// this user and provider too.
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
 	in, err := s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
 	var p healthlab.Problems
-	stream.check(&p)
+	if stream == nil {
+		p.Add("missing", "a stream must be there", "stream")
+	} else {
+		stream.check(&p, in.now.Add(futureLimit))
+	}
 	if err := p.Err(); err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
@@ -35,7 +39,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
-	if owner != user {
+	if owner != user || rec.Provider != up.Provider {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", healthlab.NotFound)
 	}
 	of, err := s.decode(&rec)
@@ -88,10 +92,22 @@ func (w *WorkoutStream) columns() map[string]*[]*float64 {
 	}
 }
 
-func (w *WorkoutStream) check(p *healthlab.Problems) {
+// firstSecond is the first of year 1, in Unix time.
+var firstSecond = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
+// check notes what is wrong with a stream, of which nothing may be after latest.
+func (w *WorkoutStream) check(p *healthlab.Problems, latest time.Time) {
 	const lengths = "empty, or as long as time"
 	if !slices.IsSorted(w.Time) {
 		p.Add("order", "time ascends", "time")
+	}
+	for i, t := range w.Time {
+		switch {
+		case t < firstSecond:
+			p.Add("year", "years are 0001 to 9999", "time", i)
+		case t > latest.Unix():
+			p.Add("future", "at most 24 hours in the future", "time", i)
+		}
 	}
 	if n := len(w.Heartrate); n != 0 && n != len(w.Time) {
 		p.Add("length", lengths, "heartrate")

@@ -27,7 +27,7 @@ type Summary interface {
 	day() healthlab.Date
 	// times are its instants; the first is the one whose offset counts. A summary of
 	// a day has none.
-	times() []*healthlab.Time
+	times() []moment
 	// zone is what the source said of its zone: an offset (nil where the published
 	// object has no place for one), or the name of a zone.
 	zone() (offset **int, name *string)
@@ -35,6 +35,12 @@ type Summary interface {
 	complete()
 	// check notes what is wrong with it.
 	check(p *healthlab.Problems)
+}
+
+// moment is an instant of a summary, by its published name.
+type moment struct {
+	name string
+	at   *healthlab.Time
 }
 
 // Head is the part that all summaries share.

@@ -141,7 +141,8 @@ func (e *sinkError) Unwrap() error { return e.err }
 // of ctx are returned wrapped.
 //
 // An export is read twice, first to check the whole of it. A reader that is an
-// io.Seeker is rewound for that; any other is copied to a temporary file first.
+// io.Seeker is rewound for that; any other is copied to a temporary file first. What it
+// reads must not change meanwhile.
 func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	return importFrom(ctx, r, nil, sink, &o)

@@ -1,8 +1,8 @@
 package fileimport_test
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,46 +23,59 @@ import (
 // rate with its remarks, steps, energy and sleep, one kind after another. It returns
 // how many records of each resource it holds.
 func writeExport(w io.Writer, size int64) (map[string]int, error) {
-	b := bufio.NewWriterSize(w, 1<<20)
-	n := int64(0)
-	write := func(format string, args ...any) {
-		m, _ := fmt.Fprintf(b, format, args...) // Flush returns the error
-		n += int64(m)
-	}
 	const device = `device="&lt;&lt;HKDevice: 0x%x&gt;, name:Watch, manufacturer:Apple Inc., model:Watch, hardware:Watch6,1, software:8.%d&gt;"`
-	counts := map[string]int{}
-	write("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE HealthData [\n<!ELEMENT HealthData (Record*)>\n]>\n<HealthData locale=\"en_US\">\n")
 	at := time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC)
 	stamp := func(t time.Time) string { return t.Format("2006-01-02 15:04:05 -0700") }
-	for i := 0; n < size*5/10; i++ {
+	counts := map[string]int{}
+	n := int64(0)
+	var failed error
+	write := func(b []byte) {
+		m, err := w.Write(b)
+		n += int64(m)
+		failed = errors.Join(failed, err)
+	}
+	// A block of records is written again and again: what they say is beside the point.
+	const block = 2000
+	repeat := func(resource string, until int64, record func(b []byte, i int) []byte) {
+		var b []byte
+		for i := range block {
+			b = record(b, i)
+		}
+		for failed == nil && n < until {
+			write(b)
+			counts[resource] += block
+		}
+	}
+	write([]byte("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE HealthData [\n<!ELEMENT HealthData (Record*)>\n]>\n<HealthData locale=\"en_US\">\n"))
+	repeat("heartrate", size*5/10, func(b []byte, i int) []byte {
 		t := at.Add(time.Duration(i) * 97 * time.Second)
-		write(" <Record type=\"HKQuantityTypeIdentifierHeartRate\" sourceName=\"Kim’s Watch\" sourceVersion=\"8.1\" "+device+
+		return fmt.Appendf(b, " <Record type=\"HKQuantityTypeIdentifierHeartRate\" sourceName=\"Kim’s Watch\" sourceVersion=\"8.1\" "+device+
 			" unit=\"count/min\" creationDate=\"%s\" startDate=\"%s\" endDate=\"%s\" value=\"%d\">\n  <MetadataEntry key=\"HKMetadataKeyHeartRateMotionContext\" value=\"0\"/>\n </Record>\n",
 			0x280000000+i*64, i%10, stamp(t.Add(time.Minute)), stamp(t), stamp(t), 50+i%100)
-		counts["heartrate"]++
-	}
-	for i := 0; n < size*75/100; i++ {
+	})
+	repeat("steps", size*75/100, func(b []byte, i int) []byte {
 		t := at.Add(time.Duration(i) * 10 * time.Minute)
-		write(" <Record type=\"HKQuantityTypeIdentifierStepCount\" sourceName=\"Phone\" sourceVersion=\"14.%d\" unit=\"count\" creationDate=\"%s\" startDate=\"%s\" endDate=\"%s\" value=\"%d\"/>\n",
+		return fmt.Appendf(b, " <Record type=\"HKQuantityTypeIdentifierStepCount\" sourceName=\"Phone\" sourceVersion=\"14.%d\" unit=\"count\" creationDate=\"%s\" startDate=\"%s\" endDate=\"%s\" value=\"%d\"/>\n",
 			i%9, stamp(t.Add(time.Minute)), stamp(t), stamp(t.Add(9*time.Minute)), i%700)
-		counts["steps"]++
-	}
-	for i := 0; n < size*98/100; i++ {
+	})
+	repeat("calories_active", size*98/100, func(b []byte, i int) []byte {
 		t := at.Add(time.Duration(i) * time.Minute)
-		write(" <Record type=\"HKQuantityTypeIdentifierActiveEnergyBurned\" sourceName=\"Kim’s Watch\" sourceVersion=\"8.1\" "+device+
+		return fmt.Appendf(b, " <Record type=\"HKQuantityTypeIdentifierActiveEnergyBurned\" sourceName=\"Kim’s Watch\" sourceVersion=\"8.1\" "+device+
 			" unit=\"kcal\" creationDate=\"%s\" startDate=\"%s\" endDate=\"%s\" value=\"0.%03d\"/>\n",
 			0x280000000+i*64, i%10, stamp(t.Add(time.Minute)), stamp(t), stamp(t.Add(time.Minute)), i%1000)
-		counts["calories_active"]++
+	})
+	for night := 0; failed == nil && n < size; night++ {
+		var b []byte
+		for i := range 12 {
+			t := at.Add(time.Duration(night)*24*time.Hour + time.Duration(i)*30*time.Minute)
+			b = fmt.Appendf(b, " <Record type=\"HKCategoryTypeIdentifierSleepAnalysis\" sourceName=\"Kim’s Watch\" startDate=\"%s\" endDate=\"%s\" value=\"HKCategoryValueSleepAnalysisAsleep%s\"/>\n",
+				stamp(t), stamp(t.Add(30*time.Minute)), []string{"Core", "Deep", "REM"}[i%3])
+		}
+		write(b)
+		counts["sleep"]++
 	}
-	for i := 0; n < size; i++ {
-		t := at.Add(time.Duration(i/12)*24*time.Hour + time.Duration(i%12)*30*time.Minute)
-		stage := []string{"Core", "Deep", "REM"}[i%3]
-		write(" <Record type=\"HKCategoryTypeIdentifierSleepAnalysis\" sourceName=\"Kim’s Watch\" startDate=\"%s\" endDate=\"%s\" value=\"HKCategoryValueSleepAnalysisAsleep%s\"/>\n",
-			stamp(t), stamp(t.Add(30*time.Minute)), stage)
-		counts["sleep"] = i/12 + 1
-	}
-	write("</HealthData>\n")
-	return counts, b.Flush()
+	write([]byte("</HealthData>\n"))
+	return counts, failed
 }
 
 // watching counts, and looks at the memory in use each time it is called.

@@ -50,7 +50,7 @@ type attr struct {
 }
 
 const (
-	scanBuffer  = 256 << 10
+	scanBuffer  = 64 << 10
 	mostTag     = 1 << 20 // bytes of one tag, comment or text between tags
 	mostDepth   = 100
 	mostAttrs   = 64

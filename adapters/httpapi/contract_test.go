@@ -13,8 +13,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // pairs are the Go types and the schemas that must be the same. Whoever adds a schema
@@ -23,6 +21,7 @@ func pairs() []contract.Pair {
 	var all []contract.Pair
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
+		healthPairs(),
 		userPairs(),
 	} {
 		all = append(all, list...)
@@ -30,22 +29,12 @@ func pairs() []contract.Pair {
 	return all
 }
 
-// full is a Config in which every operation is mounted, and a user to ask about.
-// Whoever adds a service adds it here.
+// full is a Config in which every operation is mounted, and a user to ask about, who
+// has connected two providers. Whoever adds a service adds it here.
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
-	store := memory.New(nil)
-	providers, err := healthdata.NewProviders(nil)
-	require.NoError(t, err)
-	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
-	require.NoError(t, err)
-	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
-	require.NoError(t, err)
-	return httpapi.Config{
-		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
-		Health:       health,
-		Orders:       newOrders(t, store, health),
-	}, user.ID
+	c := newClinic(t, nil)
+	return c.config, c.user
 }
 
 func TestContractIsJoined(t *testing.T) {

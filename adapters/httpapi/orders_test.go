@@ -21,7 +21,9 @@ func (idleLab) Submit(context.Context, orders.Submission) (orders.Accepted, erro
 
 func (idleLab) Cancel(context.Context, healthlab.TeamID, orders.OrderID) error { return nil }
 
-func (idleLab) Updates(context.Context, string, int) (orders.Batch, error) { return orders.Batch{}, nil }
+func (idleLab) Updates(context.Context, string, int) (orders.Batch, error) {
+	return orders.Batch{}, nil
+}
 
 // newOrders is the service of orders over a store, with an empty catalogue.
 func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service) *orders.Service {

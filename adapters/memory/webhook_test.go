@@ -28,3 +28,5 @@ func TestDeliveries(t *testing.T) { storetest.RunDeliveries(t, webhookStore) }
 func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStore) }
 
 func TestOrderUnderFire(t *testing.T) { storetest.RunOrderUnderFire(t, webhookStore) }
+
+func TestDeliveriesModel(t *testing.T) { storetest.RunDeliveriesModel(t, webhookStore) }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	_ "time/tzdata" // zones, also where the machine has none
 
 	"github.com/google/uuid"
 
