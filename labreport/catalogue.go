@@ -67,6 +67,12 @@ var namesCSV string
 //go:embed data/LOINC_LICENSE.txt
 var LOINCLicense string
 
+// Notices names everybody whose work is in the embedded tables, with their terms. It
+// goes where [LOINCLicense] goes.
+//
+//go:embed data/NOTICES.md
+var Notices string
+
 // Embedded returns the catalogue that comes with the package: about 750 common
 // laboratory terms with names in English, German, Spanish and French. It is built
 // on first use, immutable and shared.

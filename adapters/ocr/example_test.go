@@ -10,7 +10,7 @@ import (
 
 // A host that finds no tesseract goes on: PDFs with text still work, and pictures
 // fail with a clear reason.
-func ExampleNew() {
+func Example() {
 	_, err := ocr.New(&ocr.Options{Command: "tesseract-is-not-here"})
 	if errors.Is(err, healthlab.Unimplemented) {
 		fmt.Println("pictures are not read here")

@@ -9,7 +9,7 @@ import (
 )
 
 // A PDF becomes results. In main, pdftext.Child() comes first; here TestMain calls it.
-func ExampleExtractor() {
+func Example() {
 	extractor, err := pdftext.New(nil)
 	if err != nil {
 		fmt.Println(err)
