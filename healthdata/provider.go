@@ -102,12 +102,13 @@ const (
 	AffinityNative Affinity = "native"
 	// AffinityFallback: UTC without offset; the user's fallback zone supplies it.
 	AffinityFallback Affinity = "fallback_or_utc"
-	// AffinityFallbackOrAbsent, AffinityInferred and AffinityAbsent are as
-	// AffinityFallback for us, because every user has a fallback zone; inferred
-	// ones may bring their own.
+	// AffinityFallbackOrAbsent is as AffinityFallback for us, because every user has
+	// a fallback zone.
 	AffinityFallbackOrAbsent Affinity = "fallback_or_absent"
-	AffinityInferred         Affinity = "inferred_or_absent"
-	AffinityAbsent           Affinity = "absent"
+	// AffinityInferred is the same, but the data may bring its own offset.
+	AffinityInferred Affinity = "inferred_or_absent"
+	// AffinityAbsent is as AffinityFallback for us, too.
+	AffinityAbsent Affinity = "absent"
 	// AffinityFloating: clock digits without any zone. They are read in the user's
 	// fallback zone.
 	AffinityFloating Affinity = "floating"
