@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
@@ -75,6 +76,11 @@ type NewConnection struct {
 	Scopes []string
 	// Demo says that its data is generated.
 	Demo bool
+}
+
+// LogValue shows neither whose account it is nor what was granted.
+func (n NewConnection) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("provider", n.Provider), slog.Bool("demo", n.Demo))
 }
 
 // Connect connects a source that data is pushed to us from: an on-device store, a

@@ -1,7 +1,9 @@
 package healthdata_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"reflect"
 	"testing"
 	"time"
@@ -247,4 +249,18 @@ func TestConnectionEventTypes(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, found)
+}
+
+func TestLogsKeepQuiet(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	const secret = "ann@example.com"
+	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new(secret), Scopes: []string{secret}}
+	u, err := w.Establish(t.Context(), team, w.create("very-private").ID, n)
+	require.NoError(t, err)
+	var logs bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&logs, nil))
+	log.Info("x", "new", n, "connection", u.Connections[0], "user", u)
+	require.NotContains(t, logs.String(), secret)
+	require.NotContains(t, logs.String(), "very-private")
+	require.Contains(t, logs.String(), u.ID.String())
 }

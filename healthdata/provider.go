@@ -105,9 +105,10 @@ const (
 	// AffinityFallbackOrAbsent is as AffinityFallback for us, because every user has
 	// a fallback zone.
 	AffinityFallbackOrAbsent Affinity = "fallback_or_absent"
-	// AffinityInferred is the same, but the data may bring its own offset.
+	// AffinityInferred is the same, unless the data itself tells the offset, as
+	// coordinates do.
 	AffinityInferred Affinity = "inferred_or_absent"
-	// AffinityAbsent is as AffinityFallback for us, too.
+	// AffinityAbsent is the same, too.
 	AffinityAbsent Affinity = "absent"
 	// AffinityFloating: clock digits without any zone. They are read in the user's
 	// fallback zone.
@@ -162,6 +163,9 @@ var (
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,
 	}
 )
+
+// ProviderKinds returns what a provider's SourceType may be.
+func ProviderKinds() []string { return slices.Clone(providerKinds) }
 
 // NewProviders checks a list and returns it. [healthlab.Invalid] names every problem
 // by position and field.

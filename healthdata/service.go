@@ -2,6 +2,7 @@ package healthdata
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -124,6 +125,16 @@ func (s *Service) now() healthlab.Time { return healthlab.At(s.opts.Now()) }
 
 // Providers returns the configured providers.
 func (s *Service) Providers() *Providers { return s.providers }
+
+// HasUser reports whether the team has this user, alive. It is how other packages ask
+// whom something belongs to.
+func (s *Service) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
+	_, err := s.live(ctx, team, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // live returns a user that has not been deleted, as it is stored.
 func (s *Service) live(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {

@@ -149,6 +149,11 @@ type Connection struct {
 	Demo bool
 }
 
+// LogValue shows neither whose account it is nor what was granted.
+func (c Connection) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("status", string(c.Status)))
+}
+
 // Connection returns the connection to a provider, or nil.
 func (u *User) Connection(provider string) *Connection {
 	for i := range u.Connections {

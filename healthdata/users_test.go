@@ -459,3 +459,32 @@ func TestTeamMetrics(t *testing.T) {
 		ConnectedSourcesByWeek: []healthdata.WeekCount{{Date: *day("2026-03-02"), Value: 1, All: 1}},
 	}, m)
 }
+
+// When ingestion has ended, late data of the days before is still taken, and nothing
+// of later days.
+func TestIngestionEnd(t *testing.T) {
+	w := newWorld(t, healthdata.Options{})
+	u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: day("2026-03-03")})
+	require.NoError(t, err)
+	_, err = w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
+	require.NoError(t, err)
+	send := func(at string) healthdata.Counts {
+		t.Helper()
+		instant, err := healthlab.ParseTime(at)
+		require.NoError(t, err)
+		end := healthlab.At(instant.Add(time.Minute))
+		counts, err := w.IngestSamples(t.Context(), team, u.ID, "steps", healthdata.Upload{
+			Provider: "apple_health_kit", Source: healthdata.Source{Type: healthdata.SourcePhone},
+		}, []healthdata.Sample{{Timestamp: instant, Start: &instant, End: &end, Unit: "count", Value: healthdata.Number(7)}})
+		require.NoError(t, err)
+		return counts
+	}
+	require.Equal(t, healthdata.Counts{New: 1}, send("2026-03-03T23:00:00Z"))
+	require.Equal(t, healthdata.Counts{Dropped: 1}, send("2026-03-04T01:00:00Z"))
+	w.pass(healthdata.LateDelivery * 24 * time.Hour)
+	require.Equal(t, healthdata.Counts{New: 1}, send("2026-03-02T23:00:00Z"))
+
+	_, err = w.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{IngestionEnd: healthdata.SetTo(*day("2026-03-04"))})
+	require.NoError(t, err)
+	require.Equal(t, healthdata.Counts{New: 1}, send("2026-03-04T01:00:00Z"), "what was dropped may be sent again")
+}

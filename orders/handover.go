@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -102,11 +103,15 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 		if t == sendKit {
 			stage = SubmitKit
 		}
-		var accepted Accepted
-		accepted, refused = s.lab.Submit(call, Submission{
+		sub := Submission{
 			Stage: stage, Order: r.Order, AccountNumber: r.LabAccountNumber, Comment: r.Comment,
 			Physician: r.PhysicianInput, AOEAnswers: r.AOEAnswers,
-		})
+		}
+		if labs := s.opts.CommentLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
+			sub.Comment = ""
+		}
+		var accepted Accepted
+		accepted, refused = s.lab.Submit(call, sub)
 		sample = accepted.SampleID
 	case sendCancel:
 		refused = s.lab.Cancel(call, r.TeamID, r.ID)
@@ -131,6 +136,11 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, sample str
 		}
 		return r.told(t, st, sample)
 	})
+	if errors.Is(err, healthlab.Conflict) && refused == nil {
+		// The lab gave it a sample id that another order has. Perhaps it will not
+		// the next time.
+		return s.record(ctx, claimed, t, "", fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
+	}
 	if err != nil {
 		return fmt.Errorf("record handover: %w", err)
 	}

@@ -105,13 +105,13 @@ type OrderEvent struct {
 }
 
 // Method returns how the order's sample is collected.
-func (o *Order) Method() CollectionMethod { return o.Details.Type }
+func (o Order) Method() CollectionMethod { return o.Details.Type }
 
 // LowLevel returns the order's current state; empty for one that has no event yet.
-func (o *Order) LowLevel() LowLevel { return o.LastEvent.Status.LowLevel() }
+func (o Order) LowLevel() LowLevel { return o.LastEvent.Status.LowLevel() }
 
 // Facts returns what the guards of the lifecycle look at.
-func (o *Order) Facts() Facts {
+func (o Order) Facts() Facts {
 	return Facts{
 		Registrable: o.ShippingDetails != nil,
 		Registered:  o.reached(Registered),
@@ -120,15 +120,15 @@ func (o *Order) Facts() Facts {
 }
 
 // Cancellable reports whether the team may cancel the order as it stands.
-func (o *Order) Cancellable() bool { return Cancellable(o.Method(), o.LowLevel(), o.Facts()) }
+func (o Order) Cancellable() bool { return Cancellable(o.Method(), o.LowLevel(), o.Facts()) }
 
 // reached reports whether the history holds a status.
-func (o *Order) reached(l LowLevel) bool {
+func (o Order) reached(l LowLevel) bool {
 	return slices.ContainsFunc(o.Events, func(e OrderEvent) bool { return e.Status.LowLevel() == l })
 }
 
 // Activation says whether the order waits for a day after today.
-func (o *Order) Activation(today healthlab.Date) ActivationType {
+func (o Order) Activation(today healthlab.Date) ActivationType {
 	if o.ActivateBy != nil && o.ActivateBy.After(today) {
 		return ActivationScheduled
 	}
@@ -137,7 +137,7 @@ func (o *Order) Activation(today healthlab.Date) ActivationType {
 
 // Recipient returns who receives the kit: the name on the shipping address, else the
 // one on the patient's address; empty if there is none.
-func (o *Order) Recipient() string {
+func (o Order) Recipient() string {
 	switch {
 	case o.ShippingDetails != nil:
 		return o.ShippingDetails.ReceiverName

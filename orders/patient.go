@@ -142,7 +142,7 @@ type Physician struct {
 type Consent struct {
 	ConsentType ConsentType `json:"consentType"`
 	// Version of the text; 1.0 if not given.
-	Version string `json:"version"`
+	Version string `json:"version" wire:"opt"`
 	// TimeOfConsent is when it was given; the time of the request if not given.
 	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`
 }

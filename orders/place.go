@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,26 +20,64 @@ import (
 // NotFound for a user or a lab test that the team does not have, Forbidden for what is
 // not switched on, else Precondition.
 func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) (Order, error) {
-	o, err := s.PlaceAs(ctx, team, OrderID{s.opts.NewID()}, req)
-	return o, err
+	return s.place(ctx, team, OrderID{s.opts.NewID()}, req)
 }
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
-// again cannot place a second order: Conflict says that this id has its order already.
+// again cannot place a second order: it returns the one that has this id, whatever is
+// asked. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
+		return kept.Order, err
+	}
+	o, err := s.place(ctx, team, id, req)
+	if errors.Is(err, healthlab.Conflict) {
+		if kept, missed := s.store.Get(ctx, team, id); missed == nil {
+			return kept.Order, nil
+		}
+	}
+	return o, err
+}
+
+func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
 	at := s.now()
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req, at)
+	r, err := s.prepare(ctx, team, id, req, manner{}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place order: %w", err)
 	}
 	return s.insert(ctx, r, at)
 }
 
+// manner is how an order comes in, where that changes a rule.
+type manner struct {
+	// imported: it was placed outside.
+	imported bool
+	// created: markers are limited to the lab of the account that is named.
+	created bool
+	// carried is the account of the order that this one replaces; nil for none.
+	carried *LabAccountID
+}
+
+// account finds the account that the order uses.
+func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
+	if want == nil && m.carried != nil {
+		if a, err := accountFor(lab, m.carried, accounts, m.imported); err == nil {
+			return a, nil
+		}
+	}
+	a, err := accountFor(lab, want, accounts, m.imported)
+	var rule *healthlab.RuleError
+	if m.created && errors.As(err, &rule) && rule.Type == LabAccountWrongLab {
+		return nil, broken(MarkerNotInLab, "what is ordered is not of the lab account's lab")
+	}
+	return a, err
+}
+
 // prepare asks the world what the rules need to know, and applies them.
-func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, at time.Time) (Record, error) {
+func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m manner, at time.Time) (Record, error) {
 	if err := s.known(ctx, team, req.UserID); err != nil {
 		return Record{}, err
 	}
@@ -54,7 +93,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	account, err := accountFor(chosen.test.Lab, w.account, accounts, false)
+	account, err := m.account(chosen.test.Lab, w.account, accounts)
 	if err != nil {
 		return Record{}, err
 	}
@@ -66,7 +105,11 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
+	consents := settings.RequiredConsents
+	if m.imported {
+		consents = nil // whoever placed it has them
+	}
+	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
 	}
 	if err := ofAge(req.PatientDetails, today(at), settings.Minors); err != nil {
@@ -85,6 +128,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	r.ActivateBy, r.Scheduled = req.ActivateBy, req.ActivateBy != nil
 	r.Passthrough, r.ClinicalNotes = req.Passthrough, req.ClinicalNotes
 	r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+	r.HealthInsurance = req.HealthInsurance
 	r.Consents, r.AOEAnswers, r.CreatorMemberID = given(req.Consents, at), aoe, req.CreatorMemberID
 	if account != nil {
 		r.Comment = comment(req.ClinicalNotes, account.DefaultClinicalNotes)
@@ -177,11 +221,11 @@ func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.Us
 
 // insert stores a new order with its first event, and those that follow at once.
 func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Trigger) (Order, error) {
+	first := s.opts.NewID()
 	steps := make([]Step, len(then))
 	for i, on := range then {
 		steps[i] = Step{On: on, At: at, EventID: s.opts.NewID()}
 	}
-	first := s.opts.NewID()
 	stored, err := s.store.Insert(ctx, r, func(r *Record) ([]healthlab.Event, error) {
 		events, err := Begin(&r.Order, at, first)
 		for _, st := range steps {

@@ -25,6 +25,9 @@ type Query struct {
 	// exclusive.
 	CreatedFrom, CreatedBefore time.Time
 	UpdatedFrom, UpdatedBefore time.Time
+	// EventFrom and EventBefore bound the time of the latest event, inclusive and
+	// exclusive. No list of the API has them.
+	EventFrom, EventBefore time.Time
 	// Status compares the latest status only.
 	Status  []LowLevel
 	Methods []CollectionMethod
@@ -151,6 +154,8 @@ func (q *Query) Match(o *Order) bool {
 		!q.CreatedBefore.IsZero() && !o.CreatedAt.Before(q.CreatedBefore),
 		!q.UpdatedFrom.IsZero() && o.UpdatedAt.Before(q.UpdatedFrom),
 		!q.UpdatedBefore.IsZero() && !o.UpdatedAt.Before(q.UpdatedBefore),
+		!q.EventFrom.IsZero() && o.LastEvent.CreatedAt.Before(q.EventFrom),
+		!q.EventBefore.IsZero() && !o.LastEvent.CreatedAt.Before(q.EventBefore),
 		!anyOf(q.Status, o.LowLevel()),
 		!anyOf(q.Methods, o.Method()),
 		!anyOf(q.IDs, o.ID),
@@ -183,7 +188,7 @@ func (q *Query) found(o *Order, name string) bool {
 
 // Less orders two orders of a list as the query asks for.
 func (q *Query) Less(a, b *Order) bool {
-	c := 0
+	var c int
 	switch q.Sort {
 	case SortPatientName:
 		x, y := a.PatientDetails.sortName(), b.PatientDetails.sortName()

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,24 @@ type Users interface {
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
 }
 
+// UsersFunc is a function as [Users]: it returns nil for a user that the team has, and
+// an error that is NotFound for one that it does not have.
+//
+//	orders.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+//		_, err := health.User(ctx, team, id)
+//		return err
+//	})
+type UsersFunc func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
+
+// HasUser implements [Users].
+func (f UsersFunc) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
+	err := f(ctx, team, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Catalogue says what can be ordered, and through which accounts. Implementations
 // must be safe for concurrent use; what they return is the caller's to edit.
 type Catalogue interface {
@@ -27,6 +46,9 @@ type Catalogue interface {
 	// lab's own codes, in any order. What does not exist is left out. One code may
 	// belong to markers of several labs.
 	Markers(ctx context.Context, ids []int, providerIDs []string) ([]Marker, error)
+	// ExpectedResults returns what each of the markers should bring, by marker id. A
+	// marker of which nothing is known is left out.
+	ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error)
 	// Labs returns all laboratories, by id.
 	Labs(ctx context.Context) ([]Lab, error)
 	// Accounts returns the accounts that the team can use.
@@ -91,7 +113,7 @@ type LabBackend interface {
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
-// Stage of a submission.
+// SubmissionStage is what a laboratory is asked to do.
 type SubmissionStage string
 
 // The stages of a submission. An order for a registrable kit has both, others only

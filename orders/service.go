@@ -36,6 +36,21 @@ type Options struct {
 	Idle time.Duration
 	// Workers is how many orders are handed to the lab at a time. Default 4.
 	Workers int
+	// KeyLease is how long a request with an idempotency key may take before another
+	// one with the same key does its work. Default 1 min.
+	KeyLease time.Duration
+	// KeyRetention is how long answers are kept for idempotency keys. Default 24 h,
+	// the least that callers may rely on.
+	KeyRetention time.Duration
+	// StrictKeys refuses an idempotency key that comes with another request. Default:
+	// the first one's answer is given.
+	StrictKeys bool
+	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
+	// a result was lost. Nil means none.
+	RedrawLabs []string
+	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
+	// kept with orders at other labs, and not sent. Nil means all.
+	CommentLabs []string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
@@ -67,6 +82,12 @@ func (o *Options) defaults() {
 	}
 	if o.Idle <= 0 {
 		o.Idle = time.Second
+	}
+	if o.KeyLease <= 0 {
+		o.KeyLease = time.Minute
+	}
+	if o.KeyRetention <= 0 {
+		o.KeyRetention = 24 * time.Hour
 	}
 	if o.Now == nil {
 		o.Now = time.Now

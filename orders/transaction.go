@@ -61,7 +61,7 @@ func transactionStatus(members []TransactionMember) TransactionStatus {
 }
 
 // Member returns the order as its transaction shows it.
-func (o *Order) Member() TransactionMember {
+func (o Order) Member() TransactionMember {
 	m := TransactionMember{
 		ID: o.ID, Origin: o.Origin, ParentID: o.Parent(), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
@@ -74,7 +74,7 @@ func (o *Order) Member() TransactionMember {
 
 // Parent returns the order that this one came out of, as its own transaction says;
 // nil for the first.
-func (o *Order) Parent() *OrderID {
+func (o Order) Parent() *OrderID {
 	for _, m := range o.OrderTransaction.Orders {
 		if m.ID == o.ID {
 			return m.ParentID

@@ -51,8 +51,8 @@ func rewindable(r io.Reader, head []byte, dir string) (io.ReadSeeker, func(), er
 		return nil, nil, err
 	}
 	done := func() {
-		f.Close()
-		os.Remove(f.Name())
+		_ = f.Close()
+		_ = os.Remove(f.Name())
 	}
 	if _, err = f.Write(head); err == nil {
 		_, err = io.Copy(f, r)

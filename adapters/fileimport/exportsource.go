@@ -25,6 +25,9 @@ type origins map[string]*origin
 // mostOrigins bounds what is remembered: names come from the file.
 const mostOrigins = 2000
 
+// mostAppID is the longest bundle id that is believed.
+const mostAppID = 200
+
 // originSpace is the name space of the ids of sources and of records without an id.
 var originSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:fileimport"))
 
@@ -42,7 +45,7 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 		return v, key
 	}
 	v := &origin{kind: sourceType(string(name), string(device)), id: uuid.NewSHA1(originSpace, name)}
-	if bundleID.Match(name) {
+	if len(name) <= mostAppID && bundleID.Match(name) {
 		app := string(name)
 		v.app = &app
 	}
@@ -54,27 +57,32 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 }
 
 // sourceType tells the store's own devices by what the record says of the device,
-// else by the name of the source. What other makers' apps write stays unknown.
+// else by a word of the source's name. What other makers' devices and apps write stays
+// unknown.
 func sourceType(name, device string) healthdata.SourceType {
 	if device != "" {
-		model := deviceField(device, "model:") + " " + deviceField(device, "hardware:")
-		switch {
-		case !strings.HasPrefix(deviceField(device, "manufacturer:"), "Apple"):
+		if !strings.HasPrefix(deviceField(device, "manufacturer:"), "Apple") {
 			return healthdata.SourceUnknown
-		case strings.Contains(model, "Watch"):
+		}
+		return typeOfWords(deviceField(device, "model:"))
+	}
+	if name == "Health" { // the store itself, in which people type
+		return healthdata.SourceApp
+	}
+	return typeOfWords(name)
+}
+
+// typeOfWords finds a watch or a phone among the words of a name. People rename their
+// devices, but mostly leave the word for what it is. Fields splits at no-break spaces
+// too, which phones write into names.
+func typeOfWords(name string) healthdata.SourceType {
+	for _, word := range strings.Fields(name) {
+		switch {
+		case word == "Watch":
 			return healthdata.SourceWatch
-		case strings.Contains(model, "iPhone"), strings.Contains(model, "iPod"), strings.Contains(model, "iPad"):
+		case strings.HasSuffix(word, "Phone"), strings.HasSuffix(word, "Pad"), strings.HasSuffix(word, "Pod"):
 			return healthdata.SourcePhone
 		}
-		return healthdata.SourceUnknown
-	}
-	switch {
-	case strings.Contains(name, "Apple Watch"):
-		return healthdata.SourceWatch
-	case strings.Contains(name, "iPhone"):
-		return healthdata.SourcePhone
-	case name == "Health":
-		return healthdata.SourceApp
 	}
 	return healthdata.SourceUnknown
 }

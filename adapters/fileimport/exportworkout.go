@@ -95,11 +95,8 @@ func (e *export) workoutDetail(name string) error {
 		case "HKElevationAscended":
 			v, unit, _ := strings.Cut(string(e.attr("value")), " ")
 			n, err := strconv.ParseFloat(v, 64)
-			c, ok := scaleTo("m", []byte(unit))
-			if err != nil || !ok {
-				return nil
-			}
-			if gain := c.of(n); !math.IsInf(gain, 0) && !math.IsNaN(gain) {
+			if c, ok := scaleTo("m", []byte(unit)); ok && err == nil && !math.IsInf(c.of(n), 0) && !math.IsNaN(n) {
+				gain := c.of(n)
 				w.TotalElevationGain = &gain
 			}
 		case "HKExternalUUID", "HKMetadataKeySyncIdentifier":
@@ -158,7 +155,7 @@ func (e *export) statistics(w *healthdata.Workout) error {
 
 func (e *export) endWorkout() error {
 	r, w := &e.workout, e.workout.w
-	w.ExternalID = r.id
+	w.ExternalID = printable(r.id)
 	if r.id == "" {
 		w.ExternalID = uuid.NewSHA1(r.name, []byte("workout "+w.TimeStart.String())).String()
 	}
@@ -186,7 +183,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		e.out.note("the track of a workout is missing")
 		return none, false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := readWhole(&ctxReader{e.out.ctx, f}, e.out.opts.MaxRecordingBytes, GPX)
 	if err != nil {
 		e.out.note("the track of a workout cannot be read")

@@ -16,31 +16,31 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// SlugManual is the provider of recordings, unless the caller names another.
-const SlugManual = "manual"
-
 // Sink takes what a file holds, in pieces of at most [Options.BatchSize].
 //
 // Calls come one after another, from the goroutine that called Import, and only after
-// the whole file has been checked. What is handed over is the sink's to keep. Every
-// item carries the provider and the source type in its Source; nothing carries an id,
-// a user or a service time. An error stops the import and reaches the caller wrapped,
-// so that errors.Is works; what was handed over before stays with the sink. Importing
-// the same file again hands over the same pieces.
+// the whole file has been checked. What is handed over is the sink's, to keep and to
+// change. A source says the provider, the type, and where they are known the app and
+// the sport; nothing carries an id, a user or a service time. An error stops the import
+// and reaches the caller wrapped, so that errors.Is works; what was handed over before
+// stays with the sink. Importing the same file again hands over the same pieces.
 type Sink interface {
-	// Summaries takes objects of one resource, such as workouts or sleep.
-	Summaries(ctx context.Context, resource string, items []healthdata.Summary) error
+	// Summaries takes objects of one resource, such as workouts or sleep, and of one
+	// source. A sleep cycle has the external id, the source and the start of its
+	// night.
+	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
 	// Samples takes measurements of one resource and one source, in the order of the
 	// file. Units are those of the catalogue, values are finite, intervals do not end
 	// before they start.
 	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
-	// Stream takes the recording of a workout that Summaries has had before.
+	// Stream takes the recording of a workout that Summaries has had before: the same
+	// pointer, so that an id which the sink has filled in is there.
 	Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error
 }
 
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Provider is the slug that everything is recorded under. Default: SlugManual for
+	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
 	// recordings, healthdata.SlugAppleHealthKit for the export of a phone's store.
 	Provider string
 	// SourceType says what made a recording (FIT, GPX). Default: scale for
@@ -141,7 +141,8 @@ func (e *sinkError) Unwrap() error { return e.err }
 // of ctx are returned wrapped.
 //
 // An export is read twice, first to check the whole of it. A reader that is an
-// io.Seeker is rewound for that; any other is copied to a temporary file first.
+// io.Seeker is rewound for that; any other is copied to a temporary file first. What it
+// reads must not change meanwhile.
 func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	return importFrom(ctx, r, nil, sink, &o)
@@ -151,16 +152,23 @@ func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report,
 // beside itself are read too, and become the streams of their workouts.
 func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
+	f, err := os.Open(name) //nolint:gosec // the caller says which file
+	if err != nil {
+		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
+	}
+	defer func() { _ = f.Close() }()
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return Report{Name: filepath.Base(name)}, fmt.Errorf("import file: %w", err)
 	}
-	defer root.Close()
-	return importRooted(ctx, root, filepath.Base(name), sink, &o)
+	defer func() { _ = root.Close() }()
+	rep, err := importFrom(ctx, f, besideOf(root, filepath.Base(name)), sink, &o)
+	rep.Name = filepath.Base(name)
+	return rep, err
 }
 
 // ImportDir imports the files of a folder and of the folders in it, in the order of
-// their names. It returns a report for every file. A file that is malformed, or whose
+// their names. Links are not followed. It returns a report for every file. A file that is malformed, or whose
 // content the sink refuses as healthlab.Invalid, has the reason in Report.Err and does
 // not stop the others; files of other formats are passed over, with an Err that wraps
 // [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.
@@ -173,7 +181,7 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 	if err != nil {
 		return nil, fmt.Errorf("import folder: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	names, err := filesOf(root.FS())
 	if err != nil {
 		return nil, fmt.Errorf("import folder: %w", err)
@@ -237,7 +245,7 @@ func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o 
 	if err != nil {
 		return rep, fmt.Errorf("import file: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	rep, err = importFrom(ctx, f, besideOf(root, name), sink, o)
 	rep.Name = path.Base(name)
 	return rep, err

@@ -230,7 +230,9 @@ func fitPoint(m *proto.Message) point {
 	p.alt = firstOf(m, fieldnum.RecordEnhancedAltitude, fieldnum.RecordAltitude, 5, 500)
 	p.speed = firstOf(m, fieldnum.RecordEnhancedSpeed, fieldnum.RecordSpeed, 1000, 0)
 	p.dist = scaled(m, fieldnum.RecordDistance, 100, 0)
-	p.heart = scaled(m, fieldnum.RecordHeartRate, 1, 0)
+	if v, ok := field(m, fieldnum.RecordHeartRate); ok && v > 0 { // 0 is a strap that feels nothing
+		p.heart = v
+	}
 	p.cadence = scaled(m, fieldnum.RecordCadence, 1, 0)
 	if v := scaled(m, fieldnum.RecordFractionalCadence, 128, 0); v == v {
 		p.cadence += v

@@ -35,7 +35,6 @@ type fitFile struct {
 	serial       float64
 	created      float64
 	sport, sub   float64
-	title        string
 	local        float64 // what a clock on the wall showed at localAt
 	localAt      float64
 	anyLocal     bool

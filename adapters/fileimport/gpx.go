@@ -50,7 +50,7 @@ func importGPX(out *output, data []byte) error {
 func (o *output) recordedBy(otherwise healthdata.SourceType) healthdata.Source {
 	s := healthdata.Source{Provider: o.opts.Provider, Type: o.opts.SourceType}
 	if s.Provider == "" {
-		s.Provider = SlugManual
+		s.Provider = healthdata.SlugManual
 	}
 	if s.Type == "" {
 		s.Type = otherwise
@@ -170,7 +170,7 @@ func (g *gpxReader) end() error {
 	case g.pt == 0:
 		t := &g.tracks[len(g.tracks)-1]
 		if depth == g.trk+1 && name == "name" {
-			t.title = text
+			t.title = printable(text)
 		}
 		if depth == g.trk+1 && name == "type" {
 			t.sport = gpxSport(text)
@@ -215,6 +215,9 @@ func (g *gpxReader) measurement(name, text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e9 {
 		return g.sc.here("a measurement is not a number")
+	}
+	if into == &g.p.heart && v <= 0 { // a strap that feels nothing
+		v = nan
 	}
 	*into = v
 	return nil

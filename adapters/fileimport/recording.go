@@ -202,8 +202,12 @@ func (r *recording) climb() *float64 {
 	return &gain
 }
 
-// mostSummaryPoints bounds the coarser polyline.
-const mostSummaryPoints = 100
+// How many positions a polyline holds at most, evenly spread. A position takes up to
+// twelve bytes, and a text of a megabyte is as much as a workout may carry.
+const (
+	mostRoutePoints   = 80_000
+	mostSummaryPoints = 100
+)
 
 // route returns where the recording went, or nil.
 func (r *recording) route() *healthdata.Map {
@@ -216,16 +220,21 @@ func (r *recording) route() *healthdata.Map {
 	if len(lat) == 0 {
 		return nil
 	}
-	full := healthdata.EncodePolyline(lat, lng)
-	coarse := full
-	if n := len(lat); n > mostSummaryPoints {
-		for i := range mostSummaryPoints {
-			j := i * (n - 1) / (mostSummaryPoints - 1)
-			lat[i], lng[i] = lat[j], lng[j]
-		}
-		coarse = healthdata.EncodePolyline(lat[:mostSummaryPoints], lng[:mostSummaryPoints])
-	}
+	full, coarse := polyline(lat, lng, mostRoutePoints), polyline(lat, lng, mostSummaryPoints)
 	return &healthdata.Map{Polyline: &full, SummaryPolyline: &coarse}
+}
+
+// polyline encodes at most so many of the positions, the first and the last among them.
+func polyline(lat, lng []float64, limit int) string {
+	if n := len(lat); n > limit {
+		y, x := make([]float64, limit), make([]float64, limit)
+		for i := range limit {
+			j := i * (n - 1) / (limit - 1)
+			y[i], x[i] = lat[j], lng[j]
+		}
+		lat, lng = y, x
+	}
+	return healthdata.EncodePolyline(lat, lng)
 }
 
 // stream returns the points as columns. Columns in which nothing was measured are

@@ -96,7 +96,8 @@ func (o *output) skip(name string) {
 	count(&o.rep.Skipped, name, 1)
 }
 
-// printable cuts a name of a file down to what may stand in a report.
+// printable cuts a text of a file down to what may stand in a report, or in a field
+// for short texts.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -104,8 +105,8 @@ func printable(name string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(name, "?"))
-	if r := []rune(name); len(r) > 100 {
-		name = string(r[:100])
+	if len(name) > 200 {
+		name = strings.ToValidUTF8(name[:200], "")
 	}
 	return name
 }
@@ -116,15 +117,34 @@ func (o *output) note(msg string) {
 	}
 }
 
+// summaries hands over objects of one resource, those of each source by themselves.
 func (o *output) summaries(resource string, items ...healthdata.Summary) error {
-	for part := range slices.Chunk(items, o.opts.BatchSize) {
-		if err := o.ctx.Err(); err != nil {
-			return err
+	type who struct {
+		kind healthdata.SourceType
+		app  string
+	}
+	var order []who
+	of := map[who][]healthdata.Summary{}
+	for _, item := range items {
+		w := who{kind: healthdata.HeadOf(item).Source.Type}
+		if app := healthdata.HeadOf(item).Source.AppID; app != nil {
+			w.app = *app
 		}
-		if err := o.sink.Summaries(o.ctx, resource, part); err != nil {
-			return &sinkError{err}
+		if of[w] == nil {
+			order = append(order, w)
 		}
-		count(&o.rep.Summaries, resource, len(part))
+		of[w] = append(of[w], item)
+	}
+	for _, w := range order {
+		for part := range slices.Chunk(of[w], o.opts.BatchSize) {
+			if err := o.ctx.Err(); err != nil {
+				return err
+			}
+			if err := o.sink.Summaries(o.ctx, resource, healthdata.HeadOf(part[0]).Source, part); err != nil {
+				return &sinkError{err}
+			}
+			count(&o.rep.Summaries, resource, len(part))
+		}
 	}
 	return nil
 }

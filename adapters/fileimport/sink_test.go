@@ -2,9 +2,12 @@ package fileimport_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,11 +31,16 @@ type kept struct {
 	source healthdata.Source
 }
 
-func (s *shelf) Summaries(_ context.Context, resource string, items []healthdata.Summary) error {
+func (s *shelf) Summaries(_ context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
 	s.calls++
 	s.most = max(s.most, len(items))
 	if s.summaries == nil {
 		s.summaries = map[string][]healthdata.Summary{}
+	}
+	for _, item := range items {
+		if healthdata.HeadOf(item).Source != source {
+			return errors.New("a summary of another source")
+		}
 	}
 	s.summaries[resource] = append(s.summaries[resource], items...)
 	return s.fail
@@ -94,3 +102,22 @@ func realData(t testing.TB, parts ...string) string {
 }
 
 func at[T any](v T) *T { return &v }
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// nowhere is a sink that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
+	return nil
+}
+
+func (nowhere) Samples(context.Context, string, healthdata.Source, []healthdata.Sample) error {
+	return nil
+}
+
+func (nowhere) Stream(context.Context, *healthdata.Workout, healthdata.WorkoutStream) error {
+	return nil
+}

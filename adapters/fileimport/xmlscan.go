@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,8 +36,7 @@ type scanner struct {
 	// The element that next has just found.
 	name    []byte
 	attrs   []attr
-	closed  bool // <x/>: its end follows by itself
-	pending bool // that end has not been told yet
+	pending bool // it was <x/>: its end has not been told yet
 
 	text    func([]byte) // receives text, with references replaced; may be nil
 	scratch []byte
@@ -52,7 +50,7 @@ type attr struct {
 }
 
 const (
-	scanBuffer  = 256 << 10
+	scanBuffer  = 64 << 10
 	mostTag     = 1 << 20 // bytes of one tag, comment or text between tags
 	mostDepth   = 100
 	mostAttrs   = 64
@@ -84,11 +82,9 @@ func (s *scanner) fault(at int, msg string) error {
 // here is a problem of the current element.
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
 
-// fill reads more, after what is unread. At the end of the file it returns io.EOF.
+// fill reads more, after what is unread. At the end of the file it returns io.EOF, and
+// sets eof.
 func (s *scanner) fill() error {
-	if s.eof {
-		return io.EOF
-	}
 	if s.pos > 0 {
 		s.lines += bytes.Count(s.buf[:s.pos], []byte{'\n'})
 		s.base += int64(s.pos)
@@ -140,8 +136,8 @@ func (s *scanner) next() (int, error) {
 		case !errors.Is(err, errMore):
 			return 0, err
 		}
-		if err := s.fill(); !errors.Is(err, io.EOF) {
-			if err != nil {
+		if !s.eof {
+			if err := s.fill(); err != nil && !errors.Is(err, io.EOF) {
 				return 0, err
 			}
 			continue
@@ -153,7 +149,7 @@ func (s *scanner) next() (int, error) {
 			return 0, s.fault(s.end, "the file ends before its elements do")
 		case !s.rooted:
 			return 0, s.fault(s.end, "the file has no element")
-		case s.pos < s.end:
+		case !allSpace(s.buf[s.pos:s.end]):
 			return 0, s.fault(s.pos, "text after the end of the document")
 		}
 		return endOfStream, nil
@@ -176,9 +172,6 @@ func (s *scanner) step() (int, error) {
 	b := s.buf[s.pos:s.end]
 	lt := bytes.IndexByte(b, '<')
 	if lt < 0 {
-		if s.eof && len(s.opens) == 0 && allSpace(b) {
-			s.pos = s.end
-		}
 		return 0, errMore
 	}
 	if lt > 0 {
@@ -351,58 +344,65 @@ func (s *scanner) attribute(b []byte, i int) (int, error) {
 	if n >= len(b) {
 		return 0, errMore
 	}
-	quote := b[n]
-	if quote != '"' && quote != '\'' {
+	if b[n] != '"' && b[n] != '\'' {
 		return 0, s.fault(s.pos+n, "an attribute's value stands in quotes")
 	}
-	from := n + 1
-	for n = from; n < len(b); {
+	end, refs, err := s.quoted(b, n)
+	if err != nil {
+		return 0, err
+	}
+	a.raw, a.refs = b[n+1:end-1], refs
+	for _, other := range s.attrs {
+		if string(other.name) == string(a.name) {
+			return 0, s.fault(s.pos+i, "an attribute stands twice")
+		}
+	}
+	if len(s.attrs) == mostAttrs {
+		return 0, s.fault(s.pos+i, "too many attributes")
+	}
+	s.attrs = append(s.attrs, a)
+	return end, nil
+}
+
+// quoted reads a quoted value that begins at b[n]. It returns where it ends, behind the
+// closing quote, and whether it holds references.
+func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
+	quote := b[n]
+	for n++; n < len(b); {
 		c := b[n]
-		class := byteClass[c]
-		switch {
+		switch class := byteClass[c]; {
 		case class == plain:
 			n++
-			continue
 		case c == quote:
-			a.raw = b[from:n]
-			for _, other := range s.attrs {
-				if string(other.name) == string(a.name) {
-					return 0, s.fault(s.pos+i, "an attribute stands twice")
-				}
-			}
-			if len(s.attrs) == mostAttrs {
-				return 0, s.fault(s.pos+i, "too many attributes")
-			}
-			s.attrs = append(s.attrs, a)
-			return n + 1, nil
+			return n + 1, refs, nil
 		case c == '"' || c == '\'' || c == '>':
 			n++
 		case c == '&':
 			m := reference(b[n:])
 			if m == 0 {
 				if len(b)-n < mostReference && !s.eof {
-					return 0, errMore
+					return 0, false, errMore
 				}
-				return 0, s.fault(s.pos+n, "a reference to something undefined")
+				return 0, false, s.fault(s.pos+n, "a reference to something undefined")
 			}
 			n += m
-			a.refs = true
+			refs = true
 		case class == multi:
 			if !utf8.FullRune(b[n:]) {
-				return 0, errMore
+				return 0, false, errMore
 			}
 			m := runeLen(b[n:])
 			if m == 0 {
-				return 0, s.fault(s.pos+n, "not a valid character of UTF-8")
+				return 0, false, s.fault(s.pos+n, "not a valid character of UTF-8")
 			}
 			n += m
 		case c == '<':
-			return 0, s.fault(s.pos+n, "a < inside an attribute")
+			return 0, false, s.fault(s.pos+n, "a < inside an attribute")
 		default:
-			return 0, s.fault(s.pos+n, "a character that XML does not allow")
+			return 0, false, s.fault(s.pos+n, "a character that XML does not allow")
 		}
 	}
-	return 0, errMore
+	return 0, false, errMore
 }
 
 func (s *scanner) endTag(b []byte) (int, error) {
@@ -439,10 +439,11 @@ func (s *scanner) pop() {
 // instruction passes over <?...?>. The XML declaration must not name another
 // encoding than UTF-8.
 func (s *scanner) instruction(b []byte) error {
-	stop := bytes.Index(b, []byte("?>"))
+	stop := bytes.Index(b[2:], []byte("?>"))
 	if stop < 0 {
 		return errMore
 	}
+	stop += 2
 	inside := b[2:stop]
 	if err := s.opaque(inside, 2); err != nil {
 		return err
@@ -465,24 +466,6 @@ func (s *scanner) instruction(b []byte) error {
 	}
 	s.pos += stop + 2
 	return nil
-}
-
-// declared returns the value of a pseudo-attribute of an XML declaration.
-func declared(b []byte, name string) string {
-	_, rest, found := bytes.Cut(b, []byte(name))
-	if !found {
-		return ""
-	}
-	rest = bytes.TrimLeft(rest, " \t\r\n")
-	if len(rest) == 0 || rest[0] != '=' {
-		return ""
-	}
-	rest = bytes.TrimLeft(rest[1:], " \t\r\n")
-	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
-		return ""
-	}
-	value, _, _ := bytes.Cut(rest[1:], rest[:1])
-	return string(value)
 }
 
 // declaration passes over comments and the document type, and hands on the text of a
@@ -536,42 +519,6 @@ func (s *scanner) declaration(b []byte) error {
 	return s.here("an unknown declaration")
 }
 
-// documentType returns how long the rest of a document type is: up to its >, and if
-// it has an internal subset, up to the first ]> that stands in no comment and no
-// quoted text of the subset. Declarations inside are not read.
-func documentType(b []byte) (int, error) {
-	subset := false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"' || c == '\'':
-			n := bytes.IndexByte(b[i+1:], c)
-			if n < 0 {
-				return 0, errMore
-			}
-			i += n + 1
-		case subset && bytes.HasPrefix(b[i:], []byte("<!--")):
-			n := bytes.Index(b[i+4:], []byte("-->"))
-			if n < 0 {
-				return 0, errMore
-			}
-			i += 4 + n + 2
-		case c == '[':
-			subset = true
-		case c == ']':
-			rest := bytes.TrimLeft(b[i+1:], " \t\r\n")
-			if len(rest) == 0 {
-				return 0, errMore
-			}
-			if rest[0] == '>' {
-				return len(b) - len(rest) + 1, nil
-			}
-		case c == '>' && !subset:
-			return i + 1, nil
-		}
-	}
-	return 0, errMore
-}
-
 // opaque checks the characters of what is passed over; at is where b begins after pos.
 func (s *scanner) opaque(b []byte, at int) error {
 	for i := 0; i < len(b); {
@@ -618,97 +565,4 @@ func (s *scanner) expand(b []byte) []byte {
 	}
 	s.scratch = out
 	return out
-}
-
-// mostReference is the length of the longest reference that is understood.
-const mostReference = 12
-
-// reference returns the length of the reference that b begins with, 0 if there is no
-// valid one.
-func reference(b []byte) int {
-	n := bytes.IndexByte(b[:min(len(b), mostReference)], ';')
-	if n < 2 || referenced(b[1:n]) < 0 {
-		return 0
-	}
-	return n + 1
-}
-
-// referenced returns the character of a reference, without its & and ;, or -1.
-func referenced(name []byte) rune {
-	switch string(name) {
-	case "lt":
-		return '<'
-	case "gt":
-		return '>'
-	case "amp":
-		return '&'
-	case "quot":
-		return '"'
-	case "apos":
-		return '\''
-	}
-	if len(name) < 2 || name[0] != '#' {
-		return -1
-	}
-	digits, base := name[1:], 10
-	if digits[0] == 'x' {
-		digits, base = digits[1:], 16
-	}
-	v, err := strconv.ParseUint(string(digits), base, 32)
-	if err != nil || v > utf8.MaxRune || !charAllowed(rune(v)) {
-		return -1
-	}
-	return rune(v)
-}
-
-// charAllowed reports whether XML 1.0 allows a character.
-func charAllowed(r rune) bool {
-	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff ||
-		r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= utf8.MaxRune
-}
-
-// runeLen returns the length of the character that b begins with, 0 if it is not
-// valid UTF-8 or XML does not allow it.
-func runeLen(b []byte) int {
-	r, n := utf8.DecodeRune(b)
-	if r == utf8.RuneError && n <= 1 || !charAllowed(r) {
-		return 0
-	}
-	return n
-}
-
-// localName returns a name without its name space prefix.
-func localName[T string | []byte](name T) string {
-	s := string(name)
-	return s[strings.IndexByte(s, ':')+1:]
-}
-
-// What a byte of text is.
-const (
-	plain  = iota // stands for itself
-	markup        // < & > and quotes
-	multi         // part of a longer character
-	banned        // a control character
-)
-
-var byteClass, nameByte, spaceByte = tables()
-
-func tables() (class [256]uint8, name, space [256]bool) {
-	for c := range 256 {
-		switch {
-		case c >= utf8.RuneSelf:
-			class[c] = multi
-			name[c] = true
-		case c == '<' || c == '&' || c == '>' || c == '"' || c == '\'':
-			class[c] = markup
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			space[c] = true
-		case c < ' ':
-			class[c] = banned
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9',
-			c == '_', c == ':', c == '-', c == '.':
-			name[c] = true
-		}
-	}
-	return class, name, space
 }

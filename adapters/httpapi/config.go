@@ -6,7 +6,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // Config is what a mount consists of. Copy it as you like; it is read when the routes
@@ -23,6 +25,10 @@ type Config struct {
 
 	// Health stands behind users, sources and health data.
 	Health *healthdata.Service
+	// Aggregate stands behind questions over health data.
+	Aggregate *aggregate.Service
+	// Orders stands behind lab orders.
+	Orders *orders.Service
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.

@@ -77,8 +77,12 @@ type reply struct {
 func (a api) operations() []operation {
 	var ops []operation
 	ops = append(ops, a.contractOperations()...)
+	ops = append(ops, a.userOperations()...)
 	ops = append(ops, a.healthOperations()...)
 	ops = append(ops, a.ingestOperations()...)
+	ops = append(ops, a.connectionOperations()...)
+	ops = append(ops, a.aggregateOperations()...)
+	ops = append(ops, a.orderOperations()...)
 	return ops
 }
 

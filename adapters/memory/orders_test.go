@@ -5,6 +5,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 func newOrdersHarness(testing.TB) storetest.OrdersHarness {
@@ -15,3 +16,7 @@ func newOrdersHarness(testing.TB) storetest.OrdersHarness {
 func TestOrders(t *testing.T) { storetest.RunOrders(t, newOrdersHarness) }
 
 func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrdersHarness) }
+
+func TestOrderKeys(t *testing.T) {
+	storetest.RunOrderKeys(t, func(testing.TB) orders.Keys { return memory.New(nil).OrderKeys() })
+}

@@ -1,11 +1,14 @@
 package memory_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 )
+
+var ctx = context.Background()
 
 func newUsers(testing.TB) storetest.UsersHarness {
 	store := memory.New(nil)

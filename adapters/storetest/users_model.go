@@ -22,13 +22,14 @@ func RunUsersModel(t *testing.T, newStore func(t testing.TB) UsersHarness) {
 	store := newStore(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := usersModel{T: rt, t: t, store: store.Users, team: newTeam(), users: map[healthlab.UserID]healthdata.User{}}
+		// Some more often than others, so that there is something to find.
 		rt.Repeat(map[string]func(*rapid.T){
-			"insert":  m.insert,
-			"update":  m.update,
-			"delete":  m.delete,
+			"insert": m.insert, "insert 2": m.insert, "insert 3": m.insert, "insert 4": m.insert,
+			"list": m.list, "list 2": m.list, "list 3": m.list,
+			"update": m.update,
+			"delete": m.delete, "delete 2": m.delete,
 			"restore": m.restore,
 			"erase":   m.erase,
-			"list":    m.list,
 			"":        m.check,
 		})
 	})
@@ -46,8 +47,8 @@ type usersModel struct {
 
 // A few names and instants, so that they meet.
 var (
-	modelNames = rapid.SampledFrom([]string{"a", "A", "ab", "aB1", "á", "a%", "b"})
-	modelTimes = rapid.Map(rapid.IntRange(0, 4), func(n int) time.Time {
+	modelNames = rapid.SampledFrom([]string{"a", "A", "ab", "aB1", "aBc", "AB1", "á", "a%", "b", "b1", "B"})
+	modelTimes = rapid.Map(rapid.IntRange(0, 2), func(n int) time.Time {
 		return noon.Add(time.Duration(n) * time.Microsecond)
 	})
 )
@@ -81,7 +82,7 @@ func (m *usersModel) live() (n int) {
 func (m *usersModel) insert(t *rapid.T) {
 	u := person(m.team, modelNames.Draw(t, "name"))
 	u.CreatedOn = healthlab.At(modelTimes.Draw(t, "created"))
-	limit := rapid.SampledFrom([]int{0, 3, 5}).Draw(t, "limit")
+	limit := rapid.SampledFrom([]int{0, 0, 0, 5, 8}).Draw(t, "limit")
 	err := m.store.Insert(m.t.Context(), u, limit)
 	if other := m.taken(u.ClientUserID, u.ID); other != nil {
 		requireTaken(t, *other, err)

@@ -165,7 +165,7 @@ func (c *Client) Do(t T, r *http.Request) *Reply {
 		must(t, err)
 		r.Body = io.NopCloser(bytes.NewReader(sent))
 	}
-	target, query, kind := r.URL.Path, r.URL.Query(), r.Header.Get("Content-Type")
+	target, query, kind := r.URL.EscapedPath(), r.URL.Query(), r.Header.Get("Content-Type")
 	w := httptest.NewRecorder()
 	c.handler.ServeHTTP(w, r)
 	got := &Reply{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}

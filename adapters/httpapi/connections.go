@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+func (a api) connectionOperations() []operation {
+	if a.Health == nil {
+		return nil
+	}
+	return []operation{
+		{id: "connect_manual_provider", pattern: "POST /v2/link/provider/manual/{provider}", team: a.connectManual},
+	}
+}
+
+// connectIn names whom a source is connected to.
+type connectIn struct {
+	UserID healthlab.UserID `json:"user_id"`
+	// ProviderID is the provider's own name for the person.
+	ProviderID *string `json:"provider_id"`
+}
+
+// connectManual connects a source that data is pushed from. One that is connected
+// already stays as it is.
+func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	provider := in.PathText("provider", 64)
+	var body connectIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	_, err := a.Health.Connect(r.Context(), team, body.UserID, healthdata.NewConnection{
+		Provider: provider, ExternalUserID: body.ProviderID,
+	})
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}

@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func (a api) orderOperations() []operation {
+	if a.Orders == nil {
+		return nil
+	}
+	return []operation{
+		{id: "create_order", pattern: "POST /v3/order", team: a.createOrder},
+		{id: "create_testkit_order", pattern: "POST /v3/order/testkit", team: a.createTestkit},
+		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit},
+		{id: "list_orders", pattern: "GET /v3/orders", team: a.listOrders},
+		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: a.readOrder},
+		{id: "cancel_order", pattern: "POST /v3/order/{order_id}/cancel", team: a.changeOrder(a.Orders.Cancel)},
+		{id: "complete_draw", pattern: "PATCH /v3/order/{order_id}/draw_completed", team: a.changeOrder(a.Orders.DrawCompleted)},
+		{id: "simulate_order", pattern: "POST /v3/order/{order_id}/test", team: a.simulateOrder},
+	}
+}
+
+// orderOut is the answer of everything that makes or changes an order.
+type orderOut struct {
+	Order   orders.Order `json:"order"`
+	Status  string       `json:"status"`
+	Message string       `json:"message"`
+}
+
+func answerOrder(w http.ResponseWriter, o orders.Order, err error, message string) error {
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, orderOut{Order: o, Status: "success", Message: message})
+}
+
+func orderID(in *wire.In) orders.OrderID { return orders.OrderID{UUID: in.PathUUID("order_id")} }
+
+func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body orders.PlaceRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	o, err := a.Orders.Place(r.Context(), team, body)
+	return answerOrder(w, o, err, "order placed")
+}
+
+func (a api) createTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body orders.TestkitRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	o, err := a.Orders.PlaceTestkit(r.Context(), team, body)
+	return answerOrder(w, o, err, "kit ordered")
+}
+
+func (a api) registerTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body orders.RegisterRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	o, err := a.Orders.Register(r.Context(), team, body)
+	return answerOrder(w, o, err, "kit registered")
+}
+
+func (a api) readOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	o, err := a.Orders.Get(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, o)
+}
+
+// ordersOut is one page of orders.
+type ordersOut struct {
+	Orders []orders.Order `json:"orders"`
+	Total  int            `json:"total"`
+	Page   int            `json:"page"`
+	Size   int            `json:"size"`
+}
+
+func (a api) listOrders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	q := orderQuery(in)
+	q.Team = team
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Orders.List(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := ordersOut{Orders: page.Orders, Total: page.Total, Page: q.Page, Size: q.Size}
+	if out.Orders == nil {
+		out.Orders = []orders.Order{}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// orderQuery reads the filters of the list of orders. A day alone is its beginning, but
+// for end_date, where it is all of it.
+func orderQuery(in *wire.In) orders.Query {
+	q := orders.Query{
+		Search:         text(in, "search_input"),
+		Interpretation: orders.Interpretation(text(in, "interpretation")),
+		PatientName:    text(in, "patient_name"),
+		Recipient:      text(in, "shipping_recipient_name"),
+		Critical:       in.OptBool("is_critical"),
+		Sort:           orders.SortKey(text(in, "order_key")),
+		Direction:      orders.Direction(text(in, "order_direction")),
+		Page:           in.Int("page", 1, 1, 1<<31-1),
+		Size:           in.Int("size", orders.DefaultPageSize, 1, orders.MaxPageSize),
+	}
+	q.CreatedFrom, q.UpdatedFrom = lowerBound(in, "start_date"), lowerBound(in, "updated_start_date")
+	q.CreatedBefore = upperBound(in, "end_date", 24*time.Hour)
+	q.UpdatedBefore = upperBound(in, "updated_end_date", time.Microsecond)
+	for _, s := range in.Strings("status") {
+		q.Status = append(q.Status, orders.LowLevel(s))
+	}
+	for _, s := range in.Strings("order_type") {
+		q.Methods = append(q.Methods, orders.CollectionMethod(s))
+	}
+	for _, s := range in.Strings("order_activation_types") {
+		q.Activations = append(q.Activations, orders.ActivationType(s))
+	}
+	for _, id := range in.UUIDs("order_ids") {
+		q.IDs = append(q.IDs, orders.OrderID{UUID: id})
+	}
+	if id := in.OptUUID("user_id"); id != nil {
+		q.User = healthlab.UserID{UUID: *id}
+	}
+	if id := in.OptUUID("order_transaction_id"); id != nil {
+		q.Transaction = orders.TransactionID{UUID: *id}
+	}
+	return q
+}
+
+func text(in *wire.In, name string) string {
+	if s := in.OptText(name, 256); s != nil {
+		return *s
+	}
+	return ""
+}
+
+func lowerBound(in *wire.In, name string) time.Time {
+	if m := in.OptMoment(name); m != nil {
+		return m.In(time.UTC, wire.StartOfDay).Time
+	}
+	return time.Time{}
+}
+
+// upperBound makes an inclusive bound an exclusive one: an instant counts itself, a
+// day alone as much of itself as it is said to cover.
+func upperBound(in *wire.In, name string, day time.Duration) time.Time {
+	m := in.OptMoment(name)
+	switch {
+	case m == nil:
+		return time.Time{}
+	case m.IsDay:
+		return m.In(time.UTC, wire.StartOfDay).Add(day)
+	default:
+		return m.Instant.Add(time.Microsecond)
+	}
+}
+
+// changeOrder answers operations that name an order and nothing else.
+func (a api) changeOrder(change func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Order, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		id := orderID(in)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		o, err := change(r.Context(), team, id)
+		return answerOrder(w, o, err, "order changed")
+	}
+}
+
+// simulation is the query and body of a simulated walk.
+type simulation struct {
+	Interpretation    orders.Interpretation `json:"interpretation" wire:"opt"`
+	ResultTypes       []orders.ResultType   `json:"result_types" wire:"opt"`
+	HasMissingResults *bool                 `json:"has_missing_results"`
+}
+
+func (a api) simulateOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	final := orders.Status(text(in, "final_status"))
+	var body simulation
+	in.OptBody(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if _, err := a.Orders.Simulate(r.Context(), team, id, final, orders.SimulationFlags(body)); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, nil)
+}

@@ -1,0 +1,277 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// userOperations are about users and the sources that they can connect.
+func (a api) userOperations() []operation {
+	if a.Health == nil {
+		return nil
+	}
+	return []operation{
+		{id: "create_user", pattern: "POST /v2/user/", team: a.createUser},
+		{id: "list_users", pattern: "GET /v2/user/", team: a.listUsers},
+		{id: "read_team_metrics", pattern: "GET /v2/user/metrics", team: a.readTeamMetrics},
+		{id: "resolve_user", pattern: "GET /v2/user/resolve/{client_user_id}", team: a.resolveUser},
+		{id: "undo_delete_user", pattern: "POST /v2/user/undo_delete", team: a.undoDeleteUser},
+		{id: "read_user", pattern: "GET /v2/user/{user_id}", team: a.readUser},
+		{id: "patch_user", pattern: "PATCH /v2/user/{user_id}", team: a.patchUser},
+		{id: "delete_user", pattern: "DELETE /v2/user/{user_id}", team: a.deleteUser},
+		{id: "disconnect_provider", pattern: "DELETE /v2/user/{user_id}/{provider}", team: a.disconnectProvider},
+		{id: "search_users", pattern: "GET /v2/team/users/search", team: a.searchUsers},
+		{id: "list_providers", pattern: "GET /v2/providers", team: a.listProviders},
+	}
+}
+
+// maxPathText bounds the team's own id of a user in a path. It is longer than any id
+// may be, so that what cannot exist is not found, rather than wrong.
+const maxPathText = 4096
+
+// success is the answer of operations that have nothing else to say.
+type success struct {
+	Success bool `json:"success"`
+}
+
+// newUserIn is the body that creates a user.
+type newUserIn struct {
+	ClientUserID      string          `json:"client_user_id"`
+	FallbackTimeZone  *string         `json:"fallback_time_zone"`
+	FallbackBirthDate *healthlab.Date `json:"fallback_birth_date"`
+	IngestionStart    *healthlab.Date `json:"ingestion_start"`
+	IngestionEnd      *healthlab.Date `json:"ingestion_end"`
+}
+
+// userPatchIn is the body that changes a user. Null clears a value, but for the id,
+// which it leaves.
+type userPatchIn struct {
+	ClientUserID      *string                  `json:"client_user_id"`
+	FallbackTimeZone  wire.Opt[string]         `json:"fallback_time_zone"`
+	FallbackBirthDate wire.Opt[healthlab.Date] `json:"fallback_birth_date"`
+	IngestionStart    wire.Opt[healthlab.Date] `json:"ingestion_start"`
+	IngestionEnd      wire.Opt[healthlab.Date] `json:"ingestion_end"`
+}
+
+// editFrom says in the domain's words what a key of a patch says.
+func editFrom[T any](o wire.Opt[T]) healthdata.Edit[T] {
+	switch v := o.Ptr(); {
+	case v != nil:
+		return healthdata.SetTo(*v)
+	case o.Null:
+		return healthdata.Cleared[T]()
+	default:
+		return healthdata.Edit[T]{}
+	}
+}
+
+// namingUser answers a taken client_user_id as the contract has it: 400, with whose it
+// is, so that a caller can go on with that user.
+func namingUser(err error) error {
+	var taken *healthdata.ClientUserIDError
+	if !errors.As(err, &taken) {
+		return err
+	}
+	return &wire.Fault{
+		Status: http.StatusBadRequest, Type: healthdata.RuleInvalidRequest,
+		Msg:   "a user with this client_user_id exists already",
+		Extra: map[string]any{"user_id": taken.User, "created_on": taken.CreatedOn},
+	}
+}
+
+func (a api) createUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body newUserIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	u, err := a.Health.CreateUser(r.Context(), team, healthdata.NewUser(body))
+	if err != nil {
+		return namingUser(err)
+	}
+	return wire.JSON(w, http.StatusOK, u)
+}
+
+// userPage is a page of users.
+type userPage struct {
+	Users  []healthdata.User `json:"users"`
+	Total  int               `json:"total"`
+	Offset int               `json:"offset"`
+	Limit  int               `json:"limit"`
+}
+
+func (a api) listUsers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	offset := in.Int("offset", 0, 0, math.MaxInt32)
+	limit := in.Int("limit", 100, 1, 500)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Health.Users(r.Context(), team, offset, limit)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, userPage{page.Users, page.Total, offset, limit})
+}
+
+func (a api) readTeamMetrics(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	if err := wire.From(r).Err(); err != nil {
+		return err
+	}
+	m, err := a.Health.TeamMetrics(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, m)
+}
+
+func (a api) resolveUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := in.PathText("client_user_id", maxPathText)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	u, err := a.Health.ResolveUser(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, u)
+}
+
+func (a api) readUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	u, err := a.Health.User(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, u)
+}
+
+func (a api) patchUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := userID(in)
+	var body userPatchIn
+	in.OptBody(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	_, err := a.Health.PatchUser(r.Context(), team, id, healthdata.UserPatch{
+		ClientUserID:      body.ClientUserID,
+		FallbackTimeZone:  editFrom(body.FallbackTimeZone),
+		FallbackBirthDate: editFrom(body.FallbackBirthDate),
+		IngestionStart:    editFrom(body.IngestionStart),
+		IngestionEnd:      editFrom(body.IngestionEnd),
+	})
+	if err != nil {
+		return namingUser(err)
+	}
+	return wire.NoContent(w)
+}
+
+func (a api) deleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := a.Health.DeleteUser(r.Context(), team, id); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+// deletedUserIn is the body that names a deleted user, for those who do not do so in
+// the query.
+type deletedUserIn struct {
+	UserID       *uuid.UUID `json:"user_id"`
+	ClientUserID *string    `json:"client_user_id"`
+}
+
+func (a api) undoDeleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	who := deletedUserIn{UserID: in.OptUUID("user_id"), ClientUserID: in.OptText("client_user_id", maxPathText)}
+	if query := r.URL.Query(); !query.Has("user_id") && !query.Has("client_user_id") {
+		in.OptBody(&who)
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	var deleted healthdata.DeletedUser
+	if who.UserID != nil {
+		deleted.User.UUID = *who.UserID
+	}
+	if who.ClientUserID != nil {
+		deleted.ClientUserID = *who.ClientUserID
+	}
+	if _, err := a.Health.UndoDelete(r.Context(), team, deleted); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+func (a api) disconnectProvider(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id, provider := userID(in), in.PathText("provider", 256)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := a.Health.Disconnect(r.Context(), team, id, provider); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+func (a api) searchUsers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	query := in.Text("query_id", maxPathText)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	found, err := a.Health.SearchUsers(r.Context(), team, query)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, found)
+}
+
+// providerOut is a provider as it is listed.
+type providerOut struct {
+	Name               string   `json:"name"`
+	Slug               string   `json:"slug"`
+	Description        string   `json:"description"`
+	Logo               *string  `json:"logo"`
+	AuthType           string   `json:"auth_type"`
+	SupportedResources []string `json:"supported_resources"`
+}
+
+func (a api) listProviders(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+	in := wire.From(r)
+	kind := in.OneOf("source_type", "", healthdata.ProviderKinds()...)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list := a.Health.Providers().List(kind)
+	out := make([]providerOut, len(list))
+	for i, p := range list {
+		out[i] = providerOut{
+			Name: p.Name, Slug: p.Slug, Description: p.Description, Logo: p.Logo, AuthType: p.AuthType,
+			SupportedResources: make([]string, len(p.Resources)),
+		}
+		for j, res := range p.Resources {
+			out[i].SupportedResources[j] = res.Resource
+		}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}

@@ -1,0 +1,85 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// orderKey is what is kept of an idempotency key.
+type orderKey struct {
+	order       orders.OrderID
+	fingerprint string
+	until       time.Time // of the latest claim; zero if it was given back
+	answer      []byte
+	keep        time.Time // until when the answer is kept
+}
+
+// OrderKeys returns the store as an [orders.Keys].
+func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
+
+type orderKeys struct{ s *Store }
+
+func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.KeyState{}, err
+	}
+	defer v.s.mu.Unlock()
+	k := v.s.orders.keys[scope]
+	if k == nil || k.answer != nil && !k.keep.After(now) {
+		k = &orderKey{order: order, fingerprint: fingerprint}
+		v.s.orders.keys[scope] = k
+	}
+	if k.answer == nil && k.until.IsZero() {
+		k.fingerprint = fingerprint
+	}
+	state := orders.KeyState{Order: k.order, Fingerprint: k.fingerprint, Answer: slices.Clone(k.answer)}
+	if k.answer == nil && !k.until.After(now) {
+		k.until = instant(until)
+		state.Started = true
+	}
+	return state, nil
+}
+
+func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, keep time.Time) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	k := v.s.orders.keys[scope]
+	if k == nil || k.answer != nil || !k.until.Equal(instant(until)) {
+		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
+	}
+	k.until, k.answer, k.keep = time.Time{}, slices.Clone(answer), instant(keep)
+	if answer == nil {
+		k.keep = instant(until)
+	}
+	return nil
+}
+
+func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer v.s.mu.Unlock()
+	pruned := 0
+	for scope, k := range v.s.orders.keys {
+		old := k.answer != nil && !k.keep.After(now) || k.answer == nil && !later(k.until, k.keep).Add(24*time.Hour).After(now)
+		if old && pruned < n {
+			delete(v.s.orders.keys, scope)
+			pruned++
+		}
+	}
+	return pruned, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

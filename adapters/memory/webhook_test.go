@@ -1,0 +1,32 @@
+package memory_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+)
+
+// clock is the time of day, moved forward as far as it is told to.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+func webhookStore(*testing.T) storetest.WebhookStore {
+	c := &clock{}
+	s := memory.New(&memory.Options{Now: c.now})
+	return storetest.WebhookStore{
+		Outbox: s.Outbox(), Deliveries: s.Deliveries(), Endpoints: s.Endpoints(), Log: s.WebhookLog(), Advance: c.advance,
+	}
+}
+
+func TestDeliveries(t *testing.T) { storetest.RunDeliveries(t, webhookStore) }
+func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStore) }
+
+func TestOrderUnderFire(t *testing.T) { storetest.RunOrderUnderFire(t, webhookStore) }
+
+func TestDeliveriesModel(t *testing.T) { storetest.RunDeliveriesModel(t, webhookStore) }

@@ -1,0 +1,256 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// LabOptions adjusts a Lab. The zero value, and nil, mean the defaults.
+type LabOptions struct {
+	// Now is the lab's clock. Default time.Now.
+	Now func() time.Time
+	// Step is how long everything takes: from one thing that happens to an order to
+	// the next. Default 24 h.
+	Step time.Duration
+	// Catalogue says what the lab's markers bring; nil means one result for each.
+	Catalogue orders.Catalogue
+	// Fate decides what becomes of an order when it first comes in. Default:
+	// [FateFromPassthrough].
+	Fate func(orders.Order) Fate
+}
+
+// Lab is a laboratory that works, with its carrier: it takes orders, sends kits, gets
+// samples back and reports what it finds, one step after another by its clock. It
+// keeps the promises of [orders.LabBackend], and fails in every way that its options
+// ask for. Nothing in it is left to chance: the same orders at the same times bring
+// the same messages.
+//
+// It keeps its orders in memory. It is safe for concurrent use.
+type Lab struct {
+	opts LabOptions
+	boot string // tells the cursors of this lab from those of an earlier one
+
+	mu     sync.Mutex
+	orders map[orders.OrderID]*labOrder
+	queue  []*labOrder // in the order in which they came
+	sent   []orders.Message
+}
+
+// labOrder is one order at the lab.
+type labOrder struct {
+	order     orders.Order
+	fate      Fate
+	expected  map[int][]orders.ExpectedResult
+	sample    string
+	tries     int
+	kit       time.Time // when the kit was asked for; zero if it was not
+	request   time.Time // when the sample was asked to be tested; zero if not yet
+	cancelled bool
+	told      int // how many messages of its plan were sent
+}
+
+// NewLab returns a laboratory without orders.
+func NewLab(opts *LabOptions) *Lab {
+	l := &Lab{orders: map[orders.OrderID]*labOrder{}}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.Now == nil {
+		l.opts.Now = time.Now
+	}
+	if l.opts.Step <= 0 {
+		l.opts.Step = 24 * time.Hour
+	}
+	if l.opts.Fate == nil {
+		l.opts.Fate = FateFromPassthrough
+	}
+	l.boot = strconv.FormatInt(l.opts.Now().UnixNano(), 36)
+	return l
+}
+
+// Submit implements [orders.LabBackend].
+func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Accepted{}, err
+	}
+	var expected map[int][]orders.ExpectedResult
+	if l.opts.Catalogue != nil {
+		var err error
+		if expected, err = l.opts.Catalogue.ExpectedResults(ctx, s.Order.LabTest.MarkerIDs()); err != nil {
+			return orders.Accepted{}, fmt.Errorf("expected results: %w", err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.opts.Now()
+	o := l.orders[s.Order.ID]
+	if o == nil {
+		o = &labOrder{fate: l.opts.Fate(s.Order), sample: sampleID(s.Order.ID), expected: expected}
+	}
+	o.tries++
+	switch {
+	case o.fate.Refused:
+		return orders.Accepted{}, fmt.Errorf("%w: the lab does not take this order", healthlab.Invalid)
+	case o.tries <= o.fate.Down:
+		l.orders[s.Order.ID] = o
+		return orders.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)
+	case o.cancelled:
+		return orders.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
+	}
+	if l.orders[s.Order.ID] = o; !slices.Contains(l.queue, o) {
+		l.queue = append(l.queue, o)
+	}
+	o.order = s.Order
+	switch {
+	case s.Stage == orders.SubmitKit && o.kit.IsZero():
+		o.kit = now
+	case s.Stage == orders.SubmitRequisition && o.request.IsZero():
+		o.request = now
+	}
+	if o.tries <= o.fate.Down+o.fate.Silent {
+		// It has the order now, and the answer gets lost.
+		return orders.Accepted{}, context.DeadlineExceeded
+	}
+	if o.fate.Slow {
+		return orders.Accepted{}, nil
+	}
+	return orders.Accepted{SampleID: o.sample}, nil
+}
+
+// Cancel implements [orders.LabBackend].
+func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance(l.opts.Now())
+	switch o := l.orders[id]; {
+	case o == nil:
+		return nil
+	case o.fate.TooLateToCancel && !o.cancelled:
+		return fmt.Errorf("%w: the order is being worked on", healthlab.Precondition)
+	default:
+		o.cancelled = true
+		return nil
+	}
+}
+
+// Updates implements [orders.LabBackend]. A cursor of another lab, or of this one
+// before it was started anew, is the start.
+func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Batch{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance(l.opts.Now())
+	first := 0
+	if boot, place, ok := strings.Cut(cursor, ":"); ok && boot == l.boot {
+		if i, err := strconv.Atoi(place); err == nil && i >= 0 && i <= len(l.sent) {
+			first = i
+		}
+	}
+	last := min(first+max(n, 0), len(l.sent))
+	return orders.Batch{
+		Messages: slices.Clone(l.sent[first:last]),
+		Cursor:   l.boot + ":" + strconv.Itoa(last),
+	}, nil
+}
+
+// advance lets everything happen that has had the time to, oldest first.
+func (l *Lab) advance(now time.Time) {
+	for {
+		var next *labOrder
+		var at time.Time
+		for _, o := range l.queue {
+			if due, ok := o.next(l.opts.Step); ok && !due.After(now) && (next == nil || due.Before(at)) {
+				next, at = o, due
+			}
+		}
+		if next == nil {
+			return
+		}
+		m := next.message(at)
+		for range 1 + next.fate.Repeats {
+			l.sent = append(l.sent, m)
+		}
+	}
+}
+
+// next returns when the next thing happens to the order; false if nothing will.
+func (o *labOrder) next(step time.Duration) (time.Time, bool) {
+	if o.cancelled {
+		return time.Time{}, false
+	}
+	plan := o.plan()
+	if o.told == len(plan) {
+		return time.Time{}, false
+	}
+	// A kit travels without its patient; nothing else happens before the requisition.
+	parcel := 0
+	if !o.kit.IsZero() {
+		for parcel < len(plan) && plan[parcel].parcel {
+			parcel++
+		}
+	}
+	if o.told < parcel {
+		return o.kit.Add(time.Duration(o.told+1) * step), true
+	}
+	if o.request.IsZero() {
+		return time.Time{}, false
+	}
+	start := o.request
+	if at := o.kit.Add(time.Duration(parcel) * step); !o.kit.IsZero() && at.After(start) {
+		start = at
+	}
+	return start.Add(time.Duration(o.told-parcel+1) * step), true
+}
+
+// message is the next of the order's messages.
+func (o *labOrder) message(at time.Time) orders.Message {
+	does := o.plan()[o.told]
+	o.told++
+	m := orders.Message{
+		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.told))).String(), Team: o.order.TeamID, Order: o.order.ID,
+		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: o.tracking(does.on),
+	}
+	if does.on == orders.SampleReceived || does.on == orders.SampleDrawn {
+		m.CollectedAt = at
+	}
+	if does.flags != nil {
+		o.order.SampleID = &o.sample
+		results := orders.Simulated(&o.order, o.expected, *does.flags, does.on, at)
+		m.Results = &results
+	}
+	return m
+}
+
+// tracking is where the parcel can be followed, once it is on its way.
+func (o *labOrder) tracking(on orders.Trigger) *orders.Tracking {
+	t := orders.Tracking{Inbound: on == orders.SampleSent, Number: "OUT-" + o.sample, Courier: "sandbox_courier"}
+	switch on {
+	case orders.KitShipped:
+	case orders.SampleSent:
+		t.Number = "IN-" + o.sample
+	default:
+		return nil
+	}
+	t.URL = "https://tracking.example.com/" + t.Number
+	return &t
+}
+
+// sampleID is the lab's id of an order and its specimen.
+func sampleID(id orders.OrderID) string {
+	return "SBX" + strings.ToUpper(strings.ReplaceAll(uuid.NewSHA1(uuid.Nil, id.UUID[:]).String(), "-", "")[:12])
+}

@@ -1,0 +1,199 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Fate is what becomes of an order at the lab. The zero value is that all goes well.
+type Fate struct {
+	// Refused: the lab does not take the order, and never will.
+	Refused bool
+	// Down is how many calls fail before the lab is there.
+	Down int
+	// Silent is how many calls after those the lab takes without an answer: the
+	// caller sees a timeout.
+	Silent int
+	// Slow: the lab takes the order, and names its requisition in a message later.
+	Slow bool
+	// TooLateToCancel: the lab does not take the order back.
+	TooLateToCancel bool
+	// Repeats is how often every message comes again.
+	Repeats int
+	// Story is what happens on the way; empty means that nothing goes wrong.
+	Story Story
+}
+
+// Story is what happens to an order on its way.
+type Story string
+
+// The stories.
+const (
+	// Undeliverable: the carrier brings the kit back.
+	Undeliverable Story = "undeliverable"
+	// LostOutbound: the kit is lost on its way to the patient.
+	LostOutbound Story = "lost_outbound"
+	// Delayed: the carrier has a problem both ways, and solves it.
+	Delayed Story = "delayed"
+	// ReturnFailed: the carrier cannot deliver the sample to the lab.
+	ReturnFailed Story = "return_failed"
+	// LostInbound: the sample is lost on its way to the lab.
+	LostInbound Story = "lost_inbound"
+	// MissingScans: nobody reports a step between requisition and result.
+	MissingScans Story = "missing_scans"
+	// Blocked: the lab waits for paperwork, gets it, and goes on.
+	Blocked Story = "blocked"
+	// Expired: the lab waits for paperwork until the sample is too old.
+	Expired Story = "expired"
+	// Rejected: the lab cannot use the sample.
+	Rejected Story = "rejected"
+	// Partial: the lab reports half of the results first.
+	Partial Story = "partial"
+	// Missing: one of the results is missing through the lab's fault.
+	Missing Story = "missing"
+	// AbnormalResult and CriticalResult: the lab finds something.
+	AbnormalResult Story = "abnormal"
+	CriticalResult Story = "critical"
+	// CorrectedReport: the lab replaces its final report.
+	CorrectedReport Story = "corrected"
+	// Stopped: the lab stops the order after it took it.
+	Stopped Story = "stopped"
+	// NeverAgain: the lab takes the order and is not heard of again.
+	NeverAgain Story = "never_again"
+)
+
+// Stories returns all stories but that nothing goes wrong.
+func Stories() []Story {
+	return []Story{
+		Undeliverable, LostOutbound, Delayed, ReturnFailed, LostInbound, MissingScans, Blocked, Expired, Rejected,
+		Partial, Missing, AbnormalResult, CriticalResult, CorrectedReport, Stopped, NeverAgain,
+	}
+}
+
+// FateFromPassthrough reads the fate of an order from the text that its team put into
+// passthrough: "sandbox:" and, separated by commas, names of stories or of the ways in
+// which the lab itself fails: refused, down (once), silent (once), slow,
+// too_late_to_cancel, repeats. Anything else is that all goes well.
+func FateFromPassthrough(o orders.Order) Fate {
+	var f Fate
+	if o.Passthrough == nil {
+		return f
+	}
+	names, ok := strings.CutPrefix(*o.Passthrough, "sandbox:")
+	if !ok {
+		return f
+	}
+	for _, name := range strings.Split(names, ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "refused":
+			f.Refused = true
+		case "down":
+			f.Down = 1
+		case "silent":
+			f.Silent = 1
+		case "slow":
+			f.Slow = true
+		case "too_late_to_cancel":
+			f.TooLateToCancel = true
+		case "repeats":
+			f.Repeats = 1
+		default:
+			if slices.Contains(Stories(), Story(name)) {
+				f.Story = Story(name)
+			}
+		}
+	}
+	return f
+}
+
+// happening is one step of an order's plan.
+type happening struct {
+	on     orders.Trigger
+	detail orders.StatusDetail
+	flags  *orders.SimulationFlags // of the results that come with it; nil for none
+	parcel bool                    // the way of a kit to the patient
+}
+
+// plan is everything that will happen to the order, from its acceptance on.
+func (o *labOrder) plan() []happening {
+	var steps []happening
+	if o.fate.Slow && o.kit.IsZero() {
+		steps = append(steps, happening{on: orders.LabAccepted})
+	}
+	yes := true
+	flags := &orders.SimulationFlags{}
+	switch o.fate.Story {
+	case Missing:
+		flags.HasMissingResults = &yes
+	case AbnormalResult:
+		flags.Interpretation = orders.Abnormal
+	case CriticalResult:
+		flags.Interpretation = orders.Critical
+	}
+	for _, on := range orders.SuccessPath(o.order.Method(), !o.kit.IsZero()) {
+		if on == orders.LabAccepted || on == orders.PatientAwaited || on == orders.KitRegistered {
+			continue // not the lab's to report, or in the answer already
+		}
+		h := happening{on: on}
+		h.parcel = on == orders.KitShipped || on == orders.KitOutForDelivery || on == orders.KitDelivered
+		if on == orders.FinalResult {
+			h.flags = flags
+		}
+		steps = append(steps, h)
+	}
+	return o.fate.Story.bend(steps, o.order.Method() == orders.Testkit)
+}
+
+// bend makes a story of a plan that goes well. Stories of parcels happen to kits only.
+func (s Story) bend(plan []happening, kit bool) []happening {
+	at := func(on orders.Trigger) int {
+		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })
+	}
+	// before puts steps before one of the plan; instead ends the plan with them.
+	before := func(on orders.Trigger, steps ...happening) []happening { return slices.Insert(plan, at(on), steps...) }
+	instead := func(on orders.Trigger, steps ...happening) []happening {
+		return append(plan[:at(on)], steps...)
+	}
+	shipping := func(on orders.Trigger, detail orders.StatusDetail) happening {
+		return happening{on: on, detail: detail, parcel: true}
+	}
+	fault := orders.FulfillmentError
+	switch {
+	case s == NeverAgain:
+		return nil
+	case s == MissingScans:
+		return slices.DeleteFunc(plan, func(h happening) bool { return h.on != orders.FinalResult && h.on != orders.LabAccepted })
+	case s == Partial:
+		return before(orders.FinalResult, happening{on: orders.PartialResult, flags: &orders.SimulationFlags{}})
+	case s == CorrectedReport:
+		return append(plan, happening{on: orders.ResultCorrected, flags: &orders.SimulationFlags{}})
+	case s == Rejected:
+		return instead(orders.FinalResult, happening{on: orders.SampleRejected, detail: orders.SampleHemolyzed})
+	case !kit:
+		return plan
+	}
+	switch s {
+	case Undeliverable:
+		return instead(orders.KitDelivered, shipping(orders.KitUndeliverable, fault))
+	case LostOutbound:
+		return instead(orders.KitDelivered, shipping(orders.ParcelLost, ""))
+	case Delayed:
+		plan = before(orders.KitOutForDelivery, shipping(orders.KitDelayed, fault))
+		return before(orders.SampleReceived, happening{on: orders.SampleDelayed, detail: fault})
+	case ReturnFailed:
+		return instead(orders.SampleReceived, happening{on: orders.SampleUndeliverable, detail: fault})
+	case LostInbound:
+		return instead(orders.SampleReceived, happening{on: orders.ParcelLost})
+	case Blocked:
+		return before(orders.FinalResult, happening{on: orders.LabBlocked, detail: orders.DemographicInformationMismatch},
+			happening{on: orders.InformationSupplied})
+	case Expired:
+		return instead(orders.FinalResult, happening{on: orders.LabBlocked, detail: orders.DateOfCollectionUnspecified},
+			happening{on: orders.SampleRejected, detail: orders.SampleStabilityExceeded})
+	case Stopped:
+		return append(plan[:0:0], happening{on: orders.Stopped, detail: fault, parcel: true})
+	}
+	return plan
+}

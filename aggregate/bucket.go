@@ -1,0 +1,621 @@
+package aggregate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// The fast way for samples: functions that follow from count, sum, extremes, first and
+// last per bucket of time, by source. It looks at headers first, works on stored
+// integers where it can, and reads nothing of a source where a better one has won.
+
+// bucketPlan is a plan that can go the fast way.
+type bucketPlan struct {
+	p        *plan
+	set      *sampleSet
+	columns  []sampleField // fieldValue, fieldSecond: what has to be added up
+	aggs     []int         // which of columns, by agg
+	filters  []bounds      // by series
+	leave    []bool        // series that the condition leaves out
+	lanes    []lane
+	parallel int
+	limit    int
+	trace    *trace
+	cut      map[int][]piece // by serial of the series
+}
+
+// pieces returns the pieces of a series, which are cut once.
+func (b *bucketPlan) pieces(s *sampleSeries) []piece {
+	if p, ok := b.cut[s.serial]; ok {
+		return p
+	}
+	if b.cut == nil {
+		b.cut = map[int][]piece{}
+	}
+	b.cut[s.serial] = pieces(&s.Series, chunksAtOnce)
+	return b.cut[s.serial]
+}
+
+// lane is the sources that compete for the same groups.
+type lane struct {
+	keys    []healthdata.Cell // by key; not set for the truncation
+	sources []int             // ascending
+}
+
+// bucketPlanOf says whether a plan can go the fast way, and how.
+func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
+	if p.rows || p.fill || len(p.resources) != 1 {
+		return nil, false
+	}
+	b := &bucketPlan{p: p, set: set}
+	for i := range p.aggs {
+		n, ok := b.column(&p.aggs[i])
+		if !ok {
+			return nil, false
+		}
+		b.aggs = append(b.aggs, n)
+	}
+	for _, k := range p.keys {
+		switch k.kind {
+		case keyTrunc:
+		case keySlot:
+			if f := p.slots[k.slot].field; f != fieldProvider && f != fieldSourceType {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+	}
+	if !b.readFilters() {
+		return nil, false
+	}
+	if len(b.columns) == 0 {
+		b.columns = []sampleField{fieldValue} // only counts
+	}
+	b.makeLanes()
+	return b, true
+}
+
+func (b *bucketPlan) column(a *agg) (n int, ok bool) {
+	s := &b.p.slots[a.slot]
+	switch a.fn {
+	case Count, Sum, Mean, Min, Max, Oldest, Newest:
+	default:
+		return 0, false
+	}
+	field := s.field
+	switch {
+	case s.from == fromIndex && a.fn == Count:
+		field = fieldValue // every sample has one
+	case s.from != fromSample || s.typ != typeFloat || field != fieldValue && field != fieldSecond:
+		return 0, false
+	}
+	if n = slices.Index(b.columns, field); n < 0 {
+		n = len(b.columns)
+		b.columns = append(b.columns, field)
+	}
+	return n, true
+}
+
+// readFilters reads the condition for each series: it decides about the series, or
+// bounds its values, or the fast way is closed.
+func (b *bucketPlan) readFilters() bool {
+	b.filters, b.leave = make([]bounds, len(b.set.list)), make([]bool, len(b.set.list))
+	for i := range b.set.list {
+		b.filters[i].slot = -1
+		if b.p.where == nil {
+			continue
+		}
+		rest, answer := settle(b.p.where, b.p.known(&b.set.list[i]))
+		if rest == nil {
+			b.leave[i] = answer != isTrue
+			continue
+		}
+		r, ok := rangeOf(rest, func(slot int) bool { return b.p.slots[slot].from == fromSample && b.p.slots[slot].typ == typeFloat })
+		if !ok || len(b.columns) != 1 || b.p.slots[r.slot].field != b.columns[0] {
+			return false
+		}
+		b.filters[i], b.leave[i] = r, r.nothing
+	}
+	return true
+}
+
+// makeLanes puts the sources together that compete with each other.
+func (b *bucketPlan) makeLanes() {
+	for s, source := range b.set.sources {
+		l := lane{keys: make([]healthdata.Cell, len(b.p.keys)), sources: []int{s}}
+		for k, key := range b.p.keys {
+			if key.kind != keySlot {
+				continue
+			}
+			switch b.p.slots[key.slot].field {
+			case fieldProvider:
+				l.keys[k] = cellOf(source.Provider)
+			case fieldSourceType:
+				l.keys[k] = cellOf(string(source.Type))
+			}
+		}
+		at := slices.IndexFunc(b.lanes, func(o lane) bool {
+			return slices.EqualFunc(l.keys, o.keys, func(x, y healthdata.Cell) bool { return x.Text == y.Text && x.Valid == y.Valid })
+		})
+		if at < 0 {
+			b.lanes = append(b.lanes, l)
+			continue
+		}
+		b.lanes[at].sources = append(b.lanes[at].sources, s)
+	}
+}
+
+// slabBuckets is how many buckets are worked on at a time. It bounds the memory,
+// whatever the range.
+const slabBuckets = 1 << 13
+
+// run answers the plan.
+func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
+	out := b.p.newGrid()
+	rest := b.p.window
+	var edges, starts []int64
+	for rest.from < rest.to {
+		if b.p.trunc >= 0 {
+			edges, starts, rest = b.p.keys[b.p.trunc].period.edges(edges[:0], starts[:0], rest, slabBuckets)
+		} else {
+			edges, starts, rest = []int64{rest.from, rest.to}, []int64{rest.from}, window{}
+		}
+		for i := range b.lanes {
+			s := slab{b: b, lane: &b.lanes[i], edges: edges, starts: starts}
+			if err := s.run(ctx); err != nil {
+				return nil, err
+			}
+			if err := s.emit(out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !b.p.grouped && out.n == 0 {
+		b.emptyRow(out)
+	}
+	out.sort()
+	return out, nil
+}
+
+// emptyRow is the answer of functions over nothing.
+func (b *bucketPlan) emptyRow(out *grid) {
+	for k, a := range b.p.aggs {
+		out.aggs[k].v.add(healthdata.Cell{Valid: a.fn == Count})
+	}
+	out.n = 1
+}
+
+// slab is a stretch of buckets of one lane.
+type slab struct {
+	b      *bucketPlan
+	lane   *lane
+	edges  []int64
+	starts []int64
+
+	accs   [][]series.Acc // by column: what won
+	winner []int32        // by bucket: the source that won, -1 for none
+	open   []int32        // by bucket: the next one without a winner
+}
+
+func (s *slab) run(ctx context.Context) error {
+	n := len(s.starts)
+	for i, source := range s.lane.sources {
+		list := s.seriesOf(source)
+		if len(list) == 0 {
+			continue
+		}
+		accs, err := s.reduce(ctx, list)
+		if err != nil {
+			return err
+		}
+		if accs == nil {
+			continue
+		}
+		if s.accs == nil {
+			s.accs = accs
+			s.winner = make([]int32, n)
+			for k := range s.winner {
+				s.winner[k] = -1
+				if accs[0][k].N > 0 {
+					s.winner[k] = int32(source) //nolint:gosec // a place in a list
+				}
+			}
+		} else {
+			s.join(accs, source)
+		}
+		if s.b.p.chosen && s.winner != nil && i+1 < len(s.lane.sources) && !s.findOpen() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// join takes in what another source has: all of it, or where nothing was.
+func (s *slab) join(accs [][]series.Acc, source int) {
+	for k := range s.winner {
+		if accs[0][k].N == 0 {
+			continue
+		}
+		if s.winner[k] < 0 {
+			s.winner[k] = int32(source) //nolint:gosec // a place in a list
+		} else if s.b.p.chosen {
+			continue
+		}
+		for c := range accs {
+			addAcc(&s.accs[c][k], &accs[c][k])
+		}
+	}
+}
+
+// addAcc adds b to a. Where both have a value at the same time, the one of a stays: it
+// is of a better source, or of a type that comes first.
+func addAcc(a, b *series.Acc) {
+	if a.N == 0 {
+		*a = *b
+		return
+	}
+	last, lastAt := a.Last, a.LastAt
+	a.Add(b)
+	if b.LastAt <= lastAt {
+		a.Last, a.LastAt = last, lastAt
+	}
+}
+
+// findOpen finds the buckets that nobody has won yet.
+func (s *slab) findOpen() bool {
+	n := len(s.winner)
+	if s.open == nil {
+		s.open = make([]int32, n+1)
+	}
+	s.open[n] = int32(n) //nolint:gosec // bounded by slabBuckets
+	for k := n - 1; k >= 0; k-- {
+		s.open[k] = s.open[k+1]
+		if s.winner[k] < 0 {
+			s.open[k] = int32(k) //nolint:gosec // bounded by slabBuckets
+		}
+	}
+	return int(s.open[0]) < n
+}
+
+// seriesOf returns the series of a source that can matter here.
+func (s *slab) seriesOf(source int) []int {
+	var out []int
+	for i := range s.b.set.list {
+		if s.b.set.list[i].source == source && !s.b.leave[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// reduce adds up the series of one source. It returns nil if there is nothing.
+func (s *slab) reduce(ctx context.Context, list []int) ([][]series.Acc, error) {
+	var total [][]series.Acc
+	for _, i := range list {
+		tasks, samples := s.tasks(&s.b.set.list[i])
+		if len(tasks) == 0 {
+			continue
+		}
+		for c := range s.b.columns {
+			accs, err := s.reduceSeries(ctx, i, c, tasks, samples)
+			if err != nil {
+				return nil, err
+			}
+			if total == nil {
+				total = make([][]series.Acc, len(s.b.columns))
+			}
+			if total[c] == nil {
+				total[c] = accs
+				continue
+			}
+			for k := range accs {
+				if accs[k].N > 0 {
+					addAcc(&total[c][k], &accs[k])
+				}
+			}
+		}
+	}
+	return total, nil
+}
+
+// task is a piece of a series and the buckets that it can touch.
+type task struct {
+	piece
+	lo, hi int // buckets from lo to hi, hi not included
+}
+
+// tasks cuts a series into pieces that have something to add.
+func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
+	margin := maxOffset.Microseconds()
+	first, last := s.edges[0], s.edges[len(s.edges)-1]
+	all := s.b.pieces(sr)
+	from, _ := slices.BinarySearchFunc(all, first-margin, func(p piece, t int64) int { return compareInt(p.stop, t) })
+	for _, p := range all[from:] {
+		if p.start-margin >= last {
+			break
+		}
+		t := task{piece: p, lo: len(s.starts)}
+		if p.mixed {
+			t.reach(s.edges, p.start-margin, p.stop+margin)
+			list = t.appendTo(list)
+			continue
+		}
+		begin := 0
+		for i := range p.chunks {
+			c := &p.chunks[i]
+			from, to := local(&c.Header)
+			if to >= first && from < last && !s.won(from, to) {
+				t.reach(s.edges, from, to)
+				samples += c.N
+				continue
+			}
+			t.chunks = p.chunks[begin:i]
+			list = t.appendTo(list)
+			t, begin = task{lo: len(s.starts)}, i+1
+		}
+		t.chunks = p.chunks[begin:]
+		list = t.appendTo(list)
+	}
+	return list, samples
+}
+
+// local returns where on the person's clock the samples of a chunk can lie.
+func local(h *series.Header) (from, to int64) {
+	if h.OneOffset {
+		return h.Start + int64(h.Offset)*second, h.Stop + int64(h.Offset)*second
+	}
+	margin := maxOffset.Microseconds()
+	return h.Start - margin, h.Stop + margin
+}
+
+func (t *task) appendTo(list []task) []task {
+	if t.lo >= t.hi || !t.mixed && len(t.chunks) == 0 {
+		return list
+	}
+	return append(list, *t)
+}
+
+// reach widens the buckets of a task to those that hold from and to.
+func (t *task) reach(edges []int64, from, to int64) {
+	if to < edges[0] || from >= edges[len(edges)-1] {
+		return
+	}
+	t.lo = min(t.lo, bucketOf(edges, from))
+	t.hi = max(t.hi, bucketOf(edges, to)+1)
+}
+
+// bucketOf returns the bucket of t, the first or the last if it lies outside.
+func bucketOf(edges []int64, t int64) int {
+	i, found := slices.BinarySearch(edges, t)
+	if !found {
+		i--
+	}
+	return min(max(i, 0), len(edges)-2)
+}
+
+// won reports whether every bucket between two times has its winner.
+func (s *slab) won(from, to int64) bool {
+	if s.open == nil {
+		return false
+	}
+	return int(s.open[bucketOf(s.edges, from)]) > bucketOf(s.edges, to)
+}
+
+// parallelFrom is how many samples are worth a second goroutine.
+const parallelFrom = 1 << 20
+
+// reduceSeries adds up one series.
+func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
+	sr := &s.b.set.list[i]
+	r := series.Reduction{Local: true, Second: s.b.columns[column] == fieldSecond, Edges: s.edges}
+	if f := s.b.filters[i]; f.slot >= 0 {
+		r.Filter, r.AtLeast, r.AtMost = true, f.least, f.most
+	}
+	if samples < parallelFrom || s.b.parallel <= 1 {
+		reducer, err := series.NewReducer(r)
+		if err != nil {
+			return nil, err
+		}
+		for k := range list {
+			if err := s.b.reducePiece(ctx, sr, &list[k].piece, reducer); err != nil {
+				return nil, err
+			}
+		}
+		return reducer.Buckets(), nil
+	}
+	total := make([]series.Acc, len(s.starts))
+	err := inOrder(ctx, len(list), s.b.parallel, func(ctx context.Context, k int) ([]series.Acc, error) {
+		r := r
+		r.Edges = s.edges[list[k].lo : list[k].hi+1]
+		reducer, err := series.NewReducer(r)
+		if err != nil {
+			return nil, err
+		}
+		return reducer.Buckets(), s.b.reducePiece(ctx, sr, &list[k].piece, reducer)
+	}, func(k int, accs []series.Acc) {
+		for j := range accs {
+			if accs[j].N > 0 {
+				total[list[k].lo+j].Add(&accs[j])
+			}
+		}
+	})
+	return total, err
+}
+
+// reducePiece adds up one piece of a series.
+func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece, reducer *series.Reducer) error {
+	if p.mixed {
+		chunks, err := b.set.view.load(ctx, s.Key, p.chunks)
+		if err != nil {
+			return err
+		}
+		b.trace.chunks(p.chunks, len(chunks))
+		var scan series.Scanner
+		for block, err := range scan.Blocks(chunks, s.Pending, p.r) {
+			if err != nil {
+				return fmt.Errorf("read %s: %w", s.Key.Resource, err)
+			}
+			reducer.Block(block)
+		}
+		return ctx.Err()
+	}
+	var need []series.Chunk
+	for i := range p.chunks {
+		if reducer.NeedsData(&p.chunks[i].Header) {
+			need = append(need, p.chunks[i])
+		}
+	}
+	loaded, err := b.set.view.load(ctx, s.Key, need)
+	if err != nil {
+		return err
+	}
+	b.trace.chunks(p.chunks, len(need))
+	for i := range p.chunks {
+		c := &p.chunks[i]
+		if len(loaded) > 0 && loaded[0].Start == c.Start {
+			c, loaded = &loaded[0], loaded[1:]
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := reducer.Chunk(c); err != nil {
+			return fmt.Errorf("read %s: %w", s.Key.Resource, err)
+		}
+	}
+	return nil
+}
+
+// inOrder does n things with some goroutines and takes their results in order. All
+// goroutines have ended when it returns.
+func inOrder[T any](ctx context.Context, n, workers int, do func(context.Context, int) (T, error), take func(int, T)) error {
+	if workers <= 1 || n <= 1 {
+		for i := range n {
+			v, err := do(ctx, i)
+			if err != nil {
+				return err
+			}
+			take(i, v)
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	type result struct {
+		v   T
+		err error
+	}
+	// What is under way or waiting to be taken is bounded.
+	slots := make([]chan result, 2*workers)
+	for i := range slots {
+		slots[i] = make(chan result, 1)
+	}
+	work := make(chan int)
+	for range workers {
+		wg.Go(func() {
+			for i := range work {
+				v, err := do(ctx, i)
+				slots[i%len(slots)] <- result{v, err}
+			}
+		})
+	}
+	defer close(work)
+	sent := 0
+	for i := range n {
+		for sent < n && sent < i+len(slots) {
+			select {
+			case work <- sent:
+				sent++
+				continue
+			case r := <-slots[i%len(slots)]:
+				slots[i%len(slots)] <- r // not lost: it is read below
+			}
+			break
+		}
+		r := <-slots[i%len(slots)]
+		if r.err != nil {
+			return r.err
+		}
+		take(i, r.v)
+	}
+	return nil
+}
+
+// emit adds the buckets of a slab to the result.
+func (s *slab) emit(out *grid) error {
+	if s.accs == nil {
+		return nil
+	}
+	hits := make([]int32, 0, min(len(s.starts), 1024))
+	for k := range s.winner {
+		if s.winner[k] >= 0 {
+			hits = append(hits, int32(k)) //nolint:gosec // bounded by slabBuckets
+		}
+	}
+	if s.b.p.grouped && out.n+len(hits) > s.b.limit {
+		return errRows(s.b.limit)
+	}
+	for k := range s.b.p.keys {
+		v := &out.keys[k].v
+		if k == s.b.p.trunc {
+			v.ints = slices.Grow(v.ints, len(hits))
+			for _, h := range hits {
+				v.ints = append(v.ints, s.starts[h])
+			}
+			v.ownInts = v.ints
+			continue
+		}
+		for range hits {
+			v.add(s.lane.keys[k])
+		}
+	}
+	for k := range s.b.p.aggs {
+		emitColumn(&out.aggs[k].v, s.b.p.aggs[k].fn, s.accs[s.b.aggs[k]], hits)
+	}
+	out.n += len(hits)
+	s.b.trace.winners(s, hits)
+	return nil
+}
+
+func emitColumn(v *vec, fn Func, accs []series.Acc, hits []int32) {
+	if fn == Count {
+		v.ints = slices.Grow(v.ints, len(hits))
+		for _, h := range hits {
+			v.ints = append(v.ints, int64(accs[h].N))
+		}
+		v.ownInts = v.ints
+		return
+	}
+	v.floats = slices.Grow(v.floats, len(hits))
+	for _, h := range hits {
+		a := &accs[h]
+		var x float64
+		switch fn {
+		case Sum:
+			x = a.Sum.Float64()
+		case Mean:
+			x = a.Mean()
+		case Min:
+			x = a.Min
+		case Max:
+			x = a.Max
+		case Oldest:
+			x = a.First
+		default:
+			x = a.Last
+		}
+		if v.nulls != nil || x-x != 0 {
+			v.add(floatCell(x))
+			continue
+		}
+		v.floats = append(v.floats, x)
+		v.ownFloats = v.floats
+	}
+}

@@ -1,0 +1,675 @@
+package aggregate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// compiler checks one query and makes its plan.
+type compiler struct {
+	r     *reader
+	q     *Query
+	at    path
+	plan  *plan
+	slots map[slotKey]int
+	bad   bool // an expression could not be read: say nothing about the whole
+}
+
+// slotKey tells slots apart. Two spellings of one column are one slot.
+type slotKey struct {
+	name     string
+	resource *healthdata.Resource
+	from     origin
+}
+
+// check checks a request and returns a plan for each query. What is wrong goes to r.
+func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []*plan {
+	w := r.checkFrame(req, limits, known)
+	plans := make([]*plan, len(req.Queries))
+	for i := range req.Queries {
+		q := &req.Queries[i]
+		c := &compiler{r: r, q: q, at: path{"queries", i}, slots: map[slotKey]int{}}
+		c.plan = &plan{query: q, trunc: -1, window: w, align: q.Align, grouped: len(q.GroupBy) > 0}
+		c.compile(limits, &req.Config)
+		plans[i] = c.plan
+	}
+	return plans
+}
+
+// checkFrame checks what is not inside a query, and returns the window.
+func (r *reader) checkFrame(req *Request, limits *Limits, known func(string) bool) (w window) {
+	t := &req.Timeframe
+	switch {
+	case t.Anchor.IsZero() || !contains(units, string(t.Past.Unit)):
+		// Of the wire: noted already. In Go: the zero value.
+		if len(r.problems) == 0 {
+			r.fault(codeBody, "needs an anchor and a period", path{"timeframe"})
+		}
+	case t.Past.Value < 0 || t.Past.Value > maxPeriod:
+		r.fault(codeBody, "is not between 1 and 1000000", path{"timeframe", "past", "value"})
+	default:
+		if longPast(t.Past, limits.PastYears) {
+			r.fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
+			break
+		}
+		w = t.bounds()
+		if w.yearsLong(limits.PastYears) {
+			r.fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
+		}
+	}
+	switch n := len(req.Queries); {
+	case n > limits.Queries:
+		r.tooMany(limits.Queries, path{"queries"})
+	case n == 0 && len(r.problems) == 0:
+		r.fault(codeBody, "needs at least one query", path{"queries"})
+	}
+	for i, s := range req.Config.ProviderPriorityOverrides {
+		if !known(s) {
+			r.fault("unknown_provider", "is not the slug of a provider or lab", path{"config", "provider_priority_overrides", i})
+		}
+	}
+	if n := req.Config.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
+		r.fault(codeBody, "is not one of the allowed values", path{"config", "column_naming"})
+	}
+	if o := req.Config.OverlapPolicy; o != "" && o != WinnerOnly && o != FillGaps && len(r.problems) == 0 {
+		r.fault(codeBody, "is not one of the allowed values", path{"config", "overlap_policy"})
+	}
+	return w
+}
+
+// longPast refuses at a glance what would leave the calendar.
+func longPast(p Period, years int) bool {
+	shortest := map[Unit]int64{Minute: 366 * 24 * 60, Hour: 366 * 24, Day: 366, Week: 53, Month: 12, Year: 1}[p.Unit]
+	return p.count() > shortest*int64(years)
+}
+
+func (r *reader) tooMany(limit int, p path) {
+	r.problems = append(r.problems, healthlab.Problem{
+		Path: p, Code: "too_many_items", Msg: "has too many items", Context: map[string]any{"limit": limit},
+	})
+}
+
+func (c *compiler) compile(limits *Limits, config *Config) {
+	q := c.q
+	if len(q.Select) == 0 && len(c.r.problems) == 0 {
+		c.fault(codeBody, "needs at least one expression", "select")
+	}
+	if len(q.Select) > limits.Select {
+		c.r.tooMany(limits.Select, c.at.at("select"))
+		return
+	}
+	if len(q.GroupBy) > limits.GroupBy {
+		c.r.tooMany(limits.GroupBy, c.at.at("group_by"))
+		return
+	}
+	var where cond
+	if q.Where != "" {
+		var fault *whereFault
+		if where, fault = parseWhere(q.Where); fault != nil {
+			c.r.problems = append(c.r.problems, fault.problem(c.at.at("where")))
+			where = nil
+		}
+	}
+	if !c.findTable(where) {
+		return
+	}
+	for i, e := range q.GroupBy {
+		c.groupBy(e, c.at.at("group_by", i))
+	}
+	c.selects()
+	if where != nil {
+		ch := checker{names: c.whereName}
+		c.plan.where = ch.filter(where)
+		c.whereFaults(ch.faults, c.at.at("where"))
+	}
+	if c.bad {
+		return
+	}
+	c.sources(config)
+	c.names(config)
+	c.checkAlign()
+}
+
+func (c *compiler) whereFaults(faults []*whereFault, p path) {
+	for _, f := range faults {
+		c.r.problems = append(c.r.problems, f.problem(p))
+	}
+}
+
+func (c *compiler) fault(code, msg string, p ...any) { c.r.fault(code, msg, c.at.at(p...)) }
+
+// fail notes a fault of an expression, after which nothing can be said of the whole.
+func (c *compiler) fail(code, msg string, p path) {
+	c.bad = true
+	c.r.fault(code, msg, p)
+}
+
+func (c *compiler) unknown(code, msg, name string, known []string, p path) {
+	c.bad = true
+	c.r.unknown(code, msg, name, known, p)
+}
+
+// findTable finds the one table that the query is about, and the resources of its
+// samples.
+func (c *compiler) findTable(where cond) bool {
+	type mention struct {
+		table string
+		at    path
+	}
+	var seen []mention
+	resources := map[string]*healthdata.Resource{}
+	var walk func(e Expr, p path)
+	note := func(table string, p path) {
+		if _, ok := catalogue()[table]; !ok {
+			c.unknown("unknown_table", "is not a table", table, tableNames, p)
+			return
+		}
+		seen = append(seen, mention{table, p})
+	}
+	walk = func(e Expr, p path) {
+		switch e := e.(type) {
+		case nil, badExpr:
+			c.bad = true
+		case Aggregate:
+			walk(e.Arg, p.at("arg"))
+		case Macro:
+			note("sleep", p)
+		case Field:
+			r := sampleResource(e.Resource)
+			if r == nil {
+				c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.at("timeseries"))
+				return
+			}
+			resources[r.Slug] = r
+			note(samplesTable, p)
+		case Index:
+			if e.Table != "" {
+				note(e.Table, p.at("index"))
+			}
+		case TableColumn:
+			note(e.Table, p)
+		case DateTrunc:
+			walk(e.Of, p.at("arg"))
+		case DatePart:
+			walk(e.Of, p.at("arg"))
+		case Subquery:
+			walk(e.From, p.at("from", "unnest"))
+		}
+	}
+	for i, e := range c.q.Select {
+		walk(e, c.at.at("select", i))
+	}
+	for i, e := range c.q.GroupBy {
+		walk(e, c.at.at("group_by", i))
+	}
+	if len(seen) == 0 {
+		if !c.bad {
+			c.r.fault("no_table", "names no table", c.at)
+		}
+		return false
+	}
+	for _, m := range seen[1:] {
+		if m.table != seen[0].table {
+			c.fail("cross_table", "names another table than the expressions before it", m.at)
+			return false
+		}
+	}
+	c.plan.table = catalogue()[seen[0].table]
+	if !c.plan.sampleTable() {
+		return true
+	}
+	eachColumn(where, func(o operand) {
+		if r := sampleResource(o.table); o.two && r != nil {
+			resources[r.Slug] = r
+		}
+	})
+	for _, r := range resources {
+		c.plan.resources = append(c.plan.resources, r)
+	}
+	slices.SortFunc(c.plan.resources, func(a, b *healthdata.Resource) int { return cmp.Compare(a.Slug, b.Slug) })
+	if len(resources) == 0 {
+		if !c.bad {
+			c.r.fault("timeseries_resource_missing", "names no timeseries", c.at)
+		}
+		return false
+	}
+	return true
+}
+
+// eachColumn visits the columns that a condition names.
+func eachColumn(n cond, visit func(operand)) {
+	one := func(o operand) {
+		if o.kind == 'c' {
+			visit(o)
+		}
+	}
+	switch n := n.(type) {
+	case andCond:
+		eachColumn(n.left, visit)
+		eachColumn(n.right, visit)
+	case orCond:
+		eachColumn(n.left, visit)
+		eachColumn(n.right, visit)
+	case notCond:
+		eachColumn(n.of, visit)
+	case compareCond:
+		one(n.left)
+		one(n.right)
+	case nullCond:
+		one(n.of)
+	case inCond:
+		one(n.of)
+	case boolCond:
+		one(n.of)
+	}
+}
+
+// slot returns the number of a column among those that the plan reads.
+func (c *compiler) slot(col column) int {
+	k := slotKey{col.name, col.resource, col.from}
+	if col.from == fromSample && len(c.plan.resources) == 1 {
+		k.resource = nil // all samples are of the one resource
+	}
+	if i, ok := c.slots[k]; ok {
+		return i
+	}
+	c.slots[k] = len(c.plan.slots)
+	c.plan.slots = append(c.plan.slots, slot{column: col})
+	return c.slots[k]
+}
+
+// column resolves an expression that stands for a value of a row. ok is false if it
+// is none, or not known; then a fault is noted.
+func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
+	t := c.plan.table
+	switch e := e.(type) {
+	case TableColumn:
+		if t.name == samplesTable {
+			if !contains(sourceNames, e.Column) {
+				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.at(e.Table))
+				return col, nil, false
+			}
+		}
+		found := t.find(e.Column)
+		if found == nil {
+			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.at(e.Table))
+			return col, nil, false
+		}
+		return *found, nil, true
+	case SourceColumn:
+		found := t.find(e.Name)
+		if found == nil || !contains(sourceNames, e.Name) {
+			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.at("source"))
+			return col, nil, false
+		}
+		return *found, nil, true
+	case Macro:
+		return macroColumn(e.Name), nil, true
+	case Field:
+		r := sampleResource(e.Resource)
+		col, ok := sampleColumn(r, e.Field)
+		if !ok {
+			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.at("field"))
+		}
+		return col, nil, ok
+	case Index:
+		return t.index(), nil, true
+	case Subquery:
+		return c.subquery(e, p)
+	default:
+		return col, nil, false
+	}
+}
+
+// value resolves an expression to a slot.
+func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
+	col, sub, ok := c.column(e, p)
+	if !ok {
+		return 0, col, false
+	}
+	if sub != nil {
+		c.plan.slots = append(c.plan.slots, slot{column: col, sub: sub})
+		return len(c.plan.slots) - 1, col, true
+	}
+	return c.slot(col), col, true
+}
+
+func (c *compiler) groupBy(e Expr, p path) {
+	k := key{kind: keySlot}
+	switch e := e.(type) {
+	case badExpr, nil:
+		c.bad = true
+	case DateTrunc:
+		if c.plan.trunc >= 0 {
+			c.fail("multiple_date_trunc", "is a second date truncation", p)
+			return
+		}
+		if !contains(units, string(e.Period.Unit)) || e.Period.Value < 0 || e.Period.Value > maxPeriod {
+			c.fail(codeBody, "is not a period", p.at("date_trunc"))
+			return
+		}
+		c.plan.trunc = len(c.plan.keys)
+		k = key{kind: keyTrunc, period: e.Period, typ: typeTime}
+		if c.plan.table.indexType == typeInstant {
+			k.typ = typeInstant
+		}
+	case DatePart:
+		if !contains(parts, string(e.Part)) {
+			c.fail(codeBody, "is not a part of a date", p.at("date_part"))
+			return
+		}
+		k = key{kind: keyPart, part: e.Part, typ: typeInt}
+	case TableColumn, Macro, Field, SourceColumn:
+		n, col, ok := c.value(e, p)
+		if !ok {
+			return
+		}
+		if col.typ == typeList {
+			c.fail("list_column", "is a list: it can be used in a subquery only", p)
+			return
+		}
+		k.slot, k.typ = n, col.typ
+	default:
+		c.fail("expression_not_allowed", "cannot be grouped by", p)
+		return
+	}
+	c.plan.keys = append(c.plan.keys, k)
+}
+
+func (c *compiler) selects() {
+	aggregates, others := 0, 0
+	for i, e := range c.q.Select {
+		p := c.at.at("select", i)
+		switch e := e.(type) {
+		case badExpr, nil:
+			c.bad = true
+		case Aggregate:
+			aggregates++
+			c.aggregate(e, p)
+		case GroupKey:
+			if !c.plan.grouped {
+				c.fail("group_key_without_group_by", "needs group_by", p)
+				continue
+			}
+			c.groupKey(e, p)
+		case TableColumn, Macro, Field, SourceColumn, Index, Subquery:
+			others++
+			if c.plan.grouped {
+				c.fail("ungrouped_column", "is neither a group key nor an aggregate", p)
+				continue
+			}
+			if x, ok := e.(Index); ok && x.Table == "" {
+				c.fail("unknown_expression", "names no table", p)
+				continue
+			}
+			n, col, ok := c.value(e, p)
+			switch {
+			case !ok:
+			case col.typ == typeList:
+				c.fail("list_column", "is a list: it can be used in a subquery only", p)
+			default:
+				c.plan.outs = append(c.plan.outs, out{name: col.base, kind: outSlot, n: n, typ: col.typ})
+			}
+		default:
+			c.fail("expression_not_allowed", "cannot be selected", p)
+		}
+	}
+	if !c.plan.grouped && aggregates > 0 && others > 0 {
+		c.fail("mixed_select", "mixes aggregates and plain columns", c.at.at("select"))
+	}
+	c.plan.rows = !c.plan.grouped && others > 0
+}
+
+func (c *compiler) groupKey(e GroupKey, p path) {
+	if e.All {
+		for k := range c.q.GroupBy {
+			c.plan.outs = append(c.plan.outs, out{kind: outKey, n: k})
+		}
+		return
+	}
+	if e.Offset < 0 || e.Offset >= len(c.q.GroupBy) {
+		c.fail("group_key_out_of_range", "is beyond the last group key; the first is 0", p.at("group_key"))
+		return
+	}
+	c.plan.outs = append(c.plan.outs, out{kind: outKey, n: e.Offset})
+}
+
+func (c *compiler) aggregate(e Aggregate, p path) {
+	switch e.Arg.(type) {
+	case badExpr, nil:
+		c.bad = true
+		return
+	case TableColumn, Macro, Field, Index, Subquery:
+	default:
+		c.fail("expression_not_allowed", "cannot be the argument of a function", p.at("arg"))
+		return
+	}
+	if x, ok := e.Arg.(Index); ok && x.Table == "" {
+		c.fail("unknown_expression", "names no table", p.at("arg"))
+		return
+	}
+	if !knownFunc(e.Func) {
+		c.unknown("unknown_func", "is not a function", string(e.Func), funcNames, p.at("func"))
+		return
+	}
+	if (e.Low != nil || e.High != nil) != (e.Func == TimeInRange) {
+		c.fail("unknown_expression", "low and high belong to time_in_range, which needs one of them", p)
+		return
+	}
+	n, col, ok := c.value(e.Arg, p.at("arg"))
+	if !ok {
+		return
+	}
+	typ, ok := e.Func.result(col.typ)
+	if !ok || e.Func.overTime() && (col.from != fromSample || col.field != fieldValue && col.field != fieldSecond) {
+		c.fail("func_type_mismatch", "does not take an argument of this type", p)
+		return
+	}
+	c.plan.outs = append(c.plan.outs, out{name: e.label(), kind: outAgg, n: len(c.plan.aggs), typ: typ})
+	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, in: col.typ, typ: typ, low: e.Low, high: e.High})
+}
+
+// whereName finds what a name in the condition stands for.
+func (c *compiler) whereName(o operand) (int, Type, *whereFault) {
+	t := c.plan.table
+	use := func(col column) (int, Type, *whereFault) {
+		if col.typ == typeList {
+			return 0, "", &whereFault{code: codeMismatch, msg: "is a list"}
+		}
+		return c.slot(col), col.typ, nil
+	}
+	missing := func(known []string, name string) (int, Type, *whereFault) {
+		return 0, "", &whereFault{code: codeColumn, msg: "is not a column", near: nearest(name, known)}
+	}
+	if t.name == samplesTable {
+		if o.two {
+			r := sampleResource(o.table)
+			if r == nil {
+				return missing(sampleResourceNames(), o.table)
+			}
+			col, ok := sampleColumn(r, o.text)
+			if !ok {
+				return missing(sampleColumnNames(r), o.text)
+			}
+			return use(col)
+		}
+		if col := t.find(o.text); col != nil {
+			return use(*col)
+		}
+		if o.text == "index" {
+			return use(t.index())
+		}
+		if r := c.onlyResource(); r != nil {
+			if col, ok := sampleColumn(r, o.text); ok {
+				return use(col)
+			}
+			return missing(append(sampleColumnNames(r), "index"), o.text)
+		}
+		return missing(append(slices.Clone(sourceNames), "index"), o.text)
+	}
+	if o.two && o.table != t.name {
+		return missing([]string{t.name}, o.table)
+	}
+	if col := t.find(o.text); col != nil {
+		return use(*col)
+	}
+	known := t.names()
+	if t.name == "sleep" {
+		if contains(macroNames, o.text) {
+			return use(macroColumn(o.text))
+		}
+		known = append(known, macroNames...)
+	}
+	if o.text == "index" {
+		return use(t.index())
+	}
+	return missing(append(known, "index"), o.text)
+}
+
+// onlyResource returns the resource that select and group_by name, if it is one.
+func (c *compiler) onlyResource() *healthdata.Resource {
+	var only *healthdata.Resource
+	several := false
+	var walk func(e Expr)
+	walk = func(e Expr) {
+		switch e := e.(type) {
+		case Aggregate:
+			walk(e.Arg)
+		case Subquery:
+			walk(e.From)
+		case Field:
+			r := sampleResource(e.Resource)
+			several = several || only != nil && r != only
+			only = r
+		}
+	}
+	for _, e := range slices.Concat(c.q.Select, c.q.GroupBy) {
+		walk(e)
+	}
+	if several {
+		return nil
+	}
+	return only
+}
+
+// sources decides whether sources are chosen.
+func (c *compiler) sources(config *Config) {
+	p := c.plan
+	provider, sourceType := false, false
+	for _, k := range p.keys {
+		if k.kind == keySlot {
+			name := p.slots[k.slot].name
+			provider = provider || name == "source_provider"
+			sourceType = sourceType || name == "source_type"
+		}
+	}
+	split := provider && sourceType
+	p.chosen = p.grouped && !split && p.table.name != readinessTable
+	p.fill = p.chosen && p.sampleTable() && config.OverlapPolicy == FillGaps
+	if split {
+		c.qualify()
+	}
+}
+
+// names gives the columns of the result their names.
+func (c *compiler) names(config *Config) {
+	p := c.plan
+	if config.ColumnNaming == QualifiedNames {
+		c.qualify()
+	}
+	keys := 0
+	for i := range p.outs {
+		o := &p.outs[i]
+		if o.kind != outKey {
+			continue
+		}
+		o.name = groupKeyName(o.n)
+		o.typ = p.keys[o.n].typ
+		keys++
+	}
+	// Aggregates that share a short name are qualified, all of them.
+	short := map[string]int{}
+	for _, o := range p.outs {
+		short[o.name]++
+	}
+	for i := range p.outs {
+		if o := &p.outs[i]; o.kind == outAgg && short[o.name] > 1 {
+			o.name = c.qualified(o)
+		}
+	}
+	seen := map[string]bool{"index": true}
+	for i := range p.outs {
+		if seen[p.outs[i].name] {
+			c.fail("duplicate_output_column", "makes two columns of one name", c.at.at("select"))
+			return
+		}
+		seen[p.outs[i].name] = true
+	}
+}
+
+func (c *compiler) qualify() {
+	for i := range c.plan.outs {
+		if o := &c.plan.outs[i]; o.kind == outAgg {
+			o.name = c.qualified(o)
+		}
+	}
+}
+
+func (c *compiler) qualified(o *out) string {
+	a := c.plan.aggs[o.n]
+	full := Aggregate{Func: a.fn, Low: a.low, High: a.high}
+	return full.label() + "." + c.plan.slots[a.slot].base
+}
+
+func (c *compiler) checkAlign() {
+	a, p := c.q.Align, c.plan
+	if a == nil {
+		return
+	}
+	at := c.at.at("align")
+	if !contains(alignModes, string(a.Mode)) {
+		c.fail(codeBody, "is not a mode", at)
+		return
+	}
+	if p.trunc < 0 {
+		c.r.fault("align_invalid", "needs exactly one date truncation", at)
+		return
+	}
+	selected := map[int]bool{}
+	for _, o := range p.outs {
+		if o.kind == outKey {
+			selected[o.n] = true
+		}
+	}
+	for i, k := range p.keys {
+		if k.kind == keyPart {
+			c.r.fault("align_invalid", "does not go with a date part", at)
+		}
+		if !selected[i] {
+			c.r.fault("align_invalid", "needs every group key to be selected", at)
+			break
+		}
+	}
+	if l := a.Limit; l != nil {
+		if !contains(units, string(l.Unit)) {
+			c.fail(codeBody, "is not a period", at)
+		} else if l.rough() < p.keys[p.trunc].period.rough() {
+			c.r.fault("align_invalid", "reaches less far than one bucket", at.at("carry"))
+		}
+	}
+}
+
+// rough is the length of a period with months of 30 days and years of 365, in minutes.
+func (p Period) rough() int64 {
+	switch p.Unit {
+	case Month:
+		return p.count() * 30 * day / minute
+	case Year:
+		return p.count() * 365 * day / minute
+	default:
+		return p.count() * (p.width() / minute)
+	}
+}

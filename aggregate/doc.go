@@ -1,0 +1,47 @@
+// Package aggregate answers questions over one user's health data: the mean resting
+// heart rate per week, steps per day, the share of a night in deep sleep by month.
+//
+// The names to know:
+//
+//   - [Request]: one or more questions ([Query]) over a stretch of days. [Decode] reads
+//     one from JSON; [Ask] and its neighbours write one in Go.
+//   - [Service]: answers requests from a [Reader].
+//   - [Result]: one [Frame] of columns per question, in Go, as JSON or as Parquet.
+//   - [Explanation]: what was read for a result, and which source was chosen where.
+//
+// A question in Go, and the same on the wire:
+//
+//	aggregate.Query{
+//		Select:  []aggregate.Expr{aggregate.Sum.Of(aggregate.Samples("steps"))},
+//		GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
+//	}
+//
+//	{"select":[{"func":"sum","arg":{"timeseries":"steps","field":"value"}}],
+//	 "group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"placeholder":true}}]}
+//
+// # Time
+//
+// Buckets and windows are on the clock of the person, not in UTC: every sample and
+// summary carries its own offset. So a day is the person's day on a journey, too, and the
+// hour that comes twice in autumn is one bucket.
+//
+// # Sources
+//
+// Where rows are grouped, one source is chosen in each group, so that the steps of a
+// phone and a watch are not added up. An override of the request comes first, then the
+// type of the source, then the team's preference, then the slug of the provider. A group
+// by both source_provider and source_type keeps all sources apart. Without groups
+// nothing is chosen and all rows count.
+//
+// # Extensions
+//
+// Beside the functions of the contract there are percentile_0 to percentile_100,
+// time_in_range (with low and high) and time_weighted_mean; see [Percentile],
+// [TimeInRange] and [TimeWeightedMean].
+//
+// # What it is not
+//
+// It is not a store and not a general query language: one user, one table, one pass.
+// The scores that it derives ([HouseSleepScore], [HouseReadiness]) are no medical
+// statements; a host may put its own models in their place.
+package aggregate

@@ -1,0 +1,158 @@
+package aggregate
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// Explanation says where the numbers of one result come from.
+type Explanation struct {
+	// Query is the query as it was understood.
+	Query Query `json:"query"`
+	// Table is what it is about, and Resources which timeseries, if any.
+	Table     string   `json:"table"`
+	Resources []string `json:"resources,omitempty"`
+	// From and To bound the window on the person's clock, To exclusive.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Path says how it was answered: buckets (headers and columns), samples (every
+	// sample looked at) or rows (summaries).
+	Path string `json:"path"`
+	// Chunks, FromHeader and Decoded count the stored chunks of samples that could
+	// matter, those that were answered for by their header alone, and those that were
+	// read. On the path samples only Chunks is counted.
+	Chunks     int `json:"chunks"`
+	FromHeader int `json:"chunks_from_header"`
+	Decoded    int `json:"chunks_decoded"`
+	// Rows is how many rows of summaries were in the window.
+	Rows int `json:"rows"`
+	// Sources are those that had data, in order of preference, each with the rule
+	// that puts it behind the one before: override, source_type, team_priority or
+	// provider.
+	Sources []RankedSource `json:"sources"`
+	// Chosen says that one source was chosen for each group.
+	Chosen bool `json:"one_source_per_group"`
+	// Winners are the stretches of buckets and the source that was chosen in them,
+	// on the path buckets.
+	Winners []Winner `json:"winners,omitempty"`
+}
+
+// RankedSource is a source and why it stands where it does.
+type RankedSource struct {
+	Source
+	// BehindBy is empty for the first.
+	BehindBy string `json:"behind_by,omitempty"`
+}
+
+// Winner is a stretch of neighbouring buckets, from the start of the first to the start
+// of the last, and the source that was chosen in all of them.
+type Winner struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Buckets int    `json:"buckets"`
+	Source  Source `json:"source"`
+}
+
+// String prints the explanation for a person.
+func (e *Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table %s", e.Table)
+	if len(e.Resources) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(e.Resources, ", "))
+	}
+	fmt.Fprintf(&b, "\nwindow %s to %s\npath %s", e.From, e.To, e.Path)
+	if e.Path == "rows" {
+		fmt.Fprintf(&b, ": %d rows", e.Rows)
+	} else {
+		fmt.Fprintf(&b, ": %d chunks, %d by header, %d read", e.Chunks, e.FromHeader, e.Decoded)
+	}
+	for i, s := range e.Sources {
+		fmt.Fprintf(&b, "\nsource %d: %s %s", i+1, s.Provider, s.Type)
+		if s.BehindBy != "" {
+			fmt.Fprintf(&b, " (behind by %s)", s.BehindBy)
+		}
+	}
+	for _, w := range e.Winners {
+		fmt.Fprintf(&b, "\nwon %s to %s (%d): %s %s", w.From, w.To, w.Buckets, w.Source.Provider, w.Source.Type)
+	}
+	return b.String()
+}
+
+// trace gathers an explanation. A nil trace gathers nothing.
+type trace struct {
+	mu  sync.Mutex
+	out Explanation
+}
+
+func newTrace(p *plan) *trace {
+	t := &trace{}
+	t.out.Query, t.out.Table, t.out.Chosen = *p.query, p.table.name, p.chosen
+	for _, r := range p.resources {
+		t.out.Resources = append(t.out.Resources, r.Slug)
+	}
+	t.out.From, t.out.To = wallText(p.window.from), wallText(p.window.to)
+	t.out.Sources = []RankedSource{}
+	return t
+}
+
+func wallText(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05") }
+
+func (t *trace) path(name string) {
+	if t != nil {
+		t.out.Path = name
+	}
+}
+
+func (t *trace) rows(n int) {
+	if t != nil {
+		t.out.Rows = n
+	}
+}
+
+func (t *trace) sources(o *order, list []Source) {
+	if t == nil {
+		return
+	}
+	for i, s := range list {
+		r := RankedSource{Source: s}
+		if i > 0 {
+			_, r.BehindBy = o.compare(list[i-1], s)
+		}
+		t.out.Sources = append(t.out.Sources, r)
+	}
+}
+
+// chunks counts chunks, of which some were decoded.
+func (t *trace) chunks(all []series.Chunk, decoded int) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.out.Chunks += len(all)
+	t.out.FromHeader += len(all) - decoded
+	t.out.Decoded += decoded
+}
+
+// winners notes who won the buckets of a slab.
+func (t *trace) winners(s *slab, hits []int32) {
+	if t == nil || !s.b.p.chosen {
+		return
+	}
+	before := int32(-2)
+	for _, h := range hits {
+		source := s.b.set.sources[s.winner[h]]
+		at := wallText(s.starts[h])
+		if k := len(t.out.Winners) - 1; k >= 0 && before == h-1 && t.out.Winners[k].Source == source {
+			t.out.Winners[k].To = at
+			t.out.Winners[k].Buckets++
+		} else {
+			t.out.Winners = append(t.out.Winners, Winner{From: at, To: at, Buckets: 1, Source: source})
+		}
+		before = h
+	}
+}

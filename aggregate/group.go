@@ -1,0 +1,365 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// grouper puts rows into groups and chooses between sources in each. It takes batches
+// in any order of time, but the batches of a better source before those of a worse.
+type grouper struct {
+	p      *plan
+	limit  int
+	groups map[string]*group
+	list   []*group
+	texts  map[string]int64
+	names  []string
+
+	codes [][]int64 // by key, of the rows of the batch
+	null  []([]bool)
+	tuple []byte
+	last  *group
+}
+
+// group is one combination of key values.
+type group struct {
+	keys  []int64
+	nulls []bool
+	cells []cell // by resource
+}
+
+// cell is what one group has of one resource.
+type cell struct {
+	source int // the chosen one; -1 for none yet
+	n      int
+	accs   []acc
+	taken  intervals // of better sources, where gaps are filled
+	fresh  []interval
+}
+
+func newGrouper(p *plan, limit int) *grouper {
+	g := &grouper{p: p, limit: limit, groups: map[string]*group{}, texts: map[string]int64{}}
+	g.codes = make([][]int64, len(p.keys))
+	g.null = make([][]bool, len(p.keys))
+	if !p.grouped {
+		g.add(nil, nil) // one row, whether there is anything or not
+	}
+	return g
+}
+
+func (g *grouper) add(keys []int64, nulls []bool) *group {
+	n := &group{keys: slices.Clone(keys), nulls: slices.Clone(nulls), cells: make([]cell, max(1, len(g.p.resources)))}
+	for i := range n.cells {
+		n.cells[i].source = -1
+	}
+	g.groups[string(g.tuple)] = n
+	g.list = append(g.list, n)
+	return n
+}
+
+var errRows = func(limit int) error {
+	return healthlab.Problems{{Code: "too_many_rows", Msg: "makes more rows than one query may have", Context: map[string]any{"limit": limit}}}.Err()
+}
+
+// take puts the rows of a batch into their groups.
+func (g *grouper) take(b *batch) error {
+	if b.n == 0 {
+		return nil
+	}
+	if len(g.p.keys) == 0 {
+		g.put(g.list[0], b, 0, b.n)
+		return nil
+	}
+	for k := range g.p.keys {
+		g.code(k, b)
+	}
+	for i := 0; i < b.n; {
+		j := g.run(i, b.n)
+		n := g.find(i)
+		if n == nil {
+			if len(g.list) >= g.limit {
+				return errRows(g.limit)
+			}
+			n = g.make(i)
+		}
+		g.put(n, b, i, j)
+		i = j
+	}
+	return nil
+}
+
+// run returns where the rows with the keys of row i end.
+func (g *grouper) run(i, n int) int {
+	j := n
+	for k := range g.codes {
+		codes, null := g.codes[k], g.null[k]
+		at := i + 1
+		for at < j && codes[at] == codes[i] && (null == nil || null[at] == null[i]) {
+			at++
+		}
+		j = at
+	}
+	return j
+}
+
+// code makes integers of the values of a key.
+func (g *grouper) code(k int, b *batch) {
+	key := &g.p.keys[k]
+	codes := g.codes[k]
+	if cap(codes) < b.n {
+		codes = make([]int64, b.n)
+	}
+	codes = codes[:b.n]
+	g.codes[k], g.null[k] = codes, nil
+	switch key.kind {
+	case keyTrunc:
+		var at, until int64
+		for i, t := range b.index {
+			if t < at || t >= until {
+				at = key.period.truncate(t)
+				until = key.period.next(at)
+			}
+			codes[i] = at
+		}
+	case keyPart:
+		var from, until, v int64
+		for i, t := range b.index {
+			if t < from || t >= until {
+				v, until = key.part.of(t)
+				from = t
+			}
+			codes[i] = v
+		}
+	default:
+		v := &b.cols[key.slot]
+		g.null[k] = v.nulls
+		switch v.typ {
+		case typeFloat:
+			for i, x := range v.floats {
+				codes[i] = int64(math.Float64bits(x + 0)) //nolint:gosec // only told apart
+			}
+		case typeText:
+			last := int64(-1)
+			for i, s := range v.texts {
+				if last < 0 || s != g.names[last] {
+					last = g.intern(s)
+				}
+				codes[i] = last
+			}
+		default:
+			copy(codes, v.ints)
+		}
+		for i, null := range v.nulls {
+			if null {
+				codes[i] = 0
+			}
+		}
+	}
+}
+
+func (g *grouper) intern(s string) int64 {
+	if n, ok := g.texts[s]; ok {
+		return n
+	}
+	n := int64(len(g.names))
+	g.names = append(g.names, s)
+	g.texts[s] = n
+	return n
+}
+
+// find returns the group of row i, nil if it is new.
+func (g *grouper) find(i int) *group {
+	if g.last != nil && g.same(g.last, i) {
+		return g.last
+	}
+	g.tuple = g.tuple[:0]
+	for k := range g.codes {
+		null := byte(0)
+		if g.isNull(k, i) {
+			null = 1
+		}
+		g.tuple = binary.LittleEndian.AppendUint64(append(g.tuple, null), uint64(g.codes[k][i])) //nolint:gosec // only told apart
+	}
+	g.last = g.groups[string(g.tuple)]
+	return g.last
+}
+
+func (g *grouper) isNull(k, i int) bool { return g.null[k] != nil && g.null[k][i] }
+
+func (g *grouper) same(n *group, i int) bool {
+	for k := range g.codes {
+		if n.keys[k] != g.codes[k][i] || n.nulls[k] != g.isNull(k, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// make adds the group of row i, which find did not find.
+func (g *grouper) make(i int) *group {
+	keys, nulls := make([]int64, len(g.codes)), make([]bool, len(g.codes))
+	for k := range g.codes {
+		keys[k], nulls[k] = g.codes[k][i], g.isNull(k, i)
+	}
+	g.last = g.add(keys, nulls)
+	return g.last
+}
+
+// put gives rows to a group, if their source is the one that counts there.
+func (g *grouper) put(n *group, b *batch, i, j int) {
+	c := &n.cells[b.resource]
+	if c.accs == nil {
+		c.accs = make([]acc, len(g.p.aggs))
+		for k := range c.accs {
+			c.accs[k] = newAcc(&g.p.aggs[k])
+		}
+	}
+	switch {
+	case c.source < 0, c.source == b.source:
+	case g.p.fill && g.interval(b.resource):
+		c.taken.add(c.fresh)
+		c.fresh = c.fresh[:0]
+	case g.p.chosen:
+		return // a better source is here
+	}
+	c.source = b.source
+	if g.p.fill && g.interval(b.resource) {
+		g.fillIn(c, b, i, j)
+		return
+	}
+	c.add(b, g.p, i, j)
+}
+
+func (c *cell) add(b *batch, p *plan, i, j int) {
+	c.n += j - i
+	for k, a := range c.accs {
+		a.add(&b.cols[p.aggs[k].slot], b, i, j)
+	}
+}
+
+func (g *grouper) interval(resource int) bool {
+	return g.p.sampleTable() && g.p.resources[resource].Kind != healthdata.Discrete
+}
+
+// fillIn takes those intervals that overlap nothing of a better source.
+func (g *grouper) fillIn(c *cell, b *batch, i, j int) {
+	for ; i < j; i++ {
+		v := interval{b.start[i], b.start[i]}
+		if b.end != nil && b.end[i] != series.NoEnd && b.end[i] > v.from {
+			v.to = b.end[i]
+		}
+		if c.taken.meets(v) {
+			continue
+		}
+		c.fresh = append(c.fresh, v)
+		c.add(b, g.p, i, i+1)
+	}
+}
+
+// interval is a stretch of time, half open; an instant has no length.
+type interval struct{ from, to int64 }
+
+// intervals are stretches that are taken, and instants.
+type intervals struct {
+	long   []interval // by from
+	reach  []int64    // the latest end up to each of them
+	points []int64
+}
+
+// add takes more.
+func (t *intervals) add(list []interval) {
+	for _, v := range list {
+		if v.from == v.to {
+			t.points = append(t.points, v.from)
+		} else {
+			t.long = append(t.long, v)
+		}
+	}
+	slices.Sort(t.points)
+	slices.SortFunc(t.long, func(a, b interval) int { return compareInt(a.from, b.from) })
+	t.reach = t.reach[:0]
+	most := int64(math.MinInt64)
+	for _, v := range t.long {
+		most = max(most, v.to)
+		t.reach = append(t.reach, most)
+	}
+}
+
+// meets reports whether v has time in common with something that is taken. An instant
+// lies in an interval from its start on, and up to but not at its end; two instants
+// never meet.
+func (t *intervals) meets(v interval) bool {
+	last := v.to
+	if v.from == v.to {
+		last++
+	} else if i, _ := slices.BinarySearch(t.points, v.from); i < len(t.points) && t.points[i] < v.to {
+		return true
+	}
+	i, _ := slices.BinarySearchFunc(t.long, last, func(e interval, at int64) int { return compareInt(e.from, at) })
+	return i > 0 && t.reach[i-1] > v.from
+}
+
+// grid returns what the groups add up to.
+func (g *grouper) grid() (*grid, error) {
+	out := g.p.newGrid()
+	empty := make([]acc, len(g.p.aggs))
+	for _, n := range g.list {
+		accs := []acc(nil)
+		rows := 0
+		for i := range n.cells {
+			c := &n.cells[i]
+			rows += c.n
+			switch {
+			case c.accs == nil:
+			case accs == nil:
+				accs = c.accs
+			default:
+				for k := range accs {
+					accs[k].merge(c.accs[k])
+				}
+			}
+		}
+		if rows == 0 && g.p.grouped {
+			continue
+		}
+		if accs == nil {
+			for k := range empty {
+				empty[k] = newAcc(&g.p.aggs[k])
+			}
+			accs = empty
+		}
+		for k := range g.p.keys {
+			out.keys[k].v.add(g.keyCell(n, k))
+		}
+		for k, a := range accs {
+			v, err := a.result()
+			if err != nil {
+				return nil, err
+			}
+			out.aggs[k].v.add(v)
+		}
+		out.n++
+	}
+	out.sort()
+	return out, nil
+}
+
+// keyCell turns a code back into its value.
+func (g *grouper) keyCell(n *group, k int) healthdata.Cell {
+	if n.nulls[k] {
+		return healthdata.Cell{}
+	}
+	switch g.p.keys[k].typ {
+	case typeFloat:
+		return healthdata.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))} //nolint:gosec // told apart
+	case typeText:
+		return healthdata.Cell{Valid: true, Text: g.names[n.keys[k]]}
+	default:
+		return healthdata.Cell{Valid: true, Int: n.keys[k]}
+	}
+}

@@ -1,0 +1,160 @@
+package aggregate
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+)
+
+// AppendJSON appends the result as it is published: {"results":[{"table":{…}}]}.
+func (r *Result) AppendJSON(b []byte) []byte {
+	w := jsonWriter{b: b}
+	w.result(r)
+	return w.b
+}
+
+// WriteJSON writes the result as it is published, 64 KiB at a time.
+func (r *Result) WriteJSON(to io.Writer) error {
+	w := jsonWriter{b: make([]byte, 0, jsonPiece+4096), to: to}
+	w.result(r)
+	w.flush()
+	return w.err
+}
+
+const jsonPiece = 64 << 10
+
+// jsonWriter writes JSON by appending. Without a writer it keeps everything.
+type jsonWriter struct {
+	b   []byte
+	to  io.Writer
+	err error
+}
+
+func (w *jsonWriter) flush() {
+	if w.to == nil {
+		return
+	}
+	if w.err == nil {
+		_, w.err = w.to.Write(w.b)
+	}
+	w.b = w.b[:0]
+}
+
+func (w *jsonWriter) result(r *Result) {
+	w.b = append(w.b, `{"results":[`...)
+	for i := range r.Frames {
+		if i > 0 {
+			w.b = append(w.b, ',')
+		}
+		w.b = append(w.b, `{"table":{`...)
+		for k := range r.Frames[i].Columns {
+			c := &r.Frames[i].Columns[k]
+			if k > 0 {
+				w.b = append(w.b, ',')
+			}
+			w.b = append(appendText(w.b, c.Name), ':', '[')
+			w.column(c)
+			w.b = append(w.b, ']')
+		}
+		w.b = append(w.b, '}', '}')
+	}
+	w.b = append(w.b, ']')
+	if r.Explain != nil {
+		w.b = append(w.b, `,"explain":`...)
+		e, err := json.Marshal(r.Explain)
+		if err != nil && w.err == nil {
+			w.err = err
+		}
+		w.b = append(w.b, e...)
+	}
+	w.b = append(w.b, '}')
+}
+
+// column writes the values of a column, a stretch at a time.
+func (w *jsonWriter) column(c *Column) {
+	const stretch = 1024
+	for from := 0; from < c.Len(); from += stretch {
+		to := min(from+stretch, c.Len())
+		if c.v.nulls == nil {
+			w.b = c.appendRange(w.b, from, to)
+		} else {
+			for i := from; i < to; i++ {
+				if c.v.nulls[i] {
+					w.b = append(w.b, "null,"...)
+					continue
+				}
+				w.b = c.appendRange(w.b, i, i+1)
+			}
+		}
+		if to == c.Len() {
+			w.b = w.b[:len(w.b)-1] // the last comma
+		}
+		if len(w.b) >= jsonPiece {
+			w.flush()
+		}
+	}
+}
+
+// appendRange writes values that are not null, each with a comma behind it.
+func (c *Column) appendRange(b []byte, from, to int) []byte {
+	switch c.Type {
+	case typeInt:
+		for _, v := range c.v.ints[from:to] {
+			b = append(strconv.AppendInt(b, v, 10), ',')
+		}
+	case typeFloat:
+		for _, v := range c.v.floats[from:to] {
+			b = append(appendFloat(b, v), ',')
+		}
+	case typeBool:
+		for _, v := range c.v.ints[from:to] {
+			b = append(strconv.AppendBool(b, v != 0), ',')
+		}
+	case typeText:
+		for _, s := range c.v.texts[from:to] {
+			b = append(appendText(b, s), ',')
+		}
+	case typeDate:
+		for _, v := range c.v.ints[from:to] {
+			b = append(appendDay(append(b, '"'), v), '"', ',')
+		}
+	default:
+		for _, v := range c.v.ints[from:to] {
+			b = appendWall(append(b, '"'), v)
+			if c.Type == typeInstant {
+				b = append(b, "+00:00"...)
+			}
+			b = append(b, '"', ',')
+		}
+	}
+	return b
+}
+
+// appendWall writes a time of the clock, with a fraction only where there is one.
+func appendWall(b []byte, at int64) []byte {
+	d := floorDiv(at, day)
+	b = appendDay(b, d)
+	rest := at - d*day
+	s := rest / second
+	b = append(b, 'T', digit(s/36000), digit(s/3600%10), ':', digit(s%3600/600), digit(s%600/60), ':', digit(s%60/10), digit(s%10))
+	if f := rest % second; f != 0 {
+		b = append(b, '.', digit(f/100000), digit(f/10000%10), digit(f/1000%10), digit(f/100%10), digit(f/10%10), digit(f%10))
+	}
+	return b
+}
+
+// appendDay writes a day as YYYY-MM-DD.
+func appendDay(b []byte, d int64) []byte {
+	y, m, dd := time.Unix(d*86400, 0).UTC().Date()
+	return append(appendYear(b, int64(y)), '-', digit(int64(m)/10), digit(int64(m)%10), '-', digit(int64(dd)/10), digit(int64(dd)%10))
+}
+
+func appendYear(b []byte, y int64) []byte {
+	if y < 0 || y > 9999 {
+		return strconv.AppendInt(b, y, 10)
+	}
+	return append(b, digit(y/1000), digit(y/100%10), digit(y/10%10), digit(y%10))
+}
+
+func digit(n int64) byte { return byte('0' + n) } //nolint:gosec // a digit

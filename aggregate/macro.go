@@ -1,0 +1,144 @@
+package aggregate
+
+import (
+	"math"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// macroNames are the derived values of a sleep session.
+var macroNames = []string{"asleep_at", "awake_at", "awakenings", "chronotype", "sleep_score"}
+
+func macroColumn(name string) column {
+	typ := map[string]Type{
+		"asleep_at": typeTime, "awake_at": typeTime, "awakenings": typeInt, "chronotype": typeText, "sleep_score": typeInt,
+	}[name]
+	return column{name: name, base: name, typ: typ, from: fromMacro}
+}
+
+// models are the derived values that a host may replace.
+type models struct {
+	score     SleepScore
+	readiness Readiness
+}
+
+// SleepNight is what a [SleepScore] is made of. A nil field is not known.
+type SleepNight struct {
+	// Asleep, REM, Deep and Latency are in seconds.
+	Asleep, REM, Deep, Latency *int64
+	// Efficiency is percent of the session asleep.
+	Efficiency *float64
+}
+
+// SleepScore rates a night from 0 to 100; ok is false where it cannot. It is pure and
+// safe for concurrent use.
+type SleepScore func(SleepNight) (score int64, ok bool)
+
+// HouseSleepScore is version 1 of our own model: the time asleep against eight hours
+// (half of the score), efficiency from 60 to 95 percent (a quarter), REM and deep sleep
+// against 45 percent of the time asleep (15 percent), and a latency from 60 down to 20
+// minutes (10 percent). Parts that are not known are left out. It is no medical
+// statement.
+func HouseSleepScore(n SleepNight) (int64, bool) {
+	if n.Asleep == nil || *n.Asleep == 0 {
+		return 0, false
+	}
+	asleep := float64(*n.Asleep)
+	sum, weights := 0.0, 0.0
+	part := func(weight, score float64) {
+		sum += weight * clamp(score)
+		weights += weight
+	}
+	part(0.50, asleep/3600/8)
+	if n.Efficiency != nil {
+		part(0.25, (*n.Efficiency-60)/35)
+	}
+	if n.REM != nil && n.Deep != nil {
+		part(0.15, float64(*n.REM+*n.Deep)/asleep/0.45)
+	}
+	if n.Latency != nil {
+		part(0.10, (60-float64(*n.Latency)/60)/40)
+	}
+	return int64(math.Round(100 * sum / weights)), true
+}
+
+func clamp(x float64) float64 { return min(max(x, 0), 1) }
+
+// macro returns a derived value of a sleep session.
+func (m *models) macro(name string, r *healthdata.Row) healthdata.Cell {
+	s, ok := r.Summary.(*healthdata.Sleep)
+	if !ok {
+		return healthdata.Cell{}
+	}
+	offset := int64(r.Record.Offset) * second
+	start, end := s.BedtimeStart.UnixMicro()+offset, s.BedtimeStop.UnixMicro()+offset
+	switch name {
+	case "chronotype":
+		return cellOf(chronotype(start + (end-start)/2))
+	case "asleep_at":
+		if s.Latency != nil {
+			return intCell(start + *s.Latency*second)
+		}
+	case "awake_at":
+		return awakeAt(r.Cycle, start)
+	case "awakenings":
+		return awakenings(r.Cycle)
+	case "sleep_score":
+		if v, ok := m.score(nightOf(s)); ok {
+			return intCell(v)
+		}
+	}
+	return healthdata.Cell{}
+}
+
+func nightOf(s *healthdata.Sleep) SleepNight {
+	n := SleepNight{Asleep: &s.Total, Latency: s.Latency, Efficiency: s.Efficiency}
+	if s.REM+s.Deep+s.Light > 0 {
+		n.REM, n.Deep = &s.REM, &s.Deep
+	}
+	return n
+}
+
+// chronotype is when on the clock the middle of a session lies: lark from 17:00 to
+// 03:30, third to 06:00, owl behind that.
+func chronotype(middle int64) string {
+	switch t := middle - floorDiv(middle, day)*day; {
+	case t >= 17*hour, t <= 3*hour+30*minute:
+		return "lark"
+	case t <= 6*hour:
+		return "third"
+	default:
+		return "owl"
+	}
+}
+
+func isAsleep(t healthdata.SleepStage) bool {
+	return t == healthdata.SleepStageDeep || t == healthdata.SleepStageLight || t == healthdata.SleepStageREM
+}
+
+// awakeAt is the end of the last stretch of sleep. Stages ascend by start.
+func awakeAt(c *healthdata.SleepCycle, start int64) healthdata.Cell {
+	if c == nil {
+		return healthdata.Cell{}
+	}
+	for i := len(c.StageType) - 1; i >= 0; i-- {
+		if isAsleep(c.StageType[i]) || c.StageType[i] == healthdata.SleepStageByHand {
+			return intCell(start + c.StageEndOffsetSecond[i]*second)
+		}
+	}
+	return healthdata.Cell{}
+}
+
+// awakenings counts how often sleep is followed by being awake.
+func awakenings(c *healthdata.SleepCycle) healthdata.Cell {
+	if c == nil {
+		return healthdata.Cell{}
+	}
+	n := int64(0)
+	for i := 1; i < len(c.StageType); i++ {
+		if isAsleep(c.StageType[i-1]) && c.StageType[i] == healthdata.SleepStageAwake {
+			n++
+		}
+	}
+	return intCell(n)
+}

@@ -1,0 +1,93 @@
+package aggregate
+
+import (
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// plan is a query that was checked: every name is known, every type fits.
+type plan struct {
+	query     *Query
+	table     *table
+	resources []*healthdata.Resource // of samples, in the order of their slugs
+	window    window
+	slots     []slot
+	where     filter // nil keeps all
+	keys      []key
+	aggs      []agg
+	outs      []out
+	trunc     int // which key is a date truncation, -1 for none
+	grouped   bool
+	rows      bool // one result row per row of the table
+	chosen    bool // sources are chosen per group
+	fill      bool // gaps are filled from the other sources
+	align     *Align
+	alignAt   int64 // now, on the person's clock, if align is set
+}
+
+// slot is something of a row that the plan needs.
+type slot struct {
+	column
+	sub *subplan // of fromList
+}
+
+// key is what groups are made by.
+type key struct {
+	kind   keyKind
+	period Period
+	part   Part
+	slot   int
+	typ    Type
+}
+
+type keyKind uint8
+
+const (
+	keyTrunc keyKind = iota
+	keyPart
+	keySlot
+)
+
+// agg is a function over a slot.
+type agg struct {
+	fn        Func
+	slot      int
+	in, typ   Type
+	low, high *float64
+}
+
+// out is a column of the result, beside its index.
+type out struct {
+	name string
+	kind outKind
+	n    int // which key, agg or slot
+	typ  Type
+}
+
+type outKind uint8
+
+const (
+	outKey outKind = iota
+	outAgg
+	outSlot
+)
+
+// subplan makes one value of a list.
+type subplan struct {
+	list  int // the slot of the list
+	where filter
+	agg   agg // its slot is the number of the field, -1 to count elements
+}
+
+// sampleTable reports whether rows are samples.
+func (p *plan) sampleTable() bool { return p.table.name == samplesTable }
+
+// indexType is the type of the index column of the result.
+func (p *plan) indexType() Type {
+	if p.trunc < 0 && !p.rows {
+		return typeInt
+	}
+	if p.table.indexType == typeInstant {
+		return typeInstant
+	}
+	return typeTime
+}

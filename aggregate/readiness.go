@@ -1,0 +1,230 @@
+package aggregate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// The columns of derived_readiness.
+const (
+	readyDate = iota
+	readyChronotype
+	readySleepScore
+	readyRecovery
+	readyRecoveryZone
+	readyStress
+	readyStrain
+	readyStrainZone
+)
+
+func readinessColumns() []column {
+	cols := []column{
+		readyDate:         {name: "date", typ: typeDate, doc: "also the index"},
+		readyChronotype:   {name: "chronotype", typ: typeText, doc: "lark, third or owl"},
+		readySleepScore:   {name: "sleep_score", typ: typeInt, unit: "0-100"},
+		readyRecovery:     {name: "recovery_score", typ: typeInt, unit: "0-100", doc: "higher is better"},
+		readyRecoveryZone: {name: "recovery_zone", typ: typeText, doc: "Red, Amber or Green"},
+		readyStress:       {name: "stress_score", typ: typeInt, unit: "0-100", doc: "100 minus recovery_score"},
+		readyStrain:       {name: "strain_score", typ: typeInt, unit: "0-21", doc: "higher is more load"},
+		readyStrainZone:   {name: "strain_zone", typ: typeText, doc: "Low, Moderate, High or Very High"},
+	}
+	for i := range cols {
+		cols[i].base, cols[i].from, cols[i].number = cols[i].name, fromReadiness, i
+	}
+	return cols
+}
+
+// Night is the main sleep of a day, as a [Readiness] sees it. A nil field is not known.
+type Night struct {
+	// AsleepHours is the time asleep.
+	AsleepHours *float64
+	// RestingHR is beats per minute, HRV is RMSSD in milliseconds.
+	RestingHR, HRV *float64
+}
+
+// Readiness rates a day by its night and those of the 21 days before, the oldest first:
+// recovery from 0 to 100 and strain from 0 to 21, nil where it cannot. It is pure and
+// safe for concurrent use.
+type Readiness func(night Night, before []Night) (recovery, strain *int64)
+
+// The constants of [HouseReadiness].
+const (
+	baselineDays   = 21
+	baselineLeast  = 7
+	neutral        = 50.0 // recovery below it is load
+	neededHours    = 8.0
+	weightHRV      = 0.5
+	weightHR       = 0.3
+	weightSleep    = 0.2
+	leastSpreadHRV = 0.05 // of the mean
+	leastSpreadHR  = 0.02
+	loadRecovery   = 0.6
+	loadDebt       = 0.4
+	loadSteepness  = 3.0
+	mostStrain     = 21.0
+)
+
+// HouseReadiness is version 1 of our own model: heart rate variability above and
+// resting heart rate below their means of the 21 days before, in standard deviations,
+// and sleep against eight hours, on a logistic curve; strain grows with a recovery below
+// 50 and with missing sleep. It needs seven earlier nights. It is no medical statement.
+func HouseReadiness(night Night, before []Night) (recovery, strain *int64) {
+	zh, ok1 := deviation(night.HRV, before, func(n Night) *float64 { return n.HRV }, leastSpreadHRV)
+	zr, ok2 := deviation(night.RestingHR, before, func(n Night) *float64 { return n.RestingHR }, leastSpreadHR)
+	if !ok1 || !ok2 {
+		return nil, nil
+	}
+	zs := 0.0
+	if night.AsleepHours != nil {
+		zs = min(max((*night.AsleepHours-neededHours)/2, -3), 1)
+	}
+	r := int64(math.Round(100 / (1 + math.Exp(-(weightHRV*zh - weightHR*zr + weightSleep*zs)))))
+	recovery = &r
+	if night.AsleepHours == nil {
+		return recovery, nil
+	}
+	load := loadRecovery*max(0, neutral-float64(r))/neutral + loadDebt*clamp((neededHours-*night.AsleepHours)/neededHours)
+	s := int64(math.Round(mostStrain * (1 - math.Exp(-loadSteepness*load)) / (1 - math.Exp(-loadSteepness))))
+	return recovery, &s
+}
+
+// deviation is how many standard deviations a value is above its mean, within 3.
+func deviation(v *float64, before []Night, get func(Night) *float64, least float64) (z float64, ok bool) {
+	if v == nil {
+		return 0, false
+	}
+	var known []float64
+	for _, n := range before {
+		if x := get(n); x != nil {
+			known = append(known, *x)
+		}
+	}
+	if len(known) < baselineLeast {
+		return 0, false
+	}
+	mean := 0.0
+	for _, x := range known {
+		mean += x / float64(len(known))
+	}
+	spread := 0.0
+	for _, x := range known {
+		spread += (x - mean) * (x - mean)
+	}
+	sigma := max(math.Sqrt(spread/float64(len(known)-1)), least*mean)
+	if sigma == 0 {
+		return 0, false
+	}
+	return min(max((*v-mean)/sigma, -3), 3), true
+}
+
+func zoneOf(v int64, names []string, most []int64) string {
+	for i, m := range most {
+		if v <= m {
+			return names[i]
+		}
+	}
+	return names[len(names)-1]
+}
+
+// mainSleep is a day's main sleep.
+type mainSleep struct {
+	source Source
+	sleep  *healthdata.Sleep
+	end    int64
+	row    healthdata.Row
+}
+
+// readinessRows computes the table derived_readiness for the days of a window.
+func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m *models) ([]kept, error) {
+	days := map[int64]mainSleep{}
+	w := window{p.window.from - baselineDays*day, p.window.to}
+	t := healthdata.TableByName("sleep")
+	err := eachSummary(ctx, v, t, w, false, func(r *healthdata.Row, at int64) error {
+		s, ok := r.Summary.(*healthdata.Sleep)
+		if !ok || s.Type != healthdata.SleepLong {
+			return nil
+		}
+		n := mainSleep{Source{r.Record.Provider, r.Record.SourceType}, s, at, *r}
+		d := floorDiv(at, day)
+		if was, ok := days[d]; !ok || o.prefers(&n, &was) {
+			days[d] = n
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []kept
+	for d := floorDiv(p.window.from, day); d*day < p.window.to; d++ {
+		n, ok := days[d]
+		if !ok || d*day < p.window.from {
+			continue
+		}
+		var before []Night
+		for b := d - baselineDays; b < d; b++ {
+			if x, ok := days[b]; ok {
+				before = append(before, x.night())
+			}
+		}
+		cells := readinessCells(d, &n, before, m)
+		k := kept{source: n.source, index: d * day, id: n.sleep.ID, cells: make([]healthdata.Cell, len(p.slots))}
+		for i := range p.slots {
+			switch s := &p.slots[i]; s.from {
+			case fromReadiness:
+				k.cells[i] = cells[s.number]
+			case fromIndex:
+				k.cells[i] = indexCell(s.typ, k.index)
+			}
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// prefers chooses between two main sleeps of one day.
+func (o *order) prefers(a, b *mainSleep) bool {
+	c, _ := o.compare(a.source, b.source)
+	return cmp.Or(c, cmp.Compare(b.sleep.Total, a.sleep.Total), cmp.Compare(b.end, a.end),
+		bytes.Compare(a.row.Record.ID[:], b.row.Record.ID[:])) < 0
+}
+
+func (n *mainSleep) night() Night {
+	var out Night
+	if n.sleep.Total > 0 {
+		h := float64(n.sleep.Total) / 3600
+		out.AsleepHours = &h
+	}
+	hr := n.sleep.HRResting
+	if hr == nil {
+		hr = n.sleep.HRLowest
+	}
+	if hr != nil {
+		x := float64(*hr)
+		out.RestingHR = &x
+	}
+	out.HRV = n.sleep.AverageHRV
+	return out
+}
+
+func readinessCells(d int64, n *mainSleep, before []Night, m *models) []healthdata.Cell {
+	out := make([]healthdata.Cell, readyStrainZone+1)
+	out[readyDate] = intCell(d)
+	out[readyChronotype] = m.macro("chronotype", &n.row)
+	out[readySleepScore] = m.macro("sleep_score", &n.row)
+	recovery, strain := m.readiness(n.night(), slices.Clip(before))
+	if recovery != nil {
+		out[readyRecovery] = intCell(*recovery)
+		out[readyRecoveryZone] = cellOf(zoneOf(*recovery, []string{"Red", "Amber", "Green"}, []int64{33, 66}))
+		out[readyStress] = intCell(100 - *recovery)
+	}
+	if strain != nil {
+		out[readyStrain] = intCell(*strain)
+		out[readyStrainZone] = cellOf(zoneOf(*strain, []string{"Low", "Moderate", "High", "Very High"}, []int64{6, 13, 17}))
+	}
+	return out
+}

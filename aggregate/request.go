@@ -1,0 +1,237 @@
+package aggregate
+
+import (
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Request is questions over one user's data that are answered together, from one
+// consistent look at it.
+type Request struct {
+	Timeframe Timeframe
+	// Queries has at least one query. Their results come back in this order.
+	Queries []Query
+	Config  Config
+}
+
+// Timeframe is the stretch of days that all queries of a request look at: Past, up to
+// the end of the day Anchor, on the clock of the person.
+type Timeframe struct {
+	// Anchor is the last day, which counts as a whole.
+	Anchor healthlab.Date
+	// Past is how far back it reaches from the end of Anchor: 7 days are the seven
+	// days that end with it.
+	Past Period
+}
+
+// Period is a number of units of time.
+type Period struct {
+	Unit Unit
+	// Value is 1 or more; 0 means 1.
+	Value int64
+}
+
+// Unit is a unit of time on the calendar and the clock of the person.
+type Unit string
+
+// The units. Weeks begin on Monday.
+const (
+	Minute Unit = "minute"
+	Hour   Unit = "hour"
+	Day    Unit = "day"
+	Week   Unit = "week"
+	Month  Unit = "month"
+	Year   Unit = "year"
+)
+
+// units lists them, the shortest first.
+var units = []string{string(Minute), string(Hour), string(Day), string(Week), string(Month), string(Year)}
+
+// Minutes returns a period of n minutes, and so on for the others.
+func Minutes(n int64) Period { return Period{Minute, n} }
+
+// Hours returns a period of n hours.
+func Hours(n int64) Period { return Period{Hour, n} }
+
+// Days returns a period of n days.
+func Days(n int64) Period { return Period{Day, n} }
+
+// Weeks returns a period of n weeks.
+func Weeks(n int64) Period { return Period{Week, n} }
+
+// Months returns a period of n months.
+func Months(n int64) Period { return Period{Month, n} }
+
+// Years returns a period of n years.
+func Years(n int64) Period { return Period{Year, n} }
+
+func (p Period) count() int64 { return max(p.Value, 1) }
+
+// Query is one question over one table.
+type Query struct {
+	// Select is what the answer has, beside its index; at least one.
+	Select []Expr
+	// GroupBy is what rows are put together by; empty means not at all.
+	GroupBy []Expr
+	// Where keeps the rows that fit a condition, such as
+	//
+	//	type = 'long_sleep' AND efficiency >= 85
+	//
+	// Empty means all rows. Rows that it leaves out cannot make a source win.
+	Where string
+	// Align fills the gaps of a series of buckets; nil leaves them.
+	Align *Align
+}
+
+// Config is what holds for all queries of a request.
+type Config struct {
+	// ProviderPriorityOverrides are slugs of providers and labs, the best first.
+	// They come before everything else where sources are chosen.
+	ProviderPriorityOverrides []string
+	// ColumnNaming is ShortNames by default.
+	ColumnNaming Naming
+	// OverlapPolicy is WinnerOnly by default.
+	OverlapPolicy OverlapPolicy
+}
+
+// Naming says how columns of results are named.
+type Naming string
+
+const (
+	// ShortNames calls a mean "mean" where that is clear, else "mean.efficiency".
+	ShortNames Naming = "short"
+	// QualifiedNames always says "mean.efficiency".
+	QualifiedNames Naming = "qualified"
+)
+
+// OverlapPolicy says what becomes of the sources that were not chosen.
+type OverlapPolicy string
+
+const (
+	// WinnerOnly leaves them out.
+	WinnerOnly OverlapPolicy = "winner"
+	// FillGaps takes those of their intervals that overlap nothing that was taken
+	// from a better source. It is for samples that are intervals.
+	FillGaps OverlapPolicy = "fill"
+)
+
+// Align says how the empty buckets of a result are filled.
+type Align struct {
+	Mode AlignMode
+	// Limit is how far a value may be carried; nil means any distance, and that the
+	// result is not extended beyond its first and last bucket. It is max_age or, for
+	// CarryNearest, span.
+	Limit *Period
+}
+
+// AlignMode is the direction in which values are carried.
+type AlignMode string
+
+// The modes.
+const (
+	CarryForward  AlignMode = "carry_forward"
+	CarryBackward AlignMode = "carry_backward"
+	CarryNearest  AlignMode = "carry_nearest"
+)
+
+var alignModes = []string{string(CarryForward), string(CarryBackward), string(CarryNearest)}
+
+// Expr is an expression of a query: [Aggregate], [GroupKey], [Macro], [Field],
+// [Index], [SourceColumn], [TableColumn], [DateTrunc], [DatePart] or [Subquery]. The set
+// is closed.
+type Expr interface {
+	// append writes the expression as it is on the wire.
+	append(b []byte) []byte
+}
+
+// Aggregate is a function over the values of a group.
+type Aggregate struct {
+	Func Func
+	// Arg is a TableColumn, Field, Macro, Index or Subquery.
+	Arg Expr
+	// Low and High bound [TimeInRange], both inclusive; nil is open. Other
+	// functions have none.
+	Low, High *float64
+}
+
+// GroupKey is the key of a group, by its position in GroupBy.
+type GroupKey struct {
+	// Offset counts from 0.
+	Offset int
+	// All stands for all keys in order.
+	All bool
+}
+
+// Macro is a derived value of a sleep session: sleep_score, chronotype, asleep_at,
+// awake_at or awakenings.
+type Macro struct{ Name string }
+
+// Field is a field of the samples of a timeseries.
+type Field struct{ Resource, Field string }
+
+// Index is what rows of a table are found and sorted by. Without a table, inside
+// DateTrunc and DatePart, it is that of the query's table.
+type Index struct{ Table string }
+
+// SourceColumn is a column that says where a row comes from: source_provider,
+// source_type, source_app_id, and for samples source_workout_id and source_sport.
+type SourceColumn struct{ Name string }
+
+// TableColumn is a column of a table of summaries, or of derived_readiness.
+type TableColumn struct{ Table, Column string }
+
+// DateTrunc is the start of the bucket of time that a row falls into. Buckets of N
+// minutes, hours or days are counted from 1970, weeks from Monday 1970-01-05, months
+// and years from year 0: three months are calendar quarters.
+type DateTrunc struct {
+	Period Period
+	Of     Index
+}
+
+// DatePart is a part of a row's date or clock time, as a number.
+type DatePart struct {
+	Part Part
+	Of   Index
+}
+
+// Part is a part of a date and clock time.
+type Part string
+
+// The parts and their ranges.
+const (
+	MinuteOfHour Part = "minute"       // 0-59
+	HourOfDay    Part = "hour"         // 0-23
+	DayOfMonth   Part = "day"          // 1-31
+	ISOWeek      Part = "week"         // 1-53, ISO 8601
+	WeekOfYear   Part = "week_of_year" // the same
+	MonthOfYear  Part = "month"        // 1-12
+	CalendarYear Part = "year"
+	Weekday      Part = "weekday"     // 1 Monday .. 7 Sunday
+	DayOfYear    Part = "day_of_year" // 1-366
+)
+
+var parts = []string{
+	string(MinuteOfHour), string(HourOfDay), string(DayOfMonth), string(ISOWeek), string(WeekOfYear),
+	string(MonthOfYear), string(CalendarYear), string(Weekday), string(DayOfYear),
+}
+
+// Subquery makes one value of the elements of a list column.
+type Subquery struct {
+	Func Func
+	// Arg is the field of the elements to take, empty for lists of plain values.
+	// Nil counts elements.
+	Arg *Element
+	// From is the list: a TableColumn, or the tags of the note timeseries.
+	From Expr
+	// Where keeps the elements that fit; empty means all.
+	Where string
+}
+
+// Element is what a [Subquery] takes from each element of its list.
+type Element struct {
+	// Table and List name the list column, Field the field of its structs. All are
+	// empty for a list of plain values.
+	Table, List, Field string
+}
+
+// badExpr stands where an expression could not be read. Its problem is noted already.
+type badExpr struct{}

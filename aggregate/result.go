@@ -1,0 +1,261 @@
+package aggregate
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Result is the answer to a request: one [Frame] for each query, in order.
+type Result struct {
+	Frames []Frame
+	// Explain has one entry for each query if it was asked for; nil otherwise.
+	Explain []Explanation
+}
+
+// Frame is the answer to one query, as columns of equal length. The first column is
+// always index.
+type Frame struct {
+	Columns []Column
+}
+
+// Len returns the number of rows.
+func (f *Frame) Len() int {
+	if len(f.Columns) == 0 {
+		return 0
+	}
+	return f.Columns[0].Len()
+}
+
+// Column returns the column of that name, or nil.
+func (f *Frame) Column(name string) *Column {
+	for i := range f.Columns {
+		if f.Columns[i].Name == name {
+			return &f.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Rows yields the number of each row and its values as [Column.Value] has them.
+func (f *Frame) Rows() iter.Seq2[int, []any] {
+	return func(yield func(int, []any) bool) {
+		for i := range f.Len() {
+			row := make([]any, len(f.Columns))
+			for k := range f.Columns {
+				row[k] = f.Columns[k].Value(i)
+			}
+			if !yield(i, row) {
+				return
+			}
+		}
+	}
+}
+
+// Column is one column of a result.
+type Column struct {
+	Name string
+	// Type is TypeInt64, TypeFloat64, TypeBool, TypeString, TypeDate, TypeTimestamp
+	// (the person's clock) or TypeInstant (UTC). It depends on the query only.
+	Type Type
+
+	v vec
+}
+
+func newColumn(name string, t Type) Column { return Column{Name: name, Type: t, v: vec{typ: t}} }
+
+// Len returns the number of rows.
+func (c *Column) Len() int { return c.v.len() }
+
+// Null reports whether the value of row i is null.
+func (c *Column) Null(i int) bool { return c.v.isNull(i) }
+
+// Float returns a number of either type; NaN for null.
+func (c *Column) Float(i int) float64 {
+	switch {
+	case c.Null(i):
+		return math.NaN()
+	case c.Type == typeInt:
+		return float64(c.v.ints[i])
+	default:
+		return c.v.floats[i]
+	}
+}
+
+// Int returns an int64, 0 for null.
+func (c *Column) Int(i int) int64 { return c.v.ints[i] }
+
+// Text returns a string, empty for null.
+func (c *Column) Text(i int) string { return c.v.texts[i] }
+
+// Bool returns a boolean, false for null.
+func (c *Column) Bool(i int) bool { return c.v.ints[i] != 0 }
+
+// Time returns a date, a wall-clock time (as if it were UTC) or an instant, always
+// with the location UTC; the zero time for null.
+func (c *Column) Time(i int) time.Time {
+	switch {
+	case c.Null(i):
+		return time.Time{}
+	case c.Type == typeDate:
+		return time.UnixMicro(c.v.ints[i] * day).UTC()
+	default:
+		return time.UnixMicro(c.v.ints[i]).UTC()
+	}
+}
+
+// Value returns the value of row i as int64, float64, bool, string or time.Time; nil
+// for null.
+func (c *Column) Value(i int) any {
+	if c.Null(i) {
+		return nil
+	}
+	switch c.Type {
+	case typeInt:
+		return c.v.ints[i]
+	case typeFloat:
+		return c.v.floats[i]
+	case typeBool:
+		return c.Bool(i)
+	case typeText:
+		return c.v.texts[i]
+	default:
+		return c.Time(i)
+	}
+}
+
+// grid is a result on the way: the keys and the functions of each group, or the slots
+// of each row.
+type grid struct {
+	n    int
+	keys []Column
+	aggs []Column
+	rows []Column // by slot, for plain rows, and their index
+	at   []int64
+}
+
+func (p *plan) newGrid() *grid {
+	g := &grid{}
+	for _, k := range p.keys {
+		g.keys = append(g.keys, newColumn("", k.typ))
+	}
+	for _, a := range p.aggs {
+		g.aggs = append(g.aggs, newColumn("", a.typ))
+	}
+	return g
+}
+
+// sort puts the groups in the order of their keys, null last.
+func (g *grid) sort() {
+	if g.sorted() {
+		return
+	}
+	order := make([]int32, g.n)
+	for i := range order {
+		order[i] = int32(i) //nolint:gosec // bounded by the limit of rows
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
+	for _, cols := range [...][]Column{g.keys, g.aggs} {
+		for i := range cols {
+			cols[i].v = permuted(&cols[i].v, order)
+		}
+	}
+}
+
+func (g *grid) sorted() bool {
+	for i := 1; i < g.n; i++ {
+		if g.compare(i-1, i) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *grid) compare(a, b int) int {
+	for i := range g.keys {
+		v := &g.keys[i].v
+		x, y := v.isNull(a), v.isNull(b)
+		switch {
+		case x && y:
+			continue
+		case x != y:
+			if x {
+				return 1
+			}
+			return -1
+		}
+		if c := v.compare(a, b); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func (v *vec) compare(a, b int) int {
+	switch v.typ {
+	case typeFloat:
+		return compareFloat(v.floats[a], v.floats[b])
+	case typeText:
+		return cmp.Compare(v.texts[a], v.texts[b])
+	default:
+		return compareInt(v.ints[a], v.ints[b])
+	}
+}
+
+func permuted(v *vec, order []int32) vec {
+	out := vec{typ: v.typ}
+	for _, i := range order {
+		out.add(v.cell(int(i)))
+	}
+	return out
+}
+
+// frame makes the result of a grid.
+func (p *plan) frame(g *grid) Frame {
+	index := newColumn("index", p.indexType())
+	switch {
+	case p.rows:
+		index.v.ints = g.at
+	case p.trunc >= 0:
+		index.v.ints = g.keys[p.trunc].v.ints
+	default:
+		index.v.ints = make([]int64, g.n)
+		for i := range index.v.ints {
+			index.v.ints[i] = int64(i)
+		}
+	}
+	out := Frame{Columns: append(make([]Column, 0, 1+len(p.outs)), index)}
+	for _, o := range p.outs {
+		col := Column{Name: o.name, Type: o.typ}
+		switch o.kind {
+		case outKey:
+			col.v = g.keys[o.n].v
+		case outAgg:
+			col.v = g.aggs[o.n].v
+		default:
+			col.v = g.rows[o.n].v
+		}
+		out.Columns = append(out.Columns, col)
+	}
+	return out
+}
+
+// appendFloat writes a finite number in the shortest form that reads back as the same;
+// minus zero as 0.
+func appendFloat(b []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.AppendInt(b, int64(v), 10)
+	}
+	if a := math.Abs(v); a >= 1e-6 && a < 1e21 {
+		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(b, v, 'e', -1, 64)
+}
+
+// cellOf returns the value of a text, null if it is empty.
+func cellOf(s string) healthdata.Cell { return healthdata.Cell{Valid: s != "", Text: s} }

@@ -1,0 +1,281 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Reader is what questions are answered from. [healthdata.Service] is one. Both methods
+// are safe for concurrent use.
+type Reader interface {
+	// View calls read with a consistent view of one user's data, and returns the
+	// error of read unchanged. healthlab.NotFound if the team has no such live user.
+	// The view is used by one goroutine at a time.
+	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error
+	// User returns a live user of the team, else healthlab.NotFound. It is asked for
+	// the zone of the user.
+	User(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error)
+}
+
+// Service answers questions. It is safe for concurrent use.
+type Service struct {
+	data Reader
+	opts Options
+}
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Limits bound what one request may ask for.
+	Limits Limits
+	// Enabled reports whether a team may ask at all. Default: every team may.
+	Enabled func(context.Context, healthlab.TeamID) (bool, error)
+	// Priorities returns a team's preferences between providers. Default: none.
+	Priorities func(context.Context, healthlab.TeamID) ([]Priority, error)
+	// Known reports whether a slug is that of a configured provider or lab, for
+	// overrides. Default: all are. It must be safe for concurrent use.
+	Known func(slug string) bool
+	// SleepScore and Readiness are the models behind the derived values. Defaults
+	// HouseSleepScore and HouseReadiness.
+	SleepScore SleepScore
+	Readiness  Readiness
+	// Parallel is how many goroutines one query may use when it has more than about
+	// a million samples to look at. Default: the number of processors.
+	Parallel int
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Limits bound what one request may ask for. A field that is zero has its default.
+type Limits struct {
+	// Queries, Select and GroupBy are numbers of items. Defaults 20, 50 and 8.
+	Queries, Select, GroupBy int
+	// PastYears is how far a timeframe may reach. Default 10.
+	PastYears int
+	// Rows is the most rows that one query may return. Default 100,000.
+	Rows int
+	// Time is how long a request may take. Default 30 seconds. Then the error is
+	// context.DeadlineExceeded.
+	Time time.Duration
+}
+
+func (l *Limits) fill() {
+	for _, d := range [...]struct {
+		to  *int
+		def int
+	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}} {
+		if *d.to <= 0 {
+			*d.to = d.def
+		}
+	}
+	if l.Time <= 0 {
+		l.Time = 30 * time.Second
+	}
+}
+
+// New returns a Service on data, which is required; without it New returns
+// healthlab.Invalid. It starts nothing.
+func New(data Reader, opts *Options) (*Service, error) {
+	if data == nil {
+		return nil, fmt.Errorf("%w: a service needs data", healthlab.Invalid)
+	}
+	s := &Service{data: data}
+	if opts != nil {
+		s.opts = *opts
+	}
+	o := &s.opts
+	o.Limits.fill()
+	if o.Enabled == nil {
+		o.Enabled = func(context.Context, healthlab.TeamID) (bool, error) { return true, nil }
+	}
+	if o.Priorities == nil {
+		o.Priorities = func(context.Context, healthlab.TeamID) ([]Priority, error) { return nil, nil }
+	}
+	if o.Known == nil {
+		o.Known = func(string) bool { return true }
+	}
+	if o.SleepScore == nil {
+		o.SleepScore = HouseSleepScore
+	}
+	if o.Readiness == nil {
+		o.Readiness = HouseReadiness
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = runtime.GOMAXPROCS(0)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return s, nil
+}
+
+// Decode reads a request from JSON and checks it: keys that are not known, names that
+// do not exist and types that do not fit are all found here. ignoreUnknown lets keys
+// pass that are not known; a misspelt one then has no effect. The fault is
+// [healthlab.InvalidError] with every problem by its path; names that are nearly right
+// come with the right one.
+func (s *Service) Decode(data []byte, ignoreUnknown bool) (Request, error) {
+	r := reader{lenient: ignoreUnknown}
+	req := r.decode(data)
+	r.check(&req, &s.opts.Limits, s.opts.Known)
+	if err := r.problems.Err(); err != nil {
+		return Request{}, err
+	}
+	return req, nil
+}
+
+// Decode reads a request from JSON as [Service.Decode] does, with the default limits.
+func Decode(data []byte) (Request, error) {
+	s := Service{opts: Options{Known: func(string) bool { return true }}}
+	s.opts.Limits.fill()
+	return s.Decode(data, false)
+}
+
+// Check reports what is wrong with a request, as [Service.Decode] does.
+func (s *Service) Check(req *Request) error {
+	_, err := s.plans(req)
+	return err
+}
+
+func (s *Service) plans(req *Request) ([]*plan, error) {
+	r := reader{}
+	plans := r.check(req, &s.opts.Limits, s.opts.Known)
+	return plans, r.problems.Err()
+}
+
+// Query answers a request from one consistent look at a user's data. Either all
+// queries are answered or none.
+//
+// Faults: healthlab.Invalid for a request that is not valid, for a result that has too
+// many rows and for a sum that its type cannot hold; healthlab.NotFound without such a
+// user; healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team that
+// may not ask. It ends soon after ctx does, with the error of ctx.
+func (s *Service) Query(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *Request) (*Result, error) {
+	return s.query(ctx, team, user, req, false)
+}
+
+// Explain is [Service.Query] with an explanation beside each result: what was read, and
+// which source was chosen where and why.
+func (s *Service) Explain(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *Request) (*Result, error) {
+	return s.query(ctx, team, user, req, true)
+}
+
+func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *Request, explain bool) (*Result, error) {
+	plans, err := s.plans(req)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Time)
+	defer cancel()
+	if err := s.enabled(ctx, team); err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	u, err := s.data.User(ctx, team, user)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	priorities, err := s.opts.Priorities(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	var out *Result
+	err = s.data.View(ctx, team, user, func(v healthdata.View) error {
+		out = &Result{Frames: make([]Frame, 0, len(plans))}
+		for i, p := range plans {
+			o := newOrder(req.Config.ProviderPriorityOverrides, priorities, p.table.name)
+			var t *trace
+			if explain {
+				t = newTrace(p)
+			}
+			g, err := s.run(ctx, v, p, o, t)
+			if err == nil && p.align != nil {
+				err = p.carry(g, s.wall(&u), s.opts.Limits.Rows)
+			}
+			if err != nil {
+				return under(err, i)
+			}
+			out.Frames = append(out.Frames, p.frame(g))
+			if t != nil {
+				out.Explain = append(out.Explain, t.out)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	return out, nil
+}
+
+// FeatureNotEnabled is the rule that keeps a team from asking; its kind is
+// healthlab.Forbidden.
+const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
+
+func (s *Service) enabled(ctx context.Context, team healthlab.TeamID) error {
+	ok, err := s.opts.Enabled(ctx, team)
+	if err == nil && !ok {
+		err = &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "aggregate queries are not enabled for this team"}
+	}
+	return err
+}
+
+// wall is what the clock of a user shows now.
+func (s *Service) wall(u *healthdata.User) int64 {
+	at := s.opts.Now()
+	_, offset := at.In(u.Location()).Zone()
+	return at.UnixMicro() + int64(offset)*second
+}
+
+// under puts the problems of one query under its place.
+func under(err error, i int) error {
+	var invalid *healthlab.InvalidError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var p healthlab.Problems
+	p.Under(invalid.Problems, "queries", i)
+	return p.Err()
+}
+
+// run answers one plan.
+func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order, t *trace) (*grid, error) {
+	m := &models{score: s.opts.SleepScore, readiness: s.opts.Readiness}
+	limit := s.opts.Limits.Rows
+	if p.sampleTable() {
+		set, err := p.samples(ctx, v, o)
+		if err != nil {
+			return nil, err
+		}
+		t.sources(o, set.sources)
+		if b, ok := bucketPlanOf(p, set); ok {
+			t.path("buckets")
+			b.parallel, b.limit, b.trace = s.opts.Parallel, limit, t
+			return b.run(ctx)
+		}
+		t.path("samples")
+		for i := range set.list {
+			t.chunks(set.list[i].Chunks, len(set.list[i].Chunks))
+		}
+		return p.runSamples(ctx, set, limit)
+	}
+	t.path("rows")
+	var rows []kept
+	var err error
+	if p.table.summary == nil {
+		rows, err = p.readinessRows(ctx, v, o, m)
+	} else {
+		rows, err = p.summaryRows(ctx, v, m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.rows(len(rows))
+	g, sources, err := p.runRows(ctx, rows, o, limit)
+	t.sources(o, sources)
+	return g, err
+}

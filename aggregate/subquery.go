@@ -1,0 +1,133 @@
+package aggregate
+
+import (
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+func groupKeyName(k int) string { return "group_key." + strconv.Itoa(k) }
+
+// subquery resolves a subquery to a column that is made of a list.
+func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bool) {
+	var list column
+	switch e.From.(type) {
+	case TableColumn, Field:
+		if list, _, ok = c.column(e.From, p.at("from", "unnest")); !ok {
+			return col, nil, false
+		}
+	case badExpr, nil:
+		c.bad = true
+		return col, nil, false
+	}
+	if list.typ != typeList {
+		c.fail("not_a_list", "is not a list column", p.at("from", "unnest"))
+		return col, nil, false
+	}
+	sub = &subplan{agg: agg{fn: e.Func, slot: -1, low: nil}}
+	in := typeList
+	name := string(e.Func) + "." + list.base
+	switch {
+	case e.Arg == nil && e.Func != Count:
+		c.fail("func_type_mismatch", "only count takes no argument", p.at("select", "arg"))
+		return col, nil, false
+	case e.Arg == nil:
+	case e.Arg.List == "":
+		if list.fields[0].Name != "" {
+			c.fail(codeColumn, "is a list of structs: name a field", p.at("select", "arg"))
+			return col, nil, false
+		}
+		sub.agg.slot, in = 0, list.fields[0].Type
+		name += ".element"
+	default:
+		if e.Arg.List != list.name || e.Arg.Table != "" && e.Arg.Table != c.plan.table.name {
+			c.fail("not_a_list", "is another list than the one in unnest", p.at("select", "arg"))
+			return col, nil, false
+		}
+		if sub.agg.slot = fieldOf(list.fields, e.Arg.Field); sub.agg.slot < 0 {
+			c.unknown(codeColumn, "is not a field of this list", e.Arg.Field, fieldNames(list.fields), p.at("select", "arg", e.Arg.List))
+			return col, nil, false
+		}
+		in = list.fields[sub.agg.slot].Type
+		name += "." + e.Arg.Field
+	}
+	typ, ok := e.Func.result(in)
+	if !ok || e.Func == Oldest || e.Func == Newest || e.Func.overTime() {
+		c.fail("func_type_mismatch", "does not take an argument of this type", p.at("select"))
+		return col, nil, false
+	}
+	sub.agg.in, sub.agg.typ = in, typ
+	sub.list = c.slot(list)
+	if e.Where != "" && !c.elementWhere(e.Where, list.fields, sub, p.at("where")) {
+		return col, nil, false
+	}
+	return column{name: name, base: name, typ: typ, from: fromList}, sub, true
+}
+
+// elementWhere reads the condition on the elements of a list.
+func (c *compiler) elementWhere(text string, fields []healthdata.ListField, sub *subplan, p path) bool {
+	n, fault := parseWhere(text)
+	if fault != nil {
+		c.bad = true
+		c.r.problems = append(c.r.problems, fault.problem(p))
+		return false
+	}
+	ch := checker{names: func(o operand) (int, Type, *whereFault) {
+		k := fieldOf(fields, o.text)
+		if fields[0].Name == "" && o.text == "element" {
+			k = 0
+		}
+		if k < 0 || o.two {
+			return 0, "", &whereFault{code: codeColumn, msg: "is not a field of the elements", near: nearest(o.text, fieldNames(fields))}
+		}
+		return k, fields[k].Type, nil
+	}}
+	sub.where = ch.filter(n)
+	c.whereFaults(ch.faults, p)
+	c.bad = c.bad || len(ch.faults) > 0
+	return len(ch.faults) == 0
+}
+
+func fieldOf(fields []healthdata.ListField, name string) int {
+	for i, f := range fields {
+		if f.Name == name && name != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+func fieldNames(fields []healthdata.ListField) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.Name
+		if f.Name == "" {
+			out[i] = "element"
+		}
+	}
+	return out
+}
+
+// value makes the one value of a list. eb is memory for its elements.
+func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb *batch) healthdata.Cell {
+	eb.reset(len(fields))
+	for i, f := range fields {
+		eb.cols[i].typ = f.Type
+		for _, e := range list.List {
+			eb.cols[i].add(e[i])
+		}
+	}
+	eb.setLen(len(list.List))
+	if s.where != nil {
+		eb.keep(s.where)
+	}
+	if s.agg.slot < 0 {
+		return healthdata.Cell{Valid: true, Int: int64(eb.n)}
+	}
+	a := newAcc(&s.agg)
+	if eb.n > 0 {
+		a.add(&eb.cols[s.agg.slot], eb, 0, eb.n)
+	}
+	v, _ := a.result()
+	return v
+}

@@ -1,0 +1,262 @@
+package aggregate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// maxOffset is how far a person's clock can be from UTC.
+const maxOffset = 24 * time.Hour
+
+// pageOf is how much of the calendar is read at a time: documents of summaries may be
+// large, and only a few of their values are kept.
+const pageOf = 92 * 24 * time.Hour
+
+// eachSummary visits the rows of a table inside a window, page by page.
+func eachSummary(ctx context.Context, v healthdata.View, t *healthdata.Table, w window, cycles bool, visit func(*healthdata.Row, int64) error) error {
+	pages := []healthdata.RecordQuery{{Resource: t.Resource}}
+	if t.IndexType != typeInstant {
+		pages = recordPages(t.Resource, time.UnixMicro(w.from).UTC().Add(-maxOffset), time.UnixMicro(w.to).UTC().Add(maxOffset))
+	}
+	for _, q := range pages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		records, err := v.Records(ctx, q)
+		if err != nil {
+			return err
+		}
+		if len(records) == 0 {
+			continue
+		}
+		var byID map[uuid.UUID]*healthdata.SleepCycle
+		if cycles && t.Cycles {
+			if byID, err = cyclesOf(ctx, v, q); err != nil {
+				return err
+			}
+		}
+		for i := range records {
+			r := &records[i]
+			s, err := r.Decode()
+			if err != nil {
+				return fmt.Errorf("read %s: %w", t.Name, err)
+			}
+			row := healthdata.Row{Record: r, Summary: s, Cycle: byID[r.ID]}
+			at := t.Index(&row)
+			if at < w.from || at >= w.to {
+				continue
+			}
+			if err := visit(&row, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recordPages cuts a stretch of time into queries that do not overlap.
+func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
+	var out []healthdata.RecordQuery
+	for from.Before(to) {
+		next := from.Add(pageOf)
+		if next.After(to) {
+			next = to
+		}
+		out = append(out, healthdata.RecordQuery{Resource: resource, From: from, To: next.Add(-time.Microsecond)})
+		from = next
+	}
+	return out
+}
+
+// cyclesOf returns the sleep cycles of the sessions that q reads, by session. Of
+// several of one session it is the one that changed last.
+func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) (map[uuid.UUID]*healthdata.SleepCycle, error) {
+	q.Resource = "sleep_cycle"
+	// A cycle ends with its session, or nearly.
+	q.From, q.To = q.From.Add(-maxOffset), q.To.Add(maxOffset)
+	records, err := v.Records(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(records, func(a, b healthdata.Record) int {
+		return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), bytes.Compare(b.ID[:], a.ID[:]))
+	})
+	out := make(map[uuid.UUID]*healthdata.SleepCycle, len(records))
+	for i := range records {
+		s, err := records[i].Decode()
+		if err != nil {
+			return nil, fmt.Errorf("read sleep cycles: %w", err)
+		}
+		if c, ok := s.(*healthdata.SleepCycle); ok {
+			out[c.SleepID] = c
+		}
+	}
+	return out, nil
+}
+
+// kept is what a query keeps of a row.
+type kept struct {
+	source  Source
+	index   int64
+	updated int64
+	id      uuid.UUID
+	cells   []healthdata.Cell
+}
+
+// summaryRows reads the rows of a plan over summaries.
+func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([]kept, error) {
+	cycles := false
+	for _, s := range p.slots {
+		cycles = cycles || s.from == fromMacro || s.name == "stage_unknown_second" || s.name == "time_zone"
+	}
+	var out []kept
+	err := eachSummary(ctx, v, p.table.summary, p.window, cycles, func(r *healthdata.Row, at int64) error {
+		k := kept{
+			source: Source{r.Record.Provider, r.Record.SourceType}, index: at,
+			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]healthdata.Cell, len(p.slots)),
+		}
+		for i := range p.slots {
+			k.cells[i] = p.slots[i].ofRow(r, at, m)
+		}
+		out = append(out, k)
+		return nil
+	})
+	return out, err
+}
+
+// ofRow returns the value of a slot in a row of summaries.
+func (s *slot) ofRow(r *healthdata.Row, at int64, m *models) healthdata.Cell {
+	switch s.from {
+	case fromSummary:
+		return s.summary.Value(r)
+	case fromMacro:
+		return m.macro(s.name, r)
+	case fromIndex:
+		return indexCell(s.typ, at)
+	default:
+		return healthdata.Cell{}
+	}
+}
+
+// indexCell returns a time as the type of an index.
+func indexCell(t Type, at int64) healthdata.Cell {
+	if t == typeDate {
+		at = floorDiv(at, day)
+	}
+	return intCell(at)
+}
+
+// runRows answers a plan over rows that are in memory.
+func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit int) (*grid, []Source, error) {
+	sources := make([]Source, 0, len(rows))
+	for i := range rows {
+		sources = append(sources, rows[i].source)
+	}
+	sources = o.sort(sources)
+	place := make(map[Source]int, len(sources))
+	for i, s := range sources {
+		place[s] = i
+	}
+	slices.SortFunc(rows, func(a, b kept) int {
+		first := cmp.Compare(place[a.source], place[b.source])
+		if p.rows {
+			first = cmp.Or(cmp.Compare(a.index, b.index), first)
+			return cmp.Or(first, bytes.Compare(a.id[:], b.id[:]))
+		}
+		return cmp.Or(first, cmp.Compare(a.index, b.index), cmp.Compare(b.updated, a.updated), bytes.Compare(a.id[:], b.id[:]))
+	})
+	var elements batch
+	var b batch
+	out := newTaker(p, limit)
+	for i := 0; i < len(rows); {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		j := i
+		b.reset(len(p.slots))
+		for k := range p.slots {
+			b.cols[k].typ = p.slots[k].typ
+		}
+		for ; j < len(rows) && (p.rows || rows[j].source == rows[i].source) && j-i < batchRows; j++ {
+			b.index = append(b.index, rows[j].index)
+			for k := range p.slots {
+				s := &p.slots[k]
+				c := rows[j].cells[k]
+				if s.sub != nil {
+					list := &p.slots[s.sub.list]
+					c = s.sub.value(rows[j].cells[s.sub.list], list.fields, &elements)
+				}
+				b.cols[k].add(c)
+			}
+		}
+		b.n, b.ownIndex = j-i, b.index
+		b.source = place[rows[i].source]
+		if p.where != nil {
+			b.keep(p.where)
+		}
+		if err := out.take(&b); err != nil {
+			return nil, nil, err
+		}
+		i = j
+	}
+	g, err := out.grid()
+	return g, sources, err
+}
+
+// batchRows is how many rows of summaries make a batch.
+const batchRows = 4096
+
+// taker takes batches and makes a grid of them.
+type taker interface {
+	take(b *batch) error
+	grid() (*grid, error)
+}
+
+func newTaker(p *plan, limit int) taker {
+	if p.rows {
+		return &lister{p: p, limit: limit, out: newRowGrid(p)}
+	}
+	return newGrouper(p, limit)
+}
+
+// lister keeps every row.
+type lister struct {
+	p     *plan
+	limit int
+	out   *grid
+}
+
+func newRowGrid(p *plan) *grid {
+	g := &grid{}
+	for _, s := range p.slots {
+		g.rows = append(g.rows, newColumn("", s.typ))
+	}
+	return g
+}
+
+func (l *lister) take(b *batch) error {
+	if l.out.n+b.n > l.limit {
+		return errRows(l.limit)
+	}
+	l.out.at = append(l.out.at, b.index[:b.n]...)
+	for k := range l.out.rows {
+		if l.p.slots[k].typ == typeList {
+			continue
+		}
+		for i := range b.n {
+			l.out.rows[k].v.add(b.cols[k].cell(i))
+		}
+	}
+	l.out.n += b.n
+	return nil
+}
+
+func (l *lister) grid() (*grid, error) { return l.out, nil }

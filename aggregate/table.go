@@ -1,0 +1,212 @@
+package aggregate
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Type is the type of a column, in tables and in results.
+type Type = healthdata.ColumnType
+
+// The types, once more under short names.
+const (
+	typeInt     = healthdata.TypeInt64
+	typeFloat   = healthdata.TypeFloat64
+	typeBool    = healthdata.TypeBool
+	typeText    = healthdata.TypeString
+	typeDate    = healthdata.TypeDate
+	typeTime    = healthdata.TypeTimestamp
+	typeInstant = healthdata.TypeInstant
+	typeList    = healthdata.TypeList
+)
+
+// The tables that are not summaries of one resource.
+const (
+	samplesTable   = "timeseries"
+	readinessTable = "derived_readiness"
+)
+
+// table is what a query is about.
+type table struct {
+	name      string
+	indexType Type
+	summary   *healthdata.Table // nil for samples and readiness
+	columns   []column
+	byName    map[string]int
+}
+
+// column is something of a row that has a name.
+type column struct {
+	name   string
+	base   string // as the names of result columns have it
+	typ    Type
+	fields []healthdata.ListField
+	unit   string
+	doc    string
+
+	from     origin
+	summary  *healthdata.Column   // fromSummary
+	resource *healthdata.Resource // fromSample
+	field    sampleField          // fromSample
+	number   int                  // fromReadiness and fromMacro: which
+}
+
+// origin says where a column's values come from.
+type origin uint8
+
+const (
+	fromSummary origin = iota
+	fromMacro
+	fromReadiness
+	fromSample
+	fromIndex
+	fromList // a subquery
+)
+
+// sampleField is something that a sample has.
+type sampleField uint8
+
+const (
+	fieldNone sampleField = iota
+	fieldProvider
+	fieldSourceType
+	fieldApp
+	fieldWorkout
+	fieldSport
+	fieldOffset
+	fieldType
+	fieldValue
+	fieldSecond
+	fieldDuration
+	fieldContent
+	fieldTags
+	fieldLocation
+	fieldIntensity
+	fieldMode
+	fieldForm
+	fieldPurpose
+)
+
+var sampleFields = map[string]sampleField{
+	"source_provider": fieldProvider, "source_type": fieldSourceType, "source_app_id": fieldApp,
+	"source_workout_id": fieldWorkout, "source_sport": fieldSport,
+	"timezone_offset": fieldOffset, "type": fieldType, "value": fieldValue,
+	"systolic": fieldValue, "diastolic": fieldSecond, "duration": fieldDuration,
+	"content": fieldContent, "tags": fieldTags, "sensor_location": fieldLocation,
+	"intensity": fieldIntensity, "delivery_mode": fieldMode, "delivery_form": fieldForm,
+	"bolus_purpose": fieldPurpose,
+}
+
+// sourceNames are the columns that say where a row comes from.
+var sourceNames = []string{"source_provider", "source_type", "source_app_id", "source_workout_id", "source_sport"}
+
+// catalogue are the tables by name. It derives from the catalogue of healthdata, once.
+var catalogue = sync.OnceValue(func() map[string]*table {
+	out := map[string]*table{}
+	for _, h := range healthdata.Tables() {
+		t := &table{name: h.Name, indexType: h.IndexType, summary: h}
+		for i := range h.Columns {
+			c := &h.Columns[i]
+			t.columns = append(t.columns, column{
+				name: c.Name, base: c.Name, typ: c.Type, fields: c.Fields, unit: c.Unit, doc: c.Doc,
+				from: fromSummary, summary: c,
+			})
+		}
+		out[h.Name] = t
+	}
+	out[readinessTable] = &table{name: readinessTable, indexType: typeDate, columns: readinessColumns()}
+	out[samplesTable] = &table{name: samplesTable, indexType: typeTime, columns: sampleSourceColumns()}
+	for _, t := range out {
+		t.byName = make(map[string]int, len(t.columns))
+		for i := range t.columns {
+			t.byName[t.columns[i].name] = i
+		}
+	}
+	return out
+})
+
+// tableNames lists the tables.
+var tableNames = func() []string {
+	out := []string{readinessTable, samplesTable}
+	for _, t := range healthdata.Tables() {
+		out = append(out, t.Name)
+	}
+	slices.Sort(out)
+	return out
+}()
+
+// sampleSourceColumns are the columns of samples that need no resource.
+func sampleSourceColumns() []column {
+	var out []column
+	for _, n := range sourceNames {
+		out = append(out, column{name: n, base: n, typ: typeText, from: fromSample, field: sampleFields[n]})
+	}
+	return out
+}
+
+// find returns a column of the table, nil if there is none.
+func (t *table) find(name string) *column {
+	if i, ok := t.byName[name]; ok {
+		return &t.columns[i]
+	}
+	return nil
+}
+
+func (t *table) names() []string {
+	out := make([]string, len(t.columns))
+	for i := range t.columns {
+		out[i] = t.columns[i].name
+	}
+	return out
+}
+
+// index is the column by which rows are found.
+func (t *table) index() column {
+	return column{name: "index", base: "timestamp", typ: t.indexType, from: fromIndex}
+}
+
+// sampleResource returns a resource whose samples are rows, or nil.
+func sampleResource(slug string) *healthdata.Resource {
+	r := healthdata.ResourceBySlug(slug)
+	if r == nil || r.Class != healthdata.ClassTimeseries || !r.Events {
+		return nil
+	}
+	return r
+}
+
+func sampleResourceNames() []string {
+	var out []string
+	for _, r := range healthdata.SampleTimeseries() {
+		out = append(out, r.Slug)
+	}
+	return out
+}
+
+// sampleColumn returns a field of a resource's samples.
+func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
+	for _, c := range r.SampleColumns() {
+		if c.Name != name {
+			continue
+		}
+		out := column{
+			name: name, base: r.Slug + "." + name, typ: c.Type, fields: c.Fields, unit: c.Unit, doc: c.Doc,
+			from: fromSample, resource: r, field: sampleFields[name],
+		}
+		if contains(sourceNames, name) {
+			// A source column by another spelling: it is known of every sample.
+			out.base = r.Slug + "." + name
+		}
+		return out, true
+	}
+	return column{}, false
+}
+
+func sampleColumnNames(r *healthdata.Resource) []string {
+	var out []string
+	for _, c := range r.SampleColumns() {
+		out = append(out, c.Name)
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/fileimport"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// importFiles reads the file or folder that the flags name, for the user that they
+// name, and says what it found.
+func (s *service) importFiles(ctx context.Context, stdout io.Writer) error {
+	user, _, err := s.health.CreateOrGet(ctx, s.team, healthdata.NewUser{ClientUserID: s.importUser})
+	if err != nil {
+		return err
+	}
+	sink := &intake{service: s, user: user.ID, connected: map[string]bool{}}
+	reports, err := readFiles(ctx, s.importPath, sink)
+	for _, r := range reports {
+		fmt.Fprintf(stdout, "imported %v\n", r)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "import: user %s has it\n", user.ID)
+	return nil
+}
+
+func readFiles(ctx context.Context, path string, sink fileimport.Sink) ([]fileimport.Report, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return fileimport.ImportDir(ctx, path, sink, nil)
+	}
+	r, err := fileimport.ImportFile(ctx, path, sink, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []fileimport.Report{r}, nil
+}
+
+// intake stores what files hold, as one user's data.
+type intake struct {
+	*service
+	user      healthlab.UserID
+	connected map[string]bool
+}
+
+// upload connects a source on first sight, and says how its data was recorded.
+func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
+	if !in.connected[src.Provider] {
+		if _, err := in.health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
+			return healthdata.Upload{}, err
+		}
+		in.connected[src.Provider] = true
+	}
+	return healthdata.Upload{Provider: src.Provider, Source: src}, nil
+}
+
+// Summaries stores summaries of one source.
+func (in *intake) Summaries(ctx context.Context, resource string, src healthdata.Source, items []healthdata.Summary) error {
+	up, err := in.upload(ctx, src)
+	if err != nil {
+		return err
+	}
+	_, err = in.health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
+	return err
+}
+
+// Samples stores samples of one source.
+func (in *intake) Samples(ctx context.Context, resource string, src healthdata.Source, samples []healthdata.Sample) error {
+	up, err := in.upload(ctx, src)
+	if err != nil {
+		return err
+	}
+	_, err = in.health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
+	return err
+}
+
+// Stream stores the stream of a workout that was stored before, and so has its id.
+func (in *intake) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
+	up, err := in.upload(ctx, workout.Source)
+	if err != nil {
+		return err
+	}
+	_, err = in.health.IngestWorkoutStream(ctx, in.team, in.user, workout.ID, up, &stream)
+	return err
+}

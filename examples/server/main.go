@@ -1,0 +1,103 @@
+// Server is the whole service in one program: users, sources, health data, questions,
+// lab orders and signed events over HTTP.
+//
+//	go run ./examples/server -tour
+//
+// plays the main job once, over real HTTP, and then goes on serving. Without -tour it
+// only serves. See -help for the flags.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "server:", err)
+		os.Exit(1)
+	}
+}
+
+// config is what the flags say.
+type config struct {
+	addr          string
+	apiKey        string
+	providers     string
+	webhookURL    string
+	webhookSecret string
+	importPath    string
+	importUser    string
+	environment   healthlab.Environment
+	tour          bool
+	log           *slog.Logger
+}
+
+// flags reads the command line.
+func flags(args []string, stderr io.Writer) (config, error) {
+	c := config{log: slog.New(slog.NewTextHandler(stderr, nil))}
+	f := flag.NewFlagSet("server", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made and printed)")
+	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
+	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
+	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
+	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
+	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
+	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
+	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
+	if err := f.Parse(args); err != nil {
+		return config{}, err
+	}
+	if f.NArg() > 0 {
+		return config{}, errors.New("arguments other than flags are not expected")
+	}
+	c.environment = healthlab.Environment(*env)
+	if c.environment != healthlab.Sandbox && c.environment != healthlab.Production {
+		return config{}, errors.New("-env is sandbox or production")
+	}
+	if c.tour && c.environment != healthlab.Sandbox {
+		return config{}, errors.New("-tour makes things up, which only a sandbox may do")
+	}
+	if c.webhookSecret != "" && c.webhookURL == "" {
+		return config{}, errors.New("-webhook-secret goes with -webhook-url")
+	}
+	if c.apiKey == "" {
+		var err error
+		if c.apiKey, _, err = httpapi.NewKey(rand.Reader, c.environment, region); err != nil {
+			return config{}, err
+		}
+	}
+	return c, nil
+}
+
+// run is the program without its process: it serves until ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	c, err := flags(args, stderr)
+	if err != nil {
+		return err
+	}
+	s, err := build(c)
+	if err != nil {
+		return err
+	}
+	return s.serve(ctx, stdout)
+}

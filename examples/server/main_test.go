@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is the server running inside the test.
+type program struct {
+	*testing.T
+	lines  chan string
+	stderr *bytes.Buffer
+	stop   context.CancelFunc
+	done   chan error
+	url    string
+	key    string
+}
+
+// start runs the server on a free port and waits until it listens.
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	p := &program{T: t, lines: make(chan string, 1000), stderr: new(bytes.Buffer), stop: stop, done: make(chan error, 1)}
+	go func() {
+		p.done <- run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), in, p.stderr)
+		in.Close()
+	}()
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+		close(p.lines)
+	}()
+	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
+	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
+	return p
+}
+
+// until reads lines up to one that begins with a text.
+func (p *program) until(prefix string) string {
+	p.Helper()
+	for line := range p.lines {
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+	}
+	require.FailNow(p, "the program ended", "before a line beginning with %q: %v", prefix, <-p.done)
+	return ""
+}
+
+// quit stops the server as a signal would, and returns what it still said.
+func (p *program) quit() []string {
+	p.Helper()
+	p.stop()
+	var rest []string
+	for line := range p.lines {
+		rest = append(rest, line)
+	}
+	require.NoError(p, <-p.done)
+	return rest
+}
+
+// get asks the server as the team, and decodes the answer.
+func (p *program) get(path string, out any) {
+	p.Helper()
+	r, err := http.NewRequestWithContext(p.Context(), http.MethodGet, p.url+path, nil)
+	require.NoError(p, err)
+	r.Header.Set("x-service-api-key", p.key)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(p, err)
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	require.NoError(p, err)
+	require.Equal(p, http.StatusOK, answer.StatusCode, string(b))
+	require.NoError(p, json.Unmarshal(b, out))
+}
+
+func TestTour(t *testing.T) {
+	p := start(t, "-tour")
+	var said []string
+	for line := range p.lines {
+		said = append(said, line)
+		if strings.HasPrefix(line, "tour: ") {
+			break
+		}
+	}
+	all := strings.Join(said, "\n")
+	require.Equal(t, "tour: ok", said[len(said)-1], all)
+	for _, want := range []string{
+		"daily.data.heartrate.created", "daily.data.sleep.created", "labtest.order.created", "signature verified",
+		"completed.testkit.completed", "transaction: completed",
+	} {
+		require.Contains(t, all, want)
+	}
+	// It goes on serving.
+	var users struct {
+		Total int `json:"total"`
+	}
+	p.get("/v2/user/", &users)
+	require.Equal(t, 1, users.Total)
+	require.Equal(t, []string{"stopping", "stopped: nothing is held"}, p.quit())
+}
+
+// realData returns the path of a recording of a real device, or skips.
+func realData(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("HEALTHLAB_REAL_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data", "real")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no real recordings at hand; HEALTHLAB_REAL_DATA names their folder: %v", err)
+	}
+	return path
+}
+
+func TestImport(t *testing.T) {
+	p := start(t, "-import", realData(t, "fit/run_b.fit"), "-import-user", "runner")
+	p.until("import: ")
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	p.get("/v2/user/resolve/runner", &user)
+	var workouts struct {
+		Workouts []struct {
+			ID    string `json:"id"`
+			Sport struct {
+				Slug string `json:"slug"`
+			} `json:"sport"`
+		} `json:"workouts"`
+	}
+	p.get("/v2/summary/workouts/"+user.ID+"?start_date=2000-01-01", &workouts)
+	require.Len(t, workouts.Workouts, 1)
+	require.Equal(t, "running", workouts.Workouts[0].Sport.Slug)
+	var stream struct {
+		Time      []int64  `json:"time"`
+		Heartrate []*int64 `json:"heartrate"`
+	}
+	p.get("/v2/timeseries/workouts/"+workouts.Workouts[0].ID+"/stream", &stream)
+	require.NotEmpty(t, stream.Time)
+	require.Len(t, stream.Heartrate, len(stream.Time))
+	var page struct {
+		Groups map[string][]struct {
+			Data []json.RawMessage `json:"data"`
+		} `json:"groups"`
+	}
+	p.get("/v2/timeseries/"+user.ID+"/heartrate/grouped?start_date=2000-01-01", &page)
+	require.NotEmpty(t, page.Groups["manual"][0].Data)
+	p.quit()
+}
+
+func TestImportOfABadFile(t *testing.T) {
+	for _, name := range []string{"fit/bad_corrupt_header.fit", "fit/bad_unexpected_eof.fit"} {
+		err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-import", realData(t, name)}, io.Discard, io.Discard)
+		require.ErrorContains(t, err, "import: ")
+	}
+}
+
+func TestStopHandsOver(t *testing.T) {
+	// A receiver that is slow at first: what is held when the stop comes still
+	// arrives.
+	got := make(chan struct{}, 100)
+	release := make(chan struct{})
+	slow := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-release
+		got <- struct{}{}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	p := start(t, "-webhook-url", slow)
+	secret := p.until("webhook secret: ")
+	require.True(t, strings.HasPrefix(secret, "webhook secret: whsec_"))
+	post(p, "/v2/user/", `{"client_user_id":"a"}`)
+	var page struct {
+		Users []struct {
+			ID string `json:"user_id"`
+		} `json:"users"`
+	}
+	p.get("/v2/user/", &page)
+	post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+page.Users[0].ID+`"}`)
+	time.AfterFunc(50*time.Millisecond, func() { close(release) })
+	require.Equal(t, []string{"stopping", "stopped: nothing is held"}, p.quit())
+	require.Len(t, got, 1)
+}
+
+func TestFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"-env", "moon"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"},
+		{"-providers", "no-such-file.json"}, {"-api-key", "not-a-key", "-addr", "nowhere"},
+	} {
+		require.Error(t, run(t.Context(), args, io.Discard, io.Discard), args)
+	}
+}
+
+// BenchmarkStart measures the built program as a whole: from its start to the line that
+// says it listens, and what it keeps in memory when idle.
+func BenchmarkStart(b *testing.B) {
+	binary := filepath.Join(b.TempDir(), "server")
+	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
+	require.NoError(b, err, string(out))
+	var rss int64
+	for b.Loop() {
+		cmd := exec.Command(binary, "-addr", "127.0.0.1:0")
+		pipe, err := cmd.StdoutPipe()
+		require.NoError(b, err)
+		require.NoError(b, cmd.Start())
+		line, err := bufio.NewReader(pipe).ReadString('\n')
+		require.NoError(b, err)
+		require.True(b, strings.HasPrefix(line, "listening on http://"))
+		b.StopTimer()
+		rss = max(rss, residentBytes(cmd.Process.Pid))
+		require.NoError(b, cmd.Process.Signal(os.Interrupt))
+		_ = cmd.Wait()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(rss)/(1<<20), "MiB-RSS")
+}

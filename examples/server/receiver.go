@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// randomReader is where secrets come from.
+var randomReader = rand.Reader
+
+// receiver is a customer's own server: it takes events, checks who sent them, and
+// keeps them once.
+type receiver struct {
+	url    string
+	secret webhook.Secret
+	server *http.Server
+
+	mu     sync.Mutex
+	events []received
+	known  map[string]bool
+	forged int
+	more   chan struct{}
+}
+
+type received struct {
+	eventType string
+}
+
+// receive starts a receiver on a free port of this machine.
+func receive(ctx context.Context, secret webhook.Secret) (*receiver, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &receiver{
+		url: "http://" + l.Addr().String() + "/events", secret: secret,
+		known: map[string]bool{}, more: make(chan struct{}, 1),
+	}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = r.server.Serve(l) }()
+	return r, nil
+}
+
+func (r *receiver) close() { _ = r.server.Close() }
+
+// ServeHTTP takes one event.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, 2<<20))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if err := webhook.Verify(body, req.Header, time.Now(), r.secret); err != nil {
+		r.mu.Lock()
+		r.forged++
+		r.mu.Unlock()
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	var event struct {
+		Type string `json:"event_type"`
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	id := req.Header.Get("webhook-id")
+	r.mu.Lock()
+	if !r.known[id] {
+		r.known[id] = true
+		r.events = append(r.events, received{event.Type})
+	}
+	r.mu.Unlock()
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// take waits until at least so many new events are there, and returns them all.
+func (r *receiver) take(ctx context.Context, least int) ([]received, error) {
+	for {
+		r.mu.Lock()
+		events, forged := r.events, r.forged
+		if len(events) >= least {
+			r.events = nil
+		}
+		r.mu.Unlock()
+		switch {
+		case forged > 0:
+			return nil, fmt.Errorf("%d events had a wrong signature", forged)
+		case len(events) >= least:
+			return events, nil
+		}
+		select {
+		case <-r.more:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%d of %d events arrived in time", len(events), least)
+		}
+	}
+}

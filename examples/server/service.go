@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+	_ "time/tzdata" // zones, also where the machine has none
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// region is where this service's data stays. It is part of the names of keys.
+const region = httpapi.US
+
+//go:embed providers.json
+var exampleProviders []byte
+
+//go:embed lab.json
+var exampleLab []byte
+
+// service is everything that runs.
+type service struct {
+	config
+	team       healthlab.TeamID
+	store      *memory.Store
+	health     *healthdata.Service
+	orders     *orders.Service
+	endpoints  *webhook.Service
+	dispatcher *webhook.Dispatcher
+	handler    http.Handler
+}
+
+// build makes the service out of the parts. It starts nothing.
+func build(c config) (*service, error) {
+	s := &service{config: c, team: teamOf(c.apiKey), store: memory.New(nil)}
+	providers, err := readProviders(c.providers)
+	if err != nil {
+		return nil, err
+	}
+	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
+		Environment: c.environment, Log: c.log,
+	}); err != nil {
+		return nil, err
+	}
+	questions, err := aggregate.New(s.health, nil)
+	if err != nil {
+		return nil, err
+	}
+	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
+	if err != nil {
+		return nil, err
+	}
+	if s.orders, err = orders.New(s.store.Orders(), s.health, book, sandbox.NewLab(nil), &orders.Options{
+		Environment: c.environment, Log: c.log,
+	}); err != nil {
+		return nil, err
+	}
+	if err := s.buildWebhooks(); err != nil {
+		return nil, err
+	}
+	whose, err := httpapi.KeyAuth(httpapi.Keys{{Team: s.team, Sum: httpapi.SumKey(c.apiKey)}}, c.environment, region, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.handler = httpapi.Handler(httpapi.Config{
+		Authenticate: whose, Health: s.health, Aggregate: questions, Orders: s.orders, Log: c.log,
+	})
+	return s, nil
+}
+
+// buildWebhooks makes what tells the world.
+func (s *service) buildWebhooks() error {
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), webhook.EventTypes())
+	if err != nil {
+		return err
+	}
+	// Secrets are sealed with a key that lives as long as the store does: this process.
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	sealer, err := webhook.NewAESSealer("process", map[string][]byte{"process": key})
+	if err != nil {
+		return err
+	}
+	guard := &webhook.Guard{}
+	if s.environment == healthlab.Sandbox {
+		// A sandbox may send to programs on the same machine.
+		guard = &webhook.Guard{Plain: true, Allow: []netip.Prefix{
+			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
+		}}
+	}
+	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard})
+	if s.endpoints, err = webhook.NewService(types, s.store.Deliveries(), s.store.Endpoints(), s.store.WebhookLog(),
+		notifier, sealer, &webhook.ServiceOptions{Guard: guard, Log: s.log}); err != nil {
+		return err
+	}
+	s.dispatcher, err = webhook.NewDispatcher(types, s.store.Deliveries(), s.store.Endpoints(), notifier, sealer,
+		&webhook.Options{Log: s.log})
+	return err
+}
+
+// teamOf names the team of a key, so that the same key finds its data again.
+func teamOf(key string) healthlab.TeamID {
+	sum := sha256.Sum256([]byte(key))
+	return healthlab.TeamID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, sum[:])}
+}
+
+func readProviders(file string) (*healthdata.Providers, error) {
+	if file == "" {
+		return healthdata.ReadProviders(bytes.NewReader(exampleProviders))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return healthdata.ReadProviders(f)
+}
+
+// serve listens, does what the flags ask for, and serves until ctx ends.
+func (s *service) serve(ctx context.Context, stdout io.Writer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	// Background work outlives ctx by as long as it takes to hand over what is held.
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	var running sync.WaitGroup
+	for name, loop := range s.loops() {
+		running.Go(func() {
+			if err := loop(background); err != nil {
+				s.log.Error("background work ended", "work", name, "error", err)
+			}
+		})
+	}
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	fmt.Fprintf(stdout, "listening on http://%s\napi key: %s\n", listener.Addr(), s.apiKey)
+
+	err = s.start(ctx, stdout, "http://"+listener.Addr().String())
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-failed:
+		}
+	}
+	fmt.Fprintln(stdout, "stopping")
+	grace, cancel := context.WithTimeout(background, stopGrace)
+	defer cancel()
+	if closed := server.Shutdown(grace); closed != nil {
+		err = errors.Join(err, fmt.Errorf("requests were cut off: %w", closed))
+	}
+	s.handOver(grace, stdout)
+	stopBackground()
+	running.Wait()
+	return err
+}
+
+// loops is the background work by name. In a sandbox orders stay where they were placed
+// until somebody simulates them, so nobody hands them to the lab.
+func (s *service) loops() map[string]func(context.Context) error {
+	loops := map[string]func(context.Context) error{
+		"deliveries": s.dispatcher.Run,
+		"erasures":   s.health.RunErasures,
+	}
+	if s.environment == healthlab.Production {
+		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates
+	}
+	return loops
+}
+
+// stopGrace is how long a stop may take to answer requests and send events.
+const stopGrace = 15 * time.Second
+
+// start does once what the flags ask for.
+func (s *service) start(ctx context.Context, stdout io.Writer, url string) error {
+	if s.webhookURL != "" {
+		if err := s.register(ctx, stdout); err != nil {
+			return fmt.Errorf("webhook endpoint: %w", err)
+		}
+	}
+	if s.importPath != "" {
+		if err := s.importFiles(ctx, stdout); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
+	}
+	if s.tour {
+		if err := s.playTour(ctx, stdout, url); err != nil {
+			return fmt.Errorf("tour: %w", err)
+		}
+	}
+	return nil
+}
+
+// register makes the endpoint that the flags name.
+func (s *service) register(ctx context.Context, stdout io.Writer) error {
+	e, err := s.endpoints.Create(ctx, s.team, webhook.NewEndpoint{URL: s.webhookURL, Secret: s.webhookSecret})
+	if err != nil {
+		return err
+	}
+	if s.webhookSecret == "" {
+		secret, err := s.endpoints.Secret(ctx, s.team, e.ID)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "webhook secret: %s\n", secret.Text())
+	}
+	return nil
+}
+
+// handOver waits until every event is with its receivers, as long as grace allows, and
+// says what is left.
+func (s *service) handOver(grace context.Context, stdout io.Writer) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		unrouted, unfinished := s.store.Backlog()
+		if unrouted+unfinished == 0 {
+			fmt.Fprintln(stdout, "stopped: nothing is held")
+			return
+		}
+		s.dispatcher.Wake()
+		select {
+		case <-tick.C:
+		case <-grace.Done():
+			fmt.Fprintf(stdout, "stopped: %d deliveries and %d events were still held in memory, and are lost\n", unfinished, unrouted)
+			return
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// tour plays the main job against the running service, as a customer's program would:
+// over HTTP, with a key, and with a receiver of its own.
+type tour struct {
+	out  io.Writer
+	url  string
+	key  string
+	seen *receiver
+}
+
+// tourLabTest is the kit that the tour orders, in lab.json.
+const tourLabTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
+
+// tourZone is where the tour's person lives, tourDays is how long they are watched.
+const (
+	tourZone = "America/New_York"
+	tourDays = 7
+)
+
+// playTour plays the main job and prints it. The receiver is taken down before it
+// returns.
+func (s *service) playTour(ctx context.Context, stdout io.Writer, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	secret, err := webhook.GenerateSecret(randomReader)
+	if err != nil {
+		return err
+	}
+	seen, err := receive(ctx, secret)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
+	e, err := s.endpoints.Create(ctx, s.team, webhook.NewEndpoint{URL: seen.url, Secret: secret.Text()})
+	if err != nil {
+		return err
+	}
+	t := &tour{out: stdout, url: url, key: s.apiKey, seen: seen}
+	if err := t.play(ctx); err != nil {
+		return err
+	}
+	if err := s.endpoints.Delete(ctx, s.team, e.ID); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "\ntour: ok")
+	return nil
+}
+
+func (t *tour) play(ctx context.Context) error {
+	user, err := t.createUser(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.bringData(ctx, user); err != nil {
+		return err
+	}
+	if err := t.readBack(ctx, user); err != nil {
+		return err
+	}
+	if err := t.ask(ctx, user); err != nil {
+		return err
+	}
+	return t.order(ctx, user)
+}
+
+func (t *tour) step(format string, args ...any) {
+	fmt.Fprintf(t.out, "\n— "+format+"\n", args...)
+}
+
+func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
+	t.step("A team creates a user who lives in %s, and connects a source", tourZone)
+	var user struct {
+		ID healthlab.UserID `json:"user_id"`
+	}
+	err := t.call(ctx, "POST", "/v2/user/", map[string]any{
+		"client_user_id": "tour-" + uuid.NewString()[:8], "fallback_time_zone": tourZone,
+	}, &user)
+	if err != nil {
+		return healthlab.UserID{}, err
+	}
+	err = t.call(ctx, "POST", "/v2/link/provider/manual/manual", map[string]any{"user_id": user.ID}, nil)
+	if err != nil {
+		return healthlab.UserID{}, err
+	}
+	fmt.Fprintf(t.out, "  user %s, connected to: manual\n", user.ID)
+	return user.ID, t.printEvents(ctx, 1)
+}
+
+// days returns the local days that the tour looks at, the last one being yesterday.
+func days() (list []healthlab.Date, loc *time.Location) {
+	loc, err := time.LoadLocation(tourZone)
+	if err != nil {
+		loc = time.UTC
+	}
+	yesterday := healthlab.DateOf(time.Now().In(loc)).AddDays(-1)
+	for i := range tourDays {
+		list = append(list, yesterday.AddDays(i-tourDays+1))
+	}
+	return list, loc
+}
+
+// bringData uploads a week of a person who does not exist.
+func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
+	t.step("A week of data comes in")
+	var world sandbox.Provider
+	list, loc := days()
+	type upload struct {
+		kind, resource string
+		data           []any
+		source         string
+	}
+	uploads := []upload{
+		{kind: "timeseries", resource: "heartrate"}, {kind: "timeseries", resource: "steps"},
+		{kind: "summary", resource: "activity"}, {kind: "summary", resource: "sleep"},
+	}
+	for i := range uploads {
+		up := &uploads[i]
+		for _, day := range list {
+			if up.kind == "timeseries" {
+				src, samples := world.Samples(user, up.resource, day, loc)
+				up.source = string(src.Type)
+				for _, s := range samples {
+					up.data = append(up.data, s)
+				}
+				continue
+			}
+			src, items := world.Summaries(user, up.resource, day, loc)
+			up.source = string(src.Type)
+			for _, item := range items {
+				plain, err := withoutHead(item)
+				if err != nil {
+					return err
+				}
+				up.data = append(up.data, plain)
+			}
+		}
+		path := fmt.Sprintf("/v2/timeseries/%s/%s", user, up.resource)
+		if up.kind == "summary" {
+			path = fmt.Sprintf("/v2/summary/%s/%s", up.resource, user)
+		}
+		var counts struct{ New, Changed, Same, Dropped int }
+		body := map[string]any{"provider": "manual", "source": map[string]any{"type": up.source}, "data": up.data}
+		if err := t.call(ctx, "POST", path, body, &counts); err != nil {
+			return err
+		}
+		fmt.Fprintf(t.out, "  %-10s %6d new\n", up.resource, counts.New)
+		// The same again changes nothing, and nobody is told.
+		if err := t.call(ctx, "POST", path, body, &counts); err != nil {
+			return err
+		}
+		if counts.New+counts.Changed != 0 {
+			return fmt.Errorf("a resend of %s changed something", up.resource)
+		}
+	}
+	fmt.Fprintln(t.out, "  … and once more, which changes nothing")
+	t.step("The team is told, in signed events")
+	return t.printEvents(ctx, 2*tourDays+4)
+}
+
+// withoutHead returns a summary as it is uploaded: without what the service fills in.
+func withoutHead(item any) (map[string]any, error) {
+	b, err := json.Marshal(item)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"id", "user_id", "source", "created_at", "updated_at", "date", "sleep_stream"} {
+		delete(out, name)
+	}
+	return out, nil
+}
+
+// printEvents waits for events and prints them, one line for each type.
+func (t *tour) printEvents(ctx context.Context, least int) error {
+	events, err := t.seen.take(ctx, least)
+	if err != nil {
+		return err
+	}
+	var order []string
+	counts := map[string]int{}
+	for _, e := range events {
+		if counts[e.eventType] == 0 {
+			order = append(order, e.eventType)
+		}
+		counts[e.eventType]++
+	}
+	for _, name := range order {
+		fmt.Fprintf(t.out, "  event %-36s × %-2d signature verified\n", name, counts[name])
+	}
+	return nil
+}
+
+func (t *tour) readBack(ctx context.Context, user healthlab.UserID) error {
+	t.step("The team reads the nights")
+	list, _ := days()
+	var answer struct {
+		Sleep []struct {
+			Date       healthlab.Date `json:"calendar_date"`
+			Total      int            `json:"total"`
+			REM        int            `json:"rem"`
+			Deep       int            `json:"deep"`
+			AverageHRV float64        `json:"average_hrv"`
+		} `json:"sleep"`
+	}
+	path := fmt.Sprintf("/v2/summary/sleep/%s?start_date=%s", user, list[0])
+	if err := t.call(ctx, "GET", path, nil, &answer); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "night to\tasleep\tREM\tdeep\tHRV ms\t")
+	for _, n := range answer.Sleep {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.0f\t\n", n.Date, hours(n.Total), hours(n.REM), hours(n.Deep), n.AverageHRV)
+	}
+	if len(answer.Sleep) != tourDays {
+		return errors.New("not every night came back")
+	}
+	return w.Flush()
+}
+
+func hours(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/3600, seconds/60%60) }
+
+// ask puts a question over the week: heart rate by day of the user's own calendar.
+func (t *tour) ask(ctx context.Context, user healthlab.UserID) error {
+	t.step("A question: heart rate by day, in the user's local time")
+	list, _ := days()
+	value := map[string]any{"timeseries": "heartrate", "field": "value"}
+	fn := func(name string) map[string]any { return map[string]any{"func": name, "arg": value} }
+	question := map[string]any{
+		"timeframe": map[string]any{
+			"type": "relative", "anchor": list[len(list)-1], "past": map[string]any{"unit": "day", "value": tourDays},
+		},
+		"queries": []any{map[string]any{
+			"select": []any{fn("count"), fn("min"), fn("mean"), fn("max")},
+			"group_by": []any{map[string]any{
+				"date_trunc": map[string]any{"unit": "day", "value": 1}, "arg": map[string]any{"index": "timeseries"},
+			}},
+		}},
+	}
+	var answer struct {
+		Results []struct {
+			Table struct {
+				Index []string  `json:"index"`
+				Count []int     `json:"count"`
+				Min   []float64 `json:"min"`
+				Mean  []float64 `json:"mean"`
+				Max   []float64 `json:"max"`
+			} `json:"table"`
+		} `json:"results"`
+	}
+	if err := t.call(ctx, "POST", fmt.Sprintf("/aggregate/v1/user/%s/query", user), question, &answer); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "day\tsamples\tmin\tmean\tmax\t")
+	table := answer.Results[0].Table
+	for i, day := range table.Index {
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.1f\t%.0f\t\n", day[:10], table.Count[i], table.Min[i], table.Mean[i], table.Max[i])
+	}
+	if len(table.Index) != tourDays {
+		return errors.New("not every day has an answer")
+	}
+	return w.Flush()
+}
+
+// order sends for a kit, and lets the simulated laboratory finish it.
+func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
+	t.step("A lab order: a test kit, simulated to its result")
+	var placed struct {
+		Order struct {
+			ID string `json:"id"`
+		} `json:"order"`
+	}
+	address := map[string]any{
+		"receiver_name": "Tour Person", "first_line": "1 Example Street", "city": "Springfield", "state": "IL",
+		"zip": "62701", "country": "US", "phone_number": "+12175550100",
+	}
+	if err := t.call(ctx, "POST", "/v3/order", map[string]any{
+		"user_id": user, "order_set": map[string]any{"lab_test_ids": []string{tourLabTest}},
+		"patient_details": map[string]any{
+			"first_name": "Tour", "last_name": "Person", "dob": "1984-05-09", "gender": "female",
+			"phone_number": "+12175550100", "email": "tour@example.org",
+		},
+		"patient_address": address,
+	}, &placed); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "  order %s placed\n", placed.Order.ID)
+	path := "/v3/order/" + placed.Order.ID
+	if err := t.call(ctx, "POST", path+"/test", map[string]any{}, nil); err != nil {
+		return err
+	}
+	var order struct {
+		Events []struct {
+			ID     int    `json:"id"`
+			Status string `json:"status"`
+		} `json:"events"`
+		Transaction struct {
+			Status string `json:"status"`
+		} `json:"order_transaction"`
+	}
+	for {
+		if err := t.call(ctx, "GET", path, nil, &order); err != nil {
+			return err
+		}
+		if strings.HasPrefix(order.Events[len(order.Events)-1].Status, "completed.") {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the order did not come to its end in time")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	for _, e := range order.Events {
+		fmt.Fprintf(t.out, "  %3d  %s\n", e.ID, e.Status)
+	}
+	fmt.Fprintf(t.out, "  transaction: %s\n", order.Transaction.Status)
+	return t.printEvents(ctx, len(order.Events))
+}
+
+// call makes one request as the team, and decodes the answer.
+func (t *tour) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, t.url+path, body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("x-service-api-key", t.key)
+	if in != nil {
+		r.Header.Set("content-type", "application/json")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, b)
+	}
+	if out == nil || len(b) == 0 {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}

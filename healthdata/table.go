@@ -1,0 +1,356 @@
+package healthdata
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ColumnType is the type of a column of a [Table].
+type ColumnType string
+
+// The types of columns. Every column may be null.
+const (
+	TypeInt64   ColumnType = "int64"
+	TypeFloat64 ColumnType = "float64"
+	TypeBool    ColumnType = "bool"
+	TypeString  ColumnType = "string"
+	// TypeDate is a calendar day.
+	TypeDate ColumnType = "date"
+	// TypeTimestamp is a wall-clock time without a zone: what the person's clock
+	// showed.
+	TypeTimestamp ColumnType = "timestamp"
+	// TypeInstant is an instant, in UTC.
+	TypeInstant ColumnType = "instant"
+	// TypeList is a list of values, or of values with several fields.
+	TypeList ColumnType = "list"
+)
+
+// Cell is one value of a column. The zero value is null. Which field holds the value
+// depends on the column's type.
+type Cell struct {
+	// Valid says that the cell is not null.
+	Valid bool
+	// Int holds int64; a bool as 0 or 1; a date as days since 1970; times as
+	// microseconds since 1970, of the wall clock or in UTC.
+	Int int64
+	// Float holds float64. It is finite.
+	Float float64
+	// Text holds strings.
+	Text string
+	// List holds lists, by element, by field.
+	List [][]Cell
+}
+
+// Table is the summaries of one resource as rows of columns, for questions over them.
+// The tables derive from the catalogue: a [Resource] names its own. Immutable.
+type Table struct {
+	// Name is what questions call it: the Table of its resource.
+	Name string
+	// Resource is the slug of the resource whose summaries are the rows.
+	Resource string
+	// IndexType is TypeTimestamp, TypeDate or TypeInstant: what a row is found and
+	// sorted by.
+	IndexType ColumnType
+	// Columns is in the order in which the table is documented.
+	Columns []Column
+	// Cycles says that a row knows more with the sleep cycle of its session.
+	Cycles bool
+
+	index  func(*Row) int64
+	byName map[string]int
+}
+
+// Column is one column of a table.
+type Column struct {
+	Name string
+	Type ColumnType
+	// Unit is the unit of the values; empty where there is none.
+	Unit string
+	// Doc says what the values are, where name and unit do not.
+	Doc string
+	// Fields are the fields of a list's elements, nil for other columns. Elements
+	// that are plain values have one field without a name.
+	Fields []ListField
+
+	get func(*Row) Cell
+}
+
+// ListField is a field of the elements of a list.
+type ListField struct {
+	Name string
+	Type ColumnType
+}
+
+// Value returns the column's value in a row.
+func (c *Column) Value(r *Row) Cell {
+	v := c.get(r)
+	if c.Type == TypeFloat64 && !finite(v.Float) {
+		return Cell{}
+	}
+	return v
+}
+
+// Row is one summary with what belongs to it.
+type Row struct {
+	Record  *Record
+	Summary Summary
+	// Cycle is the sleep cycle of a sleep session, nil where there is none.
+	Cycle *SleepCycle
+}
+
+// local returns an instant on the person's clock.
+func (r *Row) local(t healthlab.Time) int64 { return t.UnixMicro() + int64(r.Record.Offset)*1_000_000 }
+
+// Column returns the column of that name, or nil.
+func (t *Table) Column(name string) *Column {
+	if i, ok := t.byName[name]; ok {
+		return &t.Columns[i]
+	}
+	return nil
+}
+
+// Index returns what a row is found and sorted by, in microseconds since 1970: of
+// the person's clock, or in UTC for TypeInstant. A date is its midnight.
+func (t *Table) Index(r *Row) int64 { return t.index(r) }
+
+// tables are the tables of aggregate questions by name.
+var tables = func() map[string]*Table {
+	defs := []Table{
+		{Name: "sleep", IndexType: TypeTimestamp, Columns: sleepColumns, Cycles: true, index: localIndex},
+		{Name: "activity", IndexType: TypeDate, Columns: activityColumns, index: dayIndex},
+		{Name: "workout", IndexType: TypeTimestamp, Columns: workoutColumns, index: localIndex},
+		{Name: "body", IndexType: TypeTimestamp, Columns: bodyColumns, index: localIndex},
+		{Name: "meal", IndexType: TypeTimestamp, Columns: mealColumns, index: localIndex},
+		{Name: "menstrual_cycle", IndexType: TypeDate, Columns: cycleColumns, index: dayIndex},
+		{Name: "profile", IndexType: TypeInstant, Columns: profileColumns, index: func(r *Row) int64 { return r.Record.UpdatedAt.UnixMicro() }},
+	}
+	out := make(map[string]*Table, len(defs))
+	for i := range defs {
+		t := &defs[i]
+		t.byName = make(map[string]int, len(t.Columns))
+		for k := range t.Columns {
+			t.byName[t.Columns[k].Name] = k
+		}
+		out[t.Name] = t
+	}
+	for _, r := range catalogue {
+		if r.Table == "" {
+			continue
+		}
+		t := out[r.Table]
+		if t == nil {
+			panic("healthdata: a resource names a table that has no columns")
+		}
+		t.Resource = r.Slug
+	}
+	return out
+}()
+
+// localIndex is the instant of a record on the person's clock.
+func localIndex(r *Row) int64 { return r.Record.Index.UnixMicro() + int64(r.Record.Offset)*1_000_000 }
+
+// dayIndex is the day of a record, which is kept as midnight UTC.
+func dayIndex(r *Row) int64 { return r.Record.Index.UnixMicro() }
+
+// Tables returns the tables of summaries in the order of the catalogue. They are
+// shared: do not change them.
+func Tables() []*Table {
+	var out []*Table
+	for i := range catalogue {
+		if t := tables[catalogue[i].Table]; t != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// TableByName returns the table of that name, or nil.
+func TableByName(name string) *Table { return tables[name] }
+
+// SampleTimeseries returns the resources that make up the table of samples: all
+// timeseries but the deprecated ones that are never announced.
+func SampleTimeseries() []*Resource {
+	return slices.DeleteFunc(Timeseries(), func(r *Resource) bool { return !r.Events })
+}
+
+// SampleColumns returns the columns that samples of a timeseries have. Their values
+// are read from blocks of samples, so [Column.Value] is not for them.
+func (r *Resource) SampleColumns() []Column {
+	out := []Column{
+		{Name: "source_provider", Type: TypeString, Doc: "slug of the provider"},
+		{Name: "source_type", Type: TypeString, Doc: "source type"},
+		{Name: "source_app_id", Type: TypeString, Doc: "originating app; null when unknown"},
+		{Name: "source_workout_id", Type: TypeString, Doc: "the workout that the sample belongs to"},
+		{Name: "source_sport", Type: TypeString, Doc: "the sport of that workout"},
+		{Name: "timezone_offset", Type: TypeInt64, Unit: "s", Doc: "seconds east of UTC"},
+		{Name: "type", Type: TypeString, Doc: "the sample type"},
+	}
+	switch r.Value {
+	case ValuePressure:
+		return append(out, Column{Name: "systolic", Type: TypeFloat64, Unit: r.Unit}, Column{Name: "diastolic", Type: TypeFloat64, Unit: r.Unit})
+	case ValueText:
+		out = append(out, Column{Name: "content", Type: TypeString, Doc: "the text"})
+	default:
+		out = append(out, Column{Name: "value", Type: TypeFloat64, Unit: r.Unit})
+		if r.Kind != Discrete {
+			out = append(out, Column{Name: "duration", Type: TypeFloat64, Unit: "s", Doc: "end minus start; null for a sample without an end"})
+		}
+	}
+	for _, f := range r.Fields {
+		if f == "tags" {
+			out = append(out, Column{Name: f, Type: TypeList, Fields: []ListField{{Type: TypeString}}})
+			continue
+		}
+		out = append(out, Column{Name: f, Type: TypeString})
+	}
+	return out
+}
+
+// SplitTags returns the tags of a note from the form in which a block holds them.
+func SplitTags(tags string) []string {
+	if tags == "" {
+		return nil
+	}
+	return strings.Split(tags, tagSeparator)
+}
+
+// Makers of columns. of asks for the summary's own struct, which every row of the
+// table has.
+
+func of[T any, P interface {
+	*T
+	Summary
+}](name string, t ColumnType, unit, doc string, get func(P, *Row) Cell) Column {
+	return Column{Name: name, Type: t, Unit: unit, Doc: doc, get: func(r *Row) Cell {
+		s, ok := r.Summary.(P)
+		if !ok {
+			return Cell{}
+		}
+		return get(s, r)
+	}}
+}
+
+// never is a column that no source fills yet.
+func never(name string, t ColumnType, unit string) Column {
+	return Column{Name: name, Type: t, Unit: unit, Doc: "null unless the source gives it", get: func(*Row) Cell { return Cell{} }}
+}
+
+// sourceColumns are the four columns that say who recorded a row.
+func sourceColumns() []Column {
+	return []Column{
+		{Name: "source_type", Type: TypeString, Doc: "source type", get: func(r *Row) Cell { return textCell(string(r.Record.SourceType)) }},
+		{Name: "source_provider", Type: TypeString, Doc: "slug of the provider", get: func(r *Row) Cell { return textCell(r.Record.Provider) }},
+		{Name: "source_app_id", Type: TypeString, Doc: "originating app; null when unknown", get: func(r *Row) Cell { return textPtr(HeadOf(r.Summary).Source.AppID) }},
+		{Name: "source_device_id", Type: TypeString, Unit: "uuid", Doc: "null unless known with certainty", get: func(r *Row) Cell {
+			return idCell(HeadOf(r.Summary).Source.DeviceID)
+		}},
+	}
+}
+
+func intCell(v int64) Cell { return Cell{Valid: true, Int: v} }
+
+func intPtr(v *int64) Cell {
+	if v == nil {
+		return Cell{}
+	}
+	return intCell(*v)
+}
+
+func floatCell(v float64) Cell { return Cell{Valid: true, Float: v} }
+
+func floatPtr(v *float64) Cell {
+	if v == nil {
+		return Cell{}
+	}
+	return floatCell(*v)
+}
+
+func textCell(s string) Cell { return Cell{Valid: s != "", Text: s} }
+
+func textPtr(s *string) Cell {
+	if s == nil {
+		return Cell{}
+	}
+	return Cell{Valid: true, Text: *s}
+}
+
+func idCell(id *uuid.UUID) Cell {
+	if id == nil {
+		return Cell{}
+	}
+	return textCell(id.String())
+}
+
+func boolCell(v bool) Cell {
+	if v {
+		return intCell(1)
+	}
+	return intCell(0)
+}
+
+func boolPtr(v *bool) Cell {
+	if v == nil {
+		return Cell{}
+	}
+	return boolCell(*v)
+}
+
+func dateCell(d healthlab.Date) Cell {
+	if d.IsZero() {
+		return Cell{}
+	}
+	return intCell(d.At(time.UTC).Unix() / (24 * 60 * 60))
+}
+
+func datePtr(d *healthlab.Date) Cell {
+	if d == nil {
+		return Cell{}
+	}
+	return dateCell(*d)
+}
+
+func localCell(r *Row, t healthlab.Time) Cell {
+	if t.IsZero() {
+		return Cell{}
+	}
+	return intCell(r.local(t))
+}
+
+// minutes returns minutes as whole seconds.
+func minutes(v *float64) Cell {
+	if v == nil || !finite(*v) {
+		return Cell{}
+	}
+	return intCell(int64(math.Round(*v * 60)))
+}
+
+// zoneCell is the name of a zone, else what an offset is called.
+func zoneCell(name *string, offset int) Cell {
+	if name != nil && *name != "" {
+		return textCell(*name)
+	}
+	sign := byte('+')
+	if offset < 0 {
+		sign, offset = '-', -offset
+	}
+	b := append([]byte("UTC"), sign, byte('0'+offset/36000), byte('0'+offset/3600%10), ':', byte('0'+offset%3600/600), byte('0'+offset%600/60))
+	return textCell(string(b))
+}
+
+// listCell makes a list of elements with fields.
+func listCell[T any](list []T, fields func(*T) []Cell) Cell {
+	if list == nil {
+		return Cell{}
+	}
+	out := make([][]Cell, len(list))
+	for i := range list {
+		out[i] = fields(&list[i])
+	}
+	return Cell{Valid: true, List: out}
+}

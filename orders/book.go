@@ -1,0 +1,222 @@
+package orders
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// BookContents is a catalogue as a team supplies it, in Go or as a JSON file.
+type BookContents struct {
+	Labs    []Lab            `json:"labs"`
+	Markers []MarkerComplete `json:"markers"`
+	Tests   []BookTest       `json:"lab_tests"`
+	// Accounts with an allow list belong to the teams on it; those without are the
+	// platform's, at most one for each lab, and every team may use them.
+	Accounts []LabAccount `json:"lab_accounts"`
+}
+
+// BookTest is a lab test of a catalogue. Its lab and markers are named by id; what
+// follows from them (lab, markers, turnaround, is_active) is filled in.
+type BookTest struct {
+	LabTest
+	LabID     int   `json:"lab_id"`
+	MarkerIDs []int `json:"marker_ids"`
+	// Teams may see the test; empty means that all may.
+	Teams []healthlab.TeamID `json:"teams"`
+}
+
+// Book is a [Catalogue] that does not change: everything that can be ordered, in
+// memory. It is immutable and safe for concurrent use.
+type Book struct {
+	labs     []Lab
+	markers  map[int]MarkerComplete
+	byCode   map[string][]int
+	tests    map[LabTestID]BookTest
+	accounts []LabAccount
+}
+
+// ReadBook reads a catalogue from JSON: an object with labs, markers, lab_tests and
+// lab_accounts, each a list in the form in which the API publishes it, but that a lab
+// test names its lab_id and marker_ids. Invalid as [NewBook], or if it is not such
+// JSON.
+func ReadBook(r io.Reader) (*Book, error) {
+	var c BookContents
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return nil, fmt.Errorf("%w: catalogue at byte %d: %v", healthlab.Invalid, d.InputOffset(), err)
+	}
+	return NewBook(c)
+}
+
+// NewBook checks a catalogue and returns it. Invalid lists everything that is wrong
+// with it: ids used twice, labs and markers that do not exist, markers of another lab
+// than their test's, methods that a lab does not take, several platform accounts at a
+// lab.
+func NewBook(c BookContents) (*Book, error) {
+	b := &Book{
+		labs: slices.Clone(c.Labs), accounts: slices.Clone(c.Accounts),
+		markers: map[int]MarkerComplete{}, byCode: map[string][]int{}, tests: map[LabTestID]BookTest{},
+	}
+	var p healthlab.Problems
+	labs := map[int]*Lab{}
+	slugs := map[string]bool{}
+	for i := range b.labs {
+		l := &b.labs[i]
+		if labs[l.ID] != nil || slugs[l.Slug] {
+			p.Add("duplicate", "the id or the slug is used twice", "labs", i)
+		}
+		labs[l.ID], slugs[l.Slug] = l, true
+		l.CollectionMethods, l.SampleTypes = list(l.CollectionMethods), list(l.SampleTypes)
+	}
+	for i, m := range c.Markers {
+		if _, taken := b.markers[m.ID]; taken {
+			p.Add("duplicate", "the id is used twice", "markers", i)
+		}
+		if m.LabID == nil || labs[*m.LabID] == nil {
+			p.Add("unknown_lab", "is one of the labs", "markers", i, "lab_id")
+		}
+		m.ExpectedResults = list(m.ExpectedResults)
+		if m.AOE != nil {
+			aoe := AOE{Questions: list(m.AOE.Questions)}
+			for j := range aoe.Questions {
+				aoe.Questions[j].Answers = list(aoe.Questions[j].Answers)
+			}
+			m.AOE = &aoe
+		}
+		b.markers[m.ID] = m
+		if m.ProviderID != nil {
+			b.byCode[*m.ProviderID] = append(b.byCode[*m.ProviderID], m.ID)
+		}
+	}
+	for i, t := range c.Tests {
+		b.add(check{&p, []any{"lab_tests", i}}, t, labs[t.LabID])
+	}
+	platform := map[string]bool{}
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		a.BusinessUnits, a.TeamIDAllowlist = list(a.BusinessUnits), list(a.TeamIDAllowlist)
+		if a.AllowedBilling == nil {
+			a.AllowedBilling = map[BillingType][]string{}
+		}
+		if !slugs[a.Lab] {
+			p.Add("unknown_lab", "is the slug of one of the labs", "lab_accounts", i, "lab")
+		}
+		if len(a.TeamIDAllowlist) == 0 {
+			if platform[a.Lab] {
+				p.Add("duplicate", "a lab has one platform account", "lab_accounts", i)
+			}
+			platform[a.Lab] = true
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// add checks a test and fills in what follows from its lab and markers.
+func (b *Book) add(c check, t BookTest, lab *Lab) {
+	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
+		c.add("duplicate", "has an id of its own", "id")
+	}
+	if lab == nil {
+		c.add("unknown_lab", "is one of the labs", "lab_id")
+	} else if !slices.Contains(lab.CollectionMethods, t.Method) {
+		c.add("method", "is one that the lab takes", "method")
+	}
+	t.Markers = []Marker{}
+	for j, id := range t.MarkerIDs {
+		m, ok := b.markers[id]
+		switch {
+		case !ok:
+			c.add("unknown_marker", "is one of the markers", "marker_ids", j)
+		case m.LabID != nil && *m.LabID != t.LabID:
+			c.add("other_lab", "is a marker of the test's lab", "marker_ids", j)
+		}
+		t.Markers = append(t.Markers, m.Marker)
+	}
+	t.Lab, t.IsActive, t.IsDelegated = lab, t.Status == LabTestActive, false
+	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
+	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	b.tests[t.ID] = t
+}
+
+// list is s, or a list without items if it is nil.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return slices.Clone(s)
+}
+
+// LabTests implements [Catalogue].
+func (b *Book) LabTests(_ context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
+	var out []LabTest
+	for _, id := range ids {
+		if t, ok := b.tests[id]; ok && (len(t.Teams) == 0 || slices.Contains(t.Teams, team)) {
+			out = append(out, copied(t.LabTest))
+		}
+	}
+	return out, nil
+}
+
+// Markers implements [Catalogue].
+func (b *Book) Markers(_ context.Context, ids []int, providerIDs []string) ([]Marker, error) {
+	var out []Marker
+	for _, code := range providerIDs {
+		ids = append(slices.Clone(ids), b.byCode[code]...)
+	}
+	for _, id := range ids {
+		if m, ok := b.markers[id]; ok {
+			out = append(out, copied(m.Marker))
+		}
+	}
+	return out, nil
+}
+
+// ExpectedResults implements [Catalogue].
+func (b *Book) ExpectedResults(_ context.Context, markers []int) (map[int][]ExpectedResult, error) {
+	out := map[int][]ExpectedResult{}
+	for _, id := range markers {
+		if m, ok := b.markers[id]; ok && len(m.ExpectedResults) > 0 {
+			out[id] = copied(m.ExpectedResults)
+		}
+	}
+	return out, nil
+}
+
+// Labs implements [Catalogue].
+func (b *Book) Labs(context.Context) ([]Lab, error) { return copied(b.labs), nil }
+
+// Accounts implements [Catalogue].
+func (b *Book) Accounts(_ context.Context, team healthlab.TeamID) (Accounts, error) {
+	out := Accounts{Platform: map[string]LabAccount{}}
+	for _, a := range b.accounts {
+		switch {
+		case len(a.TeamIDAllowlist) == 0:
+			out.Platform[a.Lab] = copied(a)
+		case slices.Contains(a.TeamIDAllowlist, team):
+			out.Linked = append(out.Linked, copied(a))
+		}
+	}
+	return out, nil
+}
+
+// copied returns a copy of a published value that shares nothing with it.
+func copied[T any](v T) T {
+	b, err := json.Marshal(v)
+	var out T
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		panic("orders: a published value does not encode")
+	}
+	return out
+}

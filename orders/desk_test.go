@@ -1,0 +1,272 @@
+package orders_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// desk is a whole ordering service with a laboratory, on a clock that only moves when
+// it is told to.
+type desk struct {
+	*orders.Service
+	t     testing.TB
+	store *memory.Store
+	lab   *sandbox.Lab
+	team  healthlab.TeamID
+	user  healthlab.UserID
+
+	mu       sync.Mutex
+	at       time.Time
+	settings orders.Settings
+	users    map[healthlab.UserID]bool
+	ids      []uuid.UUID // every id that the service made
+}
+
+// day is how long everything takes at the sandbox lab.
+const day = 24 * time.Hour
+
+func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
+	t.Helper()
+	d := &desk{
+		t: t, at: noon, team: healthlab.TeamID{UUID: id("team")}, user: healthlab.UserID{UUID: id("user")},
+		users: map[healthlab.UserID]bool{{UUID: id("user")}: true, {UUID: id("patient")}: true},
+	}
+	d.store = memory.New(&memory.Options{Now: d.now})
+	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
+	opts := &orders.Options{
+		Environment: healthlab.Sandbox, Now: d.now,
+		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.settings, nil
+		},
+		NewID: func() uuid.UUID {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.ids = append(d.ids, uuid.Must(uuid.NewV7()))
+			return d.ids[len(d.ids)-1]
+		},
+	}
+	for _, e := range edit {
+		e(opts)
+	}
+	var err error
+	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, opts)
+	require.NoError(t, err)
+	return d
+}
+
+func (d *desk) now() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.at
+}
+
+func (d *desk) user1(_ context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if team != d.team || !d.users[id] {
+		return healthlab.NotFound
+	}
+	return nil
+}
+
+// later does all background work that is due, before the clock moves and after.
+func (d *desk) later(by time.Duration) {
+	d.t.Helper()
+	d.work()
+	d.mu.Lock()
+	d.at = d.at.Add(by)
+	d.mu.Unlock()
+	d.work()
+}
+
+func (d *desk) work() {
+	d.t.Helper()
+	for {
+		n, err := d.PlaceDue(d.t.Context())
+		require.NoError(d.t, err)
+		m, err := d.TakeUpdates(d.t.Context())
+		require.NoError(d.t, err)
+		if n+m == 0 {
+			return
+		}
+	}
+}
+
+func (d *desk) get(o orders.Order) orders.Order {
+	d.t.Helper()
+	got, err := d.Get(d.t.Context(), d.team, o.ID)
+	require.NoError(d.t, err)
+	checkOrder(d.t, got)
+	return got
+}
+
+// history is the low-level statuses of an order.
+func history(o orders.Order) []orders.LowLevel {
+	var out []orders.LowLevel
+	for _, e := range o.Events {
+		out = append(out, e.Status.LowLevel())
+	}
+	return out
+}
+
+// messages returns the events that the team was told of an order, in their order.
+func (d *desk) messages(o orders.Order) []webhook.Message {
+	d.t.Helper()
+	var out []webhook.Message
+	for _, id := range d.ids {
+		m, err := d.store.WebhookLog().Message(d.t.Context(), d.team, id)
+		if err == nil && m.Key == o.ID.String() {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b webhook.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return out
+}
+
+// told returns what messages tell, by the status of the order or their own type.
+func (d *desk) told(o orders.Order) []string {
+	d.t.Helper()
+	var out []string
+	for _, m := range d.messages(o) {
+		out = append(out, toldOf(d.t, m))
+	}
+	return out
+}
+
+func toldOf(t testing.TB, m webhook.Message) string {
+	t.Helper()
+	var envelope struct {
+		Data struct {
+			LastEvent struct {
+				Status orders.Status `json:"status"`
+			} `json:"last_event"`
+		} `json:"data"`
+	}
+	require.NoError(t, json.Unmarshal(m.Body, &envelope))
+	if low := envelope.Data.LastEvent.Status.LowLevel(); low != "" {
+		return string(low)
+	}
+	return m.Type
+}
+
+// test names a lab test of the book.
+func test(name string) orders.LabTestID { return orders.LabTestID{UUID: id("test " + name)} }
+
+func account(name string) orders.LabAccountID {
+	return orders.LabAccountID{UUID: id("account " + name)}
+}
+
+// book is an invented catalogue: two laboratories, and a test for everything that can
+// go wrong.
+func book(t testing.TB) *orders.Book {
+	t.Helper()
+	all := orders.CollectionMethods()
+	everywhere := map[orders.BillingType][]string{
+		orders.ClientBill: {"AZ", "NY"}, orders.CommercialInsurance: {"AZ"},
+	}
+	marker := func(id, lab int, name string, edit ...func(*orders.MarkerComplete)) orders.MarkerComplete {
+		m := orders.MarkerComplete{Marker: orders.Marker{ID: id, LabID: &lab, Name: name, Slug: name, ProviderID: ptr("code-" + name),
+			Unit: ptr("mg/dL"), CommonTATDays: ptr(id % 7), WorstCaseTATDays: ptr(id%7 + 2), ALaCarteEnabled: true}}
+		for _, e := range edit {
+			e(&m)
+		}
+		return m
+	}
+	asks := func(questions ...orders.Question) func(*orders.MarkerComplete) {
+		return func(m *orders.MarkerComplete) { m.AOE = &orders.AOE{Questions: questions} }
+	}
+	entry := func(name string, lab int, method orders.CollectionMethod, markers ...int) orders.BookTest {
+		return orders.BookTest{LabTest: orders.LabTest{ID: test(name), Slug: name, Name: name, SampleType: orders.Serum,
+			Method: method, Price: number(t, "49.90"), Status: orders.LabTestActive}, LabID: lab, MarkerIDs: markers}
+	}
+	archived := entry("archived", 1, orders.WalkInTest, 11)
+	archived.Status = orders.LabTestInactive
+	private := entry("private", 1, orders.WalkInTest, 11)
+	private.Teams = []healthlab.TeamID{{UUID: id("other team")}}
+	yesNo := []orders.Answer{{ID: 1, Code: "Y", Value: "Yes"}, {ID: 2, Code: "N", Value: "No"}}
+	b, err := orders.NewBook(orders.BookContents{
+		Labs: []orders.Lab{
+			{ID: 1, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []orders.SampleType{orders.Serum}},
+			{ID: 2, Slug: "southlab", Name: "Southlab", CollectionMethods: all[1:2]},
+			{ID: 3, Slug: "eastlab", Name: "Eastlab", CollectionMethods: all},
+		},
+		Markers: []orders.MarkerComplete{
+			marker(11, 1, "glucose"), marker(12, 1, "urea"),
+			marker(13, 1, "asked", asks(
+				orders.Question{ID: 131, Required: true, Code: "PREG", Type: orders.ChoiceQuestion, Answers: yesNo},
+				orders.Question{ID: 132, Required: true, Code: "FSTING", Type: orders.ChoiceQuestion, Answers: yesNo},
+				orders.Question{ID: 133, Code: "WEIGHT", Type: orders.NumericQuestion},
+				orders.Question{ID: 134, Code: "DRUGS", Type: orders.MultiChoiceQuestion, Answers: yesNo},
+				orders.Question{ID: 135, Code: "SOURCE", Type: orders.TextQuestion, Default: ptr("arm")})),
+			marker(14, 1, "reflex", func(m *orders.MarkerComplete) { m.IsOrderable = ptr(false) }),
+			marker(15, 1, "in panels only", func(m *orders.MarkerComplete) { m.ALaCarteEnabled = false }),
+			marker(16, 1, "untimed", func(m *orders.MarkerComplete) { m.CommonTATDays = nil }),
+			marker(21, 2, "lipids"), marker(22, 2, "urea"), marker(31, 3, "iron"),
+		},
+		Tests: []orders.BookTest{
+			entry("kit", 1, orders.Testkit, 11, 12), entry("walk-in", 1, orders.WalkInTest, 11, 12, 16),
+			entry("at home", 1, orders.AtHomePhlebotomy, 11), entry("on site", 1, orders.OnSiteCollection, 12),
+			entry("asked", 1, orders.WalkInTest, 13), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31),
+			archived, private,
+		},
+		Accounts: []orders.LabAccount{
+			{ID: account("platform"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
+				ProviderAccountID: "P-1", AllowedBilling: everywhere, DefaultClinicalNotes: ptr("call us")},
+		},
+	})
+	require.NoError(t, err)
+	return b
+}
+
+func address() orders.PatientAddressInput {
+	return orders.PatientAddressInput{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
+}
+
+func patient() orders.PatientDetailsInput {
+	return orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+		Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"}
+}
+
+// asks is a request for a test of the book.
+func (d *desk) asks(name string, edit ...func(*orders.PlaceRequest)) orders.PlaceRequest {
+	req := orders.PlaceRequest{UserID: d.user, OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{test(name)}},
+		PatientDetails: patient(), PatientAddress: address()}
+	for _, e := range edit {
+		e(&req)
+	}
+	return req
+}
+
+func (d *desk) placed(name string, edit ...func(*orders.PlaceRequest)) orders.Order {
+	d.t.Helper()
+	o, err := d.Place(d.t.Context(), d.team, d.asks(name, edit...))
+	require.NoError(d.t, err)
+	checkOrder(d.t, o)
+	return o
+}
+
+func (d *desk) kit() orders.TestkitRequest {
+	return orders.TestkitRequest{UserID: d.user, LabTestID: test("kit"), ShippingDetails: orders.ShippingDetailsInput{
+		ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US", PhoneNumber: "+15550102"}}
+}
+
+// fated puts the fate of an order into its request.
+func fated(fate string) func(*orders.PlaceRequest) {
+	return func(r *orders.PlaceRequest) { r.Passthrough = ptr("sandbox:" + fate) }
+}

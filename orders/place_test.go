@@ -1,0 +1,478 @@
+package orders_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// insured says that everybody has an insurance record.
+type insured struct{ id uuid.UUID }
+
+func (i insured) PrimaryInsurance(context.Context, healthlab.TeamID, healthlab.UserID) (uuid.UUID, bool, error) {
+	return i.id, i.id != uuid.Nil, nil
+}
+
+// TestPlaceRules breaks one rule of the business after another.
+func TestPlaceRules(t *testing.T) {
+	set := func(names ...string) func(*orders.PlaceRequest) {
+		return func(r *orders.PlaceRequest) {
+			r.OrderSet.LabTestIDs = nil
+			for _, n := range names {
+				r.OrderSet.LabTestIDs = append(r.OrderSet.LabTestIDs, test(n))
+			}
+		}
+	}
+	addOn := func(a orders.AddOn, m orders.CollectionMethod) func(*orders.PlaceRequest) {
+		return func(r *orders.PlaceRequest) {
+			r.OrderSet.AddOn = &a
+			if m != "" {
+				r.CollectionMethod = &m
+			}
+		}
+	}
+	only := func(a orders.AddOn) func(*orders.PlaceRequest) {
+		return func(r *orders.PlaceRequest) {
+			r.OrderSet.LabTestIDs = nil
+			addOn(a, orders.WalkInTest)(r)
+		}
+	}
+	answered := func(given ...orders.AOEAnswer) func(*orders.PlaceRequest) {
+		return func(r *orders.PlaceRequest) { set("asked")(r); r.AOEAnswers = given }
+	}
+	const walkIn = orders.WalkInTest
+	for _, tc := range []struct {
+		name string
+		edit func(*orders.PlaceRequest)
+		rule string
+		kind healthlab.Kind
+	}{
+		{"unknown user", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
+		{"nothing selected", func(r *orders.PlaceRequest) { r.OrderSet = nil }, orders.NoTestsSelected, healthlab.Precondition},
+		{"empty set", set(), orders.NoTestsSelected, healthlab.Precondition},
+		{"set and test", func(r *orders.PlaceRequest) { r.LabTestID = ptr(test("walk-in")) }, orders.ConflictingSelection, healthlab.Precondition},
+		{"two accounts", func(r *orders.PlaceRequest) {
+			r.LabAccountID, r.OrderSet.LabAccountID = ptr(account("one")), ptr(account("two"))
+		}, orders.ConflictingSelection, healthlab.Precondition},
+		{"add-on without method", addOn(orders.AddOn{MarkerIDs: []int{11}}, ""), orders.AddOnRequiresMethod, healthlab.Precondition},
+		{"add-on without ids", addOn(orders.AddOn{}, walkIn), orders.AddOnIDsMissing, healthlab.Precondition},
+		{"add-on with both ids", addOn(orders.AddOn{MarkerIDs: []int{11}, ProviderIDs: []string{"code-urea"}}, walkIn), orders.AddOnIDsConflict, healthlab.Precondition},
+		{"unknown test", set("nothing"), orders.LabTestNotFound, healthlab.NotFound},
+		{"test of another team", set("private"), orders.LabTestNotFound, healthlab.NotFound},
+		{"archived test", set("archived"), orders.LabTestNotOrderable, healthlab.Precondition},
+		{"tests of two labs", set("walk-in", "south"), orders.MultipleLabs, healthlab.Precondition},
+		{"marker of another lab", addOn(orders.AddOn{MarkerIDs: []int{21}}, walkIn), orders.MultipleLabs, healthlab.Precondition},
+		{"code of two labs", only(orders.AddOn{ProviderIDs: []string{"code-urea"}}), orders.MultipleLabs, healthlab.Precondition},
+		{"tests of two methods", set("walk-in", "kit"), orders.MultipleMethods, healthlab.Precondition},
+		{"method that the lab lacks", func(r *orders.PlaceRequest) { set("south")(r); r.CollectionMethod = ptr(orders.Testkit) }, orders.MethodNotSupported, healthlab.Precondition},
+		{"on site, not switched on", set("on site"), orders.FeatureNotEnabled, healthlab.Forbidden},
+		{"unknown marker", addOn(orders.AddOn{MarkerIDs: []int{99}}, walkIn), orders.MarkerNotFound, healthlab.Precondition},
+		{"unknown code", addOn(orders.AddOn{ProviderIDs: []string{"nothing"}}, walkIn), orders.MarkerNotFound, healthlab.Precondition},
+		{"reflex marker", addOn(orders.AddOn{MarkerIDs: []int{14}}, walkIn), orders.MarkerNotALaCarte, healthlab.Precondition},
+		{"marker of panels only", addOn(orders.AddOn{MarkerIDs: []int{15}}, walkIn), orders.MarkerNotALaCarte, healthlab.Precondition},
+		{"no account at the lab", set("east"), orders.NoLabAccount, healthlab.Precondition},
+		{"billing type", func(r *orders.PlaceRequest) { r.BillingType = orders.PatientBill }, orders.BillingTypeNotAllowed, healthlab.Precondition},
+		{"billing state", func(r *orders.PlaceRequest) { r.PatientAddress.State = "TX" }, orders.BillingStateNotAllowed, healthlab.Precondition},
+		{"insurer without diagnosis", func(r *orders.PlaceRequest) { r.BillingType = orders.CommercialInsurance }, orders.ICDCodesRequired, healthlab.Precondition},
+		{"insurer with a bad diagnosis", func(r *orders.PlaceRequest) {
+			r.BillingType, r.ICDCodes = orders.CommercialInsurance, []string{"E11.9", "x"}
+		}, orders.ICDCodeInvalid, healthlab.Precondition},
+		{"no insurance record", func(r *orders.PlaceRequest) {
+			r.BillingType, r.ICDCodes = orders.CommercialInsurance, []string{"E11.9"}
+		}, orders.InsuranceMissing, healthlab.Precondition},
+		{"consent missing", func(r *orders.PlaceRequest) { r.Consents = nil }, orders.ConsentRequired, healthlab.Precondition},
+		{"minor", func(r *orders.PlaceRequest) {
+			r.PatientDetails.DOB = healthlab.Date{Year: 2008, Month: 3, Day: 3}
+		}, orders.MinorNotAllowed, healthlab.Precondition},
+		{"question not answered", answered(), orders.AOEMissing, healthlab.Precondition},
+		{"answer not allowed", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Maybe"}), orders.AOEInvalid, healthlab.Precondition},
+		{"two answers", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"}), orders.AOEInvalid, healthlab.Precondition},
+		{"not a number", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, orders.AOEAnswer{MarkerID: 13, QuestionID: 133, Answer: "heavy"}), orders.AOEInvalid, healthlab.Precondition},
+		{"question not asked", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, orders.AOEAnswer{MarkerID: 11, QuestionID: 131, Answer: "Y"}), orders.AOEInvalid, healthlab.Precondition},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse}
+			_, err := d.Place(t.Context(), d.team, d.asks("walk-in", agreed, tc.edit))
+			requireRule(t, err, tc.rule, tc.kind)
+			page, err := d.List(t.Context(), orders.Query{Team: d.team})
+			require.NoError(t, err)
+			require.Zero(t, page.Total, "nothing is stored")
+		})
+	}
+}
+
+// agreed gives the consent that the tests require.
+func agreed(r *orders.PlaceRequest) {
+	r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse}}
+}
+
+func TestMinors(t *testing.T) {
+	d := newDesk(t)
+	d.settings.Minors = true
+	born := func(day healthlab.Date) func(*orders.PlaceRequest) {
+		return func(r *orders.PlaceRequest) { r.PatientDetails.DOB = day }
+	}
+	d.placed("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 2})) // 18 today
+	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3})))
+	requireRule(t, err, orders.MedicalProxyRequired, healthlab.Precondition)
+	o := d.placed("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3}), func(r *orders.PlaceRequest) {
+		r.PatientDetails.MedicalProxy = &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+			Address: orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
+	})
+	require.Equal(t, "Bo", o.PatientDetails.MedicalProxy.FirstName)
+}
+
+// TestLabAccounts goes through every case of which account an order uses.
+func TestLabAccounts(t *testing.T) {
+	team := healthlab.TeamID{UUID: id("team")}
+	north, south := orders.Lab{ID: 1, Slug: "northlab", CollectionMethods: orders.CollectionMethods()}, orders.Lab{ID: 2, Slug: "southlab"}
+	own := func(name, lab string, status orders.LabAccountStatus) orders.LabAccount {
+		return orders.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{team},
+			AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}
+	}
+	platform := own("platform", "northlab", orders.LabAccountActive)
+	platform.TeamIDAllowlist = nil
+	stranger := own("stranger", "northlab", orders.LabAccountActive)
+	stranger.TeamIDAllowlist = []healthlab.TeamID{{UUID: id("other team")}}
+	active, second := own("active", "northlab", orders.LabAccountActive), own("second", "northlab", orders.LabAccountActive)
+	suspended, pending := own("suspended", "northlab", orders.LabAccountSuspended), own("pending", "northlab", orders.LabAccountPending)
+	elsewhere := own("elsewhere", "southlab", orders.LabAccountActive)
+	for _, tc := range []struct {
+		name     string
+		accounts []orders.LabAccount
+		want     string
+		used     string
+		rule     string
+		kind     healthlab.Kind
+	}{
+		{"named", []orders.LabAccount{active, second}, "active", "active", "", 0},
+		{"named, unknown", []orders.LabAccount{active, platform}, "nothing", "", orders.LabAccountNotFound, healthlab.NotFound},
+		{"named, of another team", []orders.LabAccount{stranger}, "stranger", "", orders.LabAccountNotFound, healthlab.NotFound},
+		{"named, the platform's", []orders.LabAccount{platform}, "platform", "", orders.LabAccountNotFound, healthlab.NotFound},
+		{"named, other lab", []orders.LabAccount{elsewhere}, "elsewhere", "", orders.LabAccountWrongLab, healthlab.Precondition},
+		{"named, suspended", []orders.LabAccount{suspended}, "suspended", "", orders.LabAccountNotActive, healthlab.Precondition},
+		{"named, pending", []orders.LabAccount{pending}, "pending", "", orders.LabAccountNotActive, healthlab.Precondition},
+		{"none", []orders.LabAccount{elsewhere, stranger}, "", "", orders.NoLabAccount, healthlab.Precondition},
+		{"none but the platform's", []orders.LabAccount{platform, elsewhere}, "", "platform", "", 0},
+		{"one active", []orders.LabAccount{active, suspended, pending, platform}, "", "active", "", 0},
+		{"two active", []orders.LabAccount{active, second}, "", "", orders.LabAccountAmbiguous, healthlab.Precondition},
+		{"none active", []orders.LabAccount{suspended, pending, platform}, "", "", orders.NoActiveLabAccount, healthlab.Precondition},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			b, err := orders.NewBook(orders.BookContents{Labs: []orders.Lab{north, south}, Accounts: tc.accounts,
+				Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1}}})
+			require.NoError(t, err)
+			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, nil)
+			require.NoError(t, err)
+			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
+				if tc.want != "" {
+					r.LabAccountID = ptr(account(tc.want))
+				}
+			}))
+			if tc.rule != "" {
+				requireRule(t, err, tc.rule, tc.kind)
+				return
+			}
+			require.NoError(t, err)
+			record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+			require.NoError(t, err)
+			require.Equal(t, account(tc.used), *record.LabAccountID)
+		})
+	}
+}
+
+func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
+	for _, flow := range []orders.DelegatedFlow{orders.OrderDelegated, orders.FullyDelegated, orders.ResultDelegated, orders.NotDelegated} {
+		t.Run(string(flow), func(t *testing.T) {
+			d := newDesk(t)
+			b, err := orders.NewBook(orders.BookContents{
+				Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: orders.CollectionMethods()}},
+				Accounts: []orders.LabAccount{{ID: account("a"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: flow,
+					AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"az"}}}},
+				Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1}}})
+			require.NoError(t, err)
+			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, nil)
+			require.NoError(t, err)
+			needed := flow == orders.OrderDelegated || flow == orders.FullyDelegated
+			_, err = service.Place(t.Context(), d.team, d.asks("walk-in"))
+			if needed {
+				requireRule(t, err, orders.PhysicianRequired, healthlab.Precondition)
+			} else {
+				require.NoError(t, err)
+			}
+			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
+				r.Physician = &orders.PhysicianInput{FirstName: "Cy", LastName: "Vale", NPI: "1"}
+			}))
+			require.NoError(t, err)
+			require.Equal(t, "Vale", o.Physician.LastName)
+		})
+	}
+}
+
+func TestPlacedAsAsked(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.Insurance = insured{id("insurance")} })
+	member := id("member")
+	o := d.placed("asked", func(r *orders.PlaceRequest) {
+		r.BillingType, r.ICDCodes, r.Priority = orders.CommercialInsurance, []string{"E11.9"}, true
+		r.ClinicalNotes, r.Passthrough, r.CreatorMemberID = ptr("fast please"), ptr("ours"), &member
+		r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"}, {MarkerID: 13, QuestionID: 134, Answer: "N"}}
+		r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse}}
+	})
+	require.Equal(t, orders.CommercialInsurance, o.BillingType)
+	require.Equal(t, id("insurance"), *o.HealthInsuranceID)
+	require.Equal(t, "fast please", *o.ClinicalNotes, "as submitted")
+	require.True(t, o.Priority)
+	require.Equal(t, orders.OriginInitial, o.Origin)
+	r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "fast please\ncall us", r.Comment)
+	require.Equal(t, "P-1", r.LabAccountNumber)
+	require.Equal(t, member, *r.CreatorMemberID)
+	require.Equal(t, "1.0", r.Consents[0].Version)
+	require.True(t, r.Consents[0].TimeOfConsent.Equal(noon))
+	require.Equal(t, []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"},
+		{MarkerID: 13, QuestionID: 134, Answer: "N"}, {MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}},
+		r.AOEAnswers, "with the presets of fasting and of the optional question")
+}
+
+func TestSeveralTestsBecomeOne(t *testing.T) {
+	d := newDesk(t)
+	o := d.placed("walk-in", func(r *orders.PlaceRequest) {
+		r.CollectionMethod = ptr(orders.AtHomePhlebotomy)
+		r.OrderSet.LabTestIDs = []orders.LabTestID{test("at home"), test("kit"), test("kit")}
+		r.OrderSet.AddOn = &orders.AddOn{ProviderIDs: []string{"code-urea"}}
+	})
+	require.True(t, o.LabTest.AutoGenerated)
+	require.Equal(t, orders.AtHomePhlebotomy, o.Method())
+	require.Equal(t, "at home + kit + urea", o.LabTest.Name)
+	require.Equal(t, "99.8", o.LabTest.Price.Decimal.String())
+	var ids []int
+	for _, m := range o.LabTest.Markers {
+		ids = append(ids, m.ID)
+	}
+	require.Equal(t, []int{11, 12}, ids, "each once")
+	require.Equal(t, 5, *o.LabTest.CommonTATDays, "the slowest")
+	require.Nil(t, d.placed("walk-in").LabTest.CommonTATDays, "nobody knows how long one of them takes")
+}
+
+func TestPlaceAsTwice(t *testing.T) {
+	d := newDesk(t)
+	id := orders.OrderID{UUID: id("chosen")}
+	first, err := d.PlaceAs(t.Context(), d.team, id, d.asks("walk-in"))
+	require.NoError(t, err)
+	again, err := d.PlaceAs(t.Context(), d.team, id, d.asks("archived"))
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Equal(t, []string{"ordered"}, d.told(first))
+}
+
+func TestKitRules(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*orders.TestkitRequest)
+		rule string
+		kind healthlab.Kind
+	}{
+		{"unknown user", func(r *orders.TestkitRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
+		{"unknown test", func(r *orders.TestkitRequest) { r.LabTestID = test("nothing") }, orders.LabTestNotFound, healthlab.NotFound},
+		{"not a kit", func(r *orders.TestkitRequest) { r.LabTestID = test("walk-in") }, orders.MethodNotSupported, healthlab.Precondition},
+		{"archived", func(r *orders.TestkitRequest) { r.LabTestID = test("archived") }, orders.LabTestNotOrderable, healthlab.Precondition},
+		{"unknown account", func(r *orders.TestkitRequest) { r.LabAccountID = ptr(account("x")) }, orders.LabAccountNotFound, healthlab.NotFound},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			req := d.kit()
+			tc.edit(&req)
+			_, err := d.PlaceTestkit(t.Context(), d.team, req)
+			requireRule(t, err, tc.rule, tc.kind)
+		})
+	}
+}
+
+func TestRegisterRules(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*orders.RegisterRequest)
+		rule string
+		kind healthlab.Kind
+	}{
+		{"unknown user", func(r *orders.RegisterRequest) { r.UserID = &healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
+		{"state", func(r *orders.RegisterRequest) { r.PatientAddress.State = "TX" }, orders.BillingStateNotAllowed, healthlab.Precondition},
+		{"consent", func(r *orders.RegisterRequest) { r.Consents = nil }, orders.ConsentRequired, healthlab.Precondition},
+		{"minor", func(r *orders.RegisterRequest) {
+			r.PatientDetails.DOB = healthlab.Date{Year: 2020, Month: 1, Day: 1}
+		}, orders.MinorNotAllowed, healthlab.Precondition},
+		{"a kit that is bound to its patient", func(r *orders.RegisterRequest) { r.SampleID = "bound" }, orders.KitNotFound, healthlab.NotFound},
+		{"a kit that was cancelled", func(r *orders.RegisterRequest) { r.SampleID = "cancelled" }, orders.KitNotRegistrable, healthlab.Precondition},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse}
+			name := func(o orders.Order, sample string) {
+				_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+					r.SampleID = &sample
+					return nil, nil
+				})
+				require.NoError(t, err)
+			}
+			var kits []orders.Order
+			for range 2 {
+				o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
+				require.NoError(t, err)
+				kits = append(kits, o)
+			}
+			name(kits[0], "A1")
+			name(kits[1], "cancelled")
+			_, err := d.Cancel(t.Context(), d.team, kits[1].ID)
+			require.NoError(t, err)
+			name(d.placed("kit", agreed), "bound")
+			req := orders.RegisterRequest{SampleID: "A1", PatientDetails: patient(), PatientAddress: address(),
+				Consents: []orders.Consent{{ConsentType: orders.TermsOfUse}}}
+			tc.edit(&req)
+			before := d.get(kits[0])
+			_, err = d.Register(t.Context(), d.team, req)
+			requireRule(t, err, tc.rule, tc.kind)
+			require.Equal(t, before, d.get(kits[0]))
+		})
+	}
+}
+
+// TestRequestProblems finds every problem of a request at once, and names no value.
+func TestRequestProblems(t *testing.T) {
+	d := newDesk(t)
+	long := strings.Repeat("SECRET", 200)
+	req := d.asks("walk-in", func(r *orders.PlaceRequest) {
+		r.UserID = healthlab.UserID{}
+		r.BillingType, r.CollectionMethod, r.ICDCodes = "SECRET", ptr(orders.CollectionMethod("SECRET")), []string{"SECRET!"}
+		r.ClinicalNotes, r.Passthrough = &long, ptr("a\x00")
+		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET")}
+		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
+		r.HealthInsurance = &orders.HealthInsuranceInput{BackImage: &orders.ImageBlob{ContentType: "SECRET"}, ResponsibleRelationship: ptr("SECRET"),
+			ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "SECRET;", LastName: "Roe", PhoneNumber: "1",
+				Address: orders.AddressInput{FirstLine: "1", City: "1", State: "AZ", Country: "US", Zip: "SECRET"}},
+			DiagnosisCodes: []string{"SECRET"}}
+		r.PatientDetails = orders.PatientDetailsInput{FirstName: " SECRET", LastName: "SECRÉT", DOB: healthlab.Date{Year: 2026, Month: 3, Day: 3},
+			Gender: "SECRET", Email: "SECRET@", Race: ptr(orders.Race("SECRET")), HouseholdSize: ptr(-1),
+			MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
+		r.PatientAddress = orders.PatientAddressInput{Zip: "SECRET", AccessNotes: &long}
+	})
+	_, err := d.Place(t.Context(), d.team, req)
+	var invalid *healthlab.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.NotContains(t, fmt.Sprintf("%+v", invalid), "SECRET")
+	var got []string
+	for _, p := range invalid.Problems {
+		got = append(got, p.Code+" "+strings.TrimSuffix(p.String(), ": "+p.Msg))
+	}
+	want := strings.Split(strings.TrimSpace(`
+missing user_id
+enum collection_method
+missing physician.first_name
+missing physician.last_name
+missing physician.npi
+email_form physician.email
+missing physician.signature_image.content
+enum physician.signature_image.content_type
+missing health_insurance.back_image.content
+enum health_insurance.back_image.content_type
+enum health_insurance.responsible_relationship
+name_form health_insurance.responsible_details.first_name
+zip_form health_insurance.responsible_details.address.zip
+icd_form health_insurance.diagnosis_codes[0]
+enum billing_type
+icd_form icd_codes[0]
+enum consents[0].consentType
+nul passthrough
+string_length clinical_notes
+name_form patient_details.first_name
+name_form patient_details.last_name
+date_in_future patient_details.dob
+enum patient_details.gender
+missing patient_details.phone_number
+email_form patient_details.email
+missing patient_details.medical_proxy.address.first_line
+missing patient_details.medical_proxy.address.city
+missing patient_details.medical_proxy.address.state
+missing patient_details.medical_proxy.address.country
+missing patient_details.medical_proxy.address.zip
+enum patient_details.race
+greater_than_equal patient_details.household_size
+missing patient_address.first_line
+missing patient_address.city
+missing patient_address.state
+missing patient_address.country
+zip_form patient_address.zip
+string_length patient_address.access_notes`), "\n")
+	require.ElementsMatch(t, want, got)
+
+	_, err = d.PlaceTestkit(t.Context(), d.team, orders.TestkitRequest{})
+	require.ErrorAs(t, err, &invalid)
+	require.Len(t, invalid.Problems, 9)
+	_, err = d.Register(t.Context(), d.team, orders.RegisterRequest{})
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+func TestNames(t *testing.T) {
+	d := newDesk(t)
+	for name, ok := range map[string]bool{
+		"Ana": true, "O'Neil-Roe Jr.": true, "4th": true, "A B C": true, "x": true, strings.Repeat("a", 50): true,
+		"": false, " Ana": false, "Ana ": false, "A  B": false, "Åsa": false, "-Ana": false, "Ana;": false, strings.Repeat("a", 51): false,
+	} {
+		err := new(d.asks("walk-in", func(r *orders.PlaceRequest) { r.PatientDetails.FirstName = name })).Check(healthlab.DateOf(noon))
+		require.Equal(t, ok, err == nil, name)
+	}
+}
+
+func TestBook(t *testing.T) {
+	north := `{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["testkit"]}`
+	testOf := `{"id": "` + id("t").String() + `", "method": %q, "status": "active", "lab_id": %d, "marker_ids": [%d]}`
+	markers := `{"id": 11, "lab_id": 1, "name": "Glucose"}, {"id": 21, "lab_id": 2}`
+	south := `{"id": 2, "slug": "southlab"}`
+	book := func(labs, markers, tests, accounts string) string {
+		return `{"labs": [` + labs + `], "markers": [` + markers + `], "lab_tests": [` + tests + `], "lab_accounts": [` + accounts + `]}`
+	}
+	for _, tc := range []struct{ name, text, want string }{
+		{"good", book(north+","+south, markers, fmt.Sprintf(testOf, "testkit", 1, 11), `{"lab": "northlab", "status": "active"}`), ""},
+		{"not JSON", `{"labs": [}`, "catalogue at byte"},
+		{"unknown key", `{"laps": []}`, "catalogue at byte"},
+		{"lab twice", book(north+","+north, "", "", ""), "labs[1]"},
+		{"marker twice", book(north, `{"id": 11, "lab_id": 1}, {"id": 11, "lab_id": 1}`, "", ""), "markers[1]"},
+		{"marker without lab", book(north, `{"id": 11}`, "", ""), "markers[0].lab_id"},
+		{"test of no lab", book(north, "", fmt.Sprintf(testOf, "testkit", 3, 11), ""), "lab_tests[0].lab_id"},
+		{"method", book(north, markers, fmt.Sprintf(testOf, "walk_in_test", 1, 11), ""), "lab_tests[0].method"},
+		{"unknown marker", book(north, "", fmt.Sprintf(testOf, "testkit", 1, 99), ""), "lab_tests[0].marker_ids[0]"},
+		{"marker of another lab", book(north+","+south, markers, fmt.Sprintf(testOf, "testkit", 1, 21), ""), "lab_tests[0].marker_ids[0]"},
+		{"account of no lab", book(north, "", "", `{"lab": "x"}`), "lab_accounts[0].lab"},
+		{"two platform accounts", book(north, "", "", `{"lab": "northlab"}, {"lab": "northlab"}`), "lab_accounts[1]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, err := orders.ReadBook(strings.NewReader(tc.text))
+			if tc.want != "" {
+				require.ErrorIs(t, err, healthlab.Invalid)
+				require.ErrorContains(t, err, tc.want)
+				return
+			}
+			require.NoError(t, err)
+			tests, err := b.LabTests(t.Context(), healthlab.TeamID{}, []orders.LabTestID{{UUID: id("t")}, {UUID: id("u")}})
+			require.NoError(t, err)
+			require.Len(t, tests, 1)
+			require.Equal(t, "Northlab", tests[0].Lab.Name)
+			require.Equal(t, "Glucose", tests[0].Markers[0].Name)
+			tests[0].Markers[0].Name = "changed"
+			again, err := b.LabTests(t.Context(), healthlab.TeamID{}, []orders.LabTestID{{UUID: id("t")}})
+			require.NoError(t, err)
+			require.Equal(t, "Glucose", again[0].Markers[0].Name)
+			require.True(t, slices.Equal(tests[0].Lab.CollectionMethods, []orders.CollectionMethod{orders.Testkit}))
+		})
+	}
+}

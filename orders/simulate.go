@@ -1,0 +1,334 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// SimulationFlags says what a simulated lab finds.
+type SimulationFlags struct {
+	// Interpretation of the order as a whole; normal if empty.
+	Interpretation Interpretation `json:"interpretation"`
+	// ResultTypes are taken in turn; numeric, comment and range if empty.
+	ResultTypes []ResultType `json:"result_types"`
+	// HasMissingResults: one of the expected results is missing.
+	HasMissingResults *bool `json:"has_missing_results"`
+}
+
+// SuccessPath returns the triggers that lead an order of a method from its first
+// status to its results, if nothing goes wrong.
+func SuccessPath(m CollectionMethod, registrable bool) []Trigger {
+	switch {
+	case m == Testkit && registrable:
+		return []Trigger{PatientAwaited, KitShipped, KitOutForDelivery, KitDelivered, KitRegistered,
+			LabAccepted, SampleSent, SampleReceived, FinalResult}
+	case m == Testkit:
+		return []Trigger{LabAccepted, KitShipped, KitOutForDelivery, KitDelivered, SampleSent, SampleReceived, FinalResult}
+	case m == AtHomePhlebotomy:
+		return []Trigger{LabAccepted, AppointmentMade, AppointmentConfirmed, SampleDrawn, FinalResult}
+	case m == OnSiteCollection:
+		return []Trigger{LabAccepted, SampleDrawn, FinalResult}
+	default:
+		return []Trigger{LabAccepted, FinalResult}
+	}
+}
+
+// Simulate walks an order to a status, in a sandbox only: along the success path of
+// its method as far as that leads there, with all events, and with generated results.
+// An empty final status means completed. A kit that nobody registered stops where the
+// patient has it.
+//
+// RuleErrors: SANDBOX_ONLY (NotFound) in production, STATUS_OF_OTHER_METHOD,
+// STATUS_NOT_REACHABLE.
+func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderID, final Status, flags SimulationFlags) (Order, error) {
+	if s.opts.Environment != healthlab.Sandbox {
+		return Order{}, missing(SandboxOnly, "orders are simulated in a sandbox only")
+	}
+	if err := flags.check(final); err != nil {
+		return Order{}, err
+	}
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Order{}, fmt.Errorf("team settings: %w", err)
+	}
+	kept, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, kept.LabTest.MarkerIDs())
+	if err != nil {
+		return Order{}, fmt.Errorf("find expected results: %w", err)
+	}
+	at := s.now()
+	steps := make([]Step, maxSimulated)
+	for i := range steps {
+		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
+	}
+	critical := s.opts.NewID()
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		return r.simulate(final, flags, expected, steps, critical)
+	})
+	if err != nil {
+		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	return r.Order, nil
+}
+
+func (f *SimulationFlags) check(final Status) error {
+	var p healthlab.Problems
+	if final != "" {
+		if _, ok := ParseStatus(string(final)); !ok {
+			p.Add("enum", "is not one of the known values", "final_status")
+		}
+	}
+	if f.Interpretation != "" {
+		oneOf(&p, f.Interpretation, interpretations, "interpretation")
+	}
+	for i, t := range f.ResultTypes {
+		oneOf(&p, t, []ResultType{NumericResult, RangeResult, CommentResult, CodedValueResult}, "result_types", i)
+	}
+	return p.Err()
+}
+
+// maxSimulated bounds the steps of one simulation; the longest life has fewer.
+const maxSimulated = 20
+
+func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int][]ExpectedResult, steps []Step, critical uuid.UUID) ([]healthlab.Event, error) {
+	target := Completed
+	if final != "" {
+		final, _ = ParseStatus(string(final))
+		if final.Method() != r.Method() {
+			return nil, broken(StatusOfOtherMethod, "the status belongs to another collection method")
+		}
+		target = final.LowLevel()
+	}
+	path, ok := r.route(target)
+	if !ok && !patientKnown(r.Facts()) {
+		// Nobody can register it but its patient.
+		path, ok = r.route(WithCustomer)
+	}
+	if !ok {
+		return nil, broken(StatusNotReachable, "the order cannot get there from where it stands")
+	}
+	var events []healthlab.Event
+	for i, on := range path {
+		st := steps[i]
+		st.On = on
+		m := Message{On: on, At: st.At}
+		if r.SampleID == nil && (on == LabAccepted || on == KitShipped) {
+			m.SampleID = "SIM" + strconv.FormatUint(hash(r.ID.String()), 36)
+		}
+		if on == PartialResult || on == FinalResult || on == ResultCorrected {
+			results := Simulated(&r.Order, expected, flags, on, st.At)
+			m.Results, m.CollectedAt = &results, st.At
+		}
+		more, err := r.receive(m, []Step{st})
+		if err != nil {
+			return nil, err
+		}
+		alarm, err := r.alarm(healthlab.At(st.At), critical)
+		if err != nil {
+			return nil, err
+		}
+		events = append(append(events, more...), alarm...)
+	}
+	// What was simulated needs no lab any more.
+	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil
+	r.Lab.Requisition = r.Lab.Requisition || r.reached(RequisitionCreated)
+	r.plan(steps[0].At)
+	return events, nil
+}
+
+// Triggers that a simulation does not pull: they need something from outside.
+var notSimulated = []Trigger{KitRegistered, Imported, RedrawOffered}
+
+// route returns the triggers from where the order stands to a status: along the
+// success path wherever that leads there, and off it for as few steps as possible.
+func (r *Record) route(target LowLevel) ([]Trigger, bool) {
+	const detour = 100 // steps of the success path that one off it is worth
+	m, f := r.Method(), r.Facts()
+	onPath := map[LowLevel]Trigger{}
+	at := lifecycle.Initial()
+	for _, on := range SuccessPath(m, f.Registrable) {
+		onPath[at] = on
+		at, _ = Next(m, at, on, Facts{Registrable: f.Registrable, Registered: true, Initial: f.Initial})
+	}
+	type way struct {
+		at   LowLevel
+		path []Trigger
+		cost int
+	}
+	best := map[LowLevel]int{}
+	todo := []way{{at: r.LowLevel()}}
+	for len(todo) > 0 {
+		i := 0
+		for j, w := range todo {
+			if w.cost < todo[i].cost {
+				i = j
+			}
+		}
+		w := todo[i]
+		todo = slices.Delete(todo, i, i+1)
+		if w.at == target && len(w.path) > 0 {
+			return w.path, len(w.path) <= maxSimulated
+		}
+		if cost, seen := best[w.at]; seen && cost <= w.cost {
+			continue
+		}
+		if len(w.path) > 0 {
+			best[w.at] = w.cost
+		}
+		for _, on := range Triggers() {
+			to, ok := Next(m, w.at, on, f)
+			if !ok || slices.Contains(notSimulated, on) || len(w.path) == maxSimulated {
+				continue
+			}
+			cost := w.cost + detour
+			if onPath[w.at] == on {
+				cost = w.cost + 1
+			}
+			todo = append(todo, way{to, append(slices.Clone(w.path), on), cost})
+		}
+	}
+	return nil, false
+}
+
+// Simulated returns results for an order: those that its markers are expected to
+// bring, or one for each marker of which nothing is known. They are made up, and the
+// same for the same order, flags and report. A partial report has the first half.
+func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
+	due := simulatedDue(o.LabTest, expected)
+	out := OrderResults{Metadata: simulatedHead(o, at), Results: []LabResult{}, MissingResults: []MissingResult{}}
+	types := flags.ResultTypes
+	if len(types) == 0 {
+		types = []ResultType{NumericResult, CommentResult, RangeResult}
+	}
+	t := healthlab.At(at)
+	for i, d := range due {
+		if on == PartialResult && i > 0 && i >= (len(due)+1)/2 {
+			break
+		}
+		if on != PartialResult && i == len(due)-1 && flags.HasMissingResults != nil && *flags.HasMissingResults {
+			d.missing.InferredFailureType = InternalLabFailure
+			out.MissingResults = append(out.MissingResults, d.missing)
+			continue
+		}
+		reading := Normal
+		if i == 0 && flags.Interpretation != "" {
+			reading = flags.Interpretation
+		}
+		r := simulatedResult(types[i%len(types)], reading, hash(o.ID.String(), d.missing.Slug, string(on)))
+		r.Name, r.Slug, r.ProviderID, r.SourceMarkers = d.missing.Name, d.missing.Slug, d.missing.ProviderID, d.missing.SourceMarkers
+		r.LOINC, r.LOINCSlug, r.Unit = d.missing.LOINC, d.missing.LOINCSlug, d.unit
+		r.Timestamp, r.SourceSampleID = &t, o.SampleID
+		out.Results = append(out.Results, r)
+	}
+	if o.SampleID != nil {
+		when := &TimestampWithOffset{Timestamp: t}
+		out.SampleInformation = map[string]SampleData{*o.SampleID: {SampleID: o.SampleID, DateCollected: when, DateReceived: when, DateReported: when}}
+	}
+	return out
+}
+
+// simulatedOne is a result that is due, told as one that is missing.
+type simulatedOne struct {
+	missing MissingResult
+	unit    *string
+}
+
+func simulatedDue(t LabTest, expected map[int][]ExpectedResult) []simulatedOne {
+	var due []simulatedOne
+	for _, m := range t.Markers {
+		source := []SourceMarker{{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}}
+		for _, e := range expected[m.ID] {
+			d := simulatedOne{MissingResult{Name: e.Name, Slug: e.Slug, ProviderID: e.ProviderID, SourceMarkers: source}, m.Unit}
+			if e.LOINC != nil {
+				d.missing.LOINC, d.missing.LOINCSlug, d.unit = &e.LOINC.Code, &e.LOINC.Slug, e.LOINC.Unit
+			}
+			due = append(due, d)
+		}
+		if len(expected[m.ID]) == 0 {
+			due = append(due, simulatedOne{MissingResult{Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source}, m.Unit})
+		}
+	}
+	if len(due) == 0 {
+		due = append(due, simulatedOne{missing: MissingResult{Name: t.Name, Slug: t.Slug}})
+	}
+	return due
+}
+
+func simulatedHead(o *Order, at time.Time) ResultsMetadata {
+	h := ResultsMetadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.name()}
+	if o.PatientDetails != nil {
+		h.Age, h.DOB = strconv.Itoa(ageOn(o.PatientDetails.DOB, today(at))), o.PatientDetails.DOB.String()
+	}
+	if o.SampleID != nil {
+		h.SpecimenNumber = *o.SampleID
+	}
+	if o.LabTest.Lab != nil {
+		h.Laboratory = &o.LabTest.Lab.Name
+	}
+	return h
+}
+
+// simulatedResult makes up one result. Its reference range is 3.0 to 7.0.
+func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResult {
+	tenth := func(n uint64) Number { return Number{decimal.New(int64(n), -1)} }
+	low, high, none := tenth(30), tenth(70), Number{decimal.NewFromInt(-1)}
+	span, above, below := "3.0-7.0", false, false
+	r := LabResult{Type: t, Value: &none, Interpretation: reading, SourceInterpretation: "N"}
+	value := tenth(30 + seed%41)
+	switch reading {
+	case Abnormal:
+		value, above, r.SourceInterpretation = tenth(71+seed%20), true, "H"
+	case Critical:
+		value, above, r.SourceInterpretation = tenth(150+seed%20), true, "HH"
+	default:
+	}
+	switch t {
+	case NumericResult:
+		r.Result, r.Value = value.String(), &value
+		r.ReferenceRange, r.MinRangeValue, r.MaxRangeValue = &span, &low, &high
+		r.IsAboveMaxRange, r.IsBelowMinRange = &above, &below
+	case RangeResult:
+		under := "<" + high.String()
+		r.Result, r.ReferenceRange, r.MaxRangeValue, r.IsAboveMaxRange = "<"+low.String(), &under, &high, &above
+		if above {
+			r.Result = ">" + value.String()
+		}
+		text := r.Result
+		r.Notes = &text
+	case CodedValueResult:
+		r.Result = "NOT_DETECTED"
+		if above {
+			r.Result = "DETECTED"
+		}
+	default:
+		r.Result = "no finding"
+		if above {
+			r.Result = "finding"
+		}
+		text := r.Result
+		r.Notes = &text
+	}
+	return r
+}
+
+// hash is a number made from texts: the same on every run, and of no other use.
+func hash(parts ...string) uint64 {
+	h := fnv.New64a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p))
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}

@@ -1,0 +1,239 @@
+package webhook_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// loopback is a guard that lets tests reach their own listeners.
+func loopback() *webhook.Guard {
+	return &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+}
+
+func note(t testing.TB, url string) webhook.Notification {
+	return webhook.Notification{
+		URL: url, ID: "msg_0001", At: time.Unix(1767225600, 0), Secrets: []webhook.Secret{secret(t, k2), secret(t, k1)},
+		Body: []byte(vectors[1].body),
+	}
+}
+
+func TestHTTPSendsASignedRequest(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, strings.Repeat("x", 5000))
+	}))
+	defer server.Close()
+	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), KeepResponse: 4000})
+	defer h.Close()
+	n := note(t, server.URL+"/in?q=1")
+	n.Headers = http.Header{"X-Ward": {"7"}, "Host": {"elsewhere"}, "Webhook-Id": {"forged"}, "Idempotency-Key": {"x"}}
+	r := h.Notify(t.Context(), n)
+	require.Equal(t, webhook.ClassOK, r.Class)
+	require.Equal(t, http.StatusAccepted, r.Status)
+	require.Equal(t, 30*time.Second, r.RetryAfter)
+	require.Len(t, r.Response, 1024)
+	require.Positive(t, r.Duration)
+	require.Equal(t, http.MethodPost, got.Method)
+	require.Equal(t, "/in?q=1", got.RequestURI)
+	require.Equal(t, vectors[1].body, string(body))
+	require.NotEqual(t, "elsewhere", got.Host)
+	require.Equal(t, http.Header{
+		"Content-Type": {"application/json"}, "Content-Length": {fmt.Sprint(len(body))}, "User-Agent": {"healthlab-webhooks/1"},
+		"Webhook-Id": {"msg_0001"}, "Webhook-Timestamp": {"1767225600"},
+		"Webhook-Signature": {vectors[2].signature + " " + vectors[1].signature}, "X-Ward": {"7"},
+	}, got.Header)
+	require.NoError(t, webhook.Verify(body, got.Header, n.At, secret(t, k1)))
+	require.True(t, h.Notify(t.Context(), note(t, server.URL)).Reused)
+}
+
+func TestHTTPFollowsNoRedirect(t *testing.T) {
+	var hits atomic.Int32
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	defer inner.Close()
+	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback()})
+	defer h.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(inner.URL, status))
+		r := h.Notify(t.Context(), note(t, server.URL))
+		require.Equal(t, webhook.ClassRedirect, r.Class)
+		require.Equal(t, status, r.Status)
+		server.Close()
+	}
+	require.Zero(t, hits.Load())
+}
+
+func TestHTTPClasses(t *testing.T) {
+	hang := make(chan struct{})
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hang":
+			<-hang
+		case "/reset":
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			_ = conn.Close()
+		case "/slow-body":
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done() // until the sender has had enough
+		case "/endless":
+			for b := make([]byte, 1<<16); ; {
+				if _, err := w.Write(b); err != nil {
+					return
+				}
+			}
+		case "/long-header":
+			w.Header().Set("X-Long", strings.Repeat("x", 1<<20))
+		case "/hints":
+			w.Header().Set("Link", "</style.css>")
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	defer plain.Close()
+	defer close(hang)
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer secure.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), Timeout: 300 * time.Millisecond})
+	defer h.Close()
+	for path, want := range map[string]webhook.Class{
+		plain.URL + "/hang":        webhook.ClassTimeout,
+		plain.URL + "/reset":       webhook.ClassReset,
+		plain.URL + "/slow-body":   webhook.ClassOK,
+		plain.URL + "/endless":     webhook.ClassOK,
+		plain.URL + "/long-header": webhook.ClassReset,
+		plain.URL + "/hints":       webhook.ClassOK,
+		secure.URL:                 webhook.ClassTLS, // its certificate is nobody's we know
+		closed.URL:                 webhook.ClassConnect,
+		"http://10.0.0.1:9999/":    webhook.ClassBlocked,
+		"http://receiver/":         webhook.ClassBlocked,
+	} {
+		r := h.Notify(t.Context(), note(t, path))
+		require.Equal(t, want, r.Class, path)
+		require.Empty(t, r.Response)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(secure.Certificate())
+	trusting := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), RootCAs: roots})
+	defer trusting.Close()
+	require.Equal(t, webhook.ClassOK, trusting.Notify(t.Context(), note(t, secure.URL)).Class)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NotEqual(t, webhook.ClassOK, h.Notify(ctx, note(t, plain.URL)).Class)
+}
+
+func TestHTTPIgnoresTheEnvironmentProxy(t *testing.T) {
+	var hits atomic.Int32
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	defer proxy.Close()
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	t.Setenv("HTTPS_PROXY", proxy.URL)
+	h := webhook.NewHTTP(&webhook.HTTPOptions{Resolver: names("127.0.0.1"), Timeout: time.Second})
+	defer h.Close()
+	require.Equal(t, webhook.ClassBlocked, h.Notify(t.Context(), note(t, "https://receiver.example.com/")).Class)
+	require.Zero(t, hits.Load())
+}
+
+// A name that leads into the house is stopped at the connection, whatever the name
+// said before, and whatever else it says at the same time.
+func TestHTTPStopsRebinding(t *testing.T) {
+	var hits atomic.Int32
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			hits.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	for _, a := range hostile {
+		addr := netip.MustParseAddr(a).WithZone("")
+		h := webhook.NewHTTP(&webhook.HTTPOptions{Resolver: names(addr.String()), Timeout: 5 * time.Second})
+		r := h.Notify(t.Context(), note(t, "https://receiver.example.com:"+port+"/"))
+		require.Equal(t, webhook.ClassBlocked, r.Class, a)
+		require.Zero(t, r.Status)
+	}
+	both := webhook.NewHTTP(&webhook.HTTPOptions{Resolver: names("127.0.0.1", "::1"), Timeout: 5 * time.Second})
+	require.Equal(t, webhook.ClassBlocked, both.Notify(t.Context(), note(t, "https://receiver.example.com:"+port+"/")).Class)
+	require.Zero(t, hits.Load(), "no connection was made")
+}
+
+// names is a resolver that says the same addresses for every name.
+func names(addrs ...string) *net.Resolver {
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go answerDNS(server, addrs)
+			return client, nil
+		},
+	}
+}
+
+// answerDNS answers queries over a stream (RFC 1035, 4.2.2) until it is closed.
+func answerDNS(conn net.Conn, addrs []string) {
+	defer conn.Close()
+	for {
+		var size [2]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		q := make([]byte, binary.BigEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(conn, q); err != nil {
+			return
+		}
+		end := 12
+		for q[end] != 0 {
+			end += int(q[end]) + 1
+		}
+		end += 5 // the root label, type, class
+		wantType := binary.BigEndian.Uint16(q[end-4:])
+		var answers []byte
+		count := byte(0)
+		for _, text := range addrs {
+			a := netip.MustParseAddr(text)
+			if (wantType == 1) != a.Is4() || wantType != 1 && wantType != 28 {
+				continue
+			}
+			raw := a.AsSlice()
+			answers = append(answers, 0xc0, 12, byte(wantType>>8), byte(wantType), 0, 1, 0, 0, 0, 1, 0, byte(len(raw)))
+			answers = append(answers, raw...)
+			count++
+		}
+		reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, count, 0, 0, 0, 0}, q[12:end]...)
+		reply = append(reply, answers...)
+		out := binary.BigEndian.AppendUint16(nil, uint16(len(reply)))
+		if _, err := conn.Write(append(out, reply...)); err != nil {
+			return
+		}
+	}
+}
