@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -66,6 +67,8 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			require.NoError(t, err)
 		}
 	}
+	questions, err := aggregate.New(c.health, nil)
+	require.NoError(t, err)
 	c.config = httpapi.Config{
 		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
 			switch r.Header.Get("x-service-api-key") {
@@ -76,7 +79,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			}
 			return healthlab.TeamID{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Orders: newOrders(t, store, c.health), Log: c.logs.Logger(),
+		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health), Log: c.logs.Logger(),
 	}
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -25,6 +26,8 @@ type Config struct {
 
 	// Health stands behind users, sources and health data.
 	Health *healthdata.Service
+	// Aggregate stands behind questions over health data.
+	Aggregate *aggregate.Service
 	// Orders stands behind lab orders.
 	Orders *orders.Service
 
