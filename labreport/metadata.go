@@ -190,7 +190,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 				break
 			}
 			// The rest of the cell; the next cell only if there is none.
-			if t.gap && len(value) > 0 {
+			if t.gap && len(value) > 0 && !strings.HasSuffix(value[len(value)-1].text, ",") {
 				break
 			}
 			value = append(value, t)
