@@ -50,8 +50,8 @@ func (a api) healthOperations() []operation {
 // userID reads the user of a path.
 func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
 
-// wholeSecond is what a day's last second still covers: 23:59:59 means until midnight.
-const wholeSecond = time.Second - time.Microsecond
+// lastMoment is what a day's last second still covers: 23:59:59 means until midnight.
+const lastMoment = time.Second - time.Microsecond
 
 // span reads start_date and end_date, each a day or an instant; a day alone stands for
 // all of it, in UTC.
@@ -60,7 +60,7 @@ func span(in *wire.In) (from, to time.Time) {
 	if m := in.OptMoment("end_date"); m != nil {
 		to = m.In(time.UTC, wire.EndOfDay).Time
 		if m.IsDay {
-			to = to.Add(wholeSecond)
+			to = to.Add(lastMoment)
 		}
 	}
 	return from, to
