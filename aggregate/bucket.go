@@ -223,7 +223,7 @@ func (s *slab) run(ctx context.Context) error {
 			for k := range s.winner {
 				s.winner[k] = -1
 				if accs[0][k].N > 0 {
-					s.winner[k] = int32(source) //nolint:gosec // a place in a list
+					s.winner[k] = int32(source)
 				}
 			}
 		} else {
@@ -243,7 +243,7 @@ func (s *slab) join(accs [][]series.Acc, source int) {
 			continue
 		}
 		if s.winner[k] < 0 {
-			s.winner[k] = int32(source) //nolint:gosec // a place in a list
+			s.winner[k] = int32(source)
 		} else if s.b.p.chosen {
 			continue
 		}
@@ -273,11 +273,11 @@ func (s *slab) findOpen() bool {
 	if s.open == nil {
 		s.open = make([]int32, n+1)
 	}
-	s.open[n] = int32(n) //nolint:gosec // bounded by slabBuckets
+	s.open[n] = int32(n)
 	for k := n - 1; k >= 0; k-- {
 		s.open[k] = s.open[k+1]
 		if s.winner[k] < 0 {
-			s.open[k] = int32(k) //nolint:gosec // bounded by slabBuckets
+			s.open[k] = int32(k)
 		}
 	}
 	return int(s.open[0]) < n
@@ -556,7 +556,7 @@ func (s *slab) emit(out *grid) error {
 	hits := make([]int32, 0, min(len(s.starts), 1024))
 	for k := range s.winner {
 		if s.winner[k] >= 0 {
-			hits = append(hits, int32(k)) //nolint:gosec // bounded by slabBuckets
+			hits = append(hits, int32(k))
 		}
 	}
 	if s.b.p.grouped && out.n+len(hits) > s.b.limit {

@@ -152,85 +152,93 @@ func (c *compiler) unknown(code, msg, name string, known []string, p path) {
 	c.r.unknown(code, msg, name, known, p)
 }
 
+// mentions are the tables and timeseries that a query names, in order.
+type mentions struct {
+	c         *compiler
+	tables    []mention
+	resources map[string]*healthdata.Resource
+}
+
+type mention struct {
+	table string
+	at    path
+}
+
+func (m *mentions) table(name string, p path) {
+	if _, ok := catalogue()[name]; !ok {
+		m.c.unknown("unknown_table", "is not a table", name, tableNames, p)
+		return
+	}
+	m.tables = append(m.tables, mention{name, p})
+}
+
+func (m *mentions) expr(e Expr, p path) {
+	switch e := e.(type) {
+	case nil, badExpr:
+		m.c.bad = true
+	case Aggregate:
+		m.expr(e.Arg, p.at("arg"))
+	case Macro:
+		m.table("sleep", p)
+	case Field:
+		r := sampleResource(e.Resource)
+		if r == nil {
+			m.c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.at("timeseries"))
+			return
+		}
+		m.resources[r.Slug] = r
+		m.table(samplesTable, p)
+	case Index:
+		if e.Table != "" {
+			m.table(e.Table, p.at("index"))
+		}
+	case TableColumn:
+		m.table(e.Table, p)
+	case DateTrunc:
+		m.expr(e.Of, p.at("arg"))
+	case DatePart:
+		m.expr(e.Of, p.at("arg"))
+	case Subquery:
+		m.expr(e.From, p.at("from", "unnest"))
+	}
+}
+
 // findTable finds the one table that the query is about, and the resources of its
 // samples.
 func (c *compiler) findTable(where cond) bool {
-	type mention struct {
-		table string
-		at    path
-	}
-	var seen []mention
-	resources := map[string]*healthdata.Resource{}
-	var walk func(e Expr, p path)
-	note := func(table string, p path) {
-		if _, ok := catalogue()[table]; !ok {
-			c.unknown("unknown_table", "is not a table", table, tableNames, p)
-			return
-		}
-		seen = append(seen, mention{table, p})
-	}
-	walk = func(e Expr, p path) {
-		switch e := e.(type) {
-		case nil, badExpr:
-			c.bad = true
-		case Aggregate:
-			walk(e.Arg, p.at("arg"))
-		case Macro:
-			note("sleep", p)
-		case Field:
-			r := sampleResource(e.Resource)
-			if r == nil {
-				c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.at("timeseries"))
-				return
-			}
-			resources[r.Slug] = r
-			note(samplesTable, p)
-		case Index:
-			if e.Table != "" {
-				note(e.Table, p.at("index"))
-			}
-		case TableColumn:
-			note(e.Table, p)
-		case DateTrunc:
-			walk(e.Of, p.at("arg"))
-		case DatePart:
-			walk(e.Of, p.at("arg"))
-		case Subquery:
-			walk(e.From, p.at("from", "unnest"))
-		}
-	}
+	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
-		walk(e, c.at.at("select", i))
+		m.expr(e, c.at.at("select", i))
 	}
 	for i, e := range c.q.GroupBy {
-		walk(e, c.at.at("group_by", i))
+		m.expr(e, c.at.at("group_by", i))
 	}
-	if len(seen) == 0 {
+	if len(m.tables) == 0 {
 		if !c.bad {
 			c.r.fault("no_table", "names no table", c.at)
 		}
 		return false
 	}
-	for _, m := range seen[1:] {
-		if m.table != seen[0].table {
-			c.fail("cross_table", "names another table than the expressions before it", m.at)
+	for _, o := range m.tables[1:] {
+		if o.table != m.tables[0].table {
+			c.fail("cross_table", "names another table than the expressions before it", o.at)
 			return false
 		}
 	}
-	c.plan.table = catalogue()[seen[0].table]
+	c.plan.table = catalogue()[m.tables[0].table]
 	if !c.plan.sampleTable() {
 		return true
 	}
 	eachColumn(where, func(o operand) {
 		if r := sampleResource(o.table); o.two && r != nil {
-			resources[r.Slug] = r
+			m.resources[r.Slug] = r
 		}
 	})
-	for _, r := range resources {
+	for _, r := range m.resources {
 		c.plan.resources = append(c.plan.resources, r)
 	}
 	slices.SortFunc(c.plan.resources, func(a, b *healthdata.Resource) int { return cmp.Compare(a.Slug, b.Slug) })
-	if len(resources) == 0 {
+	if len(m.resources) == 0 {
 		if !c.bad {
 			c.r.fault("timeseries_resource_missing", "names no timeseries", c.at)
 		}

@@ -326,7 +326,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		req := aggregate.Ask(aggregate.Last(21, date("2026-03-21")), aggregate.Query{Select: []aggregate.Expr{c.fn.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(c.by)}})
 		got := testing.AllocsPerRun(3, func() {
-			if _, err := s.Query(context.Background(), team, user, req); err != nil { //nolint:usetesting // counts allocations
+			if _, err := s.Query(context.Background(), team, user, req); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -337,7 +337,7 @@ func TestAllocations(t *testing.T) {
 func TestWhoMayAsk(t *testing.T) {
 	s := service(t, newPerson(), nil)
 	req := aggregate.Ask(aggregate.Last(1, date("2026-03-01")), aggregate.Query{Select: []aggregate.Expr{aggregate.Count.Of(aggregate.Index{Table: "sleep"})}})
-	_, err := s.Query(t.Context(), team, healthlab.UserID{UUID: team.UUID}, req)
+	_, err := s.Query(t.Context(), team, healthlab.UserID(team), req)
 	require.ErrorIs(t, err, healthlab.NotFound)
 	s = service(t, newPerson(), &aggregate.Options{Enabled: func(context.Context, healthlab.TeamID) (bool, error) { return false, nil }})
 	_, err = s.Query(t.Context(), team, user, req)

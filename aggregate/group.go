@@ -141,7 +141,7 @@ func (g *grouper) code(k int, b *batch) {
 		switch v.typ {
 		case typeFloat:
 			for i, x := range v.floats {
-				codes[i] = int64(math.Float64bits(x + 0)) //nolint:gosec // only told apart
+				codes[i] = int64(math.Float64bits(x + 0))
 			}
 		case typeText:
 			last := int64(-1)
@@ -183,7 +183,7 @@ func (g *grouper) find(i int) *group {
 		if g.isNull(k, i) {
 			null = 1
 		}
-		g.tuple = binary.LittleEndian.AppendUint64(append(g.tuple, null), uint64(g.codes[k][i])) //nolint:gosec // only told apart
+		g.tuple = binary.LittleEndian.AppendUint64(append(g.tuple, null), uint64(g.codes[k][i]))
 	}
 	g.last = g.groups[string(g.tuple)]
 	return g.last
@@ -356,7 +356,7 @@ func (g *grouper) keyCell(n *group, k int) healthdata.Cell {
 	}
 	switch g.p.keys[k].typ {
 	case typeFloat:
-		return healthdata.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))} //nolint:gosec // told apart
+		return healthdata.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))}
 	case typeText:
 		return healthdata.Cell{Valid: true, Text: g.names[n.keys[k]]}
 	default:

@@ -157,4 +157,4 @@ func appendYear(b []byte, y int64) []byte {
 	return append(b, digit(y/1000), digit(y/100%10), digit(y/10%10), digit(y%10))
 }
 
-func digit(n int64) byte { return byte('0' + n) } //nolint:gosec // a digit
+func digit(n int64) byte { return byte('0' + n) }

@@ -24,10 +24,9 @@ import (
 // and calendar arithmetic of package time. It shares no code with the engine.
 
 type oracleRow struct {
-	key         healthdata.SeriesKey
-	s           series.Sample
-	wall        int64
-	kindOfValue string // "" for a number
+	key  healthdata.SeriesKey
+	s    series.Sample
+	wall int64
 }
 
 func (r *oracleRow) at() time.Time { return time.UnixMicro(r.wall).UTC() }

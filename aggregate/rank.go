@@ -42,7 +42,7 @@ func (a *rankAcc) add(v *vec, _ *batch, i, j int) {
 }
 
 func (a *rankAcc) merge(o acc) {
-	b := o.(*rankAcc) //nolint:errcheck // of one kind
+	b := o.(*rankAcc)
 	a.ints = append(a.ints, b.ints...)
 	b.tally.each(func(x float64, n int64) { a.tally.addTimes(x, n) })
 }
@@ -131,7 +131,7 @@ func (t *tally) add(v []float64) {
 	if t.scale == 1 {
 		for _, x := range v {
 			k := int64(x)
-			if i := uint64(k - first); i < uint64(len(counts)) && float64(k) == x { //nolint:gosec // outside is large
+			if i := uint64(k - first); i < uint64(len(counts)) && float64(k) == x {
 				counts[i]++
 				continue
 			}
@@ -142,7 +142,7 @@ func (t *tally) add(v []float64) {
 	scale := t.scale
 	for _, x := range v {
 		k := int64(math.Floor(x*scale + 0.5))
-		if i := uint64(k - first); i < uint64(len(counts)) && float64(k)/scale == x { //nolint:gosec // outside is large
+		if i := uint64(k - first); i < uint64(len(counts)) && float64(k)/scale == x {
 			counts[i]++
 			continue
 		}

@@ -157,7 +157,7 @@ func (g *grid) sort() {
 	}
 	order := make([]int32, g.n)
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // bounded by the limit of rows
+		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
 	for _, cols := range [...][]Column{g.keys, g.aggs} {

@@ -122,7 +122,7 @@ type piece struct {
 // pieces cuts a series.
 func pieces(s *healthdata.Series, atOnce int) []piece {
 	var out []piece
-	last := int64(series.MinTime)
+	last := series.MinTime
 	var mixed []series.Chunk
 	flush := func(to int64) {
 		overlap := slices.ContainsFunc(s.Pending, func(c series.Chunk) bool { return c.Overlaps(last, to) })
@@ -330,7 +330,7 @@ func (f *filler) give(block *series.Block, next int64, give func(*batch) error) 
 		b.picks = b.picks[:0]
 		for i, t := range b.index {
 			if f.inside(t) {
-				b.picks = append(b.picks, int32(i)) //nolint:gosec // rows of a batch
+				b.picks = append(b.picks, int32(i))
 			}
 		}
 		b.pick(b.picks)
@@ -478,7 +478,7 @@ func (l *lister) sortRows(_ *sampleSet) {
 	g := l.out
 	order := make([]int32, g.n)
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // bounded by the limit of rows
+		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return compareInt(g.at[a], g.at[b]) })
 	at := make([]int64, g.n)
