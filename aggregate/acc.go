@@ -20,8 +20,9 @@ type acc interface {
 	result() (healthdata.Cell, error)
 }
 
-// newAcc returns an empty acc for a function.
-func newAcc(a *agg) acc {
+// newAcc returns an empty acc for a function. left is how many values those that must
+// keep some may still keep.
+func newAcc(a *agg, left *int) acc {
 	switch a.fn {
 	case Count:
 		return &countAcc{}
@@ -50,10 +51,12 @@ func newAcc(a *agg) acc {
 	if p, ok := a.fn.percent(); ok {
 		rank = p
 	}
-	return &rankAcc{percent: rank, in: a.in}
+	return &rankAcc{percent: rank, in: a.in, left: left}
 }
 
 var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "makes a sum that an int64 cannot hold"}}.Err()
+
+var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "has more distinct values than can be put in order at once"}}.Err()
 
 func floatCell(v float64) healthdata.Cell {
 	if v-v != 0 {

@@ -212,6 +212,35 @@ won 2026-03-01T00:00:00 to 2026-03-10T00:00:00 (10): acme_watch watch
 won 2026-03-11T00:00:00 to 2026-03-12T00:00:00 (2): acme_phone phone`, e.String())
 }
 
+// Where every sample has to be looked at, those of a source that loses are not read
+// either.
+func TestLosersAreNotRead(t *testing.T) {
+	p := newPerson()
+	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
+	s := service(t, p, nil)
+	q := over("60", "2026-04-10", `{"select":[{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}],"group_by":[{"date_trunc":{"unit":"week"},"arg":{"index":"timeseries"}}]}`)
+	alone := table(t, s, q)
+	loads := p.loads
+	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 30*1440, time.Minute, 0, rising)...)
+	require.Equal(t, alone, table(t, s, q))
+	require.Equal(t, 2*loads, p.loads)
+}
+
+func TestTooManyValues(t *testing.T) {
+	p := newPerson()
+	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 20_000, time.Minute, 0, func(i int) float64 { return 1 / float64(i+1) })...)
+	q := over("60", "2026-04-10", `{"select":[{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}]}`)
+	s := service(t, p, &aggregate.Options{Limits: aggregate.Limits{Values: 10_000}})
+	req, err := s.Decode([]byte(q), false)
+	require.NoError(t, err)
+	_, err = s.Query(t.Context(), team, user, &req)
+	require.Equal(t, []string{"too_many_values at queries.0"}, faults(t, err))
+	// The middle two are 1/10001 and 1/10000.
+	out, err := service(t, p, nil).Query(t.Context(), team, user, &req)
+	require.NoError(t, err)
+	require.InDelta(t, (1.0/10001+1.0/10000)/2, out.Frames[0].Column("median").Float(0), 1e-18)
+}
+
 func TestTooManyRows(t *testing.T) {
 	p := newPerson()
 	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 11, time.Minute, 0, rising)...)

@@ -214,7 +214,7 @@ func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, 
 }
 
 // runSamples answers a plan by looking at every sample.
-func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit int) (*grid, error) {
+func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit *Limits) (*grid, error) {
 	out := newTaker(p, limit)
 	f := &filler{p: p}
 	for _, a := range p.aggs {
@@ -236,7 +236,11 @@ func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit int) (*grid
 			}
 			return out.take(b)
 		}
-		err := set.eachBlock(ctx, s, p.window, nil, func(block *series.Block) error { return f.fill(block, give) })
+		var skip func(from, to int64) bool
+		if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
+			skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
+		}
+		err := set.eachBlock(ctx, s, p.window, skip, func(block *series.Block) error { return f.fill(block, give) })
 		if err == nil {
 			err = f.end(give)
 		}
