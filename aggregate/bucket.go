@@ -26,19 +26,6 @@ type bucketPlan struct {
 	parallel int
 	limit    int
 	trace    *trace
-	cut      map[int][]piece // by serial of the series
-}
-
-// pieces returns the pieces of a series, which are cut once.
-func (b *bucketPlan) pieces(s *sampleSeries) []piece {
-	if p, ok := b.cut[s.serial]; ok {
-		return p
-	}
-	if b.cut == nil {
-		b.cut = map[int][]piece{}
-	}
-	b.cut[s.serial] = pieces(&s.Series, chunksAtOnce)
-	return b.cut[s.serial]
 }
 
 // lane is the sources that compete for the same groups.
@@ -334,7 +321,7 @@ type task struct {
 func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 	margin := maxOffset.Microseconds()
 	first, last := s.edges[0], s.edges[len(s.edges)-1]
-	all := s.b.pieces(sr)
+	all := sr.cut()
 	from, _ := slices.BinarySearchFunc(all, first-margin, func(p piece, t int64) int { return compareInt(p.stop, t) })
 	for _, p := range all[from:] {
 		if p.start-margin >= last {

@@ -265,7 +265,7 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 		for i := range set.list {
 			t.chunks(set.list[i].Chunks, len(set.list[i].Chunks))
 		}
-		return p.runSamples(ctx, set, limit)
+		return p.runSamples(ctx, set, limit, s.opts.Parallel)
 	}
 	t.path("rows")
 	var rows []kept
