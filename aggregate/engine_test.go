@@ -124,12 +124,33 @@ func TestStorageDoesNotShow(t *testing.T) {
 	}
 }
 
-// One goroutine or many: the same bytes.
-func TestParallelAnswersAreTheSame(t *testing.T) {
+// busy is a person with enough samples to make several goroutines worth it: one every
+// second, encoded chunk by chunk.
+func busy(t *testing.T) *person {
 	p := newPerson()
 	r := rand.New(rand.NewPCG(5, 6))
+	const n, size = 1_100_000, 5400
+	st, start := &stored{}, at("2026-03-01T00:00:00Z")
+	var b series.Block
+	for i := 0; i < n; i += size {
+		b.Reset()
+		for k := i; k < min(i+size, n); k++ {
+			b.Time = append(b.Time, start+int64(k)*1e6)
+			b.Value = append(b.Value, float64(60+r.IntN(40))/3)
+		}
+		b.Runs = append(b.Runs, series.Run{N: b.Len(), Attrs: series.Attrs{Offset: 3600}})
+		c, err := series.NewChunk(&b)
+		require.NoError(t, err)
+		st.chunks = append(st.chunks, c)
+	}
+	p.series[key("heartrate", "acme_watch", healthdata.SourceWatch, "")] = st
+	return p
+}
+
+// One goroutine or many: the same bytes.
+func TestParallelAnswersAreTheSame(t *testing.T) {
+	p := busy(t)
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
-	p.measure(t, k, series.PerSecond, false, tick("2026-03-01T00:00:00Z", 1_300_000, time.Second, 3600, func(int) float64 { return float64(60+r.IntN(40)) / 3 })...)
 	p.measure(t, k, series.PerSecond, true, tick("2026-03-04T07:00:00Z", 500, time.Second, 3600, rising)...)
 	for _, unit := range []string{"minute", "hour", "day", "month"} {
 		body := over("20", "2026-03-20", `{"select":[{"func":"sum","arg":{"timeseries":"heartrate","field":"value"}},{"func":"oldest","arg":{"timeseries":"heartrate","field":"value"}},`+
@@ -168,9 +189,7 @@ func (v slowView) Load(ctx context.Context, k healthdata.SeriesKey, starts []int
 // Nothing more is read once the caller has gone, on either path and with any number of
 // goroutines.
 func TestCancelledQueriesStop(t *testing.T) {
-	data := newPerson()
-	data.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false,
-		tick("2026-03-01T00:00:00Z", 1_300_000, time.Second, 3600, rising)...)
+	data := busy(t)
 	for _, f := range []aggregate.Func{aggregate.Sum, aggregate.Median} {
 		for _, workers := range []int{1, 4} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -193,8 +212,8 @@ func TestCancelledQueriesStop(t *testing.T) {
 // source that loses everywhere.
 func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 10*86400, time.Second, 0, rising)...)
-	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 12*86400, time.Second, 0, rising)...)
+	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 10*8640, 10*time.Second, 0, rising)...)
+	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 12*8640, 10*time.Second, 0, rising)...)
 	s := service(t, p, nil)
 	req := aggregate.Ask(aggregate.Last(20, date("2026-03-20")), aggregate.Query{
 		Select: []aggregate.Expr{aggregate.Mean.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
@@ -343,7 +362,7 @@ func TestNotes(t *testing.T) {
 // The hot path allocates for its result and its tasks, not for samples or buckets.
 func TestAllocations(t *testing.T) {
 	p := newPerson()
-	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 20*86400, time.Second, 3600, func(i int) float64 { return float64(60 + i%80) })...)
+	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, tick("2026-03-01T00:00:00Z", 20*8640, 10*time.Second, 3600, func(i int) float64 { return float64(60 + i%80) })...)
 	s := service(t, p, &aggregate.Options{Parallel: 1})
 	for _, c := range []struct {
 		name   string
