@@ -50,6 +50,7 @@ const (
 type agg struct {
 	fn        Func
 	slot      int
+	base      string // what the argument is called in names
 	in, typ   Type
 	low, high *float64
 }
