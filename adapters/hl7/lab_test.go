@@ -170,7 +170,7 @@ const (
 )
 
 func ferritin(value, flag, status string) string {
-	return "OBX|1|NM|2276-4^Ferritin^LN^ferr^Ferritin^L||" + value + "|ug/L^ug/L^UCUM|13-150|" + flag + "|||" + status + "|||202603021230-0700||||||||North Lab"
+	return "OBX|1|NM|2276-4^Ferritin^LN^ferr^Ferritin^L||" + value + "|ug/L^ug/L^UCUM|13-150|" + flag + "|||" + status + "|||202603021230-0700|||||||||North Lab"
 }
 
 func TestBackend(t *testing.T) {

@@ -39,10 +39,8 @@ func (r *reader) observation(s er7.Segment) error {
 	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + s.Field(4).Text()
 	if lines(kind) && len(t.Observations) > 0 {
 		// Text of several lines comes as several segments.
-		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status && result.Result != "" {
-			last.Result.Result = strings.TrimPrefix(last.Result.Result+"\n"+result.Result, "\n")
-			last.Result.Type = orders.CommentResult
-			last.Result.Value = minusOne()
+		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
+			last.Result.Result += "\n" + result.Result
 			r.note = notes(&last.Result)
 			return nil
 		}
@@ -84,7 +82,7 @@ func notes(l *orders.LabResult) *string {
 }
 
 // lines reports whether values of a type are text that may go on in the next segment.
-func lines(kind string) bool { return kind == "TX" || kind == "FT" || kind == "ST" }
+func lines(kind string) bool { return kind == "TX" || kind == "FT" }
 
 // codes finds the result's code at the laboratory and its LOINC code.
 func (r *reader) codes(l *orders.LabResult, c er7.Coded) {

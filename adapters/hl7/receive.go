@@ -191,7 +191,7 @@ func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]T
 		switch {
 		case len(known) == 0:
 			review = ReviewNoMatch
-		case len(known) > 1:
+		case len(t.Numbers) > 1:
 			review = ReviewNumbers
 		case !attached && !found[known[0]].Patient.matches(in.Patient):
 			review = ReviewPatient

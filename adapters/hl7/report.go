@@ -33,8 +33,9 @@ func (in Incoming) GoString() string { return in.String() }
 type TestReport struct {
 	// Segment is the number of its OBR in the message.
 	Segment int
-	// Numbers are the names of the order it belongs to, best first: the placer order
-	// numbers of OBR, ORC and of the order that it came from.
+	// Numbers are the names of the order it belongs to: the placer order numbers of OBR
+	// and ORC or, without them, of the order that it came from. There are two where the
+	// message contradicts itself.
 	Numbers []string
 	// Filler is the laboratory's number.
 	Filler string
@@ -163,11 +164,18 @@ func age(born, on healthlab.Date) int {
 
 // order notes what the order of a test is called and how it stands.
 func (r *reader) order(t *TestReport, obr er7.Segment) {
-	for _, p := range []er7.Part{
-		obr.Field(2).Component(1), r.orc.Field(2).Component(1), obr.Field(29).Component(1), r.orc.Field(8).Component(1), r.orc.Field(4).Component(1),
-	} {
-		if n := strings.TrimSpace(p.Text()); n != "" && !contains(t.Numbers, n) {
-			t.Numbers = append(t.Numbers, n)
+	own := []er7.Part{obr.Field(2), r.orc.Field(2)}
+	if obr.Number() > 0 && !r.open && !obr.Field(2).Empty() {
+		own = own[:1] // the ORC is that of a test before
+	}
+	for _, parts := range [][]er7.Part{own, {obr.Field(29)}, {r.orc.Field(8)}} {
+		for _, p := range parts {
+			if n := strings.TrimSpace(p.Component(1).Text()); n != "" && !contains(t.Numbers, n) {
+				t.Numbers = append(t.Numbers, n)
+			}
+		}
+		if len(t.Numbers) > 0 {
+			break
 		}
 	}
 	t.Control = r.orc.Field(1).Text()
@@ -181,7 +189,6 @@ func (r *reader) begin(s er7.Segment) {
 	r.in.Tests = append(r.in.Tests, TestReport{
 		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(),
 	})
-	r.open = false
 	t := r.test()
 	for _, code := range c.Codes {
 		if code.Code != "" {
@@ -189,6 +196,7 @@ func (r *reader) begin(s er7.Segment) {
 		}
 	}
 	r.order(t, s)
+	r.open = false
 	if t.Filler == "" {
 		t.Filler = r.orc.Field(3).Text()
 	}
