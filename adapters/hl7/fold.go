@@ -3,9 +3,9 @@ package hl7
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -339,17 +339,24 @@ func why(gone []orders.MissingResult) orders.StatusDetail {
 // digestOf tells whether a message would be news. The head of a report changes with
 // every message, so it is no news.
 func digestOf(done, stopped bool, r *orders.OrderResults) string {
-	news := struct {
-		Done, Stopped bool
-		Results       []orders.LabResult
-		Missing       []orders.MissingResult
-	}{Done: done, Stopped: stopped}
-	if r != nil {
-		news.Results, news.Missing = r.Results, r.MissingResults
+	b := make([]byte, 0, 4096)
+	add := func(parts ...string) {
+		for _, p := range parts {
+			b = append(append(b, p...), 0)
+		}
 	}
-	b, err := json.Marshal(news)
-	if err != nil {
-		panic(err) // plain values
+	add(strconv.FormatBool(done), strconv.FormatBool(stopped))
+	if r != nil {
+		for _, l := range r.Results {
+			add("result", l.Name, l.Result, string(l.Type), text(l.Unit), text(l.Notes), text(l.ReferenceRange), string(l.Interpretation),
+				l.SourceInterpretation, text(l.LOINC), text(l.ProviderID), text(l.SourceSampleID), text(l.PerformingLaboratory))
+			if l.Timestamp != nil {
+				b = l.Timestamp.Append(b)
+			}
+		}
+		for _, m := range r.MissingResults {
+			add("missing", m.Name, string(m.InferredFailureType), text(m.Note), text(m.LOINC), text(m.ProviderID))
+		}
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
