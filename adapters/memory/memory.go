@@ -43,11 +43,12 @@ type Store struct {
 	// It is called with the lock held.
 	clientUserID func(healthlab.TeamID, healthlab.UserID) *string
 
-	outbox outbox
-	queue  queue
-	users  userTable
-	data   data
-	orders orderTable
+	outbox  outbox
+	queue   queue
+	users   userTable
+	data    data
+	orders  orderTable
+	linking linkTable
 }
 
 // New returns an empty store.
@@ -64,6 +65,7 @@ func New(opts *Options) *Store {
 		users:     newUserTable(),
 		data:      newData(),
 		orders:    newOrderTable(),
+		linking:   newLinkTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {
