@@ -344,6 +344,9 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 		return nil, err
 	}
 	t.conn = s.connectors[provider]
+	if err := s.realUser(ctx, &x); err != nil {
+		return nil, err
+	}
 	if t.session, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		return x.begin(provider, t.at)
 	}); err != nil {
@@ -351,6 +354,20 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	}
 	t.n = t.session.Step
 	return t, nil
+}
+
+// realUser refuses a user whose data is made up, before the person goes anywhere.
+func (s *Service) realUser(ctx context.Context, x *Session) error {
+	u, err := s.users.User(ctx, x.Team, x.User)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(u.Connections, func(c healthdata.Connection) bool {
+		return c.Demo && c.Status != healthdata.Deregistered
+	}) {
+		return rule(healthdata.RuleInvalidRequest, "a user has either demo connections or real ones")
+	}
+	return nil
 }
 
 // wait notes, sealed, what the next part of a try needs, unless a newer try has begun.
