@@ -114,7 +114,7 @@ func typeOf(err error) (ErrorType, bool) {
 // Names of rules.
 const (
 	// RuleMissingLinkToken: no link token was sent.
-	RuleMissingLinkToken = "MISSING_LINK_TOKEN" //nolint:gosec // the name of a rule
+	RuleMissingLinkToken = "MISSING_LINK_TOKEN"
 	// RuleInvalidProvider: the provider cannot be linked in this way.
 	RuleInvalidProvider = "INVALID_PROVIDER"
 	// RuleInvalidUserID: the team has no such user.

@@ -173,7 +173,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 	}
 	next := cloneSession(*old)
 	provider := c.Credential.Provider
-	_, err = users{v.s}.update(c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+	_, err = users(v).update(c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 		events, err := c.Change(&next, u)
 		if err != nil {
 			return nil, err
@@ -215,7 +215,7 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 		return linking.Credential{}, err
 	}
 	defer v.s.mu.Unlock()
-	_, err := users{v.s}.update(team, user, func(u *healthdata.User) ([]healthlab.Event, error) { return nil, change(u) })
+	_, err := users(v).update(team, user, func(u *healthdata.User) ([]healthlab.Event, error) { return nil, change(u) })
 	if err != nil {
 		return linking.Credential{}, err
 	}
