@@ -26,6 +26,7 @@ func pairs() []contract.Pair {
 		healthPairs(),
 		userPairs(),
 		webhookPairs(),
+		linkPairs(),
 	} {
 		all = append(all, list...)
 	}
