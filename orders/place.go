@@ -25,8 +25,11 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
 // again cannot place a second order: it returns the one that has this id, whatever is
-// asked. Conflict if another team's order has it.
+// asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	if id.IsZero() {
+		return s.Place(ctx, team, req)
+	}
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
 	}

@@ -79,7 +79,8 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			}
 			return healthlab.TeamID{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health), Log: c.logs.Logger(),
+		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health, c.logs),
+		OrderKeys: store.OrderKeys(), Log: c.logs.Logger(),
 	}
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

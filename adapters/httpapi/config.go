@@ -29,6 +29,9 @@ type Config struct {
 	Aggregate *aggregate.Service
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
+	// request with such a key is refused (501), for whoever sends one relies on it.
+	OrderKeys orders.Keys
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.

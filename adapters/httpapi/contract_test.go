@@ -22,6 +22,7 @@ func pairs() []contract.Pair {
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
 		healthPairs(),
+		orderPairs(),
 		userPairs(),
 	} {
 		all = append(all, list...)
