@@ -23,6 +23,7 @@ func pairs() []contract.Pair {
 		// One list per tag, next to the tests of its handlers.
 		healthPairs(),
 		orderPairs(),
+		labTestPairs(),
 		userPairs(),
 	} {
 		all = append(all, list...)

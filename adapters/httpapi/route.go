@@ -83,6 +83,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.connectionOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.orderOperations()...)
+	ops = append(ops, a.labTestOperations()...)
 	return ops
 }
 
