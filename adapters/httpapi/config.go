@@ -34,6 +34,9 @@ type Config struct {
 	Linking *linking.Service
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
+	// request with such a key is refused (501), for whoever sends one relies on it.
+	OrderKeys orders.Keys
 
 	// Webhooks stands behind the management of webhook endpoints. With it,
 	// AuthenticateManagement and Environment are required.

@@ -90,6 +90,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.webhookOperations()...)
+	ops = append(ops, a.labTestOperations()...)
 	return ops
 }
 

@@ -48,11 +48,8 @@ type Store struct {
 	users   userTable
 	data    data
 	orders  orderTable
-<<<<<<< HEAD
 	linking linkTable
-=======
 	reports reportTable
->>>>>>> main
 }
 
 // New returns an empty store.
@@ -69,11 +66,8 @@ func New(opts *Options) *Store {
 		users:     newUserTable(),
 		data:      newData(),
 		orders:    newOrderTable(),
-<<<<<<< HEAD
 		linking:   newLinkTable(),
-=======
 		reports:   newReportTable(),
->>>>>>> main
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {
