@@ -301,4 +301,3 @@ func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team health
 	}
 	return wire.JSON(w, http.StatusOK, accountsOut{Data: accounts})
 }
-
