@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // clinic is a service with one user who has connected manual and acme_band, and
@@ -79,7 +80,8 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			}
 			return healthlab.TeamID{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health), Log: c.logs.Logger(),
+		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
+		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log}), Log: c.logs.Logger(),
 	}
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

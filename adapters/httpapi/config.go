@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -28,8 +29,14 @@ type Config struct {
 	Health *healthdata.Service
 	// Aggregate stands behind questions over health data.
 	Aggregate *aggregate.Service
+	// Linking stands behind link codes, link tokens and what people connect with them.
+	// It needs Health.
+	Linking *linking.Service
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
+	// request with such a key is refused (501), for whoever sends one relies on it.
+	OrderKeys orders.Keys
 
 	// Webhooks stands behind the management of webhook endpoints. With it,
 	// AuthenticateManagement and Environment are required.

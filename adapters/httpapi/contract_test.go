@@ -24,8 +24,11 @@ func pairs() []contract.Pair {
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
 		healthPairs(),
+		orderPairs(),
+		labTestPairs(),
 		userPairs(),
 		webhookPairs(),
+		linkPairs(),
 	} {
 		all = append(all, list...)
 	}

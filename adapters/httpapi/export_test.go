@@ -22,3 +22,26 @@ func HealthBodies() []contract.Pair {
 		{Schema: "RawItem", Value: rawItem{}},
 	}
 }
+
+// LinkBodies are the schemas of linking whose Go types nobody else sees.
+func LinkBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "NewLinkToken", Value: linkTokenIn{}, Input: true},
+		{Schema: "LinkStart", Value: startLinkIn{}, Input: true},
+		{Schema: "LinkTokenCheck", Value: checkTokenIn{}, Input: true},
+		{Schema: "PasswordLink", Value: passwordIn{}, Input: true},
+		{Schema: "MFACode", Value: mfaIn{}, Input: true},
+		{Schema: "EmailLink", Value: emailIn{}, Input: true},
+		{Schema: "LinkAuth", Value: linkAuthIn{}, Input: true},
+		{Schema: "DemoConnect", Value: demoIn{}, Input: true},
+		{Schema: "LinkTokenValidity", Value: checkTokenOut{}},
+		{Schema: "LinkState", Value: linkStateOut{}},
+		{Schema: "LinkConfig", Value: linkConfigOut{}},
+		{Schema: "LinkableProvider", Value: linkableSource{}},
+		{Schema: "OAuthProvider", Value: oauthSource{}},
+		{Schema: "LinkResult", Value: linkResult{}},
+		{Schema: "EmailLinkResult", Value: emailResult{}},
+		{Schema: "DemoConnected", Value: demoOut{}},
+		{Schema: "UserProviders", Value: userProvidersOut{}},
+	}
+}

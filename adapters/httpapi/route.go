@@ -86,9 +86,11 @@ func (a api) operations() []operation {
 	ops = append(ops, a.healthOperations()...)
 	ops = append(ops, a.ingestOperations()...)
 	ops = append(ops, a.connectionOperations()...)
+	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.webhookOperations()...)
+	ops = append(ops, a.labTestOperations()...)
 	return ops
 }
 

@@ -227,7 +227,11 @@ func (a api) disconnectProvider(w http.ResponseWriter, r *http.Request, team hea
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := a.Health.Disconnect(r.Context(), team, id, provider); err != nil {
+	disconnect := a.Health.Disconnect
+	if a.Linking != nil {
+		disconnect = a.Linking.Disconnect // which tells the provider, too
+	}
+	if err := disconnect(r.Context(), team, id, provider); err != nil {
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, success{true})

@@ -48,6 +48,7 @@ type Store struct {
 	users   userTable
 	data    data
 	orders  orderTable
+	linking linkTable
 	reports reportTable
 }
 
@@ -65,6 +66,7 @@ func New(opts *Options) *Store {
 		users:     newUserTable(),
 		data:      newData(),
 		orders:    newOrderTable(),
+		linking:   newLinkTable(),
 		reports:   newReportTable(),
 	}
 	s.clientUserID = s.users.clientUserID

@@ -25,7 +25,7 @@ const (
 type access string
 
 const (
-	writing access = "begin isolation level read committed read write"
+	writing access = "begin isolation level read committed"
 	// looking sees one state of the database for as long as it lasts.
 	looking access = "begin isolation level repeatable read read only"
 )

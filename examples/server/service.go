@@ -70,7 +70,8 @@ func build(c config) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.orders, err = orders.New(s.store.Orders(), s.health, book, sandbox.NewLab(nil), &orders.Options{
+	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
+	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: c.environment, Log: c.log,
 	}); err != nil {
 		return nil, err
@@ -83,7 +84,8 @@ func build(c config) (*service, error) {
 		return nil, err
 	}
 	s.handler = httpapi.Handler(httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Orders: s.orders, Log: c.log,
+		Authenticate: whose, Health: s.health, Aggregate: questions, Log: c.log,
+		Orders: s.orders, OrderKeys: s.store.OrderKeys(),
 	})
 	return s, nil
 }
@@ -183,8 +185,9 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 // until somebody simulates them, so nobody hands them to the lab.
 func (s *service) loops() map[string]func(context.Context) error {
 	loops := map[string]func(context.Context) error{
-		"deliveries": s.dispatcher.Run,
-		"erasures":   s.health.RunErasures,
+		"deliveries":       s.dispatcher.Run,
+		"erasures":         s.health.RunErasures,
+		"idempotency keys": func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
 	}
 	if s.environment == healthlab.Production {
 		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates
