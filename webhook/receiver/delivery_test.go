@@ -95,7 +95,7 @@ func (l *ledger) put(key string, version int64) {
 // customer's program fails now and then; at the end everything missed is asked for.
 // It returns what the customer has, and what it should have.
 func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map[string]int64, batches int) {
-	const things = 20
+	const things = 6
 	got = &ledger{version: map[string]int64{}, batches: map[int]int{}, outcomes: map[receiver.Outcome]int{}}
 	net := &badNetwork{dice: rand.New(rand.NewPCG(1, 2))}
 
@@ -202,7 +202,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 // applied twice, and no old version comes after a newer one.
 func TestKitAndSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, want, batches := season(t, memory.NewSeen(nil), prove.Count(2_000, 100_000))
+		got, want, batches := season(t, memory.NewSeen(nil), prove.Count(1_000, 100_000))
 		require.Equal(t, want, got.version)
 		require.Len(t, got.batches, batches)
 		require.Zero(t, got.stale)
@@ -235,7 +235,7 @@ func TestKitAndSenderWithoutTheKit(t *testing.T) {
 		events          int
 		stale, repeated bool
 	}{
-		{"versions are not looked at", receiver.Outdated, 2_000, true, false},
+		{"versions are not looked at", receiver.Outdated, 1_000, true, false},
 		{"ids are not looked at", receiver.Repeated, 500, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
