@@ -90,7 +90,8 @@ func (n NewConnection) LogValue() slog.Value {
 // here.
 //
 // [healthlab.Invalid] if the provider is not configured, or is a cloud provider;
-// [healthlab.NotFound] if the team has no such user.
+// [healthlab.NotFound] if the team has no such user; a [*healthlab.RuleError] of type
+// [RuleInvalidRequest] if a demo connection would stand beside a real one.
 func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
@@ -119,18 +120,34 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 // or again, and announces it: the last step of linking. Faults as of
 // [Service.Connect].
 func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
-	p, err := s.connectable(n)
+	change, err := s.Establishing(n)
 	if err != nil {
-		return User{}, fmt.Errorf("establish connection: %w", err)
+		return User{}, err
 	}
-	e := s.connectionEvent(EventConnectionCreated)
-	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
-		return u.establish(p, n, e)
-	})
+	u, err := s.users.Update(ctx, team, id, change)
 	if err != nil {
 		return User{}, fmt.Errorf("establish connection: %w", err)
 	}
 	return s.present(u), nil
+}
+
+// Establishing is [Service.Establish] as a change of a user, for a caller whose store
+// writes it in one step with something of its own. It is pure, and one connection's:
+// its event has an id already. [healthlab.Invalid] as of Establish; the change itself
+// returns [healthlab.NotFound] of a deleted user and a [*healthlab.RuleError] as
+// Establish does.
+func (s *Service) Establishing(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
+	p, err := s.connectable(n)
+	if err != nil {
+		return nil, fmt.Errorf("establish connection: %w", err)
+	}
+	e := s.connectionEvent(EventConnectionCreated)
+	return func(u *User) ([]healthlab.Event, error) {
+		if !u.Live() {
+			return nil, healthlab.NotFound
+		}
+		return u.establish(p, n, e)
+	}, nil
 }
 
 // Disconnect removes a connection; the data stays, and nobody is told. An on-device
@@ -140,21 +157,32 @@ func (s *Service) Establish(ctx context.Context, team healthlab.TeamID, id healt
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the
 // team has no such user, or the user has not connected the provider.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
-	if _, err := s.provider(provider); err != nil {
-		return fmt.Errorf("disconnect: %w", err)
+	change, err := s.Disconnecting(provider)
+	if err != nil {
+		return err
 	}
-	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
-		c := u.Connection(provider)
-		if c == nil || c.Status == Deregistered {
-			return nil, healthlab.NotFound
-		}
-		c.deregister()
-		return nil, nil
-	})
+	_, err = s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) { return nil, change(u) })
 	if err != nil {
 		return fmt.Errorf("disconnect: %w", err)
 	}
 	return nil
+}
+
+// Disconnecting is [Service.Disconnect] as a change of a user, for a caller whose store
+// writes it in one step with something of its own. Faults as of Disconnect, those about
+// the user from the change itself.
+func (s *Service) Disconnecting(provider string) (func(*User) error, error) {
+	if _, err := s.provider(provider); err != nil {
+		return nil, fmt.Errorf("disconnect: %w", err)
+	}
+	return func(u *User) error {
+		c := u.Connection(provider)
+		if !u.Live() || c == nil || c.Status == Deregistered {
+			return healthlab.NotFound
+		}
+		c.deregister()
+		return nil
+	}, nil
 }
 
 // errUnchanged ends an update that has nothing to write.
@@ -162,6 +190,14 @@ var errUnchanged = errors.New("nothing to change")
 
 // establish connects a source and completes the event that says so.
 func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]healthlab.Event, error) {
+	for _, c := range u.Connections {
+		if c.Status != Deregistered && c.Demo != n.Demo {
+			return nil, &healthlab.RuleError{
+				Type: RuleInvalidRequest,
+				Msg:  "a user has either demo connections or real ones",
+			}
+		}
+	}
 	u.connect(Connection{
 		Provider: n.Provider, Status: Connected, CreatedOn: e.At,
 		ExternalUserID: n.ExternalUserID, Scopes: slices.Clone(n.Scopes), Demo: n.Demo,

@@ -73,12 +73,12 @@ type Fats struct {
 	Total           *float64 `json:"total"`
 }
 
-// Micros are amounts of nutrients by name. The wire has no units: [MicroUnit] knows
-// them.
+// Micros are amounts of nutrients by name; a group of which nothing is known is empty.
+// The wire has no units: [MicroUnit] knows them.
 type Micros struct {
-	Minerals      map[string]float64 `json:"minerals"`
-	TraceElements map[string]float64 `json:"trace_elements"`
-	Vitamins      map[string]float64 `json:"vitamins"`
+	Minerals      map[string]float64 `json:"minerals" wire:"opt"`
+	TraceElements map[string]float64 `json:"trace_elements" wire:"opt"`
+	Vitamins      map[string]float64 `json:"vitamins" wire:"opt"`
 }
 
 // microUnits holds the unit of every nutrient of [Micros] that is known.
@@ -117,6 +117,22 @@ func (m *Meal) complete() {
 		m.Data = map[string]Food{}
 	}
 	m.energies(func(e *Energy, _ ...any) { e.Unit = energyUnit })
+	m.Micros.complete()
+	for _, food := range m.Data {
+		food.Micros.complete()
+	}
+}
+
+// complete makes empty groups of nil ones.
+func (m *Micros) complete() {
+	if m == nil {
+		return
+	}
+	for _, group := range [...]*map[string]float64{&m.Minerals, &m.TraceElements, &m.Vitamins} {
+		if *group == nil {
+			*group = map[string]float64{}
+		}
+	}
 }
 
 func (m *Meal) check(p *healthlab.Problems) {

@@ -97,7 +97,7 @@ type Resource struct {
 	// TypeRequired says that a sample must name its type.
 	TypeRequired bool
 	// Fields names the keys that samples of this resource have beside the common
-	// ones; each is always written, null where it is not known.
+	// ones; each is always written, null where it is not known, and tags as a list.
 	Fields []string
 	// Legacy says that the ungrouped read exists beside the grouped one.
 	Legacy bool

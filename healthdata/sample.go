@@ -19,7 +19,7 @@ type Sample struct {
 	End   *healthlab.Time `json:"end,omitempty"`
 	// TimezoneOffset is seconds east of UTC where it was measured. Null on the way in
 	// means that the source does not know; it is never null on output.
-	TimezoneOffset *int `json:"timezone_offset"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Type is the sample's type, for resources that have any.
 	Type *string `json:"type"`
 	// Unit is the unit of the value. On output it is always the resource's.
@@ -40,7 +40,7 @@ type Sample struct {
 	BolusPurpose *string `json:"bolus_purpose,omitempty"`
 	// Tags says what a note is about: food, exercise, insulin_injection,
 	// unspecified.
-	Tags []string `json:"tags,omitempty"`
+	Tags []string `json:"tags,omitempty" wire:"opt"`
 }
 
 // Value is the value of a sample: a number, or for notes a text.

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,12 @@ type Book struct {
 	markers  map[int]MarkerComplete
 	byCode   map[string][]int
 	tests    map[LabTestID]BookTest
+	made     []LabTestID // as they were made
 	accounts []LabAccount
+
+	// What the search looks at, by id, and the words of it.
+	shelf []shelved
+	words *index
 }
 
 // ReadBook reads a catalogue from JSON: an object with labs, markers, lab_tests and
@@ -60,7 +66,7 @@ func ReadBook(r io.Reader) (*Book, error) {
 // lab.
 func NewBook(c BookContents) (*Book, error) {
 	b := &Book{
-		labs: slices.Clone(c.Labs), accounts: slices.Clone(c.Accounts),
+		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
 		markers: map[int]MarkerComplete{}, byCode: map[string][]int{}, tests: map[LabTestID]BookTest{},
 	}
 	var p healthlab.Problems
@@ -117,6 +123,7 @@ func NewBook(c BookContents) (*Book, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	b.arrange()
 	return b, nil
 }
 
@@ -145,6 +152,7 @@ func (b *Book) add(c check, t BookTest, lab *Lab) {
 	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	b.tests[t.ID] = t
+	b.made = append(b.made, t.ID)
 }
 
 // list is s, or a list without items if it is nil.
@@ -175,6 +183,17 @@ func (b *Book) Markers(_ context.Context, ids []int, providerIDs []string) ([]Ma
 	for _, id := range ids {
 		if m, ok := b.markers[id]; ok {
 			out = append(out, copied(m.Marker))
+		}
+	}
+	return out, nil
+}
+
+// ExpectedResults implements [Catalogue].
+func (b *Book) ExpectedResults(_ context.Context, markers []int) (map[int][]ExpectedResult, error) {
+	out := map[int][]ExpectedResult{}
+	for _, id := range markers {
+		if m, ok := b.markers[id]; ok && len(m.ExpectedResults) > 0 {
+			out[id] = copied(m.ExpectedResults)
 		}
 	}
 	return out, nil

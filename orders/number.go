@@ -18,13 +18,14 @@ type Number struct{ decimal.Decimal }
 // the error does not repeat the text.
 func ParseNumber(s string) (Number, error) {
 	d, err := decimal.NewFromString(s)
-	if err != nil || d.Exponent() < -maxNumberDigits || d.Exponent() > maxNumberDigits || d.NumDigits() > maxNumberDigits {
+	if err != nil || d.Exponent() < -maxNumberDigits || d.NumDigits()+max(int(d.Exponent()), 0) > maxNumberDigits {
 		return Number{}, fmt.Errorf("%w: not a decimal number", healthlab.Invalid)
 	}
 	return Number{d}, nil
 }
 
-// maxNumberDigits bounds what a number may cost to write out.
+// maxNumberDigits bounds the digits of a number that is written out, before the point
+// and after it.
 const maxNumberDigits = 100
 
 // String returns the number with all the digits it was read with.

@@ -25,8 +25,11 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
 // again cannot place a second order: it returns the one that has this id, whatever is
-// asked. Conflict if another team's order has it.
+// asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	if id.IsZero() {
+		return s.Place(ctx, team, req)
+	}
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
 	}
@@ -44,15 +47,40 @@ func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, 
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req, at)
+	r, err := s.prepare(ctx, team, id, req, manner{}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place order: %w", err)
 	}
 	return s.insert(ctx, r, at)
 }
 
+// manner is how an order comes in, where that changes a rule.
+type manner struct {
+	// imported: it was placed outside.
+	imported bool
+	// created: markers are limited to the lab of the account that is named.
+	created bool
+	// carried is the account of the order that this one replaces; nil for none.
+	carried *LabAccountID
+}
+
+// account finds the account that the order uses.
+func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
+	if want == nil && m.carried != nil {
+		if a, err := accountFor(lab, m.carried, accounts, m.imported); err == nil {
+			return a, nil
+		}
+	}
+	a, err := accountFor(lab, want, accounts, m.imported)
+	var rule *healthlab.RuleError
+	if m.created && errors.As(err, &rule) && rule.Type == LabAccountWrongLab {
+		return nil, broken(MarkerNotInLab, "what is ordered is not of the lab account's lab")
+	}
+	return a, err
+}
+
 // prepare asks the world what the rules need to know, and applies them.
-func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, at time.Time) (Record, error) {
+func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m manner, at time.Time) (Record, error) {
 	if err := s.known(ctx, team, req.UserID); err != nil {
 		return Record{}, err
 	}
@@ -68,7 +96,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	account, err := accountFor(chosen.test.Lab, w.account, accounts, false)
+	account, err := m.account(chosen.test.Lab, w.account, accounts)
 	if err != nil {
 		return Record{}, err
 	}
@@ -80,7 +108,11 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return Record{}, err
 	}
-	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
+	consents := settings.RequiredConsents
+	if m.imported {
+		consents = nil // whoever placed it has them
+	}
+	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
 	}
 	if err := ofAge(req.PatientDetails, today(at), settings.Minors); err != nil {
@@ -99,6 +131,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	r.ActivateBy, r.Scheduled = req.ActivateBy, req.ActivateBy != nil
 	r.Passthrough, r.ClinicalNotes = req.Passthrough, req.ClinicalNotes
 	r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+	r.HealthInsurance = req.HealthInsurance
 	r.Consents, r.AOEAnswers, r.CreatorMemberID = given(req.Consents, at), aoe, req.CreatorMemberID
 	if account != nil {
 		r.Comment = comment(req.ClinicalNotes, account.DefaultClinicalNotes)
@@ -120,21 +153,11 @@ func (s *Service) known(ctx context.Context, team healthlab.TeamID, id healthlab
 
 // choose looks up what was selected and makes one test of it.
 func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, settings Settings) (selection, Accounts, error) {
-	tests, err := s.catalogue.LabTests(ctx, team, w.tests)
+	found, err := s.look(ctx, team, w)
 	if err != nil {
-		return selection{}, Accounts{}, fmt.Errorf("find lab tests: %w", err)
+		return selection{}, Accounts{}, err
 	}
-	var markers []Marker
-	if len(w.markers)+len(w.providerIDs) > 0 {
-		if markers, err = s.catalogue.Markers(ctx, w.markers, w.providerIDs); err != nil {
-			return selection{}, Accounts{}, fmt.Errorf("find markers: %w", err)
-		}
-	}
-	labs, err := s.catalogue.Labs(ctx)
-	if err != nil {
-		return selection{}, Accounts{}, fmt.Errorf("find labs: %w", err)
-	}
-	chosen, err := resolve(w, tests, markers, labs, settings, s.opts.NewID())
+	chosen, err := resolve(w, found.tests, found.markers, found.labs, settings, s.opts.NewID())
 	if err != nil {
 		return selection{}, Accounts{}, err
 	}
@@ -143,6 +166,31 @@ func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, s
 		return selection{}, Accounts{}, fmt.Errorf("find lab accounts: %w", err)
 	}
 	return chosen, accounts, nil
+}
+
+// goods are what the catalogue has of what is wanted.
+type goods struct {
+	tests   []LabTest
+	markers []Marker
+	labs    []Lab
+}
+
+// look asks the catalogue for what is wanted.
+func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (goods, error) {
+	var g goods
+	var err error
+	if g.tests, err = s.catalogue.LabTests(ctx, team, w.tests); err != nil {
+		return g, fmt.Errorf("find lab tests: %w", err)
+	}
+	if len(w.markers)+len(w.providerIDs) > 0 {
+		if g.markers, err = s.catalogue.Markers(ctx, w.markers, w.providerIDs); err != nil {
+			return g, fmt.Errorf("find markers: %w", err)
+		}
+	}
+	if g.labs, err = s.catalogue.Labs(ctx); err != nil {
+		return g, fmt.Errorf("find labs: %w", err)
+	}
+	return g, nil
 }
 
 // pays checks who pays, and returns the insurance record that does.

@@ -3,7 +3,6 @@ package orders
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +24,9 @@ type Query struct {
 	// exclusive.
 	CreatedFrom, CreatedBefore time.Time
 	UpdatedFrom, UpdatedBefore time.Time
+	// EventFrom and EventBefore bound the time of the latest event, inclusive and
+	// exclusive. No list of the API has them.
+	EventFrom, EventBefore time.Time
 	// Status compares the latest status only.
 	Status  []LowLevel
 	Methods []CollectionMethod
@@ -81,18 +83,7 @@ const (
 // it. Invalid lists every problem.
 func (q Query) Normal() (Query, error) {
 	var p healthlab.Problems
-	if q.Page == 0 {
-		q.Page = 1
-	}
-	if q.Size == 0 {
-		q.Size = DefaultPageSize
-	}
-	if q.Page < 1 {
-		p.Add("greater_than_equal", "counts from 1", "page")
-	}
-	if q.Size < 1 || q.Size > MaxPageSize {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", MaxPageSize), "size")
-	}
+	pageOf(&p, &q.Page, &q.Size)
 	for i, l := range q.Status {
 		oneOf(&p, l, allLowLevels(), "status", i)
 	}
@@ -151,6 +142,8 @@ func (q *Query) Match(o *Order) bool {
 		!q.CreatedBefore.IsZero() && !o.CreatedAt.Before(q.CreatedBefore),
 		!q.UpdatedFrom.IsZero() && o.UpdatedAt.Before(q.UpdatedFrom),
 		!q.UpdatedBefore.IsZero() && !o.UpdatedAt.Before(q.UpdatedBefore),
+		!q.EventFrom.IsZero() && o.LastEvent.CreatedAt.Before(q.EventFrom),
+		!q.EventBefore.IsZero() && !o.LastEvent.CreatedAt.Before(q.EventBefore),
 		!anyOf(q.Status, o.LowLevel()),
 		!anyOf(q.Methods, o.Method()),
 		!anyOf(q.IDs, o.ID),

@@ -86,11 +86,11 @@ func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int
 }
 
 // Receive takes in one message of a lab, whichever way it came. A message that comes
-// again, that is about nobody's order, or that makes no sense where the order stands
-// changes nothing and is no error: a lab's feed goes on. An error means that the
+// again, that is about nobody's order, that names an order and another one's specimen, or that
+// makes no sense where the order stands changes nothing and is no error: a lab's feed goes on. An error means that the
 // message is to be handed in again.
 func (s *Service) Receive(ctx context.Context, m Message) error {
-	id, err := s.addressee(ctx, m)
+	r, err := s.addressee(ctx, m)
 	if errors.Is(err, healthlab.NotFound) {
 		s.opts.Log.Warn("lab message matches no order", "message", m.ID, "on", string(m.On))
 		return nil
@@ -108,15 +108,14 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 		ids[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
 	}
 	critical := s.opts.NewID()
+	if child, ok := s.redraw(&r, m, settings); ok {
+		return s.offerRedraw(ctx, r.ID, child, m, ids[0], critical)
+	}
 	var refused error
-	_, err = s.store.Update(ctx, m.Team, id, func(r *Record) ([]healthlab.Event, error) {
+	_, err = s.store.Update(ctx, m.Team, r.ID, func(r *Record) ([]healthlab.Event, error) {
 		refused = nil
-		if slices.Contains(r.Messages, m.ID) {
-			return nil, errTaken
-		}
-		r.Messages = append(slices.Clone(r.Messages), m.ID)
-		if n := len(r.Messages) - maxMessages; n > 0 {
-			r.Messages = r.Messages[n:]
+		if err := r.once(m); err != nil {
+			return nil, err
 		}
 		events, err := r.receive(m, ids)
 		var transition *TransitionError
@@ -133,6 +132,10 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 	switch {
 	case errors.Is(err, errTaken):
 		return nil
+	case errors.Is(err, healthlab.Conflict), errors.Is(err, healthlab.Invalid):
+		// Another order has its sample id, or its text cannot be kept. Handing it in
+		// again will not help, and the feed must go on.
+		s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
 	case err != nil:
 		return fmt.Errorf("take in lab message: %w", err)
 	case refused != nil:
@@ -141,20 +144,65 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 	return nil
 }
 
+// offerRedraw takes in a final report with results missing through the lab's fault:
+// the order ends with the offer, and the patient's second try begins.
+func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m Message, st Step, critical uuid.UUID) error {
+	first := s.opts.NewID()
+	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *Record) ([]healthlab.Event, error) {
+		if err := p.once(m); err != nil {
+			return nil, err
+		}
+		p.collected(m.CollectedAt)
+		p.result(m)
+		events, err := beget(p, c, st, RedrawOffered, first)
+		if err != nil {
+			return nil, err
+		}
+		alarm, err := p.alarm(healthlab.At(st.At), critical)
+		return append(events, alarm...), err
+	})
+	if errors.Is(err, errTaken) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("offer redraw: %w", err)
+	}
+	return nil
+}
+
+// once notes that a message was taken in; errTaken if it was before.
+func (r *Record) once(m Message) error {
+	if slices.Contains(r.Messages, m.ID) {
+		return errTaken
+	}
+	r.Messages = append(slices.Clone(r.Messages), m.ID)
+	if n := len(r.Messages) - maxMessages; n > 0 {
+		r.Messages = r.Messages[n:]
+	}
+	return nil
+}
+
 // errTaken ends an update that has nothing to do.
 var errTaken = errors.New("message was taken in before")
 
-func (s *Service) addressee(ctx context.Context, m Message) (OrderID, error) {
-	if !m.Order.IsZero() {
-		_, err := s.store.Get(ctx, m.Team, m.Order)
-		return m.Order, err
+// addressee finds the order that a message is about.
+func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
+	if slices.Contains(notTheLabs, m.On) {
+		return Record{}, healthlab.NotFound
 	}
-	if m.SampleID == "" {
-		return OrderID{}, healthlab.NotFound
+	if m.Order.IsZero() && m.SampleID != "" {
+		return s.store.FindSample(ctx, m.Team, m.SampleID)
 	}
-	r, err := s.store.FindSample(ctx, m.Team, m.SampleID)
-	return r.ID, err
+	r, err := s.store.Get(ctx, m.Team, m.Order)
+	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {
+		// Order and specimen contradict each other: whose result is it?
+		return Record{}, healthlab.NotFound
+	}
+	return r, err
 }
+
+// What happens to an order without the lab, so that a lab cannot report it.
+var notTheLabs = []Trigger{CancelAsked, KitRegistered, Imported, PatientAwaited, RedrawOffered}
 
 // receive lets a message happen to an order. It is pure apart from r.
 func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
@@ -278,6 +326,7 @@ func (r *Record) collected(at time.Time) {
 func (r *Record) result(m Message) {
 	results := *m.Results
 	results.OrderTransaction = nil // drawn when it is read
+	results.Results = list(results.Results)
 	results.Metadata.Status = ResultFinal
 	if m.On == PartialResult {
 		results.Metadata.Status = ResultPartial

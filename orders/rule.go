@@ -20,6 +20,8 @@ const (
 	AddOnRequiresMethod    = "ADD_ON_REQUIRES_COLLECTION_METHOD"
 	AddOnIDsMissing        = "ADD_ON_IDS_MISSING"
 	AddOnIDsConflict       = "ADD_ON_IDS_CONFLICT"
+	MarkerNotInLab         = "MARKER_NOT_IN_LAB"
+	AlreadyRecreated       = "ALREADY_RECREATED"
 	MarkerNotFound         = "MARKER_NOT_FOUND"
 	MarkerNotALaCarte      = "MARKER_NOT_A_LA_CARTE"
 	FeatureNotEnabled      = "FEATURE_NOT_ENABLED"

@@ -45,6 +45,9 @@ type Options struct {
 	// StrictKeys refuses an idempotency key that comes with another request. Default:
 	// the first one's answer is given.
 	StrictKeys bool
+	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
+	// a result was lost. Nil means none.
+	RedrawLabs []string
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
 	// kept with orders at other labs, and not sent. Nil means all.
 	CommentLabs []string
@@ -127,6 +130,10 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 
 // now reads the clock, once per operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+
+// Today is the current day in UTC, by the Service's clock: what the Check of a request
+// wants.
+func (s *Service) Today() healthlab.Date { return today(s.now()) }
 
 func today(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
 

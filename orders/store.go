@@ -26,8 +26,10 @@ type Record struct {
 	Scheduled bool
 	// PhysicianInput is the team's own physician, as submitted.
 	PhysicianInput *PhysicianInput
-	Consents       []Consent
-	AOEAnswers     []AOEAnswer
+	// HealthInsurance is what the patient's card said, as submitted.
+	HealthInsurance *HealthInsuranceInput
+	Consents        []Consent
+	AOEAnswers      []AOEAnswer
 	// CreatorMemberID is who placed it, as the team says.
 	CreatorMemberID *uuid.UUID
 	// Lab is how far the lab has been told.
@@ -63,6 +65,9 @@ type Handover struct {
 // reading of the clock. An error leaves everything as it was.
 type Change func(*Record) ([]healthlab.Event, error)
 
+// PairChange is a [Change] of two orders of one transaction.
+type PairChange func(parent, child *Record) ([]healthlab.Event, error)
+
 // Store keeps orders and the events that explain them.
 //
 // All methods are safe for concurrent use and atomic: either everything a call writes
@@ -84,6 +89,12 @@ type Store interface {
 	// Conflict if the order's id is taken, or its sample id is taken by any order.
 	// Invalid if r names no team or no id.
 	Insert(ctx context.Context, r Record, change Change) (Record, error)
+
+	// InsertAfter adds child to the transaction of an order of the same team, as
+	// change makes it, and writes what change made of the parent: both or neither.
+	// The child's transaction need not be set; it, and the child's parent, are when
+	// change runs. Faults as Insert and Update.
+	InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (Record, Record, error)
 
 	// Get returns one order. NotFound if the team has no such order, whether or not
 	// another team has.

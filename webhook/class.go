@@ -20,10 +20,12 @@ const (
 	ClassTimeout Class = "timeout"
 	// ClassReset means that the connection broke after the request was written.
 	ClassReset Class = "reset"
-	// ClassConnect, ClassDNS and ClassTLS are failures before any byte of the request.
+	// ClassConnect means that no connection was made, so that no byte was sent.
 	ClassConnect Class = "connect"
-	ClassDNS     Class = "dns"
-	ClassTLS     Class = "tls"
+	// ClassDNS means that the name does not resolve.
+	ClassDNS Class = "dns"
+	// ClassTLS means that the handshake failed, or the certificate is not to be believed.
+	ClassTLS Class = "tls"
 	// ClassBlocked means that the guard refused the address.
 	ClassBlocked Class = "blocked"
 	// ClassCrashed means that the sender died, or its process did.

@@ -19,9 +19,11 @@ const (
 	Sending State = "sending"
 	// Retrying means that an attempt failed and another one is due.
 	Retrying State = "waiting"
-	// Succeeded, Failed and Cancelled are final, but for a replay.
+	// Succeeded means that the receiver accepted it.
 	Succeeded State = "succeeded"
-	Failed    State = "failed"
+	// Failed means that nothing more is tried, unless somebody asks for a replay.
+	Failed State = "failed"
+	// Cancelled means that it was not worth sending any more; the reason says why.
 	Cancelled State = "cancelled"
 )
 
@@ -55,6 +57,7 @@ const (
 // Trigger says what made a delivery.
 type Trigger string
 
+// The triggers.
 const (
 	TriggerEvent   Trigger = "event"   // the event itself
 	TriggerRetry   Trigger = "retry"   // somebody asked for this one message

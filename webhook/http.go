@@ -41,6 +41,8 @@ type HTTPOptions struct {
 	RootCAs *x509.CertPool
 	// Resolver resolves names. Default net.DefaultResolver.
 	Resolver *net.Resolver
+	// Now measures how long a request takes. Default time.Now.
+	Now func() time.Time
 }
 
 // HTTP is the [Notifier] that sends signed POST requests. It follows no redirects,
@@ -51,6 +53,7 @@ type HTTP struct {
 	timeout   time.Duration
 	userAgent string
 	keep      int
+	now       func() time.Time
 	transport *http.Transport
 }
 
@@ -75,12 +78,16 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	if o.SlotsPerEndpoint <= 0 {
 		o.SlotsPerEndpoint = defaultEndpointSlots
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	dialer := &net.Dialer{Timeout: o.Timeout, ControlContext: o.Guard.Control, Resolver: o.Resolver}
 	return &HTTP{
 		guard:     o.Guard,
 		timeout:   o.Timeout,
 		userAgent: o.UserAgent,
 		keep:      min(o.KeepResponse, maxResponseKept),
+		now:       o.Now,
 		transport: &http.Transport{
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
@@ -100,9 +107,9 @@ func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
 
 // Notify sends one signed request. See [Notifier].
 func (h *HTTP) Notify(ctx context.Context, n Notification) Result {
-	began := time.Now()
+	began := h.now()
 	r := h.exchange(ctx, n)
-	r.Duration = time.Since(began)
+	r.Duration = h.now().Sub(began)
 	return r
 }
 
@@ -118,7 +125,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
 	if err != nil {
 		return Result{Class: ClassBlocked}
 	}
-	resp, err := h.transport.RoundTrip(req)
+	resp, err := h.transport.RoundTrip(req) //nolint:bodyclose // readSome closes it
 	if err != nil {
 		return Result{Class: t.classify(err, late.Load()), Reused: t.reused.Load()}
 	}

@@ -162,7 +162,7 @@ func TestHTTPStopsRebinding(t *testing.T) {
 	var hits atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close() //nolint:errcheck // the test is over
+	defer listener.Close()
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -201,7 +201,7 @@ func names(addrs ...string) *net.Resolver {
 
 // answerDNS answers queries over a stream (RFC 1035, 4.2.2) until it is closed.
 func answerDNS(conn net.Conn, addrs []string) {
-	defer conn.Close() //nolint:errcheck // a pipe
+	defer conn.Close()
 	for {
 		var size [2]byte
 		if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -231,7 +231,7 @@ func answerDNS(conn net.Conn, addrs []string) {
 		}
 		reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, count, 0, 0, 0, 0}, q[12:end]...)
 		reply = append(reply, answers...)
-		out := binary.BigEndian.AppendUint16(nil, uint16(len(reply))) //nolint:gosec // a few hundred bytes
+		out := binary.BigEndian.AppendUint16(nil, uint16(len(reply)))
 		if _, err := conn.Write(append(out, reply...)); err != nil {
 			return
 		}

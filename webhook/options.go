@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
@@ -87,13 +86,13 @@ func (o *Options) orDefaults() Options {
 		v.Now = time.Now
 	}
 	if v.NewID == nil {
-		v.NewID = newID
+		v.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	if v.Log == nil {
 		v.Log = slog.New(slog.DiscardHandler)
 	}
 	if v.Schedule == nil {
-		v.Schedule = DefaultSchedule(0, rand.Float64)
+		v.Schedule = DefaultSchedule(0, nil)
 	}
 	v.Hooks = v.Hooks.orNothing()
 	return v
@@ -105,8 +104,6 @@ func set[T int | time.Duration](v *T, otherwise T) {
 		*v = otherwise
 	}
 }
-
-func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 // Hooks are told what a Dispatcher does, for metrics. Each may be nil. They are
 // called from many goroutines and must not block. None of them is told whose

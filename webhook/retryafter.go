@@ -18,14 +18,14 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 		return 0
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds := time.Duration(0)
+		d := time.Duration(0)
 		for i := range len(value) {
-			seconds = seconds*10 + time.Duration(value[i]-'0')
-			if seconds >= maxRetryAfter/time.Second {
+			d = d*10 + time.Second*time.Duration(value[i]-'0')
+			if d >= maxRetryAfter {
 				return maxRetryAfter
 			}
 		}
-		return seconds * time.Second
+		return d
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {

@@ -33,6 +33,12 @@ func DefaultSchedule(jitter float64, random func() float64) Schedule {
 	}
 }
 
+// Delays returns the schedule with these delays between the attempts, and no more
+// attempts than that makes.
+func Delays(delays ...time.Duration) Schedule {
+	return func() backoff.BackOff { return &delayList{delays: delays} }
+}
+
 // delayList is a backoff.BackOff over a list.
 type delayList struct {
 	delays []time.Duration

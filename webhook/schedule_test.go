@@ -31,6 +31,7 @@ func TestDefaultSchedule(t *testing.T) {
 	}
 	require.Equal(t, 27*time.Hour+35*time.Minute+5*time.Second, sum)
 
+	require.Equal(t, []time.Duration{2, 1}, delays(webhook.Delays(2, 1)))
 	jittered := delays(webhook.DefaultSchedule(0.5, func() float64 { return 0.5 }))
 	require.Equal(t, 5*time.Second, jittered[0], "short delays are exact")
 	require.Equal(t, 375*time.Second, jittered[1])

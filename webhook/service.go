@@ -87,7 +87,7 @@ func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, 
 		o.Now = time.Now
 	}
 	if o.NewID == nil {
-		o.NewID = newID
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	if o.Random == nil {
 		o.Random = rand.Reader

@@ -14,6 +14,7 @@ func (a api) connectionOperations() []operation {
 	}
 	return []operation{
 		{id: "connect_manual_provider", pattern: "POST /v2/link/provider/manual/{provider}", team: a.connectManual},
+		{id: "list_user_providers", pattern: "GET /v2/user/providers/{user_id}", team: a.listUserProviders},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,8 +15,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
-	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // pairs are the Go types and the schemas that must be the same. Whoever adds a schema
@@ -24,32 +23,27 @@ func pairs() []contract.Pair {
 	var all []contract.Pair
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
+		healthPairs(),
+		orderPairs(),
+		labTestPairs(),
 		userPairs(),
+		webhookPairs(),
+		linkPairs(),
 	} {
 		all = append(all, list...)
 	}
 	return all
 }
 
-// full is a Config in which every operation is mounted, and a user to ask about.
-// Whoever adds a service adds it here.
+// full is a Config in which every operation is mounted, and a user to ask about, who
+// has connected two providers. Whoever adds a service adds it here.
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
-	store := memory.New(nil)
-	providers, err := healthdata.NewProviders(nil)
-	require.NoError(t, err)
-	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
-	require.NoError(t, err)
-	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
-	require.NoError(t, err)
-	questions, err := aggregate.New(health, nil)
-	require.NoError(t, err)
-	return httpapi.Config{
-		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
-		Health:       health,
-		Aggregate:    questions,
-		Orders:       newOrders(t, store, health),
-	}, user.ID
+	c := newClinic(t, nil)
+	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
+	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
+	c.config.Environment = healthlab.Sandbox
+	return c.config, c.user
 }
 
 func TestContractIsJoined(t *testing.T) {
@@ -89,7 +83,7 @@ func TestProbes(t *testing.T) {
 	h := httpapi.Handler(c)
 	probes := contract.Probes{
 		Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
-		Path: map[string]string{"user_id": user.String(), "resource": "heartrate"},
+		Path: map[string]string{"user_id": user.String(), "resource": "heartrate", "environment": "sandbox"},
 	}
 	found, err := contract.Leaks(t.Context(), h, probes)
 	require.NoError(t, err)

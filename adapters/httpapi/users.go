@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // userOperations are about users and the sources that they can connect.
@@ -130,6 +131,13 @@ func (a api) readTeamMetrics(w http.ResponseWriter, r *http.Request, team health
 	if err != nil {
 		return err
 	}
+	if a.Orders != nil {
+		page, err := a.Orders.List(r.Context(), orders.Query{Team: team, Size: 1})
+		if err != nil {
+			return err
+		}
+		m.OrderedTests = page.Total
+	}
 	return wire.JSON(w, http.StatusOK, m)
 }
 
@@ -227,7 +235,11 @@ func (a api) disconnectProvider(w http.ResponseWriter, r *http.Request, team hea
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := a.Health.Disconnect(r.Context(), team, id, provider); err != nil {
+	disconnect := a.Health.Disconnect
+	if a.Linking != nil {
+		disconnect = a.Linking.Disconnect // which tells the provider, too
+	}
+	if err := disconnect(r.Context(), team, id, provider); err != nil {
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, success{true})

@@ -27,18 +27,18 @@ func userPairs() []contract.Pair {
 	}
 }
 
-// clinic is a service over HTTP, with a clock of its own.
-type clinic struct {
+// office is a service over HTTP, with a clock of its own.
+type office struct {
 	*contract.Client
 	t      *testing.T
 	health *healthdata.Service
 	now    time.Time
 }
 
-// newClinic serves the providers of the example.
-func newClinic(t *testing.T) *clinic {
+// newOffice serves the providers of the example.
+func newOffice(t *testing.T) *office {
 	t.Helper()
-	c := &clinic{t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
+	c := &office{t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
 	f, err := os.Open("../../examples/server/providers.json")
 	require.NoError(t, err)
 	defer f.Close()
@@ -65,7 +65,7 @@ func newClinic(t *testing.T) *clinic {
 type object = map[string]any
 
 // create adds a user and returns its id.
-func (c *clinic) create(name string) string {
+func (c *office) create(name string) string {
 	c.t.Helper()
 	var u struct {
 		ID string `json:"user_id"`
@@ -75,7 +75,7 @@ func (c *clinic) create(name string) string {
 }
 
 // get returns the object at a path.
-func (c *clinic) get(path string) object {
+func (c *office) get(path string) object {
 	c.t.Helper()
 	var out object
 	c.Send(c.t, "GET", path, nil).Want(c.t, 200).JSON(c.t, &out)
@@ -83,7 +83,7 @@ func (c *clinic) get(path string) object {
 }
 
 func TestCreateUser(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	got := c.Send(t, "POST", "/v2/user/", object{
 		"client_user_id": "ann", "fallback_time_zone": "Europe/London", "fallback_birth_date": "1980-03-13",
 		"ingestion_start": "2026-01-01", "ingestion_end": nil,
@@ -104,7 +104,7 @@ func TestCreateUser(t *testing.T) {
 }
 
 func TestCreateUserTaken(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	id := c.create("ann")
 	c.now = c.now.Add(time.Hour)
 	for _, call := range []func() *contract.Reply{
@@ -121,7 +121,7 @@ func TestCreateUserTaken(t *testing.T) {
 }
 
 func TestCreateUserInvalid(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	for _, tt := range []struct {
 		name string
 		body any
@@ -147,7 +147,7 @@ func TestCreateUserInvalid(t *testing.T) {
 }
 
 func TestUserLimitOfASandbox(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	for i := range healthdata.SandboxUsers {
 		c.create(fmt.Sprint(i))
 	}
@@ -156,7 +156,7 @@ func TestUserLimitOfASandbox(t *testing.T) {
 }
 
 func TestListUsers(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	for _, name := range []string{"a", "b", "c"} {
 		c.create(name)
 		c.now = c.now.Add(time.Second)
@@ -192,7 +192,7 @@ func TestListUsers(t *testing.T) {
 }
 
 func TestResolveUser(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	for _, name := range []string{"ann", "a/b", "metrics", "100% ü?#", ".."} {
 		id := c.create(name)
 		require.Equal(t, id, c.get("/v2/user/resolve/" + url.PathEscape(name))["user_id"], name)
@@ -203,7 +203,7 @@ func TestResolveUser(t *testing.T) {
 }
 
 func TestReadUser(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	id := c.create("ann")
 	require.Equal(t, id, c.get("/v2/user/" + id)["user_id"])
 	c.Send(t, "GET", "/v2/user/"+uuid.NewString(), nil).Want(t, 404)
@@ -215,7 +215,7 @@ func TestReadUser(t *testing.T) {
 }
 
 func TestPatchUser(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	id := c.create("ann")
 	c.now = c.now.Add(time.Hour)
 	before := c.get("/v2/user/" + id)
@@ -240,7 +240,7 @@ func TestPatchUser(t *testing.T) {
 }
 
 func TestDeleteAndUndo(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	undo := func(query string, body any) *contract.Reply {
 		return c.Send(t, "POST", "/v2/user/undo_delete"+query, body)
 	}
@@ -277,7 +277,7 @@ func TestDeleteAndUndo(t *testing.T) {
 }
 
 func TestSearchUsers(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	id := c.create("Ann")
 	search := func(query string) (out []object) {
 		t.Helper()
@@ -293,7 +293,7 @@ func TestSearchUsers(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	id := c.create("ann")
 	connect := func() {
 		_, err := c.health.Connect(t.Context(), team, healthlab.UserID{UUID: uuid.MustParse(id)}, healthdata.NewConnection{Provider: "apple_health_kit"})
@@ -319,7 +319,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestListProviders(t *testing.T) {
-	c := newClinic(t)
+	c := newOffice(t)
 	list := func(query string) (out []object) {
 		t.Helper()
 		c.Send(t, "GET", "/v2/providers"+query, nil).Want(t, 200).JSON(t, &out)

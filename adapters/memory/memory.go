@@ -43,11 +43,13 @@ type Store struct {
 	// It is called with the lock held.
 	clientUserID func(healthlab.TeamID, healthlab.UserID) *string
 
-	outbox outbox
-	queue  queue
-	users  userTable
-	data   data
-	orders orderTable
+	outbox  outbox
+	queue   queue
+	users   userTable
+	data    data
+	orders  orderTable
+	linking linkTable
+	reports reportTable
 }
 
 // New returns an empty store.
@@ -64,6 +66,8 @@ func New(opts *Options) *Store {
 		users:     newUserTable(),
 		data:      newData(),
 		orders:    newOrderTable(),
+		linking:   newLinkTable(),
+		reports:   newReportTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

@@ -72,6 +72,55 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 	return v.write(r, change)
 }
 
+func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, child orders.Record, change orders.PairChange) (orders.Record, orders.Record, error) {
+	if child.TeamID.IsZero() || child.ID.IsZero() {
+		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.orders
+	p, err := t.get(child.TeamID, parent)
+	if err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	if t.byID[child.ID] != nil {
+		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
+	}
+	child.Revision = 0
+	child.OrderTransaction = orders.NewTransaction(p.OrderTransaction.ID, append(slices.Clone(p.OrderTransaction.Orders),
+		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
+	wasParent, wasChild, revision := identityOf(&p), identityOf(&child), p.Revision
+	p.NextEventID = t.nextEvent(p.TeamID)
+	child.NextEventID = p.NextEventID + eventRoom
+	events, err := change(&p, &child)
+	if err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	keptParent, err := t.check(p, wasParent, revision)
+	if err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	keptChild, err := t.check(child, wasChild, 0)
+	if err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	if s := child.SampleID; s != nil && p.SampleID != nil && *s == *p.SampleID {
+		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
+	}
+	if err := v.s.emit(events); err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	t.keep(keptParent)
+	t.keep(keptChild)
+	if p, err = t.load(keptParent); err != nil {
+		return orders.Record{}, orders.Record{}, err
+	}
+	child, err = t.load(keptChild)
+	return p, child, err
+}
+
 func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return orders.Record{}, err
@@ -226,43 +275,66 @@ func (t *orderTable) transaction(team healthlab.TeamID, id orders.TransactionID)
 	return orders.NewTransaction(id, members)
 }
 
+// eventRoom is how many ids of events a change may use.
+const eventRoom = 100
+
+// nextEvent is the first id of an event that nobody of the team has.
+func (t *orderTable) nextEvent(team healthlab.TeamID) int64 { return max(t.eventIDs[team], 1) }
+
+// identity is what no change may change.
+type identity struct {
+	team        healthlab.TeamID
+	id          orders.OrderID
+	transaction orders.TransactionID
+}
+
+func identityOf(r *orders.Record) identity { return identity{r.TeamID, r.ID, r.OrderTransaction.ID} }
+
 // write runs change on r, checks the outcome, and keeps it with its events. It is
 // called with the lock held; an error means that nothing was written.
 func (v ordersStore) write(r orders.Record, change orders.Change) (orders.Record, error) {
 	t := &v.s.orders
-	team, id, transaction, revision := r.TeamID, r.ID, r.OrderTransaction.ID, r.Revision
-	first := max(t.eventIDs[team], 1)
-	r.NextEventID = first
+	was, revision := identityOf(&r), r.Revision
+	r.NextEventID = t.nextEvent(r.TeamID)
 	events, err := change(&r)
 	if err != nil {
 		return orders.Record{}, err
 	}
-	if r.TeamID != team || r.ID != id || r.OrderTransaction.ID != transaction {
-		return orders.Record{}, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
-	}
-	if r.SampleID != nil {
-		if other, taken := t.bySample[*r.SampleID]; taken && other != id {
-			return orders.Record{}, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
-		}
-	}
-	r.Revision = revision + 1
-	r.Lab.Due, r.Lab.Lease = instant(r.Lab.Due), instant(r.Lab.Lease)
-	kept := &keptOrder{parent: r.Parent()}
-	if kept.data, err = json.Marshal(r); err != nil {
-		return orders.Record{}, fmt.Errorf("encode order: %w", err)
-	}
-	if spoilt(kept.data) {
-		return orders.Record{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
-	}
-	if err := json.Unmarshal(kept.data, &kept.read); err != nil {
-		return orders.Record{}, fmt.Errorf("decode order: %w", err)
+	kept, err := t.check(r, was, revision)
+	if err != nil {
+		return orders.Record{}, err
 	}
 	if err := v.s.emit(events); err != nil {
 		return orders.Record{}, err
 	}
 	t.keep(kept)
-	t.eventIDs[team] = max(first, kept.read.LastEvent.ID+1)
 	return t.load(kept)
+}
+
+// check returns a changed order as it is to be kept.
+func (t *orderTable) check(r orders.Record, was identity, revision int64) (*keptOrder, error) {
+	if identityOf(&r) != was {
+		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
+	}
+	if r.SampleID != nil {
+		if other, taken := t.bySample[*r.SampleID]; taken && other != r.ID {
+			return nil, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
+		}
+	}
+	r.Revision = revision + 1
+	r.Lab.Due, r.Lab.Lease = instant(r.Lab.Due), instant(r.Lab.Lease)
+	kept := &keptOrder{parent: r.Parent()}
+	var err error
+	if kept.data, err = json.Marshal(r); err != nil {
+		return nil, fmt.Errorf("encode order: %w", err)
+	}
+	if spoilt(kept.data) {
+		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	}
+	if err := json.Unmarshal(kept.data, &kept.read); err != nil {
+		return nil, fmt.Errorf("decode order: %w", err)
+	}
+	return kept, nil
 }
 
 // keep puts an order into the indexes. It cannot fail.
@@ -278,6 +350,7 @@ func (t *orderTable) keep(kept *keptOrder) {
 		t.bySample[*r.SampleID] = r.ID
 	}
 	t.byID[r.ID] = kept
+	t.eventIDs[r.TeamID] = max(t.eventIDs[r.TeamID], r.LastEvent.ID+1)
 }
 
 // spoilt reports whether any text of a document that was encoded as JSON has the

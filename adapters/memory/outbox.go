@@ -136,7 +136,9 @@ func (s *Store) sweep(at time.Time) {
 			o.dropOldest(teamKey{f.Team, f.Key})
 		}
 	}
+	pending := len(o.pending)
 	o.stored = slices.Delete(o.stored, 0, len(old))
+	o.pending = o.stored[len(o.stored)-pending:]
 	s.queue.forget(old, at)
 	s.queue.sweepLog(limit)
 }

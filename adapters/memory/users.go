@@ -122,6 +122,11 @@ func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		return healthdata.User{}, err
 	}
 	defer v.s.mu.Unlock()
+	return v.update(team, id, change)
+}
+
+// update is Update with the lock held.
+func (v users) update(team healthlab.TeamID, id healthlab.UserID, change func(*healthdata.User) ([]healthlab.Event, error)) (healthdata.User, error) {
 	row := v.s.users.find(team, id)
 	if row == nil {
 		return healthdata.User{}, noUser()
@@ -286,6 +291,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	delete(v.s.users.byID, id)
 	delete(v.s.users.deleted, id)
 	v.s.data.erase(userKey{team, id})
+	v.s.linking.erase(team, id)
 	v.s.eraseEvents(team, id)
 	return nil
 }

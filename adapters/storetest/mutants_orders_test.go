@@ -175,6 +175,27 @@ var ordersMutants = map[string]struct {
 			return r, err
 		}
 	}},
+	"writes the parent and forgets the child": {"Transaction/InsertAfterAllOrNothing", func(b *brokenOrders) {
+		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+			stored := child
+			p, err := b.Store.Update(ctx, child.TeamID, parent, func(r *orders.Record) ([]healthlab.Event, error) {
+				stored = child
+				stored.OrderTransaction = r.OrderTransaction
+				return c(r, &stored)
+			})
+			if err != nil {
+				return p, stored, err
+			}
+			stored, err = b.Store.Insert(ctx, stored, func(*orders.Record) ([]healthlab.Event, error) { return nil, nil })
+			return p, stored, err
+		}
+	}},
+	"follows orders of other teams": {"Transaction/InsertAfterOfAnotherTeam", func(b *brokenOrders) {
+		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+			child.TeamID = b.owner(parent, child.TeamID)
+			return b.Store.InsertAfter(ctx, parent, child, c)
+		}
+	}},
 	"claims what is not due": {"Claim/LongestDueFirst", func(b *brokenOrders) {
 		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 			return b.Store.Claim(ctx, n, now.Add(time.Microsecond), until)
@@ -296,6 +317,7 @@ type brokenOrders struct {
 	owners map[orders.OrderID]healthlab.TeamID
 	wrap   func(orders.Change) orders.Change
 	insert func(context.Context, orders.Record, orders.Change) (orders.Record, error)
+	after  func(context.Context, orders.OrderID, orders.Record, orders.PairChange) (orders.Record, orders.Record, error)
 	get    func(context.Context, healthlab.TeamID, orders.OrderID) (orders.Record, error)
 	update func(context.Context, healthlab.TeamID, orders.OrderID, orders.Change) (orders.Record, error)
 	list   func(context.Context, orders.Query) (orders.Page, error)
@@ -331,6 +353,13 @@ func (b *brokenOrders) Insert(ctx context.Context, r orders.Record, c orders.Cha
 		return b.insert(ctx, r, c)
 	}
 	return b.Store.Insert(ctx, r, c)
+}
+
+func (b *brokenOrders) InsertAfter(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+	if b.after != nil {
+		return b.after(ctx, parent, child, c)
+	}
+	return b.Store.InsertAfter(ctx, parent, child, c)
 }
 
 func (b *brokenOrders) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {

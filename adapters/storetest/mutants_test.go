@@ -19,7 +19,7 @@ type mutant struct {
 }
 
 // mutants are those of all seams.
-var mutants = slices.Concat(webhookMutants)
+var mutants = slices.Concat(webhookMutants, seenMutants, linkingMutants)
 
 // mutantEnv names the mutant that a subprocess is to be.
 const mutantEnv = "STORETEST_MUTANT"
@@ -32,7 +32,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			path := strings.TrimSuffix("TestMutant/"+m.subtest, "/")
-			cmd := exec.CommandContext(t.Context(), self, "-test.timeout=2m", "-test.v", "-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.run="+pattern(path)) //nolint:gosec // this very program
+			cmd := exec.CommandContext(t.Context(), self, "-test.timeout=2m", "-test.v", "-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.run="+pattern(path))
 			cmd.Env = append(os.Environ(), mutantEnv+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			require.Error(t, err, "the mutant lives")

@@ -117,6 +117,8 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 			{"start after end", orders.Query{CreatedFrom: at(3), CreatedBefore: at(1)}, ""},
 			{"updated from", orders.Query{UpdatedFrom: orderNoon.Add(time.Minute)}, "anonymous kit cy bo"},
 			{"updated before", orders.Query{UpdatedBefore: orderNoon.Add(time.Minute)}, "ana"},
+			{"latest event from", orders.Query{EventFrom: orderNoon.Add(time.Minute)}, "anonymous kit cy bo"},
+			{"latest event before", orders.Query{EventBefore: orderNoon.Add(time.Minute)}, "ana"},
 			{"critical", orders.Query{Critical: ptr(true)}, "cy"},
 			{"not critical, none included", orders.Query{Critical: ptr(false)}, "anonymous kit bo ana"},
 			{"interpretation", orders.Query{Interpretation: orders.UnknownInterpretation}, "anonymous"},

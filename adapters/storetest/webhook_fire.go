@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -148,7 +148,7 @@ func (f *fire) write(ctx context.Context, commits int) {
 func (f *fire) dispatch(ctx context.Context) {
 	for ctx.Err() == nil {
 		d, err := webhook.NewDispatcher(f.types, f.s.Deliveries, f.s.Endpoints, f.to, f.seal, &webhook.Options{
-			Schedule:    func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) },
+			Schedule:    webhook.Delays(slices.Repeat([]time.Duration{time.Millisecond}, 1000)...),
 			Lease:       400 * time.Millisecond,
 			Timeout:     100 * time.Millisecond,
 			StartMargin: 100 * time.Millisecond,

@@ -84,21 +84,27 @@ func (c *comparison) null(node map[string]any) (map[string]any, bool) {
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, _ := node[key].([]any)
-		if len(list) != 2 {
+		at := slices.IndexFunc(list, func(v any) bool {
+			m, ok := v.(map[string]any)
+			return ok && m["type"] == "null"
+		})
+		if at < 0 {
 			continue
 		}
-		for i, v := range list {
-			if m, ok := v.(map[string]any); ok && m["type"] == "null" {
-				other, _ := list[1-i].(map[string]any)
-				return other, true
-			}
+		rest := slices.Delete(slices.Clone(list), at, at+1)
+		if only, ok := rest[0].(map[string]any); ok && len(rest) == 1 {
+			return only, true
 		}
+		node = maps.Clone(node)
+		node[key] = rest
+		return node, true
 	}
 	return node, false
 }
 
 var (
 	jsonType = reflect.TypeFor[json.Marshaler]()
+	ownType  = reflect.TypeFor[json.Unmarshaler]()
 	textType = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
@@ -113,6 +119,8 @@ func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 	switch {
 	case want == "":
 		return // a type that writes itself, or free JSON
+	case c.pair.Input && format == "" && t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(ownType):
+		return // a type that reads itself
 	case node["type"] != want:
 		c.say(at, "is %v in the contract and %s in Go", node["type"], want)
 		return
@@ -125,6 +133,10 @@ func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 		if items == nil {
 			c.say(at, "does not say what is in the list")
 			return
+		}
+		items, nullable := c.null(items)
+		if pointer := t.Elem().Kind() == reflect.Pointer; pointer != nullable {
+			c.say(at, "elements: nullable is %v in the contract and %v in Go", nullable, pointer)
 		}
 		c.value(t.Elem(), items, at)
 	case want == "object" && t.Kind() == reflect.Map:
@@ -317,8 +329,11 @@ func (f goField) nullable(input bool) (want, sure bool) {
 		can := pointer || f.isOpt() || f.has("nullable") || f.has("opt")
 		return can && !f.has("notnull"), !free
 	}
+	if f.isOpt() {
+		return true, true
+	}
 	name, _ := wireType(f.valueType())
-	return pointer, pointer && !f.omit || !pointer && name != ""
+	return (pointer || f.has("nullable")) && !f.has("filled"), pointer && !f.omit || !pointer && name != ""
 }
 
 // NilCollections returns the keys of v, a value that is to be published, where a list

@@ -293,6 +293,7 @@ func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 			f.required, f.nullable = false, true
 		case word == "in":
 			f.required = false
+		case word == "filled": // never null in what we write
 		case word == "nullable":
 			f.nullable = true
 		case word == "notnull":

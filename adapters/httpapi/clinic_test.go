@@ -1,0 +1,118 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// clinic is a service with one user who has connected manual and acme_band, and
+// another team.
+type clinic struct {
+	*contract.Client
+	t       *testing.T
+	health  *healthdata.Service
+	config  httpapi.Config
+	logs    *contract.Logs
+	user    healthlab.UserID
+	foreign healthlab.UserID // of the other team
+}
+
+// clinicNow is when all of this happens.
+var clinicNow = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+var otherTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000b")}
+
+const goodKey = "k"
+
+// newClinic makes a clinic. opts may be nil; the clock is always the clinic's.
+func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
+	t.Helper()
+	if opts == nil {
+		opts = &healthdata.Options{}
+	}
+	opts.Now = func() time.Time { return clinicNow }
+	logo := "https://cdn.example/band.png"
+	var resources []healthdata.ProviderResource
+	for _, r := range healthdata.Resources() {
+		resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
+	}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{
+		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources},
+		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
+	})
+	require.NoError(t, err)
+	store := memory.New(nil)
+	c := &clinic{t: t, logs: &contract.Logs{}}
+	opts.Log = c.logs.Logger()
+	c.health, err = healthdata.New(store.Users(), store.Data(), providers, opts)
+	require.NoError(t, err)
+	for team, user := range map[healthlab.TeamID]*healthlab.UserID{team: &c.user, otherTeam: &c.foreign} {
+		u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
+		require.NoError(t, err)
+		*user = u.ID
+		for _, p := range []string{"manual", "acme_band"} {
+			_, err := c.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
+			require.NoError(t, err)
+		}
+	}
+	questions, err := aggregate.New(c.health, nil)
+	require.NoError(t, err)
+	c.config = httpapi.Config{
+		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
+			switch r.Header.Get("x-service-api-key") {
+			case goodKey:
+				return team, nil
+			case "other":
+				return otherTeam, nil
+			}
+			return healthlab.TeamID{}, healthlab.Unauthenticated
+		},
+		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
+		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log}), Log: c.logs.Logger(),
+	}
+	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	return c
+}
+
+// keepRaw are options of a service whose teams keep payloads.
+func keepRaw() *healthdata.Options {
+	return &healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
+		return healthdata.TeamSettings{ProviderRawData: true}, nil
+	}}
+}
+
+// get reads a path, which must answer with a status.
+func (c *clinic) get(path string, status int) *contract.Reply {
+	c.t.Helper()
+	return c.Send(c.t, "GET", path, nil).Want(c.t, status)
+}
+
+// post sends a body, which must be answered with a status.
+func (c *clinic) post(path string, body any, status int) *contract.Reply {
+	c.t.Helper()
+	return c.Send(c.t, "POST", path, body).Want(c.t, status)
+}
+
+// timeseries and summary are paths of something of the user.
+func (c *clinic) timeseries(rest string) string {
+	return "/v2/timeseries/" + c.user.String() + "/" + rest
+}
+
+func (c *clinic) summary(resource string) string {
+	return "/v2/summary/" + resource + "/" + c.user.String()
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// HealthBodies are the schemas of health data whose Go types nobody else sees.
+func HealthBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "UploadSource", Value: sourceIn{}, Input: true},
+		{Schema: "SampleUpload", Value: samplesIn{}, Input: true},
+		{Schema: "ActivityUpload", Value: summariesIn[healthdata.Activity]{}, Input: true},
+		{Schema: "SleepUpload", Value: summariesIn[healthdata.Sleep]{}, Input: true},
+		{Schema: "SleepCycleUpload", Value: summariesIn[healthdata.SleepCycle]{}, Input: true},
+		{Schema: "BodyUpload", Value: summariesIn[healthdata.Body]{}, Input: true},
+		{Schema: "WorkoutUpload", Value: summariesIn[healthdata.Workout]{}, Input: true},
+		{Schema: "ProfileUpload", Value: summariesIn[healthdata.Profile]{}, Input: true},
+		{Schema: "MealUpload", Value: summariesIn[healthdata.Meal]{}, Input: true},
+		{Schema: "MenstrualCycleUpload", Value: summariesIn[healthdata.MenstrualCycle]{}, Input: true},
+		{Schema: "ElectrocardiogramUpload", Value: summariesIn[healthdata.Electrocardiogram]{}, Input: true},
+		{Schema: "RawItem", Value: rawItem{}},
+	}
+}
+
+// LinkBodies are the schemas of linking whose Go types nobody else sees.
+func LinkBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "NewLinkToken", Value: linkTokenIn{}, Input: true},
+		{Schema: "LinkStart", Value: startLinkIn{}, Input: true},
+		{Schema: "LinkTokenCheck", Value: checkTokenIn{}, Input: true},
+		{Schema: "PasswordLink", Value: passwordIn{}, Input: true},
+		{Schema: "MFACode", Value: mfaIn{}, Input: true},
+		{Schema: "EmailLink", Value: emailIn{}, Input: true},
+		{Schema: "LinkAuth", Value: linkAuthIn{}, Input: true},
+		{Schema: "DemoConnect", Value: demoIn{}, Input: true},
+		{Schema: "LinkTokenValidity", Value: checkTokenOut{}},
+		{Schema: "LinkState", Value: linkStateOut{}},
+		{Schema: "LinkConfig", Value: linkConfigOut{}},
+		{Schema: "LinkableProvider", Value: linkableSource{}},
+		{Schema: "OAuthProvider", Value: oauthSource{}},
+		{Schema: "LinkResult", Value: linkResult{}},
+		{Schema: "EmailLinkResult", Value: emailResult{}},
+		{Schema: "DemoConnected", Value: demoOut{}},
+		{Schema: "UserProviders", Value: userProvidersOut{}},
+	}
+}

@@ -1,0 +1,347 @@
+package httpapi
+
+import (
+	"hash/fnv"
+	"net/http"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// badToken is how the operations of a link token answer one that does not work.
+var badToken = []reply{{on: healthlab.Unauthenticated, errorType: healthdata.RuleInvalidRequest, msg: "the link token is not valid, has expired or was used"}}
+
+// linkOperations connect people's accounts. Most are authorised by the link token alone.
+func (a api) linkOperations() []operation {
+	if a.Linking == nil || a.Health == nil {
+		return nil
+	}
+	return []operation{
+		{id: "create_link_code", pattern: "POST /v2/link/code/create", team: a.createLinkCode},
+		{id: "create_link_token", pattern: "POST /v2/link/token", team: a.createLinkToken},
+		{id: "check_link_token", pattern: "POST /v2/link/token/isValid", handle: a.checkLinkToken},
+		{id: "start_link", pattern: "POST /v2/link/start", handle: a.startLink, replies: badToken},
+		{id: "read_link_state", pattern: "GET /v2/link/state", handle: a.readLinkState, replies: badToken},
+		{id: "read_link_config", pattern: "GET /v2/team/link/config", handle: a.readLinkConfig, replies: badToken},
+		{id: "list_linkable_providers", pattern: "GET /v2/link/providers", handle: a.listLinkable, replies: badToken},
+		{id: "link_oauth_provider", pattern: "GET /v2/link/provider/oauth/{oauth_provider}", handle: a.linkOAuth, replies: badToken},
+		{id: "finish_oauth", pattern: "GET /v2/link/connect/{provider}", handle: a.finishOAuth, ignoreUnknown: true},
+		{id: "link_password_provider", pattern: "POST /v2/link/provider/password/{provider}", handle: a.linkPassword},
+		{id: "complete_mfa", pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", handle: a.completeMFA},
+		{id: "link_email_provider", pattern: "POST /v2/link/provider/email/{provider}", handle: a.linkEmail},
+		{id: "connect_demo_provider", pattern: "POST /v2/link/connect/demo", team: a.connectDemo},
+		{id: "link_with_credentials", pattern: "POST /v2/link/auth", handle: a.linkAuth},
+		{id: "link_with_email", pattern: "POST /v2/link/auth/email", handle: a.linkAuthEmail},
+	}
+}
+
+// linkToken reads the token of the request; empty if there is none, which the service
+// refuses.
+func (a api) linkToken(in *wire.In) string { return in.OptHeader(a.LinkTokenHeader, 4096) }
+
+// orNull is a pointer to s, nil for the empty text.
+func orNull[S ~string](s S) *string {
+	if s == "" {
+		return nil
+	}
+	t := string(s)
+	return &t
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := healthlab.UserID{UUID: in.UUID("user_id")}
+	until := in.OptTime("expires_at", wire.StartOfDay)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	var expires *time.Time
+	if until != nil {
+		expires = &until.Time
+	}
+	code, err := a.Linking.CreateCode(r.Context(), team, user, expires)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, code)
+}
+
+// secretReply keeps what was made for one person out of caches and referrers.
+func secretReply(w http.ResponseWriter) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+}
+
+// linkTokenIn is the body that asks for a link token.
+type linkTokenIn struct {
+	UserID            healthlab.UserID `json:"user_id"`
+	Provider          *string          `json:"provider"`
+	RedirectURL       *string          `json:"redirect_url"`
+	FilterOnProviders *[]string        `json:"filter_on_providers"`
+	OnError           *string          `json:"on_error"`
+	OnClose           *string          `json:"on_close"`
+}
+
+func (a api) createLinkToken(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body linkTokenIn
+	in.Body(&body)
+	for _, f := range []struct {
+		name string
+		v    *string
+	}{{"provider", body.Provider}, {"redirect_url", body.RedirectURL}, {"on_error", body.OnError}, {"on_close", body.OnClose}} {
+		if f.v != nil && *f.v == "" {
+			in.Problem("empty", "must not be empty", "body", f.name)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	n := linking.NewToken{
+		User: body.UserID, Provider: orEmpty(body.Provider), RedirectURL: orEmpty(body.RedirectURL),
+		OnError: orEmpty(body.OnError), OnClose: orEmpty(body.OnClose),
+	}
+	if body.FilterOnProviders != nil {
+		n.FilterOnProviders = append([]string{}, *body.FilterOnProviders...)
+	}
+	token, err := a.Linking.CreateToken(r.Context(), team, n)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, token)
+}
+
+// checkTokenIn is the body that asks whether a token works.
+type checkTokenIn struct {
+	Token string `json:"token"`
+}
+
+// checkTokenOut says whether it does.
+type checkTokenOut struct {
+	Valid bool `json:"is_valid"`
+}
+
+func (a api) checkLinkToken(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	var body checkTokenIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	_, err := a.Linking.Open(r.Context(), body.Token)
+	switch kind := healthlab.KindOf(err); {
+	case err == nil, kind == healthlab.Unauthenticated, kind == healthlab.Precondition:
+		return wire.JSON(w, http.StatusOK, checkTokenOut{err == nil})
+	default:
+		return err
+	}
+}
+
+// startLinkIn is the body that says that the link pages are open.
+type startLinkIn struct {
+	Token    string `json:"link_token"`
+	Provider string `json:"provider"`
+}
+
+// linkStateOut is where a session stands.
+type linkStateOut struct {
+	State     linking.State `json:"state"`
+	Provider  *string       `json:"provider"`
+	ErrorType *string       `json:"error_type"`
+}
+
+func stateOut(s *linking.Session) linkStateOut {
+	return linkStateOut{State: s.State, Provider: orNull(s.Provider), ErrorType: orNull(s.LastError)}
+}
+
+func (a api) startLink(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	var body startLinkIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	s, err := a.Linking.Start(r.Context(), body.Token, body.Provider)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, stateOut(&s))
+}
+
+func (a api) readLinkState(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	token := a.linkToken(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	s, err := a.Linking.Open(r.Context(), token)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, stateOut(&s))
+}
+
+// linkConfigOut is what link pages begin with.
+type linkConfigOut struct {
+	Brand     linking.Brand    `json:"brand"`
+	Options   linkOptionsOut   `json:"options"`
+	Providers []linkableSource `json:"providers"`
+}
+
+// linkOptionsOut is what the token was created with.
+type linkOptionsOut struct {
+	Provider          *string   `json:"provider"`
+	RedirectURL       *string   `json:"redirect_url"`
+	FilterOnProviders *[]string `json:"filter_on_providers"`
+	OnError           *string   `json:"on_error"`
+	OnClose           *string   `json:"on_close"`
+}
+
+func (a api) readLinkConfig(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	token := a.linkToken(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Linking.Page(r.Context(), token)
+	if err != nil {
+		return err
+	}
+	o := page.Session.Options
+	var filter *[]string
+	if o.FilterOnProviders != nil {
+		filter = &o.FilterOnProviders
+	}
+	return wire.JSON(w, http.StatusOK, linkConfigOut{
+		Brand: page.Brand, Providers: a.linkables(page.Providers),
+		Options: linkOptionsOut{
+			Provider: orNull(o.Provider), RedirectURL: orNull(o.RedirectURL), FilterOnProviders: filter,
+			OnError: orNull(o.OnError), OnClose: orNull(o.OnClose),
+		},
+	})
+}
+
+// linkableSource is a provider that a person can link.
+type linkableSource struct {
+	ID          int     `json:"id"`
+	Name        string  `json:"name"`
+	Slug        string  `json:"slug"`
+	Description string  `json:"description"`
+	Logo        *string `json:"logo"`
+	// OAuthURL is always null: the address is made for one try.
+	OAuthURL *string `json:"oauth_url"`
+	AuthType string  `json:"auth_type"`
+	// FormComponents are the fields that a person fills in, by name.
+	FormComponents map[string]formField `json:"form_components"`
+}
+
+// formField is one field of a form.
+type formField struct {
+	// Type is text, password, email or select.
+	Type     string `json:"type"`
+	Label    string `json:"label"`
+	Required bool   `json:"required"`
+	// Options are what a select offers, the default first; empty for the others.
+	Options []string `json:"options"`
+}
+
+// sourceNumber is the number of a provider on the wire: the same for a slug wherever it
+// is, and never above 2^31.
+func sourceNumber(slug string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(slug))
+	return int(h.Sum32() >> 1)
+}
+
+func (a api) linkables(list []healthdata.Provider) []linkableSource {
+	out := make([]linkableSource, len(list))
+	for i := range list {
+		p := &list[i]
+		out[i] = linkableSource{
+			ID: sourceNumber(p.Slug), Name: p.Name, Slug: p.Slug, Description: p.Description, Logo: p.Logo, AuthType: p.AuthType,
+			FormComponents: map[string]formField{},
+		}
+		field := func(name, kind, label string) {
+			out[i].FormComponents[name] = formField{Type: kind, Label: label, Required: true, Options: []string{}}
+		}
+		switch p.AuthType {
+		case "password":
+			field("username", "text", "User name or e-mail")
+			field("password", "password", "Password")
+		case "email":
+			field("email", "email", "E-mail")
+		}
+		if regions := a.Linking.Regions(p); len(regions) > 0 && len(out[i].FormComponents) > 0 {
+			out[i].FormComponents["region"] = formField{Type: "select", Label: "Region", Options: regions}
+		}
+	}
+	return out
+}
+
+func (a api) listLinkable(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	token := a.linkToken(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, err := a.Linking.Providers(r.Context(), token)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, a.linkables(list))
+}
+
+// userProvidersOut are the connections of a user.
+type userProvidersOut struct {
+	Providers []healthdata.ConnectionView `json:"providers"`
+}
+
+func (a api) listUserProviders(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, err := a.Health.Connections(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, userProvidersOut{list})
+}
+
+// demoIn names a user and a provider whose data is made up.
+type demoIn struct {
+	UserID   healthlab.UserID `json:"user_id"`
+	Provider string           `json:"provider"`
+}
+
+// demoOut says that it is connected.
+type demoOut struct {
+	Success bool   `json:"success"`
+	Detail  string `json:"detail"`
+}
+
+func (a api) connectDemo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body demoIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := a.Linking.ConnectDemo(r.Context(), team, body.UserID, body.Provider); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, demoOut{true, "the demo provider is connected"})
+}

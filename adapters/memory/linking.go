@@ -1,0 +1,337 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// linkTable keeps codes, sessions and credentials of all teams.
+type linkTable struct {
+	codes       map[string]*linking.Code
+	windows     map[guesser]window
+	wrong       map[healthlab.TeamID]int64
+	sessions    map[linking.SessionID]*linking.Session
+	credentials map[account]linking.Credential
+	swept       time.Time
+}
+
+type guesser struct {
+	team   healthlab.TeamID
+	client [32]byte
+}
+
+type window struct {
+	since time.Time
+	wrong int
+}
+
+type account struct {
+	team     healthlab.TeamID
+	user     healthlab.UserID
+	provider string
+}
+
+func newLinkTable() linkTable {
+	return linkTable{
+		codes:       map[string]*linking.Code{},
+		windows:     map[guesser]window{},
+		wrong:       map[healthlab.TeamID]int64{},
+		sessions:    map[linking.SessionID]*linking.Session{},
+		credentials: map[account]linking.Credential{},
+	}
+}
+
+// Linking returns the store as a [linking.Store]. It shares its users with
+// [Store.Users].
+func (s *Store) Linking() linking.Store { return linkStore{s} }
+
+type linkStore struct{ s *Store }
+
+func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
+	if err := checkText(c.Text); err != nil {
+		return err
+	}
+	if c.Team.IsZero() || c.User.IsZero() || c.Text == "" {
+		return fmt.Errorf("%w: a link code needs a team, a user and a text", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.linking
+	t.sweep(v.s.clock())
+	c.CreatedAt, c.ExpiresAt, c.UsedAt = instant(c.CreatedAt), instant(c.ExpiresAt), instant(c.UsedAt)
+	if old := t.codes[c.Text]; old != nil && c.CreatedAt.Before(old.ExpiresAt) {
+		return fmt.Errorf("%w: the link code is taken", healthlab.Conflict)
+	}
+	c.WrongBefore = t.wrong[c.Team]
+	t.codes[c.Text] = &c
+	return nil
+}
+
+func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+	if err := checkText(text); err != nil {
+		return err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.linking
+	who := guesser{team, client}
+	w := t.windows[who]
+	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.wrong[team]}
+	kept := t.codes[text]
+	if kept != nil && kept.Team == team {
+		c := *kept
+		try.Code = &c
+	}
+	change(&try)
+	if try.Wrong == 0 {
+		delete(t.windows, who)
+	} else {
+		t.windows[who] = window{instant(try.Since), try.Wrong}
+	}
+	t.wrong[team] = try.TeamWrong
+	if kept != nil && kept.Team == team && try.Code != nil {
+		kept.UsedAt = instant(try.Code.UsedAt)
+	}
+	return nil
+}
+
+func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
+	x, err := keepSession(x)
+	if err != nil {
+		return err
+	}
+	if x.ID.UUID == uuid.Nil || x.Team.IsZero() || x.User.IsZero() {
+		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.linking
+	t.sweep(v.s.clock())
+	if t.sessions[x.ID] != nil {
+		return fmt.Errorf("%w: the link session's id is taken", healthlab.Conflict)
+	}
+	x.Revision = 1
+	t.sessions[x.ID] = &x
+	return nil
+}
+
+func (v linkStore) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return linking.Session{}, err
+	}
+	defer v.s.mu.Unlock()
+	x, err := v.s.linking.find(team, id)
+	if err != nil {
+		return linking.Session{}, err
+	}
+	return cloneSession(*x), nil
+}
+
+func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return linking.Session{}, err
+	}
+	defer v.s.mu.Unlock()
+	old, err := v.s.linking.find(team, id)
+	if err != nil {
+		return linking.Session{}, err
+	}
+	next := cloneSession(*old)
+	if err := change(&next); err != nil {
+		return linking.Session{}, err
+	}
+	if next, err = rewrite(*old, next); err != nil {
+		return linking.Session{}, err
+	}
+	*old = next
+	return cloneSession(next), nil
+}
+
+func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return linking.Session{}, err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.linking
+	old, err := t.find(c.Team, c.Session)
+	if err != nil {
+		return linking.Session{}, err
+	}
+	next := cloneSession(*old)
+	provider := c.Credential.Provider
+	_, err = users(v).update(c.Team, old.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+		events, err := c.Change(&next, u)
+		if err != nil {
+			return nil, err
+		}
+		if c.Sole != nil && v.s.users.accountTaken(c.Team, old.User, provider, *c.Sole) {
+			return nil, &linking.AccountTakenError{}
+		}
+		next, err = rewrite(*old, next)
+		return events, err
+	})
+	if err != nil {
+		return linking.Session{}, err
+	}
+	*old = next
+	key := account{c.Team, old.User, provider}
+	delete(t.credentials, key)
+	if c.Credential.Secret.Box != nil {
+		t.credentials[key] = keepCredential(c.Credential, key)
+	}
+	return cloneSession(next), nil
+}
+
+func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return linking.Credential{}, err
+	}
+	defer v.s.mu.Unlock()
+	key := account{team, user, provider}
+	c, ok := v.s.linking.credentials[key]
+	row := v.s.users.find(team, user)
+	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
+		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
+	}
+	return keepCredential(c, key), nil
+}
+
+func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) error) (linking.Credential, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return linking.Credential{}, err
+	}
+	defer v.s.mu.Unlock()
+	_, err := users(v).update(team, user, func(u *healthdata.User) ([]healthlab.Event, error) { return nil, change(u) })
+	if err != nil {
+		return linking.Credential{}, err
+	}
+	key := account{team, user, provider}
+	c := v.s.linking.credentials[key]
+	delete(v.s.linking.credentials, key)
+	return c, nil
+}
+
+// accountTaken reports whether another live user of the team has a connection to this
+// account.
+func (t *userTable) accountTaken(team healthlab.TeamID, user healthlab.UserID, provider, external string) bool {
+	if t.teams[team] == nil {
+		return false
+	}
+	for _, r := range t.teams[team].live {
+		c := r.user.Connection(provider)
+		if r.user.ID != user && c != nil && c.Status != healthdata.Deregistered && c.ExternalUserID != nil && *c.ExternalUserID == external {
+			return true
+		}
+	}
+	return false
+}
+
+func attached(u *healthdata.User, provider string) bool {
+	c := u.Connection(provider)
+	return c != nil && c.Status != healthdata.Deregistered
+}
+
+func (t *linkTable) find(team healthlab.TeamID, id linking.SessionID) (*linking.Session, error) {
+	if x := t.sessions[id]; x != nil && x.Team == team {
+		return x, nil
+	}
+	return nil, fmt.Errorf("%w: the team has no such link session", healthlab.NotFound)
+}
+
+// sweep forgets, at most once an hour, what expired more than a day ago, and the windows
+// of clients that are over.
+func (t *linkTable) sweep(now time.Time) {
+	if now.Sub(t.swept) < time.Hour {
+		return
+	}
+	t.swept = now
+	limit := now.Add(-24 * time.Hour)
+	for k, c := range t.codes {
+		if c.ExpiresAt.Before(limit) {
+			delete(t.codes, k)
+		}
+	}
+	for k, x := range t.sessions {
+		if x.ExpiresAt.Before(limit) {
+			delete(t.sessions, k)
+		}
+	}
+	for k, w := range t.windows {
+		if w.since.Add(linking.GuessWindow).Before(limit) {
+			delete(t.windows, k)
+		}
+	}
+}
+
+// erase removes what is kept about a user.
+func (t *linkTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	for k, c := range t.codes {
+		if c.Team == team && c.User == user {
+			delete(t.codes, k)
+		}
+	}
+	for k, x := range t.sessions {
+		if x.Team == team && x.User == user {
+			delete(t.sessions, k)
+		}
+	}
+	for k := range t.credentials {
+		if k.team == team && k.user == user {
+			delete(t.credentials, k)
+		}
+	}
+}
+
+// rewrite puts back what change must not touch, and counts the write.
+func rewrite(old, next linking.Session) (linking.Session, error) {
+	next.ID, next.Team, next.User, next.Token = old.ID, old.Team, old.User, old.Token
+	next.CreatedAt, next.ExpiresAt, next.Revision = old.CreatedAt, old.ExpiresAt, old.Revision+1
+	return keepSession(next)
+}
+
+// keepSession returns a copy of a session in the form in which it is kept.
+func keepSession(x linking.Session) (linking.Session, error) {
+	x = cloneSession(x)
+	x.CreatedAt, x.ExpiresAt = instant(x.CreatedAt), instant(x.ExpiresAt)
+	o := x.Options
+	text := []string{string(x.State), x.Provider, o.Provider, o.RedirectURL, o.OnError, o.OnClose, x.Pending.KeyID,
+		x.Challenge.Method, x.Challenge.Hint, string(x.LastError)}
+	text = append(text, o.FilterOnProviders...)
+	for i := range x.Attempts {
+		a := &x.Attempts[i]
+		a.At = instant(a.At)
+		text = append(text, a.Provider, string(a.Error))
+	}
+	return x, checkText(text...)
+}
+
+func cloneSession(x linking.Session) linking.Session {
+	x.Options.FilterOnProviders = slices.Clone(x.Options.FilterOnProviders)
+	x.Pending.Box = slices.Clone(x.Pending.Box)
+	x.Attempts = slices.Clone(x.Attempts)
+	if len(x.Attempts) == 0 {
+		x.Attempts = nil
+	}
+	return x
+}
+
+func keepCredential(c linking.Credential, key account) linking.Credential {
+	c.Team, c.User, c.Provider = key.team, key.user, key.provider
+	c.Secret.Box = slices.Clone(c.Secret.Box)
+	c.ExpiresAt, c.CreatedAt = instant(c.ExpiresAt), instant(c.CreatedAt)
+	return c
+}

@@ -1,0 +1,385 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// desk links the accounts of people at three providers of the sandbox.
+type desk struct {
+	*linking.Service
+	t          *testing.T
+	health     *healthdata.Service
+	connectors map[string]*sandbox.Connector
+	team       healthlab.TeamID
+	settings   linking.TeamSettings
+	now        time.Time
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Now(), connectors: map[string]*sandbox.Connector{}}
+	res := []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{
+		{
+			Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true, Resources: res,
+			Scopes: map[string]healthdata.Scopes{
+				"sleep": {Required: []string{"sleep"}, Optional: []string{"spo2"}}, "steps": {Required: []string{"move"}},
+			},
+		},
+		{Slug: "acme_own", Name: "Own", AuthType: "team_oauth", SourceType: "device", Class: "cloud"},
+		{Slug: "acme_strict", Name: "Strict", AuthType: "oauth", SourceType: "device", Class: "cloud", AllScopesRequired: true,
+			Resources: res, Scopes: map[string]healthdata.Scopes{"sleep": {Required: []string{"sleep"}, Optional: []string{"spo2"}}}},
+		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
+		{Slug: "acme_cgm", Name: "CGM", AuthType: "email", SourceType: "device", Class: "cloud", Regions: map[string][]string{"us": {"us", "ca"}}},
+		{Slug: "health_connect", Name: "Health Connect", AuthType: "sdk", SourceType: "app", Class: "sdk_store"},
+	})
+	require.NoError(t, err)
+	store := memory.New(nil)
+	clock := func() time.Time { return d.now }
+	d.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	require.NoError(t, err)
+	flows := map[string]linking.ProviderConnector{}
+	for _, slug := range []string{"acme_band", "acme_own", "acme_strict", "acme_scale", "acme_cgm"} {
+		d.connectors[slug] = sandbox.NewConnector(slug, nil)
+		flows[slug] = d.connectors[slug].Flows()
+	}
+	require.Len(t, sandbox.Connectors(providers, nil), 5)
+	sealer, err := linking.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	d.Service, err = linking.New(store.Linking(), d.health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+		Now: clock, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return d.settings, nil },
+	})
+	require.NoError(t, err)
+	return d
+}
+
+// user adds a person and returns a token for them.
+func (d *desk) user(name string) (healthlab.UserID, string) {
+	d.t.Helper()
+	u, err := d.health.CreateUser(d.t.Context(), d.team, healthdata.NewUser{ClientUserID: name})
+	require.NoError(d.t, err)
+	return u.ID, d.token(u.ID)
+}
+
+func (d *desk) token(user healthlab.UserID) string {
+	d.t.Helper()
+	offer, err := d.CreateToken(d.t.Context(), d.team, linking.NewToken{User: user, RedirectURL: "https://app.example/done"})
+	require.NoError(d.t, err)
+	return offer.Token
+}
+
+// page is where a person is sent to sign in.
+func (d *desk) page(token, provider string) string {
+	d.t.Helper()
+	a, err := d.Authorize(d.t.Context(), token, provider)
+	require.NoError(d.t, err)
+	return a.URL
+}
+
+// returns follows the browser back from the provider's page.
+func (d *desk) returns(to string, err error) linking.Result {
+	d.t.Helper()
+	require.NoError(d.t, err)
+	u, err := url.Parse(to)
+	require.NoError(d.t, err)
+	q := u.Query()
+	r, err := d.Callback(d.t.Context(), linking.Callback{
+		Provider: u.Path[strings.LastIndexByte(u.Path, '/')+1:], State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error"),
+	})
+	require.NoError(d.t, err)
+	return r
+}
+
+func (d *desk) connection(user healthlab.UserID) *healthdata.ConnectionView {
+	d.t.Helper()
+	all, err := d.health.Connections(d.t.Context(), d.team, user)
+	require.NoError(d.t, err)
+	if len(all) == 0 {
+		return nil
+	}
+	require.Len(d.t, all, 1)
+	return &all[0]
+}
+
+func TestOAuth(t *testing.T) {
+	d := newDesk(t)
+	user, token := d.user("ann")
+	band := d.connectors["acme_band"]
+	page := d.page(token, "acme_band")
+	u, err := url.Parse(page)
+	require.NoError(t, err)
+	q := u.Query()
+	require.Equal(t, token, q.Get("state"))
+	require.Equal(t, "S256", q.Get("code_challenge_method"))
+	require.Equal(t, "move sleep spo2", q.Get("scope"))
+	require.Equal(t, "http://localhost:8080/v2/link/connect/acme_band", q.Get("redirect_uri"))
+
+	back, err := band.Approve(page, "ann", "sleep")
+	r := d.returns(back, err)
+	require.Equal(t, linking.ResultSuccess, r.State)
+	require.Equal(t, "https://app.example/done?state=success&provider=acme_band", r.Location)
+	c := d.connection(user)
+	require.Equal(t, r.ExternalUserID, c.ExternalUserID)
+	require.Equal(t, healthdata.Available, c.ResourceAvailability["sleep"].Status, "an optional scope was denied")
+	require.Equal(t, healthdata.Unavailable, c.ResourceAvailability["steps"].Status, "a required scope was denied")
+
+	// The same callback again: the token is used up, and the person gets home.
+	r = d.returns(back, nil)
+	require.Equal(t, linking.TokenConsumed, r.Error)
+	require.Contains(t, r.Location, "https://app.example/done?state=error&error_type=token_consumed&")
+}
+
+func TestOAuthFailures(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		back  func(band *sandbox.Connector, page string) (string, error)
+		error linking.ErrorType
+	}{
+		{"denied", func(b *sandbox.Connector, page string) (string, error) { return b.Deny(page) }, linking.ProviderCredentialError},
+		{"refused", func(b *sandbox.Connector, page string) (string, error) { return b.Approve(page, "ann+refused") }, linking.ProviderCredentialError},
+		{"down", func(b *sandbox.Connector, page string) (string, error) { return b.Approve(page, "ann+down") }, linking.ProviderAPIError},
+		{"nonsense", func(b *sandbox.Connector, page string) (string, error) { return b.Approve(page, "ann+nonsense") }, linking.ProviderAPIError},
+		{"no must scope", func(b *sandbox.Connector, page string) (string, error) { return b.Approve(page, "ann", "spo2") }, linking.RequiredScopesNotGranted},
+		{"other provider", func(b *sandbox.Connector, page string) (string, error) {
+			return b.Approve(strings.Replace(page, "acme_band", "acme_strict", 1), "ann")
+		}, linking.TokenNotValidated},
+		{"unknown provider", func(b *sandbox.Connector, page string) (string, error) {
+			return b.Approve(strings.Replace(page, "acme_band", "nobody", 1), "ann")
+		}, linking.TokenNotValidated},
+		{"code of another try", func(b *sandbox.Connector, page string) (string, error) {
+			u, _ := url.Parse(page)
+			q := u.Query()
+			q.Set("code_challenge", "x")
+			return b.Approve("https://x.example/?"+q.Encode(), "ann")
+		}, linking.ProviderCredentialError},
+		{"state cut off", func(b *sandbox.Connector, page string) (string, error) {
+			u, _ := url.Parse(page)
+			q := u.Query()
+			q.Set("state", q.Get("state")[:40])
+			return b.Approve("https://x.example/?"+q.Encode(), "ann")
+		}, linking.InvalidToken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.settings.Scopes = map[string]linking.ScopeRequirement{"acme_band": {MustGrant: []string{"sleep"}, MayGrant: []string{"spo2"}}}
+			user, token := d.user("ann")
+			page := d.page(token, "acme_band")
+			r := d.returns(c.back(d.connectors["acme_band"], page))
+			require.Equal(t, linking.ResultError, r.State)
+			require.Equal(t, c.error, r.Error)
+			require.Equal(t, c.error != linking.InvalidToken, strings.Contains(r.Location, "error_type="+string(c.error)))
+			require.Nil(t, d.connection(user))
+			_, err := d.Secret(t.Context(), d.team, user, "acme_band")
+			require.ErrorIs(t, err, healthlab.NotFound)
+
+			// Nothing is used up: the person tries again and gets through.
+			back, err := d.connectors["acme_band"].Approve(d.page(token, "acme_band"), "ann")
+			require.Equal(t, linking.ResultSuccess, d.returns(back, err).State)
+			require.NotNil(t, d.connection(user))
+		})
+	}
+}
+
+func TestOAuthCallbackWorksOnce(t *testing.T) {
+	d := newDesk(t)
+	_, token := d.user("ann")
+	back, err := d.connectors["acme_band"].Approve(d.page(token, "acme_band"), "ann+down")
+	require.Equal(t, linking.ProviderAPIError, d.returns(back, err).Error)
+	require.Equal(t, linking.TokenNotValidated, d.returns(back, nil).Error, "a callback that was replayed")
+}
+
+func TestAllScopesRequired(t *testing.T) {
+	d := newDesk(t)
+	user, token := d.user("ann")
+	back, err := d.connectors["acme_strict"].Approve(d.page(token, "acme_strict"), "ann", "sleep")
+	require.Equal(t, linking.RequiredScopesNotGranted, d.returns(back, err).Error, "any refusal blocks")
+	require.Nil(t, d.connection(user))
+}
+
+func TestTeamOAuth(t *testing.T) {
+	d := newDesk(t)
+	user, token := d.user("ann")
+	_, err := d.Authorize(t.Context(), token, "acme_own")
+	var rule *healthlab.RuleError
+	require.ErrorAs(t, err, &rule)
+	require.Equal(t, linking.RuleInvalidProvider, rule.Type)
+	d.settings.OwnOAuth = []string{"acme_own"}
+	d.settings.CallbackURLs = map[string]string{"acme_own": "https://clinic.example/cb/acme_own"}
+	back, err := d.connectors["acme_own"].Approve(d.page(token, "acme_own"), "ann")
+	require.True(t, strings.HasPrefix(back, "https://clinic.example/cb/acme_own?"))
+	require.Equal(t, linking.ResultSuccess, d.returns(back, err).State)
+	require.NotNil(t, d.connection(user))
+}
+
+func TestPassword(t *testing.T) {
+	for _, c := range []struct {
+		name, user string
+		error      linking.ErrorType
+	}{
+		{"refused", "ann+refused", linking.ProviderCredentialError},
+		{"expired", "ann+expired", linking.ProviderPasswordExpired},
+		{"region", "ann+region", linking.UnsupportedRegion},
+		{"down", "ann+down", linking.ProviderAPIError},
+		{"nonsense", "ann+nonsense", linking.ProviderAPIError},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			user, token := d.user("ann")
+			r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: c.user, Password: "x"})
+			require.NoError(t, err)
+			require.Equal(t, c.error, r.Error)
+			require.Nil(t, d.connection(user))
+			r, err = d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
+			require.NoError(t, err)
+			require.Equal(t, linking.ResultSuccess, r.State)
+			require.Equal(t, "ann", *d.connection(user).ExternalUserID)
+		})
+	}
+}
+
+func TestSlowProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		user, token := d.user("ann")
+		began := time.Now()
+		r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+slow", Password: "x"})
+		require.NoError(t, err)
+		require.Equal(t, linking.ProviderAPIError, r.Error)
+		require.Equal(t, 45*time.Second, time.Since(began))
+		require.Nil(t, d.connection(user))
+	})
+}
+
+func TestMFA(t *testing.T) {
+	for _, c := range []struct{ fate, method string }{{sandbox.FateMFA, "sms"}, {sandbox.FateMFAEmail, "email"}} {
+		d := newDesk(t)
+		user, token := d.user("ann")
+		_, other := d.user("bob")
+		code := func(token, provider, code string) linking.Result {
+			r, err := d.CompleteMFA(t.Context(), token, provider, code)
+			require.NoError(t, err)
+			return r
+		}
+		require.Equal(t, linking.TokenNotValidated, code(token, "acme_scale", sandbox.GoodCode).Error, "nothing is pending")
+		begin := func() {
+			r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+" + c.fate, Password: "x"})
+			require.NoError(t, err)
+			require.Equal(t, linking.ResultPending, r.State)
+			require.Equal(t, c.method, r.Challenge.Method)
+		}
+		begin()
+		require.Equal(t, linking.TokenNotValidated, code(other, "acme_scale", sandbox.GoodCode).Error, "another token")
+		require.Equal(t, linking.IncorrectMFACode, code(token, "acme_scale", "000000").Error)
+		_, err := d.CompleteMFA(t.Context(), token, "acme_band", sandbox.GoodCode)
+		require.ErrorIs(t, err, healthlab.Precondition, "another provider")
+		require.Equal(t, linking.ProviderCredentialError, code(token, "acme_scale", sandbox.CodeGivenUp).Error)
+		require.Equal(t, linking.TokenNotValidated, code(token, "acme_scale", sandbox.GoodCode).Error, "the provider gave up")
+		begin()
+		require.Equal(t, linking.IncorrectMFACode, code(token, "acme_scale", "000000").Error)
+		require.Nil(t, d.connection(user))
+		require.Equal(t, linking.ResultSuccess, code(token, "acme_scale", sandbox.GoodCode).State)
+		require.NotNil(t, d.connection(user))
+		require.Equal(t, linking.TokenConsumed, code(token, "acme_scale", sandbox.GoodCode).Error)
+	}
+}
+
+func TestEmail(t *testing.T) {
+	d := newDesk(t)
+	user, token := d.user("ann")
+	for _, c := range []struct {
+		email, region string
+		error         linking.ErrorType
+	}{
+		{"ann+refused@example.com", "", linking.ProviderCredentialError},
+		{"ann+down@example.com", "us", linking.ProviderAPIError},
+		{"ann@example.com", "de", linking.UnsupportedRegion},
+	} {
+		r, err := d.SignInByEmail(t.Context(), token, linking.EmailSignIn{Provider: "acme_cgm", Email: c.email, Region: c.region})
+		require.NoError(t, err)
+		require.Equal(t, c.error, r.Error)
+	}
+	r, err := d.SignInByEmail(t.Context(), token, linking.EmailSignIn{Provider: "acme_cgm", Email: "ann@example.com", Region: "ca"})
+	require.NoError(t, err)
+	require.Equal(t, linking.ResultSuccess, r.State)
+	require.Equal(t, "ann@example.com", *d.connection(user).ExternalUserID)
+}
+
+func TestDuplicates(t *testing.T) {
+	d := newDesk(t)
+	d.settings.RejectDuplicates = true
+	ann, first := d.user("ann")
+	bob, second := d.user("bob")
+	in := linking.PasswordSignIn{Provider: "acme_scale", Username: "shared", Password: "x"}
+	link := func(token string) linking.Result {
+		r, err := d.SignIn(t.Context(), token, in)
+		require.NoError(t, err)
+		return r
+	}
+	require.Equal(t, linking.ResultSuccess, link(first).State)
+	require.Equal(t, linking.DuplicateConnection, link(second).Error)
+	require.Nil(t, d.connection(bob))
+	require.Equal(t, linking.ResultSuccess, link(d.token(ann)).State, "the same user links again")
+	d.settings.RejectDuplicates = false
+	require.Equal(t, linking.ResultSuccess, link(second).State)
+}
+
+func TestDisconnectRevokes(t *testing.T) {
+	d := newDesk(t)
+	user, token := d.user("ann")
+	_, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
+	require.NoError(t, err)
+	secret, err := d.Secret(t.Context(), d.team, user, "acme_scale")
+	require.NoError(t, err)
+	require.False(t, d.connectors["acme_scale"].Revoked(secret))
+	require.NoError(t, d.Disconnect(t.Context(), d.team, user, "acme_scale"))
+	require.True(t, d.connectors["acme_scale"].Revoked(secret))
+	require.Nil(t, d.connection(user))
+	_, err = d.Secret(t.Context(), d.team, user, "acme_scale")
+	require.ErrorIs(t, err, healthlab.NotFound)
+	require.ErrorIs(t, d.Disconnect(t.Context(), d.team, user, "acme_scale"), healthlab.NotFound)
+	require.ErrorIs(t, d.Disconnect(t.Context(), d.team, user, "nobody"), healthlab.Invalid)
+}
+
+func TestDemo(t *testing.T) {
+	d := newDesk(t)
+	user, token := d.user("ann")
+	require.NoError(t, d.ConnectDemo(t.Context(), d.team, user, "acme_band"))
+	require.NotNil(t, d.connection(user))
+	require.ErrorIs(t, d.ConnectDemo(t.Context(), d.team, user, "acme_scale"), healthlab.Precondition, "it has no demo")
+	_, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
+	require.ErrorIs(t, err, healthlab.Precondition, "a demo user does not link a real source")
+	bob, token := d.user("bob")
+	_, err = d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "bob", Password: "x"})
+	require.NoError(t, err)
+	require.ErrorIs(t, d.ConnectDemo(t.Context(), d.team, bob, "acme_band"), healthlab.Precondition, "nor the other way round")
+}
+
+func TestTooManyTries(t *testing.T) {
+	d := newDesk(t)
+	_, token := d.user("ann")
+	in := linking.PasswordSignIn{Provider: "acme_scale", Username: "ann+refused", Password: "x"}
+	tries := 0
+	for err := error(nil); err == nil; tries++ {
+		_, err = d.SignIn(t.Context(), token, in)
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.Exhausted)
+		}
+		require.Less(t, tries, 100)
+	}
+	require.Equal(t, 31, tries)
+}

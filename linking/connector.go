@@ -1,0 +1,166 @@
+package linking
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// ProviderConnector is how to sign in at one provider. A provider has the flow that
+// its auth_type asks for: OAuth for oauth and team_oauth, Password for password, Email
+// for email; the others are nil.
+//
+// What all flows have in common: methods are safe for concurrent use, keep nothing of a
+// person between calls, and end when their context does; the Service gives them a
+// deadline. A call whose answer was lost may be made again by a person's new try, never
+// by the Service itself. A person's mistake is a [*Error] of a type that the method
+// names; any other error, whatever its kind, means that the provider is down or answers
+// nonsense, and becomes [ProviderAPIError]. Errors never hold what was sent.
+type ProviderConnector struct {
+	OAuth    OAuthFlow
+	Password PasswordFlow
+	Email    EmailFlow
+	// Revoker ends grants. Nil if the provider cannot be told.
+	Revoker Revoker
+	// Minimum are the scopes without which nothing works: every person must grant them,
+	// whatever a team asks for.
+	Minimum []string
+}
+
+// OAuthFlow signs in by the authorization code flow with PKCE (RFC 6749 section 4.1, RFC
+// 7636).
+type OAuthFlow interface {
+	// Authorize returns the URL of the provider's sign-in page. It makes no promise to
+	// the provider: calling it again is free.
+	Authorize(ctx context.Context, r AuthorizeRequest) (string, error)
+	// Exchange turns a code into a grant. A code works once: a second call with it
+	// fails. [ProviderCredentialError] if the provider refuses the code.
+	Exchange(ctx context.Context, r ExchangeRequest) (Grant, error)
+}
+
+// AuthorizeRequest is what the sign-in page is told.
+type AuthorizeRequest struct {
+	// State comes back with the callback, unchanged.
+	State string
+	// RedirectURL is where the provider sends the person back to: the callback.
+	RedirectURL string
+	// Challenge is the S256 challenge of PKCE.
+	Challenge string
+	// Scopes are asked for; empty where the provider has none.
+	Scopes []string
+}
+
+// ExchangeRequest is what a code is exchanged with.
+type ExchangeRequest struct {
+	Code string
+	// RedirectURL is the one of the AuthorizeRequest.
+	RedirectURL string
+	// Verifier belongs to its Challenge.
+	Verifier string
+	// Scopes are those that were asked for.
+	Scopes []string
+}
+
+// LogValue shows nothing.
+func (ExchangeRequest) LogValue() slog.Value { return slog.StringValue("exchange") }
+
+// PasswordFlow signs in with a name and a password.
+type PasswordFlow interface {
+	// SignIn signs in. The answer has a Grant, or a Challenge when the provider wants a
+	// code first. [ProviderCredentialError], [ProviderPasswordExpired],
+	// [UnsupportedRegion].
+	SignIn(ctx context.Context, r PasswordRequest) (SignedIn, error)
+	// CompleteMFA answers a challenge. It may be called again after a wrong code.
+	// [IncorrectMFACode]; [ProviderCredentialError] if the provider gave up on it.
+	CompleteMFA(ctx context.Context, r MFARequest) (Grant, error)
+}
+
+// PasswordRequest is what a person filled in.
+type PasswordRequest struct {
+	Username, Password string
+	// Region is one that the provider's record lists; empty if it lists none.
+	Region string
+}
+
+// LogValue shows nothing.
+func (PasswordRequest) LogValue() slog.Value { return slog.StringValue("password sign-in") }
+
+// String shows nothing.
+func (PasswordRequest) String() string { return "password sign-in" }
+
+// GoString shows nothing.
+func (PasswordRequest) GoString() string { return "password sign-in" }
+
+// SignedIn is the answer to a password.
+type SignedIn struct {
+	Grant Grant
+	// Challenge is set when the provider wants a code first.
+	Challenge *Challenge
+	// Notes are the connector's own, to go on with the challenge. They are sealed
+	// while they wait.
+	Notes []byte
+}
+
+// Challenge says how a code reaches the person.
+type Challenge struct {
+	// Method is sms or email (open).
+	Method string
+	// Hint helps the person, such as the last digits of a number.
+	Hint string
+}
+
+// MFARequest is a code that a person entered.
+type MFARequest struct {
+	Code string
+	// Notes are those of the challenge.
+	Notes []byte
+}
+
+// LogValue shows nothing.
+func (MFARequest) LogValue() slog.Value { return slog.StringValue("code") }
+
+// EmailFlow connects an address that is known to the provider.
+type EmailFlow interface {
+	// SignInByEmail connects. [ProviderCredentialError] if the address is unknown
+	// there, [UnsupportedRegion].
+	SignInByEmail(ctx context.Context, r EmailRequest) (Grant, error)
+}
+
+// EmailRequest is what a person filled in.
+type EmailRequest struct {
+	Email string
+	// Region is one that the provider's record lists; empty if it lists none.
+	Region string
+}
+
+// LogValue shows nothing.
+func (EmailRequest) LogValue() slog.Value { return slog.StringValue("e-mail sign-in") }
+
+// Revoker ends grants at a provider.
+type Revoker interface {
+	// Revoke ends a grant. Idempotent: one that has ended is a success.
+	Revoke(ctx context.Context, secret []byte) error
+}
+
+// Grant is what a provider gave.
+type Grant struct {
+	// ExternalUserID is the provider's own name for the person; empty if it has none.
+	ExternalUserID string
+	// Scopes are those that were granted; nil if the provider does not say, which means
+	// all that were asked for.
+	Scopes []string
+	// Secret is what the connector needs to fetch data: tokens, a password. It is
+	// sealed before it is stored, and nobody but the connector reads it.
+	Secret []byte
+	// ExpiresAt is when the secret stops working; zero if it does not, or nobody knows.
+	ExpiresAt time.Time
+}
+
+// LogValue shows how many scopes were granted.
+func (g Grant) LogValue() slog.Value { return slog.IntValue(len(g.Scopes)) }
+
+// String shows nothing.
+func (Grant) String() string { return "grant" }
+
+// GoString shows nothing.
+func (Grant) GoString() string { return "grant" }

@@ -1,0 +1,42 @@
+// Package linking connects a person's accounts to a user: once, on a phone or in a
+// browser, and never to somebody else's user.
+//
+// Two things are handed out. A link code is typed or deep-linked into a companion app
+// and binds the app to one user ([Service.CreateCode], [Service.Redeem]). A link token
+// opens the link pages, or a customer's own, for one user, one hour and one successful
+// connection ([Service.CreateToken]); failed tries do not use it up.
+//
+// Behind a token stands a [Session], whose life is a table of states. A flow asks the
+// provider through a [ProviderConnector] and then writes once: the connection, its
+// event, the sealed credential and the end of the token are one step of the [Store], so
+// nothing is ever half connected.
+//
+//	offer, err := service.CreateToken(ctx, team, linking.NewToken{User: user})
+//	result, err := service.SignIn(ctx, offer.Token, linking.PasswordSignIn{Provider: "acme_scale", …})
+//
+// Names to know: [Service], [Store], [ProviderConnector], [Session], [Error]. What
+// fails in front of a person has one of the link error types ([ErrorType]) and travels
+// in a [Result] or in the query of the customer's redirect URL ([Outcome.Redirect]).
+//
+// # How hard guessing is
+//
+// A link token carries 256 random bits; guessing one is hopeless. A link code has 32
+// (its shape is given), so limits do the work, and only wrong tries count:
+//
+//   - One client has [WrongPerClient] = 20 wrong tries an hour. Windows begin with a
+//     wrong try, so two of them can touch one hour: at most 40 guesses at a code that
+//     lives an hour, 40 / 2^32 = 9.3e-9.
+//   - A code withstands [Exposure] = 4,000 wrong tries by anybody at its team's codes,
+//     then it is over, as if it had expired: 4,000 / 2^32 = 9.3e-7, however long it was to
+//     live, however many clients there are.
+//
+// Nobody is locked out by what others do: a team under attack creates a new code, which
+// withstands the next 4,000 guesses. With 10,000 codes open at a time, one client hits
+// any of them with 40 * 10,000 / 2^32 = 9.3e-5 within the hour, and all clients
+// together with 4,000 * 10,000 / 2^32 = 9.3e-3 before those codes are over. A code that
+// is good for the longest time, seven days, meets at most 169 windows of one client: 3,380
+// guesses, 7.9e-7.
+//
+// This package speaks no HTTP. It does not fetch health data, and it knows no
+// provider: which there are is configuration, and how to talk to one is an adapter.
+package linking

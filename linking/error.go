@@ -1,0 +1,137 @@
+package linking
+
+import (
+	"errors"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ErrorType names what went wrong in front of a person who links. The list is open.
+type ErrorType string
+
+// The link error types.
+const (
+	// InvalidToken: the token is malformed, forged, or of a user who is gone.
+	InvalidToken ErrorType = "invalid_token"
+	// TokenExpired: the token is older than its life.
+	TokenExpired ErrorType = "token_expired"
+	// TokenNotValidated: a step was taken out of turn.
+	TokenNotValidated ErrorType = "token_not_validated"
+	// TokenConsumed: a connection was made with this token.
+	TokenConsumed ErrorType = "token_consumed"
+	// ProviderCredentialError: the provider refused the sign-in.
+	ProviderCredentialError ErrorType = "provider_credential_error"
+	// ProviderPasswordExpired: the provider wants a new password first.
+	ProviderPasswordExpired ErrorType = "provider_password_expired"
+	// ProviderAPIError: the provider is down, too slow, or answers nonsense.
+	ProviderAPIError ErrorType = "provider_api_error"
+	// UnsupportedRegion: the provider does not serve the region.
+	UnsupportedRegion ErrorType = "unsupported_region"
+	// DuplicateConnection: another user of the team has connected this account.
+	DuplicateConnection ErrorType = "duplicate_connection"
+	// RequiredScopesNotGranted: a scope that must be granted was not.
+	RequiredScopesNotGranted ErrorType = "required_scopes_not_granted"
+	// IncorrectMFACode: the code was wrong; it can be entered again.
+	IncorrectMFACode ErrorType = "incorrect_mfa_code"
+	// UserCancelled: the person closed the link pages.
+	UserCancelled ErrorType = "user_cancelled"
+)
+
+// errorTypes is the list with the words for each and the kind that it is to whoever
+// called the Service.
+var errorTypes = []struct {
+	name ErrorType
+	kind healthlab.Kind
+	text string
+}{
+	{InvalidToken, healthlab.Unauthenticated, "the link token is not valid; create a new one"},
+	{TokenExpired, healthlab.Unauthenticated, "the link token has expired; create a new one"},
+	{TokenNotValidated, healthlab.Precondition, "this step came out of turn; start again"},
+	{TokenConsumed, healthlab.Unauthenticated, "a connection was made with this link token; create a new one"},
+	{ProviderCredentialError, healthlab.Precondition, "the provider refused the sign-in; try again"},
+	{ProviderPasswordExpired, healthlab.Precondition, "the provider asks for a new password; change it there, then link again"},
+	{ProviderAPIError, healthlab.Unavailable, "the provider could not be reached; try again later"},
+	{UnsupportedRegion, healthlab.Precondition, "the provider does not serve this region; choose another"},
+	{DuplicateConnection, healthlab.Precondition, "another user has connected this account"},
+	{RequiredScopesNotGranted, healthlab.Precondition, "not everything that is needed was granted; link again and grant it"},
+	{IncorrectMFACode, healthlab.Precondition, "the code is wrong; enter it again"},
+	{UserCancelled, healthlab.Precondition, "the person closed the link pages"},
+}
+
+// ErrorTypes returns the link error types.
+func ErrorTypes() []ErrorType {
+	out := make([]ErrorType, len(errorTypes))
+	for i, e := range errorTypes {
+		out[i] = e.name
+	}
+	return out
+}
+
+// Text returns words for a person, without any value. Programs decide by the type.
+func (t ErrorType) Text() string {
+	for _, e := range errorTypes {
+		if e.name == t {
+			return e.text
+		}
+	}
+	return "something went wrong; try again"
+}
+
+// Error is a link error. It unwraps to a kind: of a token, mostly
+// healthlab.Unauthenticated; of a provider that is down, healthlab.Unavailable; else
+// healthlab.Precondition.
+type Error struct {
+	Type ErrorType
+	// Cause is for logs; may be nil. It is never shown and not unwrapped, for its kind
+	// is true for another caller.
+	Cause error
+}
+
+// Error says the type and its words.
+func (e *Error) Error() string { return string(e.Type) + ": " + e.Type.Text() }
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error {
+	for _, t := range errorTypes {
+		if t.name == e.Type {
+			return t.kind
+		}
+	}
+	return healthlab.Precondition
+}
+
+func fail(t ErrorType) error { return &Error{Type: t} }
+
+// typeOf returns the link error type of an error, if it has one.
+func typeOf(err error) (ErrorType, bool) {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Type, true
+	}
+	return "", false
+}
+
+// Names of rules.
+const (
+	// RuleMissingLinkToken: no link token was sent.
+	RuleMissingLinkToken = "MISSING_LINK_TOKEN"
+	// RuleInvalidProvider: the provider cannot be linked in this way.
+	RuleInvalidProvider = "INVALID_PROVIDER"
+	// RuleInvalidUserID: the team has no such user.
+	RuleInvalidUserID = "INVALID_USER_ID"
+	// RuleCodeInvalid, RuleCodeExpired and RuleCodeConsumed say why a link code does not
+	// work.
+	RuleCodeInvalid  = "CODE_INVALID"
+	RuleCodeExpired  = "CODE_EXPIRED"
+	RuleCodeConsumed = "CODE_CONSUMED"
+	// RuleTooManyTries: a session or a client has tried too often.
+	RuleTooManyTries = "TOO_MANY_TRIES"
+)
+
+func rule(name, msg string) error { return &healthlab.RuleError{Type: name, Msg: msg} }
+
+func errProvider() error {
+	return rule(RuleInvalidProvider, "this provider cannot be linked in this way")
+}
+
+func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }

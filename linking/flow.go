@@ -1,0 +1,623 @@
+package linking
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Results of a flow.
+const (
+	ResultSuccess = "success"
+	ResultError   = "error"
+	ResultPending = "pending_provider_mfa"
+)
+
+// Result is what came of a flow.
+type Result struct {
+	// State is [ResultSuccess], [ResultError] or [ResultPending] (open).
+	State string
+	// Provider is the slug of what was tried; empty if nobody can tell.
+	Provider string
+	// Error says what failed.
+	Error ErrorType
+	// RedirectURL is the one that the token was created with; empty if none was, or if
+	// the token is not ours.
+	RedirectURL string
+	// Location is the RedirectURL with the outcome in its query: where to send a browser
+	// at the end. Empty if there is none, or if the team's rules no longer allow it.
+	Location string
+	// Challenge says how a code reaches the person, when one is awaited.
+	Challenge *Challenge
+	// ExternalUserID is the provider's own name for the person, after a success; nil
+	// where it has none.
+	ExternalUserID *string
+}
+
+// step is one try under way.
+type step struct {
+	at       time.Time
+	session  Session
+	n        int
+	provider *healthdata.Provider
+	settings *TeamSettings
+	conn     ProviderConnector
+}
+
+func (s *Service) plan(p *step) scopePlan {
+	var want *ScopeRequirement
+	if w, ok := p.settings.Scopes[p.provider.Slug]; ok {
+		want = &w
+	}
+	return planScopes(p.provider, p.conn.Minimum, want)
+}
+
+// oauthNotes is what waits for the callback, sealed.
+type oauthNotes struct {
+	Verifier, RedirectURL string
+	Scopes                []string
+}
+
+// Authorization is where to send a person who links by OAuth.
+type Authorization struct {
+	URL      string
+	Provider healthdata.Provider
+}
+
+// Authorize begins a sign-in at the provider's own page. A try that is under way, at any
+// provider, is given up. The token travels as the state, bound to the session.
+//
+// Faults: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] or
+// [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
+func (s *Service) Authorize(ctx context.Context, token, provider string) (Authorization, error) {
+	t, err := s.begin(ctx, token, provider, authOAuth, authTeamOAuth)
+	if err != nil {
+		return Authorization{}, fmt.Errorf("authorize: %w", err)
+	}
+	notes := oauthNotes{RedirectURL: s.callbackURL(t.settings, provider), Scopes: s.plan(t).ask}
+	var b [32]byte
+	if _, err := io.ReadFull(s.opts.Random, b[:]); err != nil {
+		return Authorization{}, fmt.Errorf("authorize: draw verifier: %w", err)
+	}
+	notes.Verifier = base64.RawURLEncoding.EncodeToString(b[:])
+	sum := sha256.Sum256([]byte(notes.Verifier))
+	where, err := ask(ctx, s, func(ctx context.Context) (string, error) {
+		return t.conn.OAuth.Authorize(ctx, AuthorizeRequest{
+			State: token, RedirectURL: notes.RedirectURL, Scopes: slices.Clone(notes.Scopes),
+			Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
+		})
+	})
+	if u, bad := url.Parse(where); err != nil || bad != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		_, err := s.settle(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
+		return Authorization{}, fmt.Errorf("authorize: %w", err)
+	}
+	doc, err := json.Marshal(notes)
+	if err == nil {
+		err = s.wait(ctx, t, HandOut, doc, Challenge{})
+	}
+	if err != nil {
+		return Authorization{}, fmt.Errorf("authorize: %w", err)
+	}
+	return Authorization{URL: where, Provider: *t.provider}, nil
+}
+
+// Callback is what a provider sent a person back with.
+type Callback struct {
+	// Provider is whose callback it is.
+	Provider string
+	// State is the token.
+	State string
+	// Code is what is to be exchanged; empty if the person was refused.
+	Code string
+	// Error is the provider's own error parameter; any text means that it refused.
+	Error string
+}
+
+// Callback ends a sign-in at the provider's own page. What fails is in the Result, the
+// faults of the token too; the error is for what a person cannot help. A callback works
+// once: one that comes again fails and changes nothing.
+func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
+	at := s.now()
+	x, err := s.open(ctx, c.State, at)
+	if err != nil {
+		return s.result(ctx, x, err)
+	}
+	t := &step{at: at, session: x}
+	if t.provider, t.settings, err = s.offered(ctx, x.Team, c.Provider, authOAuth, authTeamOAuth); err != nil {
+		return s.result(ctx, x, fail(TokenNotValidated))
+	}
+	t.conn = s.connectors[c.Provider]
+	var box Sealed
+	_, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
+		if err := x.usable(at); err != nil {
+			return err
+		}
+		if x.State != StateAwaitingProvider || x.Provider != c.Provider || x.Pending.Box == nil {
+			return fail(TokenNotValidated)
+		}
+		box, t.n = x.Pending, x.Step
+		x.Pending = Sealed{}
+		return nil
+	})
+	if err != nil {
+		return s.result(ctx, x, err)
+	}
+	if c.Error != "" || c.Code == "" || len(c.Code) > 4096 {
+		return s.settled(ctx, t, fail(ProviderCredentialError))
+	}
+	var notes oauthNotes
+	doc, err := s.seal.Open(ctx, box, stepPlace(&x, t.n))
+	if err == nil {
+		err = json.Unmarshal(doc, &notes)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("link callback: %w", err)
+	}
+	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
+		return t.conn.OAuth.Exchange(ctx, ExchangeRequest{
+			Code: c.Code, RedirectURL: notes.RedirectURL, Verifier: notes.Verifier, Scopes: notes.Scopes,
+		})
+	})
+	if err != nil {
+		return s.settled(ctx, t, blame(err, ProviderCredentialError, RequiredScopesNotGranted))
+	}
+	return s.connect(ctx, t, grant)
+}
+
+// PasswordSignIn is what a person filled in.
+type PasswordSignIn struct {
+	Provider           string
+	Username, Password string
+	// Region is where the account is; empty for the provider's default.
+	Region string
+}
+
+// String shows the provider alone.
+func (p PasswordSignIn) String() string { return "sign-in at " + p.Provider }
+
+// GoString is String.
+func (p PasswordSignIn) GoString() string { return p.String() }
+
+// SignIn signs in with a name and a password. What fails in front of the person is in
+// the Result; so are the faults of a token, but for its absence.
+//
+// Faults: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider]
+// or [RuleTooManyTries].
+func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (Result, error) {
+	t, err := s.begin(ctx, token, in.Provider, authPassword)
+	if err != nil {
+		return s.tokenResult(ctx, token, err)
+	}
+	region, err := s.region(t.provider, in.Region)
+	if err != nil {
+		return s.settled(ctx, t, err)
+	}
+	got, err := ask(ctx, s, func(ctx context.Context) (SignedIn, error) {
+		return t.conn.Password.SignIn(ctx, PasswordRequest{Username: in.Username, Password: in.Password, Region: region})
+	})
+	if err != nil {
+		return s.settled(ctx, t, blame(err, ProviderCredentialError, ProviderPasswordExpired, UnsupportedRegion))
+	}
+	if got.Challenge == nil {
+		if got.Grant.ExternalUserID == "" {
+			got.Grant.ExternalUserID = in.Username
+		}
+		return s.connect(ctx, t, got.Grant)
+	}
+	notes, err := json.Marshal(mfaNotes{Username: in.Username, Notes: got.Notes})
+	if err == nil && !plain(got.Challenge.Method, got.Challenge.Hint) {
+		return s.settled(ctx, t, fail(ProviderAPIError))
+	}
+	if err == nil {
+		err = s.wait(ctx, t, AskCode, notes, *got.Challenge)
+	}
+	if err != nil {
+		return s.result(ctx, t.session, err)
+	}
+	return Result{
+		State: ResultPending, Provider: in.Provider, RedirectURL: t.session.Options.RedirectURL, Challenge: got.Challenge,
+	}, nil
+}
+
+// mfaNotes is what waits for a code, sealed.
+type mfaNotes struct {
+	Username string
+	Notes    []byte
+}
+
+// CompleteMFA answers the code that a provider asked for. After a wrong one the same
+// token may try again. Faults and results as of [Service.SignIn]; the provider must be
+// the one that asked, else it is a [*healthlab.RuleError] of type [RuleInvalidProvider].
+func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string) (Result, error) {
+	at := s.now()
+	x, err := s.open(ctx, token, at)
+	if err != nil {
+		return s.result(ctx, x, err)
+	}
+	t := &step{at: at, session: x, n: x.Step}
+	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, authPassword); err != nil {
+		return Result{}, fmt.Errorf("complete sign-in: %w", err)
+	}
+	t.conn = s.connectors[provider]
+	if x.State != StateAwaitingMFA || x.Pending.Box == nil {
+		return s.result(ctx, x, fail(TokenNotValidated))
+	}
+	if x.Provider != provider {
+		return Result{}, fmt.Errorf("complete sign-in: %w", errProvider())
+	}
+	// Every code that is entered counts, so that nobody guesses it through us.
+	x, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
+		if err := x.usable(at); err != nil {
+			return err
+		}
+		if x.State != StateAwaitingMFA || x.Step != t.n {
+			return fail(TokenNotValidated)
+		}
+		if len(x.Attempts) >= maxAttempts {
+			return &healthlab.RuleError{Kind: healthlab.Exhausted, Type: RuleTooManyTries, Msg: "too many tries with this link token; create a new one"}
+		}
+		x.Step++
+		x.Attempts = append(x.Attempts, Attempt{At: at, Provider: provider})
+		return nil
+	})
+	if err != nil {
+		return s.result(ctx, t.session, err)
+	}
+	box, sealedAs := x.Pending, t.session.ID
+	t.session, t.n = x, x.Step
+	var notes mfaNotes
+	doc, err := s.seal.Open(ctx, box, mfaPlace(sealedAs))
+	if err == nil {
+		err = json.Unmarshal(doc, &notes)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("complete sign-in: %w", err)
+	}
+	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
+		return t.conn.Password.CompleteMFA(ctx, MFARequest{Code: code, Notes: notes.Notes})
+	})
+	if err != nil {
+		return s.settled(ctx, t, blame(err, IncorrectMFACode, ProviderCredentialError, ProviderPasswordExpired))
+	}
+	if grant.ExternalUserID == "" {
+		grant.ExternalUserID = notes.Username
+	}
+	return s.connect(ctx, t, grant)
+}
+
+// EmailSignIn is what a person filled in.
+type EmailSignIn struct {
+	Provider, Email string
+	// Region is where the account is; empty for the provider's default.
+	Region string
+}
+
+// String shows the provider alone.
+func (e EmailSignIn) String() string { return "sign-in at " + e.Provider }
+
+// GoString is String.
+func (e EmailSignIn) GoString() string { return e.String() }
+
+// SignInByEmail connects an address that is known to the provider. Faults and results as
+// of [Service.SignIn].
+func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignIn) (Result, error) {
+	t, err := s.begin(ctx, token, in.Provider, authEmail)
+	if err != nil {
+		return s.tokenResult(ctx, token, err)
+	}
+	region, err := s.region(t.provider, in.Region)
+	if err != nil {
+		return s.settled(ctx, t, err)
+	}
+	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
+		return t.conn.Email.SignInByEmail(ctx, EmailRequest{Email: in.Email, Region: region})
+	})
+	if err != nil {
+		return s.settled(ctx, t, blame(err, ProviderCredentialError, UnsupportedRegion))
+	}
+	if grant.ExternalUserID == "" {
+		grant.ExternalUserID = in.Email
+	}
+	return s.connect(ctx, t, grant)
+}
+
+// begin opens a token and starts a try.
+func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*step, error) {
+	t := &step{at: s.now()}
+	x, err := s.open(ctx, token, t.at)
+	if err != nil {
+		return nil, err
+	}
+	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, flows...); err != nil {
+		return nil, err
+	}
+	t.conn = s.connectors[provider]
+	if err := s.realUser(ctx, &x); err != nil {
+		return nil, err
+	}
+	if t.session, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
+		return x.begin(provider, t.at)
+	}); err != nil {
+		return nil, err
+	}
+	t.n = t.session.Step
+	return t, nil
+}
+
+// realUser refuses a user whose data is made up, before the person goes anywhere.
+func (s *Service) realUser(ctx context.Context, x *Session) error {
+	u, err := s.users.User(ctx, x.Team, x.User)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(u.Connections, func(c healthdata.Connection) bool {
+		return c.Demo && c.Status != healthdata.Deregistered
+	}) {
+		return rule(healthdata.RuleInvalidRequest, "a user has either demo connections or real ones")
+	}
+	return nil
+}
+
+// wait notes, sealed, what the next part of a try needs, unless a newer try has begun.
+func (s *Service) wait(ctx context.Context, t *step, on Trigger, notes []byte, c Challenge) error {
+	place := stepPlace(&t.session, t.n)
+	if on == AskCode {
+		place = mfaPlace(t.session.ID)
+	}
+	box, err := s.seal.Seal(ctx, notes, place)
+	if err != nil {
+		return err
+	}
+	_, err = s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
+		if err := x.usable(t.at); err != nil {
+			return err
+		}
+		if x.Step != t.n {
+			return fail(TokenNotValidated)
+		}
+		x.Pending, x.Challenge = box, c
+		return x.on(on)
+	})
+	return err
+}
+
+// mfaPlace is what the notes of a challenge are bound to: every code that is entered is
+// a step of its own, and the notes outlive it.
+func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
+
+// region returns the region to ask a provider for. Where it has a list, anything else is
+// [UnsupportedRegion].
+func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
+	list := s.Regions(p)
+	switch {
+	case len(list) == 0:
+		return "", nil
+	case asked == "":
+		return list[0], nil
+	case !slices.Contains(list, asked):
+		return "", fail(UnsupportedRegion)
+	}
+	return asked, nil
+}
+
+// connect makes the connection: it, its event, the credential and the end of the token
+// are one write.
+func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error) {
+	if !g.sound() {
+		return s.settled(ctx, t, fail(ProviderAPIError))
+	}
+	scopes, err := s.plan(t).granted(g.Scopes)
+	if err != nil {
+		return s.settled(ctx, t, err)
+	}
+	x := &t.session
+	n := healthdata.NewConnection{Provider: t.provider.Slug, Scopes: scopes}
+	if g.ExternalUserID != "" {
+		n.ExternalUserID = &g.ExternalUserID
+	}
+	establish, err := s.users.Establishing(n)
+	if err != nil {
+		return Result{}, fmt.Errorf("link: %w", err)
+	}
+	c := Completion{
+		Team: x.Team, Session: x.ID,
+		Credential: Credential{Team: x.Team, User: x.User, Provider: t.provider.Slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
+		Change: func(x *Session, u *healthdata.User) ([]healthlab.Event, error) {
+			if err := x.connects(t.provider.Slug, t.at); err != nil {
+				return nil, err
+			}
+			return establish(u)
+		},
+	}
+	if t.settings.RejectDuplicates {
+		c.Sole = n.ExternalUserID
+	}
+	if g.Secret != nil {
+		if c.Credential.Secret, err = s.seal.Seal(ctx, g.Secret, grantPlace(x.Team, x.User, t.provider.Slug)); err != nil {
+			return Result{}, fmt.Errorf("link: %w", err)
+		}
+	}
+	done, err := s.store.Complete(ctx, c)
+	if err == nil {
+		out := Result{
+			State: ResultSuccess, Provider: t.provider.Slug, RedirectURL: done.Options.RedirectURL,
+			ExternalUserID: n.ExternalUserID,
+		}
+		out.Location = s.location(t.settings, &done, Outcome{Provider: t.provider.Slug})
+		return out, nil
+	}
+	var taken *AccountTakenError
+	switch {
+	case errors.As(err, &taken):
+		err = fail(DuplicateConnection)
+	case errors.Is(err, healthlab.NotFound):
+		err = fail(InvalidToken)
+	}
+	return s.settled(ctx, t, err)
+}
+
+// sound reports whether a grant can be kept. What a provider makes up is not.
+func (g *Grant) sound() bool {
+	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= 64<<10
+}
+
+// plain reports whether texts of a provider can be kept.
+func plain(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(s string) bool {
+		return len(s) > 512 || !utf8.ValidString(s) || strings.Contains(s, "\x00")
+	})
+}
+
+// ask calls a connector within the time that a person waits.
+func ask[T any](ctx context.Context, s *Service, call func(context.Context) (T, error)) (T, error) {
+	ctx, stop := context.WithTimeout(ctx, s.opts.Timeout)
+	defer stop()
+	v, err := call(ctx)
+	if err == nil {
+		err = ctx.Err() // an answer that comes too late is none
+	}
+	return v, err
+}
+
+// blame turns a connector's error into a link error: its own, if it is one that the flow
+// may have, else [ProviderAPIError].
+func blame(err error, allowed ...ErrorType) error {
+	if t, ok := typeOf(err); ok && slices.Contains(allowed, t) {
+		return &Error{Type: t}
+	}
+	return &Error{Type: ProviderAPIError, Cause: err}
+}
+
+// settle records that a try failed, also when the person has gone, and returns the error.
+func (s *Service) settle(ctx context.Context, t *step, err error) (Session, error) {
+	kind, ok := typeOf(err)
+	if !ok {
+		kind = ProviderAPIError
+	}
+	if kind == TokenConsumed || kind == TokenExpired {
+		return t.session, err
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	x, bad := s.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error { return x.fails(t.n, kind) })
+	if bad != nil {
+		s.opts.Log.WarnContext(ctx, "link try not recorded", "session", t.session.ID, "kind", healthlab.KindOf(bad).Error())
+		return t.session, err
+	}
+	if kind == ProviderAPIError {
+		s.opts.Log.WarnContext(ctx, "provider failed", "session", x.ID, "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
+	}
+	return x, err
+}
+
+func (s *Service) settled(ctx context.Context, t *step, err error) (Result, error) {
+	x, err := s.settle(ctx, t, err)
+	return s.result(ctx, x, err)
+}
+
+// tokenResult is the result of a flow that did not begin. The session is looked up again,
+// for its redirect URL.
+func (s *Service) tokenResult(ctx context.Context, token string, err error) (Result, error) {
+	var x Session
+	if _, ok := typeOf(err); ok {
+		x, _ = s.open(ctx, token, s.now())
+	}
+	return s.result(ctx, x, err)
+}
+
+// result says what failed to a person, and passes on what a person cannot help.
+func (s *Service) result(ctx context.Context, x Session, err error) (Result, error) {
+	var r *healthlab.RuleError
+	if errors.As(err, &r) && r.Type == RuleInvalidUserID {
+		err = fail(InvalidToken)
+	}
+	t, ok := typeOf(err)
+	if !ok {
+		return Result{}, fmt.Errorf("link: %w", err)
+	}
+	return s.failed(ctx, x, t), nil
+}
+
+func (s *Service) failed(ctx context.Context, x Session, t ErrorType) Result {
+	out := Result{State: ResultError, Provider: x.Provider, Error: t, RedirectURL: x.Options.RedirectURL}
+	if settings, err := s.opts.Settings(ctx, x.Team); err == nil {
+		out.Location = s.location(&settings, &x, Outcome{Error: t})
+	}
+	return out
+}
+
+// location is where a browser is sent at the end, by the rules as they are now.
+func (s *Service) location(settings *TeamSettings, x *Session, o Outcome) string {
+	target := x.Options.RedirectURL
+	if target == "" || !settings.Redirects.Allows(target) {
+		return ""
+	}
+	return o.Redirect(target)
+}
+
+// ConnectDemo connects a provider whose data is made up, in a sandbox.
+//
+// Faults: Invalid (the provider is not configured), NotFound (no such user), a
+// [*healthlab.RuleError] if this is no sandbox, if the provider has no demo, or if the
+// user has a real connection.
+func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	_, err := s.users.Establish(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
+	if err != nil {
+		return fmt.Errorf("connect demo: %w", err)
+	}
+	return nil
+}
+
+// Disconnect removes a connection and its credential, and then tells the provider, as
+// well as it can: a provider that does not answer changes nothing for us. The data
+// stays, and nobody is told. Faults as of healthdata.Service.Disconnect.
+func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	change, err := s.users.Disconnecting(provider)
+	if err != nil {
+		return err
+	}
+	c, err := s.store.Disconnect(ctx, team, user, provider, change)
+	if err != nil {
+		return fmt.Errorf("disconnect: %w", err)
+	}
+	revoker := s.connectors[provider].Revoker
+	if revoker == nil || c.Secret.Box == nil {
+		return nil
+	}
+	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(team, user, provider))
+	if err == nil {
+		_, err = ask(context.WithoutCancel(ctx), s, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, revoker.Revoke(ctx, secret)
+		})
+	}
+	if err != nil {
+		s.opts.Log.WarnContext(ctx, "grant not revoked", "user", user, "provider", provider, "kind", healthlab.KindOf(err).Error())
+	}
+	return nil
+}
+
+// Secret returns what a connection needs to fetch data, in clear: for connectors.
+// NotFound if there is none, or the connection was removed.
+func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]byte, error) {
+	c, err := s.store.Credential(ctx, team, user, provider)
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(team, user, provider))
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	return secret, nil
+}

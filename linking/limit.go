@@ -1,0 +1,82 @@
+package linking
+
+import (
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// The limits of guessing. The comment of the package has the sums.
+const (
+	// WrongPerClient is how many wrong tries one client has in a window of
+	// [GuessWindow].
+	WrongPerClient = 20
+	// GuessWindow is the length of a client's window. It begins with a wrong try.
+	GuessWindow = time.Hour
+	// Exposure is how many wrong tries at its team's codes, by anybody, a code
+	// withstands.
+	Exposure = 4000
+)
+
+// Try is what is known when somebody tries a code: a store reads it, lets the rule edit
+// it, and writes it back.
+type Try struct {
+	// Code is the team's code with the text that was tried; nil if it has none.
+	Code *Code
+	// Since is when the client's window began, and Wrong how many wrong tries it has
+	// in it; both zero for a client that is new.
+	Since time.Time
+	Wrong int
+	// TeamWrong is how many wrong tries the team has ever seen.
+	TeamWrong int64
+}
+
+// TooManyTries says that a client has to wait. It unwraps to healthlab.Exhausted.
+type TooManyTries struct{ After time.Duration }
+
+// Error says the rule.
+func (e *TooManyTries) Error() string { return RuleTooManyTries + ": too many wrong codes; wait" }
+
+// Unwrap returns healthlab.Exhausted.
+func (e *TooManyTries) Unwrap() error { return healthlab.Exhausted }
+
+// RetryAfter says how long to wait.
+func (e *TooManyTries) RetryAfter() time.Duration { return e.After }
+
+// Redeem decides a try and notes what came of it: the code is used, or the try was
+// wrong and counts. It is pure apart from t. Of a client that has used up its wrong
+// tries nothing is looked at, not even a right code, so that nothing can be learnt; all
+// others redeem whatever anybody else does.
+//
+// Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
+// [RuleCodeExpired] or [RuleCodeConsumed].
+func (t *Try) Redeem(at time.Time) (Code, error) {
+	if !at.Before(t.Since.Add(GuessWindow)) {
+		t.Since, t.Wrong = time.Time{}, 0
+	}
+	if t.Wrong >= WrongPerClient {
+		return Code{}, &TooManyTries{After: t.Since.Add(GuessWindow).Sub(at)}
+	}
+	c := t.Code
+	switch {
+	case c == nil:
+		t.wrong(at)
+		return Code{}, rule(RuleCodeInvalid, "there is no such code")
+	case !c.UsedAt.IsZero():
+		t.wrong(at)
+		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
+	case !at.Before(c.ExpiresAt), t.TeamWrong-c.WrongBefore >= Exposure:
+		t.wrong(at)
+		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
+	}
+	c.UsedAt = at
+	return *c, nil
+}
+
+func (t *Try) wrong(at time.Time) {
+	if t.Wrong == 0 {
+		t.Since = at
+	}
+	t.Wrong++
+	t.TeamWrong++
+}

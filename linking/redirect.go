@@ -1,0 +1,127 @@
+package linking
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// maxURL is the longest redirect URL, in bytes.
+const maxURL = 2048
+
+// RedirectRules say where the link pages may send a person: the allow-list of a team.
+// The zero value allows https to any host, http to this machine, and the schemes of
+// apps; never a scheme that a browser runs or reads files with.
+type RedirectRules struct {
+	// Schemes, when set, are the only ones allowed: "https", "myapp".
+	Schemes []string
+	// Hosts, when set, are the only hosts that http and https may go to, as they
+	// stand in the URL, without the port; "*.example.com" means every host below, and
+	// not example.com itself.
+	Hosts []string
+}
+
+// active are the schemes that no list allows: a browser would run what follows, or read
+// from the person's machine.
+var active = []string{
+	"javascript", "data", "vbscript", "file", "blob", "about", "filesystem", "view-source", "ws", "wss", "ftp",
+	"intent", "content", "jar", "chrome", "resource",
+}
+
+// Allows reports whether the rules let a person be sent to target.
+func (r RedirectRules) Allows(target string) bool {
+	var p healthlab.Problems
+	r.check(&p, target)
+	return len(p) == 0
+}
+
+// check notes what is wrong with a redirect URL.
+func (r RedirectRules) check(p *healthlab.Problems, target string) {
+	const field = "redirect_url"
+	if len(target) > maxURL {
+		p.Add("too_long", "at most 2048 bytes", field)
+		return
+	}
+	// Browsers and parsers disagree about these, and agree about nothing dangerous
+	// without them.
+	if strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '\\' }) {
+		p.Add("url", "an absolute URL of printable ASCII, without backslashes", field)
+		return
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme == "" || u.User != nil || (u.Opaque == "" && u.Host == "" && u.Path == "") {
+		p.Add("url", "an absolute URL, without user name and password", field)
+		return
+	}
+	web := u.Scheme == "http" || u.Scheme == "https"
+	host := strings.ToLower(u.Hostname())
+	switch {
+	case web && (host == "" || u.Opaque != ""):
+		p.Add("url", "a web address needs a host", field)
+	case slices.Contains(active, u.Scheme), !r.scheme(u.Scheme, host):
+		p.Add("scheme", "this scheme is not allowed", field)
+	case web && !r.host(host):
+		p.Add("host", "this host is not allowed", field)
+	}
+}
+
+func (r RedirectRules) scheme(scheme, host string) bool {
+	if len(r.Schemes) > 0 {
+		return slices.ContainsFunc(r.Schemes, func(s string) bool { return strings.EqualFold(s, scheme) })
+	}
+	return scheme != "http" || host == "localhost" || host == "127.0.0.1" || host == "::1"
+}
+
+func (r RedirectRules) host(host string) bool {
+	return len(r.Hosts) == 0 || slices.ContainsFunc(r.Hosts, func(allowed string) bool {
+		allowed = strings.ToLower(allowed)
+		if below, ok := strings.CutPrefix(allowed, "*"); ok && strings.HasPrefix(below, ".") {
+			return len(host) > len(below) && strings.HasSuffix(host, below)
+		}
+		return host == allowed
+	})
+}
+
+// Outcome is how a link ended, as the customer's redirect URL is told.
+type Outcome struct {
+	// Provider is the slug of what was connected; for a success.
+	Provider string
+	// Error is empty for a success.
+	Error ErrorType
+}
+
+// Redirect adds the outcome to a redirect URL: state, then provider or error_type and
+// error. What the URL has in its query stays in front, byte for byte, and its fragment
+// stays last. Where the URL leads does not change.
+func (o Outcome) Redirect(target string) string {
+	base, fragment, hasFragment := strings.Cut(target, "#")
+	pairs := [][2]string{{"state", "success"}, {"provider", o.Provider}}
+	if o.Error != "" {
+		pairs = [][2]string{{"state", "error"}, {"error_type", string(o.Error)}, {"error", o.Error.Text()}}
+	}
+	sep := "?"
+	if strings.Contains(base, "?") {
+		sep = "&"
+		if strings.HasSuffix(base, "?") || strings.HasSuffix(base, "&") {
+			sep = ""
+		}
+	}
+	var b strings.Builder
+	b.WriteString(base)
+	for _, kv := range pairs {
+		if kv[1] == "" {
+			continue
+		}
+		b.WriteString(sep + kv[0] + "=" + escape(kv[1]))
+		sep = "&"
+	}
+	if hasFragment {
+		b.WriteString("#" + fragment)
+	}
+	return b.String()
+}
+
+// escape percent-encodes a value of a query, a space as %20.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }

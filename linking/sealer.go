@@ -1,0 +1,108 @@
+package linking
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Sealed is a secret that a [Sealer] encrypted. The zero value is none.
+type Sealed struct {
+	// KeyID names the key, which is not the key.
+	KeyID string
+	// Box is the ciphertext with whatever the sealer needs to open it.
+	Box []byte
+}
+
+// Sealer encrypts what must not lie about in clear: what providers gave us, and what a
+// sign-in under way has to remember. A host whose keys are in a vault brings its own.
+type Sealer interface {
+	// Seal encrypts plain. bound is not stored; whoever opens the box must give the
+	// same bytes, so that a box copied to another row does not open.
+	Seal(ctx context.Context, plain, bound []byte) (Sealed, error)
+	// Open decrypts a box with the key that it names. Unavailable if that key is not at
+	// hand, Invalid if the box does not open.
+	Open(ctx context.Context, box Sealed, bound []byte) ([]byte, error)
+}
+
+// AESSealer is a [Sealer] with keys in memory: AES-256-GCM under a random nonce, which
+// goes before the ciphertext. Immutable; safe for concurrent use.
+//
+// To rotate, make one whose current key is the new one and which still has the old
+// ones: what is written from then on is under the new key.
+type AESSealer struct {
+	current string
+	keys    map[string]cipher.AEAD
+}
+
+// NewAESSealer returns a sealer that seals with the key named current and opens with any
+// of keys, each 32 random bytes. Invalid if one is not, or current is not among them.
+func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
+	s := &AESSealer{current: current, keys: map[string]cipher.AEAD{}}
+	for id, key := range keys {
+		if len(key) != 32 || id == "" {
+			return nil, fmt.Errorf("%w: a sealing key has a name and 32 bytes", healthlab.Invalid)
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, fmt.Errorf("sealing key: %w", err)
+		}
+		if s.keys[id], err = cipher.NewGCM(block); err != nil {
+			return nil, fmt.Errorf("sealing key: %w", err)
+		}
+	}
+	if s.keys[current] == nil {
+		return nil, fmt.Errorf("%w: the current sealing key is not among the keys", healthlab.Invalid)
+	}
+	return s, nil
+}
+
+// Seal encrypts with the current key.
+func (s *AESSealer) Seal(_ context.Context, plain, bound []byte) (Sealed, error) {
+	aead := s.keys[s.current]
+	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
+	if _, err := io.ReadFull(rand.Reader, nonce); err != nil {
+		return Sealed{}, fmt.Errorf("seal: %w", err)
+	}
+	return Sealed{KeyID: s.current, Box: aead.Seal(nonce, nonce, plain, bound)}, nil
+}
+
+// Open decrypts with the key that the box names.
+func (s *AESSealer) Open(_ context.Context, box Sealed, bound []byte) ([]byte, error) {
+	aead := s.keys[box.KeyID]
+	if aead == nil {
+		return nil, fmt.Errorf("open: %w: the sealing key is not at hand", healthlab.Unavailable)
+	}
+	if len(box.Box) < aead.NonceSize() {
+		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
+	}
+	plain, err := aead.Open(nil, box.Box[:aead.NonceSize()], box.Box[aead.NonceSize():], bound)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w: the box does not open with its key", healthlab.Invalid)
+	}
+	return plain, nil
+}
+
+// String names the current key and shows none.
+func (s *AESSealer) String() string { return "sealer with key " + s.current }
+
+// GoString is String.
+func (s *AESSealer) GoString() string { return s.String() }
+
+// LogValue is String.
+func (s *AESSealer) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Places that boxes are bound to.
+func stepPlace(s *Session, step int) []byte {
+	return fmt.Appendf(nil, "link step %s %s %d", s.Team, s.ID, step)
+}
+
+func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) []byte {
+	return fmt.Appendf(nil, "grant %s %s %s", team, user, provider)
+}

@@ -1,0 +1,256 @@
+package linking
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/fsm"
+)
+
+// SessionID names a link session. UUID version 7.
+type SessionID struct{ uuid.UUID }
+
+// State is where a link session stands.
+type State string
+
+// The states. Connected and expired are final.
+const (
+	// StateCreated: the token was issued and not yet seen.
+	StateCreated State = "created"
+	// StateStarted: the person is choosing or filling in.
+	StateStarted State = "started"
+	// StateAwaitingProvider: the person is at the provider's own sign-in.
+	StateAwaitingProvider State = "awaiting_provider"
+	// StateAwaitingMFA: the provider asked for a code.
+	StateAwaitingMFA State = "awaiting_mfa"
+	// StateConnected: the connection is made, and the token is used up.
+	StateConnected State = "connected"
+	// StateFailed: a try failed; the token still works.
+	StateFailed State = "failed"
+	// StateCancelled: the person closed the pages; opening them again goes on.
+	StateCancelled State = "cancelled"
+	// StateExpired: the token's time is over.
+	StateExpired State = "expired"
+)
+
+// Trigger is what moves a session.
+type Trigger string
+
+// The triggers.
+const (
+	// Start: the pages open, a provider is chosen (another one, too), a try begins.
+	Start Trigger = "start"
+	// HandOut: the person is sent to the provider.
+	HandOut Trigger = "hand_out"
+	// AskCode: the provider asks for a code.
+	AskCode Trigger = "ask_code"
+	// WrongCode: the code was wrong.
+	WrongCode Trigger = "wrong_code"
+	// Connect: the connection is made.
+	Connect Trigger = "connect"
+	// Fail: a try failed.
+	Fail Trigger = "fail"
+	// Close: the person closes the pages.
+	Close Trigger = "close"
+	// Expire: the time is over.
+	Expire Trigger = "expire"
+)
+
+type row = fsm.Row[State, Trigger, struct{}, struct{}]
+
+// lifecycle is the life of a session. A step at a provider that leads nowhere can always
+// be given up for a new one: nobody gets stuck in a browser's history.
+var lifecycle = fsm.Must(fsm.Table[State, Trigger, struct{}, struct{}]{
+	Initial: StateCreated,
+	Final:   []State{StateConnected, StateExpired},
+	Rows: []row{
+		{From: StateCreated, On: Start, To: StateStarted},
+		{From: StateCreated, On: Close, To: StateCancelled},
+		{From: StateCreated, On: Expire, To: StateExpired},
+
+		{From: StateStarted, On: Start, To: StateStarted},
+		{From: StateStarted, On: HandOut, To: StateAwaitingProvider},
+		{From: StateStarted, On: AskCode, To: StateAwaitingMFA},
+		{From: StateStarted, On: Connect, To: StateConnected},
+		{From: StateStarted, On: Fail, To: StateFailed},
+		{From: StateStarted, On: Close, To: StateCancelled},
+		{From: StateStarted, On: Expire, To: StateExpired},
+
+		{From: StateAwaitingProvider, On: Start, To: StateStarted},
+		{From: StateAwaitingProvider, On: Connect, To: StateConnected},
+		{From: StateAwaitingProvider, On: Fail, To: StateFailed},
+		{From: StateAwaitingProvider, On: Close, To: StateCancelled},
+		{From: StateAwaitingProvider, On: Expire, To: StateExpired},
+
+		{From: StateAwaitingMFA, On: Start, To: StateStarted},
+		{From: StateAwaitingMFA, On: WrongCode, To: StateAwaitingMFA},
+		{From: StateAwaitingMFA, On: Connect, To: StateConnected},
+		{From: StateAwaitingMFA, On: Fail, To: StateFailed},
+		{From: StateAwaitingMFA, On: Close, To: StateCancelled},
+		{From: StateAwaitingMFA, On: Expire, To: StateExpired},
+
+		{From: StateFailed, On: Start, To: StateStarted},
+		{From: StateFailed, On: Close, To: StateCancelled},
+		{From: StateFailed, On: Expire, To: StateExpired},
+
+		{From: StateCancelled, On: Start, To: StateStarted},
+		{From: StateCancelled, On: Expire, To: StateExpired},
+	},
+})
+
+// States returns the states, the first one first.
+func States() []State { return lifecycle.States(struct{}{}) }
+
+// Triggers returns the triggers.
+func Triggers() []Trigger {
+	return []Trigger{Start, HandOut, AskCode, WrongCode, Connect, Fail, Close, Expire}
+}
+
+// Next returns where a trigger leads, and whether it leads anywhere.
+func Next(from State, on Trigger) (State, bool) {
+	return lifecycle.Next(struct{}{}, from, on, struct{}{})
+}
+
+// Diagram draws the life of a session as a Mermaid state diagram.
+func Diagram() string { return lifecycle.Mermaid(struct{}{}) }
+
+// maxAttempts is how many tries one session has: enough for any person, and too few to
+// guess a password through us.
+const maxAttempts = 30
+
+// Session is one person's way from a link token to a connection.
+type Session struct {
+	ID   SessionID
+	Team healthlab.TeamID
+	User healthlab.UserID
+	// Token is the hash of the token.
+	Token TokenHash
+	State State
+	// Options are what the token was created with.
+	Options NewToken
+	// Provider is the slug of what was chosen last; empty before.
+	Provider string
+	// Step grows with every try that begins. What an older try has to say is too late.
+	Step int
+	// Pending is what the next part of the try needs, sealed: the verifier of an OAuth
+	// exchange, or the connector's own notes for a code. Its Box is nil if there is
+	// none.
+	Pending Sealed
+	// Challenge is how a code is sent, while one is awaited.
+	Challenge Challenge
+	// LastError is how the last try failed; empty if it did not.
+	LastError ErrorType
+	// Attempts are the tries, the oldest first.
+	Attempts []Attempt
+	// CreatedAt and ExpiresAt bound its life, in UTC.
+	CreatedAt, ExpiresAt time.Time
+	// Revision grows with every write, from 1. A store sets it.
+	Revision int64
+}
+
+// Attempt is one try.
+type Attempt struct {
+	At       time.Time
+	Provider string
+	// Error is how it failed; empty while it is under way, or if it did not.
+	Error ErrorType
+}
+
+// LogValue shows ids and the state.
+func (s Session) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("session", s.ID.String()), slog.String("team", s.Team.String()),
+		slog.String("user", s.User.String()), slog.String("state", string(s.State)), slog.String("provider", s.Provider))
+}
+
+// String names the session and its state.
+func (s Session) String() string { return "link session " + s.ID.String() + " " + string(s.State) }
+
+// GoString is String.
+func (s Session) GoString() string { return s.String() }
+
+// usable says why the session's token does not work any more, or nil.
+func (s *Session) usable(at time.Time) error {
+	switch {
+	case s.State == StateConnected:
+		return fail(TokenConsumed)
+	case s.State == StateExpired, !at.Before(s.ExpiresAt):
+		return fail(TokenExpired)
+	}
+	return nil
+}
+
+// on moves the session.
+func (s *Session) on(t Trigger) error {
+	to, ok := Next(s.State, t)
+	if !ok {
+		return fail(TokenNotValidated)
+	}
+	s.State = to
+	return nil
+}
+
+// drop forgets what a step left behind.
+func (s *Session) drop() { s.Pending, s.Challenge = Sealed{}, Challenge{} }
+
+// begin starts a try at a provider, and gives up one that is under way.
+func (s *Session) begin(provider string, at time.Time) error {
+	if err := s.usable(at); err != nil {
+		return err
+	}
+	if len(s.Attempts) >= maxAttempts {
+		return &healthlab.RuleError{Kind: healthlab.Exhausted, Type: RuleTooManyTries, Msg: "too many tries with this link token; create a new one"}
+	}
+	if err := s.on(Start); err != nil {
+		return err
+	}
+	s.drop()
+	s.Provider, s.LastError = provider, ""
+	s.Step++
+	s.Attempts = append(s.Attempts, Attempt{At: at, Provider: provider})
+	return nil
+}
+
+// fails notes that the try of a step failed. If a newer one has begun, or the person
+// has gone, only the record is made.
+func (s *Session) fails(step int, t ErrorType) error {
+	if step < 1 || step > len(s.Attempts) {
+		return fail(TokenNotValidated)
+	}
+	s.Attempts[step-1].Error = t
+	if s.Step != step {
+		return nil
+	}
+	on := Fail
+	if t == IncorrectMFACode {
+		on = WrongCode
+	}
+	if to, ok := Next(s.State, on); ok {
+		s.State, s.LastError = to, t
+		if on == Fail {
+			s.drop()
+		}
+	}
+	return nil
+}
+
+// connects ends the session with a connection. A try may come to its end after another
+// one failed or began; the first success counts. After the pages were closed none does.
+func (s *Session) connects(provider string, at time.Time) error {
+	if err := s.usable(at); err != nil {
+		return err
+	}
+	if s.State == StateFailed {
+		if err := s.on(Start); err != nil {
+			return err
+		}
+	}
+	if err := s.on(Connect); err != nil {
+		return err
+	}
+	s.drop()
+	s.Provider, s.LastError = provider, ""
+	return nil
+}

@@ -1,0 +1,109 @@
+package linking
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Store keeps link codes, link sessions and the credentials of connections, beside the
+// users of healthdata.Users: one adapter, one place, so that what belongs together is
+// written together.
+//
+// All methods are safe for concurrent use and atomic: either everything a call writes is
+// there, or nothing is. A context that has ended before a call writes nothing and is
+// the error. What a call takes and returns is a copy. Text that is not UTF-8 or has a
+// NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. What a team asks
+// for and does not have is healthlab.NotFound, whether or not another team has it.
+//
+// A change may run more than once, so it is pure: no I/O, no clock, no calls to a store.
+// Its error is returned unchanged, and nothing is written. Concurrent changes of one
+// thing behave as if they ran one after another.
+//
+// When a user is erased, so are its codes, sessions and credentials. A code or session
+// may be forgotten a day after it expired.
+type Store interface {
+	// InsertCode adds a code, with WrongBefore as the team's count then stands. Conflict
+	// if any team has a code with this text that has not expired at c.CreatedAt, used or
+	// not. One that has expired is replaced. Invalid without team, user or text.
+	InsertCode(ctx context.Context, c Code) error
+
+	// TryCode reads what there is to know of a try, lets change edit it and writes it
+	// back: the code's UsedAt, the client's window and the team's count. Client is a
+	// hash; windows are kept by team and client, and forgotten when they are over.
+	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*Try)) error
+
+	// InsertSession adds a session with Revision 1. Conflict if its id is taken, Invalid
+	// without id, team or user.
+	InsertSession(ctx context.Context, s Session) error
+
+	// Session returns a session.
+	Session(ctx context.Context, team healthlab.TeamID, id SessionID) (Session, error)
+
+	// UpdateSession lets change edit a session and writes it back with the next revision.
+	// ID, Team, User, Token, CreatedAt, ExpiresAt and Revision are the store's: what
+	// change does to them is undone.
+	UpdateSession(ctx context.Context, team healthlab.TeamID, id SessionID, change func(*Session) error) (Session, error)
+
+	// Complete lets c.Change edit a session and its user together, as UpdateSession and
+	// healthdata.Users.Update do, and writes both with the events and the credential.
+	// NotFound if there is no session or no user, live or deleted. After Change
+	// succeeded, an account that another live user has is an [*AccountTakenError], and
+	// nothing is written; racing calls do not both get it.
+	Complete(ctx context.Context, c Completion) (Session, error)
+
+	// Credential returns what a user's connection needs to fetch data. NotFound if there
+	// is none, or if the user has no connection to the provider that is not
+	// Deregistered.
+	Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error)
+
+	// Disconnect lets change edit a user, as healthdata.Users.Update does, and removes
+	// the credential of the provider in the same step. It returns the credential, the
+	// zero value if there was none.
+	Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+		change func(*healthdata.User) error) (Credential, error)
+}
+
+// Completion is a successful link.
+type Completion struct {
+	Team    healthlab.TeamID
+	Session SessionID
+	// Credential replaces that of the user and provider. Without a Box, it only says
+	// whose and which provider's is removed. Its User is the session's.
+	Credential Credential
+	// Sole is the external id that no other live user of the team may have at the
+	// provider, in a connection that is not Deregistered, byte for byte. Nil does not
+	// look.
+	Sole *string
+	// Change edits both and returns the events.
+	Change func(*Session, *healthdata.User) ([]healthlab.Event, error)
+}
+
+// AccountTakenError says that another user has connected this account. It unwraps to
+// healthlab.Conflict.
+type AccountTakenError struct{}
+
+// Error says the rule.
+func (*AccountTakenError) Error() string { return "another user has connected this account" }
+
+// Unwrap returns healthlab.Conflict.
+func (*AccountTakenError) Unwrap() error { return healthlab.Conflict }
+
+// Credential is what a connection needs to fetch data, sealed.
+type Credential struct {
+	Team     healthlab.TeamID
+	User     healthlab.UserID
+	Provider string
+	Secret   Sealed
+	// ExpiresAt is when the secret stops working; zero if nobody knows.
+	ExpiresAt time.Time
+	CreatedAt time.Time
+}
+
+// LogValue shows whose it is.
+func (c Credential) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user", c.User.String()), slog.String("provider", c.Provider))
+}

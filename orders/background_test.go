@@ -1,0 +1,62 @@
+package orders_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// TestBackground runs the loops as a host does, in time that passes by itself, through
+// an outage of the lab.
+func TestBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, func(o *orders.Options) { o.Now = time.Now })
+		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
+		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
+		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, nil)
+		require.NoError(t, err)
+		d.Service = service
+		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 3)
+		go func() { done <- service.RunPlacing(ctx) }()
+		go func() { done <- service.RunUpdates(ctx) }()
+		go func() { done <- service.RunPruning(ctx, d.store.OrderKeys()) }()
+		time.Sleep(9 * time.Hour)
+		require.Equal(t, orders.Ordered, d.get(o).LowLevel())
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, orders.Completed, d.get(o).LowLevel(), "it went on by itself")
+		stop()
+		for range 3 {
+			require.NoError(t, <-done)
+		}
+	})
+}
+
+// outage is a lab that is away until a time.
+type outage struct {
+	orders.LabBackend
+	until time.Time
+}
+
+func (o *outage) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	if time.Now().Before(o.until) {
+		<-ctx.Done() // no answer at all
+		return orders.Accepted{}, ctx.Err()
+	}
+	return o.LabBackend.Submit(ctx, s)
+}
+
+func (o *outage) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+	if time.Now().Before(o.until) {
+		return orders.Batch{}, errors.New("connection refused")
+	}
+	return o.LabBackend.Updates(ctx, cursor, n)
+}

@@ -1,0 +1,252 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// UpdateReason is why an order replaces another one.
+type UpdateReason string
+
+// IncorrectLab: the first order went to the wrong lab. The account is found afresh.
+const IncorrectLab UpdateReason = "INCORRECT_LAB"
+
+// CreateRequest is a PlaceRequest that may replace an earlier order.
+type CreateRequest struct {
+	PlaceRequest
+	// ParentID is the order that is replaced; nil for none.
+	ParentID *OrderID `json:"parent_id"`
+	// UpdateReason goes with ParentID only. Without one, the parent's lab account is
+	// used again where none is named and the lab is the same.
+	UpdateReason *UpdateReason `json:"update_reason"`
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *CreateRequest) Check(today healthlab.Date) error {
+	var p healthlab.Problems
+	if r.UpdateReason != nil {
+		oneOf(&p, *r.UpdateReason, []UpdateReason{IncorrectLab}, "update_reason")
+		if r.ParentID == nil {
+			p.Add("without_parent", "goes with parent_id only", "update_reason")
+		}
+	}
+	return also(p, r.PlaceRequest.Check(today))
+}
+
+// also joins problems to those of another check.
+func also(p healthlab.Problems, err error) error {
+	var invalid *healthlab.InvalidError
+	if errors.As(err, &invalid) {
+		p = append(p, invalid.Problems...)
+	}
+	return p.Err()
+}
+
+// Create is [Service.Place], or replaces an order: the new one joins its transaction,
+// and the old one is cancelled where it still can be. RuleErrors as Place, and
+// MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED. A caller who
+// chose the id is answered with the order that has it; a zero id means a new one.
+func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
+	at := s.now()
+	if err := req.Check(today(at)); err != nil {
+		return Order{}, err
+	}
+	if id.IsZero() {
+		id = OrderID{s.opts.NewID()}
+	}
+	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
+		return kept.Order, err
+	}
+	m := manner{created: true}
+	if req.ParentID != nil {
+		parent, err := s.store.Get(ctx, team, *req.ParentID)
+		if err != nil {
+			return Order{}, fmt.Errorf("create order: %w", notFound(err, OrderNotFound, "the team has no such order to replace"))
+		}
+		if req.UpdateReason == nil {
+			m.carried = parent.LabAccountID
+		}
+	}
+	r, err := s.prepare(ctx, team, id, req.PlaceRequest, m, at)
+	if err != nil {
+		return Order{}, fmt.Errorf("create order: %w", err)
+	}
+	if req.ParentID == nil {
+		return s.insert(ctx, r, at)
+	}
+	r.Origin = OriginRecreation
+	_, child, err := s.follow(ctx, *req.ParentID, r, at, func(parent *Record) (Trigger, error) {
+		for _, m := range parent.OrderTransaction.Orders {
+			if m.Origin == OriginRecreation && m.ID != r.ID && m.ParentID != nil && *m.ParentID == parent.ID {
+				return "", broken(AlreadyRecreated, "the order was replaced before")
+			}
+		}
+		if parent.Cancellable() {
+			return CancelAsked, nil
+		}
+		return "", nil
+	})
+	if err != nil {
+		return Order{}, fmt.Errorf("create order: %w", err)
+	}
+	return child.Order, nil
+}
+
+// follow stores an order that comes out of another one, together with what happens to
+// that one: then says what does, if anything. Both tell of the transaction as it is
+// afterwards.
+func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at time.Time, then func(*Record) (Trigger, error)) (Record, Record, error) {
+	st, first := Step{At: at, EventID: s.opts.NewID()}, s.opts.NewID()
+	return s.store.InsertAfter(ctx, parent, child, func(p, c *Record) ([]healthlab.Event, error) {
+		on, err := then(p)
+		if err != nil {
+			return nil, err
+		}
+		return beget(p, c, st, on, first)
+	})
+}
+
+// beget lets something happen to the parent and begins the child.
+func beget(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
+	if _, err := Begin(&c.Order, st.At, first); err != nil {
+		return nil, err
+	}
+	p.OrderTransaction = NewTransaction(p.OrderTransaction.ID, append(
+		slices.DeleteFunc(slices.Clone(p.OrderTransaction.Orders), func(m TransactionMember) bool { return m.ID == c.ID }), c.Member()))
+	var events []healthlab.Event
+	if on != "" {
+		st.On = on
+		more, err := p.apply(st)
+		if err != nil {
+			return nil, err
+		}
+		events = more
+	}
+	// What is told of the child shows the parent as it is now.
+	c.OrderTransaction = p.OrderTransaction
+	created, err := c.tell(EventOrderCreated, first, healthlab.At(st.At))
+	if err != nil {
+		return nil, err
+	}
+	c.plan(st.At)
+	return append(events, created...), nil
+}
+
+// redraw returns the order that repeats what a lab lost by its own fault, if there is
+// to be one: for a walk-in order that is no second try itself, once per transaction,
+// where team and lab have redraws.
+func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool) {
+	if m.On != FinalResult || m.Results == nil || !settings.Redraws || r.Method() != WalkInTest || r.Origin != OriginInitial ||
+		r.LabTest.Lab == nil || !slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) ||
+		slices.ContainsFunc(r.OrderTransaction.Orders, func(o TransactionMember) bool { return o.Origin == OriginRedraw }) {
+		return Record{}, false
+	}
+	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
+		return Record{}, false
+	}
+	var lost []Marker
+	for _, marker := range r.LabTest.Markers {
+		if slices.ContainsFunc(m.Results.MissingResults, func(missing MissingResult) bool {
+			return missing.InferredFailureType == InternalLabFailure && slices.ContainsFunc(missing.SourceMarkers,
+				func(source SourceMarker) bool { return source.MarkerID == marker.ID })
+		}) {
+			lost = append(lost, marker)
+		}
+	}
+	if len(lost) == 0 {
+		return Record{}, false
+	}
+	at := healthlab.At(s.now())
+	c := *r
+	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = OrderID{s.opts.NewID()}, OriginRedraw, at, at
+	c.Details = NewDetails(WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
+	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
+	c.LabTest.Markers = lost
+	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
+	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
+	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
+	c.Lab, c.Messages = Handover{}, nil
+	return c, true
+}
+
+// ImportRequest tracks an order that was placed outside the service.
+type ImportRequest struct {
+	UserID           healthlab.UserID    `json:"user_id"`
+	BillingType      BillingType         `json:"billing_type"`
+	OrderSet         OrderSet            `json:"order_set"`
+	CollectionMethod CollectionMethod    `json:"collection_method"`
+	Physician        *PhysicianInput     `json:"physician"`
+	PatientDetails   PatientDetailsInput `json:"patient_details"`
+	// PatientAddress is taken as it is; the form of its zip is not checked.
+	PatientAddress PatientAddressInput `json:"patient_address"`
+	// SampleID is the lab's number of the order; no other order has it.
+	SampleID string `json:"sample_id"`
+	// LabAccountID may be pending.
+	LabAccountID *LabAccountID `json:"lab_account_id"`
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *ImportRequest) Check(today healthlab.Date) error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.text(r.SampleID, "sample_id", 1, maxText)
+	if r.BillingType == "" {
+		c.add("missing", "is required", "billing_type")
+	}
+	if r.CollectionMethod == "" {
+		c.add("missing", "is required", "collection_method")
+	}
+	req := r.place()
+	a := &req.PatientAddress
+	if zip := zipOf(a.Zip, a.ZipCode); c.under("patient_address").text(zip, "zip", 1, maxText) {
+		c.under("patient_address").oneZip(zip, a.ZipCode)
+	}
+	a.Zip, a.ZipCode = "00000", nil // its form does not matter
+	return also(p, req.Check(today))
+}
+
+func (r *ImportRequest) place() PlaceRequest {
+	set := r.OrderSet
+	req := PlaceRequest{UserID: r.UserID, OrderSet: &set, Physician: r.Physician, BillingType: r.BillingType,
+		LabAccountID: r.LabAccountID, PatientDetails: r.PatientDetails, PatientAddress: r.PatientAddress}
+	if r.CollectionMethod != "" {
+		req.CollectionMethod = &r.CollectionMethod
+	}
+	return req
+}
+
+// Import tracks an order that was placed outside. It has its requisition already, so
+// the lab is not told of it. Forbidden unless the team has imports switched on;
+// Invalid if its sample id is taken; RuleErrors as [Service.Place].
+func (s *Service) Import(ctx context.Context, team healthlab.TeamID, req ImportRequest) (Order, error) {
+	at := s.now()
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Order{}, fmt.Errorf("team settings: %w", err)
+	}
+	if !settings.OrderImport {
+		return Order{}, &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "imports are not switched on for the team"}
+	}
+	if err := req.Check(today(at)); err != nil {
+		return Order{}, err
+	}
+	r, err := s.prepare(ctx, team, OrderID{s.opts.NewID()}, req.place(), manner{imported: true}, at)
+	if err != nil {
+		return Order{}, fmt.Errorf("import order: %w", err)
+	}
+	r.SampleID = &req.SampleID
+	o, err := s.insert(ctx, r, at, Imported)
+	if errors.Is(err, healthlab.Conflict) {
+		var p healthlab.Problems
+		p.Add("taken", "is the id of no other order", "sample_id")
+		return Order{}, p.Err()
+	}
+	return o, err
+}

@@ -1,0 +1,256 @@
+package orders_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func TestRedraw(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d.settings.Redraws = true
+	o := d.placed("walk-in", fated("missing,repeats"))
+	d.later(day)
+	o = d.get(o)
+	require.Equal(t, levels("ordered requisition_created redraw_available"), history(o))
+	require.Equal(t, orders.TransactionActive, o.OrderTransaction.Status)
+	require.Len(t, o.OrderTransaction.Orders, 2)
+	results, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, orders.ResultFinal, results.Metadata.Status, "its result is final")
+
+	member := o.OrderTransaction.Orders[1]
+	require.Equal(t, o.ID, *member.ParentID)
+	again := d.get(orders.Order{ID: member.ID})
+	require.Equal(t, orders.OriginRedraw, again.Origin)
+	require.Len(t, again.LabTest.Markers, 1, "what is missing, and no more")
+	require.NotEqual(t, o.SampleID, again.SampleID)
+	d.later(day)
+	again = d.get(again)
+	require.Equal(t, levels("ordered requisition_created completed"), history(again), "no third try, whatever is missing")
+	require.True(t, *again.HasMissingResults)
+	require.Equal(t, orders.TransactionCompleted, again.OrderTransaction.Status)
+	require.Equal(t, again.OrderTransaction, d.get(o).OrderTransaction)
+	require.Equal(t, strings.Fields("ordered requisition_created redraw_available"), d.told(o))
+	require.Equal(t, strings.Fields("ordered requisition_created completed"), d.told(again))
+
+	// What was told of either shows both as they were then.
+	for _, m := range [][]byte{d.messages(o)[2].Body, d.messages(again)[0].Body} {
+		var body struct {
+			Data orders.Order `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(m, &body))
+		require.Equal(t, orders.TransactionActive, body.Data.OrderTransaction.Status)
+		require.Equal(t, orders.RedrawAvailable, *body.Data.OrderTransaction.Orders[0].LowLevelStatus)
+		require.Equal(t, orders.Ordered, *body.Data.OrderTransaction.Orders[1].LowLevelStatus)
+		require.Equal(t, o.ID, *body.Data.OrderTransaction.Orders[1].ParentID)
+	}
+}
+
+func TestNoRedraw(t *testing.T) {
+	for _, tc := range []struct {
+		name, test string
+		on         bool
+		labs       []string
+	}{
+		{"not switched on", "walk-in", false, []string{"northlab"}},
+		{"not at this lab", "walk-in", true, []string{"southlab"}},
+		{"not for a visit", "at home", true, []string{"northlab"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = tc.labs })
+			d.settings.Redraws = tc.on
+			o := d.placed(tc.test, fated("missing"))
+			for range 10 {
+				d.later(day)
+			}
+			require.Equal(t, orders.Completed, d.get(o).LowLevel())
+			require.Len(t, d.get(o).OrderTransaction.Orders, 1)
+		})
+	}
+}
+
+func (d *desk) creates(parent *orders.OrderID, name string, edit ...func(*orders.CreateRequest)) (orders.Order, error) {
+	req := orders.CreateRequest{PlaceRequest: d.asks(name), ParentID: parent}
+	for _, e := range edit {
+		e(&req)
+	}
+	return d.Create(d.t.Context(), d.team, orders.OrderID{UUID: uuid.New()}, req)
+}
+
+func TestRecreation(t *testing.T) {
+	d := newDesk(t)
+	first := d.placed("walk-in")
+	d.later(0)
+	second, err := d.creates(&first.ID, "at home")
+	require.NoError(t, err)
+	require.Equal(t, orders.OriginRecreation, second.Origin)
+	require.Equal(t, first.ID, *second.Parent())
+	require.Equal(t, first.OrderTransaction.ID, second.OrderTransaction.ID)
+	require.Equal(t, orders.TransactionActive, second.OrderTransaction.Status)
+	require.Equal(t, orders.Cancelled, d.get(first).LowLevel(), "cancelled, since it still could be")
+	require.Equal(t, strings.Fields("ordered requisition_created cancelled"), d.told(first))
+	require.Equal(t, []string{"ordered"}, d.told(second))
+	_, err = d.creates(&first.ID, "at home")
+	requireRule(t, err, orders.AlreadyRecreated, healthlab.Precondition)
+
+	_, err = d.Simulate(t.Context(), d.team, second.ID, "", orders.SimulationFlags{})
+	require.NoError(t, err)
+	third, err := d.creates(&second.ID, "walk-in")
+	require.NoError(t, err)
+	require.Equal(t, orders.Completed, d.get(second).LowLevel(), "left as it is")
+	require.Len(t, third.OrderTransaction.Orders, 3)
+
+	_, err = d.creates(&orders.OrderID{UUID: id("nothing")}, "walk-in")
+	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
+	_, err = d.creates(nil, "walk-in", func(r *orders.CreateRequest) { r.UpdateReason = ptr(orders.IncorrectLab) })
+	require.ErrorIs(t, err, healthlab.Invalid)
+	alone, err := d.creates(nil, "walk-in")
+	require.NoError(t, err)
+	require.Equal(t, orders.OriginInitial, alone.Origin)
+}
+
+func TestRecreationAtTheRightLab(t *testing.T) {
+	team := []healthlab.TeamID{{UUID: id("team")}}
+	billing := map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}
+	one := orders.LabAccount{ID: account("one"), Lab: "northlab", Status: orders.LabAccountActive, TeamIDAllowlist: team, AllowedBilling: billing}
+	two, south := one, one
+	two.ID, south.ID, south.Lab = account("two"), account("south"), "southlab"
+	entry := func(name string, lab int) orders.BookTest {
+		return orders.BookTest{LabTest: orders.LabTest{ID: test(name), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: lab}
+	}
+	all := orders.CollectionMethods()
+	b, err := orders.NewBook(orders.BookContents{
+		Labs:  []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
+		Tests: []orders.BookTest{entry("walk-in", 1), entry("south", 2)}, Accounts: []orders.LabAccount{one, two, south}})
+	require.NoError(t, err)
+	named := func(name string) func(*orders.CreateRequest) {
+		return func(r *orders.CreateRequest) { r.LabAccountID = ptr(account(name)) }
+	}
+	wrong := func(r *orders.CreateRequest) { r.UpdateReason = ptr(orders.IncorrectLab) }
+	for _, tc := range []struct {
+		name, test string
+		edit       func(*orders.CreateRequest)
+		used, rule string
+	}{
+		{"the parent's account is carried", "walk-in", func(*orders.CreateRequest) {}, "two", ""},
+		{"another one is named", "walk-in", named("one"), "one", ""},
+		{"found afresh", "walk-in", wrong, "", orders.LabAccountAmbiguous},
+		{"another lab", "south", func(*orders.CreateRequest) {}, "south", ""},
+		{"another lab, said so", "south", wrong, "south", ""},
+		{"an account of the wrong lab", "south", named("one"), "", orders.MarkerNotInLab},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, &orders.Options{Now: d.now})
+			require.NoError(t, err)
+			d.Service = service
+			first, err := d.creates(nil, "walk-in", named("two"))
+			require.NoError(t, err)
+			o, err := d.creates(&first.ID, tc.test, tc.edit)
+			if tc.rule != "" {
+				requireRule(t, err, tc.rule, healthlab.Precondition)
+				require.Equal(t, orders.Ordered, d.get(first).LowLevel(), "nothing happened to it")
+				return
+			}
+			require.NoError(t, err)
+			record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+			require.NoError(t, err)
+			require.Equal(t, account(tc.used), *record.LabAccountID)
+		})
+	}
+}
+
+func TestImport(t *testing.T) {
+	d := newDesk(t)
+	req := orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
+		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}},
+		PatientDetails: patient(), PatientAddress: address(), SampleID: "R-1"}
+	req.PatientAddress.Zip = "somewhere"
+	_, err := d.Import(t.Context(), d.team, req)
+	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+	d.settings.OrderImport = true
+	o, err := d.Import(t.Context(), d.team, req)
+	require.NoError(t, err)
+	require.Equal(t, levels("ordered requisition_bypassed"), history(o))
+	require.Equal(t, strings.Fields("ordered requisition_bypassed"), d.told(o))
+	require.Equal(t, "R-1", *o.SampleID)
+	require.Equal(t, "somewhere", o.PatientAddress.Zip)
+	d.later(day)
+	record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.False(t, record.Lab.Started, "the lab has it from elsewhere")
+
+	_, err = d.Import(t.Context(), d.team, req)
+	var invalid *healthlab.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, []any{"sample_id"}, invalid.Problems[0].Path)
+	_, err = d.Import(t.Context(), d.team, orders.ImportRequest{})
+	require.ErrorAs(t, err, &invalid)
+
+	// Results come by the lab's own number.
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon,
+		Results: &orders.OrderResults{}}))
+	require.Equal(t, orders.Completed, d.get(o).LowLevel())
+}
+
+// reusing is a lab that gives every order the same sample id.
+type reusing struct {
+	orders.LabBackend
+	broken bool
+}
+
+func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	a, err := r.LabBackend.Submit(ctx, s)
+	if r.broken {
+		a.SampleID = "SAME"
+	}
+	return a, err
+}
+
+func TestLabThatReusesSampleIDs(t *testing.T) {
+	d := newDesk(t)
+	lab := &reusing{d.lab, true}
+	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Now: d.now})
+	require.NoError(t, err)
+	d.Service = service
+	one := d.placed("walk-in", fated("never_again"))
+	d.later(0)
+	two := d.placed("walk-in", fated("never_again"))
+	d.later(0)
+	require.Equal(t, "SAME", *d.get(one).SampleID)
+	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "not the other one's sample")
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, Order: two.ID, SampleID: "SAME", On: orders.FinalResult,
+		Results: &orders.OrderResults{}}))
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "n", Team: d.team, Order: two.ID, SampleID: "N\x00", On: orders.FinalResult}))
+	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "and not its result")
+	lab.broken = false
+	d.later(time.Hour)
+	require.Equal(t, orders.RequisitionCreated, d.get(two).LowLevel())
+}
+
+func TestMessagesThatContradictThemselves(t *testing.T) {
+	d := newDesk(t)
+	ana, bo := d.placed("walk-in"), d.placed("walk-in")
+	d.later(0)
+	ana, bo = d.get(ana), d.get(bo)
+	for _, m := range []orders.Message{
+		{ID: "1", Team: d.team, Order: ana.ID, SampleID: *bo.SampleID, On: orders.FinalResult, Results: &orders.OrderResults{}},
+		{ID: "2", Team: d.team, SampleID: "0" + *ana.SampleID, On: orders.FinalResult, Results: &orders.OrderResults{}},
+		{ID: "3", Team: healthlab.TeamID{UUID: id("other team")}, SampleID: *ana.SampleID, On: orders.FinalResult, Results: &orders.OrderResults{}},
+		{ID: "4", Team: d.team, Order: ana.ID, On: orders.CancelAsked},
+		{ID: "5", Team: d.team, On: orders.FinalResult, Results: &orders.OrderResults{}},
+	} {
+		require.NoError(t, d.Receive(t.Context(), m))
+		require.Equal(t, ana, d.get(ana))
+		require.Equal(t, bo, d.get(bo))
+	}
+}

@@ -1,0 +1,121 @@
+package orders_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func TestMergeResults(t *testing.T) {
+	found := func(slug, loinc, code, result string, read orders.Interpretation) orders.LabResult {
+		r := orders.LabResult{Slug: slug, Result: result, Interpretation: read}
+		if loinc != "" {
+			r.LOINC = &loinc
+		}
+		if code != "" {
+			r.ProviderID = &code
+		}
+		return r
+	}
+	lost := func(slug string) orders.MissingResult { return orders.MissingResult{Slug: slug} }
+	first := orders.OrderResults{
+		Metadata: orders.ResultsMetadata{SpecimenNumber: "1"},
+		Results: []orders.LabResult{found("a", "2345-7", "x", "1", orders.Critical), found("b", "", "code", "2", orders.Abnormal),
+			found("c", "", "", "3", orders.Normal)},
+		MissingResults:    []orders.MissingResult{lost("d"), lost("e")},
+		SampleInformation: map[string]orders.SampleData{"1": {}},
+	}
+	second := orders.OrderResults{
+		Metadata:          orders.ResultsMetadata{SpecimenNumber: "2"},
+		Results:           []orders.LabResult{found("other", "2345-7", "y", "10", orders.Normal), found("d", "", "", "40", orders.Normal)},
+		MissingResults:    []orders.MissingResult{lost("f"), lost("c")},
+		SampleInformation: map[string]orders.SampleData{"2": {}},
+	}
+	got := orders.MergeResults(orders.OrderTransaction{Status: orders.TransactionCompleted}, []orders.OrderResults{first, second})
+	var texts []string
+	for _, r := range got.Results {
+		texts = append(texts, r.Result)
+	}
+	require.Equal(t, []string{"10", "2", "3", "40"}, texts)
+	require.Equal(t, []orders.MissingResult{lost("f"), lost("c"), lost("e")}, got.MissingResults)
+	require.Equal(t, "2", got.Metadata.SpecimenNumber)
+	require.Equal(t, orders.ResultFinal, got.Metadata.Status)
+	require.Equal(t, orders.Abnormal, *got.Metadata.Interpretation)
+	require.Len(t, got.SampleInformation, 2)
+	require.Len(t, first.Results, 3, "the parts are as they were")
+	require.Equal(t, "1", first.Results[0].Result)
+	got = orders.MergeResults(orders.OrderTransaction{Status: orders.TransactionActive}, []orders.OrderResults{first})
+	require.Equal(t, orders.ResultPartial, got.Metadata.Status)
+}
+
+func TestTransactionResults(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d.settings.Redraws = true
+	o := d.placed("walk-in", fated("missing"))
+	_, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
+	requireRule(t, err, orders.ResultNotFound, healthlab.NotFound)
+	d.later(day)
+	got, err := d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Equal(t, orders.ResultPartial, got.Metadata.Status)
+	redraw := d.get(o).OrderTransaction.Orders[1].ID
+	_, err = d.Simulate(t.Context(), d.team, redraw, "", orders.SimulationFlags{})
+	require.NoError(t, err)
+	got, err = d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Equal(t, orders.ResultFinal, got.Metadata.Status)
+	require.Len(t, got.Results, 3)
+	require.Empty(t, got.MissingResults)
+	_, err = d.TransactionResults(t.Context(), d.team, orders.TransactionID{UUID: id("nothing")})
+	requireRule(t, err, orders.TransactionNotFound, healthlab.NotFound)
+}
+
+func TestResend(t *testing.T) {
+	d := newDesk(t)
+	old := d.placed("walk-in", fated("never_again"))
+	d.later(day)
+	fresh := d.placed("kit")
+	at := func(by time.Duration) *healthlab.Time { return ptr(healthlab.At(d.now().Add(by))) }
+	ids := func(list ...orders.Order) []orders.OrderID {
+		out := []orders.OrderID{}
+		for _, o := range list {
+			out = append(out, o.ID)
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name string
+		req  orders.ResendRequest
+		want []orders.OrderID
+	}{
+		{"named", orders.ResendRequest{OrderIDs: append(ids(fresh, old), orders.OrderID{UUID: id("nothing")})}, ids(old, fresh)},
+		{"since", orders.ResendRequest{StartAt: at(0)}, ids(fresh)},
+		{"window", orders.ResendRequest{StartAt: at(-day), EndAt: at(-day)}, ids(old)},
+		{"both", orders.ResendRequest{OrderIDs: ids(old), StartAt: at(0)}, ids()},
+		{"widest window", orders.ResendRequest{StartAt: at(-60 * day)}, ids(old, fresh)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := d.get(fresh)
+			got, err := d.Resend(t.Context(), d.team, tc.req)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, got)
+			require.Equal(t, before, d.get(fresh))
+		})
+	}
+	messages := d.messages(fresh)
+	require.Len(t, messages, 4)
+	require.Equal(t, orders.EventOrderCreated, messages[3].Type, "it has one event only")
+	require.Equal(t, orders.EventOrderUpdated, d.messages(old)[4].Type)
+	for _, bad := range []orders.ResendRequest{{}, {EndAt: at(0)}} {
+		_, err := d.Resend(t.Context(), d.team, bad)
+		requireRule(t, err, orders.ResendSelectionMissing, healthlab.Precondition)
+	}
+	for _, bad := range []orders.ResendRequest{{StartAt: at(time.Second)}, {StartAt: at(-60*day - time.Microsecond)}} {
+		_, err := d.Resend(t.Context(), d.team, bad)
+		requireRule(t, err, orders.ResendWindowInvalid, healthlab.Precondition)
+	}
+}
