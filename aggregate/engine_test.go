@@ -51,7 +51,7 @@ func TestChangesOfTheClock(t *testing.T) {
 func TestWindowsAreOnThePersonsClock(t *testing.T) {
 	p := newPerson()
 	k := key("heartrate", "acme_watch", healthdata.SourceWatch, "")
-	p.measure(t, k, series.PerMinute, false,
+	p.measure(t, k, series.PerSecond, false, // each in a chunk of its own
 		series.Sample{Time: at("2026-02-28T14:59:59Z"), Value: 1, Attrs: series.Attrs{Offset: 32400}},  // 23:59:59 the day before
 		series.Sample{Time: at("2026-02-28T15:00:00Z"), Value: 2, Attrs: series.Attrs{Offset: 32400}},  // midnight in the east
 		series.Sample{Time: at("2026-03-02T07:59:59Z"), Value: 4, Attrs: series.Attrs{Offset: -28800}}, // 23:59:59 in the west
@@ -61,6 +61,49 @@ func TestWindowsAreOnThePersonsClock(t *testing.T) {
 	q := `{"select":[{"func":"sum","arg":{"timeseries":"heartrate","field":"value"}}`
 	require.JSONEq(t, `{"index":[0],"sum":[6]}`, table(t, s, over("1", "2026-03-01", q+`]}`)))
 	require.JSONEq(t, `{"index":[0],"sum":[6],"median":[3]}`, table(t, s, over("1", "2026-03-01", q+`,{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}]}`)))
+}
+
+// Equal clock times: the better source, then the type that comes first; but in one
+// series, whose clock was set back, the later instant is newer. The same on both paths.
+func TestTiesBetweenSamples(t *testing.T) {
+	lipid := func(provider string, st healthdata.SourceType, part string) healthdata.SeriesKey {
+		return key("cholesterol", provider, st, "cholesterol/"+part)
+	}
+	rows := []struct {
+		name           string
+		put            func(p *person)
+		oldest, newest float64
+	}{
+		{"types", func(p *person) {
+			for i, part := range []string{"hdl", "ldl"} {
+				p.measure(t, lipid("northlab", healthdata.SourceLab, part), series.Sparse, false,
+					series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: float64(1 + i), Attrs: series.Attrs{Type: "cholesterol/" + part}})
+			}
+		}, 1, 1},
+		{"sources", func(p *person) {
+			for i, st := range []healthdata.SourceType{healthdata.SourceManualScan, healthdata.SourceLab} {
+				p.measure(t, lipid("northlab", st, "hdl"), series.Sparse, false, series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: float64(1 + i)})
+			}
+		}, 2, 2},
+		{"a clock set back", func(p *person) {
+			p.measure(t, lipid("northlab", healthdata.SourceLab, "hdl"), series.Sparse, false,
+				series.Sample{Time: at("2026-03-01T08:00:00Z"), Value: 1, Attrs: series.Attrs{Offset: 3600}},
+				series.Sample{Time: at("2026-03-01T09:00:00Z"), Value: 2})
+		}, 1, 2},
+	}
+	for _, r := range rows {
+		p := newPerson()
+		r.put(p)
+		for _, more := range []aggregate.Func{aggregate.Mean, aggregate.Median} {
+			v := aggregate.Samples("cholesterol")
+			out, err := service(t, p, nil).Query(t.Context(), team, user, aggregate.Ask(aggregate.Last(2, date("2026-03-02")), aggregate.Query{
+				Select: []aggregate.Expr{aggregate.Oldest.Of(v), aggregate.Newest.Of(v), more.Of(v)},
+			}))
+			require.NoError(t, err)
+			require.InDelta(t, r.oldest, out.Frames[0].Column("oldest").Float(0), 0, "%s %s", r.name, more)
+			require.InDelta(t, r.newest, out.Frames[0].Column("newest").Float(0), 0, "%s %s", r.name, more)
+		}
+	}
 }
 
 // Sums over the parts of a range are the sum over the whole, and so on, wherever it is
