@@ -107,9 +107,7 @@ func requireWhole(t *testing.T, pool *pgxpool.Pool, u healthdata.User, answered 
 		require.Equal(t, crashBatch, count, "all samples of a write, or none")
 		there = append(there, n)
 	}
-	for _, n := range numbers(t, pool, `select utc_offset from healthlab.record where user_id = $1`, u) {
-		there = append(there, n)
-	}
+	there = append(there, numbers(t, pool, `select utc_offset from healthlab.record where user_id = $1`, u)...)
 	slices.Sort(there)
 	events := numbers(t, pool, `
 		select (convert_from(e.body, 'UTF8')::json -> 'data' ->> 'n')::int from healthlab.webhook_event e
@@ -141,7 +139,7 @@ func TestKilledProcess(t *testing.T) {
 	pool := pgtest.Connect(t, address)
 	for range prove.Count(20, 200) {
 		u := newPerson(t, postgres.New(pool, nil))
-		child := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test itself
+		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), "HEALTHLAB_CRASH_CHILD="+address, crashUser+"="+u.ID.String(), crashTeam+"="+u.Team.String())
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()

@@ -226,7 +226,7 @@ func (a *appending) add(r *request) error {
 	a.some = a.some || len(events) > 0
 	a.keys.addKey(r.userKey, &p.Key)
 	a.starts, a.stops = append(a.starts, c.Start), append(a.stops, c.Stop)
-	a.sizes = append(a.sizes, int32(c.Size)) //nolint:gosec // a small chunk
+	a.sizes = append(a.sizes, int32(c.Size))
 	a.headers, a.data = append(a.headers, c.Append(nil)), append(a.data, c.Data)
 	return nil
 }

@@ -295,9 +295,9 @@ func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
 func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Range) {
 	var keys keyColumns
 	var from, to, number []int64
-	for i, l := range lines {
-		for _, r := range ranges[i] {
-			keys.add(l)
+	for i, of := range ranges {
+		for _, r := range of {
+			keys.add(lines[i])
 			from, to, number = append(from, r.From), append(to, r.To), append(number, int64(i))
 		}
 	}
