@@ -94,9 +94,14 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	for _, d := range review {
-		fmt.Fprintf(out, "for a person to look at: %s\n", d.Review)
+		say(out, "for a person to look at: %s\n", d.Review)
 	}
 	return nil
+}
+
+// say prints a step of the story.
+func say(out io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(out, format, args...)
 }
 
 // serve runs a server on a free port of this machine until ctx ends.
@@ -129,7 +134,7 @@ func (c *clinic) order(ctx context.Context) error {
 		return err
 	}
 	c.placed = o.ID
-	fmt.Fprintf(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
+	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
 	// A host runs RunPlacing and RunUpdates in the background; here we take turns.
 	if _, err := c.desk.PlaceDue(ctx); err != nil {
 		return err
@@ -147,7 +152,7 @@ func (c *clinic) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "clinic: %d news; the order is %s\n", n, o.LastEvent.Status)
+	say(c.out, "clinic: %d news; the order is %s\n", n, o.LastEvent.Status)
 	if o.Interpretation == nil || n == 0 {
 		return nil
 	}
@@ -156,7 +161,7 @@ func (c *clinic) look(ctx context.Context) error {
 		return err
 	}
 	for _, r := range results.Results {
-		fmt.Fprintf(c.out, "        %s %s %s (%s, LOINC %s)\n", r.Name, r.Result, *r.Unit, r.Interpretation, *r.LOINC)
+		say(c.out, "        %s %s %s (%s, LOINC %s)\n", r.Name, r.Result, *r.Unit, r.Interpretation, *r.LOINC)
 	}
 	return nil
 }
@@ -181,13 +186,13 @@ func (l *laboratory) Handle(_ context.Context, message []byte, fault error) []by
 	defer l.mu.Unlock()
 	l.order = m
 	code, event := m.Type()
-	fmt.Fprintf(l.out, "lab:    got %s^%s for %s:", code, event, m.Segment("PID").Field(5).Name().Full())
+	say(l.out, "lab:    got %s^%s for %s:", code, event, m.Segment("PID").Field(5).Name().Full())
 	for s := range m.Segments() {
 		if s.Name() == "OBR" {
-			fmt.Fprintf(l.out, " %s", s.Field(4).Component(2).Text())
+			say(l.out, " %s", s.Field(4).Component(2).Text())
 		}
 	}
-	fmt.Fprintln(l.out)
+	say(l.out, "\n")
 	b := er7.NewBuilder(er7.Standard(), "")
 	b.Header().Set(3, "LIS").Set(4, "NORTHLAB").Set(9, "ORL", "O22", "ORL_O22").Set(10, "A1").Set(11, "P").Set(12, "2.5.1")
 	b.Add("MSA").Set(1, "AA").Set(2, m.ControlID())
@@ -260,6 +265,6 @@ func (l *laboratory) send(ctx context.Context, r report) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(l.out, "lab:    sent %s; the answer is %s\n", r.what, ack.Segment("MSA").Field(1).Text())
+	say(l.out, "lab:    sent %s; the answer is %s\n", r.what, ack.Segment("MSA").Field(1).Text())
 	return nil
 }
