@@ -9,11 +9,13 @@ import (
 
 // flags is what the standard's abnormal flags mean.
 var flags = map[string]orders.Interpretation{
-	"N": orders.Normal, "NEG": orders.Normal, "ND": orders.Normal, "S": orders.Normal,
+	"N": orders.Normal, "NEG": orders.Normal, "ND": orders.Normal, "NR": orders.Normal,
+	"S": orders.Normal, "MS": orders.Normal, "VS": orders.Normal,
 	"L": orders.Abnormal, "H": orders.Abnormal, "A": orders.Abnormal, "<": orders.Abnormal, ">": orders.Abnormal,
-	"POS": orders.Abnormal, "DET": orders.Abnormal, "R": orders.Abnormal, "I": orders.Abnormal, "IND": orders.Abnormal,
-	"W": orders.Abnormal, "U": orders.Abnormal, "D": orders.Abnormal, "LU": orders.Abnormal, "HU": orders.Abnormal,
-	"LL": orders.Critical, "HH": orders.Critical, "AA": orders.Critical, "C": orders.Critical, "CR": orders.Critical,
+	"LU": orders.Abnormal, "HU": orders.Abnormal, "LX": orders.Abnormal, "HX": orders.Abnormal, "TOX": orders.Abnormal,
+	"POS": orders.Abnormal, "DET": orders.Abnormal, "IND": orders.Abnormal, "RR": orders.Abnormal, "WR": orders.Abnormal,
+	"R": orders.Abnormal, "I": orders.Abnormal, "NS": orders.Abnormal, "SDD": orders.Abnormal,
+	"LL": orders.Critical, "HH": orders.Critical, "AA": orders.Critical,
 }
 
 // interpret maps the laboratory's flags: the worst of them counts. Without a flag,
@@ -61,8 +63,8 @@ func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
 	} else if id := s.Field(23).Component(10).Text(); id != "" && s.Field(23).Component(6).Subcomponent(1).Text() == "CLIA" {
 		t.CLIA = id
 	}
-	if t.CLIA != "" && r.in.Head.CLIANumber == nil {
-		r.in.Head.CLIANumber = optional(t.CLIA)
+	if t.CLIA != "" {
+		t.Head.CLIANumber = optional(t.CLIA)
 	}
 	if name == "" {
 		return

@@ -76,7 +76,7 @@ func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 
 // take gathers what a message says of the order and, if it is one of results, of its
 // tests.
-func (d *Dossier) take(in Incoming, tests []TestReport, results bool) {
+func (d *Dossier) take(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results = maps.Clone(s.Tests), maps.Clone(s.Results)
 	if s.Tests == nil {
@@ -95,7 +95,7 @@ func (d *Dossier) take(in Incoming, tests []TestReport, results bool) {
 		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
 			continue // of the order, not of what was measured
 		}
-		if head := in.Head; !t.At.Before(s.HeadAt) {
+		if head := t.Head; !t.At.Before(s.HeadAt) {
 			head.SpecimenNumber = t.Sample
 			head.DateReported = date(t.At)
 			if t.Collected != nil {
@@ -214,7 +214,8 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 		t := s.Tests[h.Test]
 		h.Result.SourceMarkers = d.source(t, opts)
 		switch {
-		case h.Status == "D" || h.Status == "W":
+		case h.Status == "D" || h.Status == "W" || h.Status == "R":
+			// Deleted, wrong, or not verified yet: for nobody to see.
 		case h.Status == "X":
 			if done {
 				out.MissingResults = append(out.MissingResults, missing(h.Result, t.Notes))

@@ -120,7 +120,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 				continue
 			}
 			results := code == "ORU" || code == "OUL"
-			held.take(in, mine[n], results)
+			held.take(mine[n], results)
 			if !results {
 				out.Messages = append(out.Messages, held.news(mine[n], d, &b.opts)...)
 			}
@@ -193,7 +193,7 @@ func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]T
 			review = ReviewNoMatch
 		case len(t.Numbers) > 1:
 			review = ReviewNumbers
-		case !attached && !found[known[0]].Patient.matches(in.Patient):
+		case !attached && !found[known[0]].Patient.matches(t.Patient):
 			review = ReviewPatient
 		default:
 			mine[known[0]] = append(mine[known[0]], t)

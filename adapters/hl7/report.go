@@ -16,10 +16,6 @@ type Incoming struct {
 	// zero if it does not say.
 	ControlID string
 	Sent      time.Time
-	// Patient is whom the results are of, as far as the message says.
-	Patient Patient
-	// Head is what is known of the report as a whole.
-	Head orders.ResultsMetadata
 	// Tests are the reports of the message, one for each OBR, in order.
 	Tests []TestReport
 }
@@ -33,6 +29,10 @@ func (in Incoming) GoString() string { return in.String() }
 type TestReport struct {
 	// Segment is the number of its OBR in the message.
 	Segment int
+	// Patient is whom the results are of, as far as the message says.
+	Patient Patient
+	// Head is what is known of the report as a whole.
+	Head orders.ResultsMetadata
 	// Numbers are the names of the order it belongs to: the placer order numbers of OBR
 	// and ORC or, without them, of the order that it came from. There are two where the
 	// message contradicts itself.
@@ -80,7 +80,8 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	}
 	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}}
 	r.in.Sent, _ = stamp(m.Header().Field(7), opts.Zone)
-	r.in.Head.Laboratory = optional(m.Header().Field(4).Text())
+	r.sender = optional(m.Header().Field(4).Text())
+	r.head.Laboratory = r.sender
 	for s := range m.Segments() {
 		if err := r.segment(s); err != nil {
 			return Incoming{}, fmt.Errorf("read HL7 results: %w", err)
@@ -92,18 +93,24 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 
 // reader walks over the segments of a message.
 type reader struct {
-	opts *Options
-	in   Incoming
-	orc  er7.Segment
-	open bool        // no OBR has followed the ORC yet
-	spm  er7.Segment // of OUL messages, before the OBR
-	seen map[string]int
+	opts   *Options
+	in     Incoming
+	sender *string
+	// patient and head are those of the patient whose tests come next.
+	patient Patient
+	head    orders.ResultsMetadata
+	orc     er7.Segment
+	open    bool        // no OBR has followed the ORC yet
+	spm     er7.Segment // of OUL messages, before the OBR
+	seen    map[string]int
+	// between is set after a patient and before the first test.
+	between bool
 	// note is where an NTE goes.
 	note *string
 }
 
 func (r *reader) test() *TestReport {
-	if len(r.in.Tests) == 0 {
+	if len(r.in.Tests) == 0 || r.between {
 		return nil
 	}
 	return &r.in.Tests[len(r.in.Tests)-1]
@@ -112,7 +119,8 @@ func (r *reader) test() *TestReport {
 func (r *reader) segment(s er7.Segment) error {
 	switch s.Name() {
 	case "PID":
-		r.patient(s)
+		r.alone()
+		r.person(s)
 	case "ORC":
 		r.alone()
 		r.orc, r.note, r.open = s, nil, true
@@ -133,25 +141,29 @@ func (r *reader) segment(s er7.Segment) error {
 // alone makes a report of an ORC that no OBR followed: news of the order, not of a test.
 func (r *reader) alone() {
 	if r.open {
-		r.in.Tests = append(r.in.Tests, TestReport{Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent})
-		r.order(r.test(), er7.Segment{})
+		r.in.Tests = append(r.in.Tests, TestReport{Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.head})
+		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
 		r.open, r.note = false, nil
 	}
 }
 
-func (r *reader) patient(s er7.Segment) {
+// person begins with a patient. A message may have several; what was said of the last
+// one's orders does not hold for the next.
+func (r *reader) person(s er7.Segment) {
+	r.orc, r.spm, r.note = er7.Segment{}, er7.Segment{}, nil
 	n := s.Field(5).Name()
-	r.in.Patient = Patient{Family: n.Family, Given: n.Given}
-	r.in.Head.Patient = n.Full()
+	r.patient = Patient{Family: n.Family, Given: n.Given}
+	r.head = orders.ResultsMetadata{Laboratory: r.sender, Patient: n.Full()}
+	r.between = true
 	if at, err := s.Field(7).Stamp(r.opts.Zone); err == nil && at.Precision >= er7.Day {
 		dob := healthlab.DateOf(at.Time)
-		r.in.Patient.DOB, r.in.Head.DOB = dob, dob.String()
+		r.patient.DOB, r.head.DOB = dob, dob.String()
 		if !r.in.Sent.IsZero() {
-			r.in.Head.Age = fmt.Sprint(age(dob, healthlab.DateOf(r.in.Sent)))
+			r.head.Age = fmt.Sprint(age(dob, healthlab.DateOf(r.in.Sent)))
 		}
 	}
-	r.in.Head.PatientID = optional(s.Field(3).Text())
-	r.in.Head.AccountID = optional(s.Field(18).Text())
+	r.head.PatientID = optional(s.Field(3).Text())
+	r.head.AccountID = optional(s.Field(18).Text())
 }
 
 func age(born, on healthlab.Date) int {
@@ -187,8 +199,9 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 func (r *reader) begin(s er7.Segment) {
 	c := s.Field(4).Coded()
 	r.in.Tests = append(r.in.Tests, TestReport{
-		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(),
+		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(), Patient: r.patient, Head: r.head,
 	})
+	r.between = false
 	t := r.test()
 	for _, code := range c.Codes {
 		if code.Code != "" {
@@ -206,13 +219,11 @@ func (r *reader) begin(s er7.Segment) {
 	}
 	t.Collected, t.Received = r.moment(s.Field(7)), r.moment(s.Field(14))
 	t.Sample = t.Filler
-	if r.in.Head.Provider == nil {
-		p := s.Field(16).Person()
-		if p.Full() == "" {
-			p = r.orc.Field(12).Person()
-		}
-		r.in.Head.Provider = optional(p.Full())
+	p := s.Field(16).Person()
+	if p.Full() == "" {
+		p = r.orc.Field(12).Person()
 	}
+	t.Head.Provider = optional(p.Full())
 	if r.spm.Number() > 0 {
 		spm := r.spm
 		r.spm = er7.Segment{}

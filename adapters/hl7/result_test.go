@@ -190,6 +190,42 @@ func TestSeveralOrders(t *testing.T) {
 	require.Equal(t, map[string]string{"Iron": "90", "Ferritin": "7"}, values(last))
 }
 
+// A message may hold several patients: what is said of one does not hold for the next.
+func TestSeveralPatients(t *testing.T) {
+	b := newBench(t, nil)
+	mine, other := submission(), submission()
+	other.Order.PatientDetails = &orders.PatientDetails{FirstName: ptr("Eve"), LastName: ptr("Poe"), DOB: healthlab.Date{Year: 1990, Month: 1, Day: 1}}
+	n, m := b.submit(mine), b.submit(other)
+	eve := "PID|2||88||POE^EVE||19900101|F"
+	bare := "OBR|1|||4598^Ferritin^L||||||||||||||||||||||F"
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$", ferrF, ferritin("9", "L", "F"),
+		eve, "OBX|1|ST|mood^Mood^L||fine||||||F", bare, ferritin("1", "L", "F"), strings.ReplaceAll(ironF, "$", m), iron)))
+	told := b.told()
+	require.Len(t, told, 2)
+	for _, message := range told {
+		switch message.Order {
+		case mine.Order.ID:
+			require.Equal(t, map[string]string{"Ferritin": "9"}, values(message))
+			require.Equal(t, "ANA ROE", message.Results.Metadata.Patient)
+		case other.Order.ID:
+			require.Equal(t, map[string]string{"Iron": "90"}, values(message))
+			require.Equal(t, "EVE POE", message.Results.Metadata.Patient)
+		}
+	}
+	list, err := b.back.Review(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 1, "the test without a number is nobody's")
+}
+
+// What the laboratory has not verified yet, nobody sees.
+func TestNotVerified(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "R"), ironF, iron)))
+	require.Equal(t, orders.PartialResult, b.told()[0].On)
+	require.Equal(t, map[string]string{"Iron": "90"}, values(b.told()[0]))
+}
+
 func TestCancelledByTheLaboratory(t *testing.T) {
 	gone := strings.Replace(ferrF, "|||F", "|||X", 1)
 	goneIron := strings.Replace(ironF, "|||F", "|||X", 1)
@@ -403,7 +439,7 @@ func TestNothingOfAPatientInPrint(t *testing.T) {
 	require.NoError(t, err)
 	in, err := hl7.Read(m, nil)
 	require.NoError(t, err)
-	for _, v := range []any{in, hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: in.Patient, Request: m.Bytes()}} {
+	for _, v := range []any{in, hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: in.Tests[0].Patient, Request: m.Bytes()}} {
 		require.NotContains(t, fmt.Sprintf("%v %+v %#v", v, v, v), "ROE")
 	}
 }
