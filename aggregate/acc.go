@@ -230,6 +230,8 @@ type deviationAcc struct {
 }
 
 func (a *deviationAcc) add(v *vec, _ *batch, i, j int) {
+	// Sums of one stretch, each with the error of its additions beside it.
+	var s, se, q, qe float64
 	for ; i < j; i++ {
 		if v.isNull(i) {
 			continue
@@ -240,11 +242,19 @@ func (a *deviationAcc) add(v *vec, _ *batch, i, j int) {
 		} else {
 			x = float64(v.ints[i])
 		}
-		p := x * x
-		a.squares = a.squares.Plus(series.Sum{Hi: p, Lo: math.FMA(x, x, -p)})
-		a.sum = a.sum.Plus(series.Sum{Hi: x})
 		a.n++
+		t := s + x
+		z := t - s
+		se += (s - (t - z)) + (x - z)
+		s = t
+		p := x * x
+		t = q + p
+		z = t - q
+		qe += (q - (t - z)) + (p - z) + math.FMA(x, x, -p)
+		q = t
 	}
+	a.sum = a.sum.Plus(series.Sum{Hi: s}).Plus(series.Sum{Hi: se})
+	a.squares = a.squares.Plus(series.Sum{Hi: q}).Plus(series.Sum{Hi: qe})
 }
 
 func (a *deviationAcc) merge(o acc) {

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"slices"
+
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -18,6 +20,7 @@ type vec struct {
 	ownInts   []int64
 	ownFloats []float64
 	ownTexts  []string
+	ownNulls  []bool
 }
 
 func (v *vec) isNull(i int) bool { return v.nulls != nil && v.nulls[i] }
@@ -32,10 +35,12 @@ func (v *vec) reset() {
 func (v *vec) add(c healthdata.Cell) {
 	n := v.len()
 	if !c.Valid && v.nulls == nil {
-		v.nulls = make([]bool, n, n+16)
+		v.nulls = slices.Grow(v.ownNulls[:0], n+1)[:n]
+		clear(v.nulls)
 	}
 	if v.nulls != nil {
 		v.nulls = append(v.nulls, !c.Valid)
+		v.ownNulls = v.nulls
 	}
 	switch v.typ {
 	case typeFloat:
@@ -50,6 +55,42 @@ func (v *vec) add(c healthdata.Cell) {
 		v.ints = append(v.ints, c.Int)
 		v.ownInts = v.ints
 	}
+}
+
+// repeat appends a value n times.
+func (v *vec) repeat(c healthdata.Cell, n int) {
+	if n == 0 {
+		return
+	}
+	v.add(c)
+	if v.nulls != nil {
+		v.nulls = repeated(v.nulls, n-1)
+		v.ownNulls = v.nulls
+	}
+	switch v.typ {
+	case typeFloat:
+		v.floats = repeated(v.floats, n-1)
+		v.ownFloats = v.floats
+	case typeText:
+		v.texts = repeated(v.texts, n-1)
+		v.ownTexts = v.texts
+	case typeList:
+		v.lists = repeated(v.lists, n-1)
+	default:
+		v.ints = repeated(v.ints, n-1)
+		v.ownInts = v.ints
+	}
+}
+
+// repeated appends the last element n times more.
+func repeated[T any](s []T, n int) []T {
+	k := len(s)
+	s = slices.Grow(s, n)[:k+n]
+	x := s[k-1]
+	for i := range s[k:] {
+		s[k+i] = x
+	}
+	return s
 }
 
 func (v *vec) len() int {
@@ -85,9 +126,7 @@ func (v *vec) cell(i int) healthdata.Cell {
 // allNull makes a vector of n nulls.
 func (v *vec) allNull(n int) {
 	v.reset()
-	for range n {
-		v.add(healthdata.Cell{})
-	}
+	v.repeat(healthdata.Cell{}, n)
 }
 
 // batch is some rows of one source, as columns.
@@ -186,7 +225,7 @@ func (b *batch) pick(at []int32) {
 			v.ints = pickInto(&v.ownInts, v.ints, at)
 		}
 		if v.nulls != nil {
-			v.nulls = pickInto(&v.nulls, v.nulls, at)
+			v.nulls = pickInto(&v.ownNulls, v.nulls, at)
 		}
 	}
 	b.n = len(at)

@@ -26,6 +26,19 @@ type bucketPlan struct {
 	parallel int
 	limit    int
 	trace    *trace
+	cut      map[int][]piece // by serial of the series
+}
+
+// pieces returns the pieces of a series, which are cut once.
+func (b *bucketPlan) pieces(s *sampleSeries) []piece {
+	if p, ok := b.cut[s.serial]; ok {
+		return p
+	}
+	if b.cut == nil {
+		b.cut = map[int][]piece{}
+	}
+	b.cut[s.serial] = pieces(&s.Series, chunksAtOnce)
+	return b.cut[s.serial]
 }
 
 // lane is the sources that compete for the same groups.
@@ -140,7 +153,7 @@ func (b *bucketPlan) makeLanes() {
 
 // slabBuckets is how many buckets are worked on at a time. It bounds the memory,
 // whatever the range.
-const slabBuckets = 1 << 15
+const slabBuckets = 1 << 13
 
 // run answers the plan.
 func (b *bucketPlan) run(ctx context.Context) (*grid, error) {
@@ -201,6 +214,9 @@ func (s *slab) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if accs == nil {
+			continue
+		}
 		if s.accs == nil {
 			s.accs = accs
 			s.winner = make([]int32, n)
@@ -213,7 +229,7 @@ func (s *slab) run(ctx context.Context) error {
 		} else {
 			s.join(accs, source)
 		}
-		if s.b.p.chosen && i+1 < len(s.lane.sources) && !s.findOpen() {
+		if s.b.p.chosen && s.winner != nil && i+1 < len(s.lane.sources) && !s.findOpen() {
 			return nil
 		}
 	}
@@ -278,24 +294,29 @@ func (s *slab) seriesOf(source int) []int {
 	return out
 }
 
-// reduce adds up the series of one source.
+// reduce adds up the series of one source. It returns nil if there is nothing.
 func (s *slab) reduce(ctx context.Context, list []int) ([][]series.Acc, error) {
-	total := make([][]series.Acc, len(s.b.columns))
-	for c := range total {
-		total[c] = make([]series.Acc, len(s.starts))
-		for k, i := range list {
-			to := total[c]
-			if k > 0 {
-				to = make([]series.Acc, len(s.starts))
-			}
-			if err := s.reduceSeries(ctx, i, s.b.columns[c] == fieldSecond, to); err != nil {
+	var total [][]series.Acc
+	for _, i := range list {
+		tasks, samples := s.tasks(&s.b.set.list[i])
+		if len(tasks) == 0 {
+			continue
+		}
+		for c := range s.b.columns {
+			accs, err := s.reduceSeries(ctx, i, c, tasks, samples)
+			if err != nil {
 				return nil, err
 			}
-			if k > 0 {
-				for j := range to {
-					if to[j].N > 0 {
-						addAcc(&total[c][j], &to[j])
-					}
+			if total == nil {
+				total = make([][]series.Acc, len(s.b.columns))
+			}
+			if total[c] == nil {
+				total[c] = accs
+				continue
+			}
+			for k := range accs {
+				if accs[k].N > 0 {
+					addAcc(&total[c][k], &accs[k])
 				}
 			}
 		}
@@ -313,46 +334,51 @@ type task struct {
 func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 	margin := maxOffset.Microseconds()
 	first, last := s.edges[0], s.edges[len(s.edges)-1]
-	for _, p := range pieces(&sr.Series, chunksAtOnce) {
+	all := s.b.pieces(sr)
+	from, _ := slices.BinarySearchFunc(all, first-margin, func(p piece, t int64) int { return compareInt(p.stop, t) })
+	for _, p := range all[from:] {
+		if p.start-margin >= last {
+			break
+		}
 		t := task{piece: p, lo: len(s.starts)}
 		if p.mixed {
-			from, to := mixedSpan(&p, sr.Pending)
-			t.reach(s.edges, from-margin, to+margin)
-		} else {
-			kept := p.chunks[:0:0]
-			for _, c := range p.chunks {
-				from, to := c.Start-margin, c.Stop+margin
-				if c.OneOffset {
-					from, to = c.Start+int64(c.Offset)*second, c.Stop+int64(c.Offset)*second
-				}
-				if to < first || from >= last || s.won(from, to) {
-					continue
-				}
-				t.reach(s.edges, from, to)
-				kept = append(kept, c)
-				samples += c.N
-			}
-			t.chunks = kept
-		}
-		if t.lo >= t.hi || !t.mixed && len(t.chunks) == 0 {
+			t.reach(s.edges, p.start-margin, p.stop+margin)
+			list = t.appendTo(list)
 			continue
 		}
-		list = append(list, t)
+		begin := 0
+		for i := range p.chunks {
+			c := &p.chunks[i]
+			from, to := local(&c.Header)
+			if to >= first && from < last && !s.won(from, to) {
+				t.reach(s.edges, from, to)
+				samples += c.N
+				continue
+			}
+			t.chunks = p.chunks[begin:i]
+			list = t.appendTo(list)
+			t, begin = task{lo: len(s.starts)}, i+1
+		}
+		t.chunks = p.chunks[begin:]
+		list = t.appendTo(list)
 	}
 	return list, samples
 }
 
-// mixedSpan is what a mixed piece covers.
-func mixedSpan(p *piece, pending []series.Chunk) (from, to int64) {
-	from, to = series.MaxTime, series.MinTime
-	for _, list := range [...][]series.Chunk{p.chunks, pending} {
-		for i := range list {
-			if list[i].Overlaps(p.r.From, p.r.To) {
-				from, to = min(from, list[i].Start), max(to, list[i].Stop)
-			}
-		}
+// local returns where on the person's clock the samples of a chunk can lie.
+func local(h *series.Header) (from, to int64) {
+	if h.OneOffset {
+		return h.Start + int64(h.Offset)*second, h.Stop + int64(h.Offset)*second
 	}
-	return from, to
+	margin := maxOffset.Microseconds()
+	return h.Start - margin, h.Stop + margin
+}
+
+func (t *task) appendTo(list []task) []task {
+	if t.lo >= t.hi || !t.mixed && len(t.chunks) == 0 {
+		return list
+	}
+	return append(list, *t)
 }
 
 // reach widens the buckets of a task to those that hold from and to.
@@ -384,50 +410,60 @@ func (s *slab) won(from, to int64) bool {
 // parallelFrom is how many samples are worth a second goroutine.
 const parallelFrom = 1 << 20
 
-func (s *slab) reduceSeries(ctx context.Context, i int, second bool, to []series.Acc) error {
+// reduceSeries adds up one series.
+func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
 	sr := &s.b.set.list[i]
-	list, samples := s.tasks(sr)
-	workers := 1
-	if samples >= parallelFrom {
-		workers = s.b.parallel
-	}
-	r := series.Reduction{Local: true, Second: second}
+	r := series.Reduction{Local: true, Second: s.b.columns[column] == fieldSecond, Edges: s.edges}
 	if f := s.b.filters[i]; f.slot >= 0 {
 		r.Filter, r.AtLeast, r.AtMost = true, f.least, f.most
 	}
-	return inOrder(ctx, len(list), workers, func(ctx context.Context, k int) ([]series.Acc, error) {
+	if samples < parallelFrom || s.b.parallel <= 1 {
+		reducer, err := series.NewReducer(r)
+		if err != nil {
+			return nil, err
+		}
+		for k := range list {
+			if err := s.b.reducePiece(ctx, sr, &list[k].piece, reducer); err != nil {
+				return nil, err
+			}
+		}
+		return reducer.Buckets(), nil
+	}
+	total := make([]series.Acc, len(s.starts))
+	err := inOrder(ctx, len(list), s.b.parallel, func(ctx context.Context, k int) ([]series.Acc, error) {
 		r := r
 		r.Edges = s.edges[list[k].lo : list[k].hi+1]
-		return s.b.reducePiece(ctx, sr, &list[k].piece, r)
+		reducer, err := series.NewReducer(r)
+		if err != nil {
+			return nil, err
+		}
+		return reducer.Buckets(), s.b.reducePiece(ctx, sr, &list[k].piece, reducer)
 	}, func(k int, accs []series.Acc) {
 		for j := range accs {
 			if accs[j].N > 0 {
-				to[list[k].lo+j].Add(&accs[j])
+				total[list[k].lo+j].Add(&accs[j])
 			}
 		}
 	})
+	return total, err
 }
 
 // reducePiece adds up one piece of a series.
-func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece, r series.Reduction) ([]series.Acc, error) {
-	reducer, err := series.NewReducer(r)
-	if err != nil {
-		return nil, err
-	}
+func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece, reducer *series.Reducer) error {
 	if p.mixed {
 		chunks, err := b.set.view.load(ctx, s.Key, p.chunks)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		b.trace.chunks(p.chunks, len(chunks))
 		var scan series.Scanner
 		for block, err := range scan.Blocks(chunks, s.Pending, p.r) {
 			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", s.Key.Resource, err)
+				return fmt.Errorf("read %s: %w", s.Key.Resource, err)
 			}
 			reducer.Block(block)
 		}
-		return reducer.Buckets(), ctx.Err()
+		return ctx.Err()
 	}
 	var need []series.Chunk
 	for i := range p.chunks {
@@ -437,7 +473,7 @@ func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece,
 	}
 	loaded, err := b.set.view.load(ctx, s.Key, need)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.trace.chunks(p.chunks, len(need))
 	for i := range p.chunks {
@@ -446,13 +482,13 @@ func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece,
 			c, loaded = &loaded[0], loaded[1:]
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		if err := reducer.Chunk(c); err != nil {
-			return nil, fmt.Errorf("read %s: %w", s.Key.Resource, err)
+			return fmt.Errorf("read %s: %w", s.Key.Resource, err)
 		}
 	}
-	return reducer.Buckets(), nil
+	return nil
 }
 
 // inOrder does n things with some goroutines and takes their results in order. All

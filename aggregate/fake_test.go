@@ -192,3 +192,11 @@ func at(s string) int64 {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+func date(s string) healthlab.Date {
+	d, err := healthlab.ParseDate(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

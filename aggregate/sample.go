@@ -113,9 +113,10 @@ func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 // piece is a stretch of a series that is read at once: chunks that nothing of the log
 // falls into, or a range in which both have to be merged.
 type piece struct {
-	chunks []series.Chunk // headers
-	mixed  bool
-	r      series.Range // of a mixed piece
+	chunks      []series.Chunk // headers
+	mixed       bool
+	r           series.Range // of a mixed piece
+	start, stop int64        // of the first and the last sample that can be in it
 }
 
 // pieces cuts a series.
@@ -126,7 +127,9 @@ func pieces(s *healthdata.Series, atOnce int) []piece {
 	flush := func(to int64) {
 		overlap := slices.ContainsFunc(s.Pending, func(c series.Chunk) bool { return c.Overlaps(last, to) })
 		if len(mixed) > 0 || overlap {
-			out = append(out, piece{chunks: mixed, mixed: true, r: series.Range{From: last, To: to}})
+			p := piece{chunks: mixed, mixed: true, r: series.Range{From: last, To: to}}
+			p.span(s.Pending)
+			out = append(out, p)
 		}
 		mixed = nil
 	}
@@ -143,13 +146,25 @@ func pieces(s *healthdata.Series, atOnce int) []piece {
 		flush(c.Start)
 		last = c.Stop + 1
 		if k := len(out) - 1; k >= 0 && !out[k].mixed && len(out[k].chunks) < atOnce {
-			out[k].chunks = append(out[k].chunks, *c)
+			out[k].chunks, out[k].stop = append(out[k].chunks, *c), c.Stop
 			continue
 		}
-		out = append(out, piece{chunks: []series.Chunk{*c}})
+		out = append(out, piece{chunks: append(make([]series.Chunk, 0, min(atOnce, len(s.Chunks)-i)), *c), start: c.Start, stop: c.Stop})
 	}
 	flush(series.MaxTime + 1)
 	return out
+}
+
+// span works out what a mixed piece covers.
+func (p *piece) span(pending []series.Chunk) {
+	p.start, p.stop = series.MaxTime, series.MinTime
+	for _, list := range [...][]series.Chunk{p.chunks, pending} {
+		for i := range list {
+			if list[i].Overlaps(p.r.From, p.r.To) {
+				p.start, p.stop = min(p.start, list[i].Start), max(p.stop, list[i].Stop)
+			}
+		}
+	}
 }
 
 // chunksAtOnce is how many chunks are in memory at a time, for each goroutine.
@@ -292,13 +307,15 @@ func (f *filler) give(block *series.Block, next int64, give func(*batch) error) 
 	b.start, b.end = block.Time, block.End
 	at := 0
 	inside := true
+	b.index = slices.Grow(b.index, b.n)[:b.n]
 	for r := range block.Runs {
 		run := &block.Runs[r]
 		shift := int64(run.Offset) * second
-		for _, t := range block.Time[at : at+run.N] {
-			t += shift
-			inside = inside && f.inside(t)
-			b.index = append(b.index, t)
+		times := block.Time[at : at+run.N]
+		inside = inside && f.inside(times[0]+shift) && f.inside(times[len(times)-1]+shift)
+		index := b.index[at : at+run.N]
+		for i, t := range times {
+			index[i] = t + shift
 		}
 		at += run.N
 	}
@@ -403,10 +420,7 @@ func (f *filler) column(k int, block *series.Block) {
 		}
 	default:
 		for r := range block.Runs {
-			c := f.attr(s.field, &block.Runs[r].Attrs)
-			for range block.Runs[r].N {
-				v.add(c)
-			}
+			v.repeat(f.attr(s.field, &block.Runs[r].Attrs), block.Runs[r].N)
 		}
 	}
 }

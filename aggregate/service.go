@@ -33,6 +33,8 @@ type Service struct {
 type Options struct {
 	// Limits bound what one request may ask for.
 	Limits Limits
+	// Enabled reports whether a team may ask at all. Default: every team may.
+	Enabled func(context.Context, healthlab.TeamID) (bool, error)
 	// Priorities returns a team's preferences between providers. Default: none.
 	Priorities func(context.Context, healthlab.TeamID) ([]Priority, error)
 	// Known reports whether a slug is that of a configured provider or lab, for
@@ -88,6 +90,9 @@ func New(data Reader, opts *Options) (*Service, error) {
 	}
 	o := &s.opts
 	o.Limits.fill()
+	if o.Enabled == nil {
+		o.Enabled = func(context.Context, healthlab.TeamID) (bool, error) { return true, nil }
+	}
 	if o.Priorities == nil {
 		o.Priorities = func(context.Context, healthlab.TeamID) ([]Priority, error) { return nil, nil }
 	}
@@ -148,7 +153,8 @@ func (s *Service) plans(req *Request) ([]*plan, error) {
 //
 // Faults: healthlab.Invalid for a request that is not valid, for a result that has too
 // many rows and for a sum that its type cannot hold; healthlab.NotFound without such a
-// user. It ends soon after ctx does, with the error of ctx.
+// user; healthlab.Forbidden, as a RuleError of type FeatureNotEnabled, for a team that
+// may not ask. It ends soon after ctx does, with the error of ctx.
 func (s *Service) Query(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req *Request) (*Result, error) {
 	return s.query(ctx, team, user, req, false)
 }
@@ -166,6 +172,9 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Time)
 	defer cancel()
+	if err := s.enabled(ctx, team); err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
 	u, err := s.data.User(ctx, team, user)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -201,6 +210,18 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	return out, nil
+}
+
+// FeatureNotEnabled is the rule that keeps a team from asking; its kind is
+// healthlab.Forbidden.
+const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
+
+func (s *Service) enabled(ctx context.Context, team healthlab.TeamID) error {
+	ok, err := s.opts.Enabled(ctx, team)
+	if err == nil && !ok {
+		err = &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "aggregate queries are not enabled for this team"}
+	}
+	return err
 }
 
 // wall is what the clock of a user shows now.

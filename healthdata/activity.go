@@ -20,7 +20,7 @@ type Activity struct {
 	// CaloriesActive is the energy of movement in kcal.
 	CaloriesActive *float64 `json:"calories_active"`
 	// Steps is a count.
-	Steps *int64 `json:"steps"`
+	Steps *int64 `json:"steps" wire:"tolerant"`
 	// DailyMovement is movement as metres of walking. Deprecated.
 	DailyMovement *float64 `json:"daily_movement"`
 	// Distance is in metres.
@@ -30,7 +30,7 @@ type Activity struct {
 	Medium *float64 `json:"medium"`
 	High   *float64 `json:"high"`
 	// FloorsClimbed is a count.
-	FloorsClimbed *int64 `json:"floors_climbed"`
+	FloorsClimbed *int64 `json:"floors_climbed" wire:"tolerant"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
@@ -40,7 +40,7 @@ type Activity struct {
 	// WheelchairUse is true or null, never false.
 	WheelchairUse *bool `json:"wheelchair_use"`
 	// WheelchairPush is a count.
-	WheelchairPush *int64 `json:"wheelchair_push"`
+	WheelchairPush *int64 `json:"wheelchair_push" wire:"tolerant"`
 }
 
 // ActivityHeartRate is the heart rate of a day, in beats per minute.

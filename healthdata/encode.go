@@ -112,7 +112,7 @@ func (r *Resource) AppendSample(b []byte, s *Sample) []byte {
 		row.End = s.End.UnixMicro()
 	}
 	if s.TimezoneOffset != nil {
-		row.Offset = int32(*s.TimezoneOffset) //nolint:gosec // within 18 hours
+		row.Offset = int32(*s.TimezoneOffset)
 	}
 	switch {
 	case s.Systolic != nil && s.Diastolic != nil:

@@ -178,7 +178,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 			p.Add("order", "an interval does not end before it starts", "end")
 		}
 	}
-	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil)) //nolint:gosec // within 18 hours
+	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
 }
 
 // maxOffset is the widest offset from UTC that we accept, in seconds.

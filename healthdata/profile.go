@@ -10,7 +10,7 @@ import (
 type Profile struct {
 	Head
 	// Height is in cm.
-	Height    *int64          `json:"height"`
+	Height    *int64          `json:"height" wire:"tolerant"`
 	BirthDate *healthlab.Date `json:"birth_date"`
 	// WheelchairUse is true or null, never false.
 	WheelchairUse *bool `json:"wheelchair_use"`
@@ -43,9 +43,9 @@ type Electrocardiogram struct {
 	SessionStart healthlab.Time `json:"session_start"`
 	SessionEnd   healthlab.Time `json:"session_end"`
 	// VoltageSampleCount is how many voltages were recorded.
-	VoltageSampleCount int64 `json:"voltage_sample_count"`
+	VoltageSampleCount int64 `json:"voltage_sample_count" wire:"tolerant"`
 	// HeartRateMean is beats per minute.
-	HeartRateMean *int64 `json:"heart_rate_mean"`
+	HeartRateMean *int64 `json:"heart_rate_mean" wire:"tolerant"`
 	// SamplingFrequencyHz is in Hz.
 	SamplingFrequencyHz *float64 `json:"sampling_frequency_hz"`
 	// Classification is sinus_rhythm, atrial_fibrillation or inconclusive (open).

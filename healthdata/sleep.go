@@ -43,25 +43,25 @@ type Sleep struct {
 	// TimezoneOffset is seconds east of UTC; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// Duration is BedtimeStop minus BedtimeStart.
-	Duration int64 `json:"duration" wire:"opt"`
+	Duration int64 `json:"duration" wire:"opt,tolerant"`
 	// Total is the time asleep: REM, light and deep.
-	Total int64 `json:"total" wire:"opt"`
-	Awake int64 `json:"awake" wire:"opt"`
-	Light int64 `json:"light" wire:"opt"`
-	REM   int64 `json:"rem" wire:"opt"`
-	Deep  int64 `json:"deep" wire:"opt"`
+	Total int64 `json:"total" wire:"opt,tolerant"`
+	Awake int64 `json:"awake" wire:"opt,tolerant"`
+	Light int64 `json:"light" wire:"opt,tolerant"`
+	REM   int64 `json:"rem" wire:"opt,tolerant"`
+	Deep  int64 `json:"deep" wire:"opt,tolerant"`
 	// Score is the source's sleep score, 1 to 100.
-	Score *int64 `json:"score"`
+	Score *int64 `json:"score" wire:"tolerant"`
 	// RecoveryReadinessScore is the source's recovery or readiness, 0 to 100.
-	RecoveryReadinessScore *int64 `json:"recovery_readiness_score"`
+	RecoveryReadinessScore *int64 `json:"recovery_readiness_score" wire:"tolerant"`
 	// HRLowest is the lowest five-minute mean, in beats per minute.
-	HRLowest  *int64 `json:"hr_lowest"`
-	HRAverage *int64 `json:"hr_average"`
-	HRResting *int64 `json:"hr_resting"`
+	HRLowest  *int64 `json:"hr_lowest" wire:"tolerant"`
+	HRAverage *int64 `json:"hr_average" wire:"tolerant"`
+	HRResting *int64 `json:"hr_resting" wire:"tolerant"`
 	// Efficiency is percent of the session asleep, 0 to 100.
 	Efficiency *float64 `json:"efficiency"`
 	// Latency is from BedtimeStart to the first five minutes of steady sleep.
-	Latency *int64 `json:"latency"`
+	Latency *int64 `json:"latency" wire:"tolerant"`
 	// TemperatureDelta is skin temperature minus its long-term mean, in °C.
 	TemperatureDelta *float64 `json:"temperature_delta"`
 	// SkinTemperature is in °C.
@@ -151,8 +151,8 @@ type SleepCycle struct {
 	SessionStart healthlab.Time `json:"session_start"`
 	SessionEnd   healthlab.Time `json:"session_end"`
 	// StageStartOffsetSecond and StageEndOffsetSecond are seconds from SessionStart.
-	StageStartOffsetSecond []int64      `json:"stage_start_offset_second"`
-	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second"`
+	StageStartOffsetSecond []int64      `json:"stage_start_offset_second" wire:"tolerant"`
+	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second" wire:"tolerant"`
 	StageType              []SleepStage `json:"stage_type"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`

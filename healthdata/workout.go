@@ -20,8 +20,8 @@ type Workout struct {
 	// TimezoneOffset is seconds east of UTC; never null on output.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
 	// AverageHR and MaxHR are beats per minute.
-	AverageHR *int64 `json:"average_hr"`
-	MaxHR     *int64 `json:"max_hr"`
+	AverageHR *int64 `json:"average_hr" wire:"tolerant"`
+	MaxHR     *int64 `json:"max_hr" wire:"tolerant"`
 	// Distance is in metres.
 	Distance *float64 `json:"distance"`
 	// CalendarDate is normally the local day on which it started.
@@ -34,9 +34,9 @@ type Workout struct {
 	Sport    Sport    `json:"sport" wire:"opt"`
 	// HRZones is seconds in each of six zones of the maximum heart rate: below 50,
 	// 50-60, 60-70, 70-80, 80-90, 90 percent and above. Other lengths are kept.
-	HRZones []int64 `json:"hr_zones" wire:"opt"`
+	HRZones []int64 `json:"hr_zones" wire:"opt,tolerant"`
 	// MovingTime is in seconds.
-	MovingTime *int64 `json:"moving_time"`
+	MovingTime *int64 `json:"moving_time" wire:"tolerant"`
 	// TotalElevationGain, ElevHigh and ElevLow are in metres; the last two may be
 	// negative.
 	TotalElevationGain *float64 `json:"total_elevation_gain"`
@@ -50,7 +50,7 @@ type Workout struct {
 	DeviceWatts          *float64 `json:"device_watts"`
 	MaxWatts             *float64 `json:"max_watts"`
 	WeightedAverageWatts *float64 `json:"weighted_average_watts"`
-	Steps                *int64   `json:"steps"`
+	Steps                *int64   `json:"steps" wire:"tolerant"`
 	Map                  *Map     `json:"map"`
 	// ProviderID is the source's own id of the workout; ours where it has none.
 	ProviderID string `json:"provider_id" wire:"opt"`

@@ -180,6 +180,17 @@ func (b *Book) Markers(_ context.Context, ids []int, providerIDs []string) ([]Ma
 	return out, nil
 }
 
+// ExpectedResults implements [Catalogue].
+func (b *Book) ExpectedResults(_ context.Context, markers []int) (map[int][]ExpectedResult, error) {
+	out := map[int][]ExpectedResult{}
+	for _, id := range markers {
+		if m, ok := b.markers[id]; ok && len(m.ExpectedResults) > 0 {
+			out[id] = copied(m.ExpectedResults)
+		}
+	}
+	return out, nil
+}
+
 // Labs implements [Catalogue].
 func (b *Book) Labs(context.Context) ([]Lab, error) { return copied(b.labs), nil }
 

@@ -1,9 +1,11 @@
 package orders_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -198,6 +200,41 @@ func TestImport(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon,
 		Results: &orders.OrderResults{}}))
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
+}
+
+// reusing is a lab that gives every order the same sample id.
+type reusing struct {
+	orders.LabBackend
+	broken bool
+}
+
+func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	a, err := r.LabBackend.Submit(ctx, s)
+	if r.broken {
+		a.SampleID = "SAME"
+	}
+	return a, err
+}
+
+func TestLabThatReusesSampleIDs(t *testing.T) {
+	d := newDesk(t)
+	lab := &reusing{d.lab, true}
+	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Now: d.now})
+	require.NoError(t, err)
+	d.Service = service
+	one := d.placed("walk-in", fated("never_again"))
+	d.later(0)
+	two := d.placed("walk-in", fated("never_again"))
+	d.later(0)
+	require.Equal(t, "SAME", *d.get(one).SampleID)
+	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "not the other one's sample")
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, Order: two.ID, SampleID: "SAME", On: orders.FinalResult,
+		Results: &orders.OrderResults{}}))
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "n", Team: d.team, Order: two.ID, SampleID: "N\x00", On: orders.FinalResult}))
+	require.Equal(t, orders.Ordered, d.get(two).LowLevel(), "and not its result")
+	lab.broken = false
+	d.later(time.Hour)
+	require.Equal(t, orders.RequisitionCreated, d.get(two).LowLevel())
 }
 
 func TestMessagesThatContradictThemselves(t *testing.T) {

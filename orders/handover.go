@@ -136,6 +136,11 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, sample str
 		}
 		return r.told(t, st, sample)
 	})
+	if errors.Is(err, healthlab.Conflict) && refused == nil {
+		// The lab gave it a sample id that another order has. Perhaps it will not
+		// the next time.
+		return s.record(ctx, claimed, t, "", fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
+	}
 	if err != nil {
 		return fmt.Errorf("record handover: %w", err)
 	}

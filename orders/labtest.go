@@ -48,6 +48,15 @@ type LabTest struct {
 	WorstCaseTATDays *int `json:"worst_case_tat_days"`
 }
 
+// MarkerIDs returns the ids of the test's markers.
+func (t LabTest) MarkerIDs() []int {
+	out := make([]int, 0, len(t.Markers))
+	for _, m := range t.Markers {
+		out = append(out, m.ID)
+	}
+	return out
+}
+
 // Lab is a laboratory.
 type Lab struct {
 	ID                int                `json:"id"`

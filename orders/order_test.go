@@ -120,6 +120,12 @@ func TestNothingOfThePatientIsPrinted(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(&b, nil))
 	log.Info("order", "order", o, "pointer", &o, "details", o.PatientDetails, "address", o.PatientAddress, "shipping", o.ShippingDetails,
 		"proxy", o.PatientDetails.MedicalProxy)
+	r := orders.Record{Order: o, Results: &orders.OrderResults{Results: []orders.LabResult{{Result: "Ana"}}}}
+	req := orders.PlaceRequest{PatientDetails: orders.PatientDetailsInput{FirstName: "Ana"}}
+	kept := orders.ImportRequest{PatientDetails: req.PatientDetails}
+	log.Info("more", "record", r, "results", r.Results, "request", req, "create", orders.CreateRequest{PlaceRequest: req}, "import", kept,
+		"message", orders.Message{Results: r.Results}, "submission", orders.Submission{Order: o})
+	fmt.Fprintf(&b, "%+v%+v%+v%+v%#v%#v", r, r.Results, req, kept, orders.Submission{Order: o}, orders.CreateRequest{PlaceRequest: req})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		fmt.Fprintf(&b, verb+verb+verb+verb+verb, o, &o, *o.PatientDetails, o.PatientAddress, *o.ShippingDetails)
 		fmt.Fprintf(&b, verb, struct{ Orders []orders.Order }{[]orders.Order{o}})

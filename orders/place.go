@@ -128,6 +128,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	r.ActivateBy, r.Scheduled = req.ActivateBy, req.ActivateBy != nil
 	r.Passthrough, r.ClinicalNotes = req.Passthrough, req.ClinicalNotes
 	r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+	r.HealthInsurance = req.HealthInsurance
 	r.Consents, r.AOEAnswers, r.CreatorMemberID = given(req.Consents, at), aoe, req.CreatorMemberID
 	if account != nil {
 		r.Comment = comment(req.ClinicalNotes, account.DefaultClinicalNotes)

@@ -125,8 +125,8 @@ func TestMinors(t *testing.T) {
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3})))
 	requireRule(t, err, orders.MedicalProxyRequired, healthlab.Precondition)
 	o := d.placed("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3}), func(r *orders.PlaceRequest) {
-		r.PatientDetails.MedicalProxy = &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
-			Address: orders.Address{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
+		r.PatientDetails.MedicalProxy = &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+			Address: orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
 	})
 	require.Equal(t, "Bo", o.PatientDetails.MedicalProxy.FirstName)
 }
@@ -357,9 +357,13 @@ func TestRequestProblems(t *testing.T) {
 		r.ClinicalNotes, r.Passthrough = &long, ptr("a\x00")
 		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET")}
 		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
+		r.HealthInsurance = &orders.HealthInsuranceInput{BackImage: &orders.ImageBlob{ContentType: "SECRET"}, ResponsibleRelationship: ptr("SECRET"),
+			ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "SECRET;", LastName: "Roe", PhoneNumber: "1",
+				Address: orders.AddressInput{FirstLine: "1", City: "1", State: "AZ", Country: "US", Zip: "SECRET"}},
+			DiagnosisCodes: []string{"SECRET"}}
 		r.PatientDetails = orders.PatientDetailsInput{FirstName: " SECRET", LastName: "SECRÉT", DOB: healthlab.Date{Year: 2026, Month: 3, Day: 3},
 			Gender: "SECRET", Email: "SECRET@", Race: ptr(orders.Race("SECRET")), HouseholdSize: ptr(-1),
-			MedicalProxy: &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
+			MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
 		r.PatientAddress = orders.PatientAddressInput{Zip: "SECRET", AccessNotes: &long}
 	})
 	_, err := d.Place(t.Context(), d.team, req)
@@ -379,6 +383,12 @@ missing physician.npi
 email_form physician.email
 missing physician.signature_image.content
 enum physician.signature_image.content_type
+missing health_insurance.back_image.content
+enum health_insurance.back_image.content_type
+enum health_insurance.responsible_relationship
+name_form health_insurance.responsible_details.first_name
+zip_form health_insurance.responsible_details.address.zip
+icd_form health_insurance.diagnosis_codes[0]
 enum billing_type
 icd_form icd_codes[0]
 enum consents[0].consentType

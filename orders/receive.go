@@ -132,6 +132,10 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 	switch {
 	case errors.Is(err, errTaken):
 		return nil
+	case errors.Is(err, healthlab.Conflict), errors.Is(err, healthlab.Invalid):
+		// Another order has its sample id, or its text cannot be kept. Handing it in
+		// again will not help, and the feed must go on.
+		s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
 	case err != nil:
 		return fmt.Errorf("take in lab message: %w", err)
 	case refused != nil:

@@ -148,3 +148,48 @@ func (OrderResults) GoString() string { return redacted }
 
 // LogValue shows nothing of what OrderResults holds.
 func (OrderResults) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what GuarantorInput holds.
+func (GuarantorInput) String() string { return redacted }
+
+// GoString shows nothing of what GuarantorInput holds.
+func (GuarantorInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what GuarantorInput holds.
+func (GuarantorInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what AddressInput holds.
+func (AddressInput) String() string { return redacted }
+
+// GoString shows nothing of what AddressInput holds.
+func (AddressInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what AddressInput holds.
+func (AddressInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ImportRequest holds.
+func (ImportRequest) String() string { return redacted }
+
+// GoString shows nothing of what ImportRequest holds.
+func (ImportRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what ImportRequest holds.
+func (ImportRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what HealthInsuranceInput holds.
+func (HealthInsuranceInput) String() string { return redacted }
+
+// GoString shows nothing of what HealthInsuranceInput holds.
+func (HealthInsuranceInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what HealthInsuranceInput holds.
+func (HealthInsuranceInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ResponsiblePerson holds.
+func (ResponsiblePerson) String() string { return redacted }
+
+// GoString shows nothing of what ResponsiblePerson holds.
+func (ResponsiblePerson) GoString() string { return redacted }
+
+// LogValue shows nothing of what ResponsiblePerson holds.
+func (ResponsiblePerson) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -22,7 +22,7 @@ type PatientDetailsInput struct {
 	Gender            Gender             `json:"gender"`
 	PhoneNumber       string             `json:"phone_number"`
 	Email             string             `json:"email"`
-	MedicalProxy      *GuarantorDetails  `json:"medical_proxy"`
+	MedicalProxy      *GuarantorInput    `json:"medical_proxy"`
 	Race              *Race              `json:"race"`
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
@@ -30,6 +30,29 @@ type PatientDetailsInput struct {
 	// HouseholdIncome is in USD per year; HouseholdSize counts persons.
 	HouseholdIncome *int `json:"household_income"`
 	HouseholdSize   *int `json:"household_size"`
+}
+
+// GuarantorInput is a parent, proxy, or person who pays, in a request.
+type GuarantorInput struct {
+	FirstName   string       `json:"first_name"`
+	LastName    string       `json:"last_name"`
+	Address     AddressInput `json:"address"`
+	PhoneNumber string       `json:"phone_number"`
+	// HouseholdIncome is in USD per year; HouseholdSize counts persons.
+	HouseholdIncome *int    `json:"household_income"`
+	HouseholdSize   *int    `json:"household_size"`
+	Email           *string `json:"email"`
+}
+
+// AddressInput is a postal address, in a request.
+type AddressInput struct {
+	FirstLine  string  `json:"first_line"`
+	SecondLine *string `json:"second_line"`
+	City       string  `json:"city"`
+	State      string  `json:"state"`
+	// Zip is five digits, or ZIP+4.
+	Zip     string `json:"zip"`
+	Country string `json:"country"`
 }
 
 // PatientAddressInput is where the patient lives, in a request.
@@ -71,6 +94,36 @@ type PhysicianInput struct {
 	SignatureImage *ImageBlob `json:"signature_image"`
 }
 
+// HealthInsuranceInput is what a patient's insurance card says. Deprecated where an
+// order is placed: create the insurance record on the user instead. Kits are still
+// registered with it.
+type HealthInsuranceInput struct {
+	FrontImage            *ImageBlob `json:"front_image"`
+	BackImage             *ImageBlob `json:"back_image"`
+	PatientSignatureImage *ImageBlob `json:"patient_signature_image"`
+	// Subjective is symptoms and what was tried; AssessmentPlan the physician's view.
+	Subjective     *string `json:"subjective"`
+	AssessmentPlan *string `json:"assessment_plan"`
+	PayorCode      *string `json:"payor_code"`
+	// InsuranceID is the member number on the card.
+	InsuranceID *string `json:"insurance_id"`
+	// ResponsibleRelationship is Self, Spouse or Other: what the patient is to the
+	// holder of the policy.
+	ResponsibleRelationship *string            `json:"responsible_relationship"`
+	ResponsibleDetails      *ResponsiblePerson `json:"responsible_details"`
+	DiagnosisCodes          []string           `json:"diagnosis_codes" wire:"opt"`
+}
+
+// ResponsiblePerson is the holder of a policy.
+type ResponsiblePerson struct {
+	FirstName   string       `json:"first_name"`
+	LastName    string       `json:"last_name"`
+	Address     AddressInput `json:"address"`
+	PhoneNumber string       `json:"phone_number"`
+	// PhoneType is Mobile if it is not given.
+	PhoneType string `json:"phone_type" wire:"opt"`
+}
+
 // ImageBlob is a picture; base64 in JSON.
 type ImageBlob struct {
 	Content []byte `json:"content"`
@@ -100,7 +153,9 @@ type PlaceRequest struct {
 	OrderSet         *OrderSet         `json:"order_set"`
 	CollectionMethod *CollectionMethod `json:"collection_method"`
 	Physician        *PhysicianInput   `json:"physician"`
-	Priority         bool              `json:"priority" wire:"opt"`
+	// HealthInsurance is deprecated; create the insurance record on the user instead.
+	HealthInsurance *HealthInsuranceInput `json:"health_insurance"`
+	Priority        bool                  `json:"priority" wire:"opt"`
 	// BillingType is client_bill if empty.
 	BillingType     BillingType         `json:"billing_type" wire:"opt"`
 	ICDCodes        []string            `json:"icd_codes" wire:"opt"`
@@ -130,11 +185,12 @@ type RegisterRequest struct {
 	// UserID is the patient, if not the user of the order.
 	UserID *healthlab.UserID `json:"user_id"`
 	// SampleID is printed on the kit.
-	SampleID       string              `json:"sample_id"`
-	PatientDetails PatientDetailsInput `json:"patient_details"`
-	PatientAddress PatientAddressInput `json:"patient_address"`
-	Physician      *PhysicianInput     `json:"physician"`
-	Consents       []Consent           `json:"consents" wire:"opt"`
+	SampleID        string                `json:"sample_id"`
+	PatientDetails  PatientDetailsInput   `json:"patient_details"`
+	PatientAddress  PatientAddressInput   `json:"patient_address"`
+	Physician       *PhysicianInput       `json:"physician"`
+	HealthInsurance *HealthInsuranceInput `json:"health_insurance"`
+	Consents        []Consent             `json:"consents" wire:"opt"`
 }
 
 // Limits of text in a request, in characters.
@@ -267,7 +323,7 @@ func optionalOf[T ~string](c check, v *T, allowed []T, field string) {
 	}
 }
 
-func (c check) guarantor(g GuarantorDetails) {
+func (c check) guarantor(g GuarantorInput) {
 	c.name(g.FirstName, "first_name")
 	c.name(g.LastName, "last_name")
 	c.text(g.PhoneNumber, "phone_number", 1, maxText)
@@ -306,12 +362,38 @@ func (c check) physician(p PhysicianInput) {
 	for i, s := range p.LicensedStates {
 		c.under("licensed_states").text(s, fmt.Sprint(i), 1, maxText)
 	}
-	if s := p.SignatureImage; s != nil {
-		if len(s.Content) == 0 {
-			c.add("missing", "is required", "signature_image", "content")
+	c.image(p.SignatureImage, "signature_image")
+}
+
+func (c check) image(b *ImageBlob, field string) {
+	if b == nil {
+		return
+	}
+	if len(b.Content) == 0 {
+		c.add("missing", "is required", field, "content")
+	}
+	oneOf(c.problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.at), field, "content_type")...)
+}
+
+func (c check) insurance(h HealthInsuranceInput) {
+	c.image(h.FrontImage, "front_image")
+	c.image(h.BackImage, "back_image")
+	c.image(h.PatientSignatureImage, "patient_signature_image")
+	c.optional(h.Subjective, "subjective", 10*maxNotes)
+	c.optional(h.AssessmentPlan, "assessment_plan", 10*maxNotes)
+	c.optional(h.PayorCode, "payor_code", maxText)
+	c.optional(h.InsuranceID, "insurance_id", maxText)
+	optionalOf(c, h.ResponsibleRelationship, []string{"Self", "Spouse", "Other"}, "responsible_relationship")
+	if r := h.ResponsibleDetails; r != nil {
+		c.under("responsible_details").guarantor(GuarantorInput{
+			FirstName: r.FirstName, LastName: r.LastName, Address: r.Address, PhoneNumber: r.PhoneNumber,
+		})
+		c.under("responsible_details").text(r.PhoneType, "phone_type", 0, maxText)
+	}
+	for i, code := range h.DiagnosisCodes {
+		if !icdForm.MatchString(code) {
+			c.add("icd_form", "is an ICD-10 code", "diagnosis_codes", i)
 		}
-		oneOf(c.problems, s.ContentType, []string{"image/jpeg", "image/png"},
-			append(slices.Clone(c.at), "signature_image", "content_type")...)
 	}
 }
 
@@ -331,6 +413,9 @@ func (r *PlaceRequest) Check(today healthlab.Date) error {
 	optionalOf(c, r.CollectionMethod, CollectionMethods(), "collection_method")
 	if r.Physician != nil {
 		c.under("physician").physician(*r.Physician)
+	}
+	if r.HealthInsurance != nil {
+		c.under("health_insurance").insurance(*r.HealthInsurance)
 	}
 	if r.BillingType != "" {
 		oneOf(&p, r.BillingType, billingTypes, "billing_type")
@@ -378,6 +463,9 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	if r.Physician != nil {
 		c.under("physician").physician(*r.Physician)
 	}
+	if r.HealthInsurance != nil {
+		c.under("health_insurance").insurance(*r.HealthInsurance)
+	}
 	c.under("consents").consents(r.Consents)
 	return p.Err()
 }
@@ -385,8 +473,18 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 func (p PatientDetailsInput) details() *PatientDetails {
 	return &PatientDetails{
 		FirstName: &p.FirstName, LastName: &p.LastName, DOB: p.DOB, Gender: p.Gender,
-		PhoneNumber: &p.PhoneNumber, Email: &p.Email, MedicalProxy: p.MedicalProxy, Race: p.Race,
+		PhoneNumber: &p.PhoneNumber, Email: &p.Email, MedicalProxy: p.MedicalProxy.guarantor(), Race: p.Race,
 		Ethnicity: p.Ethnicity, SexualOrientation: p.SexualOrientation, GenderIdentity: p.GenderIdentity,
+	}
+}
+
+func (g *GuarantorInput) guarantor() *GuarantorDetails {
+	if g == nil {
+		return nil
+	}
+	return &GuarantorDetails{
+		FirstName: g.FirstName, LastName: g.LastName, Address: Address(g.Address), PhoneNumber: g.PhoneNumber,
+		HouseholdIncome: g.HouseholdIncome, HouseholdSize: g.HouseholdSize, Email: g.Email,
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // ResendRequest says of which orders the latest event is to be told again: those that
 // are named and those whose latest event lies in the window; both if both are given.
 type ResendRequest struct {
-	OrderIDs []OrderID       `json:"order_ids"`
+	OrderIDs []OrderID       `json:"order_ids" wire:"opt"`
 	StartAt  *healthlab.Time `json:"start_at"`
 	// EndAt is now if it is not given.
 	EndAt *healthlab.Time `json:"end_at"`

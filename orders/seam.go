@@ -46,6 +46,9 @@ type Catalogue interface {
 	// lab's own codes, in any order. What does not exist is left out. One code may
 	// belong to markers of several labs.
 	Markers(ctx context.Context, ids []int, providerIDs []string) ([]Marker, error)
+	// ExpectedResults returns what each of the markers should bring, by marker id. A
+	// marker of which nothing is known is left out.
+	ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error)
 	// Labs returns all laboratories, by id.
 	Labs(ctx context.Context) ([]Lab, error)
 	// Accounts returns the accounts that the team can use.

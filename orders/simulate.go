@@ -60,6 +60,14 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderI
 	if err != nil {
 		return Order{}, fmt.Errorf("team settings: %w", err)
 	}
+	kept, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, kept.LabTest.MarkerIDs())
+	if err != nil {
+		return Order{}, fmt.Errorf("find expected results: %w", err)
+	}
 	at := s.now()
 	steps := make([]Step, maxSimulated)
 	for i := range steps {
@@ -67,7 +75,7 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderI
 	}
 	critical := s.opts.NewID()
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		return r.simulate(final, flags, steps, critical)
+		return r.simulate(final, flags, expected, steps, critical)
 	})
 	if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
@@ -94,7 +102,7 @@ func (f *SimulationFlags) check(final Status) error {
 // maxSimulated bounds the steps of one simulation; the longest life has fewer.
 const maxSimulated = 20
 
-func (r *Record) simulate(final Status, flags SimulationFlags, steps []Step, critical uuid.UUID) ([]healthlab.Event, error) {
+func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int][]ExpectedResult, steps []Step, critical uuid.UUID) ([]healthlab.Event, error) {
 	target := Completed
 	if final != "" {
 		final, _ = ParseStatus(string(final))
@@ -120,7 +128,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, steps []Step, cri
 			m.SampleID = "SIM" + strconv.FormatUint(hash(r.ID.String()), 36)
 		}
 		if on == PartialResult || on == FinalResult || on == ResultCorrected {
-			results := Simulated(&r.Order, flags, on, st.At)
+			results := Simulated(&r.Order, expected, flags, on, st.At)
 			m.Results, m.CollectedAt = &results, st.At
 		}
 		more, err := r.receive(m, []Step{st})
@@ -194,46 +202,68 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 	return nil, false
 }
 
-// Simulated returns results for the markers of an order: made up, the same for the
-// same order, flags and report. A partial report has the first half of them.
-func Simulated(o *Order, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
-	markers := o.LabTest.Markers
-	if len(markers) == 0 {
-		markers = []Marker{{Name: o.LabTest.Name, Slug: o.LabTest.Slug}}
-	}
-	missingLast := flags.HasMissingResults != nil && *flags.HasMissingResults && on != PartialResult
+// Simulated returns results for an order: those that its markers are expected to
+// bring, or one for each marker of which nothing is known. They are made up, and the
+// same for the same order, flags and report. A partial report has the first half.
+func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
+	due := simulatedDue(o.LabTest, expected)
 	out := OrderResults{Metadata: simulatedHead(o, at), Results: []LabResult{}, MissingResults: []MissingResult{}}
-	for i, m := range markers {
-		if on == PartialResult && i > 0 && i >= (len(markers)+1)/2 {
+	types := flags.ResultTypes
+	if len(types) == 0 {
+		types = []ResultType{NumericResult, CommentResult, RangeResult}
+	}
+	t := healthlab.At(at)
+	for i, d := range due {
+		if on == PartialResult && i > 0 && i >= (len(due)+1)/2 {
 			break
 		}
-		source := []SourceMarker{{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}}
-		if missingLast && i == len(markers)-1 {
-			note := "not measured"
-			out.MissingResults = append(out.MissingResults, MissingResult{Name: m.Name, Slug: m.Slug,
-				InferredFailureType: InternalLabFailure, Note: &note, ProviderID: m.ProviderID, SourceMarkers: source})
+		if on != PartialResult && i == len(due)-1 && flags.HasMissingResults != nil && *flags.HasMissingResults {
+			d.missing.InferredFailureType = InternalLabFailure
+			out.MissingResults = append(out.MissingResults, d.missing)
 			continue
-		}
-		types := flags.ResultTypes
-		if len(types) == 0 {
-			types = []ResultType{NumericResult, CommentResult, RangeResult}
 		}
 		reading := Normal
 		if i == 0 && flags.Interpretation != "" {
 			reading = flags.Interpretation
 		}
-		seed := hash(o.ID.String(), m.Slug, string(on))
-		result := simulatedResult(types[i%len(types)], reading, seed)
-		result.Name, result.Slug, result.ProviderID, result.Unit, result.SourceMarkers = m.Name, m.Slug, m.ProviderID, m.Unit, source
-		t := healthlab.At(at)
-		result.Timestamp, result.SourceSampleID = &t, o.SampleID
-		out.Results = append(out.Results, result)
+		r := simulatedResult(types[i%len(types)], reading, hash(o.ID.String(), d.missing.Slug, string(on)))
+		r.Name, r.Slug, r.ProviderID, r.SourceMarkers = d.missing.Name, d.missing.Slug, d.missing.ProviderID, d.missing.SourceMarkers
+		r.LOINC, r.LOINCSlug, r.Unit = d.missing.LOINC, d.missing.LOINCSlug, d.unit
+		r.Timestamp, r.SourceSampleID = &t, o.SampleID
+		out.Results = append(out.Results, r)
 	}
 	if o.SampleID != nil {
-		t := &TimestampWithOffset{Timestamp: healthlab.At(at)}
-		out.SampleInformation = map[string]SampleData{*o.SampleID: {SampleID: o.SampleID, DateCollected: t, DateReceived: t, DateReported: t}}
+		when := &TimestampWithOffset{Timestamp: t}
+		out.SampleInformation = map[string]SampleData{*o.SampleID: {SampleID: o.SampleID, DateCollected: when, DateReceived: when, DateReported: when}}
 	}
 	return out
+}
+
+// simulatedOne is a result that is due, told as one that is missing.
+type simulatedOne struct {
+	missing MissingResult
+	unit    *string
+}
+
+func simulatedDue(t LabTest, expected map[int][]ExpectedResult) []simulatedOne {
+	var due []simulatedOne
+	for _, m := range t.Markers {
+		source := []SourceMarker{{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}}
+		for _, e := range expected[m.ID] {
+			d := simulatedOne{MissingResult{Name: e.Name, Slug: e.Slug, ProviderID: e.ProviderID, SourceMarkers: source}, m.Unit}
+			if e.LOINC != nil {
+				d.missing.LOINC, d.missing.LOINCSlug, d.unit = &e.LOINC.Code, &e.LOINC.Slug, e.LOINC.Unit
+			}
+			due = append(due, d)
+		}
+		if len(expected[m.ID]) == 0 {
+			due = append(due, simulatedOne{MissingResult{Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source}, m.Unit})
+		}
+	}
+	if len(due) == 0 {
+		due = append(due, simulatedOne{missing: MissingResult{Name: t.Name, Slug: t.Slug}})
+	}
+	return due
 }
 
 func simulatedHead(o *Order, at time.Time) ResultsMetadata {

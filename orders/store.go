@@ -26,8 +26,10 @@ type Record struct {
 	Scheduled bool
 	// PhysicianInput is the team's own physician, as submitted.
 	PhysicianInput *PhysicianInput
-	Consents       []Consent
-	AOEAnswers     []AOEAnswer
+	// HealthInsurance is what the patient's card said, as submitted.
+	HealthInsurance *HealthInsuranceInput
+	Consents        []Consent
+	AOEAnswers      []AOEAnswer
 	// CreatorMemberID is who placed it, as the team says.
 	CreatorMemberID *uuid.UUID
 	// Lab is how far the lab has been told.

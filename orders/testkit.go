@@ -108,6 +108,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		}
 		r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
 		r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+		r.HealthInsurance = req.HealthInsurance
 		r.Consents = given(req.Consents, st.At)
 		return r.apply(st)
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -21,7 +22,13 @@ import (
 // and not, with a lab that fails in every way. Whatever happens, an order's history is
 // a walk through the table, and the team was told of every step of it, once.
 func TestRandomWalks(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	for range prove.Count(1, 100) { // of a hundred walks each
+		rapid.Check(t, randomWalk(t))
+	}
+}
+
+func randomWalk(t *testing.T) func(*rapid.T) {
+	return func(rt *rapid.T) {
 		d := newDesk(t)
 		d.settings = orders.Settings{OnSiteCollection: true, PartialWebhooks: rapid.Bool().Draw(rt, "partial webhooks")}
 		var all []orders.Order
@@ -99,7 +106,7 @@ func TestRandomWalks(t *testing.T) {
 		for _, o := range all {
 			d.checkWalk(rt, d.get(o))
 		}
-	})
+	}
 }
 
 func stories() []string {

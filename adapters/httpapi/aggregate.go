@@ -1,60 +1,113 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// maxQuestion is the largest body of a question.
-const maxQuestion = 256 << 10
+// maxQueryBody is the largest body with questions, unless the host allows less.
+const maxQueryBody = 256 << 10
 
 func (a api) aggregateOperations() []operation {
 	if a.Aggregate == nil {
 		return nil
 	}
 	return []operation{{
-		id: "query_aggregate", pattern: "POST /aggregate/v1/user/{user_id}/query", team: a.queryAggregate, maxBody: maxQuestion,
+		id: "query_aggregate", pattern: "POST /aggregate/v1/user/{user_id}/query", team: a.queryAggregate,
+		maxBody: min(maxQueryBody, a.MaxBody),
+		replies: []reply{
+			{on: healthlab.NotFound, errorType: "USER_NOT_FOUND", msg: "the team has no such user"},
+			{on: context.DeadlineExceeded, status: http.StatusGatewayTimeout, errorType: "QUERY_TIMEOUT", msg: "the questions took too long"},
+		},
 	}}
 }
 
-// queryAggregate answers questions over a user's data.
 func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)
-	body := in.Raw()
-	if err := in.Err(); err != nil {
-		return err
-	}
-	if !acceptsJSON(r.Header.Values("Accept")) {
+	explain := in.Bool("explain", false)
+	data := in.Raw()
+	archive := mediaType(a.ServiceName)
+	kind, ok := accepted(r.Header.Values("Accept"), "application/json", archive)
+	if !ok {
 		return wire.NotAcceptable()
 	}
-	req, err := a.Aggregate.Decode(body, a.IgnoreUnknown)
+	req, err := a.Aggregate.Decode(data, a.IgnoreUnknown)
+	if err := both(in.Err(), err); err != nil {
+		return err
+	}
+	ask := a.Aggregate.Query
+	if explain {
+		ask = a.Aggregate.Explain
+	}
+	result, err := ask(r.Context(), team, user, &req)
 	if err != nil {
 		return err
 	}
-	result, err := a.Aggregate.Query(r.Context(), team, user, &req)
-	if err != nil {
-		return err
+	if kind == archive {
+		w.Header().Set("Content-Type", archive)
+		return result.WriteArchive(w)
 	}
-	return wire.Bytes(w, http.StatusOK, "application/json", result.AppendJSON(nil))
+	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return result.WriteJSON(pieceWriter{p}) })
 }
 
-// acceptsJSON reports whether an accept header lets JSON through; none does.
-func acceptsJSON(accept []string) bool {
-	if len(accept) == 0 {
-		return true
+// both joins what is wrong with the request and with its body, so that the caller
+// learns of all at once.
+func both(request, body error) error {
+	var input *wire.InputError
+	var invalid *healthlab.InvalidError
+	if request == nil || !errors.As(request, &input) || !errors.As(body, &invalid) {
+		return cmp.Or(request, body)
 	}
-	for _, list := range accept {
-		for item := range strings.SplitSeq(list, ",") {
-			media, _, _ := strings.Cut(item, ";")
-			switch strings.TrimSpace(media) {
-			case "*/*", "application/*", "application/json", "":
-				return true
+	all := append(healthlab.Problems{}, input.Problems...)
+	all.Under(invalid.Problems, "body")
+	return &wire.InputError{Problems: all}
+}
+
+// pieceWriter writes into the pieces of an answer.
+type pieceWriter struct{ p *wire.Pieces }
+
+func (w pieceWriter) Write(b []byte) (int, error) {
+	w.p.B = append(w.p.B, b...)
+	return len(b), w.p.Next()
+}
+
+// accepted chooses what to send: of the kinds that can be sent the one with the
+// highest q, the first listed on a tie. */* is the first kind; so is no header at all.
+// ok is false if none can be sent.
+func accepted(headers []string, kinds ...string) (kind string, ok bool) {
+	list := strings.Join(headers, ",")
+	if strings.TrimSpace(list) == "" {
+		return kinds[0], true
+	}
+	best := 0.0
+	for item := range strings.SplitSeq(list, ",") {
+		name, params, err := mime.ParseMediaType(strings.TrimSpace(item))
+		if err != nil {
+			continue
+		}
+		q := 1.0
+		if text, given := params["q"]; given {
+			if q, err = strconv.ParseFloat(text, 64); err != nil || q > 1 {
+				continue
+			}
+		}
+		if name == "*/*" {
+			name = kinds[0]
+		}
+		for _, k := range kinds {
+			if strings.EqualFold(name, k) && q > best {
+				kind, best = k, q
 			}
 		}
 	}
-	return false
+	return kind, best > 0
 }

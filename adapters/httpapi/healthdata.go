@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,10 +22,15 @@ func (a api) healthOperations() []operation {
 	ops := []operation{
 		{id: "read_samples_grouped", pattern: "GET /v2/timeseries/{user_id}/{resource}/grouped", team: a.readGrouped},
 		{id: "read_samples", pattern: "GET /v2/timeseries/{user_id}/{resource}", team: a.readSamples},
-		{id: "read_cholesterol", pattern: "GET /v2/timeseries/{user_id}/cholesterol/{kind}", team: a.readCholesterol},
 		{id: "read_workout_stream", pattern: "GET /v2/timeseries/workouts/{workout_id}/stream", team: a.readWorkoutStream},
 		{id: "read_sleep_stream", pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", team: a.readSleepStream},
 		{id: "read_devices_raw", pattern: "GET /v2/summary/devices/{user_id}/raw", team: a.readDevicesRaw},
+	}
+	// A path for each kind: a parameter would take /grouped too.
+	for _, kind := range healthdata.ResourceBySlug("cholesterol").Types {
+		ops = append(ops, operation{
+			id: "read_" + strings.ReplaceAll(kind, "/", "_"), pattern: "GET /v2/timeseries/{user_id}/" + kind, team: a.readCholesterol(kind),
+		})
 	}
 	for _, r := range healthdata.Summaries() {
 		read := a.readSummaries(r)
@@ -43,8 +50,8 @@ func (a api) healthOperations() []operation {
 // userID reads the user of a path.
 func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
 
-// wholeSecond is what a day's last second still covers: 23:59:59 means until midnight.
-const wholeSecond = time.Second - time.Microsecond
+// lastMoment is what a day's last second still covers: 23:59:59 means until midnight.
+const lastMoment = time.Second - time.Microsecond
 
 // span reads start_date and end_date, each a day or an instant; a day alone stands for
 // all of it, in UTC.
@@ -53,7 +60,7 @@ func span(in *wire.In) (from, to time.Time) {
 	if m := in.OptMoment("end_date"); m != nil {
 		to = m.In(time.UTC, wire.EndOfDay).Time
 		if m.IsDay {
-			to = to.Add(wholeSecond)
+			to = to.Add(lastMoment)
 		}
 	}
 	return from, to
@@ -127,7 +134,7 @@ func (a api) readGrouped(w http.ResponseWriter, r *http.Request, team healthlab.
 	q := sampleQuery(in, in.PathText("resource", 256))
 	// cursor is the old name of next_cursor, which wins.
 	for _, name := range [...]string{"cursor", "next_cursor"} {
-		if c := in.OptText(name, 2048); c != nil && *c != "" {
+		if c := in.OptText(name, maxCursor); c != nil && *c != "" {
 			q.Cursor = *c
 		}
 	}
@@ -141,6 +148,9 @@ func (a api) readGrouped(w http.ResponseWriter, r *http.Request, team healthlab.
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return appendPage(p, &page) })
 }
 
+// maxCursor is longer than any cursor that we write: two texts of 256 bytes, escaped.
+const maxCursor = 8192
+
 // appendPage writes a page: groups by provider, and the cursor under both its names.
 func appendPage(p *wire.Pieces, page *healthdata.SamplePage) error {
 	p.B = append(p.B, `{"groups":{`...)
@@ -150,7 +160,7 @@ func appendPage(p *wire.Pieces, page *healthdata.SamplePage) error {
 			if i > 0 {
 				p.B = append(p.B, ']', ',')
 			}
-			p.B = append(append(append(p.B, '"'), g.Source.Provider...), '"', ':', '[')
+			p.B = append(appendText(p.B, g.Source.Provider), ':', '[')
 		} else {
 			p.B = append(p.B, ',')
 		}
@@ -162,12 +172,25 @@ func appendPage(p *wire.Pieces, page *healthdata.SamplePage) error {
 	if len(page.Groups) > 0 {
 		p.B = append(p.B, ']')
 	}
-	next := "null"
-	if page.Next != "" {
-		next = `"` + page.Next + `"`
+	for _, key := range [...]string{`},"next_cursor":`, `,"next":`} {
+		p.B = append(p.B, key...)
+		if page.Next == "" {
+			p.B = append(p.B, "null"...)
+		} else {
+			p.B = appendText(p.B, page.Next)
+		}
 	}
-	p.B = append(append(append(append(append(p.B, `},"next_cursor":`...), next...), `,"next":`...), next...), '}')
+	p.B = append(p.B, '}')
 	return nil
+}
+
+// appendText writes a JSON string.
+func appendText(b []byte, s string) []byte {
+	j, err := json.Marshal(s)
+	if err != nil {
+		panic("httpapi: a text does not marshal")
+	}
+	return append(b, j...)
 }
 
 func (a api) readSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -177,12 +200,15 @@ func (a api) readSamples(w http.ResponseWriter, r *http.Request, team healthlab.
 	return a.answerSamples(w, r, in, team, user, q)
 }
 
-func (a api) readCholesterol(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	user := userID(in)
-	q := sampleQuery(in, "cholesterol")
-	q.Type = "cholesterol/" + in.PathText("kind", 64)
-	return a.answerSamples(w, r, in, team, user, q)
+// readCholesterol reads the samples of one type.
+func (a api) readCholesterol(kind string) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		user := userID(in)
+		q := sampleQuery(in, "cholesterol")
+		q.Type = kind
+		return a.answerSamples(w, r, in, team, user, q)
+	}
 }
 
 func (a api) answerSamples(w http.ResponseWriter, r *http.Request, in *wire.In, team healthlab.TeamID, user healthlab.UserID, q healthdata.SampleQuery) error {
@@ -190,7 +216,7 @@ func (a api) answerSamples(w http.ResponseWriter, r *http.Request, in *wire.In, 
 		return err
 	}
 	res := healthdata.ResourceBySlug(q.Resource)
-	if res == nil || !res.Legacy || (q.Type != "" && !res.HasType(q.Type)) {
+	if res == nil || !res.Legacy {
 		return healthlab.NotFound
 	}
 	samples, err := a.Health.AllSamples(r.Context(), team, user, q)

@@ -127,8 +127,8 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	after := before.clone()
 	after.records[resource] = put
 	d.s.data.users[userKey{team, user}] = after
-	for id := range put {
-		d.s.data.owners[recordKey{team, resource, id}] = user
+	for i := range records {
+		d.s.data.owners[recordKey{team, resource, records[i].ID}] = user
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ type Store struct {
 	data    data
 	orders  orderTable
 	linking linkTable
+	reports reportTable
 }
 
 // New returns an empty store.
@@ -66,6 +67,7 @@ func New(opts *Options) *Store {
 		data:      newData(),
 		orders:    newOrderTable(),
 		linking:   newLinkTable(),
+		reports:   newReportTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

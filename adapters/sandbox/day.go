@@ -18,7 +18,15 @@ const (
 	training
 )
 
+// minutesADay is how long most days are.
 const minutesADay = 24 * 60
+
+// The sports that people do.
+const (
+	running  = "running"
+	cycling  = "cycling"
+	swimming = "swimming"
+)
 
 // day is one local day of a person, minute by minute from midnight: everything that
 // the sandbox measures is read off this one course, so that steps, heart rate, sleep
@@ -30,14 +38,16 @@ type day struct {
 	loc   *time.Location
 	start time.Time // local midnight
 
-	doing     [minutesADay]activity
-	stage     [minutesADay]healthdata.SleepStage // while asleep
-	steps     [minutesADay]float64
-	heartRate [minutesADay]float64
-	glucose   [minutesADay]float64
-	night     night
-	training  *session
-	meals     []meal
+	// One entry a minute: 1440, or as many as the day has when the clocks change.
+	doing     []activity
+	stage     []healthdata.SleepStage // while asleep
+	steps     []float64
+	heartRate []float64
+	glucose   []float64
+
+	night    night
+	training *session
+	meals    []meal
 }
 
 // night is the sleep that ends on a day.
@@ -70,6 +80,9 @@ type meal struct {
 // whenever.
 func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location) *day {
 	d := &day{person: personOf(user), user: user, date: date, loc: loc, start: date.At(loc)}
+	minutes := int(date.AddDays(1).At(loc).Sub(d.start) / time.Minute)
+	d.doing, d.stage = make([]activity, minutes), make([]healthdata.SleepStage, minutes)
+	d.steps, d.heartRate, d.glucose = make([]float64, minutes), make([]float64, minutes), make([]float64, minutes)
 	d.sleep()
 	d.move()
 	d.eat()
@@ -77,8 +90,10 @@ func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location) *day 
 	return d
 }
 
-// at returns the instant of a minute of the day. Days of a clock change are as long
-// as they are: the minutes count from midnight.
+// minutes is how long the day is: another when the clocks change.
+func (d *day) minutes() int { return len(d.doing) }
+
+// at returns the instant of a minute of the day, counted from midnight.
 func (d *day) at(minute int) time.Time { return d.start.Add(time.Duration(minute) * time.Minute) }
 
 // nightOf invents the night that ends on a date.
@@ -123,7 +138,7 @@ func (d *day) sleep() {
 	for _, n := range []night{d.night, nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)} {
 		for _, s := range n.stages {
 			from, to := int(s.from.Sub(d.start)/time.Minute), int(s.to.Sub(d.start)/time.Minute)
-			for m := max(0, from); m < min(minutesADay, to); m++ {
+			for m := max(0, from); m < min(d.minutes(), to); m++ {
 				d.doing[m], d.stage[m] = asleep, s.stage
 			}
 		}
@@ -135,14 +150,12 @@ func (d *day) move() {
 	r := dice(d.user, "move", d.date)
 	goal := clamp(d.stepGoal*(0.85+0.3*r.Float64())+900*r.NormFloat64(), 800, 30000)
 	if r.Float64() < d.sporty {
-		s := &session{from: 1050 + r.IntN(90), minutes: 25 + r.IntN(40), sport: "running", speed: 2.6 + 0.3*r.NormFloat64()}
-		if d.rides {
-			s.sport, s.speed = "cycling", 6.8+0.8*r.NormFloat64()
-		}
+		s := &session{from: 1050 + r.IntN(90), minutes: 25 + r.IntN(40), sport: d.sport}
+		s.speed = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9}[s.sport] * (1 + 0.11*r.NormFloat64())
 		d.training = s
-		for m := s.from; m < min(minutesADay, s.from+s.minutes); m++ {
+		for m := s.from; m < min(d.minutes(), s.from+s.minutes); m++ {
 			d.doing[m] = training
-			if !d.rides {
+			if s.sport == running {
 				d.steps[m] = 160 + 6*r.NormFloat64()
 				goal -= d.steps[m]
 			}

@@ -1,5 +1,3 @@
-// Package sandbox has a laboratory and a source of health data that work without the
-// world: they behave as real ones do, deterministically, and fail on demand.
 package sandbox
 
 import (
@@ -24,6 +22,8 @@ type LabOptions struct {
 	// Step is how long everything takes: from one thing that happens to an order to
 	// the next. Default 24 h.
 	Step time.Duration
+	// Catalogue says what the lab's markers bring; nil means one result for each.
+	Catalogue orders.Catalogue
 	// Fate decides what becomes of an order when it first comes in. Default:
 	// [FateFromPassthrough].
 	Fate func(orders.Order) Fate
@@ -50,6 +50,7 @@ type Lab struct {
 type labOrder struct {
 	order     orders.Order
 	fate      Fate
+	expected  map[int][]orders.ExpectedResult
 	sample    string
 	tries     int
 	kit       time.Time // when the kit was asked for; zero if it was not
@@ -82,12 +83,19 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	if err := ctx.Err(); err != nil {
 		return orders.Accepted{}, err
 	}
+	var expected map[int][]orders.ExpectedResult
+	if l.opts.Catalogue != nil {
+		var err error
+		if expected, err = l.opts.Catalogue.ExpectedResults(ctx, s.Order.LabTest.MarkerIDs()); err != nil {
+			return orders.Accepted{}, fmt.Errorf("expected results: %w", err)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.opts.Now()
 	o := l.orders[s.Order.ID]
 	if o == nil {
-		o = &labOrder{fate: l.opts.Fate(s.Order), sample: sampleID(s.Order.ID)}
+		o = &labOrder{fate: l.opts.Fate(s.Order), sample: sampleID(s.Order.ID), expected: expected}
 	}
 	o.tries++
 	switch {
@@ -222,7 +230,7 @@ func (o *labOrder) message(at time.Time) orders.Message {
 	}
 	if does.flags != nil {
 		o.order.SampleID = &o.sample
-		results := orders.Simulated(&o.order, *does.flags, does.on, at)
+		results := orders.Simulated(&o.order, o.expected, *does.flags, does.on, at)
 		m.Results = &results
 	}
 	return m

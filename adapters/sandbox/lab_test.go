@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -106,4 +107,34 @@ func TestUnknownFates(t *testing.T) {
 	require.Equal(t, sandbox.Fate{}, sandbox.FateFromPassthrough(orders.Order{}))
 	text := "sandbox:lost_inbound,repeats"
 	require.Equal(t, sandbox.Fate{Story: sandbox.LostInbound, Repeats: 1}, sandbox.FateFromPassthrough(orders.Order{Passthrough: &text}))
+}
+
+func TestCatalogueHasOneTestForEachMethod(t *testing.T) {
+	b, err := sandbox.Catalogue()
+	require.NoError(t, err)
+	var ids []orders.LabTestID
+	for i := range 9 {
+		ids = append(ids, orders.LabTestID{UUID: uuid.MustParse(fmt.Sprintf("5ab0c1d2-0000-4000-8000-%012d", i))})
+	}
+	tests, err := b.LabTests(t.Context(), healthlab.TeamID{}, ids)
+	require.NoError(t, err)
+	var methods []orders.CollectionMethod
+	for _, test := range tests {
+		methods = append(methods, test.Method)
+		require.True(t, test.IsActive)
+		require.NotEmpty(t, test.Markers)
+		require.NotNil(t, test.CommonTATDays)
+	}
+	require.Equal(t, orders.CollectionMethods(), methods)
+	expected, err := b.ExpectedResults(t.Context(), tests[0].MarkerIDs())
+	require.NoError(t, err)
+	require.Len(t, expected, len(tests[0].Markers))
+	results := orders.Simulated(&orders.Order{LabTest: tests[0]}, expected, orders.SimulationFlags{}, orders.FinalResult, noon)
+	for _, r := range results.Results {
+		require.Regexp(t, `^[0-9]+-[0-9]$`, *r.LOINC)
+		require.NotEmpty(t, *r.Unit)
+	}
+	accounts, err := b.Accounts(t.Context(), healthlab.TeamID{})
+	require.NoError(t, err)
+	require.Len(t, accounts.Platform, 2)
 }

@@ -24,7 +24,7 @@ type person struct {
 	sleepHours  float64
 	stepGoal    float64
 	sporty      float64 // chance of a workout on a day
-	rides       bool    // rather than runs
+	sport       string
 	fasting     float64 // glucose before meals, mmol/L
 	diabetic    bool
 	coffees     float64
@@ -36,7 +36,7 @@ type person struct {
 func seedOf(user healthlab.UserID, what string, day healthlab.Date) [32]byte {
 	b := append([]byte{}, user.UUID[:]...)
 	b = append(b, what...)
-	b = binary.BigEndian.AppendUint32(b, uint32(day.Year*10000+int(day.Month)*100+day.Day)) //nolint:gosec // a date
+	b = binary.BigEndian.AppendUint32(b, uint32(day.Year*10000+int(day.Month)*100+day.Day))
 	return sha256.Sum256(b)
 }
 
@@ -64,7 +64,7 @@ func personOf(user healthlab.UserID) person {
 	p.wakeMinute = clamp(415+40*r.NormFloat64(), 300, 560)
 	p.sleepHours = clamp(7.3+0.5*r.NormFloat64(), 5.5, 9)
 	p.stepGoal = clamp(7500+2200*r.NormFloat64()+3000*p.sporty, 2500, 16000)
-	p.rides = r.IntN(3) == 0
+	p.sport = []string{running, running, running, cycling, cycling, swimming}[r.IntN(6)]
 	p.diabetic = r.IntN(10) == 0
 	p.fasting = clamp(4.9+0.3*r.NormFloat64(), 4.2, 5.6)
 	if p.diabetic {

@@ -13,38 +13,59 @@ import (
 // concurrent use.
 type Provider struct{}
 
-// Samples returns a day of samples of a timeseries, ascending by timestamp, and who
-// recorded them: of the local day date in loc. Sparse things do not happen every day;
-// then there are none. A resource that is not a timeseries has none either.
-func (Provider) Samples(user healthlab.UserID, resource string, date healthlab.Date, loc *time.Location) (healthdata.Source, []healthdata.Sample) {
+// Day invents the local day date of a user in loc. It costs as much as a few thousand
+// random numbers; whoever wants several resources of a day asks once.
+func (Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
+	return &Day{dayOf(user, date, loc)}
+}
+
+// Samples is [Day.Samples] of one day.
+func (p Provider) Samples(user healthlab.UserID, resource string, date healthlab.Date, loc *time.Location) (healthdata.Source, []healthdata.Sample) {
+	return p.Day(user, date, loc).Samples(resource)
+}
+
+// Summaries is [Day.Summaries] of one day.
+func (p Provider) Summaries(user healthlab.UserID, resource string, date healthlab.Date, loc *time.Location) (healthdata.Source, []healthdata.Summary) {
+	return p.Day(user, date, loc).Summaries(resource)
+}
+
+// WorkoutStream is [Day.WorkoutStream] of one day.
+func (p Provider) WorkoutStream(user healthlab.UserID, date healthlab.Date, loc *time.Location) *healthdata.WorkoutStream {
+	return p.Day(user, date, loc).WorkoutStream()
+}
+
+// Day is one invented day. It is immutable and safe for concurrent use; what its
+// methods return is the caller's.
+type Day struct{ d *day }
+
+// Samples returns the samples of a timeseries, ascending by timestamp, and who recorded
+// them. Sparse things do not happen every day; then there are none. A resource that is
+// not a timeseries has none either.
+//
+// The source of a workout's samples carries [WorkoutID]. Whoever stores them puts the
+// id there that storing the workout gave, so that readers can go from one to the other.
+func (d *Day) Samples(resource string) (healthdata.Source, []healthdata.Sample) {
 	r := healthdata.ResourceBySlug(resource)
 	if r == nil || r.Class != healthdata.ClassTimeseries {
 		return healthdata.Source{}, nil
 	}
-	d := dayOf(user, date, loc)
 	src := healthdata.Source{Type: sourceTypeOf(r)}
-	if r.Key == healthdata.KeyWorkout {
-		if d.training == nil || (resource == "workout_swimming_stroke") {
-			return src, nil
-		}
-		id := WorkoutID(user, date)
-		src.WorkoutID, src.Sport = &id, &d.training.sport
+	if r.Key == healthdata.KeyWorkout && d.d.training != nil {
+		id, sport := WorkoutID(d.d.user, d.d.date), d.d.training.sport
+		src.WorkoutID, src.Sport = &id, &sport
 	}
-	return src, d.samples(r)
+	return src, d.d.samples(r)
 }
 
-// Summaries returns the summaries of a resource that belong to a local day: the day of
-// activity, the sleep that ended on it, its workout, its meals. They have no ids yet:
-// storing them gives them one.
-func (Provider) Summaries(user healthlab.UserID, resource string, date healthlab.Date, loc *time.Location) (healthdata.Source, []healthdata.Summary) {
-	d := dayOf(user, date, loc)
-	return healthdata.Source{Type: healthdata.SourceWatch}, d.summaries(resource)
+// Summaries returns the summaries of a resource that belong to the day: its activity,
+// the sleep that ended on it, its workout, its meals. They have no ids yet: storing
+// them gives them one.
+func (d *Day) Summaries(resource string) (healthdata.Source, []healthdata.Summary) {
+	return healthdata.Source{Type: healthdata.SourceWatch}, d.d.summaries(resource)
 }
 
-// WorkoutStream returns the stream of the workout of a day, nil if there was none.
-func (Provider) WorkoutStream(user healthlab.UserID, date healthlab.Date, loc *time.Location) *healthdata.WorkoutStream {
-	return dayOf(user, date, loc).stream()
-}
+// WorkoutStream returns the stream of the day's workout, nil if there was none.
+func (d *Day) WorkoutStream() *healthdata.WorkoutStream { return d.d.stream() }
 
 // sourceTypeOf says what a person would measure a resource with.
 func sourceTypeOf(r *healthdata.Resource) healthdata.SourceType {

@@ -14,7 +14,8 @@ import (
 // workoutSpace is the name space of the ids of invented workouts.
 var workoutSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:sandbox:workout"))
 
-// WorkoutID names the workout of a user's day among workout samples.
+// WorkoutID names the workout of a user's day. It is the external id of the workout,
+// and the workout id of its samples until they are stored (see [Day.Samples]).
 func WorkoutID(user healthlab.UserID, date healthlab.Date) uuid.UUID {
 	return uuid.NewSHA1(workoutSpace, append(user.UUID[:], date.String()...))
 }
@@ -59,7 +60,6 @@ var rarities = map[string]rare{
 	"handwashing":                    {6, 13, 1, 0, 0, 1},
 	"ige":                            {0.02, 9, 0.4, 0.1, 2, 0},
 	"igg":                            {0.02, 9, 12, 3, 1, 0},
-	"workout_swimming_stroke":        {0, 18, 900, 100, 0, 30},
 }
 
 // samples measures a resource over the day.
@@ -99,7 +99,7 @@ func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 		return d.notes(r)
 	case "electrocardiogram_voltage":
 		return d.voltage(r)
-	case "workout_duration", "workout_distance":
+	case "workout_duration", "workout_distance", "workout_swimming_stroke":
 		return d.workoutSamples(r)
 	case "hypnogram":
 		return d.hypnogram(r)
@@ -163,7 +163,7 @@ func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duratio
 // course measures every so many minutes, where there is something to measure.
 func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (float64, bool)) []healthdata.Sample {
 	var out []healthdata.Sample
-	for m := 0; m < minutesADay; m += every {
+	for m := 0; m < d.minutes(); m += every {
 		if v, ok := value(m); ok {
 			out = append(out, d.sample(r, d.at(m), v))
 		}
@@ -174,13 +174,13 @@ func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (
 // sums adds up every so many minutes, where there is something to add.
 func (d *day) sums(r *healthdata.Resource, every, decimals int, value func(minute int) float64) []healthdata.Sample {
 	var out []healthdata.Sample
-	for from := 0; from < minutesADay; from += every {
-		sum := 0.0
-		for m := from; m < from+every; m++ {
+	for from := 0; from < d.minutes(); from += every {
+		to, sum := min(from+every, d.minutes()), 0.0
+		for m := from; m < to; m++ {
 			sum += value(m)
 		}
 		if sum = round(sum, decimals); sum > 0 {
-			out = append(out, d.interval(r, d.at(from), time.Duration(every)*time.Minute, sum))
+			out = append(out, d.interval(r, d.at(from), time.Duration(to-from)*time.Minute, sum))
 		}
 	}
 	return out
@@ -188,7 +188,7 @@ func (d *day) sums(r *healthdata.Resource, every, decimals int, value func(minut
 
 func (d *day) standHours(r *healthdata.Resource) []healthdata.Sample {
 	var out []healthdata.Sample
-	for hour := range 24 {
+	for hour := range d.minutes() / 60 {
 		up := 0
 		for m := hour * 60; m < hour*60+60; m++ {
 			if d.doing[m] == walking || d.doing[m] == training {
@@ -319,8 +319,14 @@ func (d *day) workoutSamples(r *healthdata.Resource) []healthdata.Sample {
 		return nil
 	}
 	length := time.Duration(t.minutes) * time.Minute
-	if r.Slug == "workout_distance" {
+	switch r.Slug {
+	case "workout_distance":
 		return []healthdata.Sample{d.interval(r, d.at(t.from), length, round(t.speed*length.Seconds(), 0))}
+	case "workout_swimming_stroke":
+		if t.sport != swimming {
+			return nil
+		}
+		return []healthdata.Sample{d.interval(r, d.at(t.from), length, float64(28*t.minutes))}
 	}
 	s := d.interval(r, d.at(t.from), length, float64(t.minutes))
 	intensity := "medium"
@@ -348,15 +354,20 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	if n > 1 {
 		at = 420
 	}
+	// What happened has happened: it is not nothing, and a count is at least one.
+	least := what.mean / 4
+	if r.Unit == "count" {
+		least = math.Max(1, least)
+	}
 	var out []healthdata.Sample
 	for range n {
-		v := round(math.Max(0, what.mean+what.sd*g.NormFloat64()), what.decimals)
+		v := round(math.Max(least, what.mean+what.sd*g.NormFloat64()), what.decimals)
 		if r.Slug == "body_temperature_delta" {
 			v = round(what.sd*g.NormFloat64(), what.decimals)
 		}
 		s := d.sample(r, d.at(at), v)
 		if r.Kind != healthdata.Discrete {
-			s = d.interval(r, d.at(at), time.Duration(what.minutes)*time.Minute, v)
+			s = d.interval(r, d.at(at), time.Duration(min(what.minutes, d.minutes()-at))*time.Minute, v)
 		}
 		d.dress(r, g, &s)
 		out = append(out, s)

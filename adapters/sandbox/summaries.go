@@ -50,7 +50,7 @@ func (d *day) activity() *healthdata.Activity {
 	a := &healthdata.Activity{CalendarDate: d.date, TimeZone: ptr(d.loc.String())}
 	var steps, metres, active, low, medium, high, sum float64
 	lowest, highest := math.Inf(1), 0.0
-	for m := range minutesADay {
+	for m := range d.minutes() {
 		steps += d.steps[m]
 		metres += d.metres(m)
 		active += d.kcalActive(m)
@@ -68,10 +68,10 @@ func (d *day) activity() *healthdata.Activity {
 	a.Steps = ptr(int64(steps))
 	a.Distance = ptr(round(metres, 1))
 	a.CaloriesActive = ptr(round(active, 1))
-	a.CaloriesTotal = ptr(round(active+d.kcalBasal()*minutesADay, 1))
+	a.CaloriesTotal = ptr(round(active+d.kcalBasal()*float64(d.minutes()), 1))
 	a.Low, a.Medium, a.High = &low, &medium, &high
 	a.HeartRate = &healthdata.ActivityHeartRate{
-		AvgBPM: ptr(round(sum/minutesADay, 1)), MinBPM: &lowest, MaxBPM: &highest, RestingBPM: ptr(round(d.restingBPM, 0)),
+		AvgBPM: ptr(round(sum/float64(d.minutes()), 1)), MinBPM: &lowest, MaxBPM: &highest, RestingBPM: ptr(round(d.restingBPM, 0)),
 	}
 	return a
 }
@@ -125,7 +125,7 @@ func (d *day) workout() []healthdata.Summary {
 	var sum, highest, active, steps float64
 	bpm, seconds := make([]float64, t.minutes), make([]float64, t.minutes)
 	for i := range t.minutes {
-		m := min(t.from+i, minutesADay-1)
+		m := min(t.from+i, d.minutes()-1)
 		bpm[i], seconds[i] = d.heartRate[m], 60
 		sum += d.heartRate[m]
 		highest = math.Max(highest, d.heartRate[m])
@@ -144,7 +144,7 @@ func (d *day) workout() []healthdata.Summary {
 		AverageSpeed: ptr(round(t.speed, 2)), HRZones: healthdata.HeartRateZones(bpm, seconds, 220-d.age),
 	}
 	w.ExternalID = WorkoutID(d.user, d.date).String()
-	if !d.rides {
+	if t.sport == running {
 		w.Steps = ptr(int64(steps))
 	}
 	return []healthdata.Summary{w}
@@ -160,11 +160,20 @@ func (d *day) stream() *healthdata.WorkoutStream {
 	s := &healthdata.WorkoutStream{}
 	// A circle around an invented place in the middle of an ocean.
 	const lat0, lng0, radius = 12.0, -38.0, 0.004
+	// Speeds that vary, and add up to what the workout says.
+	const every = 5
+	speeds := make([]float64, t.minutes*60/every)
+	sum := 0.0
+	for i := range speeds {
+		speeds[i] = math.Max(0.2, 1+0.07*g.NormFloat64())
+		sum += speeds[i]
+	}
 	distance := 0.0
-	for sec := 0; sec < t.minutes*60; sec += 5 {
-		m := min(t.from+sec/60, minutesADay-1)
-		speed := math.Max(0.5, t.speed+0.2*g.NormFloat64())
-		distance += 5 * speed
+	for i, share := range speeds {
+		sec := i * every
+		m := min(t.from+sec/60, d.minutes()-1)
+		speed := t.speed * share * float64(len(speeds)) / sum
+		distance += every * speed
 		turn := distance / 2500 * 2 * math.Pi
 		s.Time = append(s.Time, d.at(t.from).Unix()+int64(sec))
 		s.Heartrate = append(s.Heartrate, ptr(int64(d.heartRate[m]+g.NormFloat64())))

@@ -26,6 +26,7 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Put/EveryField", putEveryField)
 	run("Put/Same", putSame)
 	run("Put/Changed", putChanged)
+	run("Put/Results", putResults)
 	run("Put/Refused", putRefused)
 	run("Put/NoSuchUser", putNoSuchUser)
 	run("Put/ErrorOfEvents", putErrorOfEvents)
@@ -38,12 +39,15 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Merge/LatestWins", mergeLatestWins)
 	run("Merge/Same", mergeSame)
 	run("Merge/Keys", mergeKeys)
+	run("Merge/Results", mergeResults)
+	run("Merge/Users", mergeUsers)
 	run("Merge/Refused", mergeRefused)
 	run("Merge/NoSuchUser", mergeNoSuchUser)
 	run("Merge/ErrorOfEvents", mergeErrorOfEvents)
 	run("Merge/Aliasing", mergeAliasing)
 	run("Merge/NoLostUpdates", mergeNoLostUpdates)
 	run("Merge/Dense", mergeDense)
+	run("Events/Written", dataEventsWritten)
 	run("Events/Seq", dataEventsSeq)
 	run("Events/AllOrNothing", dataEventsAllOrNothing)
 	run("View/Consistent", viewConsistent)
@@ -103,6 +107,25 @@ func putChanged(t dataT) {
 		require.NoError(t, err)
 		require.Equal(t, next, got)
 		r = next
+	}
+}
+
+// putResults writes a known, a changed and a new record in one call, not in the order
+// of their ids.
+func putResults(t dataT) {
+	u := t.user()
+	known, changed := record("sleep", noon.Time), record("sleep", noon.Time)
+	t.put(u, known, changed)
+	changed.Offset = -3600
+	fates := map[uuid.UUID]healthdata.Fate{known.ID: healthdata.FateSame, changed.ID: healthdata.FateChanged}
+	records := []healthdata.Record{known, changed}
+	for range 6 {
+		r := record("sleep", noon.Time)
+		records, fates[r.ID] = append(records, r), healthdata.FateNew
+	}
+	slices.SortFunc(records, func(a, b healthdata.Record) int { return bytes.Compare(b.ID[:], a.ID[:]) })
+	for i, got := range t.put(u, records...) {
+		require.Equal(t, fates[records[i].ID], got.Fate, i)
 	}
 }
 
@@ -307,6 +330,44 @@ func mergeKeys(t dataT) {
 	})
 }
 
+// mergeResults writes several series in one call, not in the order of their keys.
+func mergeResults(t dataT) {
+	u := t.user()
+	phone := healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", SourceType: "phone"}
+	t.merge(u, steps, sampleAt(0, 1), sampleAt(1, 1))
+	var got []series.Outcome
+	err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{
+		batch(steps, sampleAt(0, 1), sampleAt(1, 2), sampleAt(2, 3)), batch(phone, sampleAt(0, 1)),
+	}, func(o []series.Outcome) ([]healthlab.Event, error) {
+		got = slices.Clone(o)
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []series.Outcome{
+		{New: 1, Changed: 1, Same: 1, States: []series.State{series.Same, series.Changed, series.New}},
+		{New: 1, States: []series.State{series.New}},
+	}, got)
+}
+
+// mergeUsers gives two users of one team, and one of another, the same series.
+func mergeUsers(t dataT) {
+	ann := t.user()
+	bob := bare(ann.Team, "bob")
+	require.NoError(t, t.Users.Insert(t.Context(), bob, 0))
+	cat := t.user()
+	for i, u := range []healthdata.User{ann, bob, cat} {
+		require.Empty(t, t.samples(u, steps))
+		require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+		o := t.merge(u, steps, sampleAt(0, float64(i)))
+		require.Equal(t, 1, o.New, "whatever others have")
+		t.put(u, record("sleep", noon.Time))
+	}
+	for i, u := range []healthdata.User{ann, bob, cat} {
+		require.Equal(t, []series.Sample{sampleAt(0, float64(i))}, t.samples(u, steps))
+		require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 1)
+	}
+}
+
 func mergeRefused(t dataT) {
 	u := t.user()
 	good := batch(steps, sampleAt(0, 1))
@@ -388,7 +449,7 @@ func mergeDense(t dataT) {
 	for from := 0; from < n; from += 3_333 {
 		t.merge(u, steps, want[from:min(from+3_333, n)]...)
 	}
-	require.Equal(t, want, t.samples(u, steps))
+	sameSeries(t, want, t.samples(u, steps))
 	var third []series.Sample
 	for i := 0; i < n; i += 3 {
 		want[i].Value = -1
@@ -396,7 +457,33 @@ func mergeDense(t dataT) {
 	}
 	o := t.merge(u, steps, third...)
 	require.Equal(t, len(third), o.Changed)
-	require.Equal(t, want, t.samples(u, steps))
+	sameSeries(t, want, t.samples(u, steps))
+}
+
+// sameSeries compares long series. It shows the first difference only: to show all of
+// them takes a test library minutes.
+func sameSeries(t dataT, want, got []series.Sample) {
+	t.Helper()
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			require.Equal(t, want[i], got[i], "sample %d", i)
+		}
+	}
+	require.Equal(t, len(want), len(got))
+}
+
+func dataEventsWritten(t dataT) {
+	u := t.user()
+	slept, walked := event(u, "sleep", 1), event(u, "steps", 2)
+	err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{record("sleep", noon.Time)},
+		func([]healthdata.PutResult) ([]healthlab.Event, error) { return []healthlab.Event{slept}, nil })
+	require.NoError(t, err)
+	t.mergeWith(u, walked, sampleAt(0, 1))
+	for _, e := range []healthlab.Event{slept, walked} {
+		m, err := t.Messages.Message(t.Context(), u.Team, e.ID)
+		require.NoError(t, err)
+		require.Equal(t, e.Type, m.Type)
+	}
 }
 
 func dataEventsSeq(t dataT) {

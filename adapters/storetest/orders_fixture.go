@@ -81,6 +81,10 @@ func fullRecord(team, name string) orders.Record {
 	r.Comment, r.Scheduled, r.CreatorMemberID = "both comments", true, ptr(named("member"))
 	r.PhysicianInput = &orders.PhysicianInput{FirstName: "Cy", LastName: "Vale", Email: ptr("cy@example.com"), NPI: "1234567890",
 		LicensedStates: []string{"AZ"}, SignatureImage: &orders.ImageBlob{Content: []byte{1, 0, 255}, ContentType: "image/png"}}
+	r.HealthInsurance = &orders.HealthInsuranceInput{FrontImage: &orders.ImageBlob{Content: []byte{7}, ContentType: "image/png"},
+		Subjective: ptr("tired"), PayorCode: ptr("P1"), InsuranceID: ptr("77"), ResponsibleRelationship: ptr("Other"),
+		ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1", PhoneType: "Mobile"},
+		DiagnosisCodes:     []string{"E11.9"}}
 	r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
 	r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
 	r.Lab = orders.Handover{Due: orderNoon.Add(time.Hour), Lease: orderNoon.Add(2 * time.Hour), Attempts: 3,

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -151,6 +152,53 @@ func TestCheckTypes(t *testing.T) {
 		"Thing.note: is listed as an enumeration, and is none",
 		"Thing.note: is not in Go",
 		"Thing.parts.n: is not in Go",
+	}, got)
+}
+
+// reader reads itself.
+type reader struct{ N int }
+
+func (r *reader) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &r.N) }
+
+func TestCheckTypesOfListsAndNulls(t *testing.T) {
+	doc := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{},"components":{"schemas":{
+		"Out":{"type":"object","additionalProperties":false,"required":["holes","whole","zone","when"],"properties":{
+			"holes":{"type":"array","items":{"type":["integer","null"]}},"whole":{"type":"array","items":{"type":"integer"}},
+			"zone":{"type":"integer"},"when":{"type":["integer","null"]}}},
+		"In":{"type":"object","additionalProperties":false,"required":["plain"],"properties":{"plain":{"anyOf":[{"type":"integer"},{"type":"string"}]},
+			"maybe":{"anyOf":[{"type":"integer"},{"type":"string"},{"type":"null"}]}}}}}}`
+	type out struct {
+		Holes []*int        `json:"holes"`
+		Whole []int         `json:"whole"`
+		Zone  *int          `json:"zone" wire:"filled"`
+		When  wire.Opt[int] `json:"when"`
+	}
+	got, err := contract.CheckTypes([]byte(doc), contract.Pair{Schema: "Out", Value: out{}}, contract.Pair{Schema: "In", Input: true, Value: struct {
+		Plain reader  `json:"plain"`
+		Maybe *reader `json:"maybe"`
+	}{}})
+	require.NoError(t, err)
+	require.Empty(t, got)
+
+	got, err = contract.CheckTypes([]byte(doc), contract.Pair{Schema: "Out", Value: struct {
+		Holes []int  `json:"holes"`
+		Whole []*int `json:"whole"`
+		Zone  *int   `json:"zone"`
+		When  int    `json:"when"`
+	}{}}, contract.Pair{Schema: "In", Input: true, Value: struct {
+		Plain *reader `json:"plain"`
+		Maybe reader  `json:"maybe"`
+	}{}})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"In.maybe: nullable is true in the contract and false in Go",
+		"In.maybe: required is false in the contract and true in Go",
+		"In.plain: nullable is false in the contract and true in Go",
+		"In.plain: required is true in the contract and false in Go",
+		"Out.holes: elements: nullable is true in the contract and false in Go",
+		"Out.when: nullable is true in the contract and false in Go",
+		"Out.whole: elements: nullable is false in the contract and true in Go",
+		"Out.zone: nullable is false in the contract and true in Go",
 	}, got)
 }
 

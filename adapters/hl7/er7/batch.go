@@ -1,0 +1,85 @@
+package er7
+
+// Batch is a file of messages, with or without the envelopes that HL7 has for them.
+type Batch struct {
+	lead  string
+	items []Item
+}
+
+// Item is one message of a batch, or one segment of its envelope: FHS, BHS, BTS or
+// FTS. Exactly one of the two is there.
+type Item struct {
+	Message  *Message
+	Envelope Segment
+}
+
+// ParseBatch reads a file of any number of messages. The limits of the options are
+// those of the whole file. The fault is a [SyntaxError]; its numbers count the
+// segments of the file.
+func ParseBatch(raw []byte, o *Options) (*Batch, error) {
+	opts := o.withDefaults()
+	lead, lines, err := cut(raw, opts)
+	if err != nil {
+		return nil, err
+	}
+	b := &Batch{lead: lead}
+	envelope := &syntax{Standard(), opts.Charset}
+	for number := 1; len(lines) > 0; {
+		l := lines[0]
+		switch name := l.name(); {
+		case name == "MSH":
+			m, rest, err := message(lines, number, opts)
+			if err != nil {
+				return nil, err
+			}
+			b.items = append(b.items, Item{Message: m})
+			number, lines = number+len(lines)-len(rest), rest
+			continue
+		case name == "FHS" || name == "BHS":
+			d, problem, field := delimitersOf(l.text)
+			if problem != "" {
+				return nil, &SyntaxError{Segment: name, Number: number, Field: field, Problem: problem}
+			}
+			envelope = &syntax{d, opts.Charset}
+		case !starts(name):
+			return nil, &SyntaxError{Number: number, Segment: name, Problem: "stands in no message"}
+		}
+		s := Segment{raw: l.text, end: l.end, number: number, syn: envelope}
+		if err := l.check(envelope.Field, number); err != nil {
+			return nil, err
+		}
+		if err := s.checkText(number); err != nil {
+			return nil, err
+		}
+		b.items = append(b.items, Item{Envelope: s})
+		number, lines = number+1, lines[1:]
+	}
+	return b, nil
+}
+
+// Items returns messages and envelopes in order.
+func (b *Batch) Items() []Item { return b.items }
+
+// Messages returns the messages in order.
+func (b *Batch) Messages() []*Message {
+	var out []*Message
+	for _, i := range b.items {
+		if i.Message != nil {
+			out = append(out, i.Message)
+		}
+	}
+	return out
+}
+
+// Append appends the file to p, byte for byte as it was read.
+func (b *Batch) Append(p []byte) []byte {
+	p = append(p, b.lead...)
+	for _, i := range b.items {
+		if i.Message != nil {
+			p = i.Message.Append(p)
+			continue
+		}
+		p = append(append(p, i.Envelope.raw...), i.Envelope.end...)
+	}
+	return p
+}

@@ -1,0 +1,162 @@
+package er7
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Builder writes a new message. Everything that it is given is text, and is escaped.
+// It is not safe for concurrent use.
+type Builder struct {
+	syn  syntax
+	segs []*SegmentBuilder
+	err  error
+}
+
+// NewBuilder begins a message. It has its header with the delimiters in it, and the
+// name of the character set if that is not ASCII; the rest of the header is the
+// caller's. An empty charset is UTF-8.
+func NewBuilder(d Delimiters, cs Charset) *Builder {
+	if cs == "" {
+		cs = UTF8
+	}
+	b := &Builder{syn: syntax{d, cs}}
+	h := b.Add("MSH")
+	h.fields = []string{string([]byte{d.Field}), d.encoding()}
+	if cs != ASCII {
+		h.Set(18, string(cs))
+	}
+	if d.Escape == 0 || d.Subcomponent == 0 {
+		b.err = fmt.Errorf("%w: HL7 message: a message is built with all of its delimiters", healthlab.Invalid)
+	}
+	return b
+}
+
+// Header returns the segment MSH.
+func (b *Builder) Header() *SegmentBuilder { return b.segs[0] }
+
+// Add appends a segment.
+func (b *Builder) Add(name string) *SegmentBuilder {
+	s := &SegmentBuilder{b: b, name: name}
+	b.segs = append(b.segs, s)
+	return s
+}
+
+// Build returns the message. Invalid, with segment and field, if a text has letters
+// that the character set does not have.
+func (b *Builder) Build() (*Message, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	var out []byte
+	for _, s := range b.segs {
+		out = append(out, s.name...)
+		fields := s.fields
+		if s.name == "MSH" {
+			fields = fields[1:]
+		}
+		for _, f := range fields {
+			out = append(append(out, b.syn.Field), f...)
+		}
+		out = append(out, '\r')
+	}
+	return Parse(out, &Options{MaxBytes: len(out), Charset: b.syn.charset})
+}
+
+// SegmentBuilder writes one segment.
+type SegmentBuilder struct {
+	b      *Builder
+	name   string
+	fields []string // encoded, from the first
+}
+
+// Set makes a field of one repetition, of these components. Empty ones at the end are
+// left out. In a header, the first two fields are not to be set.
+func (s *SegmentBuilder) Set(field int, components ...string) *SegmentBuilder {
+	s.fields = s.put(field, "", s.encode(field, components))
+	return s
+}
+
+// SetParts is [SegmentBuilder.Set] with subcomponents.
+func (s *SegmentBuilder) SetParts(field int, components ...[]string) *SegmentBuilder {
+	s.fields = s.put(field, "", s.encodeParts(field, components))
+	return s
+}
+
+// Repeat appends a repetition to a field; to an empty field, it is the first.
+func (s *SegmentBuilder) Repeat(field int, components ...string) *SegmentBuilder {
+	before := ""
+	if field <= len(s.fields) && s.fields[field-1] != "" {
+		before = s.fields[field-1] + string([]byte{s.b.syn.Repetition})
+	}
+	s.fields = s.put(field, before, s.encode(field, components))
+	return s
+}
+
+// put returns the fields with one of them set.
+func (s *SegmentBuilder) put(field int, before, text string) []string {
+	for len(s.fields) < field {
+		if text == "" {
+			return s.fields
+		}
+		s.fields = append(s.fields, "")
+	}
+	s.fields[field-1] = before + text
+	return s.fields
+}
+
+func (s *SegmentBuilder) encode(field int, components []string) string {
+	parts := make([][]string, len(components))
+	for i, c := range components {
+		parts[i] = []string{c}
+	}
+	return s.encodeParts(field, parts)
+}
+
+func (s *SegmentBuilder) encodeParts(field int, components [][]string) string {
+	var out []byte
+	gap := 0
+	for i, c := range components {
+		text := s.encodeOne(field, c)
+		if i > 0 {
+			gap++
+		}
+		if len(text) == 0 {
+			continue
+		}
+		for ; gap > 0; gap-- {
+			out = append(out, s.b.syn.Component)
+		}
+		out = append(out, text...)
+	}
+	return string(out)
+}
+
+func (s *SegmentBuilder) encodeOne(field int, subcomponents []string) []byte {
+	var out []byte
+	gap := 0
+	for i, text := range subcomponents {
+		if i > 0 {
+			gap++
+		}
+		if text == "" {
+			continue
+		}
+		for ; gap > 0; gap-- {
+			out = append(out, s.b.syn.Subcomponent)
+		}
+		encoded, ok := s.b.syn.charset.encode(text)
+		if !ok && s.b.err == nil {
+			s.b.err = &SyntaxError{Segment: s.name, Number: len(s.b.segs), Field: field, Problem: "the text has letters that the character set of the message does not have"}
+		}
+		out = s.b.syn.escape(out, encoded)
+	}
+	return out
+}
+
+// SetNumber sets a field to a whole number.
+func (s *SegmentBuilder) SetNumber(field, n int) *SegmentBuilder {
+	return s.Set(field, strconv.Itoa(n))
+}

@@ -1,0 +1,154 @@
+package er7
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// decode returns the part as text. What is no escape sequence that the standard knows
+// is kept as it stands.
+func (p Part) decode() string {
+	if p.raw == "" || p.Null() || p.syn == nil {
+		return ""
+	}
+	esc := p.syn.Escape
+	if esc == 0 || p.level == leaf && strings.IndexByte(p.raw, esc) < 0 {
+		return p.syn.charset.decode(p.raw)
+	}
+	var b strings.Builder
+	b.Grow(len(p.raw))
+	text := p.raw
+	for {
+		i := strings.IndexByte(text, esc)
+		if i < 0 {
+			break
+		}
+		j := strings.IndexByte(text[i+1:], esc)
+		if j < 0 {
+			break
+		}
+		b.WriteString(text[:i])
+		sequence := text[i+1 : i+1+j]
+		if decoded, ok := p.syn.sequence(sequence); ok {
+			b.WriteString(decoded)
+			text = text[i+j+2:]
+			continue
+		}
+		// The second escape character may begin a sequence.
+		b.WriteString(text[i : i+1+j])
+		text = text[i+1+j:]
+	}
+	b.WriteString(text)
+	return p.syn.charset.decode(b.String())
+}
+
+// sequence returns, in the message's character set, what stands between two escape
+// characters.
+func (s *syntax) sequence(q string) (string, bool) {
+	one := func(c byte) (string, bool) {
+		if c == 0 {
+			return "", false
+		}
+		return string([]byte{c}), true
+	}
+	switch q {
+	case "F":
+		return one(s.Field)
+	case "S":
+		return one(s.Component)
+	case "T":
+		return one(s.Subcomponent)
+	case "R":
+		return one(s.Repetition)
+	case "E":
+		return one(s.Escape)
+	case "P":
+		return one(s.Truncation)
+	case "H", "N": // highlighting begins, ends
+		return "", true
+	}
+	switch {
+	case q == "":
+		return "", false
+	case q[0] == 'X':
+		b, err := hex.DecodeString(q[1:])
+		return string(b), err == nil && len(b) > 0
+	case q[0] == '.':
+		return format(q[1:])
+	}
+	return "", false
+}
+
+// format returns what a formatting command means where lines are all there is.
+func format(command string) (string, bool) {
+	if len(command) < 2 {
+		return "", false
+	}
+	argument := strings.TrimSpace(command[2:])
+	switch command[:2] {
+	case "br", "ce":
+		return "\n", argument == ""
+	case "fi", "nf":
+		return "", argument == ""
+	case "in", "ti":
+		_, err := strconv.Atoi(argument)
+		return "", err == nil
+	case "sp", "sk":
+		n := 1
+		if argument != "" {
+			var err error
+			if n, err = strconv.Atoi(strings.TrimPrefix(argument, "+")); err != nil || n < 0 || n > 100 {
+				return "", false
+			}
+		}
+		if command[:2] == "sk" {
+			return strings.Repeat(" ", n), true
+		}
+		return strings.Repeat("\n", n), true
+	}
+	return "", false
+}
+
+// escape appends text to b so that decoding it brings the text back. The text is in
+// the message's character set already.
+func (s *syntax) escape(b []byte, text string) []byte {
+	if text == `""` {
+		return s.hex(s.hex(b, '"'), '"')
+	}
+	for i := range len(text) {
+		c := text[i]
+		letter := byte(0)
+		switch c {
+		case 0: // not the delimiter that there is none of
+		case s.Field:
+			letter = 'F'
+		case s.Component:
+			letter = 'S'
+		case s.Subcomponent:
+			letter = 'T'
+		case s.Repetition:
+			letter = 'R'
+		case s.Escape:
+			letter = 'E'
+		case s.Truncation:
+			letter = 'P'
+		}
+		switch {
+		case letter != 0:
+			b = append(b, s.Escape, letter, s.Escape)
+		case c == '\n':
+			b = append(b, s.Escape, '.', 'b', 'r', s.Escape)
+		case c < ' ' || c == 0x7f:
+			b = s.hex(b, c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+func (s *syntax) hex(b []byte, c byte) []byte {
+	const digits = "0123456789ABCDEF"
+	return append(b, s.Escape, 'X', digits[c>>4], digits[c&15], s.Escape)
+}

@@ -1,0 +1,43 @@
+package er7
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// SyntaxError says where a message is malformed. It holds places and rules, never
+// text of the message. It is healthlab.Invalid.
+type SyntaxError struct {
+	// Segment is the name of the segment, or empty where there is none to be read.
+	Segment string
+	// Number is the place of the segment in the message, from 1; 0 if the fault is of
+	// the message as a whole.
+	Number int
+	// Field is the number of the field; 0 if the fault is of the whole segment.
+	Field int
+	// Problem is the rule that was broken.
+	Problem string
+}
+
+func (e *SyntaxError) Error() string {
+	var b strings.Builder
+	b.WriteString("HL7 message: ")
+	if e.Number > 0 {
+		b.WriteString("segment " + strconv.Itoa(e.Number))
+		if e.Segment != "" {
+			b.WriteString(" (" + e.Segment)
+			if e.Field > 0 {
+				b.WriteString("-" + strconv.Itoa(e.Field))
+			}
+			b.WriteString(")")
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Problem)
+	return b.String()
+}
+
+// Unwrap makes it healthlab.Invalid.
+func (e *SyntaxError) Unwrap() error { return healthlab.Invalid }

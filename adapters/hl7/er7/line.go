@@ -1,0 +1,110 @@
+package er7
+
+import "strings"
+
+// line is a segment before it is known by which delimiters it is to be read.
+type line struct{ text, end string }
+
+// name returns the name that the line begins with; empty if it begins with none.
+func (l line) name() string {
+	if !named(l.text) {
+		return ""
+	}
+	return l.text[:3]
+}
+
+// named reports whether a text begins with the name of a segment: a capital and two
+// capitals or digits.
+func named(s string) bool {
+	return len(s) >= 3 && upper(s[0]) && (upper(s[1]) || digit(s[1])) && (upper(s[2]) || digit(s[2]))
+}
+
+// check says what is wrong with a line as a segment.
+func (l line) check(separator byte, number int) error {
+	if !named(l.text) {
+		return &SyntaxError{Number: number, Problem: "a segment begins with its name: a capital and two capitals or digits"}
+	}
+	if len(l.text) > 3 && l.text[3] != separator {
+		return &SyntaxError{Segment: l.text[:3], Number: number, Problem: "the name is not followed by the field separator of the message"}
+	}
+	return nil
+}
+
+const byteOrderMark = "\xef\xbb\xbf"
+
+// cut cuts bytes into lines, of which there is at least one. Everything is in one of
+// the results, so that they can be joined again.
+func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
+	if len(raw) > opts.MaxBytes {
+		return "", nil, &SyntaxError{Problem: "larger than is allowed"}
+	}
+	text := string(raw)
+	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") || strings.HasPrefix(text, "M\x00") || strings.HasPrefix(text, "\x00M") {
+		return "", nil, &SyntaxError{Number: 1, Problem: "sixteen-bit character sets cannot be read"}
+	}
+	start := 0
+	if strings.HasPrefix(text, byteOrderMark) {
+		start = len(byteOrderMark)
+	}
+	for start < len(text) && blank(text[start]) {
+		start++
+	}
+	if start == len(text) {
+		return "", nil, &SyntaxError{Problem: "there is none"}
+	}
+	lead, text = text[:start], text[start:]
+	body := strings.TrimRight(text, trailing)
+	if body == "" {
+		return "", nil, &SyntaxError{Problem: "there is none"}
+	}
+	tail := text[len(body):]
+	newlines := !carriageReturns(text)
+	for body != "" {
+		n := lineLen(body, newlines)
+		end := n
+		for end < len(body) && (body[end] == '\r' || body[end] == '\n') {
+			end++
+		}
+		if len(lines) == opts.MaxSegments {
+			return "", nil, &SyntaxError{Number: len(lines) + 1, Problem: "more segments than are allowed"}
+		}
+		lines = append(lines, line{body[:n], body[n:end]})
+		body = body[end:]
+	}
+	lines[len(lines)-1].end = tail
+	return lead, lines, nil
+}
+
+// carriageReturns reports whether the first line ends as the standard says: with a
+// carriage return alone.
+func carriageReturns(text string) bool {
+	i := strings.IndexAny(text, "\r\n")
+	return i >= 0 && text[i] == '\r' && (i+1 == len(text) || text[i+1] != '\n')
+}
+
+// lineLen returns how much of a text is its first line, without what ends it.
+func lineLen(text string, newlines bool) int {
+	from := 0
+	for {
+		i := strings.IndexAny(text[from:], "\r\n")
+		if i < 0 {
+			return len(text)
+		}
+		i += from
+		if newlines || text[i] == '\r' || opens(text[i+1:]) {
+			return i
+		}
+		from = i + 1 // a line feed in the text of a field
+	}
+}
+
+// opens reports whether what follows a line feed looks like a segment.
+func opens(text string) bool {
+	return text == "" || named(text) && (len(text) == 3 || delimiter(text[3]) || text[3] == '\r' || text[3] == '\n')
+}
+
+// trailing are the characters that may follow the last segment: what transports and
+// editors leave there.
+const trailing = "\x00\x0b\x1a\x1c\r\n"
+
+func blank(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' || c == '\x0b' }

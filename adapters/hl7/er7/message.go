@@ -1,0 +1,260 @@
+package er7
+
+import (
+	"iter"
+	"strings"
+)
+
+// Limits of what is read, where the options say nothing else.
+const (
+	DefaultMaxBytes    = 16 << 20
+	DefaultMaxSegments = 100_000
+)
+
+// Options adjusts reading. The zero value, and nil, mean the defaults.
+type Options struct {
+	// MaxBytes bounds a message, or a file of them. Default [DefaultMaxBytes].
+	MaxBytes int
+	// MaxSegments bounds the segments of a message, or of a file. Default
+	// [DefaultMaxSegments].
+	MaxSegments int
+	// Charset is that of messages whose header does not say. Default [UTF8], which
+	// ASCII is a part of.
+	Charset Charset
+}
+
+func (o *Options) withDefaults() Options {
+	out := Options{MaxBytes: DefaultMaxBytes, MaxSegments: DefaultMaxSegments, Charset: UTF8}
+	if o == nil {
+		return out
+	}
+	if o.MaxBytes > 0 {
+		out.MaxBytes = o.MaxBytes
+	}
+	if o.MaxSegments > 0 {
+		out.MaxSegments = o.MaxSegments
+	}
+	if o.Charset != "" {
+		out.Charset = o.Charset
+	}
+	return out
+}
+
+// Message is a message that was read. It is never changed, so it is safe for
+// concurrent use.
+type Message struct {
+	lead string // what stands before the header: a byte order mark, blank lines
+	segs []Segment
+	syn  *syntax
+}
+
+// syntax is what the text of a message is read by.
+type syntax struct {
+	Delimiters
+	charset Charset
+}
+
+// Parse reads one message. Lines may end as they like; a byte order mark before the
+// message, and blank lines and control characters after its segments, are kept. The fault is a
+// [SyntaxError].
+func Parse(raw []byte, o *Options) (*Message, error) {
+	opts := o.withDefaults()
+	lead, lines, err := cut(raw, opts)
+	if err != nil {
+		return nil, err
+	}
+	m, rest, err := message(lines, 1, opts)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		return nil, &SyntaxError{Number: len(m.segs) + 1, Segment: rest[0].name(), Problem: "a second message, or the end of a batch, follows"}
+	}
+	m.lead = lead
+	return m, nil
+}
+
+// message reads a message from the lines of one or more, and returns those after it.
+// first is the number of its first line.
+func message(lines []line, first int, opts Options) (*Message, []line, error) {
+	if lines[0].name() != "MSH" {
+		return nil, nil, &SyntaxError{Number: first, Problem: "a message begins with the segment MSH"}
+	}
+	n := 1
+	for n < len(lines) && !starts(lines[n].name()) {
+		n++
+	}
+	d, problem, field := delimitersOf(lines[0].text)
+	if problem != "" {
+		return nil, nil, &SyntaxError{Segment: "MSH", Number: first, Field: field, Problem: problem}
+	}
+	m := &Message{syn: &syntax{d, opts.Charset}, segs: make([]Segment, n)}
+	for i, l := range lines[:n] {
+		if err := l.check(d.Field, first+i); err != nil {
+			return nil, nil, err
+		}
+		m.segs[i] = Segment{raw: l.text, end: l.end, number: i + 1, syn: m.syn}
+	}
+	if declared := m.segs[0].Field(18).Repetition(1).Component(1); !declared.Empty() {
+		cs, ok := CharsetOf(declared.raw)
+		if !ok {
+			return nil, nil, &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "the character set is not one of those that can be read"}
+		}
+		m.syn.charset = cs
+	}
+	for i := range m.segs {
+		if err := m.segs[i].checkText(first + i); err != nil {
+			return nil, nil, err
+		}
+	}
+	return m, lines[n:], nil
+}
+
+// starts reports whether a segment cannot be inside a message.
+func starts(name string) bool {
+	switch name {
+	case "MSH", "FHS", "BHS", "BTS", "FTS":
+		return true
+	}
+	return false
+}
+
+// Append appends the message to b, byte for byte as it was read.
+func (m *Message) Append(b []byte) []byte {
+	b = append(b, m.lead...)
+	for _, s := range m.segs {
+		b = append(append(b, s.raw...), s.end...)
+	}
+	return b
+}
+
+// Bytes returns the message, byte for byte as it was read.
+func (m *Message) Bytes() []byte { return m.Append(nil) }
+
+// Delimiters returns what the header declares.
+func (m *Message) Delimiters() Delimiters { return m.syn.Delimiters }
+
+// Charset returns how the bytes of the message are read as text.
+func (m *Message) Charset() Charset { return m.syn.charset }
+
+// Len returns the number of segments.
+func (m *Message) Len() int { return len(m.segs) }
+
+// Segments returns the segments in order, the header first.
+func (m *Message) Segments() iter.Seq[Segment] {
+	return func(yield func(Segment) bool) {
+		for _, s := range m.segs {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Segment returns the first segment of a name; an empty one if there is none.
+func (m *Message) Segment(name string) Segment {
+	for _, s := range m.segs {
+		if s.Name() == name {
+			return s
+		}
+	}
+	return Segment{syn: m.syn}
+}
+
+// Header returns the segment MSH.
+func (m *Message) Header() Segment { return m.segs[0] }
+
+// Type returns the message code and the trigger event, such as ORU and R01.
+func (m *Message) Type() (code, event string) {
+	t := m.segs[0].Field(9)
+	return t.Component(1).Text(), t.Component(2).Text()
+}
+
+// ControlID returns what the sender calls the message.
+func (m *Message) ControlID() string { return m.segs[0].Field(10).Text() }
+
+// Segment is one line of a message. The zero Segment is empty.
+type Segment struct {
+	raw, end string
+	number   int
+	syn      *syntax
+}
+
+// Name returns the three characters that the segment begins with; empty for a segment
+// that is not there.
+func (s Segment) Name() string {
+	if len(s.raw) < 3 {
+		return ""
+	}
+	return s.raw[:3]
+}
+
+// Number is the segment's place in the message, from 1; 0 for a segment that is not
+// there.
+func (s Segment) Number() int { return s.number }
+
+// Raw returns the segment as it was read, without the end of its line.
+func (s Segment) Raw() string { return s.raw }
+
+// header reports whether the first field of the segment is the separator itself.
+func (s Segment) header() bool {
+	switch s.Name() {
+	case "MSH", "FHS", "BHS":
+		return true
+	}
+	return false
+}
+
+// Len returns the number of the last field that the segment has, empty or not.
+func (s Segment) Len() int {
+	if s.raw == "" {
+		return 0
+	}
+	n := strings.Count(s.raw, string(rune(s.syn.Field)))
+	if s.header() {
+		n++
+	}
+	return n
+}
+
+// Field returns a field by its number, from 1, as the standard counts: in a header
+// the first field is the separator and the second the encoding characters.
+func (s Segment) Field(n int) Part {
+	if n < 1 || len(s.raw) < 4 {
+		return Part{syn: s.syn}
+	}
+	text := s.raw[4:]
+	if s.header() {
+		if n == 1 {
+			return Part{raw: s.raw[3:4], syn: s.syn, level: leaf}
+		}
+		n--
+	}
+	for range n - 1 {
+		i := strings.IndexByte(text, s.syn.Field)
+		if i < 0 {
+			return Part{syn: s.syn}
+		}
+		text = text[i+1:]
+	}
+	if i := strings.IndexByte(text, s.syn.Field); i >= 0 {
+		text = text[:i]
+	}
+	if s.header() && n == 1 {
+		return Part{raw: text, syn: s.syn, level: leaf}
+	}
+	return Part{raw: text, syn: s.syn, level: field}
+}
+
+// checkText finds bytes that are no text in the character set of the message.
+func (s Segment) checkText(number int) error {
+	bad := s.syn.charset.bad(s.raw)
+	if bad < 0 {
+		return nil
+	}
+	n := strings.Count(s.raw[:bad], string(rune(s.syn.Field)))
+	if s.header() {
+		n++
+	}
+	return &SyntaxError{Segment: s.Name(), Number: number, Field: n, Problem: "the text is not in the character set of the message"}
+}

@@ -1,0 +1,138 @@
+package er7
+
+import "strings"
+
+// How deep a part is. Each is cut into parts of the next.
+const (
+	field uint8 = iota
+	repetition
+	component
+	leaf
+)
+
+// Part is a field, a repetition of one, a component or a subcomponent. The zero Part
+// is empty, and so is everything in it.
+type Part struct {
+	raw   string
+	syn   *syntax
+	level uint8
+}
+
+// Raw returns the part as it was read: escaped, in the message's character set.
+func (p Part) Raw() string { return p.raw }
+
+// Empty reports whether nothing was sent.
+func (p Part) Empty() bool { return p.raw == "" }
+
+// Null reports whether the sender says that there is nothing, and that what the
+// receiver has is to be deleted: two quotation marks.
+func (p Part) Null() bool { return p.raw == `""` }
+
+// separator returns the delimiter between the parts of a level; 0 if there is none.
+func (p Part) separator(level uint8) byte {
+	if p.syn == nil {
+		return 0
+	}
+	switch level {
+	case field:
+		return p.syn.Repetition
+	case repetition:
+		return p.syn.Component
+	case component:
+		return p.syn.Subcomponent
+	}
+	return 0
+}
+
+// at returns the n-th part, from 1, of one level below.
+func (p Part) at(n int) Part {
+	sep := p.separator(p.level)
+	out := Part{syn: p.syn, level: min(p.level+1, leaf)}
+	text := p.raw
+	if n < 1 || sep == 0 && n > 1 {
+		return out
+	}
+	if sep != 0 {
+		for range n - 1 {
+			i := strings.IndexByte(text, sep)
+			if i < 0 {
+				return out
+			}
+			text = text[i+1:]
+		}
+		if i := strings.IndexByte(text, sep); i >= 0 {
+			text = text[:i]
+		}
+	}
+	out.raw = text
+	return out
+}
+
+// Len returns how many parts there are one level below: repetitions of a field,
+// components of a repetition, subcomponents of a component. An empty part has none.
+func (p Part) Len() int {
+	if p.raw == "" {
+		return 0
+	}
+	if sep := p.separator(p.level); sep != 0 {
+		return strings.Count(p.raw, string(rune(sep))) + 1
+	}
+	return 1
+}
+
+// Repetition returns the n-th repetition of a field, from 1.
+func (p Part) Repetition(n int) Part {
+	if p.level > field {
+		return Part{syn: p.syn, level: p.level}
+	}
+	return p.at(n)
+}
+
+// Repetitions returns those of a field that are not empty.
+func (p Part) Repetitions() []Part {
+	var out []Part
+	for i := range p.Len() {
+		if r := p.Repetition(i + 1); !r.Empty() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Component returns the n-th component, from 1, of a repetition; of a field, that of
+// its first repetition.
+func (p Part) Component(n int) Part {
+	if p.level == field {
+		p = p.at(1)
+	}
+	if p.level > repetition {
+		return Part{syn: p.syn, level: leaf}
+	}
+	return p.at(n)
+}
+
+// Subcomponent returns the n-th subcomponent, from 1; of a field or a repetition, that
+// of its first component.
+func (p Part) Subcomponent(n int) Part {
+	for p.level < component {
+		p = p.at(1)
+	}
+	if p.level > component {
+		return Part{syn: p.syn, level: leaf}
+	}
+	return p.at(n)
+}
+
+// Text returns the part as text in UTF-8, escape sequences decoded. Of a part with
+// parts of its own it is the first one's: the first subcomponent of the first
+// component. Null has no text.
+func (p Part) Text() string {
+	for p.level < leaf {
+		p = p.at(1)
+	}
+	return p.decode()
+}
+
+// Whole returns the part as text with the delimiters below it as they stand: for
+// text in which a sender did not escape them.
+func (p Part) Whole() string { return p.decode() }

@@ -1,0 +1,131 @@
+package er7
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Precision is how much of a time was said.
+type Precision uint8
+
+// The precisions, from the coarsest.
+const (
+	Year Precision = iota + 1
+	Month
+	Day
+	Hour
+	Minute
+	Second
+	Fraction
+)
+
+// Stamp is a time as HL7 writes it: from a year alone to a fraction of a second, with
+// or without an offset.
+type Stamp struct {
+	// Time is the first instant of what was said.
+	Time time.Time
+	// Precision is how much was said.
+	Precision Precision
+	// Offset reports whether the sender gave the offset from UTC.
+	Offset bool
+}
+
+// Stamp reads a DT, DTM or TS. A time without an offset is one of the zone; nil means
+// UTC. Invalid if it is none.
+func (p Part) Stamp(zone *time.Location) (Stamp, error) { return ParseStamp(p.Text(), zone) }
+
+var errStamp = fmt.Errorf("%w: a time is YYYY[MM[DD[HH[MM[SS[.S]]]]]][+/-ZZZZ] and exists", healthlab.Invalid)
+
+// ParseStamp reads a time: see [Part.Stamp].
+func ParseStamp(text string, zone *time.Location) (Stamp, error) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	body, offset, s := text, 0, Stamp{}
+	for i := range len(text) {
+		if text[i] != '+' && text[i] != '-' {
+			continue
+		}
+		body = text[:i]
+		h, ok1 := number(text[i+1:], 0, 2)
+		m, ok2 := number(text[i+1:], 2, 4)
+		if len(text) != i+5 || !ok1 || !ok2 || h > 14 || m > 59 {
+			return Stamp{}, errStamp
+		}
+		if offset = (h*60 + m) * 60; text[i] == '-' {
+			offset = -offset
+		}
+		s.Offset, zone = true, time.FixedZone("", offset)
+		break
+	}
+	part := [...]int{0, 1, 1, 0, 0, 0}
+	at := 0
+	for i, width := range [...]int{4, 2, 2, 2, 2, 2} {
+		if at == len(body) && i > 0 {
+			break
+		}
+		n, ok := number(body, at, at+width)
+		if !ok {
+			return Stamp{}, errStamp
+		}
+		part[i], at, s.Precision = n, at+width, Precision(i+1)
+	}
+	nanos := 0
+	if at < len(body) {
+		digits := body[at:]
+		if s.Precision != Second || digits[0] != '.' || len(digits) < 2 || len(digits) > 10 {
+			return Stamp{}, errStamp
+		}
+		n, ok := number(digits, 1, len(digits))
+		if !ok {
+			return Stamp{}, errStamp
+		}
+		for range 10 - len(digits) {
+			n *= 10
+		}
+		nanos, s.Precision = n, Fraction
+	}
+	year, month, day := part[0], part[1], part[2]
+	if year < 1 || month < 1 || month > 12 || day < 1 || day > days(year, month) || part[3] > 23 || part[4] > 59 || part[5] > 59 {
+		return Stamp{}, errStamp
+	}
+	s.Time = time.Date(year, time.Month(month), day, part[3], part[4], part[5], nanos, zone)
+	return s, nil
+}
+
+func days(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// number reads the digits from one place to another.
+func number(text string, from, to int) (int, bool) {
+	if to > len(text) || from >= to {
+		return 0, false
+	}
+	n := 0
+	for i := from; i < to; i++ {
+		if !digit(text[i]) {
+			return 0, false
+		}
+		n = n*10 + int(text[i]-'0')
+	}
+	return n, true
+}
+
+// FormatStamp writes a time to the second, with the offset of its zone.
+func FormatStamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format("20060102150405-0700")
+}
+
+// FormatDay writes a day.
+func FormatDay(d healthlab.Date) string {
+	if d.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%04d%02d%02d", d.Year, d.Month, d.Day)
+}

@@ -1,0 +1,170 @@
+package mllp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ClientOptions adjusts a Client. The zero value, and nil, mean the defaults.
+type ClientOptions struct {
+	// TLS is used if it is not nil.
+	TLS *tls.Config
+	// Dial makes a connection, in place of TCP to the address. TLS is on top of it.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Timeout is how long to wait for a connection, and then for an answer, before the
+	// next attempt. Default 10 s.
+	Timeout time.Duration
+	// Attempts is how often a message is sent before it is given up. Default 3.
+	Attempts int
+	// Backoff is how long to wait after so many attempts (from 1). Default 1 s, doubled
+	// each time, at most 30 s.
+	Backoff func(attempts int) time.Duration
+	// MaxBytes bounds an answer. Default [DefaultMaxBytes].
+	MaxBytes int
+}
+
+// Client sends messages to one address, one at a time, and keeps its connection for the
+// next. It is safe for concurrent use.
+type Client struct {
+	address string
+	opts    ClientOptions
+	turn    chan struct{} // holds one token
+	mu      sync.Mutex
+	conn    net.Conn
+	frames  *Reader
+}
+
+// NewClient returns a client for an address (host:port). It connects when it first has
+// something to send.
+func NewClient(address string, o *ClientOptions) *Client {
+	c := &Client{address: address, turn: make(chan struct{}, 1)}
+	if o != nil {
+		c.opts = *o
+	}
+	if c.opts.Dial == nil {
+		c.opts.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}
+	}
+	if c.opts.Timeout <= 0 {
+		c.opts.Timeout = 10 * time.Second
+	}
+	if c.opts.Attempts <= 0 {
+		c.opts.Attempts = 3
+	}
+	if c.opts.Backoff == nil {
+		c.opts.Backoff = func(attempts int) time.Duration { return min(time.Second<<min(attempts-1, 10), 30*time.Second) }
+	}
+	return c
+}
+
+// Send sends a message and returns the first answer that is accepted; others are
+// late answers to earlier messages, and skipped. A message without an answer is sent
+// again, the same bytes: the receiver tells repeats by the message's control id.
+// Unavailable if there is no answer in the end: whether the receiver has the message is
+// then unknown.
+func (c *Client) Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("send MLLP message: %w", ctx.Err())
+	}
+	for attempt := 1; ; attempt++ {
+		answer, err := c.exchange(ctx, message, accept)
+		if err == nil {
+			return answer, nil
+		}
+		c.drop()
+		if ctx.Err() == nil && attempt < c.opts.Attempts && wait(ctx.Done(), c.opts.Backoff(attempt)) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("send MLLP message: %w", ctx.Err())
+		}
+		return nil, fmt.Errorf("send MLLP message: %w: no answer after %d attempts: %w", healthlab.Unavailable, attempt, err)
+	}
+}
+
+// exchange sends once and waits for the answer.
+func (c *Client) exchange(ctx context.Context, message []byte, accept func([]byte) bool) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	conn, frames, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(c.opts.Timeout)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(long) })
+	defer stop()
+	if _, err := conn.Write(Append(nil, message)); err != nil {
+		return nil, err
+	}
+	for {
+		answer, err := frames.Next()
+		if err != nil {
+			return nil, err
+		}
+		if accept(answer) {
+			return answer, nil
+		}
+	}
+}
+
+func (c *Client) connect(ctx context.Context) (net.Conn, *Reader, error) {
+	c.mu.Lock()
+	conn, frames := c.conn, c.frames
+	c.mu.Unlock()
+	if conn != nil {
+		return conn, frames, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	conn, err := c.opts.Dial(ctx, c.address)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.opts.TLS != nil {
+		config := c.opts.TLS.Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(c.address)
+		}
+		t := tls.Client(conn, config)
+		if err := t.HandshakeContext(ctx); err != nil {
+			return nil, nil, errors.Join(err, conn.Close())
+		}
+		conn = t
+	}
+	frames = NewReader(conn, c.opts.MaxBytes)
+	c.mu.Lock()
+	c.conn, c.frames = conn, frames
+	c.mu.Unlock()
+	return conn, frames, nil
+}
+
+// drop closes the connection, so that the next message gets a new one.
+func (c *Client) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn, c.frames = nil, nil
+	}
+}
+
+// Close closes the connection. A message that is being sent then fails or is sent over
+// a new one.
+func (c *Client) Close() error {
+	c.drop()
+	return nil
+}

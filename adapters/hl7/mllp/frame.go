@@ -1,0 +1,164 @@
+package mllp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// The blocks around a message.
+const (
+	startBlock     = 0x0b
+	endBlock       = 0x1c
+	carriageReturn = 0x0d
+)
+
+// DefaultMaxBytes bounds a message where the options say nothing else.
+const DefaultMaxBytes = 16 << 20
+
+// What is wrong with a frame. After either of them a [Reader] goes on with the next
+// frame.
+var (
+	// ErrTooLarge is a frame that is longer than is allowed. It was read to its end and
+	// thrown away.
+	ErrTooLarge = fmt.Errorf("%w: MLLP frame: larger than is allowed", healthlab.Invalid)
+	// ErrUnterminated is a frame without an end: another one began in it, or nothing
+	// came for too long.
+	ErrUnterminated = fmt.Errorf("%w: MLLP frame: its end is missing", healthlab.Invalid)
+)
+
+// Append appends a message to b as a frame.
+func Append(b, message []byte) []byte {
+	b = append(b, startBlock)
+	b = append(b, message...)
+	return append(b, endBlock, carriageReturn)
+}
+
+// Reader finds frames in a stream. What stands between frames is skipped.
+type Reader struct {
+	in     io.Reader
+	max    int
+	buf    [4096]byte
+	have   []byte // what was read into buf and not looked at yet
+	inside bool   // a start block was read, and its frame is not over
+	// begun is called when a frame begins, and ended when it is over: for deadlines.
+	begun, ended func()
+}
+
+// NewReader reads frames with at most maxBytes in them; zero means [DefaultMaxBytes].
+func NewReader(in io.Reader, maxBytes int) *Reader {
+	if maxBytes <= 0 {
+		maxBytes = DefaultMaxBytes
+	}
+	return &Reader{in: in, max: maxBytes, begun: func() {}, ended: func() {}}
+}
+
+// fill reads until there is something to look at.
+func (r *Reader) fill() error {
+	for len(r.have) == 0 {
+		n, err := r.in.Read(r.buf[:])
+		r.have = r.buf[:n]
+		if n == 0 && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Next returns the message in the next frame. The end of the stream between frames is
+// io.EOF; in a frame it is io.ErrUnexpectedEOF.
+func (r *Reader) Next() ([]byte, error) {
+	for !r.inside {
+		if err := r.fill(); errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		} else if err != nil {
+			return nil, fmt.Errorf("wait for MLLP frame: %w", err)
+		}
+		if i := bytes.IndexByte(r.have, startBlock); i >= 0 {
+			r.have, r.inside = r.have[i+1:], true
+		} else {
+			r.have = nil
+		}
+	}
+	r.begun()
+	defer r.ended()
+	return r.frame()
+}
+
+// frame reads a frame after its start block.
+func (r *Reader) frame() ([]byte, error) {
+	var message []byte
+	size := 0
+	take := func(b ...byte) {
+		if size += len(b); size <= r.max {
+			message = append(message, b...)
+		} else {
+			message = nil
+		}
+	}
+	for {
+		if err := r.fill(); err != nil {
+			r.inside = false
+			return nil, broken(err)
+		}
+		i := bytes.IndexAny(r.have, "\x0b\x1c")
+		if i < 0 {
+			take(r.have...)
+			r.have = nil
+			continue
+		}
+		take(r.have[:i]...)
+		block := r.have[i]
+		r.have = r.have[i+1:]
+		if block == startBlock {
+			return nil, ErrUnterminated // nobody ends the old frame any more; we are in the new one
+		}
+		// A sender may leave out the carriage return, and an end block may stand in the
+		// text.
+		over := r.fill() != nil
+		if !over && r.have[0] == carriageReturn {
+			over, r.have = true, r.have[1:]
+		}
+		if over || r.have[0] == startBlock {
+			r.inside = false
+			if size > r.max {
+				return nil, ErrTooLarge
+			}
+			return message, nil
+		}
+		take(endBlock)
+	}
+}
+
+// broken is what a failed read in a frame means.
+func broken(err error) error {
+	switch {
+	case timeout(err):
+		return ErrUnterminated
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read MLLP frame: %w", err)
+}
+
+// timeout reports whether a read ended because of its deadline.
+func timeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// wait ends after a time, or with the channel.
+func wait(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-done:
+		return false
+	}
+}

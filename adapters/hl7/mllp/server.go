@@ -1,0 +1,170 @@
+package mllp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// Handler answers messages.
+//
+// Handle is called with the message of a frame, or with the fault of one that could
+// not be read ([ErrTooLarge], [ErrUnterminated]) and no message. What it returns is
+// sent back; nothing is sent if that is empty. Calls of one connection come one after
+// another, those of several at once.
+type Handler interface {
+	Handle(ctx context.Context, message []byte, fault error) []byte
+}
+
+// HandlerFunc is a function as [Handler].
+type HandlerFunc func(ctx context.Context, message []byte, fault error) []byte
+
+// Handle implements [Handler].
+func (f HandlerFunc) Handle(ctx context.Context, message []byte, fault error) []byte {
+	return f(ctx, message, fault)
+}
+
+// ServerOptions adjusts a Server. The zero value, and nil, mean the defaults.
+type ServerOptions struct {
+	// TLS is used if it is not nil. Ask for client certificates in it.
+	TLS *tls.Config
+	// MaxBytes bounds a message. Default [DefaultMaxBytes].
+	MaxBytes int
+	// MaxConnections bounds how many are served at a time; others wait. Default 100.
+	MaxConnections int
+	// FrameTimeout is how long a frame may take from its first byte to its last, and an
+	// answer to be sent. Default 30 s.
+	FrameTimeout time.Duration
+	// IdleTimeout closes a connection on which nothing comes. Default: none, since labs
+	// keep theirs open for days.
+	IdleTimeout time.Duration
+	// Log receives what went wrong with a connection. Default: discard.
+	Log *slog.Logger
+}
+
+// Server answers messages that come in over TCP. It is safe for concurrent use.
+type Server struct {
+	handler Handler
+	opts    ServerOptions
+}
+
+// NewServer returns a server that hands messages to h.
+func NewServer(h Handler, o *ServerOptions) *Server {
+	s := &Server{handler: h}
+	if o != nil {
+		s.opts = *o
+	}
+	if s.opts.MaxConnections <= 0 {
+		s.opts.MaxConnections = 100
+	}
+	if s.opts.FrameTimeout <= 0 {
+		s.opts.FrameTimeout = 30 * time.Second
+	}
+	if s.opts.Log == nil {
+		s.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// Serve accepts connections until ctx ends, and returns nil then, when all that was
+// being answered has been. It closes the listener. Any other error is the listener's.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if s.opts.TLS != nil {
+		l = tls.NewListener(l, s.opts.TLS)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	slots := make(chan struct{}, s.opts.MaxConnections)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept MLLP connection: %w", err)
+		case err != nil:
+			// Out of file descriptors, or a peer that was gone at once.
+			<-slots
+			s.opts.Log.Warn("accept MLLP connection", "error", err.Error())
+			wait(ctx.Done(), 100*time.Millisecond)
+			continue
+		}
+		busy.Go(func() {
+			defer func() { <-slots }()
+			s.ServeConn(ctx, conn)
+		})
+	}
+}
+
+// ServeConn answers the messages of one connection until it is over or ctx ends, and
+// closes it.
+func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(long) })
+	defer stop()
+	if t, ok := conn.(*tls.Conn); ok {
+		shake, cancel := context.WithTimeout(ctx, s.opts.FrameTimeout)
+		err := t.HandshakeContext(shake)
+		cancel()
+		if err != nil {
+			s.opts.Log.Warn("MLLP connection", "error", "TLS handshake failed")
+			return
+		}
+	}
+	frames := NewReader(conn, s.opts.MaxBytes)
+	until := func(d time.Duration) {
+		at := time.Time{}
+		if d > 0 {
+			at = time.Now().Add(d)
+		}
+		_ = conn.SetReadDeadline(at)
+		if ctx.Err() != nil {
+			_ = conn.SetReadDeadline(long)
+		}
+	}
+	frames.begun = func() { until(s.opts.FrameTimeout) }
+	frames.ended = func() { until(s.opts.IdleTimeout) }
+	until(s.opts.IdleTimeout)
+	for {
+		message, err := frames.Next()
+		switch {
+		case ctx.Err() != nil && message == nil:
+			return
+		case errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnterminated):
+			s.opts.Log.Warn("MLLP frame refused", "error", err.Error())
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return
+		case err != nil:
+			s.opts.Log.Warn("MLLP connection", "error", err.Error())
+			return
+		}
+		answer := s.handler.Handle(ctx, message, err)
+		if len(answer) == 0 {
+			continue
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(s.opts.FrameTimeout))
+		if _, err := conn.Write(Append(nil, answer)); err != nil {
+			s.opts.Log.Warn("answer MLLP message", "error", err.Error())
+			return
+		}
+	}
+}
+
+// long is a deadline that has passed: it ends a read at once.
+var long = time.Unix(1, 0)

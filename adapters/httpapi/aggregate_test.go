@@ -1,0 +1,132 @@
+package httpapi_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// asker is questions over HTTP, and a user to ask about.
+type asker struct {
+	*contract.Client
+	path string
+}
+
+func newAsker(t *testing.T, opts *aggregate.Options) asker {
+	t.Helper()
+	store := memory.New(nil)
+	providers, err := healthdata.NewProviders(nil)
+	require.NoError(t, err)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	require.NoError(t, err)
+	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
+	require.NoError(t, err)
+	questions, err := aggregate.New(health, opts)
+	require.NoError(t, err)
+	h := httpapi.Handler(httpapi.Config{
+		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Aggregate:    questions,
+		ServiceName:  "acme",
+	})
+	// The contract under the names of this mount.
+	get := contract.NewClient(t, h, httpapi.OpenAPI())
+	doc := get.Send(t, "GET", "/openapi.json", nil).Body
+	return asker{contract.NewClient(t, h, doc), "/aggregate/v1/user/" + user.ID.String() + "/query"}
+}
+
+const goodQuestion = `{"timeframe":{"type":"relative","anchor":"2026-03-01","past":{"unit":"day","value":7}},
+	"queries":[{"select":[{"func":"mean","arg":{"sleep":"efficiency"}}],
+	"group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"index":"sleep"}}]},
+	{"select":[{"func":"count","arg":{"timeseries":"heartrate","field":"value"}}]}]}`
+
+func TestAggregateAnswersJSON(t *testing.T) {
+	a := newAsker(t, nil)
+	r := a.Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 200)
+	require.Equal(t, "application/json", r.Header.Get("Content-Type"))
+	require.JSONEq(t, `{"results":[{"table":{"index":[],"mean":[]}},{"table":{"index":[0],"count":[0]}}]}`, string(r.Body))
+
+	var explained struct {
+		Explain []map[string]any `json:"explain"`
+	}
+	a.Send(t, "POST", a.path+"?explain=true", []byte(goodQuestion)).Want(t, 200).JSON(t, &explained)
+	require.Equal(t, "rows", explained.Explain[0]["path"])
+	require.Equal(t, "buckets", explained.Explain[1]["path"])
+}
+
+func TestAggregateAnswersParquet(t *testing.T) {
+	a := newAsker(t, nil)
+	const kind = "application/vnd.acme.tar+gzip+parquet"
+	r := a.With("Accept", kind).Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 200)
+	require.Equal(t, kind, r.Header.Get("Content-Type"))
+	zip, err := gzip.NewReader(bytes.NewReader(r.Body))
+	require.NoError(t, err)
+	archive := tar.NewReader(zip)
+	for _, want := range []string{"0.parquet", "1.parquet"} {
+		h, err := archive.Next()
+		require.NoError(t, err)
+		require.Equal(t, want, h.Name)
+	}
+}
+
+func TestAggregateAccept(t *testing.T) {
+	a := newAsker(t, nil)
+	const archive = "application/vnd.acme.tar+gzip+parquet"
+	rows := []struct {
+		accept, want string
+		status       int
+	}{
+		{"*/*", "application/json", 200},
+		{"application/json", "application/json", 200},
+		{"text/html, */*;q=0.1", "application/json", 200},
+		{"application/json;q=0.5, " + archive, archive, 200},
+		{archive + ", application/json", archive, 200},
+		{"application/json, " + archive, "application/json", 200},
+		{archive + ";q=0.2, application/json;q=0.9", "application/json", 200},
+		{"text/html", "application/json", 406},
+		{"application/json;q=0", "application/json", 406},
+		{"application/vnd.healthlab.tar+gzip+parquet", "application/json", 406},
+	}
+	for _, row := range rows {
+		t.Run(strings.ReplaceAll(row.accept, "/", "_"), func(t *testing.T) {
+			r := a.With("Accept", row.accept).Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, row.status)
+			require.Equal(t, row.want, r.Header.Get("Content-Type"))
+		})
+	}
+}
+
+func TestAggregateRefuses(t *testing.T) {
+	a := newAsker(t, nil)
+	nobody := "/aggregate/v1/user/" + uuid.NewString() + "/query"
+	require.Equal(t, "USER_NOT_FOUND", a.Send(t, "POST", nobody, []byte(goodQuestion)).Want(t, 404).ErrorType(t))
+
+	large := `{"timeframe":"` + strings.Repeat("x", 256<<10) + `"}`
+	require.Equal(t, "BODY_TOO_LARGE", a.Send(t, "POST", a.path, []byte(large)).Want(t, 413).ErrorType(t))
+
+	bad := `{"timeframe":{"type":"relative","anchor":"2026-03-01","past":{"unit":"day","value":7}},"colour":1,
+		"queries":[{"select":[{"func":"mean","arg":{"sleep":"eficiency"}}],"where":"score > "}]}`
+	r := a.Send(t, "POST", a.path+"?x=1", []byte(bad)).Want(t, 422)
+	require.ElementsMatch(t, []string{"query.x", "body.colour", "body.queries.0.where", "body.queries.0.select.0.arg.sleep"}, r.Locs(t))
+	require.Contains(t, string(r.Body), `"offset":8`)
+	require.Contains(t, string(r.Body), `did you mean efficiency?`)
+
+	a = newAsker(t, &aggregate.Options{Enabled: func(context.Context, healthlab.TeamID) (bool, error) { return false, nil }})
+	require.Equal(t, "FEATURE_NOT_ENABLED", a.Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 403).ErrorType(t))
+
+	a = newAsker(t, &aggregate.Options{Limits: aggregate.Limits{Time: time.Nanosecond}})
+	require.Equal(t, "QUERY_TIMEOUT", a.Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 504).ErrorType(t))
+}

@@ -1,0 +1,367 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// beats are samples of heart rate, one a minute.
+func beats(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = `{"timestamp":"` + clinicNow.Add(-time.Duration(n-i)*time.Minute).Format(time.RFC3339) + `","unit":"bpm","value":60}`
+	}
+	return out
+}
+
+// stored is how many samples of heart rate there are.
+func (c *clinic) stored() int {
+	c.t.Helper()
+	list, err := c.health.AllSamples(c.t.Context(), team, c.user, healthdata.SampleQuery{Resource: "heartrate"})
+	require.NoError(c.t, err)
+	return len(list)
+}
+
+func TestUploadsAreCounted(t *testing.T) {
+	c := newClinic(t, nil)
+	path := c.timeseries("heartrate")
+	require.JSONEq(t, `{"new":3,"changed":0,"same":0,"dropped":0}`, string(c.post(path, upload(beats(3)...), 200).Body))
+	again := beats(3)
+	again[0] = strings.Replace(again[0], `"value":60`, `"value":61`, 1)
+	require.JSONEq(t, `{"new":0,"changed":1,"same":2,"dropped":0}`, string(c.post(path, upload(again...), 200).Body))
+	require.JSONEq(t, `{"new":0,"changed":0,"same":0,"dropped":0}`, string(c.post(path, upload(), 200).Body))
+	require.JSONEq(t, `{"new":3,"changed":0,"same":0,"dropped":0}`, string(c.post(path+"/", strings.Replace(upload(beats(3)...), "watch", "phone", 1), 200).Body),
+		"with a slash at the end")
+
+	_, err := c.health.PatchUser(t.Context(), team, c.user, healthdata.UserPatch{IngestionStart: healthdata.SetTo(healthlab.Date{Year: 2026, Month: 3, Day: 5})})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"new":0,"changed":0,"same":0,"dropped":2}`, string(c.post(path, upload(beats(2)...), 200).Body))
+}
+
+// ingestPaths are all operations that take data, with a body that each would take.
+func (c *clinic) ingestPaths() map[string]string {
+	out := map[string]string{c.timeseries("heartrate"): upload(beats(1)...)}
+	for _, r := range healthdata.Summaries() {
+		out[c.summary(r.Path)] = upload(whole[r.Slug])
+	}
+	return out
+}
+
+func TestUploadsKnowWhoSends(t *testing.T) {
+	c := newClinic(t, nil)
+	for path, body := range c.ingestPaths() {
+		require.Equal(t, 401, c.With("x-service-api-key", "nobody").Send(t, "POST", path, body).Status, path)
+		require.Equal(t, 404, c.With("x-service-api-key", "other").Send(t, "POST", path, body).Status, path)
+		for _, user := range []healthlab.UserID{c.foreign, {UUID: uuid.New()}} {
+			c.post(strings.ReplaceAll(path, c.user.String(), user.String()), body, 404)
+		}
+		require.Equal(t, []string{"path.user_id"}, c.post(strings.ReplaceAll(path, c.user.String(), "me"), body, 422).Locs(t))
+		require.Equal(t, []string{"query.x"}, c.post(path+"?x=1", body, 422).Locs(t))
+
+		reply := c.post(path, strings.Replace(body, "acme_band", "acme_ring", 1), 422)
+		require.Equal(t, []string{"body.provider"}, reply.Locs(t))
+		require.Equal(t, "unknown_provider", reply.ErrorType(t))
+	}
+	for _, name := range []string{"activity", "weight", "moonlight", "workout_stream"} {
+		c.post(c.timeseries(name), upload(), 404)
+	}
+	c.post("/v2/summary/moonlight/"+c.user.String(), upload(), 404)
+
+	require.NoError(t, c.health.Disconnect(t.Context(), team, c.user, "acme_band"))
+	for path, body := range c.ingestPaths() {
+		require.Equal(t, "NO_CONNECTION", c.post(path, body, 400).ErrorType(t))
+	}
+	require.NoError(t, c.health.DeleteUser(t.Context(), team, c.user))
+	for path, body := range c.ingestPaths() {
+		c.post(path, body, 404)
+	}
+	require.Empty(t, c.logs.Take(), "a refusal is nobody's alarm")
+}
+
+// counted counts what was read of it.
+type counted struct {
+	io.Reader
+	n int
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n += n
+	return n, err
+}
+
+// forever is a body of spaces without an end.
+type forever struct{}
+
+func (forever) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+func TestBodiesBeyondTheLimitAreNotRead(t *testing.T) {
+	c := newClinic(t, nil)
+	const limit = 64 << 10
+	small := c.config
+	small.MaxIngestBody = limit
+	for name, conf := range map[string]struct {
+		config httpapi.Config
+		limit  int
+	}{"a setting": {small, limit}, "the default": {c.config, 16 << 20}} {
+		t.Run(name, func(t *testing.T) {
+			doc, err := contract.Read(httpapi.OpenAPI())
+			require.NoError(t, err)
+			require.NotEmpty(t, doc.Operations())
+			h := httpapi.Handler(conf.config)
+			for path := range c.ingestPaths() {
+				body := &counted{Reader: io.MultiReader(strings.NewReader(`{"provider":"acme_band",`), forever{})}
+				r := httptest.NewRequestWithContext(t.Context(), "POST", path, body)
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("x-service-api-key", goodKey)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				require.Equal(t, 413, w.Code, w.Body)
+				// A byte more tells that it is longer.
+				require.LessOrEqual(t, body.n, conf.limit+1)
+				require.Contains(t, w.Body.String(), `"error_type"`)
+			}
+			// Who is not known, and who says how long it is, is not read at all.
+			for header, value := range map[string]string{"x-service-api-key": "nobody"} {
+				body := &counted{Reader: forever{}}
+				r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), body)
+				r.Header.Set(header, value)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				require.Equal(t, 401, w.Code)
+				require.Zero(t, body.n)
+			}
+		})
+	}
+	client := contract.NewClient(t, httpapi.Handler(small), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	fits := upload(beats(1)...)
+	fits += strings.Repeat(" ", limit-len(fits))
+	client.Send(t, "POST", c.timeseries("heartrate"), fits).Want(t, 200)
+	client.Send(t, "POST", c.timeseries("heartrate"), fits+" ").Want(t, 413)
+	require.Equal(t, 1, c.stored())
+}
+
+func TestBodiesOfAnotherType(t *testing.T) {
+	c := newClinic(t, nil)
+	for _, kind := range []string{"text/plain", "application/xml", "application/json; charset=latin1", "json", ""} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(upload(beats(1)...)))
+		if kind != "" {
+			r.Header.Set("Content-Type", kind)
+		}
+		reply := c.Do(t, r)
+		require.Equal(t, 415, reply.Status, kind)
+	}
+	require.Zero(t, c.stored())
+}
+
+// One bad sample among a hundred: every problem by its path, nothing stored, no value
+// repeated.
+func TestOneBadSampleAmongAHundred(t *testing.T) {
+	const marker = "Qz7Marker9xW"
+	at := `"timestamp":"2026-03-01T07:00:00Z","unit":"bpm"`
+	for name, c := range map[string]struct {
+		bad  string
+		want []string
+		code string
+	}{
+		"no timestamp":        {`{"unit":"bpm","value":60}`, []string{"timestamp"}, "missing"},
+		"no unit":             {`{"timestamp":"2026-03-01T07:00:00Z","value":60}`, []string{"unit"}, "missing"},
+		"no value":            {`{` + at + `}`, []string{"value"}, "missing"},
+		"unit":                {`{"timestamp":"2026-03-01T07:00:00Z","unit":"` + marker + `","value":60}`, []string{"unit"}, "unit"},
+		"value of a text":     {`{` + at + `,"value":"` + marker + `"}`, []string{"value"}, "type"},
+		"value of a list":     {`{` + at + `,"value":["` + marker + `"]}`, []string{"value"}, ""},
+		"value beyond":        {`{` + at + `,"value":1e999}`, []string{"value"}, ""},
+		"year 0":              {`{"timestamp":"0000-12-31T23:59:59Z","unit":"bpm","value":60}`, []string{"timestamp"}, ""},
+		"year 0 by offset":    {`{"timestamp":"0001-01-01T00:00:00+01:00","unit":"bpm","value":60}`, []string{"timestamp"}, ""},
+		"year 10000":          {`{"timestamp":"9999-12-31T23:59:59-01:00","unit":"bpm","value":60}`, []string{"timestamp"}, ""},
+		"future":              {`{"timestamp":"2026-03-05T12:00:01Z","unit":"bpm","value":60}`, []string{"timestamp"}, "future"},
+		"offset of 18:01":     {`{"timestamp":"2026-03-01T07:00:00+18:01","unit":"bpm","value":60}`, []string{"timestamp"}, ""},
+		"offset field":        {`{` + at + `,"value":60,"timezone_offset":64801}`, []string{"timezone_offset"}, "range"},
+		"offset fraction":     {`{` + at + `,"value":60,"timezone_offset":0.5}`, []string{"timezone_offset"}, "not_integer"},
+		"no such day":         {`{"timestamp":"2026-02-29T07:00:00Z","unit":"bpm","value":60}`, []string{"timestamp"}, ""},
+		"words":               {`{"timestamp":"` + marker + `","unit":"bpm","value":60}`, []string{"timestamp"}, ""},
+		"NUL":                 {`{` + at + `,"value":60,"type":"` + marker + `\u0000"}`, []string{"type"}, "nul"},
+		"lone surrogate":      {`{` + at + `,"value":60,"type":"` + marker + `\ud800"}`, []string{"type"}, "not_unicode"},
+		"unknown key":         {`{` + at + `,"value":60,"` + strings.ToLower("Pulse") + `":1}`, []string{"pulse"}, "unknown_key"},
+		"key in another case": {`{` + at + `,"Value":60,"value":61}`, []string{"Value"}, "key_case"},
+		"duplicate key":       {`{` + at + `,"value":60,"value":61}`, []string{"value"}, "duplicate_key"},
+		"null":                {`null`, []string{""}, ""},
+		"a text":              {`"` + marker + `"`, []string{""}, ""},
+		"field of another":    {`{` + at + `,"value":60,"sensor_location":"ear"}`, []string{"sensor_location"}, "not_allowed"},
+		"blood pressure":      {`{` + at + `,"value":60,"systolic":1,"diastolic":2}`, []string{"systolic"}, "not_allowed"},
+		"several":             {`{"timestamp":"x","unit":7,"value":true}`, []string{"timestamp", "unit", "value"}, ""},
+		"several of the rules": {`{"timestamp":"2026-03-09T07:00:00Z","unit":"` + marker + `","value":60,"tags":["food"],"timezone_offset":-64801}`,
+			[]string{"timezone_offset", "tags", "unit"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clinic := newClinic(t, nil)
+			data := beats(100)
+			data[41] = c.bad
+			reply := clinic.post(clinic.timeseries("heartrate"), upload(data...), 422)
+			var want []string
+			for _, field := range c.want {
+				want = append(want, strings.TrimSuffix("body.data.41."+field, "."))
+			}
+			require.Equal(t, want, reply.Locs(t), string(reply.Body))
+			if c.code != "" {
+				require.Equal(t, c.code, reply.ErrorType(t))
+			}
+			require.NotContains(t, string(reply.Body), marker)
+			require.NotContains(t, string(reply.Body), "64801")
+			require.Zero(t, clinic.stored(), "nothing is stored")
+			require.Empty(t, clinic.logs.Take())
+		})
+	}
+}
+
+func TestEveryBadSampleIsNamed(t *testing.T) {
+	c := newClinic(t, nil)
+	data := beats(30)
+	var want []string
+	for i := 0; i < len(data); i += 7 {
+		data[i] = strings.Replace(data[i], `"bpm"`, `"kg"`, 1)
+		want = append(want, fmt.Sprintf("body.data.%d.unit", i))
+	}
+	require.Equal(t, want, c.post(c.timeseries("heartrate"), upload(data...), 422).Locs(t))
+	require.Zero(t, c.stored())
+}
+
+func TestBodiesThatAreNoUpload(t *testing.T) {
+	c := newClinic(t, nil)
+	for name, tt := range map[string]struct {
+		body string
+		want []string
+	}{
+		"nothing":           {``, []string{"body"}},
+		"not JSON":          {`{"provider":`, []string{"body.provider"}},
+		"NaN":               {`{"provider":"acme_band","data":[{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":NaN}]}`, []string{"body.data.0.value"}},
+		"Infinity":          {`{"provider":"acme_band","data":[{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":-Infinity}]}`, []string{"body.data.0.value"}},
+		"two values":        {upload() + upload(), []string{"body"}},
+		"a list":            {`[]`, []string{"body"}},
+		"null":              {`null`, []string{"body"}},
+		"empty":             {`{}`, []string{"body.data", "body.provider"}},
+		"data is null":      {`{"provider":"acme_band","data":null}`, []string{"body.data"}},
+		"data is an object": {`{"provider":"acme_band","data":{}}`, []string{"body.data"}},
+		"twice":             {`{"provider":"acme_band","provider":"manual","data":[]}`, []string{"body.provider"}},
+		"unknown key":       {`{"provider":"acme_band","data":[],"user":"x"}`, []string{"body.user"}},
+		"stage":             {`{"provider":"acme_band","stage":"weekly","data":[]}`, []string{"body.stage"}},
+		"zone":              {`{"provider":"acme_band","time_zone":"Mars/Olympus","data":[]}`, []string{"body.time_zone"}},
+		"NUL":               {`{"provider":"acme\u0000band","data":[]}`, []string{"body.provider"}},
+		"source":            {`{"provider":"acme_band","source":{"type":1,"device_id":"x","logo":"y"},"data":[]}`, []string{"body.source.device_id", "body.source.logo", "body.source.type"}},
+		"long source":       {`{"provider":"acme_band","source":{"type":"` + strings.Repeat("x", 257) + `"},"data":[]}`, []string{"body.source.type"}},
+		"dates":             {`{"provider":"acme_band","start_date":"yesterday","end_date":3,"data":[]}`, []string{"body.end_date", "body.start_date"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var body any = tt.body
+			reply := c.post(c.timeseries("heartrate"), body, 422)
+			got := reply.Locs(t)
+			slices.Sort(got)
+			require.Equal(t, tt.want, got, string(reply.Body))
+		})
+	}
+	bytes := bytes.Replace([]byte(upload(beats(1)...)), []byte("bpm"), []byte("\xff\xfe"), 1)
+	require.Equal(t, []string{"body.data.0.unit"}, c.post(c.timeseries("heartrate"), bytes, 422).Locs(t))
+	require.Equal(t, []string{"body.source.workout_id", "body.source.sport"},
+		c.post(c.timeseries("workout_distance"), upload(), 422).Locs(t), "samples of a workout say which")
+	require.Zero(t, c.stored())
+}
+
+func TestBadSummaries(t *testing.T) {
+	c := newClinic(t, nil)
+	session := `"time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T08:00:00Z"`
+	for name, tt := range map[string]struct {
+		resource, bad string
+		want          []string
+	}{
+		"what we derive":   {"activity", `{"calendar_date":"2026-03-01","id":"6f1c0b52-0000-4000-8000-000000000001","created_at":"2026-03-01T07:00:00Z"}`, []string{"id", "created_at"}},
+		"a date-time":      {"activity", `{"calendar_date":"2026-03-01T00:00:00Z"}`, []string{"calendar_date"}},
+		"no day":           {"activity", `{}`, []string{"calendar_date"}},
+		"a fraction":       {"activity", `{"calendar_date":"2026-03-01","steps":1.5}`, []string{"steps"}},
+		"nested":           {"activity", `{"calendar_date":"2026-03-01","heart_rate":{"avg_bpm":"x","pulse":1}}`, []string{"heart_rate.avg_bpm", "heart_rate.pulse"}},
+		"backwards":        {"sleep", `{"bedtime_start":"2026-03-01T07:00:00Z","bedtime_stop":"2026-03-01T06:00:00Z"}`, []string{"bedtime_stop"}},
+		"future":           {"sleep", `{"bedtime_start":"2026-03-01T07:00:00Z","bedtime_stop":"2026-03-07T06:00:00Z"}`, []string{"bedtime_stop"}},
+		"offset":           {"sleep", `{"bedtime_start":"2026-03-01T05:00:00Z","bedtime_stop":"2026-03-01T06:00:00Z","timezone_offset":64801}`, []string{"timezone_offset"}},
+		"sport":            {"workouts", `{` + session + `,"sport":"running"}`, []string{"sport"}},
+		"sport twice":      {"workouts", `{` + session + `,"sport":{"slug":"a","slug":"b"}}`, []string{"sport.slug"}},
+		"zones":            {"workouts", `{` + session + `,"hr_zones":[1,"x",null]}`, []string{"hr_zones.1", "hr_zones.2"}},
+		"stages":           {"sleep_cycle", `{"session_start":"2026-03-01T05:00:00Z","session_end":"2026-03-01T06:00:00Z","stage_start_offset_second":[0.5],"stage_end_offset_second":[],"stage_type":["rem"]}`, []string{"stage_start_offset_second.0", "stage_type.0"}},
+		"a food":           {"meal", `{"timestamp":"2026-03-01T05:00:00Z","name":"x","data":{"Soup":{"energy":{"unit":"kJ","value":1}}}}`, []string{"data.*.energy.unit"}},
+		"a day":            {"menstrual_cycle", `{"period_start":"2026-03-01","ovulation_test":[{"date":"2026-03-01"}]}`, []string{"ovulation_test.0.test_result"}},
+		"a cause":          {"electrocardiogram", `{"session_start":"2026-03-01T05:00:00Z","session_end":"2026-03-01T06:00:00Z","voltage_sample_count":1,"inconclusive_cause":"x"}`, []string{"inconclusive_cause"}},
+		"a body of no day": {"body", `{"weight":70}`, []string{"measured_at"}},
+		"a height":         {"profile", `{"height":-1}`, []string{"height"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			for _, field := range tt.want {
+				want = append(want, "body.data.1."+field)
+			}
+			require.Equal(t, want, c.post(c.summary(tt.resource), upload(least[tt.resource], tt.bad), 422).Locs(t))
+			list, err := c.health.Summaries(t.Context(), team, c.user, healthdata.SummaryQuery{Resource: tt.resource})
+			require.NoError(t, err)
+			require.Empty(t, list)
+		})
+	}
+	// Some sources write whole numbers with a point.
+	c.post(c.summary("activity"), upload(`{"calendar_date":"2026-03-01","steps":78.0}`), 200)
+	c.post(c.summary("sleep_cycle"), upload(`{"session_start":"2026-03-01T05:00:00Z","session_end":"2026-03-01T06:00:00Z",
+		"stage_start_offset_second":[0.0],"stage_end_offset_second":[60.0],"stage_type":[1]}`), 200)
+}
+
+// What is stored is said to nobody but its readers: not to the log, though odd values
+// are noted there, and not to who is refused.
+func TestUploadsAreSecret(t *testing.T) {
+	c := newClinic(t, nil)
+	const text, number = "Qz7Marker9xW", "864209.75"
+	secret := func(s string) {
+		t.Helper()
+		require.NotContains(t, s, text)
+		require.NotContains(t, s, number)
+	}
+	at := `"timestamp":"2026-03-01T07:00:00Z","end":"2026-03-01T08:00:00Z"`
+	for path, item := range map[string]string{
+		c.timeseries("blood_oxygen"): `{` + at + `,"unit":"%","value":` + number + `}`,
+		c.timeseries("steps"):        `{` + at + `,"unit":"count","value":-` + number + `}`,
+		c.timeseries("note"):         `{` + at + `,"unit":"text","value":"` + text + `","tags":["` + text + `"]}`,
+		c.timeseries("ige"):          `{` + at + `,"unit":"FSU","value":` + number + `,"type":"` + text + `"}`,
+		c.summary("activity"):        `{"calendar_date":"2026-03-01","distance":` + number + `,"external_id":"` + text + `"}`,
+		c.summary("workouts"):        strings.Replace(whole["workouts"], "Morning run", text, 1),
+		c.summary("meal"):            strings.Replace(whole["meal"], "Soup", text, 1),
+	} {
+		body := strings.Replace(upload(item), `"watch"`, `"`+text+`","app_id":"`+text+`"`, 1)
+		c.post(path, body, 200)
+		// The same, refused: by a rule of an item, by one of the head, and by none.
+		secret(string(c.post(path, strings.Replace(body, item, item+`,{"unit":"`+text+`"}`, 1), 422).Body))
+		secret(string(c.post(path, strings.Replace(body, "acme_band", text, 1), 422).Body))
+		secret(string(c.post(path, strings.Replace(body, `"data"`, `"time_zone":"`+text+`","data"`, 1), 422).Body))
+		secret(string(c.With("x-service-api-key", text).Send(t, "POST", path, body).Body))
+		secret(string(c.With("x-service-api-key", "other").Send(t, "POST", path, body).Body))
+	}
+	logged := c.logs.Take()
+	require.Contains(t, logged, "outside their usual range")
+	secret(logged)
+	for _, path := range healthPaths(c.user) {
+		bare, _, _ := strings.Cut(path, "?")
+		secret(string(c.get(bare+"?x="+text+"&provider="+text+"%00", 422).Body))
+	}
+	secret(c.logs.Take())
+}

@@ -1,0 +1,231 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// reportTable keeps the parsing jobs of all teams, and their files.
+type reportTable struct {
+	jobs  map[labreport.JobID]*keptJob
+	blobs map[string][]byte
+}
+
+// keptJob is a job as it was written, in bytes that nobody can edit, with what lists
+// and claims look at.
+type keptJob struct {
+	data   []byte
+	team   healthlab.TeamID
+	user   healthlab.UserID
+	status labreport.Status
+	due    time.Time
+	made   time.Time
+}
+
+func newReportTable() reportTable {
+	return reportTable{jobs: map[labreport.JobID]*keptJob{}, blobs: map[string][]byte{}}
+}
+
+// ParsingJobs returns the store as a [labreport.Store].
+func (s *Store) ParsingJobs() labreport.Store { return jobStore{s} }
+
+// Blobs returns the store as a [labreport.BlobStore]. What lies in memory is not
+// encrypted.
+func (s *Store) Blobs() labreport.BlobStore { return blobStore{s} }
+
+type jobStore struct{ s *Store }
+
+func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
+	if j.Team.IsZero() || j.ID == (labreport.JobID{}) {
+		return fmt.Errorf("%w: a parsing job needs a team and an id", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.reports
+	if t.jobs[j.ID] != nil {
+		return fmt.Errorf("%w: the parsing job's id is taken", healthlab.Conflict)
+	}
+	if quota > 0 {
+		n := 0
+		for _, k := range t.jobs {
+			if k.team == j.Team && k.status != labreport.Failed {
+				n++
+			}
+		}
+		if n >= quota {
+			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
+		}
+	}
+	j.Revision = 0
+	_, err := v.write(j, events)
+	return err
+}
+
+// write keeps a job with its events: both or nothing.
+func (v jobStore) write(j labreport.Job, events []healthlab.Event) (labreport.Job, error) {
+	j.Revision++
+	j.DueAt, j.StartedAt, j.CreatedAt, j.UpdatedAt = instant(j.DueAt), instant(j.StartedAt), instant(j.CreatedAt), instant(j.UpdatedAt)
+	data, err := json.Marshal(j)
+	if err != nil {
+		return labreport.Job{}, fmt.Errorf("keep parsing job: %w", err)
+	}
+	if bytes.Contains(data, []byte(`\u0000`)) {
+		return labreport.Job{}, fmt.Errorf("%w: text with NUL", healthlab.Invalid)
+	}
+	if err := v.s.emit(events); err != nil {
+		return labreport.Job{}, err
+	}
+	v.s.reports.jobs[j.ID] = &keptJob{data: data, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt}
+	return loadJob(data)
+}
+
+func loadJob(data []byte) (labreport.Job, error) {
+	var j labreport.Job
+	if err := json.Unmarshal(data, &j); err != nil {
+		return labreport.Job{}, fmt.Errorf("read parsing job: %w", err)
+	}
+	return j, nil
+}
+
+func (v jobStore) get(team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
+	k := v.s.reports.jobs[id]
+	if k == nil || k.team != team {
+		return labreport.Job{}, fmt.Errorf("%w: parsing job", healthlab.NotFound)
+	}
+	return loadJob(k.data)
+}
+
+func (v jobStore) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return labreport.Job{}, err
+	}
+	defer v.s.mu.Unlock()
+	return v.get(team, id)
+}
+
+func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change func(*labreport.Job) ([]healthlab.Event, error)) (labreport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return labreport.Job{}, err
+	}
+	defer v.s.mu.Unlock()
+	j, err := v.get(team, id)
+	if err != nil {
+		return labreport.Job{}, err
+	}
+	revision, made := j.Revision, j.CreatedAt
+	events, err := change(&j)
+	if err != nil {
+		return labreport.Job{}, err
+	}
+	j.ID, j.Team, j.Revision, j.CreatedAt = id, team, revision, made
+	return v.write(j, events)
+}
+
+func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var ids []labreport.JobID
+	for id, k := range v.s.reports.jobs {
+		if k.team == q.Team && (q.User.IsZero() || k.user == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, k.status)) {
+			ids = append(ids, id)
+		}
+	}
+	order := func(a, b labreport.JobID) int {
+		return cmp.Or(v.s.reports.jobs[a].made.Compare(v.s.reports.jobs[b].made), bytes.Compare(a.UUID[:], b.UUID[:]))
+	}
+	slices.SortFunc(ids, order)
+	if after := v.s.reports.jobs[q.After]; after != nil && after.team == q.Team {
+		ids = slices.DeleteFunc(ids, func(id labreport.JobID) bool { return order(id, q.After) <= 0 })
+	}
+	out := []labreport.Job{}
+	for _, id := range ids[:min(len(ids), max(1, q.Size))] {
+		j, err := loadJob(v.s.reports.jobs[id].data)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var due []labreport.JobID
+	for id, k := range v.s.reports.jobs {
+		if !k.due.IsZero() && !k.due.After(at) {
+			due = append(due, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b labreport.JobID) int {
+		return cmp.Or(v.s.reports.jobs[a].due.Compare(v.s.reports.jobs[b].due), bytes.Compare(a.UUID[:], b.UUID[:]))
+	})
+	var out []labreport.Job
+	for _, id := range due[:min(len(due), max(0, n))] {
+		j, err := loadJob(v.s.reports.jobs[id].data)
+		if err != nil {
+			return nil, err
+		}
+		j.DueAt = until
+		if j, err = v.write(j, nil); err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+type blobStore struct{ s *Store }
+
+func (v blobStore) Put(ctx context.Context, key string, content io.Reader) error {
+	if key == "" || strings.ContainsRune(key, 0) {
+		return fmt.Errorf("%w: not a key", healthlab.Invalid)
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return fmt.Errorf("keep file: %w", err)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	v.s.reports.blobs[key] = data
+	return nil
+}
+
+func (v blobStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	data, ok := v.s.reports.blobs[key]
+	if !ok {
+		return nil, fmt.Errorf("%w: file", healthlab.NotFound)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+func (v blobStore) Delete(ctx context.Context, key string) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	delete(v.s.reports.blobs, key)
+	return nil
+}

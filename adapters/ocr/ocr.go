@@ -1,0 +1,288 @@
+// Package ocr reads the words of pictures for package labreport, with tesseract as a
+// process: nothing to link, and nothing that a picture can harm but that process.
+package ocr
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // the types that we read
+	_ "image/png"  // the types that we read
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// Options adjusts an Engine. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Command is the program. Default "tesseract", found in the path.
+	Command string
+	// Judge says how well a page was read, more is better, so that the best of
+	// several ways to read it is kept; [labreport.Reader.Judge]. Default: one way
+	// only.
+	Judge func(labreport.Page) float64
+	// Workers is how many pages are read at a time. Default: the number of
+	// processors, at most 2.
+	Workers int
+	// Timeout is the most that one run of tesseract may take. Default 15 s.
+	Timeout time.Duration
+	// PageTimeout is the most that all runs for one page may take together. Default
+	// 25 s.
+	PageTimeout time.Duration
+	// MaxPixels is the most pixels that a picture may have. Default 40 million.
+	MaxPixels int
+	// DataDir holds tesseract's language data. Default: where tesseract looks itself.
+	DataDir string
+	// Languages are further languages to read, as tesseract names them ("deu").
+	// Default: English alone, which reads Latin letters, umlauts by their shape.
+	Languages []string
+}
+
+// Engine reads pictures. It is safe for concurrent use.
+type Engine struct {
+	o     Options
+	path  string
+	langs string
+	slots chan struct{}
+}
+
+var _ labreport.TextExtractor = (*Engine)(nil)
+
+// New returns an Engine. [healthlab.Unimplemented] if tesseract is not installed: a
+// host then goes on without, and pictures fail with a clear reason.
+func New(opts *Options) (*Engine, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Command == "" {
+		o.Command = "tesseract"
+	}
+	path, err := exec.LookPath(o.Command)
+	if err != nil {
+		return nil, fmt.Errorf("%w: tesseract is not installed", healthlab.Unimplemented)
+	}
+	if o.Workers <= 0 {
+		o.Workers = min(2, runtime.NumCPU())
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 15 * time.Second
+	}
+	if o.PageTimeout <= 0 {
+		o.PageTimeout = 25 * time.Second
+	}
+	if o.MaxPixels <= 0 {
+		o.MaxPixels = 40_000_000
+	}
+	langs := "eng"
+	for _, l := range o.Languages {
+		langs += "+" + l
+	}
+	return &Engine{o: o, path: path, langs: langs, slots: make(chan struct{}, o.Workers)}, nil
+}
+
+// Check implements [labreport.TextExtractor]: a picture is one page. It looks at the
+// header only.
+func (e *Engine) Check(_ context.Context, file labreport.File) (int, error) {
+	if err := e.header(file); err != nil {
+		return 0, fmt.Errorf("check picture: %w", err)
+	}
+	return 1, nil
+}
+
+// header refuses a picture by its declared size, before any pixel is read.
+func (e *Engine) header(file labreport.File) error {
+	c, format, err := image.DecodeConfig(bytes.NewReader(file.Data))
+	if err != nil || "image/"+format != file.Type {
+		return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
+	}
+	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > e.o.MaxPixels/c.Height {
+		return fmt.Errorf("%w: the picture has too many pixels", healthlab.Exhausted)
+	}
+	return nil
+}
+
+// Extract implements [labreport.TextExtractor].
+func (e *Engine) Extract(ctx context.Context, file labreport.File, page func(labreport.Page) error) error {
+	if err := e.header(file); err != nil {
+		return fmt.Errorf("read picture: %w", err)
+	}
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	img, _, err := image.Decode(bytes.NewReader(file.Data))
+	if err != nil {
+		return fmt.Errorf("read picture: %w: not a picture that can be read", healthlab.Invalid)
+	}
+	g := grey(img, orientation(file.Data))
+	p, err := e.read(ctx, g)
+	if err != nil {
+		return fmt.Errorf("read picture: %w", err)
+	}
+	return page(p)
+}
+
+// Page reads the picture of a page, for the pages of scanned PDFs. Its number is 1.
+func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, error) {
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return labreport.Page{}, ctx.Err()
+	}
+	return e.read(ctx, grey(img, 1))
+}
+
+// try is one way to read a page.
+type try struct {
+	part float64 // of the full size
+	psm  string  // tesseract's way to look for lines
+	raw  bool    // with the rules of the tables
+}
+
+// tries are the ways, the best first. Their mistakes have little in common.
+var tries = []try{{0.76, "6", false}, {1, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
+
+// sureEnough is the mean confidence of the first reading that makes others needless.
+const sureEnough = 0.95
+
+// read reads a page in several ways and lets them vote. The result is the one that
+// reads best: the vote, or one of the readings alone.
+func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
+	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
+	defer stop()
+	p := prepare(g)
+	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
+	judge := e.o.Judge
+	if judge == nil {
+		judge = func(p labreport.Page) float64 { return float64(len(p.Words)) }
+	}
+	var readings [][]labreport.Word
+	best, bestScore := page, -1.0
+	consider := func(words []labreport.Word) float64 {
+		with := page
+		with.Words = words
+		score := judge(with)
+		if score > bestScore {
+			best, bestScore = with, score
+		}
+		return score
+	}
+	for i, t := range tries {
+		img := p.scaled(t.part)
+		if t.raw {
+			img = p.flat
+		}
+		words, err := e.tesseract(ctx, img, t.psm)
+		if err != nil {
+			if i > 0 && ctx.Err() != nil && bestScore >= 0 {
+				break // out of time: the best so far
+			}
+			return labreport.Page{}, err
+		}
+		readings = append(readings, words)
+		score := consider(words)
+		if i == 0 && (confidence(words) >= sureEnough && score > 0 || len(words) == 0 && e.blank(p.flat)) {
+			return best, nil
+		}
+		if i == 1 && bestScore == 0 && len(words) < 10 {
+			return best, nil
+		}
+		// Three that agree on most need no fourth.
+		if i == 2 && e.o.Judge != nil {
+			if s := consider(vote(readings)); s >= 0.97*bestScore && confidence(best.Words) > 0.8 {
+				break
+			}
+		}
+	}
+	if len(readings) > 1 {
+		joined := page
+		joined.Words = vote(readings)
+		if score := judge(joined); score >= 0.97*bestScore {
+			return joined, nil
+		}
+	}
+	return best, nil
+}
+
+// confidence is the mean over the words that matter, those with a letter or a digit.
+func confidence(words []labreport.Word) float64 {
+	sum, n := 0.0, 0.0
+	for _, w := range words {
+		if strings.ContainsFunc(w.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			sum += w.Confidence
+			n++
+		}
+	}
+	return sum / max(n, 1)
+}
+
+// blank reports whether a page has next to no ink.
+func (e *Engine) blank(g *image.Gray) bool {
+	dark := 0
+	for i := 0; i < len(g.Pix); i += 7 {
+		if g.Pix[i] < 110 {
+			dark++
+		}
+	}
+	return dark*7*5000 < len(g.Pix)
+}
+
+// orientation returns the EXIF orientation of a JPEG, 1 to 8; 1 if there is none.
+func orientation(data []byte) int {
+	for i := 2; i+4 <= len(data) && data[i] == 0xff; {
+		size := int(binary.BigEndian.Uint16(data[i+2:]))
+		if data[i+1] == 0xda || size < 2 || i+2+size > len(data) {
+			return 1
+		}
+		if seg := data[i+4 : i+2+size]; data[i+1] == 0xe1 && bytes.HasPrefix(seg, []byte("Exif\x00\x00")) {
+			if o, err := exifOrientation(seg[6:]); err == nil {
+				return o
+			}
+			return 1
+		}
+		i += 2 + size
+	}
+	return 1
+}
+
+var errExif = errors.New("no orientation")
+
+func exifOrientation(t []byte) (int, error) {
+	if len(t) < 8 {
+		return 0, errExif
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if t[0] == 'M' {
+		order = binary.BigEndian
+	}
+	at := int(order.Uint32(t[4:]))
+	if at < 0 || at+2 > len(t) {
+		return 0, errExif
+	}
+	n := int(order.Uint16(t[at:]))
+	for k := range n {
+		e := at + 2 + 12*k
+		if e+12 > len(t) {
+			return 0, errExif
+		}
+		if order.Uint16(t[e:]) == 0x0112 {
+			if o := int(order.Uint16(t[e+8:])); o >= 1 && o <= 8 {
+				return o, nil
+			}
+			return 0, errExif
+		}
+	}
+	return 0, errExif
+}

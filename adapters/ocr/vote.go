@@ -1,0 +1,147 @@
+package ocr
+
+import (
+	"math"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// vote joins several readings of one page. Where they agree, the words are surer than
+// any one reading alone; where they do not, the text with the most weight stands and
+// its confidence falls. No letter is made up: every word is one that some reading saw.
+func vote(readings [][]labreport.Word) []labreport.Word {
+	type ref struct{ reading, word int }
+	var all []ref
+	at := map[ref]int{}
+	for i, words := range readings {
+		for k := range words {
+			at[ref{i, k}] = len(all)
+			all = append(all, ref{i, k})
+		}
+	}
+	// Words of different readings that cover each other belong together.
+	parent := make([]int, len(all))
+	for i := range parent {
+		parent[i] = i
+	}
+	var find func(int) int
+	find = func(i int) int {
+		if parent[i] != i {
+			parent[i] = find(parent[i])
+		}
+		return parent[i]
+	}
+	const bands = 200
+	byBand := map[int][]ref{}
+	band := func(b labreport.Box) int { return int((b.Y + b.Height/2) * bands) }
+	for _, r := range all {
+		b := band(readings[r.reading][r.word].Box)
+		byBand[b] = append(byBand[b], r)
+	}
+	for _, r := range all {
+		box := readings[r.reading][r.word].Box
+		for d := -2; d <= 2; d++ {
+			for _, o := range byBand[band(box)+d] {
+				if o.reading > r.reading && cover(box, readings[o.reading][o.word].Box) {
+					parent[find(at[o])] = find(at[r])
+				}
+			}
+		}
+	}
+	groups := map[int][][]labreport.Word{} // by root: the words of each reading
+	var order []int
+	for i, r := range all {
+		root := find(i)
+		if groups[root] == nil {
+			groups[root] = make([][]labreport.Word, len(readings))
+			order = append(order, root)
+		}
+		groups[root][r.reading] = append(groups[root][r.reading], readings[r.reading][r.word])
+	}
+	var out []labreport.Word
+	for _, root := range order {
+		out = append(out, elect(groups[root])...)
+	}
+	return out
+}
+
+// cover reports whether two boxes lie over each other.
+func cover(a, b labreport.Box) bool {
+	w := min(a.X+a.Width, b.X+b.Width) - max(a.X, b.X)
+	h := min(a.Y+a.Height, b.Y+b.Height) - max(a.Y, b.Y)
+	return w > 0.4*min(a.Width, b.Width) && h > 0.45*min(a.Height, b.Height)
+}
+
+// elect picks the words of one place.
+func elect(group [][]labreport.Word) []labreport.Word {
+	type party struct {
+		words  []labreport.Word
+		weight float64
+		best   float64
+		doubt  float64 // the chance that all its voters are wrong
+		voters int
+	}
+	parties := map[string]*party{}
+	var names []string
+	silent := 0
+	for _, words := range group {
+		if len(words) == 0 {
+			silent++
+			continue
+		}
+		sortByX(words)
+		var text strings.Builder
+		conf := 1.0
+		for _, w := range words {
+			text.WriteString(w.Text)
+			conf = min(conf, w.Confidence)
+		}
+		p := parties[text.String()]
+		if p == nil {
+			p = &party{doubt: 1}
+			parties[text.String()] = p
+			names = append(names, text.String())
+		}
+		p.weight += 0.25 + conf
+		p.doubt *= 1 - 0.9*conf
+		p.voters++
+		// Of the same letters, those in fewer words.
+		if p.words == nil || len(words) < len(p.words) || len(words) == len(p.words) && conf > p.best {
+			p.words, p.best = words, conf
+		}
+	}
+	var won *party
+	total := 0.0
+	for _, n := range names {
+		p := parties[n]
+		total += p.weight
+		if won == nil || p.weight > won.weight {
+			won = p
+		}
+	}
+	if won.voters == 1 && silent > 0 && silent >= len(group)-1 && won.best < 0.6 {
+		return nil // a speck that one reading took for print
+	}
+	conf := 1 - won.doubt
+	if won.voters < len(group)-silent {
+		conf = min(conf, won.weight/total)
+	}
+	if silent > 0 {
+		conf *= 1 - 0.12*float64(silent)
+	}
+	out := make([]labreport.Word, len(won.words))
+	for i, w := range won.words {
+		w.Confidence = math.Max(0.01, math.Min(0.99, conf))
+		out[i] = w
+	}
+	return out
+}
+
+func sortByX(words []labreport.Word) {
+	for i := 1; i < len(words); i++ {
+		for k := i; k > 0 && words[k].Box.X < words[k-1].Box.X; k-- {
+			words[k], words[k-1] = words[k-1], words[k]
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package pdftext
+
+import (
+	"bufio"
+	"encoding/gob"
+	"image"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// childName is the name under which the program is started a second time. It is the
+// first argument, and nothing else tells the child what it is.
+const childName = "healthlab-pdftext-child"
+
+// asked says that this process has called Child.
+var asked atomic.Bool
+
+// Child must be the first thing in main of every program that uses this package, and
+// in TestMain of its tests. In the program itself it returns at once. In the child
+// process, which is the same program started again to read hostile files apart from
+// everything else, it never returns.
+func Child() {
+	asked.Store(true)
+	if len(os.Args) == 3 && os.Args[0] == childName {
+		serve(os.Stdin, os.Stdout, os.Args[1], os.Args[2])
+		os.Exit(0)
+	}
+}
+
+// request is one thing that the child is asked to do.
+type request struct {
+	Op     string // "open", "text", "render"
+	PDF    []byte
+	Page   int // from 0
+	DPI    int
+	Pixels int
+}
+
+// reply is the answer to one request.
+type reply struct {
+	Err           string
+	Pages         int
+	Text          pageText
+	Pix           []byte
+	Width, Height int
+}
+
+// serve answers requests until its input ends.
+func serve(in io.Reader, out io.Writer, cache, limit string) {
+	memory, ok := atoi(limit)
+	if !ok {
+		return
+	}
+	debug.SetMemoryLimit(memory * 3 / 4)
+	debug.SetGCPercent(40)
+	limitSelf(memory)
+	w := bufio.NewWriterSize(out, 1<<16)
+	enc, dec := gob.NewEncoder(w), gob.NewDecoder(bufio.NewReaderSize(in, 1<<16))
+	e, err := newEngine(cache)
+	first := reply{}
+	if err != nil {
+		first.Err = "engine"
+	}
+	if enc.Encode(first) != nil || w.Flush() != nil || err != nil {
+		return
+	}
+	for {
+		var q request
+		if dec.Decode(&q) != nil {
+			return
+		}
+		a := answer(e, q)
+		if enc.Encode(a) != nil || w.Flush() != nil {
+			return
+		}
+	}
+}
+
+// answer does one request. A panic of the engine is a file that it cannot read.
+func answer(e *engine, q request) (a reply) {
+	defer func() {
+		if recover() != nil {
+			a = reply{Err: "file"}
+		}
+	}()
+	var err error
+	switch q.Op {
+	case "open":
+		a.Pages, err = e.open(q.PDF)
+	case "text":
+		a.Text, err = e.text(q.Page)
+	case "render":
+		var g *image.Gray
+		if g, err = e.render(q.Page, q.DPI, q.Pixels); err == nil {
+			a.Pix, a.Width, a.Height = g.Pix, g.Rect.Dx(), g.Rect.Dy()
+		}
+	}
+	if err != nil {
+		a.Err = "file"
+	}
+	return a
+}
+
+func atoi(s string) (int64, bool) {
+	var n int64
+	for _, c := range s {
+		if c < '0' || c > '9' || n > 1<<40 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, s != ""
+}

@@ -1,0 +1,340 @@
+package pdftext
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+)
+
+// engine is PDFium in a sandbox of WebAssembly. It lives in the child process only.
+type engine struct {
+	pool pdfium.Pool
+	inst pdfium.Pdfium
+	doc  *references.FPDF_DOCUMENT
+}
+
+// newEngine compiles PDFium, or takes it from the cache. The module insists on being
+// allowed 2 GiB of memory, so the limit is the process's, not the engine's.
+func newEngine(cache string) (*engine, error) {
+	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true)
+	if cache != "" {
+		if c, err := wazero.NewCompilationCacheWithDir(filepath.Join(cache, "healthlab-pdfium")); err == nil {
+			config = config.WithCompilationCache(c)
+		}
+	}
+	pool, err := webassembly.Init(webassembly.Config{MinIdle: 1, MaxIdle: 1, MaxTotal: 1,
+		RuntimeConfig: config, FSConfig: wazero.NewFSConfig(), Stdout: io.Discard, Stderr: io.Discard})
+	if err != nil {
+		return nil, fmt.Errorf("start pdf engine: %w", err)
+	}
+	inst, err := pool.GetInstance(30 * time.Second)
+	if err != nil {
+		return nil, fmt.Errorf("start pdf engine: %w", err)
+	}
+	return &engine{pool: pool, inst: inst}, nil
+}
+
+var errFile = errors.New("the file cannot be opened")
+
+// open opens a file and counts its pages.
+func (e *engine) open(pdf []byte) (int, error) {
+	e.close()
+	doc, err := e.inst.OpenDocument(&requests.OpenDocument{File: &pdf})
+	if err != nil {
+		return 0, errFile
+	}
+	e.doc = &doc.Document
+	n, err := e.inst.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
+	if err != nil || n.PageCount <= 0 {
+		return 0, errFile
+	}
+	return n.PageCount, nil
+}
+
+func (e *engine) close() {
+	if e.doc != nil {
+		_, _ = e.inst.FPDF_CloseDocument(&requests.FPDF_CloseDocument{Document: *e.doc})
+		e.doc = nil
+	}
+}
+
+// pageText is the text layer of a page. Boxes are fractions of the page.
+type pageText struct {
+	Width, Height float64
+	Words         []wordBox
+	// Bad counts characters without a meaning: a font without a mapping to letters.
+	Bad int
+	// Turn is how far, in degrees clockwise, the page was turned from how it is
+	// shown, so that its print runs from left to right.
+	Turn int
+}
+
+type wordBox struct {
+	Text       string
+	X, Y, W, H float64
+}
+
+// most is how many characters of a page are read.
+const most = 40000
+
+// text reads the words of a page, by its characters.
+func (e *engine) text(index int) (pageText, error) {
+	var out pageText
+	p, err := e.inst.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: *e.doc, Index: index})
+	if err != nil {
+		return out, errFile
+	}
+	defer func() { _, _ = e.inst.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: p.Page}) }()
+	page := requests.Page{ByReference: &p.Page}
+	size, err := e.inst.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: *e.doc, Index: index})
+	if err != nil || !(size.Width > 0) || !(size.Height > 0) || size.Width > 1e6 || size.Height > 1e6 {
+		return out, errFile
+	}
+	out.Width, out.Height = size.Width, size.Height
+	move, err := e.transform(page)
+	if err != nil {
+		return out, err
+	}
+	chars, bad, err := e.chars(page, move, size.Width, size.Height)
+	if err != nil {
+		return out, err
+	}
+	out.Bad = bad
+	out.Turn = direction(chars)
+	var b builder
+	for _, c := range chars {
+		if c.r == ' ' {
+			b.flush()
+			continue
+		}
+		c = c.turn(out.Turn, size.Width, size.Height)
+		b.add(c.r, c.x0, c.y0, c.x1, c.y1)
+	}
+	b.flush()
+	if out.Turn == 90 || out.Turn == 270 {
+		out.Width, out.Height = out.Height, out.Width
+	}
+	for _, w := range b.words {
+		out.Words = append(out.Words, wordBox{w.text, w.x0 / out.Width, w.y0 / out.Height, (w.x1 - w.x0) / out.Width, (w.y1 - w.y0) / out.Height})
+	}
+	return out, nil
+}
+
+// chars returns the characters of a page in the order of its stream, a space where a
+// word ends, and how many have no meaning.
+func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, float64), width, height float64) (chars []char, bad int, err error) {
+	t, err := e.inst.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
+	if err != nil {
+		return nil, 0, errFile
+	}
+	defer func() { _, _ = e.inst.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: t.TextPage}) }()
+	n, err := e.inst.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: t.TextPage})
+	if err != nil {
+		return nil, 0, errFile
+	}
+	for i := range min(n.Count, most) {
+		u, err := e.inst.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: t.TextPage, Index: i})
+		if err != nil {
+			return nil, 0, errFile
+		}
+		r := rune(u.Unicode)
+		switch {
+		case r == 2, r == 0xad:
+			r = '-'
+		case r == 0 || r == 0xfffd || unicode.Is(unicode.Co, r):
+			bad++
+			continue
+		case r <= ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
+			chars = append(chars, char{r: ' '})
+			continue
+		}
+		c, err := e.inst.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: t.TextPage, Index: i})
+		if err != nil {
+			continue
+		}
+		x0, y0 := move(float64(c.Rect.Left), float64(c.Rect.Top))
+		x1, y1 := move(float64(c.Rect.Right), float64(c.Rect.Bottom))
+		chars = append(chars, char{r, min(x0, x1) * width, min(y0, y1) * height, max(x0, x1) * width, max(y0, y1) * height})
+	}
+	return chars, bad, nil
+}
+
+// char is a character and its box, in points from the top left.
+type char struct {
+	r              rune
+	x0, y0, x1, y1 float64
+}
+
+// direction says how far a page must be turned so that its print runs from left to
+// right: by where most characters have their next one.
+func direction(chars []char) int {
+	votes := map[int]int{}
+	for i := 1; i < len(chars); i++ {
+		a, b := chars[i-1], chars[i]
+		if a.r == ' ' || b.r == ' ' {
+			continue
+		}
+		dx, dy := b.x0+b.x1-a.x0-a.x1, b.y0+b.y1-a.y0-a.y1
+		switch {
+		case math.Abs(dx) >= math.Abs(dy) && dx >= 0:
+			votes[0]++
+		case math.Abs(dx) >= math.Abs(dy):
+			votes[180]++
+		case dy > 0:
+			votes[270]++
+		default:
+			votes[90]++
+		}
+	}
+	best := 0
+	for _, turn := range []int{90, 180, 270} {
+		if votes[turn] > votes[best] {
+			best = turn
+		}
+	}
+	return best
+}
+
+// turn moves a box with its page of w by h, clockwise.
+func (c char) turn(degrees int, w, h float64) char {
+	switch degrees {
+	case 90:
+		return char{c.r, h - c.y1, c.x0, h - c.y0, c.x1}
+	case 180:
+		return char{c.r, w - c.x1, h - c.y1, w - c.x0, h - c.y0}
+	case 270:
+		return char{c.r, c.y0, w - c.x1, c.y1, w - c.x0}
+	}
+	return c
+}
+
+// transform returns the map from the page's own coordinates to fractions of the
+// page as it is shown, turned and cut.
+func (e *engine) transform(page requests.Page) (func(x, y float64) (float64, float64), error) {
+	const scale = 1 << 20
+	at := func(x, y float64) (float64, float64, error) {
+		d, err := e.inst.FPDF_PageToDevice(&requests.FPDF_PageToDevice{Page: page, SizeX: scale, SizeY: scale, PageX: x, PageY: y})
+		if err != nil {
+			return 0, 0, errFile
+		}
+		return float64(d.DeviceX) / scale, float64(d.DeviceY) / scale, nil
+	}
+	ox, oy, err := at(0, 0)
+	if err != nil {
+		return nil, err
+	}
+	const far = 1000
+	ax, ay, err1 := at(far, 0)
+	bx, by, err2 := at(0, far)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, errFile
+	}
+	return func(x, y float64) (float64, float64) {
+		return ox + x*(ax-ox)/far + y*(bx-ox)/far, oy + x*(ay-oy)/far + y*(by-oy)/far
+	}, nil
+}
+
+// render draws a page in shades of grey.
+func (e *engine) render(index, dpi, pixels int) (*image.Gray, error) {
+	size, err := e.inst.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: *e.doc, Index: index})
+	if err != nil || !(size.Width > 0) || !(size.Height > 0) {
+		return nil, errFile
+	}
+	inches := size.Width / 72 * size.Height / 72
+	if fit := int(math.Sqrt(float64(pixels) / inches)); fit < dpi {
+		dpi = max(fit, 1)
+	}
+	if inches*float64(dpi*dpi) > float64(pixels)*1.1 {
+		return nil, errFile
+	}
+	r, err := e.inst.RenderPageInDPI(&requests.RenderPageInDPI{DPI: dpi, Page: requests.Page{ByIndex: &requests.PageByIndex{Document: *e.doc, Index: index}}})
+	if err != nil {
+		return nil, errFile
+	}
+	defer r.Cleanup()
+	src := r.Result.Image
+	b := src.Bounds()
+	g := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
+	for y := range b.Dy() {
+		row := src.Pix[y*src.Stride:]
+		for x := range b.Dx() {
+			p := row[x*4 : x*4+4]
+			g.Pix[y*g.Stride+x] = uint8((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000)
+		}
+	}
+	return g, nil
+}
+
+// builder joins characters into words: a new one begins after a space, a gap, or a
+// jump up or down.
+type builder struct {
+	words []built
+	cur   strings.Builder
+	w     built
+	open  bool
+	h     float64
+}
+
+type built struct {
+	text           string
+	x0, y0, x1, y1 float64
+}
+
+func (b *builder) add(r rune, x0, y0, x1, y1 float64) {
+	h := y1 - y0
+	if h <= 0 || math.IsNaN(h) {
+		return
+	}
+	if b.open {
+		height := max(h, b.h)
+		gap := x0 - b.w.x1
+		jump := math.Abs((y0+y1)/2 - (b.w.y0+b.w.y1)/2)
+		if gap > 0.22*height || gap < -0.6*height || jump > 0.55*height {
+			b.flush()
+		}
+	}
+	if !b.open {
+		b.w = built{x0: x0, y0: y0, x1: x1, y1: y1}
+		b.open, b.h = true, h
+	}
+	b.cur.WriteRune(r)
+	b.w.x0, b.w.x1 = min(b.w.x0, x0), max(b.w.x1, x1)
+	b.w.y0, b.w.y1 = min(b.w.y0, y0), max(b.w.y1, y1)
+}
+
+func (b *builder) flush() {
+	if b.open {
+		b.w.text = b.cur.String()
+		b.words = append(b.words, b.w)
+	}
+	b.cur.Reset()
+	b.open = false
+}
+
+// cacheDir is where compiled code may be kept: a folder of this user alone.
+func cacheDir(dir string) string {
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(base, "healthlab")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
+}

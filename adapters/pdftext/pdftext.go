@@ -1,0 +1,297 @@
+// Package pdftext reads the words of PDF files for package labreport, with PDFium
+// compiled to WebAssembly: no cgo, and no program to install.
+//
+// PDFs from strangers are hostile. The engine therefore runs in a child process, the
+// host's own program started a second time, whose memory and time are watched and
+// which is ended and replaced when a file misbehaves. For that, [Child] must be the
+// first thing in main:
+//
+//	func main() {
+//		pdftext.Child()
+//		…
+//	}
+//
+// Pages without a text layer are rendered and handed to an OCR function, page by
+// page, since scanned and typed pages stand in one file.
+package pdftext
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"time"
+	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// Options adjusts an Extractor. The zero value, and nil, mean the defaults.
+type Options struct {
+	// OCR reads the words of the picture of a page. Default: none; files without a
+	// text layer are then refused with [healthlab.Unimplemented].
+	OCR func(ctx context.Context, page image.Image) (labreport.Page, error)
+	// Workers is how many files are read at a time, and how many child processes
+	// there may be. Default 1.
+	Workers int
+	// MemoryBytes is the most that one child may use. Default 384 MiB.
+	MemoryBytes int64
+	// InflateBytes is the most that the compressed parts of a file may become.
+	// Default 64 MiB.
+	InflateBytes int64
+	// PageTimeout is the most that reading or rendering one page may take. Default
+	// 15 s.
+	PageTimeout time.Duration
+	// StartTimeout is the most that starting a child may take. The first start
+	// compiles the engine. Default 60 s.
+	StartTimeout time.Duration
+	// MaxPages is the most pages a file may have. Default 30.
+	MaxPages int
+	// DPI is the resolution of rendered pages. Default 300.
+	DPI int
+	// CacheDir keeps the compiled engine, so that later starts are fast. Only this
+	// user may write there: it holds code. Default: the user's cache folder.
+	CacheDir string
+}
+
+// Extractor implements [labreport.TextExtractor] for PDF files. It is safe for
+// concurrent use. Close it to end its child processes.
+type Extractor struct {
+	o       Options
+	slots   chan struct{}
+	workers chan *worker
+}
+
+var _ labreport.TextExtractor = (*Extractor)(nil)
+
+// New returns an Extractor. It starts nothing; the first file starts a child.
+// [healthlab.Invalid] if the program does not call [Child].
+func New(opts *Options) (*Extractor, error) {
+	if !asked.Load() {
+		return nil, fmt.Errorf("%w: pdftext.Child must be the first call in main", healthlab.Invalid)
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&o.Workers, 1)
+	def(&o.MaxPages, 30)
+	def(&o.DPI, 300)
+	if o.MemoryBytes <= 0 {
+		o.MemoryBytes = 384 << 20
+	}
+	if o.InflateBytes <= 0 {
+		o.InflateBytes = 64 << 20
+	}
+	if o.PageTimeout <= 0 {
+		o.PageTimeout = 15 * time.Second
+	}
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = 60 * time.Second
+	}
+	return &Extractor{o: o, slots: make(chan struct{}, o.Workers), workers: make(chan *worker, o.Workers)}, nil
+}
+
+// Close ends the child processes that wait for work. Files that are being read are
+// finished first by their callers.
+func (x *Extractor) Close() error {
+	for {
+		select {
+		case w := <-x.workers:
+			w.kill()
+		default:
+			return nil
+		}
+	}
+}
+
+// Check implements [labreport.TextExtractor].
+func (x *Extractor) Check(ctx context.Context, file labreport.File) (int, error) {
+	pages := 0
+	err := x.with(ctx, file, func(_ *worker, n int) error {
+		pages = n
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("check pdf: %w", err)
+	}
+	return pages, nil
+}
+
+// Extract implements [labreport.TextExtractor].
+func (x *Extractor) Extract(ctx context.Context, file labreport.File, page func(labreport.Page) error) error {
+	err := x.with(ctx, file, func(w *worker, n int) error {
+		if n > x.o.MaxPages {
+			return &healthlab.RuleError{Kind: healthlab.Invalid, Type: labreport.RuleTooManyPages, Msg: "the file has too many pages"}
+		}
+		blind := 0
+		for i := range n {
+			p, ok, err := x.page(ctx, w, i)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				blind++
+			}
+			if blind == n {
+				return fmt.Errorf("%w: the pages are pictures and there is no OCR", healthlab.Unimplemented)
+			}
+			if err := page(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read pdf: %w", err)
+	}
+	return nil
+}
+
+// page reads one page: its text, or what OCR sees on it. False means that the page
+// is a picture and there is no OCR.
+func (x *Extractor) page(ctx context.Context, w *worker, index int) (labreport.Page, bool, error) {
+	a, err := w.call(ctx, request{Op: "text", Page: index}, x.o.PageTimeout)
+	if err != nil {
+		return labreport.Page{}, false, err
+	}
+	p := labreport.Page{Number: index + 1, Width: a.Text.Width, Height: a.Text.Height}
+	for _, b := range a.Text.Words {
+		p.Words = append(p.Words, labreport.Word{Text: b.Text, Confidence: 1, Box: labreport.Box{X: b.X, Y: b.Y, Width: b.W, Height: b.H}})
+	}
+	if turn := a.Text.Turn; turn != 0 {
+		p.Original = func(b labreport.Box) labreport.Box { return turnBack(b, turn) }
+	}
+	if !picture(a.Text) {
+		return p, true, nil
+	}
+	if x.o.OCR == nil {
+		return p, len(p.Words) > 0, nil
+	}
+	r, err := w.call(ctx, request{Op: "render", Page: index, DPI: x.o.DPI, Pixels: 12 << 20}, x.o.PageTimeout)
+	if err != nil {
+		return p, false, err
+	}
+	img := &image.Gray{Pix: r.Pix, Stride: r.Width, Rect: image.Rect(0, 0, r.Width, r.Height)}
+	seen, err := x.o.OCR(ctx, img)
+	if err != nil {
+		return p, false, err
+	}
+	if len(seen.Words) > len(p.Words) {
+		seen.Number = p.Number
+		return seen, true, nil
+	}
+	return p, true, nil
+}
+
+// turnBack maps a box of a page that was turned clockwise to the page as it is shown.
+func turnBack(b labreport.Box, degrees int) labreport.Box {
+	switch degrees {
+	case 90:
+		return labreport.Box{X: b.Y, Y: 1 - b.X - b.Width, Width: b.Height, Height: b.Width}
+	case 180:
+		return labreport.Box{X: 1 - b.X - b.Width, Y: 1 - b.Y - b.Height, Width: b.Width, Height: b.Height}
+	case 270:
+		return labreport.Box{X: 1 - b.Y - b.Height, Y: b.X, Width: b.Height, Height: b.Width}
+	}
+	return b
+}
+
+// picture decides whether the page's text layer is worth nothing: hardly a word, or
+// characters without a meaning.
+func picture(t pageText) bool {
+	if len(t.Words) < 20 {
+		return true
+	}
+	letters, digits := 0, 0
+	for _, w := range t.Words {
+		for _, r := range w.Text {
+			switch {
+			case unicode.IsLetter(r):
+				letters++
+			case unicode.IsDigit(r):
+				digits++
+			}
+		}
+	}
+	return t.Bad > (letters+digits)/2
+}
+
+// with opens the file in a child and hands it to use.
+func (x *Extractor) with(ctx context.Context, file labreport.File, use func(w *worker, pages int) error) error {
+	if file.Type != "application/pdf" {
+		return fmt.Errorf("%w: not a PDF", healthlab.Invalid)
+	}
+	if i := bytes.Index(file.Data[:min(1024, len(file.Data))], []byte("%PDF-")); i < 0 {
+		return fmt.Errorf("%w: not a PDF", healthlab.Invalid)
+	}
+	if err := prescan(file.Data, x.o.InflateBytes); err != nil {
+		return err
+	}
+	select {
+	case x.slots <- struct{}{}:
+		defer func() { <-x.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var w *worker
+	select {
+	case w = <-x.workers:
+	default:
+		var err error
+		if w, err = start(ctx, x.o); err != nil {
+			return err
+		}
+	}
+	defer x.put(w)
+	a, err := w.call(ctx, request{Op: "open", PDF: file.Data}, x.o.PageTimeout)
+	if err != nil {
+		return err
+	}
+	w.files++
+	return use(w, a.Pages)
+}
+
+// put keeps a living child for the next file. One that has read many files is
+// replaced, so that nothing that leaks grows for ever.
+func (x *Extractor) put(w *worker) {
+	if w.dead.Load() {
+		return
+	}
+	if n, ok := resident(w.cmd.Process.Pid); w.files >= 200 || ok && n > x.o.MemoryBytes*3/4 {
+		w.kill()
+		return
+	}
+	select {
+	case x.workers <- w:
+	default:
+		w.kill()
+	}
+}
+
+// Render draws one page, counted from 1, in shades of grey, at a resolution in dots
+// per inch; of a very large page less. Faults as of Extract.
+func (x *Extractor) Render(ctx context.Context, file labreport.File, page, dpi int) (image.Image, error) {
+	var img image.Image
+	err := x.with(ctx, file, func(w *worker, n int) error {
+		if page < 1 || page > n {
+			return fmt.Errorf("%w: no such page", healthlab.NotFound)
+		}
+		r, err := w.call(ctx, request{Op: "render", Page: page - 1, DPI: dpi, Pixels: 12 << 20}, x.o.PageTimeout)
+		if err != nil {
+			return err
+		}
+		img = &image.Gray{Pix: r.Pix, Stride: r.Width, Rect: image.Rect(0, 0, r.Width, r.Height)}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render pdf: %w", err)
+	}
+	return img, nil
+}

@@ -1,0 +1,288 @@
+package pdftext_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+func TestMain(m *testing.M) {
+	pdftext.Child()
+	os.Exit(m.Run())
+}
+
+func newExtractor(t testing.TB, o *pdftext.Options) *pdftext.Extractor {
+	t.Helper()
+	x, err := pdftext.New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	return x
+}
+
+func file(data []byte) labreport.File { return labreport.File{Type: "application/pdf", Data: data} }
+
+func pagesOf(t testing.TB, x *pdftext.Extractor, data []byte) []labreport.Page {
+	t.Helper()
+	var pages []labreport.Page
+	require.NoError(t, x.Extract(t.Context(), file(data), func(p labreport.Page) error {
+		pages = append(pages, p)
+		return nil
+	}))
+	return pages
+}
+
+// A report is read the same plain, compressed and turned.
+func TestReadsAReport(t *testing.T) {
+	x := newExtractor(t, nil)
+	for name, data := range map[string][]byte{"plain": reportPDF(false, ""), "compressed": reportPDF(true, ""), "turned": reportPDF(true, "/Rotate 180"), "on its side": reportPDF(true, "/Rotate 90"), "other side": reportPDF(false, "/Rotate 270")} {
+		t.Run(name, func(t *testing.T) {
+			n, err := x.Check(t.Context(), file(data))
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			pages := pagesOf(t, x, data)
+			require.Len(t, pages, 1)
+			require.False(t, pages[0].Image)
+			d, reason := labreport.NewReader(nil).Read(pages)
+			require.Empty(t, reason)
+			require.Len(t, d.Results, 6)
+			glucose := d.Results[0]
+			require.Equal(t, "Glucose", glucose.TestName)
+			require.Equal(t, "112", glucose.Value)
+			require.Equal(t, "2345-7", glucose.LoincMatches[0].LoincCode)
+			box := glucose.Evidence["value"].Box
+			// The receipt points at the page as it is shown.
+			x, y := 220.0/612, (792.0-660-10)/792
+			switch name {
+			case "turned":
+				x, y = 1-x-box.Width, 1-y-box.Height
+			case "on its side":
+				x, y = 1-y-box.Width, x
+			case "other side":
+				x, y = y, 1-x-box.Height
+			}
+			require.InDelta(t, x, box.X, 0.012)
+			require.InDelta(t, y, box.Y, 0.012)
+			require.Equal(t, "Amara", *d.Metadata.PatientFirstName)
+		})
+	}
+}
+
+func TestPagesWithoutTextGoToOCR(t *testing.T) {
+	data := writePDF("", false, []set{{50, 700, "stamp"}})
+	x := newExtractor(t, &pdftext.Options{OCR: func(_ context.Context, img image.Image) (labreport.Page, error) {
+		require.InDelta(t, 2550, img.Bounds().Dx(), 2)
+		return labreport.Page{Number: 1, Width: 1, Height: 1, Image: true, Words: []labreport.Word{{Text: "read"}, {Text: "by"}, {Text: "eye"}}}, nil
+	}})
+	p := pagesOf(t, x, data)[0]
+	require.True(t, p.Image)
+	require.Len(t, p.Words, 3)
+
+	blind := newExtractor(t, nil)
+	err := blind.Extract(t.Context(), file(writePDF("", false, nil)), func(labreport.Page) error { return nil })
+	require.ErrorIs(t, err, healthlab.Unimplemented)
+}
+
+func TestTheCallersErrorComesBack(t *testing.T) {
+	x := newExtractor(t, nil)
+	stop := errors.New("enough")
+	require.ErrorIs(t, x.Extract(t.Context(), file(reportPDF(true, "")), func(labreport.Page) error { return stop }), stop)
+	require.NoError(t, x.Extract(t.Context(), file(reportPDF(true, "")), func(labreport.Page) error { return nil }))
+}
+
+// hostile are files that were made to harm.
+func hostile() map[string][]byte {
+	page := func(b *book, media string, content int) []byte {
+		p := b.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox %s /Contents %d 0 R >>", len(b.objects)+2, media, content))
+		b.add(fmt.Sprintf("<< /Type /Pages /Count 1 /Kids [%d 0 R] >>", p))
+		return b.bytes(b.add(fmt.Sprintf("<< /Type /Catalog /Pages %d 0 R >>", p+1)))
+	}
+	out := map[string][]byte{
+		"empty":       {},
+		"not a pdf":   []byte("hello"),
+		"header only": []byte("%PDF-1.7\n"),
+		"truncated":   reportPDF(true, "")[:700],
+		"no pages":    func() []byte { b := &book{}; return b.bytes(b.add("<< /Type /Catalog >>")) }(),
+		"zero of them": func() []byte {
+			b := &book{}
+			b.add("<< /Type /Pages /Count 0 /Kids [] >>")
+			return b.bytes(b.add("<< /Type /Catalog /Pages 1 0 R >>"))
+		}(),
+		"400 pages": writePDF("", false, make([][]set, 400)...),
+		"a million": func() []byte {
+			b := &book{}
+			b.add("<< /Type /Pages /Count 1000000 /Kids [1 0 R] >>")
+			return b.bytes(b.add("<< /Type /Catalog /Pages 1 0 R >>"))
+		}(),
+		"page loop": func() []byte {
+			b := &book{}
+			b.add("<< /Type /Pages /Count 2 /Kids [2 0 R] >>")
+			b.add("<< /Type /Pages /Count 2 /Parent 1 0 R /Kids [1 0 R 2 0 R] >>")
+			return b.bytes(b.add("<< /Type /Catalog /Pages 1 0 R >>"))
+		}(),
+		"encrypted": func() []byte {
+			b := &book{extra: "/Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O (01234567890123456789012345678901) /U (01234567890123456789012345678901) >> /ID [(a) (b)]"}
+			c := b.stream("", nil)
+			return page(b, "[0 0 612 792]", c)
+		}(),
+		"bomb": func() []byte {
+			b := &book{}
+			c := b.stream("/Filter /FlateDecode", zeros(300<<20))
+			return page(b, "[0 0 612 792]", c)
+		}(),
+		"bomb in bomb": func() []byte {
+			b := &book{}
+			c := b.stream("/Filter [/FlateDecode /FlateDecode]", deflate(zeros(300<<20)))
+			return page(b, "[0 0 612 792]", c)
+		}(),
+		"picture bomb": func() []byte {
+			b := &book{}
+			b.stream("/Type /XObject /Subtype /Image /Width 30000 /Height 30000 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /FlateDecode", zeros(300<<20))
+			c := b.stream("", nil)
+			return page(b, "[0 0 612 792]", c)
+		}(),
+		"vast page": func() []byte {
+			b := &book{}
+			c := b.stream("", []byte("0 0 m 1 1 l S"))
+			return page(b, "[0 0 100000000 100000000]", c)
+		}(),
+		"no area": func() []byte { b := &book{}; c := b.stream("", nil); return page(b, "[0 0 0 0]", c) }(),
+		"endless paths": func() []byte {
+			b := &book{}
+			c := b.stream("/Filter /FlateDecode", deflate([]byte(strings.Repeat("0 0 m 612 792 l S ", 900_000))))
+			return page(b, "[0 0 612 792]", c)
+		}(),
+		"self reference": func() []byte {
+			b := &book{}
+			form := b.stream("/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << /XObject << /X 1 0 R >> >>", []byte("/X Do /X Do"))
+			c := b.stream("", []byte("/X Do"))
+			p := b.add(fmt.Sprintf("<< /Type /Page /Parent 4 0 R /MediaBox [0 0 612 792] /Resources << /XObject << /X %d 0 R >> >> /Contents %d 0 R >>", form, c))
+			b.add(fmt.Sprintf("<< /Type /Pages /Count 1 /Kids [%d 0 R] >>", p))
+			return b.bytes(b.add("<< /Type /Catalog /Pages 4 0 R >>"))
+		}(),
+		"deep arrays": []byte("%PDF-1.4\n1 0 obj\n" + strings.Repeat("[", 200_000) + "\nendobj\ntrailer << /Root 1 0 R >>"),
+	}
+	return out
+}
+
+// mutate damages a good file: some bytes, a piece cut out, a piece twice.
+func mutate(r *rand.Rand, good []byte) []byte {
+	data := append([]byte{}, good...)
+	for range 1 + r.IntN(40) {
+		switch at := r.IntN(len(data)); r.IntN(5) {
+		case 0:
+			data[at] = byte(r.IntN(256))
+		case 1:
+			data[at] ^= 1 << r.IntN(8)
+		case 2:
+			if n := min(r.IntN(60)+1, len(data)-at); len(data)-n > 20 {
+				data = append(data[:at], data[at+n:]...)
+			}
+		case 3:
+			n := min(r.IntN(60)+1, len(data)-at)
+			data = append(data[:at], append(append([]byte{}, data[at:at+n]...), data[at:]...)...)
+		case 4:
+			number := []string{"99999999", "-1", "0", "2147483648", "1e9"}[r.IntN(5)]
+			for k := at; k < min(at+200, len(data)); k++ {
+				if data[k] >= '0' && data[k] <= '9' {
+					data = append(data[:k], append([]byte(number), data[k+1:]...)...)
+					break
+				}
+			}
+		}
+	}
+	return data
+}
+
+// Files from strangers end in words, a refusal or a failure, in time and within the
+// memory that was granted; and the next good file is read as if nothing was.
+func TestHostileFiles(t *testing.T) {
+	x := newExtractor(t, &pdftext.Options{PageTimeout: 12 * time.Second,
+		OCR: func(context.Context, image.Image) (labreport.Page, error) {
+			return labreport.Page{Width: 1, Height: 1, Image: true}, nil
+		}})
+	reader := labreport.NewReader(nil)
+	var peak atomic.Int64
+	stop := watchMemory(&peak)
+	defer stop()
+	try := func(t *testing.T, data []byte) {
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		defer cancel()
+		var pages []labreport.Page
+		err := x.Extract(ctx, file(data), func(p labreport.Page) error {
+			pages = append(pages, p)
+			return nil
+		})
+		require.NoError(t, ctx.Err(), "too slow")
+		if err != nil {
+			var rule *healthlab.RuleError
+			require.True(t, errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Exhausted) || errors.Is(err, healthlab.Unimplemented) || errors.As(err, &rule), "%v", err)
+			return
+		}
+		reader.Read(pages)
+	}
+	bad := hostile()
+	for name, data := range bad {
+		t.Run(name, func(t *testing.T) { try(t, data) })
+	}
+	r := rand.New(rand.NewPCG(4, 2))
+	good := [][]byte{reportPDF(false, ""), reportPDF(true, ""), writePDF("", true, nil, nil, []set{{10, 10, "x"}})}
+	for i := range prove.Count(40, 500) - len(bad) {
+		try(t, mutate(r, good[i%len(good)]))
+	}
+	pages := pagesOf(t, x, reportPDF(true, ""))
+	d, reason := reader.Read(pages)
+	require.Empty(t, reason)
+	require.Len(t, d.Results, 6)
+	t.Logf("most memory of a child: %d MiB", peak.Load()>>20)
+	require.Less(t, peak.Load(), int64(480<<20))
+}
+
+func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {
+	x := newExtractor(t, nil)
+	all := hostile()
+	for _, name := range []string{"bomb", "bomb in bomb", "picture bomb"} {
+		_, err := x.Check(t.Context(), file(all[name]))
+		require.ErrorIs(t, err, healthlab.Exhausted, name)
+	}
+	n, err := x.Check(t.Context(), file(all["400 pages"]))
+	require.NoError(t, err)
+	require.Equal(t, 400, n)
+	var rule *healthlab.RuleError
+	require.ErrorAs(t, x.Extract(t.Context(), file(all["400 pages"]), func(labreport.Page) error { return nil }), &rule)
+	require.Equal(t, labreport.RuleTooManyPages, rule.Type)
+	_, err = x.Check(t.Context(), file(all["encrypted"]))
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+func TestStopsWithItsContext(t *testing.T) {
+	x := newExtractor(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := x.Check(ctx, file(reportPDF(false, "")))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A page of text, with the child warm.
+func BenchmarkTextPage(b *testing.B) {
+	x := newExtractor(b, nil)
+	reader := labreport.NewReader(nil)
+	data := reportPDF(true, "")
+	pagesOf(b, x, data)
+	for b.Loop() {
+		reader.Read(pagesOf(b, x, data))
+	}
+}

@@ -1,0 +1,148 @@
+package pdftext
+
+import (
+	"bufio"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// worker is one child process. One goroutine uses it at a time.
+type worker struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	enc   *gob.Encoder
+	out   *bufio.Writer
+	dec   *gob.Decoder
+	dead  atomic.Bool
+	fat   atomic.Bool // killed for its memory
+	done  chan struct{}
+	files int
+}
+
+// start starts a child and waits until it is ready.
+func start(ctx context.Context, o Options) (*worker, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("%w: no path of this program", healthlab.Unavailable)
+	}
+	c := exec.CommandContext(context.WithoutCancel(ctx), exe) //nolint:gosec // this program itself; it outlives the call
+	c.Args = []string{childName, cacheDir(o.CacheDir), strconv.FormatInt(o.MemoryBytes, 10)}
+	c.Env = []string{}
+	c.Dir = os.TempDir()
+	attributes(c)
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
+	}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
+	}
+	w := &worker{cmd: c, in: in, out: bufio.NewWriterSize(in, 1<<16), done: make(chan struct{})}
+	w.enc, w.dec = gob.NewEncoder(w.out), gob.NewDecoder(bufio.NewReaderSize(out, 1<<16))
+	go w.watch(o.MemoryBytes)
+	if a, err := w.receive(ctx, o.StartTimeout); err != nil || a.Err != "" {
+		w.kill()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
+	}
+	return w, nil
+}
+
+// watch ends a child that uses too much memory. It returns when the child is gone.
+func (w *worker) watch(limit int64) {
+	t := time.NewTicker(15 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-t.C:
+			if n, ok := resident(w.cmd.Process.Pid); ok && n > limit {
+				w.fat.Store(true)
+				_ = w.cmd.Process.Kill()
+				return
+			}
+		}
+	}
+}
+
+// kill ends the child and everything it holds.
+func (w *worker) kill() {
+	if w.dead.Swap(true) {
+		return
+	}
+	_ = w.cmd.Process.Kill()
+	_ = w.in.Close()
+	_ = w.cmd.Wait()
+	close(w.done)
+}
+
+// call sends a request and waits for the answer. After any error the worker is dead.
+func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (reply, error) {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		// A request that cannot be sent has no answer: that is the error.
+		if w.enc.Encode(q) == nil {
+			_ = w.out.Flush()
+		}
+	}()
+	a, err := w.receive(ctx, timeout)
+	if err != nil {
+		w.kill()
+		<-sent
+		return reply{}, err
+	}
+	<-sent
+	if a.Err != "" {
+		return a, fmt.Errorf("%w: not a PDF that can be read", healthlab.Invalid)
+	}
+	return a, nil
+}
+
+// receive waits for one answer.
+func (w *worker) receive(ctx context.Context, timeout time.Duration) (reply, error) {
+	type result struct {
+		a   reply
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		var r result
+		r.err = w.dec.Decode(&r.a)
+		got <- r
+	}()
+	t := time.NewTimer(timeout)
+	defer t.Stop()
+	select {
+	case r := <-got:
+		switch {
+		case r.err == nil:
+			return r.a, nil
+		case w.fat.Load():
+			return reply{}, fmt.Errorf("%w: the file asks for too much memory", healthlab.Exhausted)
+		}
+		return reply{}, fmt.Errorf("%w: the file ends the pdf reader", healthlab.Invalid)
+	case <-t.C:
+		w.kill()
+		<-got
+		return reply{}, fmt.Errorf("%w: the file takes too long to read", healthlab.Exhausted)
+	case <-ctx.Done():
+		w.kill()
+		<-got
+		return reply{}, ctx.Err()
+	}
+}

@@ -1,0 +1,88 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))
+
+func personOf(team healthlab.TeamID) healthdata.User {
+	return healthdata.User{
+		ID: healthlab.UserID{UUID: uuid.New()}, Team: team, ClientUserID: uuid.NewString(), CreatedOn: noon,
+		FallbackTimeZone: healthdata.FallbackTimeZone{ID: "UTC", SourceSlug: "default", UpdatedAt: noon},
+	}
+}
+
+// newPerson adds a user of a team of its own.
+func newPerson(t testing.TB, s *postgres.Store) healthdata.User {
+	t.Helper()
+	u := personOf(healthlab.TeamID{UUID: uuid.New()})
+	require.NoError(t, s.Users().Insert(t.Context(), u, 0))
+	return u
+}
+
+// minutes is n samples, one a minute, of one value.
+func minutes(key healthdata.SeriesKey, from, n int, value float64) healthdata.SampleBatch {
+	b := new(series.Block)
+	for i := range n {
+		b.Append(series.Sample{Time: noon.UnixMicro() + int64(from+i)*60_000_000, Value: value})
+	}
+	return healthdata.SampleBatch{Key: key, Samples: b, Span: series.PerMinute}
+}
+
+func mergeInto(t testing.TB, s *postgres.Store, u healthdata.User, key healthdata.SeriesKey, from, n int, value float64) (o series.Outcome) {
+	t.Helper()
+	err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{minutes(key, from, n, value)},
+		func(all []series.Outcome) ([]healthlab.Event, error) {
+			o = all[0]
+			return nil, nil
+		})
+	require.NoError(t, err)
+	return o
+}
+
+// readSeries reads a whole series.
+func readSeries(t testing.TB, s *postgres.Store, u healthdata.User, key healthdata.SeriesKey) (out []series.Sample) {
+	t.Helper()
+	err := s.Data().View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
+		all, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{key.Resource}, Key: &key})
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		var starts []int64
+		for i := range all[0].Chunks {
+			starts = append(starts, all[0].Chunks[i].Start)
+		}
+		chunks, err := v.Load(t.Context(), key, starts)
+		if err != nil {
+			return err
+		}
+		var scan series.Scanner
+		for b, err := range scan.Blocks(chunks, all[0].Pending, series.Range{From: series.MinTime, To: series.MaxTime}) {
+			if err != nil {
+				return err
+			}
+			for _, sm := range b.All() {
+				out = append(out, sm)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return out
+}
+
+func event(u healthdata.User, key string) healthlab.Event {
+	return healthlab.Event{
+		ID: uuid.New(), Type: healthdata.EventConnectionCreated, Team: u.Team, User: u.ID, Key: key, At: noon.Time, Data: []byte(`{"n":1}`),
+	}
+}

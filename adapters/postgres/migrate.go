@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrations returns the SQL files that make the schema, for hosts with a migration
+// tool of their own: numbered, going up only, each beginning with the line
+// "-- +goose Up". They make the schema healthlab and put everything into it.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return sub
+}
+
+// migrationLock is the advisory lock under which files are applied, one process at a
+// time.
+const migrationLock = 0x6865616c74686c61
+
+const noTransaction = "-- +goose NO TRANSACTION"
+
+// Migrate brings the schema up to date: it applies the files that were not applied yet,
+// each in a transaction of its own, and notes them in healthlab.migration. Several
+// processes may call it at once. What a newer version of this library has applied
+// besides is left alone.
+//
+// [healthlab.Precondition] if a file that was applied has another content now: somebody
+// edited it, and nobody knows what the schema looks like.
+func Migrate(ctx context.Context, db DB) error {
+	files, err := fs.Glob(Migrations(), "*.sql")
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, name := range files {
+		text, err := fs.ReadFile(Migrations(), name)
+		if err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		if err := migrateFile(ctx, db, name, text); err != nil {
+			return fmt.Errorf("migrate %s: %w", name, classify(ctx, err))
+		}
+	}
+	return nil
+}
+
+const createMigrationTable = `
+create schema if not exists healthlab;
+create table if not exists healthlab.migration (
+	version    integer     not null,
+	name       text        not null,
+	checksum   bytea       not null,
+	applied_at timestamptz not null default now(),
+	constraint migration_pkey primary key (version)
+);
+comment on table healthlab.migration is 'The migration files that were applied, and what they looked like.';
+comment on constraint migration_pkey on healthlab.migration is 'A file is applied once.';`
+
+const (
+	selectMigration = `select checksum from healthlab.migration where version = $1`
+	insertMigration = `insert into healthlab.migration (version, name, checksum) values ($1, $2, $3)`
+)
+
+func migrateFile(ctx context.Context, db DB, name string, text []byte) error {
+	number, _, _ := strings.Cut(name, "_")
+	version, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("a migration begins with its number: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	tx, err := db.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, createMigrationTable); err != nil {
+		return err
+	}
+	var applied []byte
+	switch err := tx.QueryRow(ctx, selectMigration, version).Scan(&applied); {
+	case err == nil && bytes.Equal(applied, sum[:]):
+		return nil
+	case err == nil:
+		return fmt.Errorf("%w: the file was applied with another content", healthlab.Precondition)
+	case err != pgx.ErrNoRows: //nolint:errorlint // Scan returns it as it is
+		return err
+	}
+	if bytes.HasPrefix(text, []byte(noTransaction)) {
+		// It holds one statement that can be repeated; another process may be at it, too.
+		if _, err := db.Exec(ctx, string(text)); err != nil {
+			return err
+		}
+	} else if _, err := tx.Exec(ctx, string(text)); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, insertMigration, version, name, sum[:]); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}

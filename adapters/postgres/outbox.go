@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Outbox returns the store as a [webhook.Outbox].
+func (s *Store) Outbox() webhook.Outbox { return outbox{s} }
+
+type outbox struct{ s *Store }
+
+func (o outbox) Append(ctx context.Context, events []healthlab.Event) error {
+	if len(events) == 0 {
+		return ctx.Err()
+	}
+	return o.s.do(ctx, oneTeam(events), writing, func(u *unit) error {
+		b := u.batch()
+		names := names{}
+		names.look(b, events)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		b = u.batch()
+		if err := u.emit(ctx, b, events, names); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+}
+
+// oneTeam returns the team of events, allTeams if there are several.
+func oneTeam(events []healthlab.Event) healthlab.TeamID {
+	for _, e := range events {
+		if e.Team != events[0].Team {
+			return allTeams
+		}
+	}
+	return events[0].Team
+}
+
+// names holds the teams' own names of users, as the transaction sees them.
+type names map[userKey]string
+
+type userKey struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+}
+
+const selectNames = `
+select u.team_id, u.user_id, u.client_user_id
+from unnest($1::uuid[], $2::uuid[]) as x (team_id, user_id)
+join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id`
+
+// look asks for the names of the users of events.
+func (n names) look(b *pgx.Batch, events []healthlab.Event) {
+	var teams, users []uuid.UUID
+	for _, e := range events {
+		if _, ok := n[userKey{e.Team, e.User}]; !ok && !e.User.IsZero() {
+			teams, users = append(teams, e.Team.UUID), append(users, e.User.UUID)
+		}
+	}
+	if len(users) == 0 {
+		return
+	}
+	b.Queue(selectNames, teams, users).Query(func(rows pgx.Rows) error {
+		var k userKey
+		var name string
+		_, err := pgx.ForEachRow(rows, []any{&k.team.UUID, &k.user.UUID, &name}, func() error {
+			n[k] = name
+			return nil
+		})
+		return err
+	})
+}
+
+// missing reports whether the names of some users of events are not known.
+func (n names) missing(events []healthlab.Event) bool {
+	return slices.ContainsFunc(events, func(e healthlab.Event) bool {
+		_, ok := n[userKey{e.Team, e.User}]
+		return !ok && !e.User.IsZero()
+	})
+}
+
+// keyOf returns the hash by which a key is known.
+func keyOf(key string) uuid.UUID {
+	sum := sha256.Sum256([]byte(key))
+	return uuid.UUID(sum[:16])
+}
+
+const (
+	// The rows are locked in order, so that two writers cannot wait for each other.
+	drawSeq = `
+insert into healthlab.event_key as k (team_id, key_hash, user_id, seq)
+select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[])
+on conflict (team_id, key_hash) do update
+set seq = k.seq + excluded.seq, user_id = case when k.user_id = excluded.user_id then k.user_id end
+returning k.team_id, k.key_hash, k.seq`
+
+	insertEvents = `
+insert into healthlab.webhook_event (team_id, id, created_at, user_id, type, key, key_hash, seq, at, body)
+select x.team_id, x.id, now(), x.user_id, x.type, x.key, x.key_hash, coalesce(k.seq - x.later, 0), x.at, x.body
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::uuid[], $7::bigint[], $8::timestamptz[], $9::bytea[])
+	as x (team_id, id, user_id, type, key, key_hash, later, at, body)
+left join healthlab.event_key k on k.team_id = x.team_id and k.key_hash = x.key_hash`
+
+	insertPending = `
+insert into healthlab.webhook_pending (team_id, event_id, user_id, created_at)
+select x.team_id, x.id, x.user_id, now()
+from unnest($1::uuid[], $2::uuid[], $3::uuid[]) with ordinality as x (team_id, id, user_id, n)
+order by x.n`
+)
+
+// emit adds to a batch what writes events: it draws their Seq under the lock of their
+// key, makes their bodies, and marks them to be routed. It sends a batch of its own
+// where a name is missing, or where the bodies contain the Seq.
+func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event, names names) error {
+	if len(events) == 0 {
+		return nil
+	}
+	if names.missing(events) {
+		first := u.batch()
+		names.look(first, events)
+		if err := u.send(ctx, first); err != nil {
+			return err
+		}
+	}
+	k := countKeys(events)
+	if !u.store.opts.Envelope.Sequence {
+		k.draw(b)
+	} else if k.len() > 0 {
+		first := u.batch()
+		k.draw(first)
+		if err := u.send(ctx, first); err != nil {
+			return err
+		}
+	}
+	rows, err := u.store.render(events, k, names)
+	if err != nil {
+		return answer{err}
+	}
+	b.Queue(insertEvents, rows.teams, rows.ids, rows.users, rows.types, rows.keys, rows.hashes, rows.later, rows.at, rows.bodies)
+	b.Queue(insertPending, rows.teams, rows.ids, rows.users)
+	return nil
+}
+
+// keys counts the events of each key.
+type keys struct {
+	list  []keyCount // by team and hash
+	later []int64    // by event: how many of its key come after it
+	drawn map[keyName]int64
+}
+
+type keyName struct{ team, hash uuid.UUID }
+
+type keyCount struct {
+	keyName
+	user *uuid.UUID
+	n    int64
+}
+
+func countKeys(events []healthlab.Event) *keys {
+	k := &keys{later: make([]int64, len(events)), drawn: map[keyName]int64{}}
+	at := map[keyName]int{}
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
+		if e.Key == "" {
+			continue
+		}
+		name := keyName{e.Team.UUID, keyOf(e.Key)}
+		j, ok := at[name]
+		if !ok {
+			j = len(k.list)
+			at[name] = j
+			k.list = append(k.list, keyCount{keyName: name, user: optional(e.User.UUID)})
+		} else if user := k.list[j].user; user != nil && *user != e.User.UUID {
+			k.list[j].user = nil
+		}
+		k.later[i] = k.list[j].n
+		k.list[j].n++
+	}
+	slices.SortFunc(k.list, func(a, b keyCount) int {
+		if c := bytes.Compare(a.team[:], b.team[:]); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.hash[:], b.hash[:])
+	})
+	return k
+}
+
+func (k *keys) len() int { return len(k.list) }
+
+// draw adds to a batch what draws the numbers.
+func (k *keys) draw(b *pgx.Batch) {
+	if len(k.list) == 0 {
+		return
+	}
+	teams, hashes := make([]uuid.UUID, len(k.list)), make([]uuid.UUID, len(k.list))
+	users, counts := make([]*uuid.UUID, len(k.list)), make([]int64, len(k.list))
+	for i, c := range k.list {
+		teams[i], hashes[i], users[i], counts[i] = c.team, c.hash, c.user, c.n
+	}
+	b.Queue(drawSeq, teams, hashes, users, counts).Query(func(rows pgx.Rows) error {
+		var name keyName
+		var seq int64
+		_, err := pgx.ForEachRow(rows, []any{&name.team, &name.hash, &seq}, func() error {
+			k.drawn[name] = seq
+			return nil
+		})
+		return err
+	})
+}
+
+// eventRows are columns of webhook_event.
+type eventRows struct {
+	teams, ids []uuid.UUID
+	users      []*uuid.UUID
+	types      []string
+	keys       []string
+	hashes     []*uuid.UUID
+	later      []int64
+	at         []time.Time
+	bodies     [][]byte
+}
+
+// render makes the rows of events.
+func (s *Store) render(events []healthlab.Event, k *keys, names names) (*eventRows, error) {
+	r := &eventRows{later: k.later}
+	seen := make(map[uuid.UUID]bool, len(events))
+	for i, e := range events {
+		switch {
+		case e.ID == uuid.Nil:
+			return nil, fmt.Errorf("%w: an event needs an id", healthlab.Invalid)
+		case seen[e.ID]:
+			return nil, fmt.Errorf("%w: an event has this id already", healthlab.Conflict)
+		}
+		seen[e.ID] = true
+		if err := checkText(e.Key); err != nil {
+			return nil, fmt.Errorf("event %d: %w", i, err)
+		}
+		var hash *uuid.UUID
+		e.Seq = 0
+		if e.Key != "" {
+			hash = optional(keyOf(e.Key))
+			e.Seq = k.drawn[keyName{e.Team.UUID, *hash}] - k.later[i]
+		}
+		var name *string
+		if n, ok := names[userKey{e.Team, e.User}]; ok {
+			name = &n
+		}
+		body, err := s.opts.Envelope.Render(e, name)
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", i, err)
+		}
+		r.teams, r.ids = append(r.teams, e.Team.UUID), append(r.ids, e.ID)
+		r.users = append(r.users, optional(e.User.UUID))
+		r.types, r.keys = append(r.types, e.Type), append(r.keys, e.Key)
+		r.hashes = append(r.hashes, hash)
+		r.at = append(r.at, instant(e.At))
+		r.bodies = append(r.bodies, body)
+	}
+	return r, nil
+}
+
+// optional returns nil for the zero id.
+func optional(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
+}
+
+// instant returns t as it is kept: in UTC, to the microsecond.
+func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

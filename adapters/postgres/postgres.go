@@ -1,0 +1,104 @@
+// Package postgres keeps everything in PostgreSQL (15 or later): the stores of the
+// domain packages behind one value, [Store].
+//
+//	pool, err := pgxpool.New(ctx, "postgres://…")
+//	err = postgres.Migrate(ctx, pool)
+//	store := postgres.New(pool, nil)
+//	service, err := healthdata.New(store.Users(), store.Data(), …)
+//	go store.RunFolding(ctx)
+//
+// # Transactions
+//
+// On a pool every call is a transaction of its own; it is run again, a few times at
+// most, when it lost against another one or its connection broke before the commit.
+// [New] takes a host's pgx.Tx as well: then every call is a savepoint in it, nothing is
+// run again, and the host's commit or rollback decides, about events too. Such a Store
+// lives as long as the transaction, and is used by one goroutine at a time.
+//
+// # Faults
+//
+// What the database is to blame for is healthlab.Unavailable: a lost connection, a full
+// disk, a timeout of a statement or a lock, a server that only reads, contention that
+// did not end. After an Unavailable nobody knows whether a commit that was on its way
+// arrived; every write may be repeated. A context that ends is the error itself. No
+// text of an error holds a value.
+//
+// # Tables
+//
+// Everything is in the schema healthlab, made by [Migrate]. The views healthlab.samples
+// and healthlab.records show in plain SQL what the stored bytes say; the other tables
+// may change with any version.
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// DB is where a Store keeps things: a *pgxpool.Pool, a *pgx.Conn, or a host's pgx.Tx.
+type DB interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// acquirer is a pool: where several transactions run side by side.
+type acquirer interface {
+	Acquire(ctx context.Context) (*pgxpool.Conn, error)
+}
+
+// Options adjusts a Store. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Envelope says how bodies of messages are made.
+	Envelope webhook.Envelope
+	// RowSecurity names the team of every transaction to the policies of row-level
+	// security. Set it where the Store's role is not the owner of the tables: then a
+	// statement finds rows of that team only. In a host's transaction the setting
+	// healthlab.team stays as the last call left it.
+	RowSecurity bool
+	// Writers is how many writes of samples run side by side in this process; more
+	// are gathered, and written together. Default 4. Fewer connections than that in
+	// the pool make no sense.
+	Writers int
+	// FoldAfter is how long small batches may wait before [Store.RunFolding] moves
+	// them into their chunks. Default 10 minutes.
+	FoldAfter time.Duration
+	// Log receives what went wrong in the background. Default: discard.
+	Log *slog.Logger
+}
+
+// Store keeps everything in PostgreSQL. Each seam is behind a method of its name. Safe
+// for concurrent use, unless it was made of a host's transaction or a single
+// connection.
+type Store struct {
+	db     DB
+	pool   acquirer // nil unless db is a pool
+	host   bool     // db is a host's transaction
+	opts   Options
+	writes gathering
+}
+
+// New returns a Store. The schema must be there; see [Migrate].
+func New(db DB, opts *Options) *Store {
+	s := &Store{db: db}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Writers <= 0 {
+		s.opts.Writers = 4
+	}
+	if s.opts.FoldAfter <= 0 {
+		s.opts.FoldAfter = 10 * time.Minute
+	}
+	s.pool, _ = db.(acquirer)
+	_, s.host = db.(pgx.Tx)
+	return s
+}

@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Data returns the store as a [healthdata.Data].
+func (s *Store) Data() healthdata.Data { return data{s} }
+
+type data struct{ s *Store }
+
+func noLiveUser() error { return fmt.Errorf("%w: the team has no such user", healthlab.NotFound) }
+
+const (
+	// Records are written under the lock of their user: it orders the writes of a
+	// resource, and keeps the user from being erased meanwhile.
+	lockLiveUser = `
+select client_user_id from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for no key update`
+
+	selectDigests = `
+select id, digest, index_at, utc_offset, created_at from healthlab.record
+where user_id = $1 and resource = $2 and id = any ($3) and team_id = $4`
+
+	putRecords = `
+insert into healthlab.record (user_id, resource, id, team_id, provider, source_type, index_at, utc_offset, digest, doc, raw,
+	created_at, updated_at)
+select $1, $2, x.id, $3, x.provider, x.source_type, x.index_at, x.utc_offset, x.digest, x.doc, x.raw, x.created_at, x.updated_at
+from unnest($4::uuid[], $5::text[], $6::text[], $7::timestamptz[], $8::integer[], $9::bytea[], $10::bytea[], $11::bytea[],
+	$12::timestamptz[], $13::timestamptz[])
+	as x (id, provider, source_type, index_at, utc_offset, digest, doc, raw, created_at, updated_at)
+on conflict (user_id, resource, id) do update
+set provider = excluded.provider, source_type = excluded.source_type, index_at = excluded.index_at, utc_offset = excluded.utc_offset,
+	digest = excluded.digest, doc = excluded.doc, raw = excluded.raw, updated_at = excluded.updated_at`
+)
+
+// version is what tells whether a record is the same as the stored one.
+type version struct {
+	digest           []byte
+	index, createdAt time.Time
+	offset           int
+}
+
+func versionOf(r *healthdata.Record) version {
+	h := sha256.New()
+	_ = binary.Write(h, binary.LittleEndian, uint64(len(r.Doc))) // a hash takes everything
+	h.Write(r.Doc)
+	h.Write(r.Raw)
+	return version{digest: h.Sum(nil), index: instant(r.Index), createdAt: instant(r.CreatedAt), offset: r.Offset}
+}
+
+func (v *version) same(w *version) bool {
+	return bytes.Equal(v.digest, w.digest) && v.index.Equal(w.index) && v.offset == w.offset
+}
+
+func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record,
+	events func([]healthdata.PutResult) ([]healthlab.Event, error),
+) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkRecords(records); err != nil {
+		return err
+	}
+	ids, versions := make([]uuid.UUID, len(records)), make([]version, len(records))
+	resource := ""
+	for i := range records {
+		ids[i], versions[i], resource = records[i].ID, versionOf(&records[i]), records[i].Resource
+	}
+	return d.s.do(ctx, team, writing, func(u *unit) error {
+		var name string
+		stored := map[uuid.UUID]version{}
+		b := u.batch()
+		b.Queue(lockLiveUser, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
+		if len(ids) > 0 {
+			queueDigests(b, team, user, resource, ids, stored)
+		}
+		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+			return noLiveUser()
+		} else if err != nil {
+			return err
+		}
+		results := make([]healthdata.PutResult, len(records))
+		var write []int
+		for i := range records {
+			results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: versions[i].createdAt}
+			if was, ok := stored[ids[i]]; ok {
+				results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.createdAt}
+				if was.same(&versions[i]) {
+					results[i].Fate = healthdata.FateSame
+					continue
+				}
+			}
+			write = append(write, i)
+		}
+		var out []healthlab.Event
+		if events != nil && len(records) > 0 {
+			var err error
+			if out, err = events(results); err != nil {
+				return answer{err}
+			}
+		}
+		if len(write) == 0 && len(out) == 0 {
+			return nil
+		}
+		b = u.batch()
+		queueRecords(b, team, user, records, versions, write)
+		if err := u.emit(ctx, b, out, names{{team, user}: name}); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+}
+
+func queueDigests(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, resource string, ids []uuid.UUID, to map[uuid.UUID]version) {
+	b.Queue(selectDigests, user.UUID, resource, ids, team.UUID).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var v version
+			if err := rows.Scan(&id, &v.digest, &v.index, &v.offset, &v.createdAt); err != nil {
+				return err
+			}
+			v.createdAt = v.createdAt.UTC()
+			to[id] = v
+		}
+		return rows.Err()
+	})
+}
+
+// queueRecords adds to a batch what writes those of the records that are named.
+func queueRecords(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, versions []version, write []int) {
+	if len(write) == 0 {
+		return
+	}
+	n := len(write)
+	ids, digests, docs, raws := make([]uuid.UUID, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	providers, sources, offsets := make([]string, n), make([]string, n), make([]int, n)
+	index, created, updated := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
+	for k, i := range write {
+		r, v := &records[i], &versions[i]
+		ids[k], digests[k], docs[k], raws[k] = r.ID, v.digest, r.Doc, r.Raw
+		providers[k], sources[k], offsets[k] = r.Provider, string(r.SourceType), r.Offset
+		index[k], created[k], updated[k] = v.index, v.createdAt, instant(r.UpdatedAt)
+	}
+	b.Queue(putRecords, user.UUID, records[0].Resource, team.UUID,
+		ids, providers, sources, index, offsets, digests, docs, raws, created, updated)
+}
+
+const (
+	recordColumns = `r.resource, r.id, r.provider, r.source_type, r.index_at, r.utc_offset, r.doc, r.raw, r.created_at, r.updated_at`
+
+	findRecord = `
+select r.user_id, ` + recordColumns + `
+from healthlab.record r join healthlab.users u on u.user_id = r.user_id
+where r.team_id = $1 and r.resource = $2 and r.id = $3 and u.team_id = $1 and u.deleted_at is null
+limit 1`
+
+	selectRecords = `
+select r.resource, r.id, r.provider, r.source_type, r.index_at, r.utc_offset, r.doc, case when $8 then r.raw end, r.created_at, r.updated_at
+from healthlab.record r
+where r.user_id = $1 and r.team_id = $2 and r.resource = $3
+	and ($4::timestamptz is null or r.index_at >= $4) and ($5::timestamptz is null or r.index_at <= $5)
+	and ($6 = '' or r.provider = $6) and ($7::uuid is null or r.id = $7) and (not $8 or r.raw is not null)
+order by r.index_at, r.id`
+)
+
+func scanRecord(row pgx.Row, before ...any) (healthdata.Record, error) {
+	var r healthdata.Record
+	err := row.Scan(append(before, &r.Resource, &r.ID, &r.Provider, (*string)(&r.SourceType), &r.Index, &r.Offset,
+		&r.Doc, &r.Raw, &r.CreatedAt, &r.UpdatedAt)...)
+	r.Index, r.CreatedAt, r.UpdatedAt = r.Index.UTC(), r.CreatedAt.UTC(), r.UpdatedAt.UTC()
+	return r, err
+}
+
+func (d data) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
+	var user healthlab.UserID
+	var r healthdata.Record
+	if err := ctx.Err(); err != nil {
+		return user, r, err
+	}
+	if err := checkText(resource); err != nil {
+		return user, r, err
+	}
+	err := d.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(findRecord, team.UUID, resource, id).QueryRow(func(row pgx.Row) (err error) {
+			r, err = scanRecord(row, &user.UUID)
+			return err
+		})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("%w: the team has no such record", healthlab.NotFound)
+	}
+	if err != nil {
+		return healthlab.UserID{}, healthdata.Record{}, err
+	}
+	return user, r, nil
+}

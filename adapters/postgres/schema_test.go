@@ -1,0 +1,264 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+)
+
+// texts returns the first column of a query.
+func texts(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), sql, args...)
+	require.NoError(t, err)
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return out
+}
+
+const ourTables = ` pg_class c where c.relnamespace = 'healthlab'::regnamespace and c.relkind in ('r', 'p') `
+
+func TestSchema(t *testing.T) {
+	pool := pgtest.Pool(t)
+	for what, sql := range map[string]string{
+		"a table without a comment": `select relname from` + ourTables + `and obj_description(c.oid, 'pg_class') is null`,
+		"a constraint without a comment": `
+			select conname from pg_constraint k where connamespace = 'healthlab'::regnamespace and coninhcount = 0
+				and obj_description(k.oid, 'pg_constraint') is null`,
+		"a foreign key": `select conname from pg_constraint where connamespace = 'healthlab'::regnamespace and contype = 'f'`,
+		"a table without a primary key": `select relname from` + ourTables + `
+			and not exists (select from pg_constraint where conrelid = c.oid and contype = 'p')`,
+		"a primary key that begins with something else than the user or the team": `
+			select c.relname from` + ourTables + `and c.relname <> 'migration' and not exists (
+				select from pg_constraint k join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
+				where k.conrelid = c.oid and k.contype = 'p' and a.attname in ('user_id', 'team_id'))`,
+		"a table without a team": `select relname from` + ourTables + `and relname <> 'migration'
+			and not exists (select from pg_attribute where attrelid = c.oid and attname = 'team_id' and attnotnull)`,
+		"a table without row-level security": `select relname from` + ourTables + `and relname <> 'migration'
+			and not (relrowsecurity and exists (select from pg_policy where polrelid = c.oid))`,
+		"a view that sees with its owner's rights": `
+			select relname from pg_class where relnamespace = 'healthlab'::regnamespace and relkind = 'v'
+				and not 'security_invoker=true' = any (reloptions)`,
+		"something outside of the schema": `
+			select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+			where n.nspname not in ('healthlab', 'information_schema') and n.nspname not like 'pg\_%'`,
+	} {
+		require.Empty(t, texts(t, pool, sql), what)
+	}
+}
+
+func TestMigrateTwiceAndTogether(t *testing.T) {
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := postgres.Migrate(t.Context(), pool); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	files, err := fs.Glob(postgres.Migrations(), "*.sql")
+	require.NoError(t, err)
+	require.Equal(t, files, texts(t, pool, `select name from healthlab.migration order by version`))
+}
+
+func TestMigrateGuardsChecksums(t *testing.T) {
+	pool := pgtest.Pool(t)
+	_, err := pool.Exec(t.Context(), `update healthlab.migration set checksum = '\x00' where version = 1`)
+	require.NoError(t, err)
+	err = postgres.Migrate(t.Context(), pool)
+	require.ErrorIs(t, err, healthlab.Precondition)
+	require.ErrorContains(t, err, "0001_healthlab.sql")
+}
+
+func TestMigrateLeavesNewerAlone(t *testing.T) {
+	pool := pgtest.Pool(t)
+	_, err := pool.Exec(t.Context(), `insert into healthlab.migration (version, name, checksum) values (9999, 'later', '\x00')`)
+	require.NoError(t, err)
+	require.NoError(t, postgres.Migrate(t.Context(), pool))
+}
+
+func TestMigrateFailsAsAWhole(t *testing.T) {
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	_, err := pool.Exec(t.Context(), `create schema healthlab; create table healthlab.record (n int)`)
+	require.NoError(t, err)
+	require.Error(t, postgres.Migrate(t.Context(), pool))
+	require.Equal(t, []string{"record"}, texts(t, pool, `select relname from`+ourTables))
+}
+
+// The files are plain SQL that other tools take.
+func TestMigrationsArePlain(t *testing.T) {
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	files, err := fs.Glob(postgres.Migrations(), "*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for i, name := range files {
+		require.True(t, strings.HasPrefix(name, fmt.Sprintf("%04d_", i+1)), name)
+		text, err := fs.ReadFile(postgres.Migrations(), name)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(string(text), "-- +goose Up\n"), name)
+		require.Equal(t, strings.Count(string(text), "-- +goose StatementBegin"), strings.Count(string(text), "-- +goose StatementEnd"), name)
+		_, err = pool.Exec(t.Context(), string(text))
+		require.NoError(t, err, name)
+	}
+}
+
+// restricted returns connections of a role that owns nothing.
+func restricted(t testing.TB) *pgxpool.Pool {
+	address := pgtest.URL(t)
+	owner := pgtest.Connect(t, address)
+	role := "app_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	for _, sql := range []string{
+		`create role ` + role + ` login`,
+		`grant usage on schema healthlab to ` + role,
+		`grant select, insert, update, delete on all tables in schema healthlab to ` + role,
+	} {
+		_, err := owner.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		_, err := owner.Exec(context.Background(), `drop owned by `+role+`; drop role `+role)
+		require.NoError(t, err)
+	})
+	config, err := pgxpool.ParseConfig(address)
+	require.NoError(t, err)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `set role `+role)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func newRestricted(t testing.TB) *postgres.Store {
+	return postgres.New(restricted(t), &postgres.Options{RowSecurity: true})
+}
+
+// The suites pass for a role that row-level security holds for.
+func TestUsersWithRowSecurity(t *testing.T) {
+	storetest.RunUsers(t, func(t testing.TB) storetest.UsersHarness {
+		s := newRestricted(t)
+		return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
+	})
+}
+
+func TestDataWithRowSecurity(t *testing.T) {
+	storetest.RunData(t, func(t testing.TB) storetest.DataHarness {
+		s := newRestricted(t)
+		return storetest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
+	})
+}
+
+// A statement that forgets the team finds rows of the team that was set, and none
+// where none was set.
+func TestRowSecurity(t *testing.T) {
+	pool := restricted(t)
+	s := postgres.New(pool, &postgres.Options{RowSecurity: true})
+	ann, bob := newPerson(t, s), newPerson(t, s)
+	key := healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"}
+	for _, u := range []healthdata.User{ann, bob} {
+		mergeInto(t, s, u, key, 0, 2000, 60)
+		mergeInto(t, s, u, key, 2000, 1, 60)
+		require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
+	}
+	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'connection', 'record', 'team', 'webhook_event_rest')`)
+	require.Len(t, tables, 8)
+	for _, table := range append(tables, "samples") {
+		count := func(team string) (n int) {
+			tx, err := pool.Begin(t.Context())
+			require.NoError(t, err)
+			defer func() { require.NoError(t, tx.Rollback(t.Context())) }()
+			if team != "" {
+				_, err = tx.Exec(t.Context(), `select set_config('healthlab.team', $1, true)`, team)
+				require.NoError(t, err)
+			}
+			require.NoError(t, tx.QueryRow(t.Context(), `select count(*) from healthlab.`+table).Scan(&n), table)
+			return n
+		}
+		one := count(ann.Team.String())
+		require.NotZero(t, one, table)
+		require.Equal(t, one, count(bob.Team.String()), table)
+		require.Equal(t, 2*one, count("all"), table)
+		require.Zero(t, count(""), table)
+		require.Zero(t, count(uuid.NewString()), table)
+	}
+
+	// Nobody writes into another team.
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), `select set_config('healthlab.team', $1, true)`, ann.Team.String())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `insert into healthlab.team values ($1)`, bob.Team.UUID)
+	require.ErrorContains(t, err, "42501")
+}
+
+// Erasing leaves no row of the user in any table.
+func TestEraseLeavesNothing(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	u, other := fullPerson(t, s), fullPerson(t, s)
+	tables := texts(t, pool, `
+		select c.relname from`+ourTables+`and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'user_id') order by 1`)
+	require.Len(t, tables, 11, "a table is added here, to eraseUser, and to the people of this test")
+	count := func(table string, u healthdata.User) (n int) {
+		require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` where user_id = $1`, u.ID.UUID).Scan(&n))
+		return n
+	}
+	before := map[string]int{}
+	for _, table := range tables {
+		before[table] = count(table, other)
+		require.Equal(t, before[table], count(table, u), table)
+		require.NotZero(t, before[table], table)
+	}
+	_, err := s.Users().Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+		u.DeletedAt = noon.Time
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Users().Erase(t.Context(), u.Team, u.ID))
+	for _, table := range tables {
+		require.Zero(t, count(table, u), table)
+		require.Equal(t, before[table], count(table, other), table)
+	}
+}
+
+// fullPerson adds a user with a row in every table.
+func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
+	t.Helper()
+	u := personOf(healthlab.TeamID{UUID: uuid.New()})
+	u.Connections = []healthdata.Connection{{Provider: "acme_band", Status: healthdata.Connected, CreatedOn: noon.Time}}
+	require.NoError(t, s.Users().Insert(t.Context(), u, 10))
+	key := healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"}
+	mergeInto(t, s, u, key, 0, 2000, 60)
+	mergeInto(t, s, u, key, 2000, 1, 60)
+	require.NoError(t, s.Data().PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{{
+		Resource: "sleep", ID: uuid.New(), Provider: "acme_band", SourceType: "watch", Index: noon.Time, Doc: []byte(`{"n":1}`),
+		CreatedAt: noon.Time, UpdatedAt: noon.Time,
+	}}, nil))
+	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
+	return u
+}
+
+func TestRecordsView(t *testing.T) {
+	pool := pgtest.Pool(t)
+	u := fullPerson(t, postgres.New(pool, nil))
+	require.Equal(t, []string{"1"}, texts(t, pool, `select doc ->> 'n' from healthlab.records where user_id = $1`, u.ID.UUID))
+}

@@ -1,0 +1,528 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// line is one series that a transaction writes to, with its row locked.
+type line struct {
+	userKey
+	key   healthdata.SeriesKey
+	span  series.Span
+	parts []*part // of all requests, in the order of arrival
+
+	found    bool
+	number   int32
+	lastAt   int64
+	seq      int64
+	segments int
+	bytes    int
+
+	// What was loaded: the pending segments, and the chunks of some ranges.
+	seqs    []int64
+	pending []series.Segment
+	body    []series.Chunk
+	loaded  []series.Range
+	taken   []int // of pending: those that take part
+
+	ahead bool             // every part comes after all that is stored, and after the part before
+	added *series.Block    // of a line that is ahead: the samples to write
+	fresh []series.Segment // of another: the samples to write, in order
+	// change is what to write, of a line with one part.
+	change *series.Change
+}
+
+// merging is a transaction that writes samples.
+type merging struct {
+	u     *unit
+	reqs  []*request
+	lines []*line // by user and key: the order in which they are locked
+	of    map[lineKey]*line
+	names names // of the live users
+}
+
+type lineKey struct {
+	userKey
+	key healthdata.SeriesKey
+}
+
+// mergeAll writes requests in one transaction. The error of a request alone is in the
+// request; if there is only one, it is returned. If an error is returned nothing was
+// written.
+func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
+	team := reqs[0].team
+	if slices.ContainsFunc(reqs, func(r *request) bool { return r.team != team }) {
+		team = allTeams
+	}
+	err := s.do(ctx, team, writing, func(u *unit) error {
+		for _, r := range reqs {
+			r.err = nil
+		}
+		m := &merging{u: u, reqs: reqs, names: names{}}
+		m.gather()
+		if err := m.lock(ctx); err != nil {
+			return err
+		}
+		if err := m.load(ctx); err != nil {
+			return err
+		}
+		events := m.settle()
+		if len(reqs) == 1 && reqs[0].err != nil {
+			return reqs[0].err
+		}
+		b := u.batch()
+		if err := m.write(b); err != nil {
+			return err
+		}
+		if b.Len() == 0 && len(events) == 0 {
+			return nil // nothing has changed; what was locked is let go
+		}
+		if err := u.emit(ctx, b, events, m.names); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+	if len(reqs) > 1 {
+		for _, r := range reqs {
+			r.err = finish(ctx, r.err)
+		}
+	}
+	return err
+}
+
+// gather makes the lines of the requests.
+func (m *merging) gather() {
+	m.of = map[lineKey]*line{}
+	for _, r := range m.reqs {
+		for i := range r.parts {
+			p := &r.parts[i]
+			k := lineKey{r.userKey, p.Key}
+			l := m.of[k]
+			if l == nil {
+				l = &line{userKey: r.userKey, key: p.Key}
+				m.of[k] = l
+				m.lines = append(m.lines, l)
+			}
+			l.span = p.Span
+			l.parts = append(l.parts, p)
+		}
+	}
+	slices.SortFunc(m.lines, func(a, b *line) int {
+		return cmp.Or(bytes.Compare(a.user.UUID[:], b.user.UUID[:]), bytes.Compare(a.team.UUID[:], b.team.UUID[:]), a.key.Compare(b.key))
+	})
+}
+
+// eager reports whether to load with the lock, not after it: one batch, which could not
+// simply be appended.
+func (m *merging) eager() bool { return len(m.lines) == 1 && len(m.lines[0].parts) == 1 }
+
+// keyColumns are natural keys as columns.
+type keyColumns struct {
+	teams, users                          []uuid.UUID
+	resources, providers, sources, partOf []string
+}
+
+func (k *keyColumns) add(l *line) {
+	k.teams, k.users = append(k.teams, l.team.UUID), append(k.users, l.user.UUID)
+	k.resources, k.providers = append(k.resources, l.key.Resource), append(k.providers, l.key.Provider)
+	k.sources, k.partOf = append(k.sources, string(l.key.SourceType)), append(k.partOf, l.key.Part)
+}
+
+func (k *keyColumns) args(more ...any) []any {
+	return append([]any{k.teams, k.users, k.resources, k.providers, k.sources, k.partOf}, more...)
+}
+
+const (
+	selectLiveNames = selectNames + ` where u.deleted_at is null`
+
+	fromKeys = `
+from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
+	as x (team_id, user_id, resource, provider, source_type, part, n)
+join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
+	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id`
+
+	lockSeries = `
+select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes` + fromKeys + `
+order by s.user_id, s.series
+for no key update of s`
+
+	loadSegments = `
+select x.n, g.seq, g.header, g.data` + fromKeys + `
+join healthlab.segment g on g.user_id = s.user_id and g.series = s.series
+order by x.n, g.seq`
+
+	loadChunks = `
+select x.n, c.start_at, c.header, c.data
+from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[])
+	as x (team_id, user_id, resource, provider, source_type, part, from_at, to_at, n)
+join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
+	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
+join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.start_at < x.to_at and c.stop_at >= x.from_at
+	and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
+		where p.user_id = s.user_id and p.series = s.series and p.start_at <= x.from_at), x.from_at)
+order by x.n, c.start_at`
+
+	// New series are numbered under the lock of their user, which also keeps the user
+	// from being erased meanwhile.
+	lockUsers = `
+select from healthlab.users where user_id = any ($1) and deleted_at is null order by user_id for no key update`
+
+	createSeries = `
+insert into healthlab.series (user_id, series, team_id, resource, provider, source_type, part, span, last_at)
+select u.user_id, coalesce((select max(s.series) from healthlab.series s where s.user_id = u.user_id), 0)
+		+ row_number() over (partition by u.user_id order by x.n),
+	u.team_id, x.resource, x.provider, x.source_type, x.part, x.span, $8
+from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::smallint[]) with ordinality
+	as x (team_id, user_id, resource, provider, source_type, part, span, n)
+join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id
+where u.deleted_at is null
+on conflict (user_id, resource, provider, source_type, part) do nothing`
+)
+
+// lock finds out which users are live, and locks the series, which it makes where there
+// are none yet.
+func (m *merging) lock(ctx context.Context) error {
+	b := m.u.batch()
+	var teams, users []uuid.UUID
+	for _, r := range m.reqs {
+		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
+	}
+	b.Queue(selectLiveNames, teams, users).Query(func(rows pgx.Rows) error {
+		var k userKey
+		var name string
+		_, err := pgx.ForEachRow(rows, []any{&k.team.UUID, &k.user.UUID, &name}, func() error {
+			m.names[k] = name
+			return nil
+		})
+		return err
+	})
+	m.queueLock(b, m.lines)
+	if m.eager() {
+		m.queueSegments(b, m.lines)
+		_, ranges := series.Reach(m.lines[0].span, m.lines[0].parts[0].cells, nil)
+		m.lines[0].loaded = ranges
+		m.queueChunks(b, []*line{m.lines[0]}, [][]series.Range{ranges})
+	}
+	if err := m.u.send(ctx, b); err != nil {
+		return err
+	}
+	var missing []*line
+	var keys keyColumns
+	var spans []int16
+	users = nil
+	for _, l := range m.lines {
+		if _, live := m.names[l.userKey]; live && !l.found {
+			missing = append(missing, l)
+			keys.add(l)
+			spans = append(spans, int16(l.span))
+			users = append(users, l.user.UUID)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	b = m.u.batch()
+	b.Queue(lockUsers, users)
+	b.Queue(createSeries, keys.args(spans, int64(math.MinInt64))...)
+	m.queueLock(b, missing)
+	if err := m.u.send(ctx, b); err != nil {
+		return err
+	}
+	for _, l := range missing {
+		if !l.found {
+			delete(m.names, l.userKey) // deleted meanwhile
+		} else if l.lastAt == math.MinInt64 {
+			l.loaded = []series.Range{{From: math.MinInt64, To: math.MaxInt64}} // there is nothing
+		} else {
+			l.loaded = nil // another process was faster
+		}
+	}
+	return nil
+}
+
+func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
+	if len(lines) == 0 {
+		return
+	}
+	var keys keyColumns
+	for _, l := range lines {
+		keys.add(l)
+	}
+	b.Queue(lockSeries, keys.args()...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n int
+			var got line
+			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes); err != nil {
+				return err
+			}
+			l := lines[n-1]
+			l.found, l.number, l.lastAt, l.seq, l.segments, l.bytes = true, got.number, got.lastAt, got.seq, got.segments, got.bytes
+		}
+		return rows.Err()
+	})
+}
+
+func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
+	var keys keyColumns
+	for _, l := range lines {
+		keys.add(l)
+		l.seqs, l.pending = nil, nil
+	}
+	b.Queue(loadSegments, keys.args()...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n int
+			var seq int64
+			var header, data []byte
+			if err := rows.Scan(&n, &seq, &header, &data); err != nil {
+				return err
+			}
+			h, err := series.ParseHeader(header)
+			if err != nil {
+				return err
+			}
+			l := lines[n-1]
+			l.seqs, l.pending = append(l.seqs, seq), append(l.pending, series.Segment{Header: h, Data: data})
+		}
+		return rows.Err()
+	})
+}
+
+func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Range) {
+	var keys keyColumns
+	var from, to, number []int64
+	for i, l := range lines {
+		for _, r := range ranges[i] {
+			keys.add(l)
+			from, to, number = append(from, r.From), append(to, r.To), append(number, int64(i))
+		}
+	}
+	if len(from) == 0 {
+		return
+	}
+	b.Queue(loadChunks, keys.args(from, to, number)...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n int
+			var start int64
+			var header, data []byte
+			if err := rows.Scan(&n, &start, &header, &data); err != nil {
+				return err
+			}
+			h, err := series.ParseHeader(header)
+			if err != nil {
+				return err
+			}
+			lines[n].insert(series.Chunk{Header: h, Data: data})
+		}
+		return rows.Err()
+	})
+}
+
+// insert adds a chunk that was loaded to those that are known.
+func (l *line) insert(c series.Chunk) {
+	at, there := slices.BinarySearchFunc(l.body, c.Start, func(c series.Chunk, t int64) int { return cmp.Compare(c.Start, t) })
+	if !there {
+		l.body = slices.Insert(l.body, at, c)
+	}
+}
+
+// full reports whether the segments should be folded before there are more.
+func (l *line) full() bool { return l.segments >= maxSegments || l.bytes >= maxSegmentBytes }
+
+// isAhead reports whether the parts can be written without looking at what is stored.
+func (l *line) isAhead() bool {
+	last, n := l.lastAt, 0
+	for _, p := range l.parts {
+		if p.start <= last {
+			return false
+		}
+		last = p.stop
+		n += p.n
+	}
+	return !l.full() || n >= wholeChunk
+}
+
+// load brings the chunks and segments that take part.
+func (m *merging) load(ctx context.Context) error {
+	var need []*line
+	for _, l := range m.lines {
+		if l.ahead = l.isAhead(); !l.ahead && l.found {
+			need = append(need, l)
+		}
+	}
+	if len(need) == 0 {
+		return nil
+	}
+	b := m.u.batch()
+	var first []*line
+	for _, l := range need {
+		if l.loaded == nil {
+			first = append(first, l)
+		}
+	}
+	if len(first) > 0 {
+		m.queueSegments(b, first)
+		ranges := make([][]series.Range, len(first))
+		for i, l := range first {
+			_, ranges[i] = series.Reach(l.span, l.want(), nil)
+			l.loaded = ranges[i]
+		}
+		m.queueChunks(b, first, ranges)
+		if err := m.u.send(ctx, b); err != nil {
+			return err
+		}
+	}
+	// Segments that take part may reach further than what is written.
+	var more []*line
+	var ranges [][]series.Range
+	for _, l := range need {
+		if beyond := l.reach(); len(beyond) > 0 {
+			more, ranges = append(more, l), append(ranges, beyond)
+		}
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	b = m.u.batch()
+	m.queueChunks(b, more, ranges)
+	return m.u.send(ctx, b)
+}
+
+// want returns the cells that are written to.
+func (l *line) want() []series.Range {
+	var all []series.Range
+	for _, p := range l.parts {
+		all = append(all, p.cells...)
+	}
+	return all
+}
+
+// reach decides which segments take part, and returns the ranges of the body that have
+// to be loaded for them.
+func (l *line) reach() (beyond []series.Range) {
+	want := l.want()
+	var load []series.Range
+	if l.taken, load = series.Reach(l.span, want, l.pending); l.full() {
+		l.taken, load = series.Reach(l.span, nil, l.pending)
+	}
+	for _, r := range load {
+		if !slices.ContainsFunc(l.loaded, func(has series.Range) bool { return has.From <= r.From && r.To <= has.To }) {
+			beyond = append(beyond, r)
+		}
+	}
+	return beyond
+}
+
+// log returns the pending segments that take part.
+func (l *line) log() []series.Segment {
+	out := make([]series.Segment, 0, len(l.taken)+len(l.fresh))
+	for _, i := range l.taken {
+		out = append(out, l.pending[i])
+	}
+	return out
+}
+
+// settle finds out what becomes of each request, in order, and returns the events of
+// those that are written.
+func (m *merging) settle() []healthlab.Event {
+	var all []healthlab.Event
+	for _, r := range m.reqs {
+		events, err := m.settleOne(r)
+		if err != nil {
+			r.err = err
+			continue
+		}
+		all = append(all, events...)
+	}
+	return all
+}
+
+func (m *merging) settleOne(r *request) (events []healthlab.Event, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left {
+		return nil, context.Canceled
+	}
+	if _, live := m.names[r.userKey]; !live {
+		return nil, noLiveUser()
+	}
+	if r.done != nil {
+		defer func() {
+			if r.panicked = recover(); r.panicked != nil {
+				err = errors.New("a closure panicked")
+			}
+		}()
+	}
+	outcomes := make([]series.Outcome, len(r.parts))
+	changes := make([]*series.Change, len(r.parts))
+	for i := range r.parts {
+		p := &r.parts[i]
+		l := m.of[lineKey{r.userKey, p.Key}]
+		if outcomes[i], changes[i], err = l.outcome(p); err != nil {
+			return nil, fmt.Errorf("batch %d: %w", i, err)
+		}
+	}
+	if events, err = r.tell(outcomes); err != nil {
+		return nil, err
+	}
+	for i := range r.parts {
+		p := &r.parts[i]
+		if err := m.of[lineKey{r.userKey, p.Key}].accept(p, &outcomes[i], changes[i]); err != nil {
+			return nil, fmt.Errorf("batch %d: %w", i, err)
+		}
+	}
+	return events, nil
+}
+
+// outcome says what becomes of a part after those that were accepted.
+func (l *line) outcome(p *part) (series.Outcome, *series.Change, error) {
+	switch {
+	case l.ahead:
+		return allNew(p.n), nil, nil
+	case len(l.parts) == 1:
+		c, err := series.Apply(l.body, l.log(), p.Samples, l.span)
+		return c.Outcome, &c, err
+	default:
+		o, err := series.Compare(l.body, append(l.log(), l.fresh...), p.Samples)
+		return o, nil, err
+	}
+}
+
+// accept takes a part to be written. It keeps nothing that is the caller's.
+func (l *line) accept(p *part, o *series.Outcome, change *series.Change) error {
+	switch {
+	case l.ahead && l.added == nil:
+		l.added = new(series.Block)
+		series.Merge(l.added, &series.Block{}, p.Samples)
+	case l.ahead:
+		sum := new(series.Block)
+		series.Merge(sum, l.added, p.Samples)
+		l.added = sum
+	case o.Idle() && !l.full():
+		// Nothing is new: nothing is written, folded neither.
+	case change != nil:
+		l.change = change
+	default:
+		more, err := series.Segments(p.Samples)
+		if err != nil {
+			return err
+		}
+		l.fresh = append(l.fresh, more...)
+	}
+	l.noteLast(p.stop)
+	return nil
+}
+
+func (l *line) noteLast(stop int64) { l.lastAt = max(l.lastAt, stop) }

@@ -1,0 +1,330 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+const (
+	// maxSegments and maxSegmentBytes are when the writer that comes next folds the
+	// segments of a series.
+	maxSegments     = 32
+	maxSegmentBytes = 8 << 10
+	// wholeChunk is how many samples make a chunk of their own where they come after
+	// all others; fewer become a segment.
+	wholeChunk = 1000
+	// grouped is how many samples a write may have to be gathered with others. A
+	// larger one is a transaction of its own.
+	grouped = 4096
+)
+
+// request is one call of MergeSamples.
+type request struct {
+	userKey
+	parts  []part
+	events func([]series.Outcome) ([]healthlab.Event, error)
+
+	// For requests that are gathered. mu guards what follows, and is held while
+	// somebody else than the caller looks at the caller's samples.
+	mu       sync.Mutex
+	left     bool // the caller has gone
+	leave    func()
+	done     chan struct{}
+	err      error
+	panicked any
+}
+
+// part is a batch, with what is asked of it more than once.
+type part struct {
+	healthdata.SampleBatch
+	start, stop int64
+	n           int
+	cells       []series.Range
+}
+
+func newRequest(team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
+	events func([]series.Outcome) ([]healthlab.Event, error),
+) *request {
+	r := &request{userKey: userKey{team, user}, events: events, parts: make([]part, len(batches))}
+	for i, b := range batches {
+		n := b.Samples.Len()
+		r.parts[i] = part{SampleBatch: b, start: b.Samples.Time[0], stop: b.Samples.Time[n-1], n: n, cells: b.Span.Cells(b.Samples)}
+	}
+	return r
+}
+
+func (r *request) samples() (n int) {
+	for i := range r.parts {
+		n += r.parts[i].n
+	}
+	return n
+}
+
+// tell asks for the events of what became of the parts.
+func (r *request) tell(outcomes []series.Outcome) ([]healthlab.Event, error) {
+	if r.events == nil {
+		return nil, nil
+	}
+	out, err := r.events(outcomes)
+	if err != nil {
+		return nil, answer{err}
+	}
+	return out, nil
+}
+
+// allNew is the outcome of n samples that nobody has seen before.
+func allNew(n int) series.Outcome {
+	states := make([]series.State, n)
+	for i := range states {
+		states[i] = series.New
+	}
+	return series.Outcome{New: n, States: states}
+}
+
+// MergeSamples writes small batches of concurrent callers together, and returns after
+// the commit of what it wrote.
+func (d data) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch,
+	events func([]series.Outcome) ([]healthlab.Event, error),
+) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkBatches(batches); err != nil {
+		return err
+	}
+	r := newRequest(team, user, batches, events)
+	if d.s.pool == nil || r.samples() > grouped {
+		return d.s.mergeOne(ctx, r)
+	}
+	return d.s.writes.do(ctx, d.s, r)
+}
+
+// mergeOne writes one request by itself.
+func (s *Store) mergeOne(ctx context.Context, r *request) error {
+	if len(r.parts) == 1 {
+		if done, err := s.appendOne(ctx, r); done || err != nil {
+			return err
+		}
+	}
+	return s.mergeAll(ctx, []*request{r})
+}
+
+const (
+	// The row of the series is the lock. The conditions are looked at again after a
+	// wait for it, so that two who append never overlap.
+	appendSegment = `
+with s as (
+	update healthlab.series s
+	set last_at = $8, seq = s.seq + 1, segments = s.segments + 1, segment_bytes = s.segment_bytes + $9,
+		fold_due = coalesce(s.fold_due, now() + $10::interval)
+	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
+		and s.last_at < $7 and s.segments < $11 and s.segment_bytes < $12
+		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
+	returning s.user_id, s.series, s.seq, s.team_id)
+insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
+select s.user_id, s.series, s.seq, s.team_id, $7, $8, $13, $14 from s`
+
+	appendChunks = `
+with s as (
+	update healthlab.series s set last_at = $8
+	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
+		and s.last_at < $7
+		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
+	returning s.user_id, s.series, s.team_id)
+insert into healthlab.chunk (user_id, series, start_at, team_id, stop_at, header, data)
+select s.user_id, s.series, x.start_at, s.team_id, x.stop_at, x.header, x.data
+from s cross join unnest($9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]) as x (start_at, stop_at, header, data)`
+
+	selectLiveName = `select client_user_id from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null`
+)
+
+// appendOne writes a request of one batch without reading anything, on the condition
+// that all its samples come after those that are stored. It reports whether it did; if
+// not, nothing was written.
+func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error) {
+	p := &r.parts[0]
+	queue, err := s.appending(r, p)
+	if err != nil {
+		return false, err
+	}
+	events, err := r.tell([]series.Outcome{allNew(p.n)})
+	if err != nil {
+		// It may not be so; the outcome that is decides.
+		return false, nil //nolint:nilerr // asked again by mergeAll
+	}
+	var tag pgconn.CommandTag
+	if len(events) == 0 {
+		err = s.do(ctx, r.team, writing, func(u *unit) error {
+			return u.alone(ctx, func(b *pgx.Batch) { queue(b, &tag) })
+		})
+		return tag.RowsAffected() > 0, err
+	}
+	err = s.do(ctx, r.team, writing, func(u *unit) error {
+		var name string
+		b := u.batch()
+		queue(b, &tag)
+		b.Queue(selectLiveName, r.team.UUID, r.user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
+		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+			return noLiveUser()
+		} else if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		b = u.batch()
+		if err := u.emit(ctx, b, events, names{r.userKey: name}); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+	return tag.RowsAffected() > 0, err
+}
+
+// appending returns what adds the statement to a batch.
+func (s *Store) appending(r *request, p *part) (func(*pgx.Batch, *pgconn.CommandTag), error) {
+	k := &p.Key
+	args := []any{r.team.UUID, r.user.UUID, k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
+	if p.n < wholeChunk {
+		c, err := series.NewChunk(p.Samples)
+		if err != nil {
+			return nil, fmt.Errorf("batch 0: %w", err)
+		}
+		args = append(args, c.Size, s.opts.FoldAfter, maxSegments, maxSegmentBytes, c.Append(nil), c.Data)
+		return func(b *pgx.Batch, tag *pgconn.CommandTag) { count(b.Queue(appendSegment, args...), tag) }, nil
+	}
+	change, err := series.Apply(nil, nil, p.Samples, p.Span)
+	if err != nil {
+		return nil, fmt.Errorf("batch 0: %w", err)
+	}
+	var rows chunkRows
+	for _, c := range change.Put {
+		rows.add(userKey{}, 0, c)
+	}
+	args = append(args, rows.starts, rows.stops, rows.headers, rows.data)
+	return func(b *pgx.Batch, tag *pgconn.CommandTag) { count(b.Queue(appendChunks, args...), tag) }, nil
+}
+
+// gathering lets a few writes run side by side and gathers those that come meanwhile:
+// whoever finishes takes all that wait into one transaction.
+type gathering struct {
+	mu      sync.Mutex
+	running int
+	waiting []*request
+}
+
+// maxGroup is how many requests one transaction takes.
+const maxGroup = 256
+
+func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
+	g.mu.Lock()
+	if g.running < s.opts.Writers {
+		g.running++
+		g.mu.Unlock()
+		defer g.next(ctx, s)
+		return s.mergeOne(ctx, r)
+	}
+	r.done = make(chan struct{})
+	g.waiting = append(g.waiting, r)
+	g.mu.Unlock()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		g.abandon(r)
+		return ctx.Err()
+	}
+	if r.panicked != nil {
+		panic(r.panicked) // in the goroutine of whose closure it was
+	}
+	return r.err
+}
+
+// abandon takes the caller out of a request: nobody looks at its samples any more.
+func (g *gathering) abandon(r *request) {
+	g.mu.Lock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(w *request) bool { return w == r })
+	g.mu.Unlock()
+	r.mu.Lock()
+	r.left = true
+	leave := r.leave
+	r.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
+}
+
+// next hands the place of a write that has ended to those that wait, if any.
+func (g *gathering) next(ctx context.Context, s *Store) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 {
+		g.running--
+		return
+	}
+	group := g.take(s.opts.RowSecurity)
+	go func() {
+		defer g.next(ctx, s)
+		s.mergeGroup(context.WithoutCancel(ctx), group)
+	}()
+}
+
+// take removes a group from those that wait. With row-level security a transaction is
+// about one team.
+func (g *gathering) take(oneTeam bool) []*request {
+	var group, rest []*request
+	for _, r := range g.waiting {
+		if len(group) < maxGroup && (!oneTeam || len(group) == 0 || r.team == group[0].team) {
+			group = append(group, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	g.waiting = rest
+	return group
+}
+
+// mergeGroup writes the requests of several callers and answers each. It ends early
+// when all of them have gone.
+func (s *Store) mergeGroup(ctx context.Context, group []*request) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	here := len(group)
+	leave := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if here--; here == 0 {
+			cancel()
+		}
+	}
+	for _, r := range group {
+		r.mu.Lock()
+		if r.leave = leave; r.left {
+			leave()
+		}
+		r.mu.Unlock()
+	}
+	err := s.mergeAll(ctx, group)
+	if err != nil && len(group) > 1 && ctx.Err() == nil && healthlab.KindOf(err) != healthlab.Unavailable {
+		// One of them cannot be written; the others can.
+		for _, r := range group {
+			if r.err == nil {
+				r.err = s.mergeAll(ctx, []*request{r})
+			}
+		}
+		err = nil
+	}
+	for _, r := range group {
+		if r.err == nil {
+			r.err = err
+		}
+		close(r.done)
+	}
+}

@@ -1,0 +1,250 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+)
+
+// requireIdle requires that no connection of a pool is out.
+func requireIdle(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	require.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// rows counts the rows of a table.
+func rows(t testing.TB, pool *pgxpool.Pool, table string) (n int) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table).Scan(&n))
+	return n
+}
+
+// consistent requires that the counts of a series are those of its segments, and that
+// no chunks overlap.
+func consistent(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	require.Empty(t, texts(t, pool, `
+		select s.user_id::text from healthlab.series s
+		where s.segments <> (select count(*) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
+			or s.segment_bytes <> (select coalesce(sum(length(g.data)), 0) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
+			or s.last_at <> (select max(stop_at) from (select stop_at from healthlab.segment g where g.user_id = s.user_id and g.series = s.series
+				union all select stop_at from healthlab.chunk c where c.user_id = s.user_id and c.series = s.series) x)`))
+	require.Empty(t, texts(t, pool, `
+		select c.user_id::text from healthlab.chunk c join healthlab.chunk d on d.user_id = c.user_id and d.series = c.series
+			and d.start_at > c.start_at and d.start_at <= c.stop_at`))
+}
+
+// Small batches become segments, which the writer folds when there are too many.
+func TestSegmentsFoldOnOverflow(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	u := newPerson(t, s)
+	most := 0
+	for i := range 100 {
+		o := mergeInto(t, s, u, heart, i, 1, float64(i))
+		require.Equal(t, 1, o.New)
+		most = max(most, rows(t, pool, "segment"))
+		require.LessOrEqual(t, rows(t, pool, "segment"), 32)
+	}
+	require.Equal(t, 32, most)
+	require.Equal(t, 1, rows(t, pool, "chunk"))
+	consistent(t, pool)
+	require.Len(t, readSeries(t, s, u, heart), 100)
+}
+
+// What overlaps a pending segment takes it along, so that it cannot win later.
+func TestLateSamplesFoldWhatTheyTouch(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	u := newPerson(t, s)
+	mergeInto(t, s, u, heart, 10, 10, 1)
+	require.Equal(t, 1, rows(t, pool, "segment"))
+	o := mergeInto(t, s, u, heart, 15, 10, 2)
+	require.Equal(t, []int{5, 5}, []int{o.New, o.Changed})
+	require.Zero(t, rows(t, pool, "segment"))
+	consistent(t, pool)
+	for i, sm := range readSeries(t, s, u, heart) {
+		require.Equal(t, map[bool]float64{true: 1, false: 2}[i < 5], sm.Value)
+	}
+}
+
+// A repeated upload writes nothing at all.
+func TestRepeatedUploadWritesNothing(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	u := newPerson(t, s)
+	mergeInto(t, s, u, heart, 0, 1500, 1)
+	mergeInto(t, s, u, heart, 1500, 5, 1)
+	state := func() []string {
+		return texts(t, pool, `select x from (
+			select ctid || xmin::text x from healthlab.series union all select ctid || xmin::text from healthlab.chunk
+			union all select ctid || xmin::text from healthlab.segment) y order by 1`)
+	}
+	before := state()
+	require.Equal(t, 1500, mergeInto(t, s, u, heart, 0, 1500, 1).Same)
+	require.Equal(t, 5, mergeInto(t, s, u, heart, 1500, 5, 1).Same)
+	require.Equal(t, before, state())
+}
+
+func TestRunFolding(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
+	u := newPerson(t, s)
+	for i := range 5 {
+		mergeInto(t, s, u, heart, i*10, 10, float64(i))
+	}
+	want := readSeries(t, s, u, heart)
+	require.Equal(t, 5, rows(t, pool, "segment"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 2 { // two processes
+		running.Go(func() {
+			if err := s.RunFolding(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return rows(t, pool, "segment") == 0 }, 20*time.Second, 5*time.Millisecond)
+	cancel()
+	running.Wait()
+	require.Equal(t, want, readSeries(t, s, u, heart))
+	require.Equal(t, 1, rows(t, pool, "chunk"))
+	consistent(t, pool)
+	requireIdle(t, pool)
+}
+
+// Writers of several processes, with folding beside them: no sample is lost, each is
+// new exactly once, and the latest value stays.
+func TestNoLostUpdateAmongProcesses(t *testing.T) {
+	pool := pgtest.Pool(t)
+	const processes, callers, rounds = 2, 8, 12
+	u := newPerson(t, postgres.New(pool, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	var background, all sync.WaitGroup
+	var mu sync.Mutex
+	fresh, changed := 0, 0
+	for range processes {
+		s := postgres.New(pool, &postgres.Options{Writers: 2, FoldAfter: time.Millisecond})
+		background.Go(func() { _ = s.RunFolding(ctx) })
+		for c := range callers {
+			all.Go(func() {
+				for i := range rounds {
+					// Each caller its own minutes, some ahead of all, some behind.
+					at := i*callers + c
+					if i%3 == 2 {
+						at -= callers
+					}
+					err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{minutes(heart, at, 1, float64(i))},
+						func(o []series.Outcome) ([]healthlab.Event, error) {
+							return []healthlab.Event{event(u, fmt.Sprint(o[0].New, o[0].Changed))}, nil
+						})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	cancel()
+	background.Wait()
+	var seq int
+	require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.webhook_event where key = '1 0'`).Scan(&seq))
+	mu.Lock()
+	fresh = seq
+	mu.Unlock()
+	require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.webhook_event`).Scan(&changed))
+	require.Equal(t, processes*callers*rounds, changed, "every answered write has its event")
+	samples := readSeries(t, postgres.New(pool, nil), u, heart)
+	require.Len(t, samples, fresh, "each sample was new once")
+	require.Len(t, samples, callers*(rounds-rounds/3))
+	consistent(t, pool)
+	requireIdle(t, pool)
+}
+
+// Gathered writes do not share a fate: one fails, one has gone, one panics, the others
+// are written.
+func TestGatheredWritesFailAlone(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, &postgres.Options{Writers: 1})
+	u := newPerson(t, s)
+	errNo := errors.New("no")
+	taken := event(u, "k")
+	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{taken}))
+
+	merge := func(ctx context.Context, at int, events func() ([]healthlab.Event, error)) error {
+		return s.Data().MergeSamples(ctx, u.Team, u.ID, []healthdata.SampleBatch{minutes(heart, at, 1, 1)},
+			func([]series.Outcome) ([]healthlab.Event, error) { return events() })
+	}
+	good := func() ([]healthlab.Event, error) { return []healthlab.Event{event(u, "k")}, nil }
+
+	// One write holds the only place until all others wait.
+	hold, held := make(chan struct{}), make(chan struct{})
+	var once sync.Once // a closure may run twice
+	var all sync.WaitGroup
+	all.Go(func() {
+		err := merge(t.Context(), 0, func() ([]healthlab.Event, error) {
+			once.Do(func() { close(held) })
+			<-hold
+			return good()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	gone, leave := context.WithCancel(t.Context())
+	errs := make([]error, 20)
+	var panicked any
+	for i := range errs {
+		all.Go(func() {
+			switch i {
+			case 3:
+				errs[i] = merge(t.Context(), 100+i, func() ([]healthlab.Event, error) { return nil, errNo })
+			case 5:
+				errs[i] = merge(gone, 100+i, good)
+			case 7:
+				errs[i] = merge(t.Context(), 100+i, func() ([]healthlab.Event, error) { return []healthlab.Event{taken}, nil })
+			case 9:
+				defer func() { panicked = recover() }()
+				errs[i] = merge(t.Context(), 100+i, func() ([]healthlab.Event, error) { panic("a bug") })
+			default:
+				errs[i] = merge(t.Context(), 100+i, good)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return postgres.Waiting(s) == len(errs) }, 10*time.Second, time.Millisecond)
+	leave()
+	require.Eventually(t, func() bool { return postgres.Waiting(s) == len(errs)-1 }, 10*time.Second, time.Millisecond)
+	close(hold)
+	all.Wait()
+	require.Equal(t, "a bug", panicked)
+	for i, err := range errs {
+		switch i {
+		case 3:
+			require.ErrorIs(t, err, errNo)
+		case 5:
+			require.ErrorIs(t, err, context.Canceled)
+		case 7:
+			require.ErrorIs(t, err, healthlab.Conflict)
+		default:
+			require.NoError(t, err, i)
+		}
+	}
+	require.Len(t, readSeries(t, s, u, heart), 1+len(errs)-4)
+	require.Equal(t, 1+1+len(errs)-4, rows(t, pool, "webhook_event"))
+	consistent(t, pool)
+	requireIdle(t, pool)
+}

@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+const (
+	dropSegments = `
+delete from healthlab.segment g using unnest($1::uuid[], $2::integer[], $3::bigint[]) as x (user_id, series, seq)
+where g.user_id = x.user_id and g.series = x.series and g.seq = x.seq`
+
+	dropChunks = `
+delete from healthlab.chunk c using unnest($1::uuid[], $2::integer[], $3::bigint[]) as x (user_id, series, start_at)
+where c.user_id = x.user_id and c.series = x.series and c.start_at = x.start_at`
+
+	putChunks = `
+insert into healthlab.chunk (user_id, team_id, series, start_at, stop_at, header, data)
+select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[])
+on conflict (user_id, series, start_at) do update
+set stop_at = excluded.stop_at, header = excluded.header, data = excluded.data`
+
+	putSegments = `
+insert into healthlab.segment (user_id, team_id, series, seq, start_at, stop_at, header, data)
+select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bytea[])`
+
+	updateSeries = `
+update healthlab.series s
+set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segment_bytes = x.segment_bytes,
+	fold_due = case when x.segments > 0 then coalesce(s.fold_due, now() + $8::interval) end
+from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[])
+	as x (user_id, series, span, last_at, seq, segments, segment_bytes)
+where s.user_id = x.user_id and s.series = x.series`
+)
+
+// chunkRows are columns of chunk, and of segment.
+type chunkRows struct {
+	users, teams  []uuid.UUID
+	series        []int32
+	starts, stops []int64
+	headers, data [][]byte
+}
+
+func (c *chunkRows) add(k userKey, number int32, chunk series.Chunk) {
+	c.users, c.teams, c.series = append(c.users, k.user.UUID), append(c.teams, k.team.UUID), append(c.series, number)
+	c.starts, c.stops = append(c.starts, chunk.Start), append(c.stops, chunk.Stop)
+	c.headers, c.data = append(c.headers, chunk.Append(nil)), append(c.data, chunk.Data)
+}
+
+// keyRows are keys of segments or chunks.
+type keyRows struct {
+	users  []uuid.UUID
+	series []int32
+	at     []int64
+}
+
+func (k *keyRows) add(l *line, at int64) {
+	k.users, k.series, k.at = append(k.users, l.user.UUID), append(k.series, l.number), append(k.at, at)
+}
+
+// seriesWrites are what a transaction writes to series.
+type seriesWrites struct {
+	gone, drop    keyRows // segments, chunks
+	put, appended chunkRows
+	seqs          []int64 // of appended
+	rows          keyRows // of series; at is last_at
+	spans         []int16
+	numbers       []int64
+	segments      []int32
+	bytes         []int32
+}
+
+// write adds to a batch what the accepted parts change.
+func (m *merging) write(b *pgx.Batch) error {
+	var w seriesWrites
+	for _, l := range m.lines {
+		if err := l.write(&w); err != nil {
+			return err
+		}
+	}
+	w.queue(b, m.u.store)
+	return nil
+}
+
+// write adds the changes of one series.
+func (l *line) write(w *seriesWrites) error {
+	switch {
+	case l.added != nil && l.added.Len() >= wholeChunk:
+		c, err := series.Apply(nil, nil, l.added, l.span)
+		if err != nil {
+			return err
+		}
+		l.taken = nil
+		w.change(l, &c)
+	case l.added != nil:
+		c, err := series.NewChunk(l.added)
+		if err != nil {
+			return err
+		}
+		l.seq++
+		l.segments++
+		l.bytes += c.Size
+		w.appended.add(l.userKey, l.number, c)
+		w.seqs = append(w.seqs, l.seq)
+		w.row(l)
+	case l.change != nil:
+		w.change(l, l.change)
+	case len(l.fresh) > 0:
+		c, err := series.Fold(l.body, append(l.log(), l.fresh...), l.span)
+		if err != nil {
+			return err
+		}
+		w.change(l, &c)
+	}
+	return nil
+}
+
+// change adds a change of the body, into which the segments taken went.
+func (w *seriesWrites) change(l *line, c *series.Change) {
+	for _, i := range l.taken {
+		w.gone.add(l, l.seqs[i])
+		l.segments--
+		l.bytes -= l.pending[i].Size
+	}
+	for _, start := range c.Drop {
+		w.drop.add(l, start)
+	}
+	for _, chunk := range c.Put {
+		w.put.add(l.userKey, l.number, chunk)
+	}
+	if len(l.taken) > 0 || !c.Empty() {
+		w.row(l)
+	}
+}
+
+func (w *seriesWrites) row(l *line) {
+	w.rows.add(l, l.lastAt)
+	w.spans, w.numbers = append(w.spans, int16(l.span)), append(w.numbers, l.seq)
+	w.segments, w.bytes = append(w.segments, int32(l.segments)), append(w.bytes, int32(l.bytes)) //nolint:gosec // a few kB
+}
+
+func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {
+	if g := &w.gone; len(g.at) > 0 {
+		b.Queue(dropSegments, g.users, g.series, g.at)
+	}
+	if d := &w.drop; len(d.at) > 0 {
+		b.Queue(dropChunks, d.users, d.series, d.at)
+	}
+	if p := &w.put; len(p.starts) > 0 {
+		b.Queue(putChunks, p.users, p.teams, p.series, p.starts, p.stops, p.headers, p.data)
+	}
+	if a := &w.appended; len(a.starts) > 0 {
+		b.Queue(putSegments, a.users, a.teams, a.series, w.seqs, a.starts, a.stops, a.headers, a.data)
+	}
+	if r := &w.rows; len(r.at) > 0 {
+		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter)
+	}
+}

@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const (
+	// maxTries is how often a transaction is run, the first time included.
+	maxTries = 4
+	// rollbackTime is how long a rollback may take before its connection is given up.
+	rollbackTime = 2 * time.Second
+)
+
+// access is what a transaction does.
+type access string
+
+const (
+	writing access = "begin isolation level read committed read write"
+	// looking sees one state of the database for as long as it lasts.
+	looking access = "begin isolation level repeatable read read only"
+)
+
+// setTeam names the team to the policies of row-level security.
+const setTeam = `select set_config('healthlab.team', $1, true)`
+
+// allTeams is the team of work that is not one team's.
+var allTeams healthlab.TeamID
+
+// unit is a transaction. Its statements go in batches, one round trip each; on a pool
+// the first batch begins it and the last one commits it, without trips of their own.
+// In a host's transaction it is a savepoint.
+type unit struct {
+	store  *Store
+	team   healthlab.TeamID
+	access access
+
+	conn *pgxpool.Conn // on a pool
+	tx   pgx.Tx        // elsewhere
+
+	begun, done bool
+	last        bool // the batch that commits is on its way
+}
+
+// do runs a transaction, again if it lost against another one or a connection broke
+// before anything could be committed. run ends it with commit; otherwise it is undone.
+func (s *Store) do(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) error {
+	for try := 1; ; try++ {
+		again, err := s.once(ctx, team, a, run)
+		if err == nil || !again || s.host || try == maxTries || ctx.Err() != nil {
+			return finish(ctx, err)
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+// finish classifies the error of a transaction that is not tried again.
+func finish(ctx context.Context, err error) error {
+	if errors.Is(err, errAgain) {
+		return fmt.Errorf("%w: gave up under contention", healthlab.Unavailable)
+	}
+	return classify(ctx, err)
+}
+
+// pause waits before try+1: some milliseconds, doubling, at random so that two who met
+// do not meet again.
+func pause(ctx context.Context, try int) error {
+	t := time.NewTimer(time.Duration((0.5 + rand.Float64()) * float64(5*time.Millisecond<<try)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) once(ctx context.Context, team healthlab.TeamID, a access, run func(*unit) error) (again bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	u := &unit{store: s, team: team, access: a}
+	if s.pool != nil {
+		u.conn, err = s.pool.Acquire(ctx)
+	} else {
+		u.tx, err = s.db.Begin(ctx)
+	}
+	if err != nil {
+		return lost(err), err
+	}
+	defer u.close(ctx)
+	if err = run(u); err == nil {
+		return false, nil
+	}
+	var said answer
+	if errors.As(err, &said) {
+		return false, err
+	}
+	return contended(err) || lost(err) && !u.last || pgconn.SafeToRetry(err), err
+}
+
+// close undoes what was not committed and gives the connection back.
+func (u *unit) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
+	defer cancel()
+	switch {
+	case u.tx != nil && !u.done:
+		_ = u.tx.Rollback(ctx)
+	case u.conn != nil:
+		if c := u.conn.Conn(); u.begun && !u.done && !c.IsClosed() {
+			_, _ = c.Exec(ctx, "rollback") // if it fails, Release closes the connection
+		}
+		u.conn.Release()
+	}
+}
+
+// batch returns an empty batch, or one that begins the transaction.
+func (u *unit) batch() *pgx.Batch {
+	b := &pgx.Batch{}
+	if u.begun {
+		return b
+	}
+	u.begun = true
+	if u.conn != nil {
+		b.Queue(string(u.access))
+	}
+	u.scope(b)
+	return b
+}
+
+// scope says which team the transaction is about, where policies ask for it.
+func (u *unit) scope(b *pgx.Batch) {
+	if !u.store.opts.RowSecurity {
+		return
+	}
+	name := "all"
+	if u.team != allTeams {
+		name = u.team.String()
+	}
+	b.Queue(setTeam, name)
+}
+
+// send runs a batch.
+func (u *unit) send(ctx context.Context, b *pgx.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	if u.conn != nil {
+		return u.conn.SendBatch(ctx, b).Close()
+	}
+	return u.tx.SendBatch(ctx, b).Close()
+}
+
+// commit runs a batch and commits.
+func (u *unit) commit(ctx context.Context, b *pgx.Batch) error {
+	u.last = true
+	if u.conn == nil {
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		u.done = true
+		return u.tx.Commit(ctx)
+	}
+	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return pgx.ErrTxCommitRollback
+		}
+		return nil
+	})
+	if err := u.send(ctx, b); err != nil {
+		return err
+	}
+	u.done = true
+	return nil
+}
+
+// alone runs a single batch as a transaction of its own, in one round trip where there
+// is a pool.
+func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
+	if u.conn == nil {
+		b := u.batch()
+		queue(b)
+		return u.commit(ctx, b)
+	}
+	b := &pgx.Batch{}
+	u.scope(b)
+	queue(b)
+	u.last = true
+	return u.send(ctx, b)
+}
+
+// read runs a single batch that changes nothing.
+func (s *Store) read(ctx context.Context, team healthlab.TeamID, queue func(*pgx.Batch)) error {
+	return s.do(ctx, team, looking, func(u *unit) error {
+		err := u.alone(ctx, queue)
+		u.last = false // repeating it does no harm
+		return err
+	})
+}

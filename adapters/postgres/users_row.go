@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// userColumns are what scanUser reads, of a row u of users.
+const userColumns = `
+u.user_id, u.team_id, u.client_user_id, u.created_on, u.zone_id, u.zone_source, u.zone_updated_at,
+u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion_end, u.deleted_at, u.revision,
+(select json_agg(json_build_object('p', c.provider, 's', c.status, 'c', (extract(epoch from c.created_on) * 1000000)::bigint,
+	'e', c.external_user_id, 'g', c.scopes, 'd', c.demo) order by c.created_on, c.provider)
+	from healthlab.connection c where c.user_id = u.user_id)`
+
+// connectionRow is a row of connection as userColumns has it.
+type connectionRow struct {
+	Provider string   `json:"p"`
+	Status   string   `json:"s"`
+	Created  int64    `json:"c"`
+	External *string  `json:"e"`
+	Scopes   []string `json:"g"`
+	Demo     bool     `json:"d"`
+}
+
+func scanUser(row pgx.Row) (healthdata.User, error) {
+	var u healthdata.User
+	var birth, start, end, birthAt, deleted *time.Time
+	var birthSource *string
+	var connections []byte
+	z := &u.FallbackTimeZone
+	err := row.Scan(&u.ID.UUID, &u.Team.UUID, &u.ClientUserID, &u.CreatedOn.Time, &z.ID, &z.SourceSlug, &z.UpdatedAt.Time,
+		&birth, &birthSource, &birthAt, &start, &end, &deleted, &u.Revision, &connections)
+	if err != nil {
+		return healthdata.User{}, err
+	}
+	u.CreatedOn, z.UpdatedAt = healthlab.At(u.CreatedOn.Time), healthlab.At(z.UpdatedAt.Time)
+	if birth != nil {
+		u.FallbackBirthDate = &healthdata.FallbackBirthDate{
+			Value: healthlab.DateOf(*birth), SourceSlug: *birthSource, UpdatedAt: healthlab.At(*birthAt),
+		}
+	}
+	u.IngestionStart, u.IngestionEnd = dateOf(start), dateOf(end)
+	if deleted != nil {
+		u.DeletedAt = deleted.UTC()
+	}
+	if connections == nil {
+		return u, nil
+	}
+	var list []connectionRow
+	if err := json.Unmarshal(connections, &list); err != nil {
+		return healthdata.User{}, fmt.Errorf("connections: %w", err)
+	}
+	for _, c := range list {
+		u.Connections = append(u.Connections, healthdata.Connection{
+			Provider: c.Provider, Status: healthdata.ConnectionStatus(c.Status), CreatedOn: time.UnixMicro(c.Created).UTC(),
+			ExternalUserID: c.External, Scopes: c.Scopes, Demo: c.Demo,
+		})
+	}
+	return u, nil
+}
+
+func dateOf(t *time.Time) *healthlab.Date {
+	if t == nil {
+		return nil
+	}
+	d := healthlab.DateOf(*t)
+	return &d
+}
+
+func timeOf(d *healthlab.Date) *time.Time {
+	if d == nil {
+		return nil
+	}
+	t := d.At(time.UTC)
+	return &t
+}
+
+// nullable returns nil for the zero time.
+func nullable(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+const (
+	insertUser = `
+insert into healthlab.users (user_id, team_id, client_user_id, created_on, zone_id, zone_source, zone_updated_at,
+	birth_date, birth_source, birth_updated_at, ingestion_start, ingestion_end, deleted_at, revision)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+on conflict (user_id) do nothing`
+
+	updateUser = `
+update healthlab.users set client_user_id = $3, created_on = $4, zone_id = $5, zone_source = $6, zone_updated_at = $7,
+	birth_date = $8, birth_source = $9, birth_updated_at = $10, ingestion_start = $11, ingestion_end = $12,
+	deleted_at = $13, revision = $14
+where user_id = $1 and team_id = $2`
+
+	deleteConnections = `delete from healthlab.connection where user_id = $1`
+
+	insertConnection = `
+insert into healthlab.connection (user_id, provider, team_id, status, created_on, external_user_id, scopes, demo)
+values ($1, $2, $3, $4, $5, $6, $7, $8)`
+)
+
+// userValues are the arguments of insertUser and updateUser.
+func userValues(u *healthdata.User) []any {
+	var birth, birthAt *time.Time
+	var birthSource *string
+	if b := u.FallbackBirthDate; b != nil {
+		birth, birthSource, birthAt = timeOf(&b.Value), &b.SourceSlug, &b.UpdatedAt.Time
+	}
+	z := &u.FallbackTimeZone
+	return []any{
+		u.ID.UUID, u.Team.UUID, u.ClientUserID, u.CreatedOn.Time, z.ID, z.SourceSlug, z.UpdatedAt.Time,
+		birth, birthSource, birthAt, timeOf(u.IngestionStart), timeOf(u.IngestionEnd), nullable(u.DeletedAt), u.Revision,
+	}
+}
+
+func insertConnections(b *pgx.Batch, u *healthdata.User) {
+	for _, c := range u.Connections {
+		b.Queue(insertConnection, u.ID.UUID, c.Provider, u.Team.UUID, string(c.Status), c.CreatedOn, c.ExternalUserID, c.Scopes, c.Demo)
+	}
+}

@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+const selectLiveUser = `select 1 from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null`
+
+// View holds a connection and its snapshot for as long as read runs. In a host's
+// transaction it sees what that sees: one state where the host chose repeatable read.
+func (d data) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+	return d.s.do(ctx, team, looking, func(u *unit) error {
+		b := u.batch()
+		found := false
+		b.Queue(selectLiveUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) error {
+			found = rows.Next()
+			return rows.Err()
+		})
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		if !found {
+			return noLiveUser()
+		}
+		u.last = true // read runs once
+		if err := read(&view{u: u, team: team, user: user}); err != nil {
+			return answer{err}
+		}
+		return nil
+	})
+}
+
+// view is one user's data in one snapshot.
+type view struct {
+	u    *unit
+	team healthlab.TeamID
+	user healthlab.UserID
+	// numbers are those of the series that were returned, so that Load need not ask.
+	numbers map[healthdata.SeriesKey]int32
+}
+
+// ask runs one statement.
+func (v *view) ask(ctx context.Context, read func(pgx.Rows) error, sql string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b := v.u.batch()
+	b.Queue(sql, args...).Query(read)
+	return classify(ctx, v.u.send(ctx, b))
+}
+
+func (v *view) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+	if err := checkText(q.Resource, q.Provider); err != nil {
+		return nil, err
+	}
+	from, to := nullable(q.From), nullable(q.To)
+	if from != nil {
+		// What is kept is whole microseconds; a bound between two keeps the later.
+		*from = instant(from.Add(time.Microsecond - time.Nanosecond))
+	}
+	if to != nil {
+		*to = instant(*to)
+	}
+	out := []healthdata.Record{}
+	err := v.ask(ctx, func(rows pgx.Rows) error {
+		for rows.Next() {
+			r, err := scanRecord(rows)
+			if err != nil {
+				return err
+			}
+			out = append(out, r)
+		}
+		return rows.Err()
+	}, selectRecords, v.user.UUID, v.team.UUID, q.Resource, from, to, q.Provider, optional(q.ID), q.Raw)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ofSeries are the conditions of a query on a row s of series.
+const ofSeries = `
+where s.user_id = $1 and s.team_id = $2 and s.resource = any ($3) and ($6 = '' or s.provider = $6)
+	and ($7::text is null or (s.resource, s.provider, s.source_type, s.part) = ($7, $8::text, $9::text, $10::text))`
+
+const (
+	selectSeries = `
+select s.series, s.resource, s.provider, s.source_type, s.part
+from healthlab.series s` + ofSeries + ` and s.last_at >= $4 and $5::bigint is not null
+order by s.resource, s.provider, s.source_type, s.part`
+
+	// The chunk that reaches into a range from before it is the last one that begins
+	// at or before it, since chunks do not overlap.
+	selectHeaders = `
+select s.series, c.header
+from healthlab.series s
+join healthlab.chunk c on c.user_id = s.user_id and c.series = s.series and c.team_id = $2
+	and c.start_at < $5 and c.stop_at >= $4 and c.start_at >= coalesce((select max(p.start_at) from healthlab.chunk p
+		where p.user_id = s.user_id and p.series = s.series and p.start_at <= $4), $4)` + ofSeries + `
+order by c.series, c.start_at`
+
+	selectSegments = `
+select s.series, g.header, g.data
+from healthlab.series s
+join healthlab.segment g on g.user_id = s.user_id and g.series = s.series and g.team_id = $2
+	and g.start_at < $5 and g.stop_at >= $4` + ofSeries + ` and s.segments > 0
+order by g.series, g.seq`
+)
+
+func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkText(append([]string{q.Provider}, q.Resources...)...); err != nil {
+		return nil, err
+	}
+	from, to := q.From, q.To
+	if from == 0 && to == 0 {
+		from, to = math.MinInt64, math.MaxInt64
+	}
+	args := []any{v.user.UUID, v.team.UUID, q.Resources, from, to, q.Provider, nil, nil, nil, nil}
+	if k := q.Key; k != nil {
+		if !goodKey(k) {
+			return []healthdata.Series{}, nil
+		}
+		args = append(args[:6], &k.Resource, k.Provider, string(k.SourceType), k.Part)
+	}
+	var found []numbered
+	b := v.u.batch()
+	b.Queue(selectSeries, args...).Query(func(rows pgx.Rows) error {
+		var n numbered
+		k := &n.Key
+		_, err := pgx.ForEachRow(rows, []any{&n.number, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part}, func() error {
+			found = append(found, n)
+			return nil
+		})
+		return err
+	})
+	b.Queue(selectHeaders, args...).Query(func(rows pgx.Rows) error {
+		of := byNumber(found)
+		var number int32
+		var header []byte
+		_, err := pgx.ForEachRow(rows, []any{&number, (*pgtype.DriverBytes)(&header)}, func() error {
+			h, err := series.ParseHeader(header)
+			if s := of[number]; s != nil {
+				s.Chunks = append(s.Chunks, series.Chunk{Header: h})
+			}
+			return err
+		})
+		return err
+	})
+	b.Queue(selectSegments, args...).Query(func(rows pgx.Rows) error {
+		of := byNumber(found)
+		var number int32
+		var header, data []byte
+		_, err := pgx.ForEachRow(rows, []any{&number, (*pgtype.DriverBytes)(&header), &data}, func() error {
+			h, err := series.ParseHeader(header)
+			if s := of[number]; s != nil {
+				s.Pending = append(s.Pending, series.Chunk{Header: h, Data: data})
+			}
+			return err
+		})
+		return err
+	})
+	if err := v.u.send(ctx, b); err != nil {
+		return nil, classify(ctx, err)
+	}
+	if v.numbers == nil {
+		v.numbers = map[healthdata.SeriesKey]int32{}
+	}
+	out := []healthdata.Series{}
+	for _, s := range found {
+		v.numbers[s.Key] = s.number
+		if len(s.Chunks) > 0 || len(s.Pending) > 0 {
+			out = append(out, s.Series)
+		}
+	}
+	return out, nil
+}
+
+// numbered is a series with its number within the user.
+type numbered struct {
+	number int32
+	healthdata.Series
+}
+
+func byNumber(list []numbered) map[int32]*numbered {
+	out := make(map[int32]*numbered, len(list))
+	for i := range list {
+		out[list[i].number] = &list[i]
+	}
+	return out
+}
+
+const (
+	selectNumber = `
+select series from healthlab.series
+where user_id = $1 and team_id = $2 and (resource, provider, source_type, part) = ($3, $4, $5, $6)`
+
+	selectChunks = `
+select start_at, header, data from healthlab.chunk
+where user_id = $1 and team_id = $2 and series = $3 and start_at = any ($4)`
+)
+
+func (v *view) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
+	number, known := v.numbers[key]
+	if !known && goodKey(&key) {
+		err := v.ask(ctx, func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := rows.Scan(&number); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		}, selectNumber, v.user.UUID, v.team.UUID, key.Resource, key.Provider, string(key.SourceType), key.Part)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(starts) == 0 {
+		return []series.Chunk{}, ctx.Err()
+	}
+	at := make(map[int64]series.Chunk, len(starts))
+	err := v.ask(ctx, func(rows pgx.Rows) error { return scanChunks(rows, at) },
+		selectChunks, v.user.UUID, v.team.UUID, number, starts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]series.Chunk, len(starts))
+	for i, start := range starts {
+		c, ok := at[start]
+		if !ok {
+			return nil, fmt.Errorf("%w: no such chunk", healthlab.NotFound)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// scanChunks reads the rows of selectChunks.
+func scanChunks(rows pgx.Rows, to map[int64]series.Chunk) error {
+	var start int64
+	var header, data []byte
+	_, err := pgx.ForEachRow(rows, []any{&start, (*pgtype.DriverBytes)(&header), &data}, func() error {
+		h, err := series.ParseHeader(header)
+		to[start] = series.Chunk{Header: h, Data: data}
+		return err
+	})
+	return err
+}

@@ -1,0 +1,351 @@
+package sandbox_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// people are some invented users.
+func people(n int) []healthlab.UserID {
+	out := make([]healthlab.UserID, n)
+	for i := range out {
+		out[i] = healthlab.UserID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "https://people.example/no-%d", i))}
+	}
+	return out
+}
+
+func zone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	require.NoError(t, err)
+	return loc
+}
+
+var spring = healthlab.Date{Year: 2026, Month: 3, Day: 1}
+
+func ExampleProvider() {
+	user := healthlab.UserID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-000000000001")}
+	day := healthlab.Date{Year: 2026, Month: 3, Day: 1}
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var provider sandbox.Provider
+
+	source, steps := provider.Samples(user, "steps", day, paris)
+	sum := 0.0
+	for _, s := range steps {
+		sum += s.Value.Number
+	}
+	_, activities := provider.Summaries(user, "activity", day, paris)
+	activity := activities[0].(*healthdata.Activity)
+	fmt.Println("by the", source.Type, "and in sum:", sum == float64(*activity.Steps))
+
+	_, nights := provider.Summaries(user, "sleep", day, paris)
+	night := nights[0].(*healthdata.Sleep)
+	fmt.Println("awake on", healthlab.DateOf(night.BedtimeStop.In(paris)), "after more than four hours:", night.BedtimeStop.Sub(night.BedtimeStart.Time) >= 4*time.Hour)
+	// Output:
+	// by the watch and in sum: true
+	// awake on 2026-03-01 after more than four hours: true
+}
+
+// everything writes down all that a day of a user has.
+func everything(t *testing.T, h hash.Hash, user healthlab.UserID, date healthlab.Date, loc *time.Location) {
+	t.Helper()
+	p := sandbox.Provider{}.Day(user, date, loc)
+	e := json.NewEncoder(h)
+	for _, r := range healthdata.Timeseries() {
+		src, samples := p.Samples(r.Slug)
+		require.NoError(t, e.Encode([]any{r.Slug, src, samples}))
+	}
+	for _, r := range healthdata.Summaries() {
+		src, list := p.Summaries(r.Slug)
+		require.NoError(t, e.Encode([]any{r.Slug, src, list}))
+		for _, s := range list {
+			require.NoError(t, e.Encode(healthdata.HeadOf(s)))
+		}
+	}
+	require.NoError(t, e.Encode(p.WorkoutStream()))
+}
+
+// The same user and day are the same in every call, process and version: who built
+// tests on them would notice.
+func TestDaysNeverChange(t *testing.T) {
+	digest := func() string {
+		h := sha256.New()
+		for i, user := range people(3) {
+			for d := range 5 {
+				everything(t, h, user, spring.AddDays(7*d), []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Asia/Kolkata")}[i])
+			}
+		}
+		return hex.EncodeToString(h.Sum(nil)) + "\n"
+	}
+	got := digest()
+	require.Equal(t, got, digest())
+	path := filepath.Join("testdata", "days.sha256")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "the invented days are others now: if that is meant, run with -update and say so in the changelog")
+}
+
+func TestPeopleDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for _, user := range people(20) {
+		for d := range 3 {
+			h := sha256.New()
+			everything(t, h, user, spring.AddDays(d), time.UTC)
+			seen[string(h.Sum(nil))] = true
+		}
+	}
+	require.Len(t, seen, 60)
+}
+
+// bounds are values that a living person has.
+var bounds = map[string][2]float64{
+	"heartrate": {36, 220}, "glucose": {2.8, 22}, "hrv": {5, 200}, "respiratory_rate": {5, 40}, "blood_oxygen": {85, 100},
+	"steps": {0, 3000}, "distance": {0, 6000}, "calories_active": {0, 400}, "calories_basal": {20, 200}, "weight": {35, 200},
+	"fat": {3, 60}, "body_mass_index": {15, 50}, "lean_body_mass": {25, 140}, "body_temperature": {35, 38.5},
+	"body_temperature_delta": {-1.5, 1.5}, "basal_body_temperature": {35, 38}, "stress_level": {0, 100}, "vo2_max": {15, 80},
+	"cholesterol": {0.3, 12}, "caffeine": {0, 0.5}, "water": {0, 1500}, "carbohydrates": {0, 200}, "uv_exposure": {0, 14},
+	"stand_duration": {0, 60}, "stand_hour": {1, 1}, "fall": {1, 1}, "heart_rate_alert": {1, 1}, "sleep_apnea_alert": {1, 1},
+	"handwashing": {1, 1}, "afib_burden": {0, 100}, "electrocardiogram_voltage": {-1, 2}, "hypnogram": {1, 4},
+	"forced_expiratory_volume_1": {1, 7}, "forced_vital_capacity": {1, 8}, "peak_expiratory_flow_rate": {200, 900},
+	"inhaler_usage": {1, 10}, "insulin_injection": {0.5, 30}, "mindfulness_minutes": {0.5, 60}, "daylight_exposure": {0, 60},
+	"floors_climbed": {0, 30}, "waist_circumference": {50, 150}, "workout_duration": {10, 120}, "workout_distance": {500, 60000},
+	"workout_swimming_stroke": {100, 3000}, "wheelchair_push": {1, 2000}, "heart_rate_recovery_one_minute": {5, 70},
+	"sleep_breathing_disturbance": {0, 60}, "ige": {0, 100}, "igg": {0, 100},
+}
+
+func TestDaysAreBelievable(t *testing.T) {
+	found := map[string]bool{}
+	for i, user := range people(prove.Count(5, 90)) {
+		loc := []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Asia/Kolkata")}[i%3]
+		for d := range 120 {
+			p := sandbox.Provider{}.Day(user, spring.AddDays(d), loc)
+			for _, r := range healthdata.Timeseries() {
+				_, samples := p.Samples(r.Slug)
+				if len(samples) == 0 {
+					continue
+				}
+				found[r.Slug] = true
+				checkSamples(t, r, samples)
+			}
+			for _, r := range healthdata.Summaries() {
+				_, list := p.Summaries(r.Slug)
+				found[r.Slug] = found[r.Slug] || len(list) > 0
+			}
+			checkDay(t, p, spring.AddDays(d), loc)
+			stream := p.WorkoutStream()
+			found["workout_stream"] = found["workout_stream"] || stream != nil
+		}
+	}
+	for _, r := range slices.Concat(healthdata.Timeseries(), healthdata.Summaries()) {
+		require.True(t, found[r.Slug], "%s never happens", r.Slug)
+	}
+	require.True(t, found["workout_stream"])
+}
+
+// checkSamples requires one day's samples of a resource to be in order, whole, and such
+// as a person has.
+func checkSamples(t *testing.T, r *healthdata.Resource, samples []healthdata.Sample) {
+	t.Helper()
+	limits, limited := bounds[r.Slug]
+	require.True(t, limited || r.Value != healthdata.ValueNumber, "no bounds for %s", r.Slug)
+	type key struct {
+		at   int64
+		kind string
+	}
+	keys := make(map[key]bool, len(samples))
+	for i, s := range samples {
+		k := key{at: s.Timestamp.UnixMicro()}
+		if s.Type != nil && r.Key == healthdata.KeyType {
+			k.kind = *s.Type
+		}
+		// Plain comparisons: there are millions.
+		believable := true
+		switch r.Value {
+		case healthdata.ValuePressure:
+			believable = *s.Systolic > *s.Diastolic && *s.Systolic > 80 && *s.Systolic < 200 && *s.Diastolic > 40
+		case healthdata.ValueNumber:
+			believable = s.Value.Number >= limits[0] && s.Value.Number <= limits[1]
+		}
+		if keys[k] || !believable || i > 0 && s.Timestamp.Before(samples[i-1].Timestamp.Time) {
+			require.Fail(t, "twice, out of order, or not believable", "%s, number %d: %+v", r.Slug, i, s.Value)
+		}
+		keys[k] = true
+	}
+}
+
+// checkDay requires what different resources say of one day to agree.
+func checkDay(t *testing.T, p *sandbox.Day, date healthlab.Date, loc *time.Location) {
+	t.Helper()
+	sum := func(resource string) (total float64) {
+		_, samples := p.Samples(resource)
+		for _, s := range samples {
+			total += s.Value.Number
+		}
+		return total
+	}
+	_, list := p.Summaries("activity")
+	a := list[0].(*healthdata.Activity)
+	require.InDelta(t, sum("steps"), float64(*a.Steps), 0)
+	require.InDelta(t, sum("distance"), *a.Distance, 10)
+	require.InDelta(t, sum("calories_active"), *a.CaloriesActive, 10)
+	require.InDelta(t, sum("calories_active")+sum("calories_basal"), *a.CaloriesTotal, 15)
+	minutes := date.AddDays(1).At(loc).Sub(date.At(loc)).Minutes()
+	require.LessOrEqual(t, *a.Low+*a.Medium+*a.High, minutes)
+	_, beats := p.Samples("heartrate")
+	require.Len(t, beats, int(minutes), "a minute each, and as many as the day has")
+
+	_, nights := p.Summaries("sleep")
+	s := nights[0].(*healthdata.Sleep)
+	require.Equal(t, date, healthlab.DateOf(s.BedtimeStop.In(loc)), "the night ends on its day")
+	length := s.BedtimeStop.Sub(s.BedtimeStart.Time)
+	require.True(t, length >= 4*time.Hour && length <= 10*time.Hour, "a night of %v", length)
+	require.Equal(t, int64(length/time.Second), s.Light+s.Deep+s.REM+s.Awake)
+	_, cycles := p.Summaries("sleep_cycle")
+	c := cycles[0].(*healthdata.SleepCycle)
+	require.Equal(t, s.BedtimeStart, c.SessionStart)
+	require.Equal(t, int64(length/time.Second), c.StageEndOffsetSecond[len(c.StageEndOffsetSecond)-1])
+
+	stream := p.WorkoutStream()
+	_, workouts := p.Summaries("workouts")
+	src, distances := p.Samples("workout_distance")
+	require.Len(t, distances, len(workouts))
+	if len(workouts) == 0 {
+		require.Nil(t, stream)
+		return
+	}
+	w := workouts[0].(*healthdata.Workout)
+	require.InDelta(t, distances[0].Value.Number, *w.Distance, 0)
+	require.Equal(t, w.TimeStart, *distances[0].Start)
+	require.Equal(t, w.TimeEnd, *distances[0].End)
+	require.Equal(t, w.Sport.Slug, *src.Sport)
+	require.Equal(t, w.TimeStart.Unix(), stream.Time[0])
+	require.LessOrEqual(t, stream.Time[len(stream.Time)-1], w.TimeEnd.Unix())
+	require.InDelta(t, *w.Distance, *stream.Distance[len(stream.Distance)-1], 1, "the stream goes as far as the workout")
+	require.LessOrEqual(t, *w.AverageHR, *w.MaxHR)
+	zones := int64(0)
+	for _, z := range w.HRZones {
+		zones += z
+	}
+	require.Equal(t, *w.MovingTime, zones)
+}
+
+// Everything that is invented is taken by the service, in zones of all kinds and over a
+// change of the clocks, and comes out as much.
+func TestServiceTakesEverything(t *testing.T) {
+	for name, from := range map[string]healthlab.Date{
+		"UTC":              spring,
+		"America/New_York": spring,                           // forward on 8 March
+		"Europe/Berlin":    {Year: 2026, Month: 10, Day: 10}, // back on 25 October
+		"Asia/Kolkata":     spring,
+	} {
+		t.Run(name, func(t *testing.T) {
+			loc := zone(t, name)
+			var resources []healthdata.ProviderResource
+			for _, r := range healthdata.Resources() {
+				resources = append(resources, healthdata.ProviderResource{Resource: r.Slug})
+			}
+			providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "acme_band", Name: "Acme Band", SourceType: "provider", Class: "cloud", Resources: resources}})
+			require.NoError(t, err)
+			store := memory.New(nil)
+			health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
+				Now: func() time.Time { return time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC) },
+			})
+			require.NoError(t, err)
+			team := healthlab.TeamID{UUID: uuid.New()}
+			u, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &name})
+			require.NoError(t, err)
+			_, err = health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band"})
+			require.NoError(t, err)
+			sent := map[string]int{}
+			for d := range 30 {
+				takeDay(t, health, team, u.ID, from.AddDays(d), loc, sent)
+			}
+			for _, r := range healthdata.Timeseries() {
+				list, err := health.AllSamples(t.Context(), team, u.ID, healthdata.SampleQuery{Resource: r.Slug})
+				require.NoError(t, err)
+				require.Len(t, list, sent[r.Slug], r.Slug)
+			}
+			for _, r := range healthdata.Summaries() {
+				list, err := health.Summaries(t.Context(), team, u.ID, healthdata.SummaryQuery{Resource: r.Slug})
+				require.NoError(t, err)
+				require.Len(t, list, sent[r.Slug], r.Slug)
+			}
+		})
+	}
+}
+
+// takeDay sends a day to the service, and adds what was new to sent.
+func takeDay(t *testing.T, health *healthdata.Service, team healthlab.TeamID, user healthlab.UserID, date healthlab.Date, loc *time.Location, sent map[string]int) {
+	t.Helper()
+	p := sandbox.Provider{}.Day(user, date, loc)
+	var workout uuid.UUID
+	for _, r := range healthdata.Summaries() {
+		src, list := p.Summaries(r.Slug)
+		counts, err := health.IngestSummaries(t.Context(), team, user, r.Slug, healthdata.Upload{Provider: "acme_band", Source: src}, list)
+		require.NoError(t, err, "%s of %v", r.Slug, date)
+		sent[r.Slug] += counts.New
+		if r.Slug != "profile" {
+			require.Equal(t, healthdata.Counts{New: len(list)}, counts, "%s of %v", r.Slug, date)
+		}
+		if r.Slug == "workouts" && len(list) > 0 {
+			workout = healthdata.HeadOf(list[0]).ID
+			counts, err := health.IngestWorkoutStream(t.Context(), team, user, workout,
+				healthdata.Upload{Provider: "acme_band"}, p.WorkoutStream())
+			require.NoError(t, err)
+			require.Equal(t, healthdata.Counts{New: 1}, counts)
+		}
+	}
+	for _, r := range healthdata.Timeseries() {
+		src, samples := p.Samples(r.Slug)
+		if len(samples) == 0 {
+			continue
+		}
+		if r.Key == healthdata.KeyWorkout {
+			src.WorkoutID = &workout
+		}
+		counts, err := health.IngestSamples(t.Context(), team, user, r.Slug, healthdata.Upload{Provider: "acme_band", Source: src}, samples)
+		require.NoError(t, err, "%s of %v", r.Slug, date)
+		require.Equal(t, healthdata.Counts{New: len(samples)}, counts, "%s of %v", r.Slug, date)
+		sent[r.Slug] += counts.New
+	}
+}
+
+func TestNothingOfWhatIsNotThere(t *testing.T) {
+	var p sandbox.Provider
+	user := people(1)[0]
+	for _, resource := range []string{"activity", "moonlight", "workout_stream", ""} {
+		_, samples := p.Samples(user, resource, spring, time.UTC)
+		require.Empty(t, samples, resource)
+	}
+	for _, resource := range []string{"heartrate", "moonlight", "device"} {
+		_, list := p.Summaries(user, resource, spring, time.UTC)
+		require.Empty(t, list, resource)
+	}
+}

@@ -1,0 +1,650 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// dataMutants are stores that break one promise each, and the subtest that must die.
+var dataMutants = map[string]struct {
+	dies  string
+	spoil func(*brokenData)
+}{
+	"puts into other teams":            {"Put/NoSuchUser", putsAnywhere},
+	"merges into other teams":          {"Merge/NoSuchUser", mergesAnywhere},
+	"finds what other teams have":      {"Find/Teams", findsAnywhere},
+	"keeps all users' data together":   {"Merge/Users", oneForAll},
+	"drops the events of records":      {"Events/Written", dropsRecordEvents},
+	"drops the events of samples":      {"Events/Seq", dropsSampleEvents},
+	"writes before it asks for events": {"Put/ErrorOfEvents", putsFirst},
+	"merges before it asks for events": {"Merge/ErrorOfEvents", mergesFirst},
+	"keeps data without its events":    {"Events/AllOrNothing", putsFirst},
+	"keeps samples without events":     {"Events/AllOrNothing", mergesFirst},
+	"keeps the caller's bytes":         {"Put/Aliasing", keepsBytes},
+	"keeps the caller's columns":       {"Merge/Aliasing", keepsColumns},
+	"loses records":                    {"Put/NoLostUpdates", losesRecords},
+	"loses samples":                    {"Merge/NoLostUpdates", losesSamples},
+	"puts without its caller":          {"Context/Ended", putsWithoutCaller},
+	"merges without its caller":        {"Context/Ended", mergesWithoutCaller},
+	"looks without its caller":         {"Context/Ended", looksWithoutCaller},
+	"finds without its caller":         {"Context/Ended", findsWithoutCaller},
+	"forgets when a record was made":   {"Put/Changed", forgetsCreatedAt},
+	"takes the same for changed":       {"Put/Same", sameIsChanged},
+	"takes same samples for changed":   {"Merge/Same", sameSamplesAreChanged},
+	"drops the offset of records":      {"Put/EveryField", dropsOffset},
+	"drops payloads":                   {"Put/EveryField", dropsRaw},
+	"drops the end of samples":         {"Merge/EveryField", dropsEnd},
+	"drops attributes of samples":      {"Merge/EveryField", dropsAttributes},
+	"keeps the first record":           {"Put/Changed", firstRecordWins},
+	"keeps the first sample":           {"Merge/LatestWins", firstSampleWins},
+	"answers records in its own order": {"Put/Results", resultsByID},
+	"answers series in its own order":  {"Merge/Results", outcomesByKey},
+	"takes two records of one id":      {"Put/Refused", lastTwinWins},
+	"takes two batches of one series":  {"Merge/Refused", lastBatchWins},
+	"folds the case of keys":           {"Merge/Keys", foldsKeys},
+	"cuts large batches":               {"Merge/Dense", cutsBatches},
+	"sees writes while it looks":       {"View/Consistent", seesWrites},
+	"hides the error of a reader":      {"View/Error", hidesReadErrors},
+	"sorts records by id":              {"Records/Order", sortsByID},
+	"leaves the last instant out":      {"Records/Filters", excludesTo},
+	"gives payloads to all":            {"Records/Filters", alwaysRaw},
+	"gives chunks with their data":     {"Series/Ranges", withData},
+	"gives series outside the range":   {"Series/Ranges", ignoresRange},
+	"makes chunks up":                  {"Load/NotFound", makesChunksUp},
+}
+
+const dataMutant = "HEALTHLAB_DATA_MUTANT"
+
+// TestDataMutants runs the suite on each broken store, in a process of its own, and
+// requires it to die where the promise is tested.
+func TestDataMutants(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, m := range dataMutants {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", "^TestDataMutant$/^"+strings.ReplaceAll(m.dies, "/", "$/^")+"$")
+			cmd.Env = append(os.Environ(), dataMutant+"="+name)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit, "the mutant lives:\n%s", out)
+			require.Contains(t, string(out), "--- FAIL: TestDataMutant/"+m.dies, "it died elsewhere:\n%s", out)
+		})
+	}
+}
+
+// TestDataMutant is the process of one mutant.
+func TestDataMutant(t *testing.T) {
+	m, ok := dataMutants[os.Getenv(dataMutant)]
+	if !ok {
+		t.Skip("runs in the processes that TestDataMutants starts")
+	}
+	storetest.RunData(t, func(testing.TB) storetest.DataHarness {
+		store := memory.New(nil)
+		b := &brokenData{Data: store.Data(), users: &usersSeen{Users: store.Users(), teams: map[healthlab.UserID]healthlab.TeamID{}}}
+		m.spoil(b)
+		return storetest.DataHarness{Data: b, Users: b.users, Messages: store.WebhookLog()}
+	})
+}
+
+type (
+	putEvents   = func([]healthdata.PutResult) ([]healthlab.Event, error)
+	mergeEvents = func([]series.Outcome) ([]healthlab.Event, error)
+)
+
+// brokenData is a store with some of its methods replaced.
+type brokenData struct {
+	healthdata.Data
+	users *usersSeen
+	mu    sync.Mutex
+	put   func(context.Context, healthlab.TeamID, healthlab.UserID, []healthdata.Record, putEvents) error
+	merge func(context.Context, healthlab.TeamID, healthlab.UserID, []healthdata.SampleBatch, mergeEvents) error
+	look  func(context.Context, healthlab.TeamID, healthlab.UserID, func(healthdata.View) error) error
+	find  func(context.Context, healthlab.TeamID, string, uuid.UUID) (healthlab.UserID, healthdata.Record, error)
+	view  func(healthdata.View) healthdata.View
+}
+
+func (b *brokenData) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+	if b.put != nil {
+		return b.put(ctx, team, user, records, events)
+	}
+	return b.Data.PutRecords(ctx, team, user, records, events)
+}
+
+func (b *brokenData) MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+	if b.merge != nil {
+		return b.merge(ctx, team, user, batches, events)
+	}
+	return b.Data.MergeSamples(ctx, team, user, batches, events)
+}
+
+func (b *brokenData) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+	if b.look != nil {
+		return b.look(ctx, team, user, read)
+	}
+	return b.Data.View(ctx, team, user, func(v healthdata.View) error {
+		if b.view != nil {
+			v = b.view(v)
+		}
+		return read(v)
+	})
+}
+
+func (b *brokenData) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
+	if b.find != nil {
+		return b.find(ctx, team, resource, id)
+	}
+	return b.Data.Find(ctx, team, resource, id)
+}
+
+// usersSeen remembers whose users there are, for stores that do not look.
+type usersSeen struct {
+	healthdata.Users
+	mu    sync.Mutex
+	teams map[healthlab.UserID]healthlab.TeamID
+}
+
+func (u *usersSeen) Insert(ctx context.Context, user healthdata.User, limit int) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.teams[user.ID] = user.Team
+	return u.Users.Insert(ctx, user, limit)
+}
+
+func (u *usersSeen) teamOf(id healthlab.UserID) healthlab.TeamID {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.teams[id]
+}
+
+func putsAnywhere(b *brokenData) {
+	b.put = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		return b.Data.PutRecords(ctx, b.users.teamOf(user), user, records, events)
+	}
+}
+
+func mergesAnywhere(b *brokenData) {
+	b.merge = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		return b.Data.MergeSamples(ctx, b.users.teamOf(user), user, batches, events)
+	}
+}
+
+func findsAnywhere(b *brokenData) {
+	b.find = func(ctx context.Context, _ healthlab.TeamID, resource string, id uuid.UUID) (user healthlab.UserID, r healthdata.Record, err error) {
+		err = healthlab.NotFound
+		for _, team := range b.users.teams {
+			if user, r, err = b.Data.Find(ctx, team, resource, id); err == nil {
+				return user, r, nil
+			}
+		}
+		return user, r, err
+	}
+}
+
+func oneForAll(b *brokenData) {
+	var first healthlab.UserID
+	only := func(user healthlab.UserID) (healthlab.TeamID, healthlab.UserID) {
+		if first.IsZero() {
+			first = user
+		}
+		return b.users.teamOf(first), first
+	}
+	b.merge = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		team, user := only(user)
+		return b.Data.MergeSamples(ctx, team, user, batches, events)
+	}
+	b.look = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+		team, user := only(user)
+		return b.Data.View(ctx, team, user, read)
+	}
+}
+
+func dropsRecordEvents(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		return b.Data.PutRecords(ctx, team, user, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
+			_, err := events(r)
+			return nil, err
+		})
+	}
+}
+
+func dropsSampleEvents(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		return b.Data.MergeSamples(ctx, team, user, batches, func(o []series.Outcome) ([]healthlab.Event, error) {
+			_, err := events(o)
+			return nil, err
+		})
+	}
+}
+
+// putsFirst writes records in one commit and their events in the next.
+func putsFirst(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		var results []healthdata.PutResult
+		err := b.Data.PutRecords(ctx, team, user, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
+			results = r
+			return nil, nil
+		})
+		if err != nil || events == nil {
+			return err
+		}
+		return b.Data.PutRecords(ctx, team, user, records, func([]healthdata.PutResult) ([]healthlab.Event, error) { return events(results) })
+	}
+}
+
+// mergesFirst does the same with samples.
+func mergesFirst(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		var outcomes []series.Outcome
+		err := b.Data.MergeSamples(ctx, team, user, batches, func(o []series.Outcome) ([]healthlab.Event, error) {
+			outcomes = o
+			return nil, nil
+		})
+		if err != nil || events == nil {
+			return err
+		}
+		return b.Data.MergeSamples(ctx, team, user, batches, func([]series.Outcome) ([]healthlab.Event, error) { return events(outcomes) })
+	}
+}
+
+func keepsBytes(b *brokenData) {
+	kept := map[uuid.UUID]healthdata.Record{}
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		for _, r := range records {
+			kept[r.ID] = r
+		}
+		return b.Data.PutRecords(ctx, team, user, records, events)
+	}
+	b.find = func(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
+		user, _, err := b.Data.Find(ctx, team, resource, id)
+		return user, kept[id], err
+	}
+}
+
+// keepsColumns writes when somebody looks, from the columns that it was handed.
+func keepsColumns(b *brokenData) {
+	var waiting [][]healthdata.SampleBatch
+	b.merge = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, batches []healthdata.SampleBatch, _ mergeEvents) error {
+		waiting = append(waiting, batches)
+		return nil
+	}
+	b.look = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+		for _, batches := range waiting {
+			if err := b.Data.MergeSamples(ctx, team, user, batches, nil); err != nil {
+				return err
+			}
+		}
+		return b.Data.View(ctx, team, user, read)
+	}
+}
+
+// alone runs write, unless another write is under way: then it is lost.
+func (b *brokenData) alone(write func() error) error {
+	if !b.mu.TryLock() {
+		return nil
+	}
+	defer b.mu.Unlock()
+	for range 10_000 {
+		runtime.Gosched() // let the others come
+	}
+	return write()
+}
+
+func losesRecords(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		return b.alone(func() error { return b.Data.PutRecords(ctx, team, user, records, events) })
+	}
+}
+
+func losesSamples(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		return b.alone(func() error { return b.Data.MergeSamples(ctx, team, user, batches, events) })
+	}
+}
+
+func putsWithoutCaller(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		return b.Data.PutRecords(context.WithoutCancel(ctx), team, user, records, events)
+	}
+}
+
+func mergesWithoutCaller(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		return b.Data.MergeSamples(context.WithoutCancel(ctx), team, user, batches, events)
+	}
+}
+
+func looksWithoutCaller(b *brokenData) {
+	b.look = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+		return b.Data.View(context.WithoutCancel(ctx), team, user, read)
+	}
+}
+
+func findsWithoutCaller(b *brokenData) {
+	b.find = func(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, healthdata.Record, error) {
+		return b.Data.Find(context.WithoutCancel(ctx), team, resource, id)
+	}
+}
+
+// retell changes what a store says of records that it has written.
+func (b *brokenData) retell(change func([]healthdata.Record, []healthdata.PutResult)) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		return b.Data.PutRecords(ctx, team, user, records, func(r []healthdata.PutResult) ([]healthlab.Event, error) {
+			r = slices.Clone(r)
+			change(records, r)
+			return events(r)
+		})
+	}
+}
+
+func forgetsCreatedAt(b *brokenData) {
+	b.retell(func(records []healthdata.Record, results []healthdata.PutResult) {
+		for i := range results {
+			results[i].CreatedAt = records[i].CreatedAt
+		}
+	})
+}
+
+func sameIsChanged(b *brokenData) {
+	b.retell(func(_ []healthdata.Record, results []healthdata.PutResult) {
+		for i := range results {
+			if results[i].Fate == healthdata.FateSame {
+				results[i].Fate = healthdata.FateChanged
+			}
+		}
+	})
+}
+
+func resultsByID(b *brokenData) {
+	b.retell(func(records []healthdata.Record, results []healthdata.PutResult) {
+		byID := map[uuid.UUID]healthdata.PutResult{}
+		ids := make([]uuid.UUID, len(records))
+		for i := range records {
+			ids[i] = records[i].ID
+			byID[ids[i]] = results[i]
+		}
+		slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+		for i, id := range ids {
+			results[i] = byID[id]
+		}
+	})
+}
+
+func sameSamplesAreChanged(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		return b.Data.MergeSamples(ctx, team, user, batches, func(o []series.Outcome) ([]healthlab.Event, error) {
+			for i := range o {
+				o[i].Changed, o[i].Same = o[i].Changed+o[i].Same, 0
+			}
+			return events(o)
+		})
+	}
+}
+
+func outcomesByKey(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		sorted := slices.Clone(batches)
+		slices.SortFunc(sorted, func(a, b healthdata.SampleBatch) int { return a.Key.Compare(b.Key) })
+		return b.Data.MergeSamples(ctx, team, user, sorted, events)
+	}
+}
+
+// rewrite changes records before they are written.
+func (b *brokenData) rewrite(change func(*healthdata.Record)) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		records = slices.Clone(records)
+		for i := range records {
+			change(&records[i])
+		}
+		return b.Data.PutRecords(ctx, team, user, records, events)
+	}
+}
+
+func dropsOffset(b *brokenData) { b.rewrite(func(r *healthdata.Record) { r.Offset = 0 }) }
+func dropsRaw(b *brokenData)    { b.rewrite(func(r *healthdata.Record) { r.Raw = nil }) }
+
+// resample changes samples before they are written; those that change refuses are
+// left out.
+func (b *brokenData) resample(change func(healthdata.SeriesKey, *series.Sample) bool) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		var out []healthdata.SampleBatch
+		for _, batch := range batches {
+			var build series.Builder
+			for _, s := range batch.Samples.All() {
+				if change(batch.Key, &s) {
+					build.Add(s)
+				}
+			}
+			batch.Samples = build.Block()
+			out = append(out, batch)
+		}
+		return b.Data.MergeSamples(ctx, team, user, out, events)
+	}
+}
+
+func dropsEnd(b *brokenData) {
+	b.resample(func(_ healthdata.SeriesKey, s *series.Sample) bool {
+		s.End = series.NoEnd
+		return true
+	})
+}
+
+func dropsAttributes(b *brokenData) {
+	b.resample(func(_ healthdata.SeriesKey, s *series.Sample) bool {
+		s.Attrs = series.Attrs{Offset: s.Offset, Type: s.Type}
+		return true
+	})
+}
+
+func firstSampleWins(b *brokenData) {
+	type at struct {
+		key  healthdata.SeriesKey
+		time int64
+	}
+	seen := map[at]bool{}
+	b.resample(func(key healthdata.SeriesKey, s *series.Sample) bool {
+		k := at{key, s.Time}
+		known := seen[k]
+		seen[k] = true
+		return !known
+	})
+}
+
+func cutsBatches(b *brokenData) {
+	n := 0
+	b.resample(func(healthdata.SeriesKey, *series.Sample) bool {
+		n++
+		return n%3_000 != 0
+	})
+}
+
+func firstRecordWins(b *brokenData) {
+	seen := map[uuid.UUID]bool{}
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		if len(records) == 1 && seen[records[0].ID] {
+			_, r, err := b.Data.Find(ctx, team, records[0].Resource, records[0].ID)
+			if err != nil {
+				return err
+			}
+			_, err = events([]healthdata.PutResult{{Fate: healthdata.FateChanged, CreatedAt: r.CreatedAt}})
+			return err
+		}
+		seen[records[0].ID] = true
+		return b.Data.PutRecords(ctx, team, user, records, events)
+	}
+}
+
+func lastTwinWins(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		var out []healthdata.Record
+		for i, r := range records {
+			if !slices.ContainsFunc(records[i+1:], func(o healthdata.Record) bool { return o.ID == r.ID }) {
+				out = append(out, r)
+			}
+		}
+		return b.Data.PutRecords(ctx, team, user, out, events)
+	}
+}
+
+func lastBatchWins(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		var out []healthdata.SampleBatch
+		for i, batch := range batches {
+			if !slices.ContainsFunc(batches[i+1:], func(o healthdata.SampleBatch) bool { return o.Key == batch.Key }) {
+				out = append(out, batch)
+			}
+		}
+		return b.Data.MergeSamples(ctx, team, user, out, events)
+	}
+}
+
+func foldsKeys(b *brokenData) {
+	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
+		batches = slices.Clone(batches)
+		for i := range batches {
+			batches[i].Key.Part = strings.ToLower(batches[i].Key.Part)
+		}
+		return b.Data.MergeSamples(ctx, team, user, batches, events)
+	}
+}
+
+// brokenView is a look with some of its methods replaced.
+type brokenView struct {
+	healthdata.View
+	records func(context.Context, healthdata.RecordQuery) ([]healthdata.Record, error)
+	series  func(context.Context, healthdata.SeriesQuery) ([]healthdata.Series, error)
+	load    func(context.Context, healthdata.SeriesKey, []int64) ([]series.Chunk, error)
+}
+
+func (v *brokenView) Records(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+	if v.records != nil {
+		return v.records(ctx, q)
+	}
+	return v.View.Records(ctx, q)
+}
+
+func (v *brokenView) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
+	if v.series != nil {
+		return v.series(ctx, q)
+	}
+	return v.View.Series(ctx, q)
+}
+
+func (v *brokenView) Load(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
+	if v.load != nil {
+		return v.load(ctx, key, starts)
+	}
+	return v.View.Load(ctx, key, starts)
+}
+
+// seesWrites takes a new look for every question.
+func seesWrites(b *brokenData) {
+	b.look = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+		again := func(ask func(healthdata.View) error) error { return b.Data.View(ctx, team, user, ask) }
+		return read(&brokenView{
+			records: func(ctx context.Context, q healthdata.RecordQuery) (out []healthdata.Record, err error) {
+				err = again(func(v healthdata.View) (err error) { out, err = v.Records(ctx, q); return err })
+				return out, err
+			},
+			series: func(ctx context.Context, q healthdata.SeriesQuery) (out []healthdata.Series, err error) {
+				err = again(func(v healthdata.View) (err error) { out, err = v.Series(ctx, q); return err })
+				return out, err
+			},
+			load: func(ctx context.Context, key healthdata.SeriesKey, starts []int64) (out []series.Chunk, err error) {
+				err = again(func(v healthdata.View) (err error) { out, err = v.Load(ctx, key, starts); return err })
+				return out, err
+			},
+		})
+	}
+}
+
+func hidesReadErrors(b *brokenData) {
+	b.look = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {
+		if err := b.Data.View(ctx, team, user, read); err != nil {
+			return errors.New("view failed")
+		}
+		return nil
+	}
+}
+
+func sortsByID(b *brokenData) {
+	b.view = func(v healthdata.View) healthdata.View {
+		return &brokenView{View: v, records: func(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+			out, err := v.Records(ctx, q)
+			slices.SortFunc(out, func(a, b healthdata.Record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+			return out, err
+		}}
+	}
+}
+
+func excludesTo(b *brokenData) {
+	b.view = func(v healthdata.View) healthdata.View {
+		return &brokenView{View: v, records: func(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+			out, err := v.Records(ctx, q)
+			return slices.DeleteFunc(out, func(r healthdata.Record) bool { return r.Index.Equal(q.To) }), err
+		}}
+	}
+}
+
+func alwaysRaw(b *brokenData) {
+	b.view = func(v healthdata.View) healthdata.View {
+		return &brokenView{View: v, records: func(ctx context.Context, q healthdata.RecordQuery) ([]healthdata.Record, error) {
+			out, err := v.Records(ctx, q)
+			for i := range out {
+				out[i].Raw = []byte(`{}`)
+			}
+			return out, err
+		}}
+	}
+}
+
+func withData(b *brokenData) {
+	b.view = func(v healthdata.View) healthdata.View {
+		return &brokenView{View: v, series: func(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
+			out, err := v.Series(ctx, q)
+			for _, s := range out {
+				for i := range s.Chunks {
+					s.Chunks[i].Data = []byte{1}
+				}
+			}
+			return out, err
+		}}
+	}
+}
+
+func ignoresRange(b *brokenData) {
+	b.view = func(v healthdata.View) healthdata.View {
+		return &brokenView{View: v, series: func(ctx context.Context, q healthdata.SeriesQuery) ([]healthdata.Series, error) {
+			q.From, q.To = 0, 0
+			return v.Series(ctx, q)
+		}}
+	}
+}
+
+func makesChunksUp(b *brokenData) {
+	b.view = func(v healthdata.View) healthdata.View {
+		return &brokenView{View: v, load: func(ctx context.Context, key healthdata.SeriesKey, starts []int64) ([]series.Chunk, error) {
+			out, err := v.Load(ctx, key, starts)
+			if errors.Is(err, healthlab.NotFound) {
+				return make([]series.Chunk, len(starts)), nil
+			}
+			return out, err
+		}}
+	}
+}

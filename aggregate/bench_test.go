@@ -1,0 +1,122 @@
+package aggregate_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+const benchSamples = 10_000_000
+
+// heart is 10 million heart rates, one a second, in memory, and the same values plain.
+var heart = sync.OnceValues(func() (*person, []float64) {
+	p := newPerson()
+	r := rand.New(rand.NewPCG(1, 2))
+	start := at("2026-01-01T00:00:00Z")
+	plain := make([]float64, benchSamples)
+	st := &stored{}
+	v := 60.0
+	for i := 0; i < benchSamples; {
+		var b series.Block
+		cell := series.PerSecond.Cell(start + int64(i)*1_000_000)
+		for ; i < benchSamples && start+int64(i)*1_000_000 < cell.To; i++ {
+			v = min(max(v+float64(r.IntN(3)-1), 45), 180)
+			plain[i] = v
+			b.Append(series.Sample{Time: start + int64(i)*1_000_000, Value: v, Attrs: series.Attrs{Offset: 3600}})
+		}
+		c, err := series.NewChunk(&b)
+		if err != nil {
+			panic(err)
+		}
+		st.chunks = append(st.chunks, c)
+	}
+	p.series[key("heartrate", "acme_watch", healthdata.SourceWatch, "")] = st
+	return p, plain
+})
+
+func benchRequest(p aggregate.Period, where string, fns ...aggregate.Func) *aggregate.Request {
+	q := aggregate.Query{Where: where, GroupBy: []aggregate.Expr{aggregate.By(p)}}
+	for _, f := range fns {
+		q.Select = append(q.Select, f.Of(aggregate.Samples("heartrate")))
+	}
+	return aggregate.Ask(aggregate.Timeframe{Anchor: date("2026-06-01"), Past: aggregate.Years(1)}, q)
+}
+
+// The reference is a plain sum of the same values. The bars: twice of it for days and
+// hours, five times for minutes.
+func BenchmarkQuery(b *testing.B) {
+	p, plain := heart()
+	b.Run("plain-sum", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			sum := 0.0
+			for _, v := range plain {
+				sum += v
+			}
+			sink = sum
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchSamples, "ns/sample")
+	})
+	four := []aggregate.Func{aggregate.Mean, aggregate.Min, aggregate.Max, aggregate.Count}
+	cases := []struct {
+		name  string
+		by    aggregate.Period
+		where string
+		fns   []aggregate.Func
+	}{
+		{"day", aggregate.Days(1), "", four},
+		{"hour", aggregate.Hours(1), "", four},
+		{"minute", aggregate.Minutes(1), "", four},
+		{"hour-filtered", aggregate.Hours(1), "value >= 80", four},
+		{"day-median", aggregate.Days(1), "", []aggregate.Func{aggregate.Median}},
+		{"day-stddev", aggregate.Days(1), "", []aggregate.Func{aggregate.StdDev}},
+		{"day-general", aggregate.Days(1), "type IS NULL", four},
+	}
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) {
+			s := service(b, p, &aggregate.Options{Parallel: 1, Limits: aggregate.Limits{Rows: 1_000_000, Time: time.Hour}})
+			req := benchRequest(c.by, c.where, c.fns...)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Query(b.Context(), team, user, req); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchSamples, "ns/sample")
+		})
+	}
+}
+
+var sink float64
+
+// Writing a result: 100,000 rows.
+func BenchmarkWrite(b *testing.B) {
+	p, _ := heart()
+	s := service(b, p, &aggregate.Options{Limits: aggregate.Limits{Rows: 1_000_000, Time: time.Hour}})
+	req := benchRequest(aggregate.Minutes(1), "", aggregate.Mean, aggregate.Min, aggregate.Count)
+	r, err := s.Query(b.Context(), team, user, req)
+	require.NoError(b, err)
+	b.Run("json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			require.NoError(b, r.WriteJSON(nothing{}))
+		}
+	})
+	b.Run("archive", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			require.NoError(b, r.WriteArchive(nothing{}))
+		}
+	})
+}
+
+type nothing struct{}
+
+func (nothing) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,204 @@
+// Command labreport reads lab reports and prints what it found as a table that a
+// person can check against the paper.
+//
+//	labreport report.pdf
+//	labreport page1.jpg page2.jpg -as-one
+//	labreport -json report.pdf
+//	labreport -boxes boxes.png report.pdf
+//
+// With -results DIR it writes one JSON file per report instead. Pictures and scanned
+// pages need tesseract in the path.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/ocr"
+	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+func main() {
+	pdftext.Child()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "labreport:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+type settings struct {
+	json    bool
+	boxes   string
+	results string
+	words   bool
+	asOne   bool
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	var s settings
+	flags := flag.NewFlagSet("labreport", flag.ContinueOnError)
+	flags.BoolVar(&s.json, "json", false, "print the shape of the API")
+	flags.StringVar(&s.boxes, "boxes", "", "draw the boxes of the first page into this PNG `file`")
+	flags.StringVar(&s.results, "results", "", "write one JSON file per report into this `folder`")
+	flags.BoolVar(&s.words, "words", false, "print the words that were read, line by line")
+	flags.BoolVar(&s.asOne, "as-one", false, "the files are pages of one report")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return errors.New("which file?")
+	}
+	reader := labreport.NewReader(nil)
+	var see func(context.Context, pageImage) (labreport.Page, error)
+	engine, err := ocr.New(&ocr.Options{Judge: reader.Judge})
+	extractors := labreport.Extractors{}
+	if err == nil {
+		see = engine.Page
+		extractors["image/jpeg"], extractors["image/png"] = engine, engine
+	} else if !errors.Is(err, healthlab.Unimplemented) {
+		return err
+	}
+	pdf, err := pdftext.New(&pdftext.Options{OCR: see})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pdf.Close() }()
+	extractors["application/pdf"] = pdf
+
+	var reports [][]string
+	if s.asOne {
+		reports = [][]string{flags.Args()}
+	} else {
+		for _, f := range flags.Args() {
+			reports = append(reports, []string{f})
+		}
+	}
+	for _, files := range reports {
+		if err := one(ctx, s, reader, extractors, files, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one reads one report.
+func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
+	var files []labreport.File
+	for _, name := range names {
+		data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
+		if err != nil {
+			return err
+		}
+		files = append(files, labreport.File{Type: labreport.Sniff(data), Data: data})
+	}
+	start := time.Now()
+	var pages []labreport.Page
+	for _, f := range files {
+		err := x.Extract(ctx, f, func(p labreport.Page) error {
+			p.Number = len(pages) + 1
+			pages = append(pages, p)
+			return nil
+		})
+		if err != nil {
+			if len(names) == 1 && s.results != "" {
+				_, _ = fmt.Fprintf(out, "%s: %v\n", filepath.Base(names[0]), err)
+				return nil
+			}
+			return err
+		}
+	}
+	data, reason := reader.Read(pages)
+	took := time.Since(start)
+	if s.words {
+		printWords(out, pages)
+	}
+	if s.boxes != "" {
+		if err := drawBoxes(ctx, s.boxes, files[0], pages, data); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.results != "":
+		return writeResults(s.results, names[0], data, took)
+	case reason != "":
+		_, _ = fmt.Fprintf(out, "%s: no results: %s\n", filepath.Base(names[0]), reason)
+		return nil
+	case s.json:
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(data)
+	}
+	return table(out, filepath.Base(names[0]), data, took)
+}
+
+// writeResults writes the published data, and how long it took, into a file that is
+// named like the report.
+func writeResults(dir, name string, data labreport.Data, took time.Duration) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(struct {
+		labreport.Data
+		Seconds float64 `json:"seconds"`
+	}{data, took.Seconds()}, "", " ")
+	if err != nil {
+		return err
+	}
+	base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+	return os.WriteFile(filepath.Join(dir, base+".json"), b, 0o600)
+}
+
+// table prints a report for a person.
+func table(out io.Writer, name string, d labreport.Data, took time.Duration) error {
+	text := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return *s
+	}
+	m := d.Metadata
+	_, _ = fmt.Fprintf(out, "%s (%d results, %s)\n", name, len(d.Results), took.Round(time.Millisecond))
+	_, _ = fmt.Fprintf(out, "patient %s %s, born %s, %s; lab %s; collected %s, reported %s; specimen %s\n",
+		text(m.PatientFirstName), text(m.PatientLastName), text(m.DOB), m.Gender, text(m.LabName), text(m.DateCollected), text(m.DateReported), text(m.SpecimenNumber))
+	w := tabwriter.NewWriter(out, 2, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "test\tvalue\tunit\treference\tmeans\tLOINC\tmatch\tread")
+	for _, r := range d.Results {
+		code, score := "-", 0.0
+		if len(r.LoincMatches) > 0 {
+			code, score = r.LoincMatches[0].LoincCode, r.LoincMatches[0].ConfidenceScore
+		}
+		status := "-"
+		if r.LoincMatchStatus != nil {
+			status = string(*r.LoincMatchStatus)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s %.2f\t%.2f\n", r.TestName, r.Value, text(r.Units), text(r.ReferenceRange), *r.Interpretation, code, status, score, r.Evidence["value"].Confidence)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+func printWords(out io.Writer, pages []labreport.Page) {
+	for _, p := range pages {
+		for _, w := range p.Words {
+			_, _ = fmt.Fprintf(out, "%d %.3f %.3f %.3f %.3f %.2f %s\n", p.Number, w.Box.X, w.Box.Y, w.Box.Width, w.Box.Height, w.Confidence, w.Text)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+	"github.com/healthlab-dev/healthlab/webhook/receiver"
+)
+
+// receiver makes the kit: one function for each type of payload that this program
+// wants. A program that matters would store it, by the id of the thing.
+func (d *desk) receiver(secrets []webhook.Secret) (*receiver.Receiver, error) {
+	r, err := receiver.New(secrets, memory.NewSeen(nil), &receiver.Options{Observe: d.observe})
+	if err != nil {
+		return nil, err
+	}
+	receiver.On(r, func(_ context.Context, e receiver.Event, s *healthdata.Sleep) error {
+		asleep := time.Duration(s.Total) * time.Second
+		return d.tell(e, "%s asleep, up at %s, from %s", asleep, s.BedtimeStop, s.Source.Provider)
+	})
+	receiver.On(r, func(_ context.Context, e receiver.Event, a *healthdata.Activity) error {
+		return d.tell(e, "%s steps and %s m on %s, from %s", known(a.Steps), known(a.Distance), a.CalendarDate, a.Source.Provider)
+	})
+	receiver.On(r, func(_ context.Context, e receiver.Event, w *healthdata.Workout) error {
+		return d.tell(e, "%s at %s, %s kcal, from %s", w.Sport.Slug, w.TimeStart, known(w.Calories), w.Source.Provider)
+	})
+	receiver.On(r, func(_ context.Context, e receiver.Event, b *healthdata.Batch) error {
+		if len(b.Data) == 0 {
+			return d.tell(e, "nothing, from %s", b.Source.Provider)
+		}
+		first, last := b.Data[0], b.Data[len(b.Data)-1]
+		return d.tell(e, "%d of %s (%s) until %s, from %s", len(b.Data), e.Name.Resource, first.Unit, last.Timestamp, b.Source.Provider)
+	})
+	receiver.On(r, func(_ context.Context, e receiver.Event, h *healthdata.Historical) error {
+		return d.tell(e, "the past of %s is complete, from %s", e.Name.Resource, h.Provider)
+	})
+	receiver.On(r, func(_ context.Context, e receiver.Event, c *healthdata.ConnectionCreated) error {
+		return d.tell(e, "connected %s", c.Provider.Slug)
+	})
+	receiver.On(r, func(_ context.Context, e receiver.Event, o *orders.Order) error {
+		return d.tell(e, "order %s is %s", o.ID, o.LastEvent.Status.LowLevel())
+	})
+	// All else, types that are newer than this program included.
+	r.OnOther(func(_ context.Context, e receiver.Event) error {
+		return d.tell(e, "%d bytes", len(e.Data))
+	})
+	return r, nil
+}
+
+// tell prints one event.
+func (d *desk) tell(e receiver.Event, format string, args ...any) error {
+	who := e.ClientUserID
+	if who == "" {
+		who = "nobody"
+	}
+	d.print("%s, %s: %s", e.Type, who, fmt.Sprintf(format, args...))
+	return nil
+}
+
+// known shows a number that may not be there.
+func known[N int64 | float64](n *N) string {
+	if n == nil {
+		return "?"
+	}
+	return fmt.Sprint(*n)
+}

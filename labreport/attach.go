@@ -1,0 +1,249 @@
+package labreport
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// stacked reads results whose parts stand under each other: the name above the
+// value, alone or several side by side, and names that wrap round their values.
+func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed {
+	l := &d.lines[i]
+	// A row without its name, which stands in the lines above and below it.
+	if p := d.wrapped(i, cols, claimed); p != nil {
+		return []*parsed{p}
+	}
+	if sentence(l) {
+		return nil
+	}
+	cells := l.cells()
+	if len(cells) == 1 && i+1 < len(d.lines) && !claimed[i+1] {
+		if p := d.wrapped(i+1, cols, claimed); p != nil {
+			return []*parsed{p}
+		}
+	}
+	return d.tiles(i, cells, claimed)
+}
+
+// tiles reads names side by side with their values under them.
+func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed {
+	l := &d.lines[i]
+	known := 0
+	for _, c := range cells {
+		if d.g.known(textOf(c)) > 0.8 {
+			known++
+		}
+	}
+	if known == 0 || known*2 < len(cells) {
+		return nil
+	}
+	var out []*parsed
+	used := map[int]bool{}
+	for k, c := range cells {
+		left, right := c[0].x0-1.5*l.height, math.Inf(1)
+		if k+1 < len(cells) {
+			right = cells[k+1][0].x0 - 0.5*l.height
+		}
+		tokens := slices.Clone(c)
+		last := l.y1
+		var lineNos []int
+		for j := i + 1; j < len(d.lines) && j <= i+4; j++ {
+			n := &d.lines[j]
+			if n.page != l.page || n.y0-last > 1.8*l.height || claimed[j] {
+				break
+			}
+			var part []token
+			for _, t := range n.tokens {
+				if t.x0 >= left && t.x1 <= right+l.height {
+					part = append(part, t)
+				}
+			}
+			if len(part) == 0 {
+				continue
+			}
+			if d.g.known(textOf(part)) > 0.8 {
+				break
+			}
+			part = slices.Clone(part)
+			part[0].gap = true
+			tokens = append(tokens, part...)
+			lineNos = append(lineNos, j)
+			last = n.y1
+		}
+		if len(tokens) == len(c) {
+			continue
+		}
+		v := lineOf(tokens, *l)
+		p := d.g.parse(&v, nil)
+		if p == nil || p.known < 0.8 || p.pieces[0].role != rName && p.pieces[0].role != rFlag {
+			continue
+		}
+		if !(p.has(rUnit) || p.has(rRange)) || !d.accept(p, nil) || !d.tidy(p) {
+			continue
+		}
+		out = append(out, p)
+		for _, j := range lineNos {
+			used[j] = true
+		}
+	}
+	for j := range used {
+		claimed[j] = true
+	}
+	if len(out) > 0 {
+		claimed[i] = true
+	}
+	return out
+}
+
+// wrapped reads a line that has a value but no name, whose name stands half a line
+// above and below it, or just above it.
+func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
+	l := &d.lines[i]
+	if len(l.tokens) == 0 || !hasRole(cols, rName) {
+		return nil
+	}
+	for _, c := range cols {
+		if c.role != rName {
+			continue
+		}
+		if math.Abs(l.tokens[0].x0-c.x0) < 4*l.height || slices.ContainsFunc(l.tokens, func(t token) bool { return t.gap && math.Abs(t.x0-c.x0) < 2.5*l.height }) {
+			return nil // it has a name of its own
+		}
+	}
+	if valueShape(l.tokens[0].text, d.g.decimals) == noValue && !isMark(l.tokens[0].text) {
+		return nil
+	}
+	part := func(j int) []token {
+		if j < 0 || j >= len(d.lines) || claimed[j] || d.lines[j].page != l.page || len(d.lines[j].cells()) != 1 {
+			return nil
+		}
+		n := &d.lines[j]
+		if math.Abs((n.y0+n.y1)/2-(l.y0+l.y1)/2) > 1.6*l.height || n.tokens[0].x0 > l.tokens[0].x0 {
+			return nil
+		}
+		return n.tokens
+	}
+	above, under := part(i-1), part(i+1)
+	for _, names := range [][][]token{{above, under}, {above}, {under}} {
+		var tokens []token
+		for _, n := range names {
+			tokens = append(tokens, n...)
+		}
+		if len(tokens) == 0 || len(names) == 2 && (above == nil || under == nil) {
+			continue
+		}
+		for k := range tokens {
+			tokens[k].gap = k == 0
+		}
+		v := lineOf(append(slices.Clone(tokens), l.tokens...), *l)
+		for k := range v.tokens {
+			if k > 0 && k < len(tokens) {
+				v.tokens[k].gap = false
+			}
+		}
+		p := d.g.parse(&v, cols)
+		if p == nil || !d.accept(p, cols) {
+			continue
+		}
+		if p.known < 0.8 && len(names) < 2 {
+			continue
+		}
+		claimed[i] = true
+		if under != nil && (len(names) == 2 || &names[0][0] == &under[0]) {
+			claimed[i+1] = true
+		}
+		if above != nil && (len(names) == 2 || &names[0][0] == &above[0]) {
+			claimed[i-1] = true
+		}
+		return p
+	}
+	return nil
+}
+
+// continues attaches a line to the row above it: the rest of a wrapped name, the
+// second line of a range.
+func (d *document) continues(i, lastRow int, cols []column) bool {
+	if lastRow < 0 || len(d.rows) == 0 || i-lastRow > 3 {
+		return false
+	}
+	l, r := &d.lines[i], &d.rows[len(d.rows)-1]
+	above := &d.lines[i-1]
+	if l.page != above.page || l.y0 <= above.y0 || l.y0-above.y1 > 0.9*l.height || len(l.cells()) > 2 {
+		return false
+	}
+	text := l.text()
+	// The range under its row.
+	if r.reference == "" && len(l.tokens) <= 8 {
+		if b, ok := parseBounds(toPointAll(text, d.g.decimals)); ok {
+			r.reference, r.bounds, r.refToks = text, b, l.tokens
+			return true
+		}
+	}
+	// The rest of a range.
+	if refs := r.refToks; len(refs) > 0 && l.tokens[0].x0 > refs[0].x0-1.2*l.height && len(r.nameToks) > 0 && l.tokens[0].x0 > r.nameToks[len(r.nameToks)-1].x1 {
+		if !sentence(l) && len(l.tokens) <= 10 {
+			r.reference = strings.TrimSpace(r.reference + " " + text)
+			r.refToks = append(slices.Clone(refs), l.tokens...)
+			r.bounds, _ = parseBounds(toPointAll(r.reference, d.g.decimals))
+			return true
+		}
+		return false
+	}
+	// The rest of a name: the catalogue knows the two together and not the first
+	// alone, or better.
+	if i-lastRow == 1 && len(l.cells()) == 1 && len(r.nameToks) > 0 && len(l.tokens) <= 5 &&
+		math.Abs(l.tokens[0].x0-r.nameToks[0].x0) < 2.5*l.height && !sentence(l) {
+		joined := r.name + " " + text
+		k := d.g.known(joined)
+		if k > 0.8 && k >= r.known-0.02 && d.g.known(text) < 0.8 || strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(l.tokens) <= 4 && k >= r.known-0.1 {
+			r.name = cleanName(joined)
+			r.known = max(k, r.known)
+			r.nameToks = append(slices.Clone(r.nameToks), l.tokens...)
+			return true
+		}
+	}
+	return false
+}
+
+// panelName returns the heading that a line without a value may be.
+func (d *document) panelName(i int, cols []column) (string, bool) {
+	l := &d.lines[i]
+	cells := l.cells()
+	text := cleanName(textOf(cells[0]))
+	words := foldWords(text)
+	if len(words) == 0 || len(words) > 9 || len(text) < 3 || sentence(l) || len(cells) > 2 {
+		return "", false
+	}
+	if f, n := label(l.tokens, 0); n > 0 && f != noField && f != fLab && f != fSpecimen {
+		return "", false
+	}
+	if strings.HasSuffix(text, ".") || strings.IndexFunc(text, unicode.IsLetter) < 0 {
+		return "", false
+	}
+	if _, printed, _ := findDate(text, dayFirst); printed != "" {
+		return "", false
+	}
+	letters := strings.IndexFunc(text, unicode.IsLetter)
+	if letters > 3 {
+		return "", false
+	}
+	if w := words[0]; w == "page" || w == "seite" || w == "pagina" || w == "note" || w == "comment" || w == "method" || w == "methode" || w == "metodo" || w == "hinweis" || w == "nota" {
+		return "", false
+	}
+	// The next lines must be rows, so that the address at the top is no panel.
+	for j := i + 1; j < len(d.lines) && j <= i+4; j++ {
+		n := &d.lines[j]
+		if heading(*n) != nil {
+			return text, true
+		}
+		if p := d.g.parse(n, cols); p != nil && d.accept(p, cols) {
+			return text, true
+		}
+		if cells := n.cells(); d.g.known(textOf(cells[0])) > 0.8 {
+			return text, true
+		}
+	}
+	return "", false
+}

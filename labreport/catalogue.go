@@ -1,0 +1,492 @@
+package labreport
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Term is one entry of a catalogue of laboratory terms.
+type Term struct {
+	// Code is the LOINC code with its check digit: "2345-7".
+	Code string
+	// Name is the official long name.
+	Name string
+	// Display is a short label; may be empty.
+	Display string
+	// Component, Property, System and Scale are the parts of a LOINC name that
+	// matching looks at. System is in words ("serum/plasma", "urine") or in LOINC's
+	// own abbreviations ("Ser/Plas", "Ur"); Scale is Qn, Ord, Nom and so on.
+	Component, Property, System, Scale string
+	// Units are examples of units in UCUM.
+	Units []string
+	// Names are other names, in any language.
+	Names []string
+	// Rank is how common the term is, 1 the most common; 0 is not known.
+	Rank int
+}
+
+// Found is a term that a printed name may mean.
+type Found struct {
+	Term *Term
+	// Likeness says how well the name agrees, 0 to 1; 1 is one of the term's names
+	// letter for letter.
+	Likeness float64
+}
+
+// Catalogue finds the terms that a printed name of an analyte may mean.
+//
+// Find returns them best first, ties by rank and then by code; none if the name is
+// not known. It decides by the name alone: the unit, the specimen and the kind of
+// value are weighed by the caller. The terms belong to the catalogue and are not
+// changed. Implementations are safe for concurrent use. An error means that the
+// catalogue cannot be asked: results then have no match status at all, and the
+// report does not fail.
+type Catalogue interface {
+	Find(name string) ([]Found, error)
+}
+
+//go:embed data/loinc_common.csv
+var loincCSV string
+
+//go:embed data/names.csv
+var namesCSV string
+
+// LOINCLicense is the licence under which the embedded terms are distributed. A
+// program that shows its licences shows this one.
+//
+//go:embed data/LOINC_LICENSE.txt
+var LOINCLicense string
+
+// Notices names everybody whose work is in the embedded tables, with their terms. It
+// goes where [LOINCLicense] goes.
+//
+//go:embed data/NOTICES.md
+var Notices string
+
+// Embedded returns the catalogue that comes with the package: about 750 common
+// laboratory terms with names in English, German, Spanish and French. It is built
+// on first use, immutable and shared.
+func Embedded() *Table { return embedded() }
+
+var embedded = sync.OnceValue(func() *Table {
+	terms, err := readCommon(strings.NewReader(loincCSV), strings.NewReader(namesCSV))
+	if err != nil {
+		panic("labreport: embedded catalogue: " + err.Error())
+	}
+	t, err := NewTable(terms)
+	if err != nil {
+		panic("labreport: embedded catalogue: " + err.Error())
+	}
+	return t
+})
+
+// Table is a catalogue in memory. It is immutable and safe for concurrent use.
+type Table struct {
+	terms []Term
+	byKey map[string][]entry
+	// grams finds names that are nearly the same: three letters to keys.
+	grams map[string][]int32
+	keys  []string
+	// squeezed are the names without spaces, with letters and digits that look alike
+	// made equal: what a reader of pictures makes of "HbA1c" and "Plaquettes".
+	squeezed map[string][]entry
+}
+
+func squeeze(name string) string {
+	return alike.Replace(strings.Join(foldWords(name), ""))
+}
+
+var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
+
+// entry is one name of one term.
+type entry struct {
+	term   int
+	weight float64
+}
+
+// NewTable builds a catalogue of the terms. [healthlab.Invalid] if a code's check
+// digit is wrong or a code appears twice.
+func NewTable(terms []Term) (*Table, error) {
+	t := &Table{terms: slices.Clone(terms), byKey: make(map[string][]entry, len(terms)*4), grams: map[string][]int32{}, squeezed: map[string][]entry{}}
+	seen := make(map[string]bool, len(terms))
+	for i := range t.terms {
+		term := &t.terms[i]
+		if !ValidCode(term.Code) {
+			return nil, fmt.Errorf("%w: catalogue: entry %d: not a LOINC code", healthlab.Invalid, i)
+		}
+		if seen[term.Code] {
+			return nil, fmt.Errorf("%w: catalogue: entry %d: code appears twice", healthlab.Invalid, i)
+		}
+		seen[term.Code] = true
+		for n, name := range term.Names {
+			// Names are listed best first.
+			t.add(i, name, 1-min(0.03, 0.003*float64(n)))
+		}
+		t.add(i, strings.ReplaceAll(term.Component, ".", " "), 0.93)
+		t.add(i, term.Name, 1)
+		if term.Display != "" {
+			t.add(i, term.Display, 1)
+		}
+	}
+	for key := range t.byKey {
+		t.keys = append(t.keys, key)
+	}
+	slices.Sort(t.keys)
+	for n, key := range t.keys {
+		for g := range trigrams(key) {
+			t.grams[g] = append(t.grams[g], int32(n))
+		}
+	}
+	return t, nil
+}
+
+// add notes a name of a term: as it is, and without the words that say little.
+func (t *Table) add(term int, name string, weight float64) {
+	key := termKey(name)
+	if len(key) == 0 {
+		return
+	}
+	t.note(strings.Join(key, " "), term, weight)
+	if tight := squeeze(name); len(tight) >= 4 {
+		t.squeezed[tight] = append(t.squeezed[tight], entry{term, weight})
+	}
+	if less := withoutNoise(key); len(less) > 0 && len(less) < len(key) {
+		t.note(strings.Join(less, " "), term, weight-0.06)
+	}
+}
+
+func (t *Table) note(key string, term int, weight float64) {
+	list := t.byKey[key]
+	for i := range list {
+		if list[i].term == term {
+			list[i].weight = max(list[i].weight, weight)
+			return
+		}
+	}
+	t.byKey[key] = append(list, entry{term, weight})
+}
+
+// Terms returns how many terms the table has.
+func (t *Table) Terms() int { return len(t.terms) }
+
+// Find implements [Catalogue].
+func (t *Table) Find(name string) ([]Found, error) {
+	found := map[int]float64{}
+	t.exact(found, name, 1)
+	if bare, inside := parentheses(name); inside != "" {
+		t.exact(found, bare, 0.97)
+		t.exact(found, inside, 0.92)
+	}
+	best := 0.0
+	for _, w := range found {
+		best = max(best, w)
+	}
+	if best < 0.88 {
+		for _, e := range t.squeezed[squeeze(name)] {
+			found[e.term] = max(found[e.term], 0.95*e.weight)
+		}
+		t.near(found, name)
+	}
+	out := make([]Found, 0, len(found))
+	for i, w := range found {
+		out = append(out, Found{Term: &t.terms[i], Likeness: min(w, 1)})
+	}
+	slices.SortFunc(out, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(b.Likeness, a.Likeness), cmp.Compare(rankOf(a.Term), rankOf(b.Term)), strings.Compare(a.Term.Code, b.Term.Code))
+	})
+	return out, nil
+}
+
+// exactly reports whether a folded form of the name is known letter for letter. It
+// is the cheap question, asked of many stretches of a line.
+func (t *Table) exactly(name string) float64 {
+	found := map[int]float64{}
+	t.exact(found, name, 1)
+	best := 0.0
+	for _, w := range found {
+		best = max(best, w)
+	}
+	if best < 0.8 {
+		for _, e := range t.squeezed[squeeze(name)] {
+			best = max(best, 0.95*e.weight)
+		}
+	}
+	return best
+}
+
+func rankOf(t *Term) int {
+	if t.Rank == 0 {
+		return 1 << 20
+	}
+	return t.Rank
+}
+
+func (t *Table) exact(found map[int]float64, name string, weight float64) {
+	key := termKey(name)
+	if len(key) == 0 {
+		return
+	}
+	for _, e := range t.byKey[strings.Join(key, " ")] {
+		found[e.term] = max(found[e.term], e.weight*weight)
+	}
+	if less := withoutNoise(key); len(less) > 0 && len(less) < len(key) {
+		for _, e := range t.byKey[strings.Join(less, " ")] {
+			found[e.term] = max(found[e.term], (e.weight-0.04)*weight)
+		}
+	}
+	// "Urea nitrogen, urine": the specimen in the name is weighed elsewhere.
+	if without := slices.DeleteFunc(slices.Clone(key), func(w string) bool { return specimenWords[w] != "" }); len(without) > 0 && len(without) < len(key) {
+		for _, e := range t.byKey[strings.Join(without, " ")] {
+			found[e.term] = max(found[e.term], (e.weight-0.08)*weight)
+		}
+	}
+}
+
+// near adds terms whose names have nearly the same letters.
+func (t *Table) near(found map[int]float64, name string) {
+	key := strings.Join(termKey(name), " ")
+	if len(key) < 5 {
+		return
+	}
+	want := trigrams(key)
+	hits := map[int32]int{}
+	for g := range want {
+		for _, n := range t.grams[g] {
+			hits[n]++
+		}
+	}
+	for n, both := range hits {
+		have := t.keys[n]
+		all := len(want) + max(1, len(have)+2-2) - both
+		if d := float64(2*both) / float64(len(want)+len(have)); d < 0.6 && float64(both)/float64(all) < 0.5 {
+			continue
+		}
+		like := likeness(key, have)
+		if like < 0.8 {
+			continue
+		}
+		for _, e := range t.byKey[have] {
+			found[e.term] = max(found[e.term], e.weight*like*0.95)
+		}
+	}
+}
+
+// likeness compares two keys: 1 minus the edit distance per letter.
+func likeness(a, b string) float64 {
+	longest := max(len(a), len(b))
+	most := longest / 4
+	d := distance(a, b, most)
+	if d > most || !sameDigits(a, b) {
+		return 0
+	}
+	return 1 - float64(d)/float64(longest)
+}
+
+// sameDigits reports whether two names have the same digits: B6 is not B12.
+func sameDigits(a, b string) bool {
+	only := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if isDigit(r) {
+				return r
+			}
+			return -1
+		}, s)
+	}
+	return only(a) == only(b)
+}
+
+func trigrams(s string) map[string]bool {
+	s = " " + s + " "
+	out := make(map[string]bool, len(s))
+	for i := 0; i+3 <= len(s); i++ {
+		out[s[i:i+3]] = true
+	}
+	return out
+}
+
+// parentheses splits "GOT (ASAT)" into what is outside and what is inside.
+func parentheses(s string) (outside, inside string) {
+	open := strings.IndexByte(s, '(')
+	end := strings.LastIndexByte(s, ')')
+	if open < 0 || end < open {
+		return s, ""
+	}
+	return strings.TrimSpace(s[:open] + " " + s[end+1:]), strings.TrimSpace(s[open+1 : end])
+}
+
+// ValidCode reports whether code has the shape of a LOINC code and the right check
+// digit (mod 10, doubling every other digit from the right).
+func ValidCode(code string) bool {
+	digits, check, ok := strings.Cut(code, "-")
+	if !ok || len(check) != 1 || len(digits) == 0 || len(digits) > 7 || check[0] < '0' || check[0] > '9' {
+		return false
+	}
+	sum := 0
+	for i := range len(digits) {
+		d := int(digits[len(digits)-1-i]) - '0'
+		if d < 0 || d > 9 {
+			return false
+		}
+		if i%2 == 0 {
+			d *= 2
+		}
+		sum += d/10 + d%10
+	}
+	return (10-sum%10)%10 == int(check[0]-'0')
+}
+
+// readCommon reads the table that comes with the package, and the file of further
+// names.
+func readCommon(table, names io.Reader) ([]Term, error) {
+	more := map[string][]string{}
+	less := map[string][]string{}
+	rows, err := readCSV(names)
+	if err != nil {
+		return nil, fmt.Errorf("names: %w", err)
+	}
+	for _, row := range rows {
+		code := row["loinc_num"]
+		more[code] = append(more[code], split(row["names"])...)
+		less[code] = append(less[code], split(row["not"])...)
+	}
+	rows, err = readCSV(table)
+	if err != nil {
+		return nil, fmt.Errorf("terms: %w", err)
+	}
+	out := make([]Term, 0, len(rows))
+	for _, row := range rows {
+		code := row["loinc_num"]
+		t := Term{Code: code, Name: row["long_common_name"], Component: row["component"], Property: row["property"],
+			System: row["system"], Scale: row["scale"], Units: split(row["example_ucum_units"])}
+		given := split(row["synonyms"])
+		t.Names = append(slices.Clone(more[code]), given...)
+		t.Names = slices.DeleteFunc(t.Names, func(n string) bool { return slices.Contains(less[code], n) })
+		if len(given) > 0 {
+			t.Display = given[0]
+		}
+		us, _ := strconv.Atoi(row["rank_us"])
+		si, _ := strconv.Atoi(row["rank_si"])
+		switch {
+		case us > 0 && si > 0:
+			t.Rank = min(us, si)
+		default:
+			t.Rank = us + si
+		}
+		if row["tier"] == "2" && t.Rank == 0 {
+			t.Rank = 3000
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "|")
+}
+
+// readCSV reads a table with a header into one map a row. Lines that begin with #
+// are comments.
+func readCSV(r io.Reader) ([]map[string]string, error) {
+	c := csv.NewReader(r)
+	c.Comment = '#'
+	c.ReuseRecord = true
+	head, err := c.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%w: no header line", healthlab.Invalid)
+	}
+	names := slices.Clone(head)
+	names[0] = strings.TrimPrefix(names[0], "\ufeff")
+	var out []map[string]string
+	for {
+		row, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: row %d is not CSV", healthlab.Invalid, len(out)+1)
+		}
+		m := make(map[string]string, len(row))
+		for i, v := range row {
+			if i < len(names) {
+				m[names[i]] = v
+			}
+		}
+		out = append(out, m)
+	}
+}
+
+// LoadLOINC reads the table that LOINC publishes (LoincTable/Loinc.csv of a release,
+// columns by name, in any order) and returns its laboratory terms. Deprecated and
+// discouraged terms are left out. Names that the embedded catalogue knows for a code
+// are added, so that reports in German, Spanish and French still match.
+//
+// The table's licence is the caller's business. [healthlab.Invalid] if it is not a
+// CSV with at least LOINC_NUM, COMPONENT and LONG_COMMON_NAME, or has no term.
+func LoadLOINC(r io.Reader) ([]Term, error) {
+	rows, err := readCSV(r)
+	if err != nil {
+		return nil, fmt.Errorf("load LOINC: %w", err)
+	}
+	if len(rows) > 0 {
+		for _, need := range []string{"LOINC_NUM", "COMPONENT", "LONG_COMMON_NAME"} {
+			if _, ok := rows[0][need]; !ok {
+				return nil, fmt.Errorf("load LOINC: %w: no column %s", healthlab.Invalid, need)
+			}
+		}
+	}
+	known := map[string]*Term{}
+	ours := Embedded()
+	for i := range ours.terms {
+		known[ours.terms[i].Code] = &ours.terms[i]
+	}
+	var out []Term
+	for _, row := range rows {
+		if s := row["STATUS"]; s == "DEPRECATED" || s == "DISCOURAGED" {
+			continue
+		}
+		if c := row["CLASSTYPE"]; c != "" && c != "1" {
+			continue
+		}
+		t := Term{Code: row["LOINC_NUM"], Name: row["LONG_COMMON_NAME"], Display: row["DisplayName"], Component: row["COMPONENT"],
+			Property: row["PROPERTY"], System: row["SYSTEM"], Scale: row["SCALE_TYP"]}
+		for _, u := range strings.Split(row["EXAMPLE_UCUM_UNITS"], ";") {
+			if u = strings.TrimSpace(u); u != "" {
+				t.Units = append(t.Units, u)
+			}
+		}
+		t.Rank, _ = strconv.Atoi(row["COMMON_TEST_RANK"])
+		if row["CONSUMER_NAME"] != "" {
+			t.Names = append(t.Names, row["CONSUMER_NAME"])
+		}
+		if row["SHORTNAME"] != "" {
+			t.Names = append(t.Names, row["SHORTNAME"])
+		}
+		if k := known[t.Code]; k != nil {
+			t.Names = append(slices.Clone(k.Names), t.Names...)
+			if t.Rank == 0 {
+				t.Rank = k.Rank
+			}
+			if t.Display == "" {
+				t.Display = k.Display
+			}
+		}
+		out = append(out, t)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("load LOINC: %w: no laboratory term", healthlab.Invalid)
+	}
+	return out, nil
+}

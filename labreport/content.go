@@ -1,0 +1,306 @@
+package labreport
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// wordUnits are units that are words of names too: "ANA Titer", "INR".
+var wordUnits = map[string]bool{"titer": true, "titre": true, "inr": true, "ratio": true, "index": true, "calc": true, "units": true, "unit": true, "quotient": true, "percent": true}
+
+var (
+	reLabCode = regexp.MustCompile(`^(?:[A-Z]{1,4}\d{0,2}|\d{1,3}|\[?[A-Z0-9]{1,4}\]?|\d{3,5}-\d)$`)
+	reUnitish = regexp.MustCompile(`^[A-Za-zµμ%\[{][A-Za-z0-9µμ%.*^\[\]{}'()]{0,14}/[A-Za-zµμ0-9][A-Za-z0-9µμ.,*^\[\]{}'()²³/]{0,14}$`)
+)
+
+// content is how well the text itself fits a role.
+func (s *search) content(r role, i, n int) float64 {
+	tokens := s.l.tokens[i : i+n]
+	text := textOf(tokens)
+	for _, t := range tokens {
+		if (t.text == "|" || t.text == ";") && r != rNote {
+			return impossible
+		}
+	}
+	switch r {
+	case rName:
+		return s.nameContent(tokens, text)
+	case rValue:
+		return s.valueContent(tokens, text, i, n)
+	case rRange:
+		return s.rangeContent(text, i, n)
+	case rUnit:
+		return s.unitContent(text, n)
+	case rFlag:
+		return s.flagContent(text)
+	case rLow, rHigh:
+		if n == 1 && reNum.MatchString(strings.TrimLeft(toPoint(text, s.g.decimals), "<>=")) {
+			return 2.5
+		}
+		if strings.Trim(text, "-*") == "" {
+			return 0.5
+		}
+		return impossible
+	case rPrev:
+		switch valueShape(text, s.g.decimals) {
+		case noValue:
+			if s.hasCol[rPrev] && n == 1 && (looksLikeDate(text) || isMark(text)) {
+				return 0.2
+			}
+			return impossible
+		case number1, titerShape, spanShape:
+			if s.hasCol[rPrev] {
+				return 1.5
+			}
+			return -1.2
+		default:
+			if s.hasCol[rPrev] {
+				return 1.2
+			}
+			return -1.5
+		}
+	case rCode:
+		if !reLabCode.MatchString(text) || n > 1 {
+			return impossible
+		}
+		if s.hasCol[rCode] {
+			return 0.5
+		}
+		return -0.5
+	case rDate:
+		if looksLikeDate(text) || n > 1 && looksLikeDate(tokens[0].text) && reClock.MatchString(tokens[n-1].text) {
+			return 0.1
+		}
+		return impossible
+	case rNote:
+		return s.noteContent(tokens, text)
+	}
+	return impossible
+}
+
+func (s *search) unitContent(text string, n int) float64 {
+	t := strings.TrimSpace(strings.TrimRight(text, ",;:"))
+	if _, ok := ParseUnit(t); ok {
+		if wordUnits[strings.ToLower(t)] {
+			return 2
+		}
+		if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") {
+			return 6 // "Glucose (mg/dL)": a unit wherever it stands
+		}
+		if n > 1 || len(t) > 2 || t == "%" || t == "pg" || t == "fL" || t == "fl" {
+			return 3.5 + 0.2*float64(n-1)
+		}
+		return 2.5
+	}
+	if n == 1 && reUnitish.MatchString(t) && !looksLikeDate(t) {
+		return 1.2
+	}
+	if s.g.image && n == 1 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
+		if _, _, ok := units().repair(t); ok || rePower.MatchString(strings.ToLower(strings.Trim(t, "()"))) {
+			return 2
+		}
+	}
+	return impossible
+}
+
+func (s *search) flagContent(text string) float64 {
+	m, ok := flagMeaning(text)
+	if !ok {
+		return impossible
+	}
+	letters := len([]rune(strings.Trim(text, "()[]*")))
+	switch {
+	case letters <= 1 && strings.IndexFunc(text, unicode.IsLetter) >= 0 && !strings.ContainsAny(strings.ToUpper(text), "HL"):
+		return 1
+	case strings.Trim(text, "+-=<>") == "":
+		return 0.9
+	case m == Normal && !s.hasCol[rFlag]:
+		return 1.2
+	}
+	return 2
+}
+
+func (s *search) noteContent(tokens []token, text string) float64 {
+	if fieldLabel(tokens) {
+		return 0.4
+	}
+	if len(tokens) > 1 {
+		return impossible
+	}
+	if text == "|" || text == ";" {
+		return 0
+	}
+	if strings.Trim(text, ".,-•*:()[]=") == "" {
+		return -0.1
+	}
+	if s.hasCol[rNote] {
+		return -0.35
+	}
+	return -0.8
+}
+
+// fieldLabel reports whether the stretch is a label of a part of a result, with its
+// colon: "Result:", "Reference range:".
+func fieldLabel(tokens []token) bool {
+	if !strings.HasSuffix(tokens[len(tokens)-1].text, ":") {
+		return false
+	}
+	r, n := headPhrase(tokens)
+	return n == len(tokens) && (r == rValue || r == rUnit || r == rRange || r == rFlag || r == rName)
+}
+
+func (s *search) nameContent(tokens []token, text string) float64 {
+	name := cleanName(text)
+	letters := 0
+	for _, r := range name {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	if letters == 0 && name != "%" {
+		return impossible
+	}
+	first := tokens[0].text
+	if _, flag := flagMeaning(first); flag && len(tokens) > 1 && len(first) <= 2 {
+		return impossible
+	}
+	k := s.g.known(name)
+	var v float64
+	if k > 0.6 {
+		v = 4.2*k + 0.35*float64(len(tokens))
+	} else {
+		if letters < 2 {
+			return impossible
+		}
+		if _, unit := ParseUnit(name); unit {
+			return impossible
+		}
+		v = 1 - 0.2*float64(max(0, len(tokens)-4))
+		for i, t := range tokens {
+			c := strings.TrimRight(t.text, ":,;")
+			if i > 0 {
+				if reNum.MatchString(toPoint(c, s.g.decimals)) {
+					v -= 0.9
+				}
+				if _, ok := ParseUnit(c); ok && len(c) > 1 {
+					v -= 2.5
+				}
+			}
+			if _, ok := valueClass(c); ok && len(c) > 1 {
+				v -= 1.2
+			}
+			if reCmp.MatchString(c) || looksLikeDate(c) {
+				v -= 2.5
+			}
+			if strings.HasSuffix(t.text, ":") && i < len(tokens)-1 {
+				v -= 1.5
+			}
+		}
+		if notAnalyte(name) {
+			v -= 4
+		}
+	}
+	return v
+}
+
+func (s *search) valueContent(tokens []token, text string, i, n int) float64 {
+	t := strings.TrimRight(strings.TrimSpace(text), ";,")
+	if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") && !reGrade.MatchString(t) {
+		return impossible
+	}
+	switch valueShape(t, s.g.decimals) {
+	case number1:
+		if looksLikeDate(t) {
+			return impossible
+		}
+		if n > 2 && !strings.ContainsAny(t, "<>") {
+			return impossible
+		}
+		v := 3.0
+		if reReadable.MatchString(t) {
+			v += 0.3
+		}
+		return v
+	case wordShape:
+		return 2.8 + 0.3*float64(n)
+	case titerShape:
+		return 3.4
+	case gradeShape:
+		if strings.Trim(t, "+-") == "" && !s.hasCol[rValue] {
+			return 1
+		}
+		return 2.4
+	case spanShape:
+		return 1.4
+	case noteShape:
+		return 2 + 0.3*float64(n)
+	}
+	if s.g.image && n == 1 {
+		if _, ok := repairNumber(t, s.g.decimals); ok {
+			return 1.6
+		}
+	}
+	// In a value column any short text is a value.
+	if s.hasCol[rValue] && n <= 4 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
+		if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role == rValue && off < 2 {
+			if _, unit := ParseUnit(t); !unit {
+				if _, flag := flagMeaning(t); !flag {
+					return 0.2 + 0.2*float64(n)
+				}
+			}
+		}
+	}
+	return impossible
+}
+
+var reReadable = regexp.MustCompile(`^\d+[.,]\d+$`)
+
+func (s *search) rangeContent(text string, i, n int) float64 {
+	t := strings.TrimRight(strings.TrimSpace(toPointAll(text, s.g.decimals)), ";,")
+	if looksLikeDate(strings.Trim(text, "()[]")) {
+		return impossible
+	}
+	if strings.IndexFunc(t, isDigit) >= 0 {
+		if bracket := strings.Count(t, "(") != strings.Count(t, ")"); bracket {
+			return impossible
+		}
+	}
+	if b, ok := s.g.bounds(t); ok {
+		v := 3.6 + 0.05*float64(n)
+		if b.Low == nil || b.High == nil {
+			v -= 0.9
+		}
+		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || reRefWord.MatchString(t) {
+			v++
+		}
+		if !b.Any() {
+			v -= 1.5
+		}
+		return v
+	}
+	inner := strings.TrimSpace(reRefWord.ReplaceAllString(strings.Trim(t, "()[] "), ""))
+	switch valueShape(inner, s.g.decimals) {
+	case wordShape:
+		if n <= 5 {
+			v := 1.5 + 0.3*float64(min(n, 3))
+			if inner != t {
+				v++
+			}
+			return v
+		}
+	case titerShape:
+		return 1.9
+	case gradeShape:
+		if s.hasCol[rRange] {
+			return 0.8
+		}
+	}
+	if s.hasCol[rRange] && n <= 6 {
+		tokens := s.l.tokens[i : i+n]
+		if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role == rRange && off < 2 {
+			return -0.6
+		}
+	}
+	return impossible
+}

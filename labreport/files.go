@@ -1,0 +1,47 @@
+package labreport
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Sniff returns the media type that a file's first bytes show: application/pdf,
+// image/jpeg or image/png; empty if none of them. A PDF's header may stand anywhere
+// in the first 1,024 bytes.
+func Sniff(data []byte) string {
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xd8, 0xff}):
+		return "image/jpeg"
+	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.Contains(data[:min(len(data), 1024)], []byte("%PDF-")):
+		return "application/pdf"
+	}
+	return ""
+}
+
+// Extractors is a [TextExtractor] that picks one by the type of the file. Do not
+// change it while it is in use.
+type Extractors map[string]TextExtractor
+
+// Check implements [TextExtractor]. A type that is not in the map is
+// [healthlab.Unimplemented].
+func (x Extractors) Check(ctx context.Context, file File) (int, error) {
+	e := x[file.Type]
+	if e == nil {
+		return 0, fmt.Errorf("%w: no extractor for this type of file", healthlab.Unimplemented)
+	}
+	return e.Check(ctx, file)
+}
+
+// Extract implements [TextExtractor].
+func (x Extractors) Extract(ctx context.Context, file File, page func(Page) error) error {
+	e := x[file.Type]
+	if e == nil {
+		return fmt.Errorf("%w: no extractor for this type of file", healthlab.Unimplemented)
+	}
+	return e.Extract(ctx, file, page)
+}

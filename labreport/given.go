@@ -1,0 +1,40 @@
+package labreport
+
+import (
+	_ "embed"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed data/given_names.txt
+var givenText string
+
+// givenNames are names that are first names, folded.
+var givenNames = sync.OnceValue(func() map[string]bool {
+	m := map[string]bool{}
+	for _, l := range strings.Split(givenText, "\n") {
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		for _, w := range strings.Fields(l) {
+			m[fold(w)] = true
+		}
+	}
+	return m
+})
+
+// lists makes one index of several lists of words (separated by |). A word in two
+// lists belongs to the one whose key comes first.
+func lists[K ~uint8 | ~string](in map[K]string) map[string]K {
+	m := map[string]K{}
+	for _, k := range slices.Sorted(maps.Keys(in)) {
+		for _, w := range strings.Split(in[k], "|") {
+			if _, taken := m[w]; !taken {
+				m[w] = k
+			}
+		}
+	}
+	return m
+}

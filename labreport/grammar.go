@@ -1,0 +1,417 @@
+package labreport
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// piece is a stretch of a line with its role.
+type piece struct {
+	role     role
+	from, to int // tokens
+}
+
+// parsed is the best reading of a line as one result.
+type parsed struct {
+	line   *line
+	pieces []piece
+	score  float64
+	// known is how well the name is known to the catalogue, 0 to 1.
+	known float64
+	cols  []column
+}
+
+func (p *parsed) has(r role) bool { return p.find(r) != nil }
+
+func (p *parsed) find(r role) []token {
+	for _, s := range p.pieces {
+		if s.role == r {
+			return p.line.tokens[s.from:s.to]
+		}
+	}
+	return nil
+}
+
+func (p *parsed) text(r role) string { return textOf(p.find(r)) }
+
+// grammar reads lines. It belongs to one document.
+type grammar struct {
+	catalogue Catalogue
+	decimals  Decimals
+	names     map[string]float64
+	ranges    map[string]ranged
+	image     bool
+}
+
+// known says how well a name is known, 0 to 1, letter for letter.
+func (g *grammar) known(name string) float64 {
+	name = cleanName(name)
+	if name == "" {
+		return 0
+	}
+	if k, ok := g.names[name]; ok {
+		return k
+	}
+	k := 0.0
+	if t, ok := g.catalogue.(interface{ exactly(string) float64 }); ok {
+		k = t.exactly(name)
+		if bare, inside := parentheses(name); k < 0.8 && inside != "" {
+			k = max(k, 0.97*t.exactly(bare), 0.9*t.exactly(inside))
+		}
+	} else if found := g.find(name); len(found) > 0 && found[0].Likeness >= 0.85 {
+		k = found[0].Likeness
+	}
+	g.names[name] = k
+	return k
+}
+
+// bounds is parseBounds with a memory: the same stretches are asked of again and
+// again.
+func (g *grammar) bounds(text string) (Bounds, bool) {
+	if strings.IndexFunc(text, isDigit) < 0 {
+		return Bounds{}, false
+	}
+	if b, ok := g.ranges[text]; ok {
+		return b.b, b.ok
+	}
+	b, ok := parseBounds(text)
+	g.ranges[text] = ranged{b, ok}
+	return b, ok
+}
+
+type ranged struct {
+	b  Bounds
+	ok bool
+}
+
+// nearly also accepts names that are misread or misspelt a little.
+func (g *grammar) nearly(name string) float64 {
+	if k := g.known(name); k > 0.8 {
+		return k
+	}
+	found := g.find(cleanName(name))
+	if len(found) == 0 {
+		return 0
+	}
+	return found[0].Likeness
+}
+
+// find asks the catalogue whether a name is an analyte's. One that cannot be asked
+// costs the codes, not the reading: the embedded names stand in for it.
+func (g *grammar) find(name string) []Found {
+	found, err := g.catalogue.Find(name)
+	if err != nil {
+		found, _ = Embedded().Find(name)
+	}
+	return found
+}
+
+var (
+	reFootnote = regexp.MustCompile(`[\s*†‡¹²³]+$|\s*\(?[*†‡]+\)?$`)
+	reBullet   = regexp.MustCompile(`^(?:[•●■▪◦‣○·*>»+e-]\s+|\*+\s*|\d{1,2}[.)]\s+)`)
+)
+
+// cleanName trims what is printed round a name: bullets, colons, footnote marks.
+func cleanName(s string) string {
+	s = strings.TrimSpace(s)
+	s = reBullet.ReplaceAllString(s, "")
+	s = strings.TrimRight(s, " :;.,-=|")
+	s = reFootnote.ReplaceAllString(s, "")
+	s = strings.TrimLeft(s, " :;.,|*•-")
+	return strings.Join(strings.Fields(s), " ")
+}
+
+const impossible = -1e9
+
+// longest is how many tokens a stretch of each role may have.
+var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: 12, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 3, rDate: 3, rOut: 0}
+
+// parse reads a line as one result. It returns nil if no reading has both a name and
+// a value.
+func (g *grammar) parse(l *line, cols []column) *parsed {
+	n := len(l.tokens)
+	if n < 2 || n > 48 {
+		return nil
+	}
+	s := search{g: g, l: l, cols: cols, hasCol: map[role]bool{}, memo: map[int]step{}, scores: map[[3]int]float64{}}
+	for _, c := range cols {
+		r := c.role
+		if r == rOut {
+			r = rValue
+		}
+		s.hasCol[r] = true
+	}
+	best := s.best(0, 0)
+	if best.score <= impossible/2 {
+		return nil
+	}
+	p := &parsed{line: l, score: best.score, cols: cols}
+	for i, mask := 0, 0; i < n; {
+		st := s.memo[i<<8|mask]
+		p.pieces = append(p.pieces, piece{st.role, i, i + st.n})
+		if st.role < rPrev {
+			mask |= 1 << st.role
+		}
+		i += st.n
+	}
+	p.known = g.known(p.text(rName))
+	return p
+}
+
+// search finds the best sequence of stretches, by dynamic programming over the
+// position and the set of roles taken.
+type search struct {
+	g      *grammar
+	l      *line
+	cols   []column
+	hasCol map[role]bool
+	memo   map[int]step
+	scores map[[3]int]float64
+}
+
+type step struct {
+	score float64
+	role  role
+	n     int
+}
+
+func (s *search) best(i, mask int) step {
+	if i == len(s.l.tokens) {
+		if mask&(1<<rName) == 0 || mask&(1<<rValue) == 0 {
+			return step{score: impossible}
+		}
+		return step{}
+	}
+	key := i<<8 | mask
+	if st, ok := s.memo[key]; ok {
+		return st
+	}
+	top := step{score: impossible}
+	for r := rName; r < rOut; r++ {
+		if r < rPrev && mask&(1<<r) != 0 {
+			continue
+		}
+		if (r == rPrev || r == rCode) && mask&(1<<rValue) == 0 && !s.hasCol[r] {
+			continue
+		}
+		if (r == rLow || r == rHigh) && !s.hasCol[r] {
+			continue
+		}
+		next := mask
+		if r < rPrev {
+			next |= 1 << r
+		}
+		for n := 1; n <= longest[r] && i+n <= len(s.l.tokens); n++ {
+			c := s.score(r, i, n) + s.order(r, mask)
+			if c <= impossible/2 {
+				continue
+			}
+			rest := s.best(i+n, next)
+			if rest.score <= impossible/2 {
+				continue
+			}
+			if t := c + rest.score; t > top.score {
+				top = step{t, r, n}
+			}
+		}
+	}
+	s.memo[key] = top
+	return top
+}
+
+// order weighs the usual order of the parts where no heading says otherwise.
+func (s *search) order(r role, mask int) float64 {
+	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
+	switch r {
+	case rName:
+		if value && !s.hasCol[rName] {
+			return -2.5
+		}
+	case rValue:
+		if !name && !s.hasCol[rValue] {
+			return -0.5
+		}
+	case rRange:
+		if !value && !s.hasCol[rRange] {
+			return -1
+		}
+	case rUnit:
+		if !value && !s.hasCol[rUnit] {
+			return -2
+		}
+	case rNote:
+		if !name {
+			return -1.5
+		}
+	case rFlag:
+		if !name {
+			return -0.4
+		}
+	}
+	return 0
+}
+
+// score is how well tokens i to i+n fit a role.
+func (s *search) score(r role, i, n int) float64 {
+	key := [3]int{int(r), i, n}
+	if v, ok := s.scores[key]; ok {
+		return v
+	}
+	v := s.content(r, i, n)
+	if v > impossible/2 {
+		v += s.place(r, i, n) + s.gaps(r, i, n)
+	}
+	s.scores[key] = v
+	return v
+}
+
+// gaps weighs where the stretch begins and ends against the cells.
+func (s *search) gaps(r role, i, n int) float64 {
+	v := 0.0
+	crossed := 0
+	for k := i + 1; k < i+n; k++ {
+		if s.l.tokens[k].gap {
+			crossed++
+		}
+	}
+	cost := map[role]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}[r]
+	v += float64(crossed) * cost
+	end := i + n
+	atEnd := end == len(s.l.tokens) || s.l.tokens[end].gap
+	last := s.l.tokens[end-1].text
+	switch r {
+	case rName:
+		if atEnd || strings.HasSuffix(last, ":") {
+			v += 0.8
+		}
+		if strings.HasSuffix(last, ":") {
+			v += 0.6
+		}
+		// "Proteína C reactiva" is one name, not a protein that is reactive.
+		if whole := s.cellEnd(end); whole > end && whole-i <= longest[rName] && wordsOnly(s.l.tokens[end:whole]) && s.g.known(textOf(s.l.tokens[i:whole])) > 0.85 {
+			v -= 3.5
+		}
+		if !s.l.tokens[i].gap && i > 0 && !isMark(s.l.tokens[i-1].text) {
+			v--
+		}
+	case rValue:
+		if s.l.tokens[i].gap {
+			v += 0.3
+		}
+		if i > 0 && strings.HasSuffix(s.l.tokens[i-1].text, ":") {
+			v += 0.3
+		}
+	case rFlag:
+		if atEnd || s.l.tokens[i].gap {
+			v += 0.3
+		} else {
+			v -= 0.3
+		}
+	}
+	return v
+}
+
+func wordsOnly(tokens []token) bool {
+	for _, t := range tokens {
+		if strings.IndexFunc(t.text, func(r rune) bool { return !unicode.IsLetter(r) }) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// cellEnd returns where the cell that holds token end-1 ends.
+func (s *search) cellEnd(end int) int {
+	for end < len(s.l.tokens) && !s.l.tokens[end].gap {
+		end++
+	}
+	return end
+}
+
+func isMark(s string) bool {
+	_, ok := flagMeaning(s)
+	return ok || strings.Trim(s, "•●■▪◦‣○·*>|-") == ""
+}
+
+// place weighs the stretch's place against the table's columns.
+func (s *search) place(r role, i, n int) float64 {
+	if len(s.cols) == 0 || r == rNote && !s.hasCol[rNote] {
+		return 0
+	}
+	x0, x1 := s.l.tokens[i].x0, s.l.tokens[i+n-1].x1
+	c, off := columnOf(s.cols, x0, x1, s.l.height)
+	col := s.cols[c].role
+	if col == rOut {
+		col = rValue
+	}
+	near := off < 2.5
+	switch {
+	case col == r && near:
+		return 2.2
+	case col == r:
+		return 1
+	}
+	// A stretch that begins where the name column begins is a name.
+	if r == rName {
+		for _, k := range s.cols {
+			if k.role == rName && math.Abs(x0-k.x0) < 3.5*s.l.height {
+				return 1.6
+			}
+		}
+		if !s.hasCol[rName] && c == 0 && x0 < s.cols[0].x0 {
+			return 1
+		}
+		if col == rNote || col == rCode {
+			return -1
+		}
+		return -2.5
+	}
+	switch {
+	case r == rFlag && (col == rValue || col == rRange || col == rUnit || col == rPrev):
+		if s.hasCol[rFlag] {
+			return -0.3
+		}
+		return 0
+	case r == rUnit && (col == rValue || col == rRange):
+		if s.hasCol[rUnit] {
+			return -1.2
+		}
+		return 0
+	case r == rRange && col == rValue && !s.hasCol[rRange] && !s.hasCol[rLow]:
+		return 0
+	case r == rNote:
+		return -0.2
+	case r == rDate, r == rCode:
+		return -0.3
+	case !s.hasCol[r]:
+		return -0.7
+	case !near:
+		return -0.8
+	}
+	return -2.2
+}
+
+// toPointAll rewrites every number of a text.
+func toPointAll(s string, d Decimals) string {
+	fields := strings.Fields(plainMarks(s))
+	for i, f := range fields {
+		fields[i] = toPoint(f, d)
+	}
+	return strings.Join(fields, " ")
+}
+
+// repairNumber strips stray glyphs that a reader of pictures adds round a number. It
+// never guesses a digit.
+func repairNumber(s string, d Decimals) (string, bool) {
+	t := strings.Trim(s, "|'\"`_~°*.,:;[]{}()!\\ ")
+	if t == s || t == "" {
+		return s, false
+	}
+	switch valueShape(t, d) {
+	case number1:
+		return t, true
+	}
+	return s, false
+}

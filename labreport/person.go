@@ -1,0 +1,150 @@
+package labreport
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// genderOf reads a sex as printed.
+func genderOf(s string) string {
+	f := foldWords(s)
+	if len(f) == 0 {
+		return ""
+	}
+	switch f[0] {
+	case "m", "male", "mann", "mannlich", "man", "masculino", "hombre", "h", "homme", "masculin", "varon", "v", "herr", "mr", "mannl", "masc":
+		return "male"
+	case "f", "w", "female", "frau", "weiblich", "woman", "femenino", "mujer", "femme", "feminin", "mme", "mrs", "ms", "hembra", "weibl", "fem":
+		return "female"
+	case "d", "x", "divers", "other", "diverse", "otro", "autre", "nonbinary", "unknown":
+		return "other"
+	}
+	return ""
+}
+
+var reTitle = regexp.MustCompile(`(?i)^(?:mr|mrs|ms|miss|dr|herr|frau|sr|sra|señor|señora|mme|mlle|monsieur|madame|don|doña|m)\.?\s+`)
+
+// personName returns the text if it has the form of a person's name.
+func personName(s string) string {
+	s = strings.Trim(s, " .,;:|-*")
+	s = reTitle.ReplaceAllString(s, "")
+	if i := strings.IndexAny(s, "(["); i > 0 {
+		s = strings.TrimSpace(s[:i])
+	}
+	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' })
+	if len(words) == 0 || len(words) > 6 || len(s) > 60 {
+		return ""
+	}
+	for _, w := range words {
+		if strings.IndexFunc(w, func(r rune) bool {
+			return !unicode.IsLetter(r) && r != '-' && r != '\'' && r != '.'
+		}) >= 0 {
+			return ""
+		}
+		if _, ok := labelWords[fold(w)]; ok {
+			return ""
+		}
+	}
+	if titleWords[fold(words[0])] {
+		return ""
+	}
+	if r := []rune(words[0])[0]; !unicode.IsUpper(r) && !nameParticles[words[0]] {
+		return ""
+	}
+	return s
+}
+
+var nameParticles = map[string]bool{"de": true, "van": true, "von": true, "der": true, "del": true, "la": true, "da": true, "di": true, "el": true, "al": true, "bin": true, "le": true, "dos": true, "den": true, "ter": true, "zu": true}
+
+// setName splits the patient's name into first and last.
+func (m *metaReader) setName(set func(**string, string, found, string, float64), out *Metadata) {
+	first, last := m.best(fFirst), m.best(fLast)
+	if len(first) > 0 && len(last) > 0 {
+		set(&out.PatientFirstName, "patient_first_name", first[0], personName(first[0].text), 0.96)
+		set(&out.PatientLastName, "patient_last_name", last[0], personName(last[0].text), 0.96)
+		return
+	}
+	names := m.best(fName)
+	if len(names) == 0 {
+		return
+	}
+	n := names[0]
+	// "Nom: MARTIN   Prénom: Claire"
+	if len(first) > 0 {
+		set(&out.PatientFirstName, "patient_first_name", first[0], personName(first[0].text), 0.95)
+		set(&out.PatientLastName, "patient_last_name", n, personName(n.text), 0.95)
+		return
+	}
+	if len(last) > 0 {
+		set(&out.PatientFirstName, "patient_first_name", n, personName(n.text), 0.95)
+		set(&out.PatientLastName, "patient_last_name", last[0], personName(last[0].text), 0.95)
+		return
+	}
+	f, l, conf := splitName(personName(n.text))
+	set(&out.PatientFirstName, "patient_first_name", n, f, conf)
+	set(&out.PatientLastName, "patient_last_name", n, l, conf)
+}
+
+// splitName tells first from last names: a comma or capitals tell, then names that
+// are known as given names, then the usual order.
+func splitName(s string) (first, last string, conf float64) {
+	if before, after, ok := strings.Cut(s, ","); ok && strings.TrimSpace(after) != "" {
+		return dropInitial(strings.TrimSpace(after)), strings.TrimSpace(before), 0.97
+	}
+	words := strings.Fields(strings.Trim(s, ", "))
+	switch len(words) {
+	case 0:
+		return "", "", 0
+	case 1:
+		return "", words[0], 0.5
+	}
+	// "MARTIN Claire": capitals are the last name.
+	upper := func(w string) bool { return len([]rune(w)) > 1 && strings.ToUpper(w) == w }
+	caps := 0
+	for _, w := range words {
+		if upper(w) {
+			caps++
+		}
+	}
+	if caps > 0 && caps < len(words) {
+		var f, l []string
+		for _, w := range words {
+			if upper(w) {
+				l = append(l, w)
+			} else {
+				f = append(f, w)
+			}
+		}
+		return dropInitial(strings.Join(f, " ")), strings.Join(l, " "), 0.95
+	}
+	given := func(w string) bool { return givenNames()[fold(w)] }
+	k := len(words)
+	switch {
+	case given(words[0]) && !given(words[k-1]), given(words[0]) && k == 2:
+		n := 1
+		for n < k-1 && (given(words[n]) || len(strings.Trim(words[n], ".")) == 1) {
+			n++
+		}
+		return dropInitial(strings.Join(words[:n], " ")), strings.Join(words[n:], " "), 0.93
+	case given(words[k-1]) && !given(words[0]):
+		n := k - 1
+		for n > 1 && given(words[n-1]) {
+			n--
+		}
+		return strings.Join(words[n:], " "), strings.Join(words[:n], " "), 0.9
+	}
+	n := 1
+	for n < k-1 && len(strings.Trim(words[n], ".")) == 1 {
+		n++
+	}
+	return dropInitial(strings.Join(words[:n], " ")), strings.Join(words[n:], " "), 0.8
+}
+
+func dropInitial(s string) string {
+	words := strings.Fields(s)
+	for len(words) > 1 && len(strings.Trim(words[len(words)-1], ".")) == 1 {
+		words = words[:len(words)-1]
+	}
+	return strings.Join(words, " ")
+}

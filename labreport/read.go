@@ -1,0 +1,346 @@
+package labreport
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// FailureReason says why a report has no results, as published.
+type FailureReason string
+
+// Failure reasons. Clients accept further ones.
+const (
+	// InvalidInput is a document that is not a lab report with results.
+	InvalidInput FailureReason = "invalid_input"
+	// LowQuality is a picture that cannot be read well enough.
+	LowQuality FailureReason = "low_quality"
+	// NotEnglish is a language that is not supported. (The name is the wire's; we
+	// also read German, Spanish and French.)
+	NotEnglish FailureReason = "not_english"
+	// TooManyPages is the page limit, found only while reading.
+	TooManyPages FailureReason = "too_many_pages"
+	// ProcessingError is a failure of ours, or no outcome in time.
+	ProcessingError FailureReason = "processing_error"
+)
+
+// Reader turns words into results. It is pure, immutable and safe for concurrent
+// use.
+type Reader struct {
+	catalogue Catalogue
+}
+
+// NewReader returns a Reader that matches with the catalogue; nil means [Embedded].
+func NewReader(c Catalogue) *Reader {
+	if c == nil {
+		c = Embedded()
+	}
+	return &Reader{catalogue: c}
+}
+
+// Read reads the pages of one report. A reason that is not empty says why there is
+// no data.
+func (r *Reader) Read(pages []Page) (Data, FailureReason) {
+	d := r.document(pages)
+	if reason := d.refuse(); reason != "" {
+		return Data{}, reason
+	}
+	return d.data(), ""
+}
+
+// Judge says how well a page could be read, for an extractor that tries several ways
+// to read a picture: known analytes, ranges and units count. More is better; 0 is
+// nothing.
+func (r *Reader) Judge(p Page) float64 {
+	d := r.document([]Page{p})
+	score := 0.0
+	for i := range d.rows {
+		row := &d.rows[i]
+		if row.known > 0.8 {
+			score++
+		}
+		if row.unit.UCUM != "" {
+			score += 0.5
+		}
+		if row.bounds.Any() || row.reference != "" {
+			score += 0.5
+		}
+		score += confOf(row.p.find(rValue)) * 0.5
+	}
+	return score
+}
+
+// document is one report while it is read.
+type document struct {
+	g         grammar
+	pages     []Page
+	lines     []line
+	language  string
+	rows      []row
+	isRow     map[int]bool
+	columns   bool // some table had headings
+	letters   int
+	foreign   int
+	words     int
+	wordConf  float64
+	catalogue Catalogue
+}
+
+// row is one result before it is published.
+type row struct {
+	p         *parsed
+	at        int // line
+	name      string
+	nameToks  []token
+	known     float64
+	value     string
+	unitText  string
+	unit      Unit
+	repaired  bool
+	reference string
+	refToks   []token
+	bounds    Bounds
+	flag      string
+	panel     string
+	panelLine int
+	specimen  Specimen
+	inTable   bool
+	doubt     float64 // taken from the confidence of the value
+}
+
+func (r *Reader) document(pages []Page) *document {
+	d := &document{pages: pages, isRow: map[int]bool{}, catalogue: r.catalogue,
+		g: grammar{catalogue: r.catalogue, names: map[string]float64{}, ranges: map[string]ranged{}}}
+	var texts []string
+	for _, p := range pages {
+		if p.Image {
+			d.g.image = true
+		}
+		for _, w := range p.Words {
+			texts = append(texts, plainMarks(w.Text))
+			d.words++
+			d.wordConf += w.Confidence
+			for _, c := range w.Text {
+				if unicode.IsLetter(c) {
+					d.letters++
+					if c > 0x24f {
+						d.foreign++
+					}
+				}
+			}
+		}
+	}
+	d.g.decimals = decimalsOf(texts)
+	var whole []line
+	for i, p := range pages {
+		whole = append(whole, linesOf(p, i)...)
+	}
+	d.language = languageOf(whole)
+	if d.g.decimals == Undecided && (d.language == "de" || d.language == "es" || d.language == "fr") {
+		d.g.decimals = Comma
+	}
+	for i := range pages {
+		d.lines = append(d.lines, d.regions(pages[i], i)...)
+	}
+	d.read()
+	return d
+}
+
+// read goes through the lines.
+func (d *document) read() {
+	var cols []column
+	var panel string
+	panelLine, lastRow := -1, -1
+	claimed := map[int]bool{}
+	for i := 0; i < len(d.lines); i++ {
+		l := &d.lines[i]
+		if claimed[i] {
+			continue
+		}
+		if h := heading(*l); h != nil {
+			// A heading in two lines: "Reference" over "Range".
+			if i+1 < len(d.lines) && d.lines[i+1].page == l.page && d.lines[i+1].y0-l.y1 < 0.8*l.height {
+				if more := secondHeading(d.lines[i+1]); more {
+					claimed[i+1] = true
+				}
+			}
+			cols = h
+			d.columns = true
+			claimed[i] = true
+			continue
+		}
+		if rows := d.clauses(l, cols); len(rows) > 0 {
+			for _, p := range rows {
+				d.add(p, i, panel, panelLine, cols)
+			}
+			lastRow = i
+			claimed[i] = true
+			continue
+		}
+		if r := d.stacked(i, cols, claimed); len(r) > 0 {
+			for _, p := range r {
+				d.add(p, i, panel, panelLine, cols)
+			}
+			lastRow = i
+			continue
+		}
+		if d.continues(i, lastRow, cols) {
+			claimed[i] = true
+			continue
+		}
+		if name, ok := d.panelName(i, cols); ok {
+			panel, panelLine = name, i
+		}
+	}
+	for i := range claimed {
+		d.isRow[i] = true
+	}
+}
+
+func secondHeading(l line) bool {
+	words, known := 0, 0
+	for _, cell := range l.cells() {
+		for i := 0; i < len(cell); {
+			words++
+			if _, n := headPhrase(cell[i:]); n > 0 {
+				known++
+				i += n
+				continue
+			}
+			i++
+		}
+	}
+	return words > 0 && words <= 6 && known*3 >= words*2
+}
+
+// clauses reads a line as one result, or as several that are separated by
+// semicolons or repeated "Name: value".
+func (d *document) clauses(l *line, cols []column) []*parsed {
+	if len(l.tokens) < 2 || sentence(l) && !strings.Contains(l.text(), ";") {
+		return nil
+	}
+	if len(l.cells()) == 1 && len(l.tokens) <= 6 && d.g.known(l.text()) > 0.85 &&
+		!slices.ContainsFunc(l.tokens, func(t token) bool { return valueShape(t.text, d.g.decimals) == number1 }) {
+		return nil // nothing but a name
+	}
+	var parts []line
+	start := 0
+	for i, t := range l.tokens {
+		if t.text == ";" || strings.HasSuffix(t.text, ";") {
+			if i > start || t.text != ";" {
+				end := i + 1
+				if t.text == ";" {
+					end = i
+				}
+				if end > start {
+					parts = append(parts, lineOf(l.tokens[start:end], *l))
+				}
+			}
+			start = i + 1
+		}
+	}
+	if start > 0 && start < len(l.tokens) {
+		parts = append(parts, lineOf(l.tokens[start:], *l))
+	}
+	if len(parts) > 1 {
+		var out []*parsed
+		for i := range parts {
+			if p := d.g.parse(&parts[i], nil); p != nil && d.accept(p, nil) {
+				out = append(out, p)
+			}
+		}
+		if len(out) > 1 {
+			return out
+		}
+	}
+	if p := d.g.parse(l, cols); p != nil && d.accept(p, cols) {
+		return []*parsed{p}
+	}
+	// A line that does not fit the table above may stand on its own.
+	if len(cols) > 0 {
+		if p := d.g.parse(l, nil); p != nil && p.known > 0.85 && d.accept(p, nil) && (p.has(rUnit) || p.has(rRange)) {
+			return []*parsed{p}
+		}
+	}
+	return nil
+}
+
+// accept decides whether a reading is a result: its name or its unit must be known.
+func (d *document) accept(p *parsed, cols []column) bool {
+	name := cleanName(p.text(rName))
+	if name == "" || p.score < 2 {
+		return false
+	}
+	if notAnalyte(name) && p.known < 0.8 {
+		return false
+	}
+	known := p.known
+	if known < 0.8 {
+		known = d.g.nearly(name)
+		p.known = known
+	}
+	value := strings.TrimSpace(p.text(rValue))
+	sh := valueShape(value, d.g.decimals)
+	_, unit := ParseUnit(strings.TrimRight(p.text(rUnit), ",;:"))
+	if !unit && d.g.image {
+		_, _, unit = units().repair(p.text(rUnit))
+	}
+	bounds, isRange := parseBounds(toPointAll(p.text(rRange), d.g.decimals))
+	_ = bounds
+	limits := p.has(rLow) || p.has(rHigh)
+	words := p.has(rRange) && !isRange
+	inTable := hasRole(cols, rName) && hasRole(cols, rValue) || hasRole(cols, rValue) && hasRole(cols, rRange)
+	notes := 0
+	for _, s := range p.pieces {
+		if s.role == rNote && !fieldLabel(p.line.tokens[s.from:s.to]) && strings.IndexFunc(p.line.tokens[s.from].text, unicode.IsLetter) >= 0 {
+			notes++
+		}
+	}
+	if notes > 3 && !hasRole(cols, rNote) && !(known > 0.8 && unit && isRange) {
+		return false
+	}
+	if known >= 0.8 {
+		switch {
+		case sh == spanShape && !isRange && !words && !inTable && !unit:
+			return false
+		case unit, isRange, words, limits:
+			return true
+		case inTable:
+			return true
+		case sh == wordShape || sh == titerShape || sh == gradeShape:
+			return notes == 0
+		case sh == number1 || sh == spanShape:
+			return d.unitless(name) && notes == 0
+		case sh == noteShape:
+			return notes == 0
+		}
+		return false
+	}
+	if len(strings.Fields(name)) > 8 || sentence(p.line) {
+		return false
+	}
+	// An analyte that the catalogue does not have.
+	if inTable {
+		return (unit || isRange || limits || words && (sh == wordShape || sh == titerShape || sh == gradeShape)) && sh != noValue
+	}
+	return unit && (isRange || limits) && (sh == number1)
+}
+
+// unitless reports whether an analyte is printed without a unit: a ratio, pH, INR.
+func (d *document) unitless(name string) bool {
+	found := d.g.find(cleanName(name))
+	for i, f := range found {
+		if i > 3 {
+			break
+		}
+		switch propertyKind(f.Term) {
+		case "ratio", "ph", "gravity", "titer":
+			return true
+		}
+	}
+	return false
+}
+
+func hasRole(cols []column, r role) bool {
+	return slices.ContainsFunc(cols, func(c column) bool { return c.role == r || r == rValue && c.role == rOut })
+}

@@ -1,0 +1,439 @@
+package labreport
+
+import (
+	"math"
+	"regexp"
+	"strings"
+)
+
+// add makes a row of a reading.
+func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []column) {
+	r := row{p: p, at: at, panel: panel, panelLine: panelLine, known: p.known}
+	r.nameToks = p.find(rName)
+	r.name = cleanName(textOf(r.nameToks))
+	r.value = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(p.text(rValue)), ";,"))
+	if len(r.value) > 1 {
+		if t := strings.TrimSpace(strings.Trim(r.value, "*!")); t != "" {
+			r.value = t
+		}
+	}
+	r.flag = strings.TrimSpace(p.text(rFlag))
+	r.unitText = strings.TrimRight(strings.TrimSpace(p.text(rUnit)), ",;:")
+	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
+		if low := strings.ToLower(r.unitText); !strings.Contains(low, "calc") && !strings.Contains(low, "ratio") {
+			r.unitText = r.unitText[1 : n-1]
+		}
+	}
+	r.unit, _ = ParseUnit(r.unitText)
+	if d.g.image {
+		// The letters of mcg are often read so; mEq has a q.
+		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
+	}
+	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
+		var terms []*Term
+		for _, f := range d.g.find(r.name) {
+			terms = append(terms, f.Term)
+		}
+		if better, ok := units().repairFor(r.unitText, terms); ok {
+			r.unitText, r.repaired = units().pretty(better), true
+			r.unit, _ = ParseUnit(better)
+		}
+	}
+	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
+		if _, better, ok := units().repair(r.unitText); ok {
+			r.unitText, r.repaired = units().pretty(better), true
+			r.unit, _ = ParseUnit(better)
+		}
+	}
+	if d.g.image && valueShape(r.value, d.g.decimals) == noValue {
+		if v, ok := repairNumber(r.value, d.g.decimals); ok {
+			r.value, r.doubt = v, 0.25
+		}
+	}
+	r.refToks = p.find(rRange)
+	r.reference = strings.TrimSpace(textOf(r.refToks))
+	r.bounds, _ = parseBounds(toPointAll(r.reference, d.g.decimals))
+	d.limits(&r)
+	r.inTable = len(cols) > 0
+	// A value that stands in the column for results outside the range is flagged by
+	// its place.
+	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 && r.flag == "" {
+		if c, _ := columnOf(p.cols, v[0].x0, v[len(v)-1].x1, p.line.height); p.cols[c].role == rOut {
+			r.flag = "out"
+		}
+	}
+	r.specimen = specimenOf(panel)
+	// Older results without a heading: two numbers fight for the one place.
+	for _, s := range p.pieces {
+		if s.role == rPrev && !hasRole(cols, rPrev) {
+			r.doubt += 0.25
+		}
+	}
+	d.rows = append(d.rows, r)
+}
+
+// limits takes a range from two columns, one for each end.
+func (d *document) limits(r *row) {
+	low, high := r.p.find(rLow), r.p.find(rHigh)
+	if len(low)+len(high) == 0 || r.bounds.Any() {
+		return
+	}
+	read := func(t []token) *float64 {
+		if len(t) == 0 {
+			return nil
+		}
+		v, ok := number(strings.TrimLeft(toPoint(textOf(t), d.g.decimals), "<>="))
+		if !ok {
+			return nil
+		}
+		return &v
+	}
+	b := Bounds{Low: read(low), High: read(high)}
+	if b.Low != nil && b.High != nil && *b.Low > *b.High {
+		return
+	}
+	r.bounds = b
+	r.refToks = append(append([]token{}, low...), high...)
+	switch {
+	case b.Low != nil && b.High != nil:
+		r.reference = textOf(low) + " - " + textOf(high)
+	case b.Low != nil:
+		r.reference = ">= " + textOf(low)
+	case b.High != nil:
+		r.reference = "<= " + textOf(high)
+	}
+}
+
+// pretty returns a folded unit as it is usually printed.
+func (t *unitTable) pretty(folded string) string {
+	for key, ucum := range t.exact {
+		if strings.ToLower(key) == folded && (key == ucum || strings.ToLower(ucum) == folded) {
+			return ucum
+		}
+	}
+	r := strings.NewReplacer("/dl", "/dL", "/ml", "/mL", "/l", "/L", "/ul", "/uL", "iu/", "IU/", "fl", "fL", "u/l", "U/L")
+	return r.Replace(folded)
+}
+
+var (
+	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water)\b`)
+)
+
+// refuse decides whether the document is a lab report at all.
+func (d *document) refuse() FailureReason {
+	if d.words == 0 {
+		if d.g.image {
+			return LowQuality
+		}
+		return InvalidInput
+	}
+	if d.letters > 40 && d.foreign*2 > d.letters {
+		return NotEnglish
+	}
+	strong, spans := 0, 0
+	for i := range d.rows {
+		r := &d.rows[i]
+		sh := valueShape(r.value, d.g.decimals)
+		if sh == spanShape {
+			spans++
+		}
+		if r.known > 0.8 && (r.unit.UCUM != "" || r.bounds.Any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
+			strong++
+		}
+	}
+	var text strings.Builder
+	for i := range d.lines {
+		text.WriteString(d.lines[i].text())
+		text.WriteByte('\n')
+	}
+	frame := d.frame()
+	poor := d.g.image && d.words > 0 && d.wordConf/float64(d.words) < 0.55
+	switch {
+	case len(d.rows) == 0 && (poor || d.g.image && d.words < 12):
+		return LowQuality
+	case len(d.rows) == 0:
+		return InvalidInput
+	case spans > 2 && spans*2 > len(d.rows):
+		return InvalidInput // a list of reference values
+	case reNotReport.MatchString(text.String()) && frame < 3:
+		return InvalidInput
+	case strong >= 3:
+		return ""
+	case strong >= 1 && frame >= 2:
+		return ""
+	case strong >= 1 && frame >= 1 && d.columns:
+		return ""
+	case poor:
+		return LowQuality
+	}
+	return InvalidInput
+}
+
+// frame counts the kinds of labels that lab reports have and other papers do not.
+func (d *document) frame() int {
+	kinds := map[metaField]bool{}
+	for i := range d.lines {
+		if d.isRow[i] {
+			continue
+		}
+		tokens := d.lines[i].tokens
+		for k := range tokens {
+			if f, n := label(tokens, k); n > 0 && (f == fDOB || f == fCollected || f == fSpecimen || f == fSex || f == fReported) {
+				kinds[f] = true
+			}
+		}
+	}
+	n := 0
+	for f := range kinds {
+		if f != fReported {
+			n++
+		}
+	}
+	return n
+}
+
+// data publishes what was read.
+func (d *document) data() Data {
+	out := Data{Results: make([]Result, 0, len(d.rows))}
+	out.Metadata = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
+	for i := range d.rows {
+		if res, ok := d.result(&d.rows[i]); ok {
+			out.Results = append(out.Results, res)
+		}
+	}
+	return out
+}
+
+var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
+
+// result publishes one row.
+func (d *document) result(r *row) (Result, bool) {
+	if r.value == "" || r.name == "" {
+		return Result{}, false
+	}
+	printed := toPointAll(r.value, d.g.decimals)
+	typ, value := TypeOf(printed, r.unitText)
+	res := Result{TestName: r.name, Value: value, Type: &typ, SampleType: NoSpecimen, MeasurementKind: "unknown", Sensitivity: "unknown"}
+	if r.unitText != "" {
+		res.Units = ptr(r.unitText)
+	}
+	if r.reference != "" {
+		res.ReferenceRange = ptr(r.reference)
+	}
+	res.MinReferenceRange, res.MaxReferenceRange = r.bounds.Low, r.bounds.High
+	if r.panel != "" {
+		res.SourcePanelName = ptr(r.panel)
+	}
+	res.IsAboveMaxRange, res.IsBelowMinRange = RangeFlags(typ, value, r.bounds)
+	expected := r.reference
+	if r.bounds.Any() {
+		expected = ""
+	}
+	res.Interpretation = ptr(Interpret(typ, value, r.flag, expected, r.bounds))
+
+	q := question{name: r.name, unit: r.unit, unitText: r.unitText, panel: r.panel, specimen: r.specimen, low: r.bounds.Low, high: r.bounds.High}
+	switch sh := valueShape(r.value, d.g.decimals); {
+	case sh == titerShape:
+		q.scale = "Titr"
+	case sh == wordShape, sh == gradeShape:
+		q.scale = "Ord"
+	case sh == number1, sh == spanShape:
+		q.scale = "Qn"
+	}
+	candidates, err := rank(d.catalogue, q)
+	best := 0.0
+	if err == nil {
+		best = d.match(&res, candidates, q)
+	}
+	d.describe(&res, r, candidates, best)
+	res.Evidence = d.evidence(r, &res, best)
+	return res, true
+}
+
+// match publishes the candidates.
+func (d *document) match(res *Result, candidates []candidate, q question) (best float64) {
+	res.LoincMatches = []Match{}
+	second := 0.0
+	for i, c := range candidates {
+		if i == 0 {
+			best = c.score
+		}
+		if i == 1 {
+			second = c.score
+		}
+		if i < 5 && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
+			names := c.term.Names
+			if len(names) > 5 {
+				names = names[:5]
+			}
+			res.LoincMatches = append(res.LoincMatches, Match{LoincCode: c.term.Code, LoincName: c.term.Name, DisplayName: c.term.Display,
+				Aliases: append([]string{}, names...), ConfidenceScore: round2(c.score)})
+		}
+	}
+	status := NoMatch
+	switch {
+	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash:
+		status = AutoMatch
+	case best >= 0.5:
+		status = NeedsReview
+	default:
+		res.LoincMatches = []Match{}
+	}
+	res.LoincMatchStatus = &status
+	return best
+}
+
+// describe fills what follows from the name and the best candidate.
+func (d *document) describe(res *Result, r *row, candidates []candidate, best float64) {
+	specimen := specimenOf(r.name)
+	if specimen == NoSpecimen {
+		specimen = r.specimen
+	}
+	if specimen == NoSpecimen && best >= 0.5 {
+		specimen = systemOf(candidates[0].term.System)
+	}
+	res.SampleType = specimen
+	name := " " + strings.Join(termKey(r.name), " ") + " "
+	kind := ""
+	if best >= 0.5 {
+		kind = propertyKind(candidates[0].term)
+	}
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(name, " "+w+" ") {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("ratio", "quotient") || (kind == "ratio" || kind == "massratio") && strings.Contains(r.name, "/"):
+		res.MeasurementKind = "ratio"
+	case has("calculated", "estimated", "egfr", "eag", "vldl", "est") || best >= 0.5 && kind == "rate" || strings.Contains(strings.ToLower(r.unitText), "calc"):
+		res.MeasurementKind = "calculated"
+	case best >= 0.9:
+		res.MeasurementKind = "direct"
+	}
+	if has("hs", "hscrp", "ultrasensitive", "ultrasensible", "us", "hochsensitiv", "ultrasensitiv") || has("high") && has("sensitivity", "sensitive") {
+		res.Sensitivity = "sensitive"
+	}
+}
+
+// evidence says where each field was read and how surely.
+func (d *document) evidence(r *row, res *Result, match float64) Evidence {
+	page := d.pages[r.p.line.page]
+	e := Evidence{}
+	put := func(field string, tokens []token, c float64) {
+		if len(tokens) == 0 {
+			return
+		}
+		seen := confOf(tokens)
+		if page.Image {
+			// A reader of pictures is too sure of itself.
+			c *= 0.96 * (0.25 + 0.75*seen)
+		}
+		e[field] = Reading{Page: page.Number, Box: boxOf(tokens, page), Confidence: round2(max(0.05, min(0.99, c)))}
+	}
+	known := r.known > 0.85
+	name := 0.97
+	switch {
+	case r.known > 0.95:
+	case r.known > 0.8:
+		name = 0.95
+	default:
+		name = 0.82
+	}
+	put("test_name", r.nameToks, name)
+
+	put("value", r.p.find(rValue), d.valueConfidence(r, res, known))
+
+	unit := 0.97
+	switch {
+	case r.repaired:
+		unit = 0.8
+	case r.unit.UCUM == "":
+		unit = 0.75
+	case match >= 0.5 && match < 0.62 && known:
+		unit = 0.85 // it does not go with the analyte
+	}
+	put("units", r.p.find(rUnit), unit)
+
+	put("reference_range", r.refToks, rangeConfidence(r, res))
+	put("interpretation", r.p.find(rFlag), 0.95)
+	if r.panelLine >= 0 && r.panel != "" {
+		l := &d.lines[r.panelLine]
+		p := d.pages[l.page]
+		e["source_panel_name"] = Reading{Page: p.Number, Box: boxOf(l.cells()[0], p), Confidence: round2(0.9 * confOf(l.cells()[0]))}
+	}
+	return e
+}
+
+// valueConfidence says how sure the reading of a value is.
+func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
+	value := 0.98
+	switch valueShape(r.value, d.g.decimals) {
+	case number1, titerShape:
+	case wordShape, gradeShape:
+		value = 0.96
+	case noteShape:
+		value = 0.92
+	case spanShape:
+		value = 0.88
+		if r.unit.UCUM != "" && r.unit.kind == "field" {
+			value = 0.93
+		}
+	default:
+		value = 0.7
+	}
+	if reAmbiguous.MatchString(strings.ReplaceAll(r.value, " ", "")) && d.g.decimals == Undecided {
+		value = 0.5
+	}
+	if !known {
+		value -= 0.08
+	}
+	if r.unit.UCUM == "" && !r.bounds.Any() && r.reference == "" && !r.inTable {
+		value -= 0.1
+	}
+	value -= r.doubt
+	return min(value, d.plausible(r, res))
+}
+
+// rangeConfidence says how sure the reading of a range is.
+func rangeConfidence(r *row, res *Result) float64 {
+	ref := 0.96
+	if !r.bounds.Any() {
+		ref = 0.9
+		if _, ok := wordKind(r.reference); !ok {
+			ref = 0.75
+		}
+	}
+	if above, below := res.IsAboveMaxRange, res.IsBelowMinRange; r.flag != "" && r.bounds.Any() {
+		out := above != nil && *above || below != nil && *below
+		if m, ok := flagMeaning(r.flag); ok && (m == Abnormal || m == Critical) != out && above != nil {
+			ref = 0.7 // flag and range contradict each other
+		}
+	}
+	return ref
+}
+
+// plausible lowers the confidence of a number read from a picture that is ten or a
+// hundred times off its range, as if a decimal point was lost. It changes nothing.
+func (d *document) plausible(r *row, res *Result) float64 {
+	if !d.pages[r.p.line.page].Image || *res.Type != Numeric || r.bounds.High == nil {
+		return 1
+	}
+	v, ok := number(res.Value)
+	if !ok || v <= 0 {
+		return 1
+	}
+	// The range shows decimals and the value none.
+	if strings.Contains(toPointAll(r.reference, d.g.decimals), ".") && !strings.Contains(res.Value, ".") && v > 5**r.bounds.High {
+		return 0.4
+	}
+	if v > 6**r.bounds.High || r.bounds.Low != nil && v*6 < *r.bounds.Low {
+		return 0.6
+	}
+	return 1
+}
+
+func round2(v float64) float64 { return math.Round(v*100) / 100 }

@@ -1,0 +1,20 @@
+package labreport
+
+// Names of the rules that a request can break, as the wire has them.
+const (
+	RuleFeatureNotEnabled     = "FEATURE_NOT_ENABLED"
+	RuleHumanReviewNotEnabled = "HUMAN_REVIEW_NOT_ENABLED"
+	RuleUserNotFound          = "USER_NOT_FOUND"
+	RuleJobNotFound           = "JOB_NOT_FOUND"
+	RuleTooManyFiles          = "TOO_MANY_FILES"
+	RuleEmptyFile             = "EMPTY_FILE"
+	RuleUploadTooLarge        = "UPLOAD_TOO_LARGE"
+	RuleUnsupportedFileType   = "UNSUPPORTED_FILE_TYPE"
+	RuleContentTypeMismatch   = "CONTENT_TYPE_MISMATCH"
+	RulePDFInMultiFile        = "PDF_IN_MULTI_FILE"
+	RuleUndecodableImage      = "UNDECODABLE_IMAGE"
+	RuleUnreadablePDF         = "UNREADABLE_PDF"
+	RuleTooManyPages          = "TOO_MANY_PAGES"
+	RuleSandboxQuotaReached   = "SANDBOX_QUOTA_REACHED"
+	RuleTooManyRequests       = "TOO_MANY_REQUESTS"
+)

@@ -1,0 +1,258 @@
+package labreport_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+func TestTypeOf(t *testing.T) {
+	for _, c := range []struct {
+		in, unit string
+		kind     labreport.ValueType
+		out      string
+	}{
+		{"90", "", labreport.Numeric, "90"}, {"5.0", "", labreport.Numeric, "5.0"}, {"1e-3", "", labreport.Numeric, "1e-3"}, {"1,200", "", labreport.Numeric, "1200"},
+		{".5", "", labreport.Numeric, ".5"}, {"-2.", "", labreport.Numeric, "-2."}, {"5.4%", "", labreport.Percentage, "5.4%"}, {"<1 %", "", labreport.Percentage, "<1 %"},
+		{"<5", "", labreport.RangeValue, "<5"}, {">=10", "", labreport.RangeValue, ">=10"}, {"≤1e-3", "", labreport.RangeValue, "≤1e-3"}, {"3-7", "", labreport.RangeValue, "3-7"},
+		{"3 to 7", "", labreport.RangeValue, "3 to 7"}, {"~12", "", labreport.RangeValue, "~12"}, {"> OR = 60", "", labreport.RangeValue, "> OR = 60"}, {"97/100", "", labreport.Ratio, "97/100"},
+		{"Positive", "", labreport.Boolean, "Positive"}, {"3h", "", labreport.Duration, "3h"}, {"12 min", "", labreport.Duration, "12 min"}, {"12:30", "min", labreport.Duration, "12:30"},
+		{"12:30", "", labreport.Comment, "12:30"}, {"1:80", "titer", labreport.Comment, "1:80"}, {"See  note", "", labreport.Comment, "See note"}, {"2026-01-02", "", labreport.Comment, "2026-01-02"},
+		{"1,20", "", labreport.Comment, "1,20"},
+	} {
+		kind, out := labreport.TypeOf(c.in, c.unit)
+		require.Equal(t, c.kind, kind, c.in)
+		require.Equal(t, c.out, out, c.in)
+	}
+}
+
+func p(v float64) *float64 { return &v }
+
+func TestParseBounds(t *testing.T) {
+	for in, want := range map[string]labreport.Bounds{
+		"<5":                                {High: p(5), HighOpen: true},
+		"<=10.5":                            {High: p(10.5)},
+		">3":                                {Low: p(3), LowOpen: true},
+		"≥7.25":                             {Low: p(7.25)},
+		"1-10":                              {Low: p(1), High: p(10)},
+		"3.8 – 10.8":                        {Low: p(3.8), High: p(10.8)},
+		"< OR = 9.9":                        {High: p(9.9)},
+		"> or = 2":                          {Low: p(2)},
+		"1 to 10":                           {Low: p(1), High: p(10)},
+		"-5.0 - +2.0":                       {Low: p(-5), High: p(2)},
+		"70-99 mg/dL":                       {Low: p(70), High: p(99)},
+		"70-99 (fasting)":                   {Low: p(70), High: p(99)},
+		"(3.5-5.1)":                         {Low: p(3.5), High: p(5.1)},
+		"[ 3.5 - 5.1 ]":                     {Low: p(3.5), High: p(5.1)},
+		"(ref. 3.8 to 10.8)":                {Low: p(3.8), High: p(10.8)},
+		"Less than 200":                     {High: p(200), HighOpen: true},
+		"Greater than or equal to 40":       {Low: p(40)},
+		"0.00-0.20":                         {Low: p(0), High: p(0.2)},
+		"10-1":                              {},
+		"Negative":                          {},
+		"Male: 13.2-17.1 Female: 11.7-15.5": {},
+		"20-30 years: 1.0-2.0":              {},
+		"Desirable: <200 Borderline: 200-239 High: >=240": {High: p(200), HighOpen: true},
+		"": {},
+	} {
+		require.Equal(t, want, labreport.ParseBounds(in), in)
+	}
+}
+
+func TestRangeFlags(t *testing.T) {
+	yes, no := true, false
+	closed, open := labreport.Bounds{High: p(1100)}, labreport.Bounds{High: p(1100), HighOpen: true}
+	for _, c := range []struct {
+		value string
+		b     labreport.Bounds
+		want  *bool
+	}{
+		{">2000", closed, &yes}, {">500", closed, nil}, {">1100", closed, &yes}, {">=1100", closed, nil}, {"<1100", closed, &no}, {"1000-1100", closed, &no}, {"1000-1200", closed, nil},
+		{">=1100", open, &yes}, {"<1100", open, &no}, {"1000-1100", open, nil}, {"1100", closed, &no}, {"1100", open, &yes}, {"~1200", closed, nil}, {"1200-1000", closed, nil}, {"5%", closed, nil},
+	} {
+		kind, value := labreport.TypeOf(c.value, "")
+		above, below := labreport.RangeFlags(kind, value, c.b)
+		require.Equal(t, c.want, above, c.value)
+		require.Nil(t, below)
+	}
+}
+
+// Of one number, above and below are never both true, and between the ends neither is.
+func TestRangeFlagsAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64Range(-100, 100).Draw(t, "low")
+		high := low + rapid.Float64Range(0, 100).Draw(t, "width")
+		v := rapid.Float64Range(-300, 300).Draw(t, "value")
+		_, text := labreport.TypeOf(strings.TrimSuffix(strings.TrimRight(formatFloat(v), "0"), "."), "")
+		above, below := labreport.RangeFlags(labreport.Numeric, text, labreport.Bounds{Low: &low, High: &high})
+		require.NotNil(t, above)
+		require.NotNil(t, below)
+		require.False(t, *above && *below)
+	})
+}
+
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+
+func TestInterpret(t *testing.T) {
+	in := labreport.Bounds{Low: p(70), High: p(99)}
+	for _, c := range []struct {
+		value, flag, expected string
+		b                     labreport.Bounds
+		want                  labreport.Interpretation
+	}{
+		{"95", "", "", in, labreport.Normal}, {"120", "", "", in, labreport.Abnormal}, {"120", "HH", "", in, labreport.Critical}, {"95", "H", "", in, labreport.Abnormal},
+		{"95", "", "", labreport.Bounds{}, labreport.Unclear}, {"95", "N", "", labreport.Bounds{}, labreport.Normal}, {"<0.3", "", "", labreport.Bounds{High: p(5), HighOpen: true}, labreport.Normal},
+		{">50", "", "", in, labreport.Unclear},
+		{"Non-Reactive", "", "Negative", labreport.Bounds{}, labreport.Normal}, {"Trace", "", "Negative", labreport.Bounds{}, labreport.Abnormal}, {"2+", "", "NEGATIVE", labreport.Bounds{}, labreport.Abnormal},
+		{"Positive", "", "Positive", labreport.Bounds{}, labreport.Normal}, {"Positive", "", "", labreport.Bounds{}, labreport.Unclear}, {"<1:40", "", "<1:40", labreport.Bounds{}, labreport.Normal},
+		{"1:160", "", "<1:40", labreport.Bounds{}, labreport.Abnormal}, {"See note", "", "Negative", labreport.Bounds{}, labreport.Unclear},
+	} {
+		kind, value := labreport.TypeOf(c.value, "")
+		require.Equal(t, c.want, labreport.Interpret(kind, value, c.flag, c.expected, c.b), "%s %s %s", c.value, c.flag, c.expected)
+	}
+}
+
+func TestParseUnit(t *testing.T) {
+	for in, want := range map[string]string{
+		"mg/dL": "mg/dL", "mg/dl": "mg/dL", "Tsd./µl": "10*3/uL", "Tsd/μl": "10*3/uL", "/nl": "10*3/uL", "/pl": "10*6/uL", "G/L": "10*9/L", "g/L": "g/L", "g/l": "g/L", "T/L": "10*12/L",
+		"x10E3/uL": "10*3/uL", "10³/µL": "10*3/uL", "Mio./µl": "10*6/uL", "mcg/dL": "ug/dL", "E/l": "U/L", "UI/L": "[IU]/L", "mL/min/1,73m²": "mL/min/{1.73_m2}", "µUI/mL": "m[IU]/L", "%": "%",
+		"mm/1h": "mm/h", "cells/mcL": "/uL", "(calc)": "{ratio}",
+	} {
+		u, ok := labreport.ParseUnit(in)
+		require.True(t, ok, in)
+		require.Equal(t, want, u.UCUM, in)
+	}
+	for _, in := range []string{"", "apples", "EUR", "01", "High", "kg", "12/03"} {
+		_, ok := labreport.ParseUnit(in)
+		require.False(t, ok, in)
+	}
+}
+
+func TestValidCode(t *testing.T) {
+	for code, want := range map[string]bool{"2345-7": true, "4548-4": true, "2345-6": false, "": false, "2345": false, "-7": false, "23a5-7": false, "98979-8": true} {
+		require.Equal(t, want, labreport.ValidCode(code), code)
+	}
+}
+
+func TestEmbeddedCatalogue(t *testing.T) {
+	require.Greater(t, labreport.Embedded().Terms(), 700)
+	require.Contains(t, labreport.LOINCLicense, "LOINC")
+	for _, name := range []string{"Glucosa", "Hämoglobin", "T4,Free(Direct)", "Free T4", "GPT (ALAT)", "Créatinine", "WBC Count"} {
+		found, err := labreport.Embedded().Find(name)
+		require.NoError(t, err)
+		require.NotEmpty(t, found, name)
+		require.Greater(t, found[0].Likeness, 0.9, name)
+	}
+	found, err := labreport.Embedded().Find("Copper pipe")
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+// A small file in the form that LOINC publishes.
+const published = `"LOINC_NUM","COMPONENT","PROPERTY","TIME_ASPCT","SYSTEM","SCALE_TYP","METHOD_TYP","CLASS","STATUS","CLASSTYPE","SHORTNAME","EXAMPLE_UCUM_UNITS","LONG_COMMON_NAME","COMMON_TEST_RANK","DisplayName"
+"2345-7","Glucose","MCnc","Pt","Ser/Plas","Qn","","CHEM","ACTIVE","1","Glucose SerPl-mCnc","mg/dL","Glucose [Mass/volume] in Serum or Plasma","4","Glucose"
+"5792-7","Glucose","MCnc","Pt","Urine","Qn","Test strip","UA","ACTIVE","1","Glucose Ur Strip-mCnc","mg/dL","Glucose [Mass/volume] in Urine by Test strip","96","Glucose, urine"
+"8480-6","Intravascular systolic","Pres","Pt","Arterial system","Qn","","BP.ATOM","ACTIVE","2","BP sys","mm[Hg]","Systolic blood pressure","1",""
+"2947-0","Sodium","SCnc","Pt","Bld","Qn","","CHEM","DEPRECATED","1","Sodium Bld-sCnc","mmol/L","Sodium [Moles/volume] in Blood","0",""
+`
+
+func TestLoadLOINC(t *testing.T) {
+	terms, err := labreport.LoadLOINC(strings.NewReader(published))
+	require.NoError(t, err)
+	require.Len(t, terms, 2, "a clinical and a deprecated term are left out")
+	table, err := labreport.NewTable(terms)
+	require.NoError(t, err)
+	r := generate("inline", layouts["inline"], 3)
+	r.pages = typed("Laborbefund  Patient: Stefan Weber  geb. 03.04.1966\nAbnahme: 02.05.2025  Labor-Nr.: A1234567\nUntersuchung  Ergebnis  Einheit  Referenzbereich\nGlukose  112  mg/dl  70 - 99")
+	d, reason := labreport.NewReader(table).Read(r.pages)
+	require.Empty(t, reason)
+	require.Equal(t, "2345-7", d.Results[0].LoincMatches[0].LoincCode)
+
+	for _, bad := range []string{"", "a,b\n1,2\n", strings.SplitN(published, "\n", 2)[0] + "\n"} {
+		_, err := labreport.LoadLOINC(strings.NewReader(bad))
+		require.ErrorIs(t, err, healthlab.Invalid)
+	}
+	terms[0].Code = "2345-6"
+	_, err = labreport.NewTable(terms)
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// down is a catalogue that cannot be asked.
+type down struct{}
+
+func (down) Find(string) ([]labreport.Found, error) { return nil, healthlab.Unavailable }
+
+// A catalogue that cannot be asked costs the codes, and nothing else.
+func TestMatcherThatFailsIsNoFailure(t *testing.T) {
+	r := generate("six columns", layouts["six columns"], 1)
+	with, _ := labreport.NewReader(nil).Read(r.pages)
+	without, reason := labreport.NewReader(down{}).Read(r.pages)
+	require.Empty(t, reason)
+	require.Len(t, without.Results, len(with.Results))
+	for i, res := range without.Results {
+		require.Nil(t, res.LoincMatchStatus)
+		require.Nil(t, res.LoincMatches)
+		require.Equal(t, with.Results[i].Value, res.Value)
+		require.Equal(t, with.Results[i].MinReferenceRange, res.MinReferenceRange)
+	}
+}
+
+// The same words in any order are the same report.
+func TestOrderOfWordsDoesNotMatter(t *testing.T) {
+	reader := labreport.NewReader(nil)
+	r := generate("six columns", layouts["six columns"], 5)
+	want, _ := reader.Read(r.pages)
+	rapid.Check(t, func(t *rapid.T) {
+		pages := []labreport.Page{r.pages[0]}
+		pages[0].Words = rapid.Permutation(r.pages[0].Words).Draw(t, "words")
+		got, _ := reader.Read(pages)
+		require.Equal(t, want, got)
+	})
+}
+
+// Whatever an extractor hands over, the reader answers, and its boxes lie on the page.
+func FuzzRead(f *testing.F) {
+	f.Add("Glucose 95 mg/dL 70-99", 0.1, 0.1, 0.05, 0.01)
+	f.Add("Patient: A B DOB: 01/02/2003", -1.0, 5.0, 1e300, 1e-300)
+	reader := labreport.NewReader(nil)
+	f.Fuzz(func(t *testing.T, text string, x, y, w, h float64) {
+		page := labreport.Page{Number: 1, Width: 612, Height: 792}
+		for i, word := range strings.Fields(text) {
+			if i > 60 {
+				break
+			}
+			page.Words = append(page.Words, labreport.Word{Text: word, Confidence: 1, Box: labreport.Box{X: x + float64(i)*w*1.2, Y: y, Width: w, Height: h}})
+		}
+		base := generate("inline", layouts["inline"], 1).pages[0]
+		page.Words = append(page.Words, base.Words...)
+		d, _ := reader.Read([]labreport.Page{page})
+		for _, r := range d.Results {
+			require.NotEmpty(t, r.TestName)
+			require.NotEmpty(t, r.Value)
+			for _, e := range r.Evidence {
+				require.True(t, e.Box.X >= 0 && e.Box.Y >= 0 && e.Box.X+e.Box.Width <= 1.0001 && e.Box.Y+e.Box.Height <= 1.0001)
+				require.True(t, e.Confidence > 0 && e.Confidence < 1)
+			}
+		}
+	})
+}
+
+func FuzzParseBounds(f *testing.F) {
+	for _, s := range []string{"1-10", "< OR = 9", "Male: 1-2", "((((", "1e999-2e999", "Desirable: <200"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		b := labreport.ParseBounds(s)
+		if b.Low != nil && b.High != nil {
+			require.LessOrEqual(t, *b.Low, *b.High)
+		}
+		labreport.ParseUnit(s)
+		labreport.TypeOf(s, s)
+	})
+}

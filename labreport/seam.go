@@ -1,0 +1,75 @@
+package labreport
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Store keeps jobs and the events that explain them.
+//
+// All methods are safe for concurrent use and atomic: either everything a call writes
+// is there, or nothing is. Text with NUL is refused with [healthlab.Invalid]. Times
+// are kept in UTC to the microsecond. What a method hands out is the caller's to
+// edit. Once ctx has ended, a call returns the context's error and writes nothing.
+type Store interface {
+	// Insert adds a job with its events. Conflict if the id is taken. If quota is
+	// above 0 and the team has that many jobs that have not failed, it is
+	// Exhausted and nothing is written: the count and the insert are one step.
+	Insert(ctx context.Context, j Job, quota int, events []healthlab.Event) error
+
+	// Get returns one job. NotFound if the team has no such job, whether or not
+	// another team has.
+	Get(ctx context.Context, team healthlab.TeamID, id JobID) (Job, error)
+
+	// Update loads the job, lets change edit it, and writes it back with the
+	// returned events and the next revision. An error from change is returned
+	// unchanged and nothing is written. change may run more than once, so it must
+	// be pure. Concurrent updates behave as if they ran one after another.
+	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) ([]healthlab.Event, error)) (Job, error)
+
+	// List returns jobs, oldest first, ties by id.
+	List(ctx context.Context, q Query) ([]Job, error)
+
+	// Claim takes at most n jobs of any team that are due at an instant, the
+	// longest due first, moves their DueAt to until, and returns them. Two calls
+	// never return the same job before its lease has ended.
+	Claim(ctx context.Context, at, until time.Time, n int) ([]Job, error)
+}
+
+// Query says which jobs to list.
+type Query struct {
+	Team healthlab.TeamID
+	// User, if not zero, keeps the jobs of one user.
+	User healthlab.UserID
+	// Status keeps jobs with one of these; empty means any.
+	Status []Status
+	// After, if not zero, begins after this job.
+	After JobID
+	// Size is the most jobs to return, at least 1.
+	Size int
+}
+
+// BlobStore keeps files. Whoever implements it sees to it that they lie encrypted;
+// they are health data.
+//
+// A key is made by this package of letters, digits, hyphens and slashes, and names
+// one content for ever. Put and Delete may be called again after any error. Get of
+// what is not there is [healthlab.NotFound]; Delete of it is no error.
+// Implementations are safe for concurrent use.
+type BlobStore interface {
+	Put(ctx context.Context, key string, content io.Reader) error
+	// Get returns the content; the caller closes it.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Delete(ctx context.Context, key string) error
+}
+
+// Users says which users a team has.
+//
+// HasUser reports whether the team has this user, alive. Implementations must be safe
+// for concurrent use.
+type Users interface {
+	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
+}

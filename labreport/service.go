@@ -1,0 +1,560 @@
+package labreport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// Limits of what may be uploaded.
+const (
+	// MaxFileBytes is the most that all files of a job have together: 10 MiB.
+	MaxFileBytes = 10 << 20
+	// MaxFiles is the most files of a job.
+	MaxFiles = 8
+	// MaxPages is the most pages of a PDF.
+	MaxPages = 30
+)
+
+// Settings is what a team has switched on.
+type Settings struct {
+	// Enabled: the team may have reports read at all.
+	Enabled bool
+	// HumanReview: the team may ask for a person's review.
+	HumanReview bool
+}
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Environment decides whether the sandbox's quota holds. Default: production.
+	Environment healthlab.Environment
+	// Settings returns what a team has switched on. Default: everything.
+	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
+	// SandboxQuota is how many jobs that have not failed a team may have in a
+	// sandbox. Default 300.
+	SandboxQuota int
+	// CreatesPerTeam is how many create requests of a team may be in progress in
+	// this process. Default 10.
+	CreatesPerTeam int
+	// Retention is how long files are kept after a job's final state. Default 30
+	// days.
+	Retention time.Duration
+	// Deadline is how long reading may take altogether, after which the job fails.
+	// Default 15 min.
+	Deadline time.Duration
+	// AttemptTimeout is how long one attempt may take. Default 4 min.
+	AttemptTimeout time.Duration
+	// Tries is how many attempts a step has. Default 3.
+	Tries int
+	// Workers is how many jobs are read at a time. Default 1.
+	Workers int
+	// Idle is how long background work waits when there is nothing to do. Default
+	// 1 s.
+	Idle time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids. Default: UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives what went wrong in the background. Default: discard.
+	Log *slog.Logger
+}
+
+func (o *Options) defaults() {
+	if o.Environment == "" {
+		o.Environment = healthlab.Production
+	}
+	if o.Settings == nil {
+		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{true, true}, nil }
+	}
+	positive := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	positive(&o.SandboxQuota, 300)
+	positive(&o.CreatesPerTeam, 10)
+	positive(&o.Tries, 3)
+	positive(&o.Workers, 1)
+	long := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	long(&o.Retention, 30*24*time.Hour)
+	long(&o.Deadline, 15*time.Minute)
+	long(&o.AttemptTimeout, 4*time.Minute)
+	long(&o.Idle, time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Service takes reports in, has them read in the background, and lets people review
+// them. It is safe for concurrent use.
+type Service struct {
+	store   Store
+	blobs   BlobStore
+	users   Users
+	extract TextExtractor
+	reader  *Reader
+	opts    Options
+
+	mu       sync.Mutex
+	creating map[healthlab.TeamID]int
+}
+
+// New returns a Service. A nil reader means one with the [Embedded] catalogue; the
+// other seams are required.
+func New(store Store, blobs BlobStore, users Users, extract TextExtractor, reader *Reader, opts *Options) (*Service, error) {
+	if store == nil || blobs == nil || users == nil || extract == nil {
+		return nil, fmt.Errorf("%w: lab reports need a store, blobs, users and an extractor", healthlab.Invalid)
+	}
+	s := &Service{store: store, blobs: blobs, users: users, extract: extract, reader: reader, creating: map[healthlab.TeamID]int{}}
+	if reader == nil {
+		s.reader = NewReader(nil)
+	}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.defaults()
+	return s, nil
+}
+
+func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+
+// Upload is a request to read a report.
+type Upload struct {
+	User healthlab.UserID
+	// Files is one PDF or picture, or 2 to 8 pictures, each of them one page. An
+	// empty Type, or application/octet-stream, is not declared: the content decides.
+	Files            []File
+	NeedsHumanReview bool
+}
+
+func rule(kind healthlab.Kind, name, msg string) error {
+	return &healthlab.RuleError{Kind: kind, Type: name, Msg: msg}
+}
+
+// Allowed checks what can be checked of a request before its body is read: that the
+// team has the feature. Forbidden with [RuleFeatureNotEnabled] otherwise.
+func (s *Service) Allowed(ctx context.Context, team healthlab.TeamID) error {
+	set, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return fmt.Errorf("create parsing job: %w", err)
+	}
+	if !set.Enabled {
+		return rule(healthlab.Forbidden, RuleFeatureNotEnabled, "lab report parsing is not enabled for the team")
+	}
+	return nil
+}
+
+// Create takes a report in. It answers at once; the outcome comes with the events or
+// by Get. The same report twice is two jobs. Faults are a [healthlab.RuleError] with
+// one of the names of this package, the first check that fails.
+func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (PublishedJob, error) {
+	done, err := s.enter(team)
+	if err != nil {
+		return PublishedJob{}, err
+	}
+	defer done()
+	set, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
+	}
+	if !set.Enabled {
+		return PublishedJob{}, rule(healthlab.Forbidden, RuleFeatureNotEnabled, "lab report parsing is not enabled for the team")
+	}
+	has, err := s.users.HasUser(ctx, team, u.User)
+	switch {
+	case err != nil:
+		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
+	case !has:
+		return PublishedJob{}, rule(healthlab.NotFound, RuleUserNotFound, "the team has no such user")
+	case u.NeedsHumanReview && !set.HumanReview:
+		return PublishedJob{}, rule(healthlab.Precondition, RuleHumanReviewNotEnabled, "human review is not enabled for the team")
+	}
+	files, err := CheckFiles(u.Files)
+	if err != nil {
+		return PublishedJob{}, err
+	}
+	if err := s.checkContent(ctx, files); err != nil {
+		return PublishedJob{}, err
+	}
+	return s.insert(ctx, team, u, files)
+}
+
+// insert stores the files and then the job, so that a job never waits for files that
+// are not there. Files without a job are deleted again.
+func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, files []File) (_ PublishedJob, err error) {
+	at := s.now()
+	j := Job{ID: JobID{s.opts.NewID()}, Team: team, User: u.User, Revision: 1, Status: lifecycle.Initial(), NeedsHumanReview: u.NeedsHumanReview,
+		CreatedAt: at, UpdatedAt: at, DueAt: at}
+	defer func() {
+		if err != nil {
+			for _, f := range j.Files {
+				_ = s.blobs.Delete(context.WithoutCancel(ctx), f.Key)
+			}
+		}
+	}()
+	for i, f := range files {
+		stored := StoredFile{Key: "lab-reports/" + team.String() + "/" + j.ID.String() + "/" + strconv.Itoa(i), Type: f.Type, Size: int64(len(f.Data))}
+		j.Files = append(j.Files, stored)
+		if err := s.blobs.Put(ctx, stored.Key, bytes.NewReader(f.Data)); err != nil {
+			return PublishedJob{}, fmt.Errorf("create parsing job: keep file: %w", err)
+		}
+	}
+	quota := 0
+	if s.opts.Environment == healthlab.Sandbox {
+		quota = s.opts.SandboxQuota
+	}
+	if err := s.store.Insert(ctx, j, quota, nil); err != nil {
+		if quota > 0 && errors.Is(err, healthlab.Exhausted) {
+			return PublishedJob{}, rule(healthlab.Forbidden, RuleSandboxQuotaReached, "the sandbox has as many parsing jobs as it may")
+		}
+		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
+	}
+	return j.Published(), nil
+}
+
+// enter counts the team's requests in progress.
+func (s *Service) enter(team healthlab.TeamID) (done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.creating[team] >= s.opts.CreatesPerTeam {
+		return nil, rule(healthlab.Exhausted, RuleTooManyRequests, "too many uploads of the team are in progress")
+	}
+	s.creating[team]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.creating[team]--; s.creating[team] == 0 {
+			delete(s.creating, team)
+		}
+	}, nil
+}
+
+// CheckFiles checks number, size and type of uploaded files and returns them with
+// the types that their content shows. It opens nothing.
+func CheckFiles(files []File) ([]File, error) {
+	if len(files) == 0 {
+		var p healthlab.Problems
+		p.Add("missing", "at least one file is required", "file")
+		return nil, p.Err()
+	}
+	if len(files) > MaxFiles {
+		return nil, rule(healthlab.Precondition, RuleTooManyFiles, "a job has at most 8 files")
+	}
+	total := 0
+	for _, f := range files {
+		if len(f.Data) == 0 {
+			return nil, rule(healthlab.Precondition, RuleEmptyFile, "a file is empty")
+		}
+		total += len(f.Data)
+	}
+	if total > MaxFileBytes {
+		return nil, rule(healthlab.Precondition, RuleUploadTooLarge, "all files together have at most 10 MiB")
+	}
+	out := make([]File, len(files))
+	for i, f := range files {
+		kind := Sniff(f.Data)
+		if kind == "" {
+			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, "a file is a PDF, a JPEG or a PNG")
+		}
+		out[i] = File{Type: kind, Data: f.Data}
+	}
+	for i, f := range files {
+		switch f.Type {
+		case "", "application/octet-stream", out[i].Type:
+		case "image/jpg":
+			if out[i].Type != "image/jpeg" {
+				return nil, rule(healthlab.Precondition, RuleContentTypeMismatch, "a file is not of the type that it is said to be")
+			}
+		case "application/pdf", "image/jpeg", "image/png":
+			return nil, rule(healthlab.Precondition, RuleContentTypeMismatch, "a file is not of the type that it is said to be")
+		default:
+			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, "a file is a PDF, a JPEG or a PNG")
+		}
+	}
+	for _, f := range out {
+		if len(out) > 1 && f.Type == "application/pdf" {
+			return nil, rule(healthlab.Precondition, RulePDFInMultiFile, "several files must all be pictures")
+		}
+	}
+	return out, nil
+}
+
+// checkContent opens the files as far as it must.
+func (s *Service) checkContent(ctx context.Context, files []File) error {
+	for _, f := range files {
+		pdf := f.Type == "application/pdf"
+		if !pdf && len(files) == 1 {
+			return nil // a single picture is looked at later
+		}
+		pages, err := s.extract.Check(ctx, f)
+		switch {
+		case err == nil:
+		case errors.Is(err, healthlab.Unimplemented) && !pdf:
+			return nil // no OCR: the job will say so
+		case errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.Exhausted):
+			if pdf {
+				return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF is damaged, encrypted or has no pages")
+			}
+			return rule(healthlab.Precondition, RuleUndecodableImage, "a picture cannot be read")
+		default:
+			return fmt.Errorf("create parsing job: %w", err)
+		}
+		if pages > MaxPages {
+			return rule(healthlab.Precondition, RuleTooManyPages, "a PDF has at most 30 pages")
+		}
+	}
+	return nil
+}
+
+// Get returns one job. NotFound with [RuleJobNotFound] if the team has no such job.
+func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id JobID) (PublishedJob, error) {
+	j, err := s.store.Get(ctx, team, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return PublishedJob{}, rule(healthlab.NotFound, RuleJobNotFound, "the team has no such parsing job")
+	}
+	if err != nil {
+		return PublishedJob{}, fmt.Errorf("get parsing job: %w", err)
+	}
+	return j.Published(), nil
+}
+
+// Run does the work in the background, staging, reading and deleting, until ctx
+// ends. Any number of processes may run it at the same time.
+func (s *Service) Run(ctx context.Context) error {
+	loop := work.Loop[Job]{
+		Name: "lab reports", Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
+		Claim: func(ctx context.Context, n int) ([]Job, error) {
+			at := s.now()
+			return s.store.Claim(ctx, at, at.Add(s.opts.AttemptTimeout+30*time.Second), n)
+		},
+		Do: s.Step,
+	}
+	if err := loop.Run(ctx); err != nil {
+		return fmt.Errorf("run lab reports: %w", err)
+	}
+	return nil
+}
+
+// Step takes a claimed job one step on. [Service.Run] calls it; a host with its own
+// loop may.
+func (s *Service) Step(ctx context.Context, j Job) error {
+	ctx, stop := context.WithTimeout(ctx, s.opts.AttemptTimeout)
+	defer stop()
+	switch j.Status {
+	case UploadPending:
+		return s.stage(ctx, j)
+	case Started:
+		return s.read(ctx, j)
+	case Completed, Failed:
+		return s.discard(ctx, j)
+	}
+	return nil
+}
+
+// stage makes sure that all files are there.
+func (s *Service) stage(ctx context.Context, j Job) error {
+	var fault error
+	for _, f := range j.Files {
+		r, err := s.blobs.Get(ctx, f.Key)
+		if err != nil {
+			fault = err
+			break
+		}
+		n, err := io.Copy(io.Discard, io.LimitReader(r, f.Size+1))
+		if err = errors.Join(err, r.Close()); err != nil || n != f.Size {
+			fault = fmt.Errorf("%w: a file is not complete", healthlab.Unavailable)
+			break
+		}
+	}
+	at := s.now()
+	if fault != nil {
+		return s.again(ctx, j, at, ProcessingError)
+	}
+	return s.finish(ctx, j, at, Staged, func(j *Job) { j.DueAt, j.StartedAt = at, at }, EventJobCreated)
+}
+
+// read reads the report.
+func (s *Service) read(ctx context.Context, j Job) error {
+	if s.now().Sub(j.StartedAt) > s.opts.Deadline {
+		return s.fail(ctx, j, s.now(), ProcessingError)
+	}
+	var pages []Page
+	for _, f := range j.Files {
+		data, err := s.load(ctx, f)
+		if err == nil {
+			err = s.extract.Extract(ctx, File{Type: f.Type, Data: data}, func(p Page) error {
+				p.Number = len(pages) + 1
+				pages = append(pages, p)
+				if len(pages) > MaxPages {
+					return rule(healthlab.Invalid, RuleTooManyPages, "the report has too many pages")
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			reason, final := reasonFor(err, f.Type)
+			if final {
+				return s.fail(context.WithoutCancel(ctx), j, s.now(), reason)
+			}
+			return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+		}
+	}
+	data, reason := s.understand(pages)
+	at := s.now()
+	if reason != "" {
+		return s.fail(ctx, j, at, reason)
+	}
+	return s.finish(ctx, j, at, Read, func(j *Job) {
+		j.Draft = &data
+		j.DueAt = time.Time{}
+		if j.Status == Completed {
+			j.DueAt = at.Add(s.opts.Retention)
+		}
+	}, EventJobUpdated)
+}
+
+// understand reads the words. A bug of ours in it must not take other jobs along.
+func (s *Service) understand(pages []Page) (data Data, reason FailureReason) {
+	defer func() {
+		if recover() != nil {
+			s.opts.Log.Error("lab report reader panicked")
+			data, reason = Data{}, ProcessingError
+		}
+	}()
+	return s.reader.Read(pages)
+}
+
+// reasonFor turns a fault of the extractor into the published reason; final means
+// that trying again would not help.
+func reasonFor(err error, fileType string) (reason FailureReason, final bool) {
+	var broken *healthlab.RuleError
+	switch {
+	case errors.As(err, &broken) && broken.Type == RuleTooManyPages:
+		return TooManyPages, true
+	case errors.Is(err, healthlab.Unimplemented):
+		return ProcessingError, true // no OCR here
+	case errors.Is(err, healthlab.Exhausted):
+		return ProcessingError, true
+	case errors.Is(err, healthlab.Invalid) && fileType != "application/pdf":
+		return LowQuality, true
+	case errors.Is(err, healthlab.Invalid):
+		return InvalidInput, true
+	}
+	return ProcessingError, false
+}
+
+// load reads a stored file.
+func (s *Service) load(ctx context.Context, f StoredFile) ([]byte, error) {
+	r, err := s.blobs.Get(ctx, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("load file: %w", unavailable(err))
+	}
+	defer func() { _ = r.Close() }()
+	data, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("load file: %w", unavailable(err))
+	}
+	return data, nil
+}
+
+// unavailable keeps the kinds of the BlobStore's faults from being taken for the
+// extractor's.
+func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) }
+
+// discard deletes the files of a job whose retention has ended.
+func (s *Service) discard(ctx context.Context, j Job) error {
+	for _, f := range j.Files {
+		if err := s.blobs.Delete(ctx, f.Key); err != nil {
+			return fmt.Errorf("delete files: %w", err)
+		}
+	}
+	_, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) ([]healthlab.Event, error) {
+		j.Files, j.DueAt = nil, time.Time{}
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete files: %w", err)
+	}
+	return nil
+}
+
+// finish takes a step and tells it.
+func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, edit func(*Job), names ...string) error {
+	ids := make([]uuid.UUID, len(names))
+	for i := range ids {
+		ids[i] = s.opts.NewID()
+	}
+	_, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) ([]healthlab.Event, error) {
+		if err := j.move(on, at); err != nil {
+			return nil, err
+		}
+		edit(j)
+		var events []healthlab.Event
+		for i, name := range names {
+			e, err := j.event(name, ids[i], at)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, e)
+		}
+		return events, nil
+	})
+	var done *TransitionError
+	if errors.As(err, &done) {
+		return nil // another process was faster
+	}
+	if err != nil {
+		return fmt.Errorf("record parsing job: %w", err)
+	}
+	return nil
+}
+
+// fail ends a job. Staging that fails is told twice, so that a subscriber of either
+// event hears of it.
+func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
+	on, names := ReadingFailed, []string{EventJobUpdated}
+	if j.Status == UploadPending {
+		on, names = StagingFailed, []string{EventJobCreated, EventJobUpdated}
+	}
+	return s.finish(ctx, j, at, on, func(j *Job) {
+		j.FailureReason = reason
+		j.DueAt = at.Add(s.opts.Retention)
+	}, names...)
+}
+
+// again notes a failed attempt and tries later, or gives up.
+func (s *Service) again(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
+	if j.Tries+1 >= s.opts.Tries {
+		return s.fail(ctx, j, at, reason)
+	}
+	_, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) ([]healthlab.Event, error) {
+		j.Tries++
+		j.DueAt = at.Add(time.Duration(j.Tries) * 10 * time.Second)
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("record parsing job: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,396 @@
+package labreport
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+//go:embed data/ucum_lab_units.csv
+var unitsCSV string
+
+// Unit is a printed unit in UCUM.
+type Unit struct {
+	// UCUM is the code of the Unified Code for Units of Measure: "10*3/uL".
+	UCUM string
+	// kind says what it measures, in the words of a LOINC property.
+	kind string
+}
+
+// ParseUnit returns the UCUM code of a unit as laboratories print it ("Tsd./µl",
+// "x10E3/uL", "mcg/dL", "UI/L") and whether it is one that we know. The case of
+// letters counts only where it changes the meaning: G/L is 10*9/L and g/L is grams.
+func ParseUnit(printed string) (Unit, bool) {
+	return units().parse(printed)
+}
+
+type unitTable struct {
+	exact  map[string]string // case kept
+	folded map[string]string // lower case
+	// byLength holds the folded forms by their length, for repair of misread units.
+	byLength map[int][]string
+	// forms are printed forms by their UCUM code, in lower case, "mcg" kept.
+	forms map[string][]string
+}
+
+var units = sync.OnceValue(func() *unitTable {
+	t, err := loadUnits(strings.NewReader(unitsCSV))
+	if err != nil {
+		panic("labreport: embedded units: " + err.Error())
+	}
+	return t
+})
+
+// moreUnits are printed forms beyond the file's, by UCUM code: other languages,
+// other ways to write a power of ten.
+var moreUnits = map[string]string{
+	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|mil/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
+	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|mil/cumm|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
+	"10*9/L":  "x10*9/l|10e9/l|x109/l|109/l|x10 9/l|10 9/l|x10(9)/l|giga/l|10**9/l|x10e9/l|gpt/l",
+	"10*12/L": "x10*12/l|10e12/l|x1012/l|1012/l|x10 12/l|10 12/l|x10(12)/l|tera/l|10**12/l|tpt/l",
+	"/uL":     "cells/mm3|zellen/ul|celulas/ul|cel/ul|cellules/ul|cellules/mm3|/mcl|/cmm|cells/cmm|cell/ul|celulas/mm3|per ul|n/ul",
+	"/[HPF]":  "/hpf|hpf|/gesichtsfeld|/gf|/feld|por campo|/campo|/champ|per field|/c",
+	"/[LPF]":  "/lpf|lpf",
+	"mm/h":    "mm/hr|mm/hora|mm/1a hora|mm/1ah|mm (1 h)|mm/std.|mm n.w.|mm/heure|mm 1h|mm/1 h|mm/1a h|mm/1st hr|mm/1ere h",
+	"s":       "sec.|segundos|sekunden|secondes|sek.",
+	"mL/min/{1.73_m2}": "ml/min/1.73m2|ml/min/1,73m2|ml/min/1.73 m2|ml/min/1,73 m2|ml/min/1.73qm|ml/min/1,73qm|ml/min/1.73m*2|ml/min per 1.73m2|" +
+		"ml/min/1.73|ml/min/1,73|ml/min/1.73sqm|ml/min/1.73m^2|ml/min/1,73m^2|ml/min/1.73 m^2|ml/mn/1.73m2|ml/mn/1,73m2|ml/min/{1.73m2}|ml/min/1.73 m*2|ml/min/173m2",
+	"%":               "% hb|%hb|% of total|% total|v%|% (v/v)|% total hgb|% of total hgb",
+	"mmol/mol":        "mmol/mol hb|mmol/molhb",
+	"{ratio}":         "ratio|(calc)|calc|(ratio)|rel.|quotient",
+	"{INR}":           "inr|(inr)",
+	"{index_val}":     "index|(index)|coi|s/co index",
+	"{s_co_ratio}":    "s/co|(s/co)",
+	"[arb'U]":         "units|unit|arb. units|ue",
+	"[arb'U]/mL":      "au/ml|u/ml (arb)|rlu/ml|ru/ml|cu/ml",
+	"[IU]/mL":         "ui/ml|ie/ml|u.i./ml|i.u./ml|iu/ml",
+	"[IU]/L":          "ui/l|ie/l|u.i./l|i.u./l|iu/l",
+	"m[IU]/mL":        "mui/ml|mie/ml|miu/ml|mu/ml",
+	"m[IU]/L":         "mui/l|mie/l|miu/l|mu/l",
+	"u[IU]/mL":        "uiu/ml|uui/ml|uie/ml|uu/ml|mciu/ml",
+	"k[IU]/L":         "ku/l|kiu/l|kua/l|kui/l",
+	"U/L":             "u/l|units/l|e/l|unidades/l",
+	"mg/dL":           "mg/100ml|mg/100 ml|mg%|mgs/dl",
+	"g/dL":            "gr/dl|gm/dl|gms/dl|g%|g/100ml|gm%|gr%|gr/100ml",
+	"g/L":             "g/l|gr/l|gm/l",
+	"mg/L":            "mg/l|mgs/l",
+	"ug/dL":           "ug/dl|mcg/dl|ug/100ml|mg/dl (ug)|µg/dl|ug%",
+	"ug/L":            "ug/l|mcg/l",
+	"ug/mL":           "ug/ml|mcg/ml",
+	"ug/mL{FEU}":      "mcg/ml feu|ug/ml feu|ug/mlfeu|mcg/mlfeu|ug feu/ml|mcg/ml (feu)|ug/ml (feu)",
+	"mg/L{FEU}":       "mg/l feu|mg/lfeu|mg feu/l|mg/l (feu)",
+	"ng/mL{FEU}":      "ng/ml feu|ng/mlfeu|ng feu/ml|ng/ml (feu)",
+	"ug/L{FEU}":       "ug/l feu|ug feu/l",
+	"ng/mL{DDU}":      "ng/ml ddu|ng/ml d-du",
+	"ng/mL":           "ng/ml|ngm/ml",
+	"ng/dL":           "ng/dl",
+	"ng/L":            "ng/l",
+	"pg/mL":           "pg/ml",
+	"pg":              "pg|pg/cell|pg/zelle|picogramos|pg/cel",
+	"fL":              "fl|femtoliter|fentolitros|um3|u3",
+	"mmol/L":          "mmol/l|mmoles/l|mm/l|m mol/l",
+	"umol/L":          "umol/l|mcmol/l|umoles/l",
+	"nmol/L":          "nmol/l|nmoles/l",
+	"pmol/L":          "pmol/l|pmoles/l",
+	"meq/L":           "meq/l|mval/l",
+	"mosm/kg":         "mosm/kg|mosmol/kg|mosm/kg h2o",
+	"mm[Hg]":          "mmhg|mm hg",
+	"mg/g{creat}":     "mg/g crea|mg/g creat|mg/g cr|mg/g creatinine|mg/g kreatinin|mg/g krea|mg/g creatinina|ug/mg creat|mg/gcreat|ug/mg cr|mcg/mg creat|mcg/mg|mg/g",
+	"mg/mmol{creat}":  "mg/mmol|mg/mmol creat|mg/mmol krea|mg/mmol creatinine",
+	"{copies}/mL":     "copies/ml|cp/ml|kopien/ml|copias/ml",
+	"[IU]/mL{log}":    "log iu/ml|log10 iu/ml",
+	"{log_copies}/mL": "log copies/ml|log10 copies/ml|log cps/ml",
+	"{EU}/dL":         "eu/dl|e.u./dl",
+	"mg/(24.h)":       "mg/24h|mg/24 h|mg/d|mg/tag|mg/dia|mg/24hr|mg/24hrs|mg/24 hrs|mg/24 hr|mg/day|mg/jour",
+	"g/(24.h)":        "g/24h|g/24 h|g/d|g/tag|g/dia|g/day|gm/24hr|g/24 hr|g/jour",
+	"ukat/L":          "ukat/l",
+	"nkat/L":          "nkat/l",
+	"{titer}":         "titer|titre|titulo",
+	"umol/g":          "umol/g",
+	"ug/g":            "ug/g|mcg/g",
+	"mL/min":          "ml/min|ml/mn",
+	"/100{WBCs}":      "/100 wbc|/100wbc|/100 leukozyten|per 100 wbc|/100 leucocitos|/100 gb",
+	"[GPL'U]":         "gpl|gpl-u/ml|gpl u/ml|gpl/ml",
+	"[MPL'U]":         "mpl|mpl-u/ml|mpl u/ml|mpl/ml",
+	"mmol/(24.h)":     "mmol/24h|mmol/24 h|mmol/d|mmol/day|meq/24h",
+	"ug/(24.h)":       "ug/24h|ug/24 h|mcg/24h|ug/d|mcg/24 h",
+	"mL":              "ml",
+	"L/L":             "l/l",
+	"[pH]":            "ph units",
+	"kPa":             "kpa",
+	"mg/mL":           "mg/ml",
+	"U/mL":            "u/ml|units/ml|e/ml",
+	"U/g{Hb}":         "u/g hb|u/g hgb|iu/g hb",
+}
+
+func loadUnits(r io.Reader) (*unitTable, error) {
+	c := csv.NewReader(r)
+	c.Comment = '#'
+	rows, err := c.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
+	}
+	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]string{}, forms: map[string][]string{}}
+	add := func(printed, ucum string) {
+		key := unitKey(printed)
+		if key == "" {
+			return
+		}
+		if _, taken := t.exact[key]; !taken {
+			t.exact[key] = ucum
+		}
+		low := strings.ToLower(key)
+		if _, taken := t.folded[low]; !taken {
+			t.folded[low] = ucum
+		}
+		if form := strings.ToLower(strings.ReplaceAll(plain(printed), " ", "")); !slices.Contains(t.forms[ucum], form) {
+			t.forms[ucum] = append(t.forms[ucum], form)
+		}
+	}
+	for _, row := range rows[1:] {
+		if row[0] == "synonym" && !strings.Contains(row[2], "(") {
+			add(row[2], row[1])
+			add(row[1], row[1])
+		}
+	}
+	for _, ucum := range slices.Sorted(maps.Keys(moreUnits)) {
+		for _, p := range strings.Split(moreUnits[ucum], "|") {
+			if key := strings.ToLower(unitKey(p)); key != "" {
+				if _, taken := t.folded[key]; !taken {
+					t.folded[key] = ucum
+				}
+			}
+		}
+	}
+	// Where the case decides, the plain lower-case form is the common one.
+	t.folded["g/l"], t.folded["m/ul"], t.folded["u/l"], t.folded["t/l"] = "g/L", "10*6/uL", "U/L", "10*12/L"
+	t.exact["G/L"], t.exact["T/L"] = "10*9/L", "10*12/L"
+	t.folded["/nl"], t.folded["/pl"] = "10*3/uL", "10*6/uL"
+	for _, key := range []string{"mil/mm3", "min", "minutes", "minute", "ai", "sg", "liv", "isr", "1:n", "ph"} {
+		delete(t.folded, key) // words with a likelier meaning on a report
+		delete(t.exact, key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.folded)) {
+		t.byLength[len(key)] = append(t.byLength[len(key)], key)
+	}
+	return t, nil
+}
+
+var micro = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mcl", "ul", "MCG", "ug", "MCL", "ul", "meg/", "ug/", "mceg/", "ug/", "mog/", "ug/")
+
+// unitKey is a unit without spaces, with ASCII letters; case is kept.
+func unitKey(s string) string {
+	s = plain(s)
+	s = strings.Trim(s, " \t,;:")
+	s = micro.Replace(s)
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && !strings.Contains(s[1:len(s)-1], "[") && len(s) > 4 {
+		s = s[1 : len(s)-1]
+	}
+	return s
+}
+
+func (t *unitTable) parse(printed string) (Unit, bool) {
+	key := unitKey(printed)
+	if key == "" || len(key) > 40 {
+		return Unit{}, false
+	}
+	ucum, ok := t.exact[key]
+	if !ok {
+		ucum, ok = t.folded[strings.ToLower(key)]
+	}
+	if !ok && strings.HasPrefix(key, "(") && strings.HasSuffix(key, ")") {
+		return t.parse(key[1 : len(key)-1])
+	}
+	if !ok {
+		if trimmed := strings.TrimRight(key, ".*"); trimmed != key {
+			return t.parse(trimmed)
+		}
+		return Unit{}, false
+	}
+	return Unit{UCUM: ucum, kind: unitKind(ucum)}, true
+}
+
+// repair finds the known unit that a misread one must be: one with the same letters
+// once the glyphs that readers confuse are made equal, or else one edit away and
+// alone at that distance. Digits of an exponent are never changed.
+func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
+	key := strings.ToLower(unitKey(printed))
+	if len(key) < 3 {
+		return "", "", false
+	}
+	look := glyphs(key)
+	found := ""
+	for _, n := range []int{len(key) - 1, len(key), len(key) + 1} {
+		for _, have := range t.byLength[n] {
+			if glyphs(have) == look {
+				if found != "" && t.folded[found] != t.folded[have] {
+					found = ""
+					break
+				}
+				found = have
+			}
+		}
+	}
+	if found == "" && len(key) >= 4 {
+		for _, n := range []int{len(key) - 1, len(key), len(key) + 1} {
+			for _, have := range t.byLength[n] {
+				if strings.IndexFunc(have, isDigit) < 0 && distance(look, glyphs(have), 1) <= 1 {
+					if found != "" && t.folded[found] != t.folded[have] {
+						return "", "", false
+					}
+					found = have
+				}
+			}
+		}
+	}
+	if found == "" {
+		return "", "", false
+	}
+	return t.folded[found], t.folded[found], true
+}
+
+// repairFor finds the unit that a misread one must be, among the units that the
+// analyte has: the nearest in letters, alone at that distance.
+func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok bool) {
+	key := strings.ToLower(strings.Trim(strings.ReplaceAll(plain(printed), " ", ""), "()[],;:"))
+	if len(key) < 3 {
+		return "", false
+	}
+	if m := rePower.FindStringSubmatch(key); m != nil {
+		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
+	}
+	best, at := 3, ""
+	for _, ucum := range slices.Sorted(maps.Keys(t.forms)) {
+		if !slices.ContainsFunc(terms, func(term *Term) bool {
+			return slices.ContainsFunc(term.Units, func(u string) bool { return sameUnit(u, ucum) })
+		}) {
+			continue
+		}
+		for _, form := range t.forms[ucum] {
+			// A misread letter is mended, a prefix never: ng is not ug.
+			if len(form) < 4 || prefix(form) != prefix(key) && key[0] != 'w' {
+				continue
+			}
+			switch d := distance(glyphs(key), glyphs(form), 2); {
+			case d < best:
+				best, at = d, form
+			case d == best && at != "" && t.folded[strings.ToLower(unitKey(at))] != ucum:
+				at = ""
+			}
+		}
+	}
+	if at == "" || best > 1 && len(key) < 6 {
+		return "", false
+	}
+	return at, true
+}
+
+// prefix is the letter that decides the size of a unit.
+func prefix(unit string) byte {
+	if strings.HasPrefix(unit, "mc") {
+		return 'u'
+	}
+	return glyphs(unit[:1] + " ")[0]
+}
+
+// rePower is a power of ten whose caret was read as something else.
+var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}7?(3|6|9|12)/(ul|ui|mm3|l)$")
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+// glyphs makes letters that a reader confuses equal.
+func glyphs(s string) string { return lookAlike.Replace(s) }
+
+var lookAlike = strings.NewReplacer("i", "l", "1", "l", "|", "l", "!", "l", "\\", "/", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
+
+// distance is the edit distance of a and b, or most+1 if it is more than most.
+func distance(a, b string, most int) int {
+	ra, rb := []rune(a), []rune(b)
+	if len(ra)-len(rb) > most || len(rb)-len(ra) > most {
+		return most + 1
+	}
+	prev := make([]int, len(rb)+1)
+	next := make([]int, len(rb)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(ra); i++ {
+		next[0] = i
+		low := i
+		for j := 1; j <= len(rb); j++ {
+			cost := 1
+			if ra[i-1] == rb[j-1] {
+				cost = 0
+			}
+			next[j] = min(prev[j]+1, next[j-1]+1, prev[j-1]+cost)
+			low = min(low, next[j])
+		}
+		if low > most {
+			return most + 1
+		}
+		prev, next = next, prev
+	}
+	return prev[len(rb)]
+}
+
+// unitKind says what a unit measures, as a LOINC property.
+func unitKind(ucum string) string {
+	switch ucum {
+	case "%", "L/L", "mmol/mol":
+		return "fraction"
+	case "{ratio}", "{INR}", "{index_val}", "{s_co_ratio}":
+		return "ratio"
+	case "s", "min":
+		return "time"
+	case "fL":
+		return "entvol"
+	case "pg":
+		return "entmass"
+	case "mm/h":
+		return "velocity"
+	case "mL/min/{1.73_m2}", "mL/min":
+		return "rate"
+	case "mm[Hg]", "kPa":
+		return "pressure"
+	case "mosm/kg":
+		return "osmolality"
+	case "{titer}":
+		return "titer"
+	case "/[HPF]", "/[LPF]":
+		return "field"
+	case "/uL", "10*3/uL", "10*6/uL", "10*9/L", "10*12/L", "10*3/L":
+		return "number"
+	case "{copies}/mL", "[IU]/mL{log}", "{log_copies}/mL":
+		return "arbitrary"
+	case "[pH]":
+		return "ph"
+	case "/100{WBCs}":
+		return "fraction"
+	}
+	top, bottom, _ := strings.Cut(ucum, "/")
+	switch {
+	case strings.Contains(bottom, "24.h") || bottom == "d":
+		return "perday"
+	case strings.Contains(ucum, "{creat}") || bottom == "mol" || bottom == "mmol" || bottom == "g":
+		return "massratio"
+	case strings.HasSuffix(top, "kat"), top == "U" || top == "kU":
+		return "catalytic"
+	case strings.Contains(top, "U") || strings.Contains(top, "{EU}"):
+		return "arbitrary"
+	case strings.HasSuffix(top, "mol"):
+		return "substance"
+	case strings.HasSuffix(top, "eq"):
+		return "substance"
+	case strings.HasSuffix(top, "g"):
+		return "mass"
+	}
+	return "other"
+}

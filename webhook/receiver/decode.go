@@ -1,0 +1,165 @@
+package receiver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// EventTypes lists every event type that this package decodes: the sum of the lists of
+// the packages that emit them.
+func EventTypes() []healthlab.EventType {
+	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), webhook.EventTypes())
+}
+
+// retired are names that are not sent any more, and may still lie in an archive.
+var retired = map[string]any{
+	"daily.timeseries.hypnogram.created":      healthdata.Batch{},
+	"daily.timeseries.hypnogram.updated":      healthdata.Batch{},
+	"historical.timeseries.hypnogram.created": healthdata.Historical{},
+}
+
+// types says which Go type the payload of an event type has.
+type types map[string]reflect.Type
+
+func newTypes(lists ...[]healthlab.EventType) types {
+	out := types{}
+	for name, v := range retired {
+		out[name] = reflect.TypeOf(v)
+	}
+	for _, list := range lists {
+		for _, t := range list {
+			if g := payloadType(t.Data); g != nil {
+				out[t.Name] = g
+			}
+		}
+	}
+	return out
+}
+
+// payloadType is the type of v, or of what it points to.
+func payloadType(v any) reflect.Type {
+	t := reflect.TypeOf(v)
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+var ours = sync.OnceValue(func() types { return newTypes(EventTypes()) })
+
+// Decode reads the body of a message of any type, without looking at a signature: for
+// archives, and for messages that come through a queue. A type that is not known is
+// kept, with a nil Value. ID and Sent, which are not in the body, are left empty.
+//
+// Invalid if the body is not an envelope, or the payload of a known type does not fit
+// its Go type.
+func Decode(body []byte) (Event, error) {
+	e, err := envelope(body)
+	if err == nil {
+		err = ours().decode(&e)
+	}
+	if err != nil {
+		return Event{}, fmt.Errorf("decode message: %w", err)
+	}
+	return e, nil
+}
+
+// envelope reads everything but the value. Keys that it does not know are left alone.
+func envelope(body []byte) (Event, error) {
+	var in struct {
+		EventType    string           `json:"event_type"`
+		Data         json.RawMessage  `json:"data"`
+		TeamID       healthlab.TeamID `json:"team_id"`
+		UserID       healthlab.UserID `json:"user_id"`
+		ClientUserID string           `json:"client_user_id"`
+		Sequence     int64            `json:"sequence"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Event{}, fmt.Errorf("%w: the body is not an envelope", healthlab.Invalid)
+	}
+	var p healthlab.Problems
+	if in.EventType == "" {
+		p.Add("missing", "is required", "event_type")
+	}
+	if in.TeamID.IsZero() {
+		p.Add("missing", "is required", "team_id")
+	}
+	if data := bytes.TrimLeft(in.Data, " \t\r\n"); len(data) == 0 || data[0] != '{' && data[0] != '[' {
+		p.Add("wrong_type", "is an object, or a list of them", "data")
+	}
+	if err := p.Err(); err != nil {
+		return Event{}, err
+	}
+	name, _ := ParseName(in.EventType)
+	return Event{
+		Type: in.EventType, Name: name, Team: in.TeamID, User: in.UserID,
+		ClientUserID: in.ClientUserID, Sequence: max(in.Sequence, 0), Data: in.Data,
+	}, nil
+}
+
+// decode sets the value, if the type is known.
+func (t types) decode(e *Event) error {
+	g, ok := t[e.Type]
+	if !ok {
+		return nil
+	}
+	v := reflect.New(g)
+	if err := json.Unmarshal(e.Data, v.Interface()); err != nil {
+		// The decoder's own words may quote what it read.
+		return fmt.Errorf("%w: the payload does not fit its event type", healthlab.Invalid)
+	}
+	e.Value = v.Interface()
+	tidy(e.Value)
+	return nil
+}
+
+// tidy makes one form of what senders write in several.
+func tidy(value any) {
+	switch v := value.(type) {
+	case *healthdata.Batch:
+		tidySource(&v.Source)
+	case *healthdata.StreamNotice:
+		tidySource(&v.Source)
+	case healthdata.Summary:
+		tidySource(&healthdata.HeadOf(v).Source)
+	}
+}
+
+// The two ways to say that a distance was covered in a wheelchair.
+const (
+	wheelchair    = "wheelchair_pushing"
+	oldWheelchair = "wheelchair_push"
+)
+
+// tidySource takes the provider from whichever key has it, and an empty text where
+// there should be null as null.
+func tidySource(s *healthdata.Source) {
+	if s.Provider == "" {
+		s.Provider = s.Slug
+	}
+	if s.Slug == "" {
+		s.Slug = s.Provider
+	}
+	if s.Type == "" {
+		s.Type = healthdata.SourceUnknown
+	}
+	if s.AppID != nil && *s.AppID == "" {
+		s.AppID = nil
+	}
+	switch {
+	case s.Sport == nil:
+	case *s.Sport == "":
+		s.Sport = nil
+	case *s.Sport == oldWheelchair:
+		*s.Sport = wheelchair
+	}
+}

@@ -1,0 +1,324 @@
+package receiver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+const (
+	defaultTimeout     = 10 * time.Second
+	defaultWait        = 3 * time.Second
+	defaultKeep        = 96 * time.Hour
+	defaultKeepVersion = 31 * 24 * time.Hour
+	leaseMargin        = 15 * time.Second // of a claim, over the function's time
+	afterTimeout       = 5 * time.Second  // to mark or release, whatever became of the request
+	maxIDLen           = 255
+)
+
+// Options adjusts a Receiver. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Now tells the time that signatures are compared with. Default time.Now.
+	Now func() time.Time
+	// NewID makes the tokens of claims. Default UUID version 4.
+	NewID func() uuid.UUID
+	// Verifier checks signatures. The zero value is the default.
+	Verifier webhook.Verifier
+	// Types are event types beside those of [EventTypes]: the host's own, or those
+	// of another package. One with the same name wins over ours.
+	Types []healthlab.EventType
+	// MaxBody is the largest body that is read, in bytes. Default [webhook.MaxBody].
+	MaxBody int64
+	// Timeout is how long a function may take: its context ends then. The sender
+	// waits 15 s for everything. Default 10 s.
+	Timeout time.Duration
+	// Wait is how long a message waits for another try of itself, or for another
+	// message about the same thing, that is being handled. Default 3 s.
+	Wait time.Duration
+	// Keep is how long the ids of handled messages are remembered. It must be longer
+	// than a sender tries: 28 hours by the schedule, and our own gives a message up
+	// after 72. Default 96 h.
+	Keep time.Duration
+	// KeepVersion is how long it is remembered how new a thing is. It must be longer
+	// than messages are kept for a replay, which is 30 days. Default 31 days.
+	KeepVersion time.Duration
+	// Observe is told what became of each message, for counters and logs. The event
+	// is empty if the message was not believed or could not be read, and the outcome
+	// is if there is an error. It is called from many goroutines. May be nil.
+	Observe func(ctx context.Context, e Event, o Outcome, err error)
+}
+
+// Outcome is what became of a message that was accepted.
+type Outcome string
+
+// The outcomes.
+const (
+	// Applied means that the host's function took it.
+	Applied Outcome = "applied"
+	// Duplicate means that it was applied before.
+	Duplicate Outcome = "duplicate"
+	// Stale means that something newer about the same thing was applied before.
+	Stale Outcome = "stale"
+	// Ignored means that there is no function for it.
+	Ignored Outcome = "ignored"
+	// Tested means that it was sent to try the endpoint out.
+	Tested Outcome = "tested"
+)
+
+// ApplyError is what a host's function returned. It unwraps to that error.
+type ApplyError struct{ Err error }
+
+// Error begins with where it comes from.
+func (e *ApplyError) Error() string { return "apply event: " + e.Err.Error() }
+
+// Unwrap returns the function's error.
+func (e *ApplyError) Unwrap() error { return e.Err }
+
+// Receiver takes messages: it checks, deduplicates, orders and decodes them, and calls
+// the host's functions. Register the functions first; from then on it is safe for
+// concurrent use.
+type Receiver struct {
+	secrets []webhook.Secret
+	seen    Seen
+	opts    Options
+	types   types
+
+	functions map[reflect.Type]function
+	other     function
+	test      function
+}
+
+type function func(ctx context.Context, e Event) error
+
+// New returns a Receiver of the messages that are signed with any of secrets: the one
+// of the endpoint, and during a rotation the new one beside it. Invalid if there is
+// none, or if something else is missing.
+func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if seen == nil {
+		return nil, fmt.Errorf("%w: a receiver needs a memory of what it has seen", healthlab.Invalid)
+	}
+	if len(secrets) == 0 || slices.ContainsFunc(secrets, webhook.Secret.IsZero) {
+		return nil, fmt.Errorf("%w: a receiver needs the secret of its endpoint", healthlab.Invalid)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.New
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = webhook.MaxBody
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&o.Timeout, defaultTimeout}, {&o.Wait, defaultWait}, {&o.Keep, defaultKeep}, {&o.KeepVersion, defaultKeepVersion},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.standard
+		}
+	}
+	if o.Observe == nil {
+		o.Observe = func(context.Context, Event, Outcome, error) {}
+	}
+	return &Receiver{
+		secrets: slices.Clone(secrets), seen: seen, opts: o,
+		types:     newTypes(EventTypes(), o.Types),
+		functions: map[reflect.Type]function{},
+	}, nil
+}
+
+// On says what to do with the events whose payload is a T: On(r, func(…, s
+// *healthdata.Sleep) error) gets every sleep, created or updated, and one for
+// *healthdata.Batch the samples of every resource; e.Name tells them apart. It must be
+// called before r takes messages. It panics if no event type has such a payload, or
+// if T has a function already.
+//
+// A function returns nil when the event is stored safely. An error makes the sender
+// try again; one that is healthlab.Unavailable says that it is a matter of time. It
+// may be called again with the same event, never at the same time as for another
+// event about the same summary, order or appointment.
+func On[T any](r *Receiver, do func(ctx context.Context, e Event, data *T) error) {
+	t := reflect.TypeFor[T]()
+	known := false
+	for _, have := range r.types {
+		known = known || have == t
+	}
+	if !known {
+		panic("receiver: no event type has a payload of type " + t.String())
+	}
+	if r.functions[t] != nil {
+		panic("receiver: " + t.String() + " has a function already")
+	}
+	r.functions[t] = func(ctx context.Context, e Event) error { return do(ctx, e, e.Value.(*T)) }
+}
+
+// OnOther says what to do with events that no function takes: of types that are not
+// known here (Value is nil), or that nobody registered for. Without it they are
+// acknowledged and dropped. Call it before r takes messages.
+func (r *Receiver) OnOther(do func(ctx context.Context, e Event) error) { r.other = do }
+
+// OnTest says what to do with messages that were sent to try the endpoint out. They
+// never reach the other functions, because what they say is made up. Value is nil.
+// Without it they are acknowledged and dropped. Call it before r takes messages.
+func (r *Receiver) OnTest(do func(ctx context.Context, e Event) error) { r.test = do }
+
+// Receive takes one message as it came: the raw bytes of its body, and its headers.
+// With a nil error it is dealt with, and the sender should be told so. Otherwise the
+// error is
+//
+//   - a [*webhook.VerifyError], which is Unauthenticated;
+//   - Invalid: the body cannot be read, and will not become better;
+//   - Conflict: it, or another message about the same thing, is being handled;
+//   - an [*ApplyError]: the host's function failed;
+//   - another: that of the Seen, or of ctx.
+func (r *Receiver) Receive(ctx context.Context, body []byte, h http.Header) (Outcome, error) {
+	e, err := r.read(body, h)
+	if err != nil {
+		r.opts.Observe(ctx, Event{}, "", err)
+		return "", err
+	}
+	return r.Apply(ctx, e)
+}
+
+// read believes and reads a message.
+func (r *Receiver) read(body []byte, h http.Header) (Event, error) {
+	if err := r.opts.Verifier.Verify(body, h, r.opts.Now(), r.secrets...); err != nil {
+		return Event{}, err
+	}
+	e, err := envelope(body)
+	if err != nil {
+		return Event{}, fmt.Errorf("read message: %w", err)
+	}
+	e.ID = r.header(h, "id")
+	if seconds, err := strconv.ParseInt(r.header(h, "timestamp"), 10, 64); err == nil {
+		e.Sent = time.Unix(seconds, 0).UTC()
+	}
+	return e, nil
+}
+
+// header returns the header that the verifier has read.
+func (r *Receiver) header(h http.Header, suffix string) string {
+	for _, prefix := range []string{"webhook-", r.opts.Verifier.Prefix} {
+		for name, values := range h {
+			if len(values) > 0 && values[0] != "" && strings.EqualFold(name, prefix+suffix) {
+				return values[0]
+			}
+		}
+	}
+	return ""
+}
+
+// Apply takes one message that is believed already: from a queue, or an archive. e is
+// what [Decode] returned, with its ID filled in: the webhook-id, or what the queue has
+// in its place. The errors are those of [Receiver.Receive].
+func (r *Receiver) Apply(ctx context.Context, e Event) (Outcome, error) {
+	o, err := r.apply(ctx, &e)
+	r.opts.Observe(ctx, e, o, err)
+	return o, err
+}
+
+func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
+	if e.ID == "" || len(e.ID) > maxIDLen || strings.ContainsRune(e.ID, 0) {
+		return "", fmt.Errorf("%w: a message has an id of at most %d bytes", healthlab.Invalid, maxIDLen)
+	}
+	do, none := r.function(e)
+	if do == nil {
+		return none, nil
+	}
+	if e.Value == nil && !e.IsTest() {
+		if err := r.types.decode(e); err != nil {
+			return "", fmt.Errorf("read message: %w", err)
+		}
+	}
+	return r.once(ctx, *e, do)
+}
+
+// function returns what to do with an event, and the outcome if that is nothing.
+func (r *Receiver) function(e *Event) (function, Outcome) {
+	if e.IsTest() {
+		return r.test, Tested
+	}
+	if do := r.functions[r.types[e.Type]]; do != nil {
+		return do, ""
+	}
+	return r.other, Ignored
+}
+
+// once calls a function unless the event was applied, or something newer.
+func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, err error) {
+	c := Claim{
+		Token: r.opts.NewID(), ID: e.ID, Lease: r.opts.Timeout + leaseMargin,
+		Keep: r.opts.Keep, KeepVersion: r.opts.KeepVersion,
+	}
+	c.Key, c.Version = subject(&e)
+	switch v, err := r.claim(ctx, c); {
+	case err != nil:
+		return "", fmt.Errorf("claim message: %w", err)
+	case v == Repeated:
+		return Duplicate, nil
+	case v == Outdated:
+		return Stale, nil
+	case v != Fresh:
+		return "", fmt.Errorf("claim message: %w: it, or another about the same thing, is being handled", healthlab.Conflict)
+	}
+	applied := false
+	defer func() { // after a panic, too
+		if !applied {
+			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
+			defer cancel()
+			_ = r.seen.Release(after, c) // else the lease ends by itself
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, r.opts.Timeout)
+	defer cancel()
+	if err := do(limited, e); err != nil {
+		return "", &ApplyError{err}
+	}
+	applied = true
+	// The sender may have gone by now, and what was applied is applied.
+	after, cancelAfter := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
+	defer cancelAfter()
+	if err := r.seen.Done(after, c); err != nil {
+		return "", fmt.Errorf("mark message: %w", err)
+	}
+	if e.IsTest() {
+		return Tested, nil
+	}
+	return Applied, nil
+}
+
+// claim asks until the answer is not Busy, or the wait is over.
+func (r *Receiver) claim(ctx context.Context, c Claim) (Verdict, error) {
+	const longest = 250 * time.Millisecond
+	var waited time.Duration
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, longest) {
+		v, err := r.seen.Claim(ctx, c)
+		if err != nil || v != Busy || waited >= r.opts.Wait {
+			return v, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			waited += pause
+		case <-ctx.Done():
+			timer.Stop()
+			return 0, ctx.Err()
+		}
+	}
+}

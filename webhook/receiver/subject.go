@@ -1,0 +1,40 @@
+package receiver
+
+import (
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// subject returns what an event is about, and how new it is. An event without a key
+// replaces nothing, or does not say how new it is, and is applied whenever it comes.
+func subject(e *Event) (key string, v Version) {
+	v.Seq = e.Sequence
+	switch d := e.Value.(type) {
+	case healthdata.Summary:
+		h := healthdata.HeadOf(d)
+		key, v.At = e.Name.Resource+"/"+h.ID.String(), h.UpdatedAt.Time
+	case *healthdata.StreamNotice:
+		key = e.Name.Resource + "/" + d.WorkoutID.String()
+	case *healthdata.ConnectionCreated:
+		key = healthdata.ConnectionKey(d.UserID, d.Provider.Slug)
+	case *healthdata.ConnectionFailed:
+		key = healthdata.ConnectionKey(d.UserID, d.Provider)
+	case *orders.Order:
+		key, v.Step, v.At = "order/"+d.ID.String(), d.LastEvent.ID, d.UpdatedAt.Time
+	case *orders.Appointment:
+		key = "appointment/" + d.ID.String()
+		for _, step := range d.Events {
+			if step.CreatedAt.After(v.At) {
+				v.At = step.CreatedAt.Time
+			}
+		}
+	case *orders.MatchReviewNotice:
+		key = "match_review/" + d.ID.String()
+	}
+	if key == "" || v.IsZero() || strings.ContainsRune(key, 0) {
+		return "", Version{}
+	}
+	return e.Team.String() + "/" + key, v
+}
