@@ -1,0 +1,64 @@
+package linking
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// ConnectDemo connects a provider whose data is made up, in a sandbox.
+//
+// Faults: Invalid (the provider is not configured), NotFound (no such user), a
+// [*healthlab.RuleError] if this is no sandbox, if the provider has no demo, or if the
+// user has a real connection.
+func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	_, err := s.users.Establish(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
+	if err != nil {
+		return fmt.Errorf("connect demo: %w", err)
+	}
+	return nil
+}
+
+// Disconnect removes a connection and its credential, and then tells the provider, as
+// well as it can: a provider that does not answer changes nothing for us. The data
+// stays, and nobody is told. Faults as of healthdata.Service.Disconnect.
+func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	change, err := s.users.Disconnecting(provider)
+	if err != nil {
+		return err
+	}
+	c, err := s.store.Disconnect(ctx, team, user, provider, change)
+	if err != nil {
+		return fmt.Errorf("disconnect: %w", err)
+	}
+	revoker := s.connectors[provider].Revoker
+	if revoker == nil || c.Secret.Box == nil {
+		return nil
+	}
+	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(team, user, provider))
+	if err == nil {
+		_, err = ask(context.WithoutCancel(ctx), s, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, revoker.Revoke(ctx, secret)
+		})
+	}
+	if err != nil {
+		s.opts.Log.WarnContext(ctx, "grant not revoked", "user", user, "provider", provider, "kind", healthlab.KindOf(err).Error())
+	}
+	return nil
+}
+
+// Secret returns what a connection needs to fetch data, in clear: for connectors.
+// NotFound if there is none, or the connection was removed.
+func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]byte, error) {
+	c, err := s.store.Credential(ctx, team, user, provider)
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(team, user, provider))
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	return secret, nil
+}

@@ -1,0 +1,280 @@
+package linking_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+var team = healthlab.TeamID{UUID: uuid.MustParse("8f14e45f-ceea-467f-9b1c-3d4a0a1b2c3d")}
+
+func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+
+// place is what services are made on.
+type place struct {
+	t      *testing.T
+	store  *memory.Store
+	health *healthdata.Service
+	user   healthlab.UserID
+	now    time.Time
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{t: t, now: noon}
+	p.store = memory.New(&memory.Options{Now: p.clock})
+	providers, err := healthdata.NewProviders([]healthdata.Provider{
+		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
+	})
+	require.NoError(t, err)
+	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Now: p.clock})
+	require.NoError(t, err)
+	u, err := p.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+	require.NoError(t, err)
+	p.user = u.ID
+	return p
+}
+
+func (p *place) clock() time.Time { return p.now }
+
+func (p *place) service(seal linking.Sealer, opts linking.Options, keys ...[]byte) *linking.Service {
+	p.t.Helper()
+	opts.Now = p.clock
+	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: stuck{}}}, seal, keys, &opts)
+	require.NoError(p.t, err)
+	return s
+}
+
+// stuck is a provider that never hears of the end of a grant.
+type stuck struct{}
+
+func (stuck) Revoke(context.Context, []byte) error { return errors.New("no answer") }
+
+func sealer(t *testing.T, current string, keys map[string][]byte) *linking.AESSealer {
+	t.Helper()
+	s, err := linking.NewAESSealer(current, keys)
+	require.NoError(t, err)
+	return s
+}
+
+func TestNew(t *testing.T) {
+	p := newPlace(t)
+	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
+	store := p.store.Linking()
+	for name, err := range map[string]error{
+		"no store":         second(linking.New(nil, p.health, nil, seal, [][]byte{key(2)}, nil)),
+		"no users":         second(linking.New(store, nil, nil, seal, [][]byte{key(2)}, nil)),
+		"no sealer":        second(linking.New(store, p.health, nil, nil, [][]byte{key(2)}, nil)),
+		"no key":           second(linking.New(store, p.health, nil, seal, nil, nil)),
+		"short key":        second(linking.New(store, p.health, nil, seal, [][]byte{key(2), key(2)[:31]}, nil)),
+		"unknown provider": second(linking.New(store, p.health, map[string]linking.ProviderConnector{"x": {}}, seal, [][]byte{key(2)}, nil)),
+		"unknown region":   second(linking.New(store, p.health, nil, seal, [][]byte{key(2)}, &linking.Options{Region: "mars"})),
+	} {
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestTokensOfAnotherService(t *testing.T) {
+	p := newPlace(t)
+	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
+	here := p.service(seal, linking.Options{}, key(2))
+	offer, err := here.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(offer.Token), 43, "256 random bits alone are 43 characters")
+	for name, other := range map[string]*linking.Service{
+		"another key":      p.service(seal, linking.Options{}, key(3)),
+		"another audience": p.service(seal, linking.Options{BaseURL: "https://api.example"}, key(2)),
+	} {
+		_, err := other.Open(t.Context(), offer.Token)
+		requireLinkError(t, linking.InvalidToken, err, name)
+	}
+	_, err = p.service(seal, linking.Options{}, key(4), key(2)).Open(t.Context(), offer.Token)
+	require.NoError(t, err, "the key was rotated")
+
+	// A key that leaked does not help: a token must be one that was handed out.
+	parts := strings.Split(offer.Token, ".")
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	require.NoError(t, err)
+	at := bytes.Index(payload, []byte(`"jti":"`)) + len(`"jti":"`)
+	require.Positive(t, at)
+	payload[at] ^= 1
+	body := parts[0] + "." + base64.RawURLEncoding.EncodeToString(payload)
+	m := hmac.New(sha256.New, key(2))
+	m.Write([]byte(body))
+	_, err = here.Open(t.Context(), body+"."+base64.RawURLEncoding.EncodeToString(m.Sum(nil)))
+	requireLinkError(t, linking.InvalidToken, err, "signed with our key, of a session that is there")
+}
+
+func requireLinkError(t *testing.T, want linking.ErrorType, err error, why string) {
+	t.Helper()
+	var e *linking.Error
+	require.ErrorAs(t, err, &e, why)
+	require.Equal(t, want, e.Type, why)
+}
+
+func TestTokenLife(t *testing.T) {
+	p := newPlace(t)
+	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
+	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	require.NoError(t, err)
+	p.now = noon.Add(time.Hour - time.Microsecond)
+	_, err = s.Open(t.Context(), offer.Token)
+	require.NoError(t, err)
+	p.now = noon.Add(time.Hour)
+	x, err := s.Open(t.Context(), offer.Token)
+	requireLinkError(t, linking.TokenExpired, err, "at its end")
+	require.Equal(t, linking.StateExpired, x.State)
+	x, err = p.store.Linking().Session(t.Context(), team, offer.Session)
+	require.NoError(t, err)
+	require.Equal(t, linking.StateExpired, x.State, "it is recorded")
+}
+
+func TestClose(t *testing.T) {
+	p := newPlace(t)
+	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
+	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, RedirectURL: "https://app.example/?visit=7", OnClose: "redirect"})
+	require.NoError(t, err)
+	for range 2 { // a second click changes nothing
+		r, err := s.Close(t.Context(), offer.Token)
+		require.NoError(t, err)
+		require.Contains(t, r.Location, "https://app.example/?visit=7&state=error&error_type=user_cancelled&error=")
+	}
+	r, err := s.SignIn(t.Context(), offer.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
+	require.NoError(t, err)
+	require.Equal(t, linking.ResultPending, r.State, "opening them again goes on")
+}
+
+// A person closes the pages while the provider thinks: nothing is connected behind them.
+func TestCloseDuringASignIn(t *testing.T) {
+	p := newPlace(t)
+	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
+	var s *linking.Service
+	var token string
+	flow := during(func() {
+		_, err := s.Close(t.Context(), token)
+		require.NoError(t, err)
+	})
+	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: flow}}, seal, [][]byte{key(2)},
+		&linking.Options{Now: p.clock})
+	require.NoError(t, err)
+	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	require.NoError(t, err)
+	token = offer.Token
+	r, err := s.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
+	require.NoError(t, err)
+	require.Equal(t, linking.TokenNotValidated, r.Error)
+	list, err := p.health.Connections(t.Context(), team, p.user)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// during is a sign-in while which something else happens.
+type during func()
+
+func (d during) SignIn(context.Context, linking.PasswordRequest) (linking.SignedIn, error) {
+	d()
+	return linking.SignedIn{}, nil
+}
+
+func (d during) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
+	return linking.Grant{}, healthlab.Unimplemented
+}
+
+func TestSealedSecrets(t *testing.T) {
+	p := newPlace(t)
+	old := sealer(t, "2025", map[string][]byte{"2025": key(1)})
+	s := p.service(old, linking.Options{}, key(2))
+	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
+	require.NoError(t, err)
+	_, err = s.SignIn(t.Context(), offer.Token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "correct horse"})
+	require.NoError(t, err)
+	r, err := s.CompleteMFA(t.Context(), offer.Token, "acme_scale", "123456")
+	require.NoError(t, err)
+	require.Equal(t, linking.ResultSuccess, r.State)
+	kept, err := p.store.Linking().Credential(t.Context(), team, p.user, "acme_scale")
+	require.NoError(t, err)
+	require.Equal(t, "2025", kept.Secret.KeyID)
+	require.NotContains(t, string(kept.Secret.Box), "access token")
+
+	read := func(seal linking.Sealer) ([]byte, error) {
+		return p.service(seal, linking.Options{}, key(2)).Secret(t.Context(), team, p.user, "acme_scale")
+	}
+	secret, err := read(sealer(t, "2026", map[string][]byte{"2026": key(7), "2025": key(1)}))
+	require.NoError(t, err)
+	require.Equal(t, "access token", string(secret), "the key was rotated")
+	_, err = read(sealer(t, "2026", map[string][]byte{"2026": key(7)}))
+	require.ErrorIs(t, err, healthlab.Unavailable, "the old key is gone")
+	_, err = read(sealer(t, "2025", map[string][]byte{"2025": key(9)}))
+	require.ErrorIs(t, err, healthlab.Invalid, "another key of that name")
+
+	// The provider does not answer; it is disconnected all the same.
+	require.NoError(t, s.Disconnect(t.Context(), team, p.user, "acme_scale"))
+	_, err = read(old)
+	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+func TestAESSealer(t *testing.T) {
+	for name, keys := range map[string]map[string][]byte{
+		"short": {"a": key(1)[:16]}, "no name": {"": key(1), "a": key(1)}, "not there": {"b": key(1)},
+	} {
+		require.ErrorIs(t, second(linking.NewAESSealer("a", keys)), healthlab.Invalid, name)
+	}
+	s := sealer(t, "a", map[string][]byte{"a": key(1)})
+	box, err := s.Seal(t.Context(), []byte("x"), []byte("here"))
+	require.NoError(t, err)
+	again, err := s.Seal(t.Context(), []byte("x"), []byte("here"))
+	require.NoError(t, err)
+	require.NotEqual(t, box, again)
+	plain, err := s.Open(t.Context(), box, []byte("here"))
+	require.NoError(t, err)
+	require.Equal(t, "x", string(plain))
+	require.ErrorIs(t, second(s.Open(t.Context(), box, []byte("there"))), healthlab.Invalid, "copied to another row")
+	require.ErrorIs(t, second(s.Open(t.Context(), linking.Sealed{KeyID: "a", Box: []byte("x")}, nil)), healthlab.Invalid)
+}
+
+// Whatever is printed or logged, no secret and nothing of a person is in it.
+func TestNothingIsTold(t *testing.T) {
+	const mark = "Zq7Marker"
+	ext := mark
+	values := []any{
+		linking.Code{Text: mark}, linking.CodeOffer{Code: mark, ExchangeURL: mark}, linking.TokenOffer{Token: mark, WebURL: mark},
+		linking.Session{Pending: linking.Sealed{Box: []byte(mark)}, Challenge: linking.Challenge{Hint: mark}, Options: linking.NewToken{RedirectURL: mark}},
+		linking.PasswordSignIn{Username: mark, Password: mark}, linking.EmailSignIn{Email: mark},
+		linking.PasswordRequest{Username: mark, Password: mark}, linking.Grant{ExternalUserID: mark, Secret: []byte(mark)},
+		&linking.Error{Type: linking.ProviderAPIError, Cause: errors.New(mark)}, sealer(t, "a", map[string][]byte{"a": []byte(strings.Repeat(mark, 4)[:32])}),
+	}
+	for _, v := range values {
+		var b strings.Builder
+		slog.New(slog.NewTextHandler(&b, nil)).Info("x", "v", v)
+		for _, said := range []string{fmt.Sprint(v), fmt.Sprintf("%+v", v), b.String()} {
+			require.NotContains(t, said, mark, "%T", v)
+		}
+	}
+	var b strings.Builder
+	log := slog.New(slog.NewTextHandler(&b, nil))
+	for _, v := range []any{
+		linking.NewToken{RedirectURL: mark}, linking.ExchangeRequest{Code: mark, Verifier: mark}, linking.MFARequest{Code: mark},
+		linking.EmailRequest{Email: mark}, linking.Credential{Secret: linking.Sealed{Box: []byte(mark)}}, healthdata.NewConnection{ExternalUserID: &ext},
+	} {
+		log.Info("x", "v", v)
+	}
+	require.NotContains(t, b.String(), mark)
+}
