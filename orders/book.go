@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 
@@ -51,11 +50,9 @@ type Book struct {
 // test names its lab_id and marker_ids. Invalid as [NewBook], or if it is not such
 // JSON.
 func ReadBook(r io.Reader) (*Book, error) {
-	var c BookContents
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: catalogue at byte %d: %v", healthlab.Invalid, d.InputOffset(), err)
+	c, err := ReadContents(r)
+	if err != nil {
+		return nil, err
 	}
 	return NewBook(c)
 }
