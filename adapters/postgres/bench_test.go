@@ -131,7 +131,11 @@ func BenchmarkErase(b *testing.B) {
 			key := heart
 			key.Resource = fmt.Sprint("resource", r)
 			for at := 0; at < year; at += piece {
-				mergeInto(b, s, u, key, at, piece, float64(r))
+				batch := minutes(key, at, piece, 0)
+				for i := range batch.Samples.Value {
+					batch.Samples.Value[i] = float64(60 + (i*i/7+i/50+r)%40)
+				}
+				require.NoError(b, s.Data().MergeSamples(b.Context(), u.Team, u.ID, []healthdata.SampleBatch{batch}, nil))
 			}
 		}
 		_, err := s.Users().Update(b.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {

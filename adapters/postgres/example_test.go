@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log"
 	"os"
 
@@ -11,6 +13,25 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
+
+// A store on a pool. The server is away here, so that this example runs anywhere; a
+// caller learns that it may try again later, after the store has tried a few times.
+func Example() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, "postgres://app@127.0.0.1:1/health")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+
+	store := postgres.New(pool, nil)
+	_, err = store.Users().Get(ctx, healthlab.TeamID{}, healthlab.UserID{})
+	fmt.Println(err)
+	fmt.Println("try again later:", errors.Is(err, healthlab.Unavailable))
+	// Output:
+	// unavailable: no connection to PostgreSQL
+	// try again later: true
+}
 
 // A host writes its own rows and ours in one transaction. (There is no output to check
 // here: it needs a server. The tests of hosts' transactions run it.)

@@ -66,16 +66,6 @@ func (s *Server) init(ctx context.Context) error {
 	if err := handOver(s.dir); err != nil {
 		return err
 	}
-	args := []string{
-		"--pgdata", s.data(), "--username", "postgres", "--auth", "trust",
-		"--encoding", "UTF8", "--locale", "C", "--no-sync",
-	}
-	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...) //nolint:gosec // the installed server's own program
-	initdb.Dir = s.dir
-	unprivileged(initdb)
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
-	}
 	return s.Up(ctx)
 }
 
@@ -87,9 +77,12 @@ func (s *Server) URL(database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}).String()
 }
 
-// script starts the server given as arguments and prints its pid; when its own input
-// ends, because whoever holds it said so or is no more, it stops the server at once.
+// script starts the server given as arguments, whose files it makes first if there are
+// none, and prints its pid; when its own input ends, because whoever holds it said so or
+// is no more, it stops the server at once.
 const script = `trap '' INT TERM HUP
+[ -d "$DATA" ] || "$INITDB" --pgdata "$DATA" --username postgres --auth trust --encoding UTF8 --locale C --no-sync \
+	</dev/null >>"$LOG" 2>&1
 "$@" </dev/null >>"$LOG" 2>&1 &
 pid=$!
 echo $pid
@@ -115,7 +108,7 @@ func (s *Server) Up(ctx context.Context) error {
 	}
 	guard := exec.Command("/bin/sh", args...) //nolint:gosec,noctx // it outlives the context of whoever starts it
 	guard.Dir = s.dir
-	guard.Env = append(os.Environ(), "LOG="+filepath.Join(s.dir, "log"), "REMOVE="+s.dir, "KEEP="+filepath.Join(s.dir, "keep"))
+	guard.Env = append(os.Environ(), "DATA="+s.data(), "INITDB="+filepath.Join(s.bin, "initdb"), "LOG="+filepath.Join(s.dir, "log"), "REMOVE="+s.dir, "KEEP="+filepath.Join(s.dir, "keep"))
 	unprivileged(guard)
 	apart(guard)
 	leash, err := guard.StdinPipe()
@@ -129,6 +122,7 @@ func (s *Server) Up(ctx context.Context) error {
 	if err := guard.Start(); err != nil {
 		return err
 	}
+	s.guard, s.leash = guard, leash
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
@@ -136,7 +130,6 @@ func (s *Server) Up(ctx context.Context) error {
 	if s.pid, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	s.guard, s.leash = guard, leash
 	return s.await(ctx)
 }
 
@@ -161,23 +154,28 @@ func (s *Server) await(ctx context.Context) error {
 // Crash stops the server at once, as a power cut would its processes: nothing is
 // written that was not. [Server.Up] starts it again.
 func (s *Server) Crash() {
+	keep := filepath.Join(s.dir, "keep")
+	_ = os.WriteFile(keep, nil, 0o600)
+	s.down()
+	_ = os.Remove(keep)
+}
+
+// Remove stops the server and deletes everything.
+func (s *Server) Remove() {
+	s.down()
+	_ = os.RemoveAll(s.dir) // where the server was down already
+}
+
+// down lets go of the leash and waits for the server.
+func (s *Server) down() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.guard == nil {
 		return
 	}
-	keep := filepath.Join(s.dir, "keep")
-	_ = os.WriteFile(keep, nil, 0o600)
 	_ = s.leash.Close()
 	_ = s.guard.Wait()
-	_ = os.Remove(keep)
 	s.guard, s.leash = nil, nil
-}
-
-// Remove stops the server and deletes everything.
-func (s *Server) Remove() {
-	s.Crash()
-	_ = os.RemoveAll(s.dir)
 }
 
 // programs returns the folder of the newest installed server.
