@@ -20,8 +20,9 @@ type acc interface {
 	result() (healthdata.Cell, error)
 }
 
-// newAcc returns an empty acc for a function.
-func newAcc(a *agg) acc {
+// newAcc returns an empty acc for a function. left is how many values those that must
+// keep some may still keep.
+func newAcc(a *agg, left *int) acc {
 	switch a.fn {
 	case Count:
 		return &countAcc{}
@@ -50,10 +51,12 @@ func newAcc(a *agg) acc {
 	if p, ok := a.fn.percent(); ok {
 		rank = p
 	}
-	return &rankAcc{percent: rank, in: a.in}
+	return &rankAcc{percent: rank, in: a.in, left: left}
 }
 
 var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "makes a sum that an int64 cannot hold"}}.Err()
+
+var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "has more distinct values than can be put in order at once"}}.Err()
 
 func floatCell(v float64) healthdata.Cell {
 	if v-v != 0 {
@@ -79,7 +82,7 @@ func (a *countAcc) add(v *vec, _ *batch, i, j int) {
 	}
 }
 
-func (a *countAcc) merge(o acc) { a.n += o.(*countAcc).n } //nolint:errcheck // of one kind
+func (a *countAcc) merge(o acc) { a.n += o.(*countAcc).n }
 
 func (a *countAcc) result() (healthdata.Cell, error) { return intCell(a.n), nil }
 
@@ -128,7 +131,7 @@ func sumOf(v []float64) series.Sum {
 }
 
 func (a *floatAcc) merge(o acc) {
-	b := o.(*floatAcc) //nolint:errcheck // of one kind
+	b := o.(*floatAcc)
 	a.sum, a.n = a.sum.Plus(b.sum), a.n+b.n
 }
 
@@ -154,8 +157,8 @@ type intAcc struct {
 
 func (a *intAcc) plus(x int64) {
 	var carry uint64
-	a.lo, carry = bits.Add64(a.lo, uint64(x), 0)     //nolint:gosec // two's complement
-	a.hi, _ = bits.Add64(a.hi, uint64(x>>63), carry) //nolint:gosec // the sign, spread
+	a.lo, carry = bits.Add64(a.lo, uint64(x), 0)
+	a.hi, _ = bits.Add64(a.hi, uint64(x>>63), carry)
 }
 
 func (a *intAcc) add(v *vec, _ *batch, i, j int) {
@@ -173,7 +176,7 @@ func (a *intAcc) add(v *vec, _ *batch, i, j int) {
 }
 
 func (a *intAcc) merge(o acc) {
-	b := o.(*intAcc) //nolint:errcheck // of one kind
+	b := o.(*intAcc)
 	var carry uint64
 	a.lo, carry = bits.Add64(a.lo, b.lo, 0)
 	a.hi, _ = bits.Add64(a.hi, b.hi, carry)
@@ -185,14 +188,14 @@ func (a *intAcc) result() (healthdata.Cell, error) {
 		return healthdata.Cell{}, nil
 	}
 	if !a.mean {
-		sum := int64(a.lo)                  //nolint:gosec // two's complement
-		if a.hi != uint64(int64(sum)>>63) { //nolint:gosec // the sign, spread
+		sum := int64(a.lo)
+		if a.hi != uint64(sum>>63) {
 			return healthdata.Cell{}, errOverflow
 		}
 		return intCell(sum), nil
 	}
 	if a.in == typeInt {
-		if int64(a.hi) < 0 { //nolint:gosec // two's complement
+		if int64(a.hi) < 0 {
 			lo, borrow := bits.Sub64(0, a.lo, 0)
 			hi, _ := bits.Sub64(0, a.hi, borrow)
 			return floatCell(-(float64(hi)*(1<<64) + float64(lo)) / float64(a.n)), nil
@@ -206,20 +209,20 @@ func (a *intAcc) result() (healthdata.Cell, error) {
 // fits.
 func (a *intAcc) floor() int64 {
 	hi, lo := a.hi, a.lo
-	negative := int64(hi) < 0 //nolint:gosec // two's complement
+	negative := int64(hi) < 0
 	if negative {
 		var borrow uint64
 		lo, borrow = bits.Sub64(0, lo, 0)
 		hi, _ = bits.Sub64(0, hi, borrow)
 	}
-	q, r := bits.Div64(hi, lo, uint64(a.n)) //nolint:gosec // n is not negative
+	q, r := bits.Div64(hi, lo, uint64(a.n))
 	if !negative {
-		return int64(q) //nolint:gosec // of the size of a value
+		return int64(q)
 	}
 	if r != 0 {
 		q++
 	}
-	return -int64(q) //nolint:gosec // of the size of a value
+	return -int64(q)
 }
 
 // deviationAcc adds up numbers and their squares, with about twice the digits of a
@@ -258,7 +261,7 @@ func (a *deviationAcc) add(v *vec, _ *batch, i, j int) {
 }
 
 func (a *deviationAcc) merge(o acc) {
-	b := o.(*deviationAcc) //nolint:errcheck // of one kind
+	b := o.(*deviationAcc)
 	a.sum, a.squares, a.n = a.sum.Plus(b.sum), a.squares.Plus(b.squares), a.n+b.n
 }
 
@@ -318,7 +321,7 @@ func (a *extremeAcc) take(c healthdata.Cell) {
 }
 
 func (a *extremeAcc) merge(o acc) {
-	if b := o.(*extremeAcc); b.best.Valid { //nolint:errcheck // of one kind
+	if b := o.(*extremeAcc); b.best.Valid {
 		a.take(b.best)
 	}
 }
@@ -369,7 +372,7 @@ func (a *edgeAcc) add(v *vec, b *batch, i, j int) {
 }
 
 func (a *edgeAcc) merge(o acc) {
-	b := o.(*edgeAcc) //nolint:errcheck // of one kind
+	b := o.(*edgeAcc)
 	if b.best.Valid && (!a.best.Valid || a.newest && b.at > a.at || !a.newest && b.at < a.at) {
 		a.best, a.at, a.serial = b.best, b.at, b.serial
 	}
@@ -402,7 +405,7 @@ func (a *overTimeAcc) add(v *vec, b *batch, i, j int) {
 }
 
 func (a *overTimeAcc) merge(o acc) {
-	b := o.(*overTimeAcc) //nolint:errcheck // of one kind
+	b := o.(*overTimeAcc)
 	a.inside, a.whole = a.inside.Plus(b.inside), a.whole.Plus(b.whole)
 }
 

@@ -188,7 +188,7 @@ func (b *batch) keep(f filter) {
 	b.picks = b.picks[:0]
 	for i, x := range t {
 		if x == isTrue {
-			b.picks = append(b.picks, int32(i)) //nolint:gosec // rows of a batch
+			b.picks = append(b.picks, int32(i))
 		}
 	}
 	b.pick(b.picks)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -26,19 +25,6 @@ type bucketPlan struct {
 	parallel int
 	limit    int
 	trace    *trace
-	cut      map[int][]piece // by serial of the series
-}
-
-// pieces returns the pieces of a series, which are cut once.
-func (b *bucketPlan) pieces(s *sampleSeries) []piece {
-	if p, ok := b.cut[s.serial]; ok {
-		return p
-	}
-	if b.cut == nil {
-		b.cut = map[int][]piece{}
-	}
-	b.cut[s.serial] = pieces(&s.Series, chunksAtOnce)
-	return b.cut[s.serial]
 }
 
 // lane is the sources that compete for the same groups.
@@ -223,7 +209,7 @@ func (s *slab) run(ctx context.Context) error {
 			for k := range s.winner {
 				s.winner[k] = -1
 				if accs[0][k].N > 0 {
-					s.winner[k] = int32(source) //nolint:gosec // a place in a list
+					s.winner[k] = int32(source)
 				}
 			}
 		} else {
@@ -243,7 +229,7 @@ func (s *slab) join(accs [][]series.Acc, source int) {
 			continue
 		}
 		if s.winner[k] < 0 {
-			s.winner[k] = int32(source) //nolint:gosec // a place in a list
+			s.winner[k] = int32(source)
 		} else if s.b.p.chosen {
 			continue
 		}
@@ -273,11 +259,11 @@ func (s *slab) findOpen() bool {
 	if s.open == nil {
 		s.open = make([]int32, n+1)
 	}
-	s.open[n] = int32(n) //nolint:gosec // bounded by slabBuckets
+	s.open[n] = int32(n)
 	for k := n - 1; k >= 0; k-- {
 		s.open[k] = s.open[k+1]
 		if s.winner[k] < 0 {
-			s.open[k] = int32(k) //nolint:gosec // bounded by slabBuckets
+			s.open[k] = int32(k)
 		}
 	}
 	return int(s.open[0]) < n
@@ -334,7 +320,7 @@ type task struct {
 func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 	margin := maxOffset.Microseconds()
 	first, last := s.edges[0], s.edges[len(s.edges)-1]
-	all := s.b.pieces(sr)
+	all := sr.cut()
 	from, _ := slices.BinarySearchFunc(all, first-margin, func(p piece, t int64) int { return compareInt(p.stop, t) })
 	for _, p := range all[from:] {
 		if p.start-margin >= last {
@@ -489,133 +475,4 @@ func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece,
 		}
 	}
 	return nil
-}
-
-// inOrder does n things with some goroutines and takes their results in order. All
-// goroutines have ended when it returns.
-func inOrder[T any](ctx context.Context, n, workers int, do func(context.Context, int) (T, error), take func(int, T)) error {
-	if workers <= 1 || n <= 1 {
-		for i := range n {
-			v, err := do(ctx, i)
-			if err != nil {
-				return err
-			}
-			take(i, v)
-		}
-		return nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	type result struct {
-		v   T
-		err error
-	}
-	// What is under way or waiting to be taken is bounded.
-	slots := make([]chan result, 2*workers)
-	for i := range slots {
-		slots[i] = make(chan result, 1)
-	}
-	work := make(chan int)
-	for range workers {
-		wg.Go(func() {
-			for i := range work {
-				v, err := do(ctx, i)
-				slots[i%len(slots)] <- result{v, err}
-			}
-		})
-	}
-	defer close(work)
-	sent := 0
-	for i := range n {
-		for sent < n && sent < i+len(slots) {
-			select {
-			case work <- sent:
-				sent++
-				continue
-			case r := <-slots[i%len(slots)]:
-				slots[i%len(slots)] <- r // not lost: it is read below
-			}
-			break
-		}
-		r := <-slots[i%len(slots)]
-		if r.err != nil {
-			return r.err
-		}
-		take(i, r.v)
-	}
-	return nil
-}
-
-// emit adds the buckets of a slab to the result.
-func (s *slab) emit(out *grid) error {
-	if s.accs == nil {
-		return nil
-	}
-	hits := make([]int32, 0, min(len(s.starts), 1024))
-	for k := range s.winner {
-		if s.winner[k] >= 0 {
-			hits = append(hits, int32(k)) //nolint:gosec // bounded by slabBuckets
-		}
-	}
-	if s.b.p.grouped && out.n+len(hits) > s.b.limit {
-		return errRows(s.b.limit)
-	}
-	for k := range s.b.p.keys {
-		v := &out.keys[k].v
-		if k == s.b.p.trunc {
-			v.ints = slices.Grow(v.ints, len(hits))
-			for _, h := range hits {
-				v.ints = append(v.ints, s.starts[h])
-			}
-			v.ownInts = v.ints
-			continue
-		}
-		for range hits {
-			v.add(s.lane.keys[k])
-		}
-	}
-	for k := range s.b.p.aggs {
-		emitColumn(&out.aggs[k].v, s.b.p.aggs[k].fn, s.accs[s.b.aggs[k]], hits)
-	}
-	out.n += len(hits)
-	s.b.trace.winners(s, hits)
-	return nil
-}
-
-func emitColumn(v *vec, fn Func, accs []series.Acc, hits []int32) {
-	if fn == Count {
-		v.ints = slices.Grow(v.ints, len(hits))
-		for _, h := range hits {
-			v.ints = append(v.ints, int64(accs[h].N))
-		}
-		v.ownInts = v.ints
-		return
-	}
-	v.floats = slices.Grow(v.floats, len(hits))
-	for _, h := range hits {
-		a := &accs[h]
-		var x float64
-		switch fn {
-		case Sum:
-			x = a.Sum.Float64()
-		case Mean:
-			x = a.Mean()
-		case Min:
-			x = a.Min
-		case Max:
-			x = a.Max
-		case Oldest:
-			x = a.First
-		default:
-			x = a.Last
-		}
-		if v.nulls != nil || x-x != 0 {
-			v.add(floatCell(x))
-			continue
-		}
-		v.floats = append(v.floats, x)
-		v.ownFloats = v.floats
-	}
 }

@@ -152,85 +152,93 @@ func (c *compiler) unknown(code, msg, name string, known []string, p path) {
 	c.r.unknown(code, msg, name, known, p)
 }
 
+// mentions are the tables and timeseries that a query names, in order.
+type mentions struct {
+	c         *compiler
+	tables    []mention
+	resources map[string]*healthdata.Resource
+}
+
+type mention struct {
+	table string
+	at    path
+}
+
+func (m *mentions) table(name string, p path) {
+	if _, ok := catalogue()[name]; !ok {
+		m.c.unknown("unknown_table", "is not a table", name, tableNames, p)
+		return
+	}
+	m.tables = append(m.tables, mention{name, p})
+}
+
+func (m *mentions) expr(e Expr, p path) {
+	switch e := e.(type) {
+	case nil, badExpr:
+		m.c.bad = true
+	case Aggregate:
+		m.expr(e.Arg, p.at("arg"))
+	case Macro:
+		m.table("sleep", p)
+	case Field:
+		r := sampleResource(e.Resource)
+		if r == nil {
+			m.c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.at("timeseries"))
+			return
+		}
+		m.resources[r.Slug] = r
+		m.table(samplesTable, p)
+	case Index:
+		if e.Table != "" {
+			m.table(e.Table, p.at("index"))
+		}
+	case TableColumn:
+		m.table(e.Table, p)
+	case DateTrunc:
+		m.expr(e.Of, p.at("arg"))
+	case DatePart:
+		m.expr(e.Of, p.at("arg"))
+	case Subquery:
+		m.expr(e.From, p.at("from", "unnest"))
+	}
+}
+
 // findTable finds the one table that the query is about, and the resources of its
 // samples.
 func (c *compiler) findTable(where cond) bool {
-	type mention struct {
-		table string
-		at    path
-	}
-	var seen []mention
-	resources := map[string]*healthdata.Resource{}
-	var walk func(e Expr, p path)
-	note := func(table string, p path) {
-		if _, ok := catalogue()[table]; !ok {
-			c.unknown("unknown_table", "is not a table", table, tableNames, p)
-			return
-		}
-		seen = append(seen, mention{table, p})
-	}
-	walk = func(e Expr, p path) {
-		switch e := e.(type) {
-		case nil, badExpr:
-			c.bad = true
-		case Aggregate:
-			walk(e.Arg, p.at("arg"))
-		case Macro:
-			note("sleep", p)
-		case Field:
-			r := sampleResource(e.Resource)
-			if r == nil {
-				c.unknown("unknown_table", "is not a timeseries", e.Resource, sampleResourceNames(), p.at("timeseries"))
-				return
-			}
-			resources[r.Slug] = r
-			note(samplesTable, p)
-		case Index:
-			if e.Table != "" {
-				note(e.Table, p.at("index"))
-			}
-		case TableColumn:
-			note(e.Table, p)
-		case DateTrunc:
-			walk(e.Of, p.at("arg"))
-		case DatePart:
-			walk(e.Of, p.at("arg"))
-		case Subquery:
-			walk(e.From, p.at("from", "unnest"))
-		}
-	}
+	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
-		walk(e, c.at.at("select", i))
+		m.expr(e, c.at.at("select", i))
 	}
 	for i, e := range c.q.GroupBy {
-		walk(e, c.at.at("group_by", i))
+		m.expr(e, c.at.at("group_by", i))
 	}
-	if len(seen) == 0 {
+	if len(m.tables) == 0 {
 		if !c.bad {
 			c.r.fault("no_table", "names no table", c.at)
 		}
 		return false
 	}
-	for _, m := range seen[1:] {
-		if m.table != seen[0].table {
-			c.fail("cross_table", "names another table than the expressions before it", m.at)
+	for _, o := range m.tables[1:] {
+		if o.table != m.tables[0].table {
+			c.fail("cross_table", "names another table than the expressions before it", o.at)
 			return false
 		}
 	}
-	c.plan.table = catalogue()[seen[0].table]
+	c.plan.table = catalogue()[m.tables[0].table]
 	if !c.plan.sampleTable() {
 		return true
 	}
 	eachColumn(where, func(o operand) {
 		if r := sampleResource(o.table); o.two && r != nil {
-			resources[r.Slug] = r
+			m.resources[r.Slug] = r
 		}
 	})
-	for _, r := range resources {
+	for _, r := range m.resources {
 		c.plan.resources = append(c.plan.resources, r)
 	}
 	slices.SortFunc(c.plan.resources, func(a, b *healthdata.Resource) int { return cmp.Compare(a.Slug, b.Slug) })
-	if len(resources) == 0 {
+	if len(m.resources) == 0 {
 		if !c.bad {
 			c.r.fault("timeseries_resource_missing", "names no timeseries", c.at)
 		}
@@ -265,76 +273,6 @@ func eachColumn(n cond, visit func(operand)) {
 	case boolCond:
 		one(n.of)
 	}
-}
-
-// slot returns the number of a column among those that the plan reads.
-func (c *compiler) slot(col column) int {
-	k := slotKey{col.name, col.resource, col.from}
-	if col.from == fromSample && len(c.plan.resources) == 1 {
-		k.resource = nil // all samples are of the one resource
-	}
-	if i, ok := c.slots[k]; ok {
-		return i
-	}
-	c.slots[k] = len(c.plan.slots)
-	c.plan.slots = append(c.plan.slots, slot{column: col})
-	return c.slots[k]
-}
-
-// column resolves an expression that stands for a value of a row. ok is false if it
-// is none, or not known; then a fault is noted.
-func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
-	t := c.plan.table
-	switch e := e.(type) {
-	case TableColumn:
-		if t.name == samplesTable {
-			if !contains(sourceNames, e.Column) {
-				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.at(e.Table))
-				return col, nil, false
-			}
-		}
-		found := t.find(e.Column)
-		if found == nil {
-			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.at(e.Table))
-			return col, nil, false
-		}
-		return *found, nil, true
-	case SourceColumn:
-		found := t.find(e.Name)
-		if found == nil || !contains(sourceNames, e.Name) {
-			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.at("source"))
-			return col, nil, false
-		}
-		return *found, nil, true
-	case Macro:
-		return macroColumn(e.Name), nil, true
-	case Field:
-		r := sampleResource(e.Resource)
-		col, ok := sampleColumn(r, e.Field)
-		if !ok {
-			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.at("field"))
-		}
-		return col, nil, ok
-	case Index:
-		return t.index(), nil, true
-	case Subquery:
-		return c.subquery(e, p)
-	default:
-		return col, nil, false
-	}
-}
-
-// value resolves an expression to a slot.
-func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
-	col, sub, ok := c.column(e, p)
-	if !ok {
-		return 0, col, false
-	}
-	if sub != nil {
-		c.plan.slots = append(c.plan.slots, slot{column: col, sub: sub})
-		return len(c.plan.slots) - 1, col, true
-	}
-	return c.slot(col), col, true
 }
 
 func (c *compiler) groupBy(e Expr, p path) {
@@ -469,207 +407,5 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 		return
 	}
 	c.plan.outs = append(c.plan.outs, out{name: e.label(), kind: outAgg, n: len(c.plan.aggs), typ: typ})
-	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, in: col.typ, typ: typ, low: e.Low, high: e.High})
-}
-
-// whereName finds what a name in the condition stands for.
-func (c *compiler) whereName(o operand) (int, Type, *whereFault) {
-	t := c.plan.table
-	use := func(col column) (int, Type, *whereFault) {
-		if col.typ == typeList {
-			return 0, "", &whereFault{code: codeMismatch, msg: "is a list"}
-		}
-		return c.slot(col), col.typ, nil
-	}
-	missing := func(known []string, name string) (int, Type, *whereFault) {
-		return 0, "", &whereFault{code: codeColumn, msg: "is not a column", near: nearest(name, known)}
-	}
-	if t.name == samplesTable {
-		if o.two {
-			r := sampleResource(o.table)
-			if r == nil {
-				return missing(sampleResourceNames(), o.table)
-			}
-			col, ok := sampleColumn(r, o.text)
-			if !ok {
-				return missing(sampleColumnNames(r), o.text)
-			}
-			return use(col)
-		}
-		if col := t.find(o.text); col != nil {
-			return use(*col)
-		}
-		if o.text == "index" {
-			return use(t.index())
-		}
-		if r := c.onlyResource(); r != nil {
-			if col, ok := sampleColumn(r, o.text); ok {
-				return use(col)
-			}
-			return missing(append(sampleColumnNames(r), "index"), o.text)
-		}
-		return missing(append(slices.Clone(sourceNames), "index"), o.text)
-	}
-	if o.two && o.table != t.name {
-		return missing([]string{t.name}, o.table)
-	}
-	if col := t.find(o.text); col != nil {
-		return use(*col)
-	}
-	known := t.names()
-	if t.name == "sleep" {
-		if contains(macroNames, o.text) {
-			return use(macroColumn(o.text))
-		}
-		known = append(known, macroNames...)
-	}
-	if o.text == "index" {
-		return use(t.index())
-	}
-	return missing(append(known, "index"), o.text)
-}
-
-// onlyResource returns the resource that select and group_by name, if it is one.
-func (c *compiler) onlyResource() *healthdata.Resource {
-	var only *healthdata.Resource
-	several := false
-	var walk func(e Expr)
-	walk = func(e Expr) {
-		switch e := e.(type) {
-		case Aggregate:
-			walk(e.Arg)
-		case Subquery:
-			walk(e.From)
-		case Field:
-			r := sampleResource(e.Resource)
-			several = several || only != nil && r != only
-			only = r
-		}
-	}
-	for _, e := range slices.Concat(c.q.Select, c.q.GroupBy) {
-		walk(e)
-	}
-	if several {
-		return nil
-	}
-	return only
-}
-
-// sources decides whether sources are chosen.
-func (c *compiler) sources(config *Config) {
-	p := c.plan
-	provider, sourceType := false, false
-	for _, k := range p.keys {
-		if k.kind == keySlot {
-			name := p.slots[k.slot].name
-			provider = provider || name == "source_provider"
-			sourceType = sourceType || name == "source_type"
-		}
-	}
-	split := provider && sourceType
-	p.chosen = p.grouped && !split && p.table.name != readinessTable
-	p.fill = p.chosen && p.sampleTable() && config.OverlapPolicy == FillGaps
-	if split {
-		c.qualify()
-	}
-}
-
-// names gives the columns of the result their names.
-func (c *compiler) names(config *Config) {
-	p := c.plan
-	if config.ColumnNaming == QualifiedNames {
-		c.qualify()
-	}
-	keys := 0
-	for i := range p.outs {
-		o := &p.outs[i]
-		if o.kind != outKey {
-			continue
-		}
-		o.name = groupKeyName(o.n)
-		o.typ = p.keys[o.n].typ
-		keys++
-	}
-	// Aggregates that share a short name are qualified, all of them.
-	short := map[string]int{}
-	for _, o := range p.outs {
-		short[o.name]++
-	}
-	for i := range p.outs {
-		if o := &p.outs[i]; o.kind == outAgg && short[o.name] > 1 {
-			o.name = c.qualified(o)
-		}
-	}
-	seen := map[string]bool{"index": true}
-	for i := range p.outs {
-		if seen[p.outs[i].name] {
-			c.fail("duplicate_output_column", "makes two columns of one name", c.at.at("select"))
-			return
-		}
-		seen[p.outs[i].name] = true
-	}
-}
-
-func (c *compiler) qualify() {
-	for i := range c.plan.outs {
-		if o := &c.plan.outs[i]; o.kind == outAgg {
-			o.name = c.qualified(o)
-		}
-	}
-}
-
-func (c *compiler) qualified(o *out) string {
-	a := c.plan.aggs[o.n]
-	full := Aggregate{Func: a.fn, Low: a.low, High: a.high}
-	return full.label() + "." + c.plan.slots[a.slot].base
-}
-
-func (c *compiler) checkAlign() {
-	a, p := c.q.Align, c.plan
-	if a == nil {
-		return
-	}
-	at := c.at.at("align")
-	if !contains(alignModes, string(a.Mode)) {
-		c.fail(codeBody, "is not a mode", at)
-		return
-	}
-	if p.trunc < 0 {
-		c.r.fault("align_invalid", "needs exactly one date truncation", at)
-		return
-	}
-	selected := map[int]bool{}
-	for _, o := range p.outs {
-		if o.kind == outKey {
-			selected[o.n] = true
-		}
-	}
-	for i, k := range p.keys {
-		if k.kind == keyPart {
-			c.r.fault("align_invalid", "does not go with a date part", at)
-		}
-		if !selected[i] {
-			c.r.fault("align_invalid", "needs every group key to be selected", at)
-			break
-		}
-	}
-	if l := a.Limit; l != nil {
-		if !contains(units, string(l.Unit)) {
-			c.fail(codeBody, "is not a period", at)
-		} else if l.rough() < p.keys[p.trunc].period.rough() {
-			c.r.fault("align_invalid", "reaches less far than one bucket", at.at("carry"))
-		}
-	}
-}
-
-// rough is the length of a period with months of 30 days and years of 365, in minutes.
-func (p Period) rough() int64 {
-	switch p.Unit {
-	case Month:
-		return p.count() * 30 * day / minute
-	case Year:
-		return p.count() * 365 * day / minute
-	default:
-		return p.count() * (p.width() / minute)
-	}
+	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High})
 }

@@ -311,7 +311,7 @@ func (r *reader) groupKey(n *node, p path) Expr {
 		r.fault(codeBody, `is neither a position, counted from 0, nor "*"`, p)
 		return badExpr{}
 	}
-	return GroupKey{Offset: int(i)} //nolint:gosec // of 31 bits
+	return GroupKey{Offset: int(i)}
 }
 
 func (r *reader) macro(n *node, p path) Expr {

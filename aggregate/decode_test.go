@@ -199,6 +199,11 @@ func TestColumnNames(t *testing.T) {
 		{"qualified", `"select":[` + mean("score") + `,{"func":"count","arg":{"index":"sleep"}}]`, `"column_naming":"qualified"`, "index mean.score count.timestamp"},
 		{"plain", `"select":[{"index":"sleep"},{"sleep":"score"},{"source":"source_type"},{"value_macro":"asleep_at"}]`, ``, "index timestamp score source_type asleep_at"},
 		{
+			"two spellings of a column", `"select":[{"func":"count","arg":{"timeseries":"glucose","field":"source_type"}},{"func":"max","arg":{"timeseries":"glucose","field":"source_type"}}],` +
+				`"group_by":[{"source":"source_type"},{"source":"source_provider"}]`, ``,
+			"index count.glucose.source_type max.glucose.source_type",
+		},
+		{
 			"ranges", `"select":[{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"low":3.9,"high":10},` +
 				`{"func":"time_in_range","arg":{"timeseries":"glucose","field":"value"},"high":3.9},{"func":"percentile_95","arg":{"timeseries":"glucose","field":"value"}}]`, ``,
 			"index time_in_range_from_3.9_to_10 time_in_range_to_3.9 percentile_95",

@@ -22,13 +22,13 @@ const (
 	Median Func = "median"
 	// StdDev is the sample deviation, with divisor n-1; null for one value.
 	StdDev Func = "stddev"
-	// Min and Max are the extremes of numbers, times, dates and strings, the latter
-	// by bytes.
+	// Min is the smallest of numbers, times, dates or strings, the latter by bytes.
 	Min Func = "min"
+	// Max is the largest, as Min is the smallest.
 	Max Func = "max"
-	// Oldest and Newest are the values of the row with the smallest and the largest
-	// index.
+	// Oldest is the value of the row with the smallest index.
 	Oldest Func = "oldest"
+	// Newest is the value of the row with the largest index.
 	Newest Func = "newest"
 
 	// TimeInRange is an extension: percent of the time, 0 to 100, during which a value

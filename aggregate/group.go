@@ -15,6 +15,7 @@ import (
 type grouper struct {
 	p      *plan
 	limit  int
+	left   int // values that may still be kept
 	groups map[string]*group
 	list   []*group
 	texts  map[string]int64
@@ -42,8 +43,8 @@ type cell struct {
 	fresh  []interval
 }
 
-func newGrouper(p *plan, limit int) *grouper {
-	g := &grouper{p: p, limit: limit, groups: map[string]*group{}, texts: map[string]int64{}}
+func newGrouper(p *plan, limit *Limits) *grouper {
+	g := &grouper{p: p, limit: limit.Rows, left: limit.Values, groups: map[string]*group{}, texts: map[string]int64{}}
 	g.codes = make([][]int64, len(p.keys))
 	g.null = make([][]bool, len(p.keys))
 	if !p.grouped {
@@ -76,10 +77,19 @@ func (g *grouper) take(b *batch) error {
 		return nil
 	}
 	for k := range g.p.keys {
-		g.code(k, b)
+		if g.null[k] = nil; !g.byTime() {
+			g.code(k, b)
+		} else if cap(g.codes[k]) < b.n {
+			g.codes[k] = make([]int64, b.n)
+		}
 	}
 	for i := 0; i < b.n; {
-		j := g.run(i, b.n)
+		var j int
+		if g.byTime() {
+			j = g.bucket(b, i)
+		} else {
+			j = g.run(i, b.n)
+		}
 		n := g.find(i)
 		if n == nil {
 			if len(g.list) >= g.limit {
@@ -91,6 +101,43 @@ func (g *grouper) take(b *batch) error {
 		i = j
 	}
 	return nil
+}
+
+// byTime reports whether time is all that rows are grouped by.
+func (g *grouper) byTime() bool { return len(g.p.keys) == 1 && g.p.trunc == 0 }
+
+// bucket returns where the rows end that lie in the bucket of row i. Times mostly
+// ascend; where a clock was set back, a bucket has several stretches.
+func (g *grouper) bucket(b *batch, i int) int {
+	p := g.p.keys[0].period
+	at := p.truncate(b.index[i])
+	until := p.next(at)
+	g.codes[0] = g.codes[0][:b.n]
+	g.codes[0][i] = at
+	j := i + 1
+	for j < b.n && b.index[j] < until && b.index[j] >= at {
+		j++
+	}
+	return j
+}
+
+// lost reports whether better sources than source have won every bucket from one time
+// to another, so that nothing of it counts there.
+func (g *grouper) lost(source, resource int, from, to int64) bool {
+	const most = 64
+	p := g.p.keys[0].period
+	at := p.truncate(from)
+	for range most {
+		g.tuple = binary.LittleEndian.AppendUint64(append(g.tuple[:0], 0), uint64(at))
+		n := g.groups[string(g.tuple)]
+		if n == nil || n.cells[resource].source < 0 || n.cells[resource].source >= source {
+			return false
+		}
+		if at = p.next(at); at > to {
+			return true
+		}
+	}
+	return false
 }
 
 // run returns where the rows with the keys of row i end.
@@ -141,7 +188,7 @@ func (g *grouper) code(k int, b *batch) {
 		switch v.typ {
 		case typeFloat:
 			for i, x := range v.floats {
-				codes[i] = int64(math.Float64bits(x + 0)) //nolint:gosec // only told apart
+				codes[i] = int64(math.Float64bits(x + 0))
 			}
 		case typeText:
 			last := int64(-1)
@@ -183,7 +230,7 @@ func (g *grouper) find(i int) *group {
 		if g.isNull(k, i) {
 			null = 1
 		}
-		g.tuple = binary.LittleEndian.AppendUint64(append(g.tuple, null), uint64(g.codes[k][i])) //nolint:gosec // only told apart
+		g.tuple = binary.LittleEndian.AppendUint64(append(g.tuple, null), uint64(g.codes[k][i]))
 	}
 	g.last = g.groups[string(g.tuple)]
 	return g.last
@@ -216,7 +263,7 @@ func (g *grouper) put(n *group, b *batch, i, j int) {
 	if c.accs == nil {
 		c.accs = make([]acc, len(g.p.aggs))
 		for k := range c.accs {
-			c.accs[k] = newAcc(&g.p.aggs[k])
+			c.accs[k] = newAcc(&g.p.aggs[k], &g.left)
 		}
 	}
 	switch {
@@ -329,7 +376,7 @@ func (g *grouper) grid() (*grid, error) {
 		}
 		if accs == nil {
 			for k := range empty {
-				empty[k] = newAcc(&g.p.aggs[k])
+				empty[k] = newAcc(&g.p.aggs[k], &g.left)
 			}
 			accs = empty
 		}
@@ -356,7 +403,7 @@ func (g *grouper) keyCell(n *group, k int) healthdata.Cell {
 	}
 	switch g.p.keys[k].typ {
 	case typeFloat:
-		return healthdata.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))} //nolint:gosec // told apart
+		return healthdata.Cell{Valid: true, Float: math.Float64frombits(uint64(n.keys[k]))}
 	case typeText:
 		return healthdata.Cell{Valid: true, Text: g.names[n.keys[k]]}
 	default:

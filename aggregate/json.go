@@ -3,6 +3,7 @@ package aggregate
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"strconv"
 	"time"
 )
@@ -120,8 +121,21 @@ func (c *Column) appendRange(b []byte, from, to int) []byte {
 			b = append(appendDay(append(b, '"'), v), '"', ',')
 		}
 	default:
-		for _, v := range c.v.ints[from:to] {
-			b = appendWall(append(b, '"'), v)
+		var last [10]byte
+		var lastDay int64
+		for i, v := range c.v.ints[from:to] {
+			d := floorDiv(v, day)
+			b = append(b, '"')
+			if i > 0 && d == lastDay {
+				b = appendClock(append(b, last[:]...), v-d*day)
+			} else {
+				at := len(b)
+				b = appendWall(b, v)
+				copy(last[:], b[at:])
+				if lastDay = d; b[at+10] != 'T' { // a year that has not four digits
+					lastDay = math.MinInt64
+				}
+			}
 			if c.Type == typeInstant {
 				b = append(b, "+00:00"...)
 			}
@@ -134,8 +148,11 @@ func (c *Column) appendRange(b []byte, from, to int) []byte {
 // appendWall writes a time of the clock, with a fraction only where there is one.
 func appendWall(b []byte, at int64) []byte {
 	d := floorDiv(at, day)
-	b = appendDay(b, d)
-	rest := at - d*day
+	return appendClock(appendDay(b, d), at-d*day)
+}
+
+// appendClock writes the time of a day, with a T before it.
+func appendClock(b []byte, rest int64) []byte {
 	s := rest / second
 	b = append(b, 'T', digit(s/36000), digit(s/3600%10), ':', digit(s%3600/600), digit(s%600/60), ':', digit(s%60/10), digit(s%10))
 	if f := rest % second; f != 0 {
@@ -157,4 +174,4 @@ func appendYear(b []byte, y int64) []byte {
 	return append(b, digit(y/1000), digit(y/100%10), digit(y/10%10), digit(y%10))
 }
 
-func digit(n int64) byte { return byte('0' + n) } //nolint:gosec // a digit
+func digit(n int64) byte { return byte('0' + n) }

@@ -63,7 +63,7 @@ func nextNode(d *json.Decoder, depth int) (node, error) {
 				if err != nil {
 					return node{}, err
 				}
-				n.keys = append(n.keys, k.(string)) //nolint:errcheck // a key is a string
+				n.keys = append(n.keys, k.(string))
 			}
 			item, err := nextNode(d, depth-1)
 			if err != nil {

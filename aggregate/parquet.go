@@ -136,7 +136,7 @@ func (c *Column) parquetValue(i, number int) parquet.Value {
 	case typeText:
 		v = parquet.ByteArrayValue([]byte(c.v.texts[i]))
 	case typeDate:
-		v = parquet.Int32Value(int32(c.v.ints[i])) //nolint:gosec // days of the calendar
+		v = parquet.Int32Value(int32(c.v.ints[i]))
 	default:
 		v = parquet.Int64Value(c.v.ints[i])
 	}

@@ -21,7 +21,6 @@ type plan struct {
 	chosen    bool // sources are chosen per group
 	fill      bool // gaps are filled from the other sources
 	align     *Align
-	alignAt   int64 // now, on the person's clock, if align is set
 }
 
 // slot is something of a row that the plan needs.
@@ -51,6 +50,7 @@ const (
 type agg struct {
 	fn        Func
 	slot      int
+	base      string // what the argument is called in names
 	in, typ   Type
 	low, high *float64
 }

@@ -15,9 +15,23 @@ type rankAcc struct {
 	in      Type
 	ints    []int64
 	tally   tally
+	held    int  // values that are kept
+	left    *int // how many more all groups together may keep
+}
+
+// charge counts what is kept now. Beyond the limit nothing more is, and the result is
+// a fault.
+func (a *rankAcc) charge() bool {
+	now := len(a.ints) + len(a.tally.rest) + len(a.tally.sorted)
+	*a.left -= now - a.held
+	a.held = now
+	return *a.left >= 0
 }
 
 func (a *rankAcc) add(v *vec, _ *batch, i, j int) {
+	if !a.charge() {
+		return
+	}
 	switch {
 	case a.in == typeFloat && v.nulls == nil:
 		a.tally.add(v.floats[i:j])
@@ -42,7 +56,7 @@ func (a *rankAcc) add(v *vec, _ *batch, i, j int) {
 }
 
 func (a *rankAcc) merge(o acc) {
-	b := o.(*rankAcc) //nolint:errcheck // of one kind
+	b := o.(*rankAcc)
 	a.ints = append(a.ints, b.ints...)
 	b.tally.each(func(x float64, n int64) { a.tally.addTimes(x, n) })
 }
@@ -61,6 +75,9 @@ func (a *rankAcc) place(n int64) (lo, hi int64, share float64) {
 }
 
 func (a *rankAcc) result() (healthdata.Cell, error) {
+	if *a.left < 0 {
+		return healthdata.Cell{}, errValues
+	}
 	if a.in == typeFloat {
 		if a.tally.n == 0 {
 			return healthdata.Cell{}, nil
@@ -131,7 +148,7 @@ func (t *tally) add(v []float64) {
 	if t.scale == 1 {
 		for _, x := range v {
 			k := int64(x)
-			if i := uint64(k - first); i < uint64(len(counts)) && float64(k) == x { //nolint:gosec // outside is large
+			if i := uint64(k - first); i < uint64(len(counts)) && float64(k) == x {
 				counts[i]++
 				continue
 			}
@@ -142,7 +159,7 @@ func (t *tally) add(v []float64) {
 	scale := t.scale
 	for _, x := range v {
 		k := int64(math.Floor(x*scale + 0.5))
-		if i := uint64(k - first); i < uint64(len(counts)) && float64(k)/scale == x { //nolint:gosec // outside is large
+		if i := uint64(k - first); i < uint64(len(counts)) && float64(k)/scale == x {
 			counts[i]++
 			continue
 		}

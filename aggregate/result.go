@@ -150,6 +150,18 @@ func (p *plan) newGrid() *grid {
 	return g
 }
 
+// append adds the groups of another grid.
+func (g *grid) append(o *grid) {
+	for _, pair := range [...][2][]Column{{g.keys, o.keys}, {g.aggs, o.aggs}} {
+		for i := range pair[0] {
+			for k := range o.n {
+				pair[0][i].v.add(pair[1][i].v.cell(k))
+			}
+		}
+	}
+	g.n += o.n
+}
+
 // sort puts the groups in the order of their keys, null last.
 func (g *grid) sort() {
 	if g.sorted() {
@@ -157,7 +169,7 @@ func (g *grid) sort() {
 	}
 	order := make([]int32, g.n)
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // bounded by the limit of rows
+		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return g.compare(int(a), int(b)) })
 	for _, cols := range [...][]Column{g.keys, g.aggs} {

@@ -23,9 +23,18 @@ type sampleSet struct {
 // sampleSeries is one series with what the plan knows of it.
 type sampleSeries struct {
 	healthdata.Series
-	source   int // place in sampleSet.sources
-	resource int // place in plan.resources
+	pieces   []piece // made once, by cut
+	source   int     // place in sampleSet.sources
+	resource int     // place in plan.resources
 	serial   int
+}
+
+// cut returns the pieces of the series.
+func (s *sampleSeries) cut() []piece {
+	if s.pieces == nil {
+		s.pieces = pieces(&s.Series, chunksAtOnce)
+	}
+	return s.pieces
 }
 
 // lockedView lets several goroutines load from a view, one at a time.
@@ -122,7 +131,7 @@ type piece struct {
 // pieces cuts a series.
 func pieces(s *healthdata.Series, atOnce int) []piece {
 	var out []piece
-	last := int64(series.MinTime)
+	last := series.MinTime
 	var mixed []series.Chunk
 	flush := func(to int64) {
 		overlap := slices.ContainsFunc(s.Pending, func(c series.Chunk) bool { return c.Overlaps(last, to) })
@@ -175,10 +184,13 @@ func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, 
 	var scan series.Scanner
 	var scratch series.Block
 	margin := maxOffset.Microseconds()
-	for _, p := range pieces(&s.Series, chunksAtOnce) {
-		p.chunks = slices.DeleteFunc(p.chunks, func(c series.Chunk) bool {
-			return !p.mixed && (!c.Overlaps(w.from-margin, w.to+margin) || skip != nil && c.OneOffset &&
-				skip(c.Start+int64(c.Offset)*second, c.Stop+int64(c.Offset)*second))
+	for _, p := range s.cut() {
+		if p.stop < w.from-margin || p.start >= w.to+margin {
+			continue
+		}
+		p.chunks = slices.DeleteFunc(slices.Clone(p.chunks), func(c series.Chunk) bool {
+			from, to := local(&c.Header)
+			return !p.mixed && (to < w.from || from >= w.to || skip != nil && skip(from, to))
 		})
 		chunks, err := set.view.load(ctx, s.Key, p.chunks)
 		if err != nil {
@@ -213,13 +225,82 @@ func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, 
 	return nil
 }
 
-// runSamples answers a plan by looking at every sample.
-func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit int) (*grid, error) {
-	out := newTaker(p, limit)
-	f := &filler{p: p}
-	for _, a := range p.aggs {
-		f.holds = f.holds || a.fn.overTime()
+// runSamples answers a plan by looking at every sample; with several goroutines if
+// there are many, each of which takes some of the buckets.
+func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit *Limits, workers int) (*grid, error) {
+	windows := p.split(set, workers)
+	if len(windows) < 2 {
+		return p.runWindow(ctx, set, limit)
 	}
+	out := p.newGrid()
+	err := inOrder(ctx, len(windows), workers, func(ctx context.Context, i int) (*grid, error) {
+		part := *p
+		part.window = windows[i]
+		return part.runWindow(ctx, set, limit)
+	}, func(_ int, g *grid) { out.append(g) })
+	switch {
+	case err != nil:
+		return nil, err
+	case out.n > limit.Rows:
+		return nil, errRows(limit.Rows)
+	}
+	out.sort()
+	return out, nil
+}
+
+// split cuts the window into parts with about as many samples each, at the borders of
+// buckets, so that no group has rows in two of them. It returns nil if that is not
+// worth it or not possible.
+func (p *plan) split(set *sampleSet, workers int) []window {
+	if p.trunc < 0 || p.overTime() || workers < 2 {
+		return nil
+	}
+	type load struct {
+		at int64
+		n  int
+	}
+	var loads []load
+	total := 0
+	for i := range set.list {
+		s := &set.list[i]
+		s.cut() // before several goroutines ask for it
+		for k := range s.Chunks {
+			if from, to := local(&s.Chunks[k].Header); to >= p.window.from && from < p.window.to {
+				loads = append(loads, load{max(from, p.window.from), s.Chunks[k].N})
+				total += s.Chunks[k].N
+			}
+		}
+	}
+	if total < parallelFrom {
+		return nil
+	}
+	slices.SortFunc(loads, func(a, b load) int { return compareInt(a.at, b.at) })
+	parts := 2 * workers
+	out := []window{p.window}
+	before := 0
+	for _, l := range loads {
+		if before += l.n; before < total/parts*len(out) {
+			continue
+		}
+		last := &out[len(out)-1]
+		if at := p.keys[p.trunc].period.truncate(l.at); at > last.from {
+			out = append(out, window{at, last.to})
+			last = &out[len(out)-2]
+			last.to = at
+		}
+	}
+	return out
+}
+
+// overTime reports whether a function needs to know how long samples held.
+func (p *plan) overTime() bool {
+	return slices.ContainsFunc(p.aggs, func(a agg) bool { return a.fn.overTime() })
+}
+
+// runWindow answers a plan for its window.
+func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*grid, error) {
+	out := newTaker(p, limit)
+	f := &filler{p: p, holds: p.overTime()}
 	for i := range set.list {
 		s := &set.list[i]
 		where := p.where
@@ -236,7 +317,11 @@ func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit int) (*grid
 			}
 			return out.take(b)
 		}
-		err := set.eachBlock(ctx, s, p.window, nil, func(block *series.Block) error { return f.fill(block, give) })
+		var skip func(from, to int64) bool
+		if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
+			skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
+		}
+		err := set.eachBlock(ctx, s, p.window, skip, func(block *series.Block) error { return f.fill(block, give) })
 		if err == nil {
 			err = f.end(give)
 		}
@@ -330,7 +415,7 @@ func (f *filler) give(block *series.Block, next int64, give func(*batch) error) 
 		b.picks = b.picks[:0]
 		for i, t := range b.index {
 			if f.inside(t) {
-				b.picks = append(b.picks, int32(i)) //nolint:gosec // rows of a batch
+				b.picks = append(b.picks, int32(i))
 			}
 		}
 		b.pick(b.picks)
@@ -478,7 +563,7 @@ func (l *lister) sortRows(_ *sampleSet) {
 	g := l.out
 	order := make([]int32, g.n)
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // bounded by the limit of rows
+		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return compareInt(g.at[a], g.at[b]) })
 	at := make([]int64, g.n)

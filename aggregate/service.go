@@ -59,6 +59,10 @@ type Limits struct {
 	PastYears int
 	// Rows is the most rows that one query may return. Default 100,000.
 	Rows int
+	// Values is the most values that one query may keep to put them in order, for
+	// medians and percentiles; repeated ones count once. It bounds memory, 16 bytes
+	// each. Default 8 million.
+	Values int
 	// Time is how long a request may take. Default 30 seconds. Then the error is
 	// context.DeadlineExceeded.
 	Time time.Duration
@@ -68,7 +72,7 @@ func (l *Limits) fill() {
 	for _, d := range [...]struct {
 		to  *int
 		def int
-	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}} {
+	}{{&l.Queries, 20}, {&l.Select, 50}, {&l.GroupBy, 8}, {&l.PastYears, 10}, {&l.Rows, 100_000}, {&l.Values, 8_000_000}} {
 		if *d.to <= 0 {
 			*d.to = d.def
 		}
@@ -245,7 +249,7 @@ func under(err error, i int) error {
 // run answers one plan.
 func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order, t *trace) (*grid, error) {
 	m := &models{score: s.opts.SleepScore, readiness: s.opts.Readiness}
-	limit := s.opts.Limits.Rows
+	limit := &s.opts.Limits
 	if p.sampleTable() {
 		set, err := p.samples(ctx, v, o)
 		if err != nil {
@@ -254,14 +258,14 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 		t.sources(o, set.sources)
 		if b, ok := bucketPlanOf(p, set); ok {
 			t.path("buckets")
-			b.parallel, b.limit, b.trace = s.opts.Parallel, limit, t
+			b.parallel, b.limit, b.trace = s.opts.Parallel, limit.Rows, t
 			return b.run(ctx)
 		}
 		t.path("samples")
 		for i := range set.list {
 			t.chunks(set.list[i].Chunks, len(set.list[i].Chunks))
 		}
-		return p.runSamples(ctx, set, limit)
+		return p.runSamples(ctx, set, limit, s.opts.Parallel)
 	}
 	t.path("rows")
 	var rows []kept

@@ -124,7 +124,8 @@ func (s *subplan) value(list healthdata.Cell, fields []healthdata.ListField, eb 
 	if s.agg.slot < 0 {
 		return healthdata.Cell{Valid: true, Int: int64(eb.n)}
 	}
-	a := newAcc(&s.agg)
+	left := len(list.List)
+	a := newAcc(&s.agg, &left)
 	if eb.n > 0 {
 		a.add(&eb.cols[s.agg.slot], eb, 0, eb.n)
 	}

@@ -155,7 +155,7 @@ func indexCell(t Type, at int64) healthdata.Cell {
 }
 
 // runRows answers a plan over rows that are in memory.
-func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit int) (*grid, []Source, error) {
+func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits) (*grid, []Source, error) {
 	sources := make([]Source, 0, len(rows))
 	for i := range rows {
 		sources = append(sources, rows[i].source)
@@ -220,9 +220,9 @@ type taker interface {
 	grid() (*grid, error)
 }
 
-func newTaker(p *plan, limit int) taker {
+func newTaker(p *plan, limit *Limits) taker {
 	if p.rows {
-		return &lister{p: p, limit: limit, out: newRowGrid(p)}
+		return &lister{p: p, limit: limit.Rows, out: newRowGrid(p)}
 	}
 	return newGrouper(p, limit)
 }

@@ -270,6 +270,17 @@ func TestAlign(t *testing.T) {
 	}
 }
 
+// Between two values that are equally near, the earlier one is carried.
+func TestAlignTies(t *testing.T) {
+	p := newPerson()
+	for end, score := range map[string]int64{"2026-03-01T07:00:00": 60, "2026-03-03T07:00:00": 70} {
+		night(t, p, "acme_ring", healthdata.SourceRing, end, 8*time.Hour, func(s *healthdata.Sleep) { s.Score = &score })
+	}
+	got := table(t, service(t, p, nil), over("10", "2026-03-08", `{"select":[{"group_key":"*"},{"func":"max","arg":{"sleep":"score"}}],`+
+		`"group_by":[{"date_trunc":{"unit":"day"},"arg":{"index":"sleep"}}],"align":{"carry":{"mode":"carry_nearest"}}}`))
+	require.JSONEq(t, `{"index":`+days("1 2 3")+`,"group_key.0":`+days("1 2 3")+`,"max":[60,60,70]}`, got)
+}
+
 // days writes days of March (28 is of February) as the index has them.
 func days(list string) string {
 	out := "["

@@ -23,13 +23,13 @@ func (c Condition) String() string {
 	if c.root == nil {
 		return ""
 	}
-	return string(c.root.print(nil, 0))
+	return string(c.root.spell(nil, 0))
 }
 
 // cond is a node of a condition.
 type cond interface {
-	// print appends the node; in parentheses if it binds less than strength.
-	print(b []byte, strength int) []byte
+	// spell appends the node; in parentheses if it binds less than strength.
+	spell(b []byte, strength int) []byte
 }
 
 type (
@@ -72,49 +72,49 @@ const (
 	strengthNot
 )
 
-func (c andCond) print(b []byte, strength int) []byte {
+func (c andCond) spell(b []byte, strength int) []byte {
 	return pair(b, strength, strengthAnd, c.left, " AND ", c.right)
 }
 
-func (c orCond) print(b []byte, strength int) []byte {
+func (c orCond) spell(b []byte, strength int) []byte {
 	return pair(b, strength, strengthOr, c.left, " OR ", c.right)
 }
 
-// pair prints two sides; since both words associate to the left, a right side of
+// pair spells two sides; since both words associate to the left, a right side of
 // the same strength needs parentheses.
 func pair(b []byte, strength, own int, left cond, word string, right cond) []byte {
 	if own < strength {
 		b = append(b, '(')
 	}
-	b = left.print(b, own)
+	b = left.spell(b, own)
 	b = append(b, word...)
-	b = right.print(b, own+1)
+	b = right.spell(b, own+1)
 	if own < strength {
 		b = append(b, ')')
 	}
 	return b
 }
 
-func (c notCond) print(b []byte, _ int) []byte {
-	return c.of.print(append(b, "NOT "...), strengthNot)
+func (c notCond) spell(b []byte, _ int) []byte {
+	return c.of.spell(append(b, "NOT "...), strengthNot)
 }
 
-func (c compareCond) print(b []byte, _ int) []byte {
-	b = c.left.print(b)
+func (c compareCond) spell(b []byte, _ int) []byte {
+	b = c.left.spell(b)
 	b = append(append(append(b, ' '), c.op...), ' ')
-	return c.right.print(b)
+	return c.right.spell(b)
 }
 
-func (c nullCond) print(b []byte, _ int) []byte {
-	b = append(c.of.print(b), " IS "...)
+func (c nullCond) spell(b []byte, _ int) []byte {
+	b = append(c.of.spell(b), " IS "...)
 	if c.not {
 		b = append(b, "NOT "...)
 	}
 	return append(b, "NULL"...)
 }
 
-func (c inCond) print(b []byte, _ int) []byte {
-	b = c.of.print(b)
+func (c inCond) spell(b []byte, _ int) []byte {
+	b = c.of.spell(b)
 	if c.not {
 		b = append(b, " NOT"...)
 	}
@@ -123,14 +123,14 @@ func (c inCond) print(b []byte, _ int) []byte {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = o.print(b)
+		b = o.spell(b)
 	}
 	return append(b, ')')
 }
 
-func (c boolCond) print(b []byte, _ int) []byte { return c.of.print(b) }
+func (c boolCond) spell(b []byte, _ int) []byte { return c.of.spell(b) }
 
-func (o operand) print(b []byte) []byte {
+func (o operand) spell(b []byte) []byte {
 	switch o.kind {
 	case 'c':
 		if o.two {

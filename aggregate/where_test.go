@@ -191,7 +191,7 @@ func unplaced(n cond) cond {
 func TestPrintedConditionsAreTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCond(t, 5)
-		text := string(c.print(nil, 0))
+		text := string(c.spell(nil, 0))
 		again, fault := parseWhere(text)
 		require.Nil(t, fault, text)
 		require.Equal(t, c, unplaced(again), text)

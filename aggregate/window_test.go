@@ -79,6 +79,7 @@ func TestEdges(t *testing.T) {
 			for rest := w; rest.from < rest.to; {
 				var e, s []int64
 				e, s, rest = p.edges(nil, nil, rest, limit)
+				require.Equal(t, e[len(e)-1], rest.from, "the next slab begins where this one ends")
 				require.Len(t, e, len(s)+1)
 				require.True(t, slices.IsSorted(e))
 				for i := range s {

@@ -85,7 +85,7 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 			return
 		}
 		*to = &text
-		out.Evidence[field] = Reading{Page: pages[f.page].Number, Box: boxOf(f.tokens, pages[f.page]), Confidence: round2(conf * f.conf)}
+		out.Evidence[field] = Reading{Page: pages[f.page].Number, Box: boxOf(f.tokens, pages[f.page]), Confidence: sureOf(pages[f.page], conf*f.conf)}
 	}
 	date := func(to **string, field string, f metaField) {
 		for _, c := range m.best(f) {
@@ -111,7 +111,7 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	for _, c := range m.best(fSex) {
 		if g := genderOf(c.text); g != "" {
 			out.Gender = g
-			out.Evidence["gender"] = Reading{Page: pages[c.page].Number, Box: boxOf(c.tokens, pages[c.page]), Confidence: round2(0.97 * c.conf)}
+			out.Evidence["gender"] = Reading{Page: pages[c.page].Number, Box: boxOf(c.tokens, pages[c.page]), Confidence: sureOf(pages[c.page], 0.97*c.conf)}
 			break
 		}
 	}
@@ -190,7 +190,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 				break
 			}
 			// The rest of the cell; the next cell only if there is none.
-			if t.gap && len(value) > 0 {
+			if t.gap && len(value) > 0 && !strings.HasSuffix(value[len(value)-1].text, ",") {
 				break
 			}
 			value = append(value, t)
@@ -322,4 +322,12 @@ func specimenID(s string) string {
 		break
 	}
 	return ""
+}
+
+// sureOf is a confidence as it is published: of a picture never 0.9 or more.
+func sureOf(p Page, c float64) float64 {
+	if p.Image {
+		c = min(0.89, c)
+	}
+	return round2(c)
 }

@@ -189,7 +189,7 @@ func linesOf(p Page, index int) []line {
 	}
 	out := make([]line, 0, len(rows))
 	for _, r := range rows {
-		if l := newLine(r.tokens, index); len(l.tokens) > 0 {
+		if l := newLine(r.tokens, index, p.Image); len(l.tokens) > 0 {
 			out = append(out, l)
 		}
 	}
@@ -200,7 +200,7 @@ func linesOf(p Page, index int) []line {
 }
 
 // newLine splits the words of a line into tokens and marks the cells.
-func newLine(words []token, page int) line {
+func newLine(words []token, page int, image bool) line {
 	l := line{page: page, y0: math.Inf(1), y1: math.Inf(-1)}
 	var hs []float64
 	for _, w := range words {
@@ -209,8 +209,13 @@ func newLine(words []token, page int) line {
 	}
 	slices.Sort(hs)
 	l.height = hs[len(hs)/2]
+	// Boxes of letters that were seen are tight, so that a space is wider in heights.
+	wide := 0.95
+	if image {
+		wide = 1.3
+	}
 	for i, w := range words {
-		w.gap = i == 0 || w.x0-words[i-1].x1 > 0.95*max(l.height, 1e-6)
+		w.gap = i == 0 || w.x0-words[i-1].x1 > wide*max(l.height, 1e-6)
 		l.tokens = append(l.tokens, splitWord(w)...)
 	}
 	if len(l.tokens) > 0 {

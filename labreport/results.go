@@ -329,8 +329,9 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		}
 		seen := confOf(tokens)
 		if page.Image {
-			// A reader of pictures is too sure of itself.
-			c *= 0.96 * (0.25 + 0.75*seen)
+			// A reader of pictures is too sure of itself: what it read is never as
+			// sure as a text layer.
+			c = min(0.89, c*0.96*(0.25+0.75*seen))
 		}
 		e[field] = Reading{Page: page.Number, Box: boxOf(tokens, page), Confidence: round2(max(0.05, min(0.99, c)))}
 	}
@@ -384,6 +385,9 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 		}
 	default:
 		value = 0.7
+	}
+	if sh := valueShape(r.value, d.g.decimals); d.pages[r.p.line.page].Image && r.bounds.Any() && sh != number1 && sh != spanShape {
+		value = 0.3 // a word where a number should be: misread
 	}
 	if reAmbiguous.MatchString(strings.ReplaceAll(r.value, " ", "")) && d.g.decimals == Undecided {
 		value = 0.5

@@ -267,6 +267,12 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 	if m := rePower.FindStringSubmatch(key); m != nil {
 		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
 	}
+	if reFiltration.MatchString(key) {
+		if strings.Contains(key, ",") {
+			return "ml/min/1,73m2", true
+		}
+		return "ml/min/1.73m2", true
+	}
 	best, at := 3, ""
 	for _, ucum := range slices.Sorted(maps.Keys(t.forms)) {
 		if !slices.ContainsFunc(terms, func(term *Term) bool {
@@ -292,6 +298,9 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 	}
 	return at, true
 }
+
+// reFiltration is the unit of a filtration rate, however its letters were read.
+var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
 
 // prefix is the letter that decides the size of a unit.
 func prefix(unit string) byte {

@@ -1,9 +1,9 @@
 package orders
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 
@@ -37,7 +37,12 @@ type Book struct {
 	markers  map[int]MarkerComplete
 	byCode   map[string][]int
 	tests    map[LabTestID]BookTest
+	made     []LabTestID // as they were made
 	accounts []LabAccount
+
+	// What the search looks at, by id, and the words of it.
+	shelf []shelved
+	words *index
 }
 
 // ReadBook reads a catalogue from JSON: an object with labs, markers, lab_tests and
@@ -45,11 +50,9 @@ type Book struct {
 // test names its lab_id and marker_ids. Invalid as [NewBook], or if it is not such
 // JSON.
 func ReadBook(r io.Reader) (*Book, error) {
-	var c BookContents
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: catalogue at byte %d: %v", healthlab.Invalid, d.InputOffset(), err)
+	c, err := ReadContents(r)
+	if err != nil {
+		return nil, err
 	}
 	return NewBook(c)
 }
@@ -60,7 +63,7 @@ func ReadBook(r io.Reader) (*Book, error) {
 // lab.
 func NewBook(c BookContents) (*Book, error) {
 	b := &Book{
-		labs: slices.Clone(c.Labs), accounts: slices.Clone(c.Accounts),
+		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
 		markers: map[int]MarkerComplete{}, byCode: map[string][]int{}, tests: map[LabTestID]BookTest{},
 	}
 	var p healthlab.Problems
@@ -117,6 +120,7 @@ func NewBook(c BookContents) (*Book, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	b.arrange()
 	return b, nil
 }
 
@@ -145,6 +149,7 @@ func (b *Book) add(c check, t BookTest, lab *Lab) {
 	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	b.tests[t.ID] = t
+	b.made = append(b.made, t.ID)
 }
 
 // list is s, or a list without items if it is nil.

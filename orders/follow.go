@@ -51,11 +51,15 @@ func also(p healthlab.Problems, err error) error {
 
 // Create is [Service.Place], or replaces an order: the new one joins its transaction,
 // and the old one is cancelled where it still can be. RuleErrors as Place, and
-// MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED.
+// MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED. A caller who
+// chose the id is answered with the order that has it; a zero id means a new one.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
 	at := s.now()
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
+	}
+	if id.IsZero() {
+		id = OrderID{s.opts.NewID()}
 	}
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
@@ -200,9 +204,11 @@ func (r *ImportRequest) Check(today healthlab.Date) error {
 		c.add("missing", "is required", "collection_method")
 	}
 	req := r.place()
-	if zipForm.MatchString(req.PatientAddress.Zip) || c.under("patient_address").text(req.PatientAddress.Zip, "zip", 1, maxText) {
-		req.PatientAddress.Zip = "00000" // its form does not matter
+	a := &req.PatientAddress
+	if zip := zipOf(a.Zip, a.ZipCode); c.under("patient_address").text(zip, "zip", 1, maxText) {
+		c.under("patient_address").oneZip(zip, a.ZipCode)
 	}
+	a.Zip, a.ZipCode = "00000", nil // its form does not matter
 	return also(p, req.Check(today))
 }
 

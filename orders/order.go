@@ -70,7 +70,7 @@ type Order struct {
 	Passthrough *string     `json:"passthrough"`
 	BillingType BillingType `json:"billing_type"`
 	// ICDCodes are diagnosis codes; null where none were given.
-	ICDCodes []string `json:"icd_codes"`
+	ICDCodes []string `json:"icd_codes" wire:"nullable"`
 	// HasABN: an advance beneficiary notice exists.
 	HasABN bool `json:"has_abn"`
 	// Interpretation is the worst of the results; null before there are any.

@@ -25,8 +25,11 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 
 // PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
 // again cannot place a second order: it returns the one that has this id, whatever is
-// asked. Conflict if another team's order has it.
+// asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	if id.IsZero() {
+		return s.Place(ctx, team, req)
+	}
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
 	}
@@ -150,21 +153,11 @@ func (s *Service) known(ctx context.Context, team healthlab.TeamID, id healthlab
 
 // choose looks up what was selected and makes one test of it.
 func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, settings Settings) (selection, Accounts, error) {
-	tests, err := s.catalogue.LabTests(ctx, team, w.tests)
+	found, err := s.look(ctx, team, w)
 	if err != nil {
-		return selection{}, Accounts{}, fmt.Errorf("find lab tests: %w", err)
+		return selection{}, Accounts{}, err
 	}
-	var markers []Marker
-	if len(w.markers)+len(w.providerIDs) > 0 {
-		if markers, err = s.catalogue.Markers(ctx, w.markers, w.providerIDs); err != nil {
-			return selection{}, Accounts{}, fmt.Errorf("find markers: %w", err)
-		}
-	}
-	labs, err := s.catalogue.Labs(ctx)
-	if err != nil {
-		return selection{}, Accounts{}, fmt.Errorf("find labs: %w", err)
-	}
-	chosen, err := resolve(w, tests, markers, labs, settings, s.opts.NewID())
+	chosen, err := resolve(w, found.tests, found.markers, found.labs, settings, s.opts.NewID())
 	if err != nil {
 		return selection{}, Accounts{}, err
 	}
@@ -173,6 +166,31 @@ func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, s
 		return selection{}, Accounts{}, fmt.Errorf("find lab accounts: %w", err)
 	}
 	return chosen, accounts, nil
+}
+
+// goods are what the catalogue has of what is wanted.
+type goods struct {
+	tests   []LabTest
+	markers []Marker
+	labs    []Lab
+}
+
+// look asks the catalogue for what is wanted.
+func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (goods, error) {
+	var g goods
+	var err error
+	if g.tests, err = s.catalogue.LabTests(ctx, team, w.tests); err != nil {
+		return g, fmt.Errorf("find lab tests: %w", err)
+	}
+	if len(w.markers)+len(w.providerIDs) > 0 {
+		if g.markers, err = s.catalogue.Markers(ctx, w.markers, w.providerIDs); err != nil {
+			return g, fmt.Errorf("find markers: %w", err)
+		}
+	}
+	if g.labs, err = s.catalogue.Labs(ctx); err != nil {
+		return g, fmt.Errorf("find labs: %w", err)
+	}
+	return g, nil
 }
 
 // pays checks who pays, and returns the insurance record that does.

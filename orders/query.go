@@ -3,7 +3,6 @@ package orders
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -84,18 +83,7 @@ const (
 // it. Invalid lists every problem.
 func (q Query) Normal() (Query, error) {
 	var p healthlab.Problems
-	if q.Page == 0 {
-		q.Page = 1
-	}
-	if q.Size == 0 {
-		q.Size = DefaultPageSize
-	}
-	if q.Page < 1 {
-		p.Add("greater_than_equal", "counts from 1", "page")
-	}
-	if q.Size < 1 || q.Size > MaxPageSize {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", MaxPageSize), "size")
-	}
+	pageOf(&p, &q.Page, &q.Size)
 	for i, l := range q.Status {
 		oneOf(&p, l, allLowLevels(), "status", i)
 	}

@@ -326,6 +326,7 @@ func (r *Record) collected(at time.Time) {
 func (r *Record) result(m Message) {
 	results := *m.Results
 	results.OrderTransaction = nil // drawn when it is read
+	results.Results = list(results.Results)
 	results.Metadata.Status = ResultFinal
 	if m.On == PartialResult {
 		results.Metadata.Status = ResultPartial

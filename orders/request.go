@@ -50,9 +50,11 @@ type AddressInput struct {
 	SecondLine *string `json:"second_line"`
 	City       string  `json:"city"`
 	State      string  `json:"state"`
-	// Zip is five digits, or ZIP+4.
-	Zip     string `json:"zip"`
-	Country string `json:"country"`
+	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
+	// of them.
+	Zip     string  `json:"zip" wire:"opt"`
+	ZipCode *string `json:"zip_code,omitempty" wire:"in"`
+	Country string  `json:"country"`
 }
 
 // PatientAddressInput is where the patient lives, in a request.
@@ -62,8 +64,10 @@ type PatientAddressInput struct {
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
 	State        string  `json:"state"`
-	// Zip is five digits, or ZIP+4.
-	Zip         string  `json:"zip"`
+	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
+	// of them.
+	Zip         string  `json:"zip" wire:"opt"`
+	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
 	Country     string  `json:"country"`
 	PhoneNumber *string `json:"phone_number"`
 	AccessNotes *string `json:"access_notes"`
@@ -76,10 +80,12 @@ type ShippingDetailsInput struct {
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
 	State        string  `json:"state"`
-	// Zip is five digits, or ZIP+4.
-	Zip         string `json:"zip"`
-	Country     string `json:"country"`
-	PhoneNumber string `json:"phone_number"`
+	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
+	// of them.
+	Zip         string  `json:"zip" wire:"opt"`
+	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
+	Country     string  `json:"country"`
+	PhoneNumber string  `json:"phone_number"`
 }
 
 // PhysicianInput is a team's own physician.
@@ -251,10 +257,31 @@ func (c check) name(s, field string) {
 	}
 }
 
-func (c check) zip(s, field string) {
-	if c.text(s, field, 1, maxText) && !zipForm.MatchString(s) {
+// zip checks a postal code that stands under one of its two names.
+func (c check) zip(zip string, other *string) {
+	field := "zip"
+	if other != nil && zip == "" {
+		zip, field = *other, "zip_code"
+	}
+	if c.text(zip, field, 1, maxText) && !zipForm.MatchString(zip) {
 		c.add("zip_form", "is five digits, or five, a hyphen and four", field)
 	}
+	c.oneZip(zip, other)
+}
+
+// oneZip refuses two postal codes that differ.
+func (c check) oneZip(zip string, other *string) {
+	if other != nil && *other != zip {
+		c.add("conflict", "is another name of zip, and says something else", "zip_code")
+	}
+}
+
+// zipOf is the postal code under whichever name it came.
+func zipOf(zip string, other *string) string {
+	if zip == "" && other != nil {
+		return *other
+	}
+	return zip
 }
 
 func (c check) email(s, field string) {
@@ -334,13 +361,13 @@ func (c check) guarantor(g GuarantorInput) {
 	c.count(g.HouseholdSize, "household_size")
 	a := c.under("address")
 	a.address(g.Address.FirstLine, g.Address.SecondLine, g.Address.City, g.Address.State, g.Address.Country)
-	a.zip(g.Address.Zip, "zip")
+	a.zip(g.Address.Zip, g.Address.ZipCode)
 }
 
 func (c check) patientAddress(a PatientAddressInput) {
 	c.text(a.ReceiverName, "receiver_name", 0, maxText)
 	c.address(a.FirstLine, a.SecondLine, a.City, a.State, a.Country)
-	c.zip(a.Zip, "zip")
+	c.zip(a.Zip, a.ZipCode)
 	c.optional(a.PhoneNumber, "phone_number", maxText)
 	c.optional(a.AccessNotes, "access_notes", maxNotes)
 }
@@ -348,7 +375,7 @@ func (c check) patientAddress(a PatientAddressInput) {
 func (c check) shipping(s ShippingDetailsInput) {
 	c.text(s.ReceiverName, "receiver_name", 1, maxText)
 	c.address(s.FirstLine, s.SecondLine, s.City, s.State, s.Country)
-	c.zip(s.Zip, "zip")
+	c.zip(s.Zip, s.ZipCode)
 	c.text(s.PhoneNumber, "phone_number", 1, maxText)
 }
 
@@ -483,14 +510,30 @@ func (g *GuarantorInput) guarantor() *GuarantorDetails {
 		return nil
 	}
 	return &GuarantorDetails{
-		FirstName: g.FirstName, LastName: g.LastName, Address: Address(g.Address), PhoneNumber: g.PhoneNumber,
+		FirstName: g.FirstName, LastName: g.LastName, Address: g.Address.address(), PhoneNumber: g.PhoneNumber,
 		HouseholdIncome: g.HouseholdIncome, HouseholdSize: g.HouseholdSize, Email: g.Email,
 	}
 }
 
+func (a AddressInput) address() Address {
+	return Address{
+		FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
+		Zip: zipOf(a.Zip, a.ZipCode), Country: a.Country,
+	}
+}
+
 func (a PatientAddressInput) address() *PatientAddress {
-	out := PatientAddress(a)
-	return &out
+	return &PatientAddress{
+		ReceiverName: a.ReceiverName, FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
+		Zip: zipOf(a.Zip, a.ZipCode), Country: a.Country, PhoneNumber: a.PhoneNumber, AccessNotes: a.AccessNotes,
+	}
+}
+
+func (s ShippingDetailsInput) details() *ShippingDetails {
+	return &ShippingDetails{
+		ReceiverName: s.ReceiverName, FirstLine: s.FirstLine, SecondLine: s.SecondLine, City: s.City, State: s.State,
+		Zip: zipOf(s.Zip, s.ZipCode), Country: s.Country, PhoneNumber: s.PhoneNumber,
+	}
 }
 
 func (p *PhysicianInput) physician() *Physician {

@@ -11,9 +11,9 @@ type OrderResults struct {
 	Metadata ResultsMetadata `json:"metadata"`
 	Results  []LabResult     `json:"results"`
 	// MissingResults were expected and are not there; null before a final report.
-	MissingResults []MissingResult `json:"missing_results"`
+	MissingResults []MissingResult `json:"missing_results" wire:"nullable"`
 	// SampleInformation is by sample id.
-	SampleInformation map[string]SampleData `json:"sample_information"`
+	SampleInformation map[string]SampleData `json:"sample_information" wire:"nullable"`
 	// OrderTransaction is the journey of the order.
 	OrderTransaction *OrderTransaction `json:"order_transaction"`
 }
@@ -48,7 +48,7 @@ type LabResult struct {
 	ProviderID *string `json:"provider_id"`
 	// SourceMarkers are the ordered markers that it comes from; null for a result
 	// that nobody ordered.
-	SourceMarkers []SourceMarker `json:"source_markers"`
+	SourceMarkers []SourceMarker `json:"source_markers" wire:"nullable"`
 	// PerformingLaboratory is a key of the sample's performing laboratories.
 	PerformingLaboratory *string `json:"performing_laboratory"`
 	// SourceSampleID is a key of SampleInformation.
@@ -124,7 +124,7 @@ type MissingResult struct {
 	LOINC               *string        `json:"loinc"`
 	LOINCSlug           *string        `json:"loinc_slug"`
 	ProviderID          *string        `json:"provider_id"`
-	SourceMarkers       []SourceMarker `json:"source_markers"`
+	SourceMarkers       []SourceMarker `json:"source_markers" wire:"nullable"`
 }
 
 // SampleData is what is known of one sample.
@@ -135,7 +135,7 @@ type SampleData struct {
 	DateReceived  *TimestampWithOffset `json:"date_received"`
 	DateReported  *TimestampWithOffset `json:"date_reported"`
 	// PerformingLaboratories are by the key that results name.
-	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories"`
+	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories" wire:"nullable"`
 	ClinicalInformation    *ClinicalInformation            `json:"clinical_information"`
 }
 

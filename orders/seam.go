@@ -51,6 +51,12 @@ type Catalogue interface {
 	ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error)
 	// Labs returns all laboratories, by id.
 	Labs(ctx context.Context) ([]Lab, error)
+	// FindMarkers returns a page of markers. Invalid as [MarkerQuery.Normal] says; a
+	// page past the end has no markers and the true total.
+	FindMarkers(ctx context.Context, q MarkerQuery) (MarkerPage, error)
+	// FindLabTests returns a page of the lab tests that the team may see, ties by id.
+	// Invalid as [LabTestQuery.Normal] says, or if the cursor is none of this query.
+	FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error)
 	// Accounts returns the accounts that the team can use.
 	Accounts(ctx context.Context, team healthlab.TeamID) (Accounts, error)
 }

@@ -67,18 +67,9 @@ type selection struct {
 // resolve makes one test of what was selected. tests and markers are what the
 // catalogue has of it.
 func resolve(w wanted, tests []LabTest, markers []Marker, labs []Lab, settings Settings, id uuid.UUID) (selection, error) {
-	found := make([]LabTest, 0, len(w.tests))
-	for _, want := range w.tests {
-		i := slices.IndexFunc(tests, func(t LabTest) bool { return t.ID == want })
-		if i < 0 {
-			return selection{}, missing(LabTestNotFound, "the team has no such lab test")
-		}
-		if tests[i].Status != LabTestActive {
-			return selection{}, broken(LabTestNotOrderable, "the lab test is not active")
-		}
-		if !slices.ContainsFunc(found, func(t LabTest) bool { return t.ID == want }) {
-			found = append(found, tests[i])
-		}
+	found, err := orderable(w, tests)
+	if err != nil {
+		return selection{}, err
 	}
 	added, lab, err := pick(w, found, markers, labs)
 	if err != nil {
@@ -88,15 +79,41 @@ func resolve(w wanted, tests []LabTest, markers []Marker, labs []Lab, settings S
 	if err != nil {
 		return selection{}, err
 	}
-	for _, m := range added {
-		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
-			return selection{}, broken(MarkerNotALaCarte, "a marker cannot be ordered on its own")
-		}
+	if err := aLaCarte(added); err != nil {
+		return selection{}, err
 	}
 	if len(found) == 1 && len(added) == 0 {
 		return selection{found[0], method}, nil
 	}
 	return selection{union(found, added, lab, method, id), method}, nil
+}
+
+// orderable returns the lab tests that are wanted, each once.
+func orderable(w wanted, tests []LabTest) ([]LabTest, error) {
+	found := make([]LabTest, 0, len(w.tests))
+	for _, want := range w.tests {
+		i := slices.IndexFunc(tests, func(t LabTest) bool { return t.ID == want })
+		if i < 0 {
+			return nil, missing(LabTestNotFound, "the team has no such lab test")
+		}
+		if tests[i].Status != LabTestActive {
+			return nil, broken(LabTestNotOrderable, "the lab test is not active")
+		}
+		if !slices.ContainsFunc(found, func(t LabTest) bool { return t.ID == want }) {
+			found = append(found, tests[i])
+		}
+	}
+	return found, nil
+}
+
+// aLaCarte checks that markers can be ordered on their own.
+func aLaCarte(markers []Marker) error {
+	for _, m := range markers {
+		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
+			return broken(MarkerNotALaCarte, "a marker cannot be ordered on its own")
+		}
+	}
+	return nil
 }
 
 // pick finds the markers that are ordered on their own, and the one lab of everything.

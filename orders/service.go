@@ -131,6 +131,10 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 // now reads the clock, once per operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
+// Today is the current day in UTC, by the Service's clock: what the Check of a request
+// wants.
+func (s *Service) Today() healthlab.Date { return today(s.now()) }
+
 func today(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
 
 // Get returns one order.

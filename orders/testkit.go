@@ -45,8 +45,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req Tes
 		return Record{}, err
 	}
 	r := s.newRecord(team, OrderID{s.opts.NewID()}, req.UserID, chosen, account, at)
-	shipping := ShippingDetails(req.ShippingDetails)
-	r.ShippingDetails, r.Passthrough = &shipping, req.Passthrough
+	r.ShippingDetails, r.Passthrough = req.ShippingDetails.details(), req.Passthrough
 	return r, nil
 }
 

@@ -80,8 +80,8 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			}
 			return healthlab.TeamID{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health), Log: c.logs.Logger(),
-		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log}),
+		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
+		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log}), Log: c.logs.Logger(),
 	}
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // Config is what a mount consists of. Copy it as you like; it is read when the routes
@@ -33,6 +34,22 @@ type Config struct {
 	Linking *linking.Service
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
+	// request with such a key is refused (501), for whoever sends one relies on it.
+	OrderKeys orders.Keys
+
+	// Webhooks stands behind the management of webhook endpoints. With it,
+	// AuthenticateManagement and Environment are required.
+	Webhooks *webhook.Service
+
+	// AuthenticateManagement says which teams the caller may manage, from a management
+	// key. It runs before anything of the request is read, and must be safe for
+	// concurrent use. It takes no team's API key, as Authenticate takes no management
+	// key. Faults as those of Authenticate. [ManagementAuth] makes one.
+	AuthenticateManagement func(*http.Request) (Mandate, error)
+	// Environment is which of the two worlds this deployment serves. Paths of the
+	// management that name the other one lead nowhere.
+	Environment healthlab.Environment
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
 )
 
 // pairs are the Go types and the schemas that must be the same. Whoever adds a schema
@@ -22,7 +24,10 @@ func pairs() []contract.Pair {
 	for _, list := range [][]contract.Pair{
 		// One list per tag, next to the tests of its handlers.
 		healthPairs(),
+		orderPairs(),
+		labTestPairs(),
 		userPairs(),
+		webhookPairs(),
 		linkPairs(),
 	} {
 		all = append(all, list...)
@@ -35,6 +40,9 @@ func pairs() []contract.Pair {
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
 	c := newClinic(t, nil)
+	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
+	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
+	c.config.Environment = healthlab.Sandbox
 	return c.config, c.user
 }
 
@@ -75,7 +83,7 @@ func TestProbes(t *testing.T) {
 	h := httpapi.Handler(c)
 	probes := contract.Probes{
 		Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {"k"}},
-		Path: map[string]string{"user_id": user.String(), "resource": "heartrate"},
+		Path: map[string]string{"user_id": user.String(), "resource": "heartrate", "environment": "sandbox"},
 	}
 	found, err := contract.Leaks(t.Context(), h, probes)
 	require.NoError(t, err)

@@ -15,14 +15,22 @@ func (a api) orderOperations() []operation {
 		return nil
 	}
 	return []operation{
-		{id: "create_order", pattern: "POST /v3/order", team: a.createOrder},
+		{id: "create_order", pattern: "POST /v3/order", team: a.placeOrder},
+		{id: "create_or_replace_order", pattern: "POST /v3/order/create", team: a.createOrder},
+		{id: "import_order", pattern: "POST /v3/order/import", team: a.importOrder},
 		{id: "create_testkit_order", pattern: "POST /v3/order/testkit", team: a.createTestkit},
 		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit},
+		{id: "resend_order_events", pattern: "POST /v3/order/resend_events", team: a.resendEvents},
 		{id: "list_orders", pattern: "GET /v3/orders", team: a.listOrders},
 		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: a.readOrder},
+		{id: "change_order", pattern: "PATCH /v3/order/{order_id}", team: a.setActivation},
+		{id: "read_order_result", pattern: "GET /v3/order/{order_id}/result", team: a.readResult},
+		{id: "read_order_result_metadata", pattern: "GET /v3/order/{order_id}/result/metadata", team: a.readResultMetadata},
 		{id: "cancel_order", pattern: "POST /v3/order/{order_id}/cancel", team: a.changeOrder(a.Orders.Cancel)},
 		{id: "complete_draw", pattern: "PATCH /v3/order/{order_id}/draw_completed", team: a.changeOrder(a.Orders.DrawCompleted)},
 		{id: "simulate_order", pattern: "POST /v3/order/{order_id}/test", team: a.simulateOrder},
+		{id: "read_order_transaction", pattern: "GET /v3/order_transaction/{transaction_id}", team: a.readTransaction},
+		{id: "read_order_transaction_result", pattern: "GET /v3/order_transaction/{transaction_id}/result", team: a.readTransactionResult},
 	}
 }
 
@@ -41,39 +49,6 @@ func answerOrder(w http.ResponseWriter, o orders.Order, err error, message strin
 }
 
 func orderID(in *wire.In) orders.OrderID { return orders.OrderID{UUID: in.PathUUID("order_id")} }
-
-func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	var body orders.PlaceRequest
-	in.Body(&body)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	o, err := a.Orders.Place(r.Context(), team, body)
-	return answerOrder(w, o, err, "order placed")
-}
-
-func (a api) createTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	var body orders.TestkitRequest
-	in.Body(&body)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	o, err := a.Orders.PlaceTestkit(r.Context(), team, body)
-	return answerOrder(w, o, err, "kit ordered")
-}
-
-func (a api) registerTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	var body orders.RegisterRequest
-	in.Body(&body)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	o, err := a.Orders.Register(r.Context(), team, body)
-	return answerOrder(w, o, err, "kit registered")
-}
 
 func (a api) readOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)

@@ -19,7 +19,8 @@ type Route struct {
 }
 
 // Routes lists every operation, so that a host can mount some of them, wrap one, or
-// leave one out, and hand the rest to [Mux]. It panics if c.Authenticate is nil.
+// leave one out, and hand the rest to [Mux]. It panics if c.Authenticate is nil, or
+// something that c.Webhooks needs is missing.
 //
 // A ServeMux takes the patterns, too, with two limits: it answers only one of the
 // two spellings with and without a trailing slash, and it refuses pairs that overlap
@@ -28,6 +29,10 @@ type Route struct {
 func Routes(c Config) []Route {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")
+	}
+	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
+	if c.Webhooks != nil && (c.AuthenticateManagement == nil || !known) {
+		panic("httpapi: Config.Webhooks needs AuthenticateManagement and Environment")
 	}
 	a := api{c.withDefaults()}
 	return a.routes(a.operations())
@@ -84,6 +89,8 @@ func (a api) operations() []operation {
 	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.orderOperations()...)
+	ops = append(ops, a.webhookOperations()...)
+	ops = append(ops, a.labTestOperations()...)
 	return ops
 }
 

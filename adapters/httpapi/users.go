@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // userOperations are about users and the sources that they can connect.
@@ -129,6 +130,13 @@ func (a api) readTeamMetrics(w http.ResponseWriter, r *http.Request, team health
 	m, err := a.Health.TeamMetrics(r.Context(), team)
 	if err != nil {
 		return err
+	}
+	if a.Orders != nil {
+		page, err := a.Orders.List(r.Context(), orders.Query{Team: team, Size: 1})
+		if err != nil {
+			return err
+		}
+		m.OrderedTests = page.Total
 	}
 	return wire.JSON(w, http.StatusOK, m)
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-func TestSeen(t *testing.T) {
-	storetest.RunSeen(t, func(*testing.T) storetest.SeenStore {
-		c := &clock{}
-		return storetest.SeenStore{Seen: memory.NewSeen(&memory.Options{Now: c.now}), Advance: c.advance}
-	})
+func seenStore(*testing.T) storetest.SeenStore {
+	c := &clock{}
+	return storetest.SeenStore{Seen: memory.NewSeen(&memory.Options{Now: c.now}), Advance: c.advance}
 }
+
+func TestSeen(t *testing.T)      { storetest.RunSeen(t, seenStore) }
+func TestSeenModel(t *testing.T) { storetest.RunSeenModel(t, seenStore) }
 
 // What is over leaves nothing behind, however it ended.
 func TestSeenIsBoundedByTime(t *testing.T) {

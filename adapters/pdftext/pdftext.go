@@ -86,6 +86,7 @@ func New(opts *Options) (*Extractor, error) {
 	if o.MemoryBytes <= 0 {
 		o.MemoryBytes = 384 << 20
 	}
+	o.MemoryBytes *= overhead
 	if o.InflateBytes <= 0 {
 		o.InflateBytes = 64 << 20
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,7 +105,7 @@ func TestTheCallersErrorComesBack(t *testing.T) {
 }
 
 // hostile are files that were made to harm.
-func hostile() map[string][]byte {
+var hostile = sync.OnceValue(func() map[string][]byte {
 	page := func(b *book, media string, content int) []byte {
 		p := b.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox %s /Contents %d 0 R >>", len(b.objects)+2, media, content))
 		b.add(fmt.Sprintf("<< /Type /Pages /Count 1 /Kids [%d 0 R] >>", p))
@@ -140,17 +141,17 @@ func hostile() map[string][]byte {
 		}(),
 		"bomb": func() []byte {
 			b := &book{}
-			c := b.stream("/Filter /FlateDecode", zeros(300<<20))
+			c := b.stream("/Filter /FlateDecode", zeros(68<<20))
 			return page(b, "[0 0 612 792]", c)
 		}(),
 		"bomb in bomb": func() []byte {
 			b := &book{}
-			c := b.stream("/Filter [/FlateDecode /FlateDecode]", deflate(zeros(300<<20)))
+			c := b.stream("/Filter [/FlateDecode /FlateDecode]", deflate(zeros(68<<20)))
 			return page(b, "[0 0 612 792]", c)
 		}(),
 		"picture bomb": func() []byte {
 			b := &book{}
-			b.stream("/Type /XObject /Subtype /Image /Width 30000 /Height 30000 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /FlateDecode", zeros(300<<20))
+			b.stream("/Type /XObject /Subtype /Image /Width 30000 /Height 30000 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /FlateDecode", zeros(68<<20))
 			c := b.stream("", nil)
 			return page(b, "[0 0 612 792]", c)
 		}(),
@@ -176,7 +177,7 @@ func hostile() map[string][]byte {
 		"deep arrays": []byte("%PDF-1.4\n1 0 obj\n" + strings.Repeat("[", 200_000) + "\nendobj\ntrailer << /Root 1 0 R >>"),
 	}
 	return out
-}
+})
 
 // mutate damages a good file: some bytes, a piece cut out, a piece twice.
 func mutate(r *rand.Rand, good []byte) []byte {
@@ -248,7 +249,9 @@ func TestHostileFiles(t *testing.T) {
 	require.Empty(t, reason)
 	require.Len(t, d.Results, 6)
 	t.Logf("most memory of a child: %d MiB", peak.Load()>>20)
-	require.Less(t, peak.Load(), int64(480<<20))
+	if !underRace {
+		require.Less(t, peak.Load(), int64(480<<20))
+	}
 }
 
 func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {

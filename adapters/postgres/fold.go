@@ -83,7 +83,7 @@ func (s *Store) fold(ctx context.Context, f foldable) error {
 			k := &l.key
 			var span int16
 			err := row.Scan(&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &span, &l.lastAt, &l.seq, &l.segments, &l.bytes)
-			l.span = series.Span(span) //nolint:gosec // it was one
+			l.span = series.Span(span)
 			return err
 		})
 		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {

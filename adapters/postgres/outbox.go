@@ -73,7 +73,16 @@ func (n names) look(b *pgx.Batch, events []healthlab.Event) {
 	if len(users) == 0 {
 		return
 	}
-	b.Queue(selectNames, teams, users).Query(func(rows pgx.Rows) error {
+	n.ask(b, selectNames, teams, users)
+}
+
+// lookLive asks for the names of users, those that are deleted left out.
+func (n names) lookLive(b *pgx.Batch, teams, users []uuid.UUID) {
+	n.ask(b, selectLiveNames, teams, users)
+}
+
+func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
+	b.Queue(sql, teams, users).Query(func(rows pgx.Rows) error {
 		var k userKey
 		var name string
 		_, err := pgx.ForEachRow(rows, []any{&k.team.UUID, &k.user.UUID, &name}, func() error {

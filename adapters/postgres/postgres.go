@@ -15,6 +15,10 @@
 // run again, and the host's commit or rollback decides, about events too. Such a Store
 // lives as long as the transaction, and is used by one goroutine at a time.
 //
+// Behind a pooler that cannot keep prepared statements, connect with
+// default_query_exec_mode=cache_describe; the modes exec and simple_protocol do not
+// know the types of our arguments.
+//
 // # Faults
 //
 // What the database is to blame for is healthlab.Unavailable: a lost connection, a full

@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -121,7 +119,7 @@ func (m *merging) gather() {
 		}
 	}
 	slices.SortFunc(m.lines, func(a, b *line) int {
-		return cmp.Or(bytes.Compare(a.user.UUID[:], b.user.UUID[:]), bytes.Compare(a.team.UUID[:], b.team.UUID[:]), a.key.Compare(b.key))
+		return cmp.Or(compareIDs(a.user.UUID, b.user.UUID), compareIDs(a.team.UUID, b.team.UUID), a.key.Compare(b.key))
 	})
 }
 
@@ -135,10 +133,12 @@ type keyColumns struct {
 	resources, providers, sources, partOf []string
 }
 
-func (k *keyColumns) add(l *line) {
-	k.teams, k.users = append(k.teams, l.team.UUID), append(k.users, l.user.UUID)
-	k.resources, k.providers = append(k.resources, l.key.Resource), append(k.providers, l.key.Provider)
-	k.sources, k.partOf = append(k.sources, string(l.key.SourceType)), append(k.partOf, l.key.Part)
+func (k *keyColumns) add(l *line) { k.addKey(l.userKey, &l.key) }
+
+func (k *keyColumns) addKey(u userKey, key *healthdata.SeriesKey) {
+	k.teams, k.users = append(k.teams, u.team.UUID), append(k.users, u.user.UUID)
+	k.resources, k.providers = append(k.resources, key.Resource), append(k.providers, key.Provider)
+	k.sources, k.partOf = append(k.sources, string(key.SourceType)), append(k.partOf, key.Part)
 }
 
 func (k *keyColumns) args(more ...any) []any {
@@ -200,15 +200,7 @@ func (m *merging) lock(ctx context.Context) error {
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}
-	b.Queue(selectLiveNames, teams, users).Query(func(rows pgx.Rows) error {
-		var k userKey
-		var name string
-		_, err := pgx.ForEachRow(rows, []any{&k.team.UUID, &k.user.UUID, &name}, func() error {
-			m.names[k] = name
-			return nil
-		})
-		return err
-	})
+	m.names.lookLive(b, teams, users)
 	m.queueLock(b, m.lines)
 	if m.eager() {
 		m.queueSegments(b, m.lines)
@@ -303,9 +295,9 @@ func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
 func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Range) {
 	var keys keyColumns
 	var from, to, number []int64
-	for i, l := range lines {
-		for _, r := range ranges[i] {
-			keys.add(l)
+	for i, of := range ranges {
+		for _, r := range of {
+			keys.add(lines[i])
 			from, to, number = append(from, r.From), append(to, r.To), append(number, int64(i))
 		}
 	}
@@ -450,38 +442,32 @@ func (m *merging) settle() []healthlab.Event {
 }
 
 func (m *merging) settleOne(r *request) (events []healthlab.Event, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left {
-		return nil, context.Canceled
-	}
 	if _, live := m.names[r.userKey]; !live {
 		return nil, noLiveUser()
 	}
-	if r.done != nil {
-		defer func() {
-			if r.panicked = recover(); r.panicked != nil {
-				err = errors.New("a closure panicked")
+	err = r.hold(func() error {
+		outcomes := make([]series.Outcome, len(r.parts))
+		changes := make([]*series.Change, len(r.parts))
+		for i := range r.parts {
+			p := &r.parts[i]
+			l := m.of[lineKey{r.userKey, p.Key}]
+			if outcomes[i], changes[i], err = l.outcome(p); err != nil {
+				return fmt.Errorf("batch %d: %w", i, err)
 			}
-		}()
-	}
-	outcomes := make([]series.Outcome, len(r.parts))
-	changes := make([]*series.Change, len(r.parts))
-	for i := range r.parts {
-		p := &r.parts[i]
-		l := m.of[lineKey{r.userKey, p.Key}]
-		if outcomes[i], changes[i], err = l.outcome(p); err != nil {
-			return nil, fmt.Errorf("batch %d: %w", i, err)
 		}
-	}
-	if events, err = r.tell(outcomes); err != nil {
+		if events, err = r.tell(outcomes); err != nil {
+			return err
+		}
+		for i := range r.parts {
+			p := &r.parts[i]
+			if err := m.of[lineKey{r.userKey, p.Key}].accept(p, &outcomes[i], changes[i]); err != nil {
+				return fmt.Errorf("batch %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
-	}
-	for i := range r.parts {
-		p := &r.parts[i]
-		if err := m.of[lineKey{r.userKey, p.Key}].accept(p, &outcomes[i], changes[i]); err != nil {
-			return nil, fmt.Errorf("batch %d: %w", i, err)
-		}
 	}
 	return events, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -212,119 +211,26 @@ func (s *Store) appending(r *request, p *part) (func(*pgx.Batch, *pgconn.Command
 	return func(b *pgx.Batch, tag *pgconn.CommandTag) { count(b.Queue(appendChunks, args...), tag) }, nil
 }
 
-// gathering lets a few writes run side by side and gathers those that come meanwhile:
-// whoever finishes takes all that wait into one transaction.
-type gathering struct {
-	mu      sync.Mutex
-	running int
-	waiting []*request
-}
-
-// maxGroup is how many requests one transaction takes.
-const maxGroup = 256
-
-func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
-	g.mu.Lock()
-	if g.running < s.opts.Writers {
-		g.running++
-		g.mu.Unlock()
-		defer g.next(ctx, s)
-		return s.mergeOne(ctx, r)
-	}
-	r.done = make(chan struct{})
-	g.waiting = append(g.waiting, r)
-	g.mu.Unlock()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-		g.abandon(r)
-		return ctx.Err()
-	}
-	if r.panicked != nil {
-		panic(r.panicked) // in the goroutine of whose closure it was
-	}
-	return r.err
-}
-
-// abandon takes the caller out of a request: nobody looks at its samples any more.
-func (g *gathering) abandon(r *request) {
-	g.mu.Lock()
-	g.waiting = slices.DeleteFunc(g.waiting, func(w *request) bool { return w == r })
-	g.mu.Unlock()
+// hold runs a look at the caller's samples, unless the caller has gone. A panic of its
+// closure is kept for it.
+func (r *request) hold(look func() error) (err error) {
 	r.mu.Lock()
-	r.left = true
-	leave := r.leave
-	r.mu.Unlock()
-	if leave != nil {
-		leave()
+	defer r.mu.Unlock()
+	if r.left {
+		return context.Canceled
 	}
-}
-
-// next hands the place of a write that has ended to those that wait, if any.
-func (g *gathering) next(ctx context.Context, s *Store) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.waiting) == 0 {
-		g.running--
-		return
-	}
-	group := g.take(s.opts.RowSecurity)
-	go func() {
-		defer g.next(ctx, s)
-		s.mergeGroup(context.WithoutCancel(ctx), group)
-	}()
-}
-
-// take removes a group from those that wait. With row-level security a transaction is
-// about one team.
-func (g *gathering) take(oneTeam bool) []*request {
-	var group, rest []*request
-	for _, r := range g.waiting {
-		if len(group) < maxGroup && (!oneTeam || len(group) == 0 || r.team == group[0].team) {
-			group = append(group, r)
-		} else {
-			rest = append(rest, r)
-		}
-	}
-	g.waiting = rest
-	return group
-}
-
-// mergeGroup writes the requests of several callers and answers each. It ends early
-// when all of them have gone.
-func (s *Store) mergeGroup(ctx context.Context, group []*request) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var mu sync.Mutex
-	here := len(group)
-	leave := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if here--; here == 0 {
-			cancel()
-		}
-	}
-	for _, r := range group {
-		r.mu.Lock()
-		if r.leave = leave; r.left {
-			leave()
-		}
-		r.mu.Unlock()
-	}
-	err := s.mergeAll(ctx, group)
-	if err != nil && len(group) > 1 && ctx.Err() == nil && healthlab.KindOf(err) != healthlab.Unavailable {
-		// One of them cannot be written; the others can.
-		for _, r := range group {
-			if r.err == nil {
-				r.err = s.mergeAll(ctx, []*request{r})
+	if r.done != nil {
+		defer func() {
+			if r.panicked = recover(); r.panicked != nil {
+				err = errors.New("a closure panicked")
 			}
-		}
-		err = nil
+		}()
 	}
-	for _, r := range group {
-		if r.err == nil {
-			r.err = err
-		}
-		close(r.done)
-	}
+	return look()
+}
+
+// answer ends a request that was gathered.
+func (r *request) answer(err error) {
+	r.err = err
+	close(r.done)
 }

@@ -138,7 +138,7 @@ func (w *seriesWrites) change(l *line, c *series.Change) {
 func (w *seriesWrites) row(l *line) {
 	w.rows.add(l, l.lastAt)
 	w.spans, w.numbers = append(w.spans, int16(l.span)), append(w.numbers, l.seq)
-	w.segments, w.bytes = append(w.segments, int32(l.segments)), append(w.bytes, int32(l.bytes)) //nolint:gosec // a few kB
+	w.segments, w.bytes = append(w.segments, int32(l.segments)), append(w.bytes, int32(l.bytes))
 }
 
 func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {

@@ -30,7 +30,7 @@ var statements = map[string]string{
 	"selectRecords":  selectRecords,
 	"selectLiveUser": selectLiveUser, "selectSeries": selectSeries, "selectHeaders": selectHeaders, "selectSegments": selectSegments,
 	"selectNumber": selectNumber, "selectChunks": selectChunks,
-	"appendSegment": appendSegment, "appendChunks": appendChunks, "selectLiveName": selectLiveName,
+	"appendSegment": appendSegment, "appendChunks": appendChunks, "appendSegments": appendSegments, "selectLiveName": selectLiveName,
 	"selectLiveNames": selectLiveNames, "lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks,
 	"lockUsers": lockUsers, "createSeries": createSeries,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunks": putChunks, "putSegments": putSegments,

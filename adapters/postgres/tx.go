@@ -25,7 +25,7 @@ const (
 type access string
 
 const (
-	writing access = "begin isolation level read committed read write"
+	writing access = "begin isolation level read committed"
 	// looking sees one state of the database for as long as it lasts.
 	looking access = "begin isolation level repeatable read read only"
 )
@@ -76,7 +76,9 @@ func finish(ctx context.Context, err error) error {
 // pause waits before try+1: some milliseconds, doubling, at random so that two who met
 // do not meet again.
 func pause(ctx context.Context, try int) error {
-	t := time.NewTimer(time.Duration((0.5 + rand.Float64()) * float64(5*time.Millisecond<<try)))
+	wait := 5 * time.Millisecond << try
+	jitter := rand.Float64() //nolint:forbidigo // nothing but the length of a pause depends on it
+	t := time.NewTimer(wait/2 + time.Duration(jitter*float64(wait)))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -43,9 +43,11 @@ func (b brokenSeen) Release(ctx context.Context, c receiver.Claim) error {
 }
 
 // seen returns the suite over memories that were broken in one way.
-func seen(how func(*brokenSeen)) func(*testing.T) {
+func seen(how func(*brokenSeen)) func(*testing.T) { return brokenSight(storetest.RunSeen, how) }
+
+func brokenSight(suite func(*testing.T, func(*testing.T) storetest.SeenStore), how func(*brokenSeen)) func(*testing.T) {
 	return func(t *testing.T) {
-		storetest.RunSeen(t, func(*testing.T) storetest.SeenStore {
+		suite(t, func(*testing.T) storetest.SeenStore {
 			var ahead atomic.Int64
 			sound := memory.NewSeen(&memory.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 			b := brokenSeen{Seen: sound}
@@ -197,4 +199,14 @@ var seenMutants = []mutant{
 			return s.Claim(ctx, c)
 		}
 	}), "Calls/OneOfAKeyAtATime"},
+	{"seen model: done extends the version", brokenSight(storetest.RunSeenModel, func(b *brokenSeen) {
+		last := map[string]receiver.Version{}
+		b.done = func(ctx context.Context, s receiver.Seen, c receiver.Claim) error {
+			if c.Version.Before(last[c.Key]) {
+				c.Version = last[c.Key]
+			}
+			last[c.Key] = c.Version
+			return s.Done(ctx, c)
+		}
+	}), ""},
 }

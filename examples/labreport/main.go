@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
 	var files []labreport.File
 	for _, name := range names {
-		data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
+		data, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}

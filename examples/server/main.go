@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -40,6 +41,7 @@ func main() {
 type config struct {
 	addr          string
 	apiKey        string
+	managementKey string
 	providers     string
 	webhookURL    string
 	webhookSecret string
@@ -57,6 +59,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.SetOutput(stderr)
 	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made and printed)")
+	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints (default: closed)")
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
@@ -95,9 +98,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := build(c)
+	// Links name the address, so it has to be known first.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, stdout)
+	s, err := build(c, "http://"+listener.Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return s.serve(ctx, listener, stdout)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -42,6 +43,7 @@ var exampleLab []byte
 type service struct {
 	config
 	team       healthlab.TeamID
+	url        string
 	store      *memory.Store
 	health     *healthdata.Service
 	orders     *orders.Service
@@ -50,9 +52,10 @@ type service struct {
 	handler    http.Handler
 }
 
-// build makes the service out of the parts. It starts nothing.
-func build(c config) (*service, error) {
-	s := &service{config: c, team: teamOf(c.apiKey), store: memory.New(nil)}
+// build makes the service, which will answer at url, out of the parts. It starts
+// nothing.
+func build(c config, url string) (*service, error) {
+	s := &service{config: c, team: teamOf(c.apiKey), url: url, store: memory.New(nil)}
 	providers, err := readProviders(c.providers)
 	if err != nil {
 		return nil, err
@@ -70,7 +73,8 @@ func build(c config) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.orders, err = orders.New(s.store.Orders(), s.health, book, sandbox.NewLab(nil), &orders.Options{
+	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
+	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: c.environment, Log: c.log,
 	}); err != nil {
 		return nil, err
@@ -82,10 +86,41 @@ func build(c config) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.handler = httpapi.Handler(httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Orders: s.orders, Log: c.log,
-	})
+	links, err := s.buildLinking(providers)
+	if err != nil {
+		return nil, err
+	}
+	mount := httpapi.Config{
+		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: links,
+		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Log: c.log,
+	}
+	if c.managementKey != "" {
+		mount.Webhooks, mount.Environment = s.endpoints, c.environment
+		mount.AuthenticateManagement = httpapi.ManagementAuth([]httpapi.ManagementKey{{
+			Sum:     httpapi.SumKey(c.managementKey),
+			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
+		}}, nil)
+	}
+	s.handler = httpapi.Handler(mount)
 	return s, nil
+}
+
+// buildLinking makes what connects people's accounts, to providers of the sandbox: the
+// example's list names none that exist.
+func (s *service) buildLinking(providers *healthdata.Providers) (*linking.Service, error) {
+	seal, sign := make([]byte, 32), make([]byte, 32)
+	for _, key := range [][]byte{seal, sign} {
+		if _, err := rand.Read(key); err != nil {
+			return nil, err
+		}
+	}
+	sealer, err := linking.NewAESSealer("process", map[string][]byte{"process": seal})
+	if err != nil {
+		return nil, err
+	}
+	return linking.New(s.store.Linking(), s.health, sandbox.Connectors(providers, nil), sealer, [][]byte{sign}, &linking.Options{
+		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
+	})
 }
 
 // buildWebhooks makes what tells the world.
@@ -138,12 +173,8 @@ func readProviders(file string) (*healthdata.Providers, error) {
 	return healthdata.ReadProviders(f)
 }
 
-// serve listens, does what the flags ask for, and serves until ctx ends.
-func (s *service) serve(ctx context.Context, stdout io.Writer) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.addr)
-	if err != nil {
-		return err
-	}
+// serve does what the flags ask for, and serves until ctx ends.
+func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Writer) error {
 	// Background work outlives ctx by as long as it takes to hand over what is held.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
@@ -158,9 +189,9 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	fmt.Fprintf(stdout, "listening on http://%s\napi key: %s\n", listener.Addr(), s.apiKey)
+	fmt.Fprintf(stdout, "listening on %s\napi key: %s\n", s.url, s.apiKey)
 
-	err = s.start(ctx, stdout, "http://"+listener.Addr().String())
+	err := s.start(ctx, stdout)
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -183,8 +214,9 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 // until somebody simulates them, so nobody hands them to the lab.
 func (s *service) loops() map[string]func(context.Context) error {
 	loops := map[string]func(context.Context) error{
-		"deliveries": s.dispatcher.Run,
-		"erasures":   s.health.RunErasures,
+		"deliveries":       s.dispatcher.Run,
+		"erasures":         s.health.RunErasures,
+		"idempotency keys": func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
 	}
 	if s.environment == healthlab.Production {
 		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates
@@ -196,7 +228,7 @@ func (s *service) loops() map[string]func(context.Context) error {
 const stopGrace = 15 * time.Second
 
 // start does once what the flags ask for.
-func (s *service) start(ctx context.Context, stdout io.Writer, url string) error {
+func (s *service) start(ctx context.Context, stdout io.Writer) error {
 	if s.webhookURL != "" {
 		if err := s.register(ctx, stdout); err != nil {
 			return fmt.Errorf("webhook endpoint: %w", err)
@@ -208,7 +240,7 @@ func (s *service) start(ctx context.Context, stdout io.Writer, url string) error
 		}
 	}
 	if s.tour {
-		if err := s.playTour(ctx, stdout, url); err != nil {
+		if err := s.playTour(ctx, stdout); err != nil {
 			return fmt.Errorf("tour: %w", err)
 		}
 	}

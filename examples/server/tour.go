@@ -39,7 +39,7 @@ const (
 
 // playTour plays the main job and prints it. The receiver is taken down before it
 // returns.
-func (s *service) playTour(ctx context.Context, stdout io.Writer, url string) error {
+func (s *service) playTour(ctx context.Context, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	secret, err := webhook.GenerateSecret(randomReader)
@@ -55,7 +55,7 @@ func (s *service) playTour(ctx context.Context, stdout io.Writer, url string) er
 	if err != nil {
 		return err
 	}
-	t := &tour{out: stdout, url: url, key: s.apiKey, seen: seen}
+	t := &tour{out: stdout, url: s.url, key: s.apiKey, seen: seen}
 	if err := t.play(ctx); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func handOver(dir string) error {
 // unprivileged makes a command run as the server's user.
 func unprivileged(cmd *exec.Cmd) {
 	if uid, gid, ok := servant(); ok {
-		attributes(cmd).Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids of a user
+		attributes(cmd).Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
 }
 

@@ -129,6 +129,13 @@ func tidy(value any) {
 		tidySource(&v.Source)
 	case *healthdata.StreamNotice:
 		tidySource(&v.Source)
+	case *healthdata.ConnectionCreated:
+		if v.Provider.Slug == "" {
+			v.Provider = v.Source
+		}
+		if v.Source.Slug == "" {
+			v.Source = v.Provider
+		}
 	case healthdata.Summary:
 		tidySource(&healthdata.HeadOf(v).Source)
 	}

@@ -111,6 +111,17 @@ func TestDecodeForgives(t *testing.T) {
 	}
 }
 
+func TestDecodeConnection(t *testing.T) {
+	for _, key := range []string{"provider", "source"} {
+		e, err := receiver.Decode([]byte(`{"event_type":"provider.connection.created","team_id":"` + team.String() + `","data":{"` + key + `":{"slug":"acme_ring"}}}`))
+		require.NoError(t, err)
+		c, ok := e.Value.(*healthdata.ConnectionCreated)
+		require.True(t, ok)
+		require.Equal(t, "acme_ring", c.Provider.Slug)
+		require.Equal(t, "acme_ring", c.Source.Slug)
+	}
+}
+
 func sourceOf(t *testing.T, value any) healthdata.Source {
 	switch v := value.(type) {
 	case *healthdata.Batch:

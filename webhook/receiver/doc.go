@@ -44,6 +44,10 @@
 // version and are always applied, because each holds samples that no other may hold;
 // and so are payloads that say nothing of their age.
 //
+// A sender whose sequences begin anew, because its database was lost or an old copy of
+// it was put back, looks like one that only repeats the past. Its receivers have to
+// forget what they have seen: give them a new [Seen].
+//
 // # What it is not
 //
 // It is not a queue: the host's function runs while the sender waits, for 10 seconds

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -131,6 +132,15 @@ func TestSummariesNeverGoBack(t *testing.T) {
 	other := sleepAt(1)
 	other.ID = uuid.New()
 	d.gets(receiver.Applied, "msg_4", render(t, sleepCreated, other, 0))
+}
+
+// A receiver for several teams keeps what they have apart.
+func TestTeamsAreApart(t *testing.T) {
+	d := newDesk(t, receiver.Options{})
+	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
+	other := []byte(strings.Replace(string(render(t, sleepCreated, sleepAt(1), 0)), team.String(), uuid.NewString(), 1))
+	d.gets(receiver.Applied, "msg_2", render(t, sleepCreated, sleepAt(2), 0))
+	d.gets(receiver.Applied, "msg_1", other)
 }
 
 // The sender's clock went back between two versions, and the sequence says so.

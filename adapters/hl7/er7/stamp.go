@@ -43,7 +43,7 @@ func ParseStamp(text string, zone *time.Location) (Stamp, error) {
 	if zone == nil {
 		zone = time.UTC
 	}
-	body, offset, s := text, 0, Stamp{}
+	body, s := text, Stamp{}
 	for i := range len(text) {
 		if text[i] != '+' && text[i] != '-' {
 			continue
@@ -54,7 +54,8 @@ func ParseStamp(text string, zone *time.Location) (Stamp, error) {
 		if len(text) != i+5 || !ok1 || !ok2 || h > 14 || m > 59 {
 			return Stamp{}, errStamp
 		}
-		if offset = (h*60 + m) * 60; text[i] == '-' {
+		offset := (h*60 + m) * 60
+		if text[i] == '-' {
 			offset = -offset
 		}
 		s.Offset, zone = true, time.FixedZone("", offset)

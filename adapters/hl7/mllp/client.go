@@ -28,6 +28,8 @@ type ClientOptions struct {
 	Backoff func(attempts int) time.Duration
 	// MaxBytes bounds an answer. Default [DefaultMaxBytes].
 	MaxBytes int
+	// Now is the clock that deadlines are set by. Default time.Now.
+	Now func() time.Time
 }
 
 // Client sends messages to one address, one at a time, and keeps its connection for the
@@ -52,6 +54,9 @@ func NewClient(address string, o *ClientOptions) *Client {
 		c.opts.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}
+	}
+	if c.opts.Now == nil {
+		c.opts.Now = time.Now
 	}
 	if c.opts.Timeout <= 0 {
 		c.opts.Timeout = 10 * time.Second
@@ -102,7 +107,7 @@ func (c *Client) exchange(ctx context.Context, message []byte, accept func([]byt
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.SetDeadline(time.Now().Add(c.opts.Timeout)); err != nil {
+	if err := conn.SetDeadline(c.opts.Now().Add(c.opts.Timeout)); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(long) })

@@ -44,6 +44,8 @@ type ServerOptions struct {
 	// IdleTimeout closes a connection on which nothing comes. Default: none, since labs
 	// keep theirs open for days.
 	IdleTimeout time.Duration
+	// Now is the clock that deadlines are set by. Default time.Now.
+	Now func() time.Time
 	// Log receives what went wrong with a connection. Default: discard.
 	Log *slog.Logger
 }
@@ -62,6 +64,9 @@ func NewServer(h Handler, o *ServerOptions) *Server {
 	}
 	if s.opts.MaxConnections <= 0 {
 		s.opts.MaxConnections = 100
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
 	}
 	if s.opts.FrameTimeout <= 0 {
 		s.opts.FrameTimeout = 30 * time.Second
@@ -131,7 +136,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	until := func(d time.Duration) {
 		at := time.Time{}
 		if d > 0 {
-			at = time.Now().Add(d)
+			at = s.opts.Now().Add(d)
 		}
 		_ = conn.SetReadDeadline(at)
 		if ctx.Err() != nil {
@@ -158,7 +163,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 		if len(answer) == 0 {
 			continue
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(s.opts.FrameTimeout))
+		_ = conn.SetWriteDeadline(s.opts.Now().Add(s.opts.FrameTimeout))
 		if _, err := conn.Write(Append(nil, answer)); err != nil {
 			s.opts.Log.Warn("answer MLLP message", "error", err.Error())
 			return

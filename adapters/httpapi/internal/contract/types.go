@@ -333,7 +333,7 @@ func (f goField) nullable(input bool) (want, sure bool) {
 		return true, true
 	}
 	name, _ := wireType(f.valueType())
-	return pointer && !f.has("filled"), pointer && !f.omit || !pointer && name != ""
+	return (pointer || f.has("nullable")) && !f.has("filled"), pointer && !f.omit || !pointer && name != ""
 }
 
 // NilCollections returns the keys of v, a value that is to be published, where a list

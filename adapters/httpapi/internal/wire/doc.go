@@ -36,7 +36,8 @@
 //	out        written by us only: on the way in it is an unknown key
 //	in         read only, never part of an answer; may be absent
 //	opt        may be absent or null on the way in, where we fill it in
-//	nullable   null is accepted and leaves the zero value (lists, maps, own types)
+//	nullable   null is accepted and leaves the zero value (lists, maps, own types);
+//	           in what we write, a list or map may be null
 //	notnull    null is refused (pointers, Opt, json.RawMessage, any)
 //	tolerant   an integer may be written as 78.0
 //	max=20     a list or map holds at most so many

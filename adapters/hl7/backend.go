@@ -1,0 +1,230 @@
+package hl7
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Sender sends a message to the laboratory and returns the first answer that is
+// accepted. It may send it again; an error means that nobody knows whether it arrived.
+// An empty answer means that the message is on its way and that there will be none.
+// It must be safe for concurrent use. An mllp.Client is one, and a [Folder].
+type Sender interface {
+	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
+}
+
+// Backend is a laboratory that speaks HL7, as an orders.LabBackend. What the
+// laboratory sends comes in through [Backend.Handle] or [Backend.Receive]. It is safe for
+// concurrent use, and any number of processes may share a journal.
+type Backend struct {
+	sender  Sender
+	journal Journal
+	opts    Options
+}
+
+// New returns a laboratory behind a sender.
+func New(s Sender, j Journal, o *Options) *Backend {
+	return &Backend{sender: s, journal: j, opts: o.withDefaults()}
+}
+
+// Submit implements orders.LabBackend. An order whose answer got lost is sent again as
+// the same message, byte for byte. A laboratory that answers without a number of its
+// own knows the order by ours. Kits are not a laboratory's to send: Invalid.
+func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Accepted{}, err
+	}
+	if s.Stage != orders.SubmitRequisition {
+		return orders.Accepted{}, fmt.Errorf("%w: a laboratory that speaks HL7 takes requisitions, and sends no kits", healthlab.Invalid)
+	}
+	d, err := b.open(ctx, s)
+	switch {
+	case err != nil:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
+		return orders.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+	case d.Refused || d.Cancelled:
+		return orders.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+	case d.Answered:
+		return orders.Accepted{SampleID: d.SampleID}, nil
+	}
+	v, answer, err := b.exchange(ctx, d.Request)
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	fault := v.err()
+	if fault != nil && !errors.Is(fault, healthlab.Invalid) {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", fault)
+	}
+	if v.code == "AA" && v.sample == "" {
+		v.sample = d.Number
+	}
+	var out orders.Accepted
+	record := Delivery{Key: short([]byte("answer"), d.Request), At: b.opts.Now(), Raw: answer, Numbers: []string{d.Number}}
+	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
+		if held := found[d.Number]; held != nil {
+			held.Answered, held.Refused = fault == nil, fault != nil
+			if held.SampleID == "" {
+				held.SampleID = v.sample
+			}
+			out.SampleID = held.SampleID
+		}
+		return Outcome{}
+	})
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	if fault != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", fault)
+	}
+	d, err = b.journal.Dossier(ctx, d.Number) // another process may have been first
+	if err != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
+	}
+	return orders.Accepted{SampleID: d.SampleID}, nil
+}
+
+// open writes the order, unless it was written before.
+func (b *Backend) open(ctx context.Context, s orders.Submission) (Dossier, error) {
+	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
+	d, err := b.journal.Dossier(ctx, r.number)
+	if !errors.Is(err, healthlab.NotFound) {
+		return d, err
+	}
+	if id := s.Order.HealthInsuranceID; id != nil && b.opts.Insurance != nil {
+		in, err := b.opts.Insurance(ctx, s.Order.TeamID, *id)
+		if err != nil {
+			return Dossier{}, fmt.Errorf("insurance: %w", err)
+		}
+		r.insurance = &in
+	}
+	r.messageID = "O" + short([]byte(r.number), []byte(r.control))
+	m, err := r.message()
+	if err != nil {
+		return Dossier{}, err
+	}
+	return b.journal.Open(ctx, r.dossier(m))
+}
+
+// exchange sends a message and reads the answer.
+func (b *Backend) exchange(ctx context.Context, message []byte) (verdict, []byte, error) {
+	sent, err := er7.Parse(message, nil)
+	if err != nil {
+		return verdict{}, nil, err
+	}
+	var reply *er7.Message
+	answer, err := b.sender.Send(ctx, message, func(answer []byte) bool {
+		m, err := er7.Parse(answer, nil)
+		if err != nil || m.Segment("MSA").Field(2).Text() != sent.ControlID() {
+			return false
+		}
+		reply = m
+		return true
+	})
+	switch {
+	case err != nil:
+		return verdict{}, nil, err
+	case len(answer) == 0:
+		return verdict{code: "CA"}, nil, nil
+	}
+	return verdictOf(reply), answer, nil
+}
+
+// Cancel implements orders.LabBackend: an order message that takes the tests back.
+func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
+	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
+	d, err := b.journal.Dossier(ctx, number)
+	switch {
+	case errors.Is(err, healthlab.NotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("cancel order: %w", err)
+	case d.Cancelled || d.Refused || d.Team != team:
+		return nil
+	}
+	message, err := b.cancellation(d)
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	v, answer, err := b.exchange(ctx, message)
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	switch fault := v.err(); {
+	case fault == nil, v.has(codeUnknownKey): // it has it not any more, or never had it
+	case errors.Is(fault, healthlab.Invalid):
+		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
+	default:
+		return fmt.Errorf("cancel order: %w", fault)
+	}
+	record := Delivery{Key: short([]byte("answer"), message), At: b.opts.Now(), Raw: answer, Numbers: []string{number}}
+	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
+		if held := found[number]; held != nil {
+			held.Cancelled = true
+		}
+		return Outcome{}
+	})
+	if err != nil {
+		return fmt.Errorf("cancel order: %w", err)
+	}
+	return nil
+}
+
+// cancellation writes the message that takes an order back, from the one that placed
+// it: the same header but for its id, the patient, and each test.
+func (b *Backend) cancellation(d Dossier) ([]byte, error) {
+	placed, err := er7.Parse(d.Request, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := er7.NewBuilder(placed.Delimiters(), placed.Charset())
+	h := placed.Header()
+	for _, n := range []int{3, 4, 5, 6, 7, 11, 12} {
+		out.Header().Set(n, h.Field(n).Text())
+	}
+	code, event := placed.Type()
+	out.Header().Set(9, code, event, code+"_"+event).Set(10, "O"+short([]byte(d.Number), []byte(cancelOrder)))
+	n := 0
+	for s := range placed.Segments() {
+		switch s.Name() {
+		case "PID":
+			id, name := s.Field(3), s.Field(5).Name()
+			out.Add("PID").SetNumber(1, 1).Set(3, id.Component(1).Text(), "", "", id.Component(4).Text(), id.Component(5).Text()).
+				Set(5, name.Family, name.Given).Set(7, s.Field(7).Text()).Set(8, s.Field(8).Text())
+		case "OBR":
+			n++
+			c := s.Field(4).Coded().Codes[0]
+			out.Add("ORC").Set(1, string(cancelOrder)).Set(2, d.Number, b.opts.Us.Application).Set(3, d.SampleID)
+			out.Add("OBR").SetNumber(1, n).Set(2, d.Number, b.opts.Us.Application).Set(3, d.SampleID).Set(4, c.Code, c.Text, c.System)
+		}
+	}
+	m, err := out.Build()
+	if err != nil {
+		return nil, err
+	}
+	return m.Bytes(), nil
+}
+
+// Updates implements orders.LabBackend, over the journal's feed.
+func (b *Backend) Updates(ctx context.Context, cursor string, n int) (orders.Batch, error) {
+	after, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil {
+		after = 0
+	}
+	entries, err := b.journal.Feed(ctx, after, max(n, 0))
+	if err != nil {
+		return orders.Batch{}, fmt.Errorf("laboratory updates: %w", err)
+	}
+	out := orders.Batch{Cursor: cursor}
+	for _, e := range entries {
+		out.Messages = append(out.Messages, e.Message)
+		out.Cursor = strconv.FormatInt(e.Place, 10)
+	}
+	return out, nil
+}

@@ -1,0 +1,179 @@
+package hl7_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// What was acknowledged survives the process, in the middle of everything.
+func TestFileJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lab.journal")
+	open := func() (*hl7.LocalJournal, *bench) {
+		j, err := hl7.OpenFileJournal(path)
+		require.NoError(t, err)
+		return j, newBenchOn(t, j, nil)
+	}
+	j, b := open()
+	s := submission()
+	n := b.submit(s)
+	raw := b.report(n, ana, ferrP, ferritin("9", "L", "P"))
+	require.Equal(t, "AA", b.send(raw))
+	lost := b.report("GONE", ana, ferrF, ferritin("9", "L", "F"))
+	require.Equal(t, "AA", b.send(lost))
+	before := b.told()
+	require.NoError(t, j.Close())
+
+	// A crash in the middle of a line: what was not acknowledged is not there.
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString(`{"Delivery":{"Key":"half`)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	j, b = open()
+	require.Equal(t, before, b.told())
+	got, err := b.back.Submit(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, n, got.SampleID)
+	require.Empty(t, b.lab.sent, "the laboratory has it")
+	require.Equal(t, "AA", b.send(raw))
+	require.Equal(t, before, b.told(), "it was taken in before")
+	b.n = 100
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), ironF, iron)))
+	require.Equal(t, orders.FinalResult, b.told()[1].On)
+	list, err := b.back.Review(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, lost, list[0].Raw)
+	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, s.Order.TeamID, s.Order.ID))
+	require.NoError(t, j.Close())
+	require.NoError(t, j.Close())
+
+	j, b = open()
+	list, err = b.back.Review(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NoError(t, j.Close())
+
+	require.NoError(t, os.WriteFile(path, []byte("secret\n"), 0o600))
+	_, err = hl7.OpenFileJournal(path)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.NotContains(t, err.Error(), "secret")
+	_, err = hl7.OpenFileJournal(filepath.Join(path, "below a file"))
+	require.Error(t, err)
+}
+
+// A dossier that a caller edits afterwards is not ours any more.
+func TestJournalSharesNothing(t *testing.T) {
+	j := hl7.NewMemoryJournal()
+	d := hl7.Dossier{Number: "N1", Team: healthlab.TeamID{UUID: uuid.New()}, Request: []byte("abc"), Tests: []hl7.Test{{Code: "x"}}}
+	_, err := j.Open(t.Context(), d)
+	require.NoError(t, err)
+	d.Request[0], d.Tests[0].Code = '!', "!"
+	var held *hl7.Dossier
+	fresh, err := j.Take(t.Context(), hl7.Delivery{Key: "k"}, []string{"N1", "N2", "N1"}, func(found map[string]*hl7.Dossier) hl7.Outcome {
+		require.Len(t, found, 1)
+		held = found["N1"]
+		held.SampleID = "S"
+		return hl7.Outcome{Messages: []orders.Message{{ID: "m"}}}
+	})
+	require.NoError(t, err)
+	require.True(t, fresh)
+	held.SampleID = "!"
+	got, err := j.Dossier(t.Context(), "N1")
+	require.NoError(t, err)
+	require.Equal(t, "abc x S", string(got.Request)+" "+got.Tests[0].Code+" "+got.SampleID)
+	fresh, err = j.Take(t.Context(), hl7.Delivery{Key: "k"}, nil, nil)
+	require.NoError(t, err)
+	require.False(t, fresh)
+	_, err = j.Take(t.Context(), hl7.Delivery{Key: "l", Resolves: 1}, nil, nil)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	for range 2 {
+		feed, err := j.Feed(t.Context(), 0, 10)
+		require.NoError(t, err)
+		require.Equal(t, []hl7.Entry{{Place: 1, Message: orders.Message{ID: "m"}}}, feed)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = j.Open(ctx, d)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = j.Feed(ctx, 0, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = j.Review(ctx, 0, 1)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Files out, files in: nothing is read half, nothing is deleted.
+func TestFolder(t *testing.T) {
+	out, in := t.TempDir(), t.TempDir()
+	now := time.Now()
+	f := hl7.NewFolder(out, in, &hl7.FolderOptions{Now: func() time.Time { return now }, Settle: time.Second})
+	b := newBench(t, nil)
+	back := hl7.New(f, hl7.NewMemoryJournal(), &hl7.Options{Us: hl7.Party{Application: "ORDERS"}})
+	s := submission()
+	for range 2 {
+		got, err := back.Submit(t.Context(), s)
+		require.NoError(t, err)
+		require.Empty(t, got.SampleID, "the laboratory will say so later")
+	}
+	files, err := filepath.Glob(filepath.Join(out, "*.hl7"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	raw, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	order, err := er7.Parse(raw, nil)
+	require.NoError(t, err)
+	n := order.Segment("ORC").Field(2).Text()
+
+	put := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(in, name), []byte(text), 0o600))
+	}
+	head := "FHS|^~\\&\rBHS|^~\\&\r"
+	put("batch.hl7", head+string(b.report(n, ana, ferrP, ferritin("9", "L", "P")))+"\r"+string(b.report(n, ana, ferrF, ferritin("9.5", "L", "F"), ironF, iron))+"\rBTS|2\rFTS|1\r")
+	put("broken.hl7", "MSH|^~\\&\rsecret")
+	put("other.hl7", "MSH|^~\\&|||||||ADT^A01")
+	put("half.part", "MSH|")
+	swept, err := f.Sweep(t.Context(), back.Receive)
+	require.NoError(t, err)
+	require.Zero(t, swept, "they may still be written")
+	now = now.Add(time.Minute)
+	failing := func(context.Context, *er7.Message) error { return healthlab.Unavailable }
+	swept, err = f.Sweep(t.Context(), failing)
+	require.ErrorIs(t, err, healthlab.Unavailable)
+	require.Equal(t, 1, swept, "the broken one")
+	swept, err = f.Sweep(t.Context(), back.Receive)
+	require.NoError(t, err)
+	require.Equal(t, 2, swept)
+	batch, err := back.Updates(t.Context(), "", 10)
+	require.NoError(t, err)
+	require.Equal(t, []orders.Trigger{orders.PartialResult, orders.FinalResult}, triggers(batch.Messages))
+	put("batch.hl7", "MSH|^~\\&|LIS||||||ORU^R01")
+	now = now.Add(time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
+	take := func(ctx context.Context, m *er7.Message) error {
+		defer cancel()
+		return back.Receive(context.WithoutCancel(ctx), m)
+	}
+	require.NoError(t, f.Run(ctx, take))
+	for _, name := range []string{"done/batch.hl7", "done/1-batch.hl7", "failed/broken.hl7", "failed/other.hl7", "half.part"} {
+		require.FileExists(t, filepath.Join(in, name))
+	}
+	_, err = hl7.NewFolder("", filepath.Join(in, "none"), nil).Sweep(t.Context(), failing)
+	require.Error(t, err)
+	_, err = hl7.NewFolder(filepath.Join(in, "none"), "", nil).Send(t.Context(), []byte("x"), nil)
+	require.ErrorIs(t, err, healthlab.Unavailable)
+}

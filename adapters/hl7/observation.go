@@ -1,0 +1,249 @@
+package hl7
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// observation reads an OBX.
+func (r *reader) observation(s er7.Segment) error {
+	r.note = nil
+	t := r.test()
+	if t == nil {
+		return nil // of the patient or the order, not of a test
+	}
+	if kind := s.Field(2).Text(); kind == "ED" {
+		return r.document(t, s)
+	}
+	coded := s.Field(3).Coded()
+	status := s.Field(11).Text()
+	if status == "O" || status == "N" || s.Field(29).Text() == "QST" {
+		return nil // a question of the order, and its answer
+	}
+	if status == "" {
+		status = t.Status
+	}
+	kind := s.Field(2).Text()
+	result := orders.LabResult{Name: coded.Display(), SourceSampleID: optional(t.Sample)}
+	result.Slug = slug(result.Name)
+	r.codes(&result, coded)
+	if loinc, ok := coded.In("LN", "LOINC"); ok && loinc.Text != "" && coded.Original == "" {
+		result.LOINCSlug = optional(slug(loinc.Text))
+	}
+	value(&result, kind, s.Field(5))
+	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + s.Field(4).Text()
+	if lines(kind) && len(t.Observations) > 0 {
+		// Text of several lines comes as several segments.
+		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
+			last.Result.Result += "\n" + result.Result
+			r.note = notes(&last.Result)
+			return nil
+		}
+	}
+	if n := r.seen[key]; n > 0 {
+		r.seen[key]++
+		key = fmt.Sprint(key, "#", n)
+	} else {
+		r.seen[key] = 1
+	}
+	unit := s.Field(6).Coded()
+	if result.Unit = optional(unit.Codes[0].Code); result.Unit == nil {
+		result.Unit = optional(unit.Display())
+	}
+	for _, p := range []er7.Part{s.Field(14), s.Field(19)} {
+		if at, ok := stamp(p, r.opts.Zone); ok && result.Timestamp == nil {
+			at := healthlab.At(at)
+			result.Timestamp = &at
+		}
+	}
+	if result.Timestamp == nil && t.Collected != nil {
+		at := t.Collected.Timestamp
+		result.Timestamp = &at
+	}
+	bounds(&result, s.Field(7).Whole())
+	r.interpret(&result, s.Field(8))
+	r.laboratory(t, &result, s)
+	t.Observations = append(t.Observations, Observation{Key: key, Status: status, Result: result})
+	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
+	return nil
+}
+
+// notes makes room for comments on a result.
+func notes(l *orders.LabResult) *string {
+	if l.Notes == nil {
+		l.Notes = new(string)
+	}
+	return l.Notes
+}
+
+// lines reports whether values of a type are text that may go on in the next segment.
+func lines(kind string) bool { return kind == "TX" || kind == "FT" }
+
+// codes finds the result's code at the laboratory and its LOINC code.
+func (r *reader) codes(l *orders.LabResult, c er7.Coded) {
+	if loinc, ok := c.In("LN", "LOINC"); ok {
+		l.LOINC = optional(loinc.Code)
+	}
+	for _, code := range c.Codes {
+		local := code.Code != "" && (l.LOINC == nil || code.Code != *l.LOINC)
+		if local && l.ProviderID == nil {
+			l.ProviderID = optional(code.Code)
+		}
+		if mapped := r.opts.LOINC[code.Code]; local && mapped != "" && l.LOINC == nil {
+			l.LOINC = optional(mapped)
+		}
+	}
+	if l.ProviderID == nil {
+		l.ProviderID = l.LOINC
+	}
+}
+
+// value reads a result by its type.
+func value(l *orders.LabResult, kind string, f er7.Part) {
+	l.Type, l.Value = orders.CommentResult, minusOne()
+	if f.Empty() || f.Null() {
+		return
+	}
+	var parts []string
+	for _, p := range f.Repetitions() {
+		parts = append(parts, valueText(kind, p))
+	}
+	l.Result = strings.TrimSpace(strings.Join(parts, "\n"))
+	if len(parts) != 1 {
+		return
+	}
+	switch kind {
+	case "NM", "SN", "ST", "":
+	default:
+		return
+	}
+	compact := strings.ReplaceAll(l.Result, " ", "")
+	if n, err := orders.ParseNumber(strings.TrimPrefix(compact, "+")); err == nil && plain.MatchString(compact) {
+		l.Type, l.Result, l.Value = orders.NumericResult, strings.TrimPrefix(compact, "+"), &n
+	} else if interval.MatchString(compact) {
+		l.Type, l.Result = orders.RangeResult, compact
+	}
+}
+
+func valueText(kind string, p er7.Part) string {
+	switch kind {
+	case "SN":
+		if s, ok := p.Structured(); ok {
+			return s.String()
+		}
+		return p.Whole()
+	case "CE", "CWE", "CNE":
+		return p.Coded().Display()
+	case "RP":
+		return p.Component(1).Text()
+	case "TS", "DTM":
+		return p.Text()
+	}
+	return p.Whole()
+}
+
+var (
+	plain    = regexp.MustCompile(`^[-+]?(\d+(\.\d*)?|\.\d+)$`)
+	interval = regexp.MustCompile(`^([<>]=?\d+(\.\d+)?|\d+(\.\d+)?-\d+(\.\d+)?)$`)
+	limit    = regexp.MustCompile(`(?i)^([<>])\s*(or\s*=|=)?\s*(-?\d+(?:\.\d+)?)$`)
+	between  = regexp.MustCompile(`^(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)$`)
+)
+
+func minusOne() *orders.Number {
+	n, err := orders.ParseNumber("-1")
+	if err != nil {
+		panic(err)
+	}
+	return &n
+}
+
+func number(s string) *orders.Number {
+	n, err := orders.ParseNumber(s)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// bounds reads a reference range, and where the result lies.
+func bounds(l *orders.LabResult, text string) {
+	text = strings.TrimSpace(text)
+	if l.ReferenceRange = optional(text); text == "" {
+		return
+	}
+	exclusive := false
+	if m := limit.FindStringSubmatch(text); m != nil {
+		exclusive = m[2] == ""
+		if m[1] == "<" {
+			l.MaxRangeValue = number(m[3])
+		} else {
+			l.MinRangeValue = number(m[3])
+		}
+	} else if m := between.FindStringSubmatch(text); m != nil {
+		l.MinRangeValue, l.MaxRangeValue = number(m[1]), number(m[2])
+	}
+	low, high, lowOpen, highOpen := span(l)
+	if b := l.MaxRangeValue; b != nil {
+		l.IsAboveMaxRange = beyond(1, *b, exclusive, low, lowOpen, high, highOpen)
+	}
+	if b := l.MinRangeValue; b != nil {
+		l.IsBelowMinRange = beyond(-1, *b, exclusive, high, highOpen, low, lowOpen)
+	}
+}
+
+// beyond reports whether a result is outside of a bound: above it (sign 1) or below
+// (-1); nil if the result does not decide it. near is the end of the result that must
+// be outside, far the other one; nil where it has no end.
+func beyond(sign int, bound orders.Number, exclusive bool, near *orders.Number, nearOpen bool, far *orders.Number, farOpen bool) *bool {
+	out := new(bool)
+	if near != nil {
+		if c := sign * near.Cmp(bound.Decimal); c > 0 || c == 0 && (exclusive || nearOpen) {
+			*out = true
+			return out
+		}
+	}
+	if far != nil {
+		if c := sign * far.Cmp(bound.Decimal); c < 0 || c == 0 && (!exclusive || farOpen) {
+			return out
+		}
+	}
+	return nil
+}
+
+// span returns between which numbers a result lies; nil is no bound. Open means that
+// the bound itself is not in it.
+func span(l *orders.LabResult) (low, high *orders.Number, lowOpen, highOpen bool) {
+	switch l.Type {
+	case orders.NumericResult:
+		return l.Value, l.Value, false, false
+	case orders.RangeResult:
+		if m := limit.FindStringSubmatch(l.Result); m != nil {
+			if m[1] == "<" {
+				return nil, number(m[3]), false, m[2] == ""
+			}
+			return number(m[3]), nil, m[2] == "", false
+		}
+		if m := between.FindStringSubmatch(l.Result); m != nil {
+			return number(m[1]), number(m[2]), false, false
+		}
+	}
+	return nil, nil, false, false
+}
+
+func slug(name string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(name) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	return strings.TrimSuffix(b.String(), "-")
+}

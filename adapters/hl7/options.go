@@ -1,0 +1,170 @@
+package hl7
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// OrderMessage is the kind of message that orders go out as.
+type OrderMessage string
+
+// The kinds of order messages.
+const (
+	OML OrderMessage = "OML^O21"
+	ORM OrderMessage = "ORM^O01"
+)
+
+// Party names an application and the place it works for, as message headers do.
+type Party struct{ Application, Facility string }
+
+// Options says how one laboratory speaks. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Us and Lab name the two ends in message headers.
+	Us, Lab Party
+	// Message is what orders go out as. Default [OML].
+	Message OrderMessage
+	// Version is the HL7 version that orders declare. Default 2.5.1.
+	Version string
+	// Processing is P for production, T for tests, D for debugging. Default P.
+	Processing string
+	// Charset is that of orders, and of results that do not say. Default UTF-8.
+	Charset er7.Charset
+	// MaxBytes bounds a message that comes in. Default [er7.DefaultMaxBytes].
+	MaxBytes int
+	// Zone is that of times without an offset, and of those we write. Default UTC.
+	Zone *time.Location
+	// Number names an order for the laboratory: the placer order number. It must be the
+	// same for the same order, and differ from all others. Default: 16 letters and
+	// digits made from the order's id.
+	Number func(o orders.Order) string
+	// CodeSystem is what orders call the laboratory's own codes. Default L.
+	CodeSystem string
+	// TestCode is how the laboratory calls a marker. Default: its provider id, else its
+	// slug, in the code system above.
+	TestCode func(m orders.Marker) er7.Code
+	// LOINC maps the laboratory's own result codes to LOINC. A code that comes with a
+	// LOINC code needs no entry.
+	LOINC map[string]string
+	// Tests maps what reports call a test to how it was ordered (the code of the
+	// marker), where the two differ.
+	Tests map[string]string
+	// Flags maps the laboratory's own flags to interpretations, beside those of the
+	// standard.
+	Flags map[string]orders.Interpretation
+	// Statuses maps the statuses of a status message (ORC-25, else ORC-5) to what they
+	// mean for an order. Default: IP is SampleReceived.
+	Statuses map[string]orders.Trigger
+	// Insurance finds the record that an order is billed to. Default: orders go out
+	// without insurance.
+	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Insurance, error)
+	// Documents keeps the documents that come in messages. Default: they stay in the
+	// journal, in the message that they came in.
+	Documents Documents
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Log receives what went wrong. Default: discard.
+	Log *slog.Logger
+}
+
+// Insurance is what an order says of who pays.
+type Insurance struct {
+	// PlanID, CompanyID and CompanyName are the payor's.
+	PlanID, CompanyID, CompanyName string
+	CompanyAddress                 er7.Address
+	GroupNumber, PolicyNumber      string
+	// Insured is who is insured, and Relationship who that is to the patient: SEL for
+	// the patient, SPO, CHD or OTH.
+	Insured      er7.Name
+	InsuredDOB   healthlab.Date
+	Relationship string
+}
+
+// Documents keeps documents. Put may be called again with the same document, which is
+// told by its id. It must be safe for concurrent use; after an error the message is
+// not acknowledged, and comes again.
+type Documents interface {
+	Put(ctx context.Context, d Document) error
+}
+
+// Document is one that came with a result. Printing or logging it shows nothing.
+type Document struct {
+	// ID is the same for the same document of the same order.
+	ID    string
+	Team  healthlab.TeamID
+	Order orders.OrderID
+	// Title is what the laboratory calls it.
+	Title       string
+	ContentType string
+	Data        []byte
+}
+
+func (d Document) String() string { return "document" }
+
+// GoString shows nothing of what Document holds.
+func (d Document) GoString() string { return d.String() }
+
+// LogValue shows nothing of what Document holds.
+func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }
+
+func (o *Options) withDefaults() Options {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	def := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	def((*string)(&out.Message), string(OML))
+	def(&out.Version, "2.5.1")
+	def(&out.Processing, "P")
+	def((*string)(&out.Charset), string(er7.UTF8))
+	def(&out.CodeSystem, "L")
+	if out.Zone == nil {
+		out.Zone = time.UTC
+	}
+	if out.Number == nil {
+		out.Number = func(o orders.Order) string { return short(o.ID.UUID[:]) }
+	}
+	if out.TestCode == nil {
+		system := out.CodeSystem
+		out.TestCode = func(m orders.Marker) er7.Code {
+			code := er7.Code{Code: m.Slug, Text: m.Name, System: system}
+			if m.ProviderID != nil && *m.ProviderID != "" {
+				code.Code = *m.ProviderID
+			}
+			return code
+		}
+	}
+	if out.Statuses == nil {
+		out.Statuses = map[string]orders.Trigger{"IP": orders.SampleReceived}
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	if out.Log == nil {
+		out.Log = slog.New(slog.DiscardHandler)
+	}
+	return out
+}
+
+// short is 16 letters and digits that are the same for the same bytes: 80 bits of
+// their hash.
+func short(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+		h.Write([]byte{0})
+	}
+	return base32.StdEncoding.EncodeToString(h.Sum(nil)[:10])
+}

@@ -1,0 +1,229 @@
+package hl7
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// control says what an order message asks for.
+type control string
+
+const (
+	newOrder    control = "NW"
+	cancelOrder control = "CA"
+)
+
+// request is everything that an order message is made of.
+type request struct {
+	orders.Submission
+	control   control
+	number    string
+	messageID string
+	at        time.Time
+	insurance *Insurance
+	opts      *Options
+}
+
+// message writes the order. It is a pure function of the request.
+func (r request) message() (*er7.Message, error) {
+	b := er7.NewBuilder(er7.Standard(), r.opts.Charset)
+	code, event, _ := strings.Cut(string(r.opts.Message), "^")
+	b.Header().Set(3, r.opts.Us.Application).Set(4, r.opts.Us.Facility).
+		Set(5, r.opts.Lab.Application).Set(6, r.opts.Lab.Facility).
+		Set(7, er7.FormatStamp(r.at.In(r.opts.Zone))).Set(9, code, event, code+"_"+event).
+		Set(10, r.messageID).Set(11, r.opts.Processing).Set(12, r.opts.Version)
+	r.patient(b)
+	for i, m := range r.tests() {
+		r.test(b, i+1, m)
+	}
+	return b.Build()
+}
+
+// tests are the markers that the laboratory is asked for.
+func (r request) tests() []orders.Marker {
+	out := make([]orders.Marker, 0, len(r.Order.LabTest.Markers))
+	for _, m := range r.Order.LabTest.Markers {
+		if m.IsOrderable == nil || *m.IsOrderable {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, orders.Marker{Name: r.Order.LabTest.Name, Slug: r.Order.LabTest.Slug})
+	}
+	return out
+}
+
+func (r request) patient(b *er7.Builder) {
+	o := r.Order
+	pid := b.Add("PID").SetNumber(1, 1).Set(3, o.UserID.String(), "", "", r.opts.Us.Application, "PI")
+	if p := o.PatientDetails; p != nil {
+		pid.Set(5, text(p.LastName), text(p.FirstName), "", "", "", "", "L").Set(7, er7.FormatDay(p.DOB)).Set(8, sex(p.Gender))
+		if p.Race != nil {
+			pid.Set(10, string(*p.Race), words(string(*p.Race)), r.opts.CodeSystem)
+		}
+		if phone := text(p.PhoneNumber); phone != "" {
+			pid.Repeat(13, phone, "PRN", "PH")
+		}
+		if mail := text(p.Email); mail != "" {
+			pid.Repeat(13, "", "NET", "Internet", mail)
+		}
+		if p.Ethnicity != nil {
+			pid.Set(22, string(*p.Ethnicity), words(string(*p.Ethnicity)), r.opts.CodeSystem)
+		}
+	}
+	if a := o.PatientAddress; a != nil {
+		pid.Set(11, a.FirstLine, text(a.SecondLine), a.City, a.State, a.Zip, a.Country, "H")
+	}
+	pid.Set(18, r.AccountNumber)
+	if p := o.PatientDetails; p != nil && p.MedicalProxy != nil {
+		g := p.MedicalProxy
+		b.Add("NK1").SetNumber(1, 1).Set(2, g.LastName, g.FirstName).Set(3, "GRD", "Guardian", "HL70063").
+			Set(4, g.Address.FirstLine, text(g.Address.SecondLine), g.Address.City, g.Address.State, g.Address.Zip, g.Address.Country).
+			Set(5, g.PhoneNumber, "PRN", "PH")
+	}
+	b.Add("PV1").SetNumber(1, 1).Set(2, "O")
+	if in := r.insurance; in != nil {
+		a := in.CompanyAddress
+		b.Add("IN1").SetNumber(1, 1).Set(2, in.PlanID).Set(3, in.CompanyID).Set(4, in.CompanyName).
+			Set(5, a.Street, a.Other, a.City, a.State, a.Zip, a.Country).Set(8, in.GroupNumber).
+			Set(16, in.Insured.Family, in.Insured.Given, in.Insured.Middle).Set(17, in.Relationship).
+			Set(18, er7.FormatDay(in.InsuredDOB)).Set(36, in.PolicyNumber)
+	}
+}
+
+// test writes one marker that is ordered. What is said of the order as a whole stands
+// with the first.
+func (r request) test(b *er7.Builder, n int, m orders.Marker) {
+	o := r.Order
+	placed := er7.FormatStamp(o.CreatedAt.In(r.opts.Zone))
+	orc := b.Add("ORC").Set(1, string(r.control)).Set(2, r.number, r.opts.Us.Application).Set(9, placed)
+	code := r.opts.TestCode(m)
+	obr := b.Add("OBR").SetNumber(1, n).Set(2, r.number, r.opts.Us.Application).Set(4, code.Code, code.Text, code.System)
+	priority := "R"
+	if o.Priority {
+		priority = "S"
+	}
+	if r.opts.Message == ORM {
+		obr.Set(27, "", "", "", "", "", priority)
+	} else {
+		obr.Set(5, priority)
+	}
+	if p := r.physician(); p != nil {
+		orc.Set(12, p.NPI, p.LastName, p.FirstName, "", "", "", "", "", "NPI", "L")
+		obr.Set(16, p.NPI, p.LastName, p.FirstName, "", "", "", "", "", "NPI", "L")
+	}
+	if o.LabTest.Fasting {
+		obr.Set(13, "FASTING")
+	}
+	if r.control == cancelOrder {
+		return
+	}
+	if n == 1 && r.Comment != "" {
+		b.Add("NTE").SetNumber(1, 1).Set(2, "P").Set(3, r.Comment)
+	}
+	for i, icd := range o.ICDCodes {
+		b.Add("DG1").SetNumber(1, i+1).Set(3, icd, "", "I10").Set(6, "W")
+	}
+	r.answers(b, m)
+	if n == 1 && o.SampleID != nil {
+		b.Add("SPM").SetNumber(1, 1).Set(2, *o.SampleID)
+	}
+}
+
+func (r request) physician() *orders.Physician {
+	if p := r.Submission.Physician; p != nil {
+		return &orders.Physician{FirstName: p.FirstName, LastName: p.LastName, NPI: p.NPI}
+	}
+	return r.Order.Physician
+}
+
+// answers writes the answers to a marker's questions.
+func (r request) answers(b *er7.Builder, m orders.Marker) {
+	n := 0
+	for _, a := range r.AOEAnswers {
+		if a.MarkerID != m.ID {
+			continue
+		}
+		n++
+		q := question(m, a.QuestionID)
+		obx := b.Add("OBX").SetNumber(1, n).Set(3, q.Code, q.Value, r.opts.CodeSystem).SetNumber(4, n).Set(11, "O").Set(29, "QST")
+		switch q.Type {
+		case orders.NumericQuestion:
+			obx.Set(2, "NM").Set(5, a.Answer)
+		case orders.ChoiceQuestion, orders.MultiChoiceQuestion:
+			obx.Set(2, "CWE").Set(5, a.Answer, choice(q, a.Answer), r.opts.CodeSystem)
+		default:
+			obx.Set(2, "ST").Set(5, a.Answer)
+		}
+	}
+}
+
+// question finds what was asked; its number stands for one that is not in the
+// catalogue any more.
+func question(m orders.Marker, id int64) orders.Question {
+	if m.AOE != nil {
+		for _, q := range m.AOE.Questions {
+			if q.ID == id {
+				return q
+			}
+		}
+	}
+	return orders.Question{ID: id, Code: strconv.FormatInt(id, 10)}
+}
+
+func choice(q orders.Question, code string) string {
+	for _, a := range q.Answers {
+		if a.Code == code {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+func sex(g orders.Gender) string {
+	switch g {
+	case orders.Female:
+		return "F"
+	case orders.Male:
+		return "M"
+	case orders.OtherGender:
+		return "O"
+	}
+	return "U"
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
+
+// dossierOf is what is kept of an order.
+func (r request) dossier(m *er7.Message) Dossier {
+	d := Dossier{Number: r.number, Team: r.Order.TeamID, Order: r.Order.ID, Method: r.Order.LabTest.Method, Request: m.Bytes()}
+	if r.Order.Details.Type != "" {
+		d.Method = r.Order.Details.Type
+	}
+	if p := r.Order.PatientDetails; p != nil {
+		d.Patient = Patient{Family: text(p.LastName), Given: text(p.FirstName), DOB: p.DOB}
+	}
+	for _, t := range r.tests() {
+		code := r.opts.TestCode(t).Code
+		d.Tests = append(d.Tests, Test{Code: code, Marker: orders.SourceMarker{MarkerID: t.ID, Name: t.Name, Slug: t.Slug, ProviderID: t.ProviderID}})
+	}
+	return d
+}
+
+// Patient is who an order is for, as far as reports are compared with it.
+type Patient struct {
+	Family, Given string
+	DOB           healthlab.Date `json:",omitzero"`
+}

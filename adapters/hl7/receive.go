@@ -1,0 +1,306 @@
+package hl7
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Why a person is to look at a delivery.
+const (
+	// ReviewNoMatch: no order of ours has the number, or there is none.
+	ReviewNoMatch = "no_match"
+	// ReviewPatient: the order is another patient's.
+	ReviewPatient = "patient_mismatch"
+	// ReviewNumbers: its numbers are those of several orders.
+	ReviewNumbers = "contradicting_numbers"
+)
+
+// Handle takes in what a connection brings, and returns the acknowledgement. It is an
+// mllp.Handler. AA, or CA, means that the message was kept, whether or not it belongs
+// to an order; AE that it is malformed or could not be kept, AR that no such messages
+// are taken.
+func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byte {
+	if fault != nil {
+		return b.opts.answer(nil, rejected, fault)
+	}
+	m, err := er7.Parse(message, &er7.Options{MaxBytes: b.opts.MaxBytes, Charset: b.opts.Charset})
+	if err != nil {
+		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
+		return b.opts.answer(header(message), refused, err)
+	}
+	if code, _ := m.Type(); code == "ACK" {
+		return nil // nobody acknowledges an acknowledgement
+	}
+	err = b.Receive(ctx, m)
+	var unsupported *unsupportedError
+	switch {
+	case err == nil:
+		return b.opts.answer(m, accepted, nil)
+	case errors.As(err, &unsupported):
+		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
+		return b.opts.answer(m, rejected, err)
+	default:
+		b.opts.Log.Warn("HL7 message not taken in", "error", err.Error())
+		return b.opts.answer(m, refused, err)
+	}
+}
+
+// header reads as much of a malformed message as its acknowledgement needs; nil if
+// that cannot be read either.
+func header(message []byte) *er7.Message {
+	i := strings.IndexAny(string(message), "\r\n")
+	if i < 0 {
+		i = len(message)
+	}
+	m, err := er7.Parse(message[:i], nil)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// Receive takes in a message of the laboratory, whichever way it came: results, news
+// of orders, answers that came late. A message that was taken in before changes
+// nothing. What belongs to no order for certain is kept for review. Invalid if the
+// message is not one that can be understood; any other error means that it is to be
+// handed in again.
+func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
+	in, err := Read(m, &b.opts)
+	if err != nil {
+		return err
+	}
+	return b.take(ctx, m, in, Delivery{Key: keyOf(m), At: b.opts.Now(), Raw: m.Bytes(), Numbers: in.numbers()})
+}
+
+// keyOf is the same for messages that say the same, whatever their headers.
+func keyOf(m *er7.Message) string {
+	code, event := m.Type()
+	parts := [][]byte{[]byte(code), []byte(event), []byte(m.Header().Field(3).Raw()), []byte(m.Header().Field(4).Raw())}
+	for s := range m.Segments() {
+		if s.Name() != "MSH" {
+			parts = append(parts, []byte(s.Raw()))
+		}
+	}
+	return short(parts...)
+}
+
+// numbers are all numbers of orders in a message.
+func (in Incoming) numbers() []string {
+	var out []string
+	for _, t := range in.Tests {
+		for _, n := range t.Numbers {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// take keeps a delivery and what it changes. Documents are kept first: putting them
+// twice does no harm.
+func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Delivery) error {
+	if err := b.putDocuments(ctx, in, d); err != nil {
+		return fmt.Errorf("take in HL7 message: %w", err)
+	}
+	code, _ := m.Type()
+	fresh, err := b.journal.Take(ctx, d, d.Numbers, func(found map[string]*Dossier) Outcome {
+		mine, review := sort(in, found, d.Resolves != 0)
+		out := Outcome{Review: review}
+		for _, n := range d.Numbers {
+			held := found[n]
+			if held == nil || len(mine[n]) == 0 {
+				continue
+			}
+			results := code == "ORU" || code == "OUL"
+			held.take(mine[n], results)
+			if !results {
+				out.Messages = append(out.Messages, held.news(mine[n], d, &b.opts)...)
+			}
+			if told := held.tell(d, &b.opts); told != nil {
+				out.Messages = append(out.Messages, *told)
+			}
+		}
+		return out
+	})
+	if err != nil {
+		return fmt.Errorf("take in HL7 message: %w", err)
+	}
+	if !fresh {
+		b.opts.Log.Info("HL7 message came again", "key", d.Key)
+	}
+	return nil
+}
+
+func (b *Backend) putDocuments(ctx context.Context, in Incoming, d Delivery) error {
+	if b.opts.Documents == nil || !slices.ContainsFunc(in.Tests, func(t TestReport) bool { return len(t.Documents) > 0 }) {
+		return nil
+	}
+	found, err := b.dossiers(ctx, d.Numbers)
+	if err != nil {
+		return err
+	}
+	mine, _ := sort(in, found, d.Resolves != 0)
+	for n, tests := range mine {
+		for _, t := range tests {
+			for _, doc := range t.Documents {
+				doc.ID, doc.Team, doc.Order = documentID(n, doc), found[n].Team, found[n].Order
+				if err := b.opts.Documents.Put(ctx, doc); err != nil {
+					return fmt.Errorf("put document: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// dossiers returns those of the numbers that there are.
+func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*Dossier, error) {
+	found := map[string]*Dossier{}
+	for _, n := range numbers {
+		held, err := b.journal.Dossier(ctx, n)
+		if errors.Is(err, healthlab.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[n] = &held
+	}
+	return found, nil
+}
+
+// sort finds the order of each test, by number, and why some have none. A person who
+// attaches a message knows the patient.
+func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]TestReport, string) {
+	mine, review := map[string][]TestReport{}, ""
+	for _, t := range in.Tests {
+		var known []string
+		for _, n := range t.Numbers {
+			if found[n] != nil {
+				known = append(known, n)
+			}
+		}
+		switch {
+		case len(known) == 0:
+			review = ReviewNoMatch
+		case len(t.Numbers) > 1:
+			review = ReviewNumbers
+		case !attached && !found[known[0]].Patient.matches(t.Patient):
+			review = ReviewPatient
+		default:
+			mine[known[0]] = append(mine[known[0]], t)
+		}
+	}
+	return mine, review
+}
+
+// matches reports whether a report can be of the patient: not with another birth date,
+// nor with another name, by as much of it as is there. Laboratories shorten names and
+// write them in capitals.
+func (p Patient) matches(q Patient) bool {
+	known := !p.DOB.IsZero() && !q.DOB.IsZero()
+	if known && p.DOB != q.DOB {
+		return false
+	}
+	family, given := sameName(p.Family, q.Family), sameName(p.Given, q.Given)
+	return family || given && known
+}
+
+func sameName(a, b string) bool {
+	fold := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(s))
+	}
+	a, b = fold(a), fold(b)
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}
+
+// news returns what a message about the order itself means for it.
+func (d *Dossier) news(tests []TestReport, in Delivery, opts *Options) []orders.Message {
+	var out []orders.Message
+	seen := map[orders.Trigger]bool{}
+	for _, t := range tests {
+		on, ok := opts.Statuses[t.OrderStatus]
+		if !ok && t.Control == "OK" {
+			on, ok = orders.LabAccepted, true
+		}
+		if !ok || seen[on] {
+			continue
+		}
+		seen[on] = true
+		m := orders.Message{
+			ID: short([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
+		}
+		if on == orders.SampleReceived && t.Collected != nil {
+			m.CollectedAt = t.Collected.Timestamp.Time
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// Review lists at most n messages that a person is to look at, after a place (zero is
+// the start), with the reason and the message as it came.
+func (b *Backend) Review(ctx context.Context, after int64, n int) ([]Delivery, error) {
+	return b.journal.Review(ctx, after, n)
+}
+
+// Attach gives a message under review to an order, because a person says so. All of
+// its tests go there that had no order, whatever numbers they have. NotFound if the message is not under
+// review, or the order was never submitted.
+func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
+	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
+	held, err := b.journal.Dossier(ctx, number)
+	if err == nil && (held.Order != order || held.Team != team) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	list, err := b.journal.Review(ctx, place-1, 1)
+	if err == nil && (len(list) == 0 || list[0].Place != place) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	m, err := er7.Parse(list[0].Raw, &er7.Options{MaxBytes: len(list[0].Raw), Charset: b.opts.Charset})
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	in, err := Read(m, &b.opts)
+	if err != nil {
+		return err
+	}
+	found, err := b.dossiers(ctx, in.numbers())
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	var rest []TestReport // but for those that found their order by themselves
+	mine, _ := sort(in, found, false)
+	for _, t := range in.Tests {
+		placed := slices.ContainsFunc(t.Numbers, func(n string) bool {
+			return slices.ContainsFunc(mine[n], func(m TestReport) bool { return m.Segment == t.Segment })
+		})
+		if !placed {
+			t.Numbers = []string{number}
+			rest = append(rest, t)
+		}
+	}
+	in.Tests = rest
+	return b.take(ctx, m, in, Delivery{
+		Key: short([]byte("attach"), []byte(list[0].Key), []byte(number)), At: b.opts.Now(), Raw: list[0].Raw, Numbers: []string{number}, Resolves: place,
+	})
+}

@@ -1,0 +1,445 @@
+package hl7_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// The life of a report: a part of it, all of it, a correction, and something withdrawn.
+func TestPartialFinalCorrected(t *testing.T) {
+	b := newBench(t, nil)
+	s := submission()
+	n := b.submit(s)
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "P"))))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9.50", "L", "F"))))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ironF, iron)), "the other test comes alone")
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrC, ferritin("95.0", "N", "C"))))
+	require.Equal(t, "AA", b.send(b.report(n, ana, strings.Replace(ferrC, "20260304", "20260305", 1), ferritin("", "", "D"))))
+	told := b.told()
+	require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult, orders.FinalResult, orders.ResultCorrected, orders.ResultCorrected}, triggers(told))
+	for _, m := range told {
+		require.Equal(t, s.Order.ID, m.Order)
+		require.Equal(t, s.Order.TeamID, m.Team)
+		require.Equal(t, n, m.SampleID)
+		require.Equal(t, time.Date(2026, 3, 2, 19, 0, 0, 0, time.UTC), m.CollectedAt.UTC())
+	}
+	require.Equal(t, map[string]string{"Ferritin": "9"}, values(told[0]))
+	require.Equal(t, map[string]string{"Ferritin": "9.50"}, values(told[1]))
+	require.Equal(t, map[string]string{"Ferritin": "9.50", "Iron": "90"}, values(told[2]))
+	require.Equal(t, map[string]string{"Ferritin": "95.0", "Iron": "90"}, values(told[3]))
+	require.Equal(t, map[string]string{"Iron": "90"}, values(told[4]))
+	require.Equal(t, orders.ResultPartial, told[1].Results.Metadata.Status)
+	require.Nil(t, told[1].Results.MissingResults)
+	require.Equal(t, orders.ResultFinal, told[2].Results.Metadata.Status)
+	require.Empty(t, told[2].Results.MissingResults)
+	require.NotNil(t, told[2].Results.MissingResults)
+
+	r := told[1].Results.Results[0]
+	require.Equal(t, "2276-4", *r.LOINC)
+	require.Equal(t, "ferr", *r.ProviderID)
+	require.Equal(t, "9.50", r.Value.String())
+	require.Equal(t, "ug/L", *r.Unit)
+	require.Equal(t, "13-150", *r.ReferenceRange)
+	require.True(t, *r.IsBelowMinRange)
+	require.False(t, *r.IsAboveMaxRange)
+	require.Equal(t, orders.Abnormal, r.Interpretation)
+	require.Equal(t, "L", r.SourceInterpretation)
+	require.Equal(t, []orders.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}, r.SourceMarkers)
+	require.Equal(t, "North Lab", *r.PerformingLaboratory)
+	head := told[2].Results.Metadata
+	require.Equal(t, "41 1984-05-09 ANA ROE F1 Jo Doe NORTH 77", strings.Join([]string{head.Age, head.DOB, head.Patient, head.SpecimenNumber, *head.Provider, *head.Laboratory, *head.PatientID}, " "))
+	sample, ok := told[2].Results.SampleInformation["F1"]
+	require.True(t, ok)
+	require.Equal(t, "2026-03-02T19:00:00+00:00", sample.DateCollected.Timestamp.String())
+	require.Equal(t, -7*3600, sample.DateCollected.TimezoneOffset)
+}
+
+// Whatever the order and the number of times, the end is the same, and nothing that is
+// newer gives way to what is older.
+func TestAnyOrder(t *testing.T) {
+	s := submission()
+	first := newBench(t, nil)
+	n := first.submit(s)
+	reports := [][]byte{
+		first.report(n, ana, ferrP, ferritin("9", "L", "P")), first.report(n, ana, ferrF, ferritin("9.50", "L", "F")),
+		first.report(n, ana, ironF, iron), first.report(n, ana, ferrC, ferritin("95.0", "N", "C")),
+	}
+	chance := rand.New(rand.NewPCG(1, 2))
+	for round := range 60 {
+		b := newBench(t, nil)
+		require.Equal(t, n, b.submit(s))
+		deliveries := append(append([][]byte{}, reports...), reports...)
+		chance.Shuffle(len(deliveries), func(i, j int) { deliveries[i], deliveries[j] = deliveries[j], deliveries[i] })
+		for _, d := range deliveries {
+			require.Equal(t, "AA", b.send(d))
+		}
+		told := b.told()
+		last := told[len(told)-1]
+		require.Equal(t, map[string]string{"Ferritin": "95.0", "Iron": "90"}, values(last), "round %d", round)
+		require.LessOrEqual(t, len(told), len(reports))
+		final, ids := false, map[string]bool{}
+		for _, m := range told {
+			require.False(t, ids[m.ID])
+			ids[m.ID] = true
+			require.Equal(t, final, m.On == orders.ResultCorrected, "after the final report, and only then, come corrections")
+			final = final || m.On == orders.FinalResult
+		}
+		require.True(t, final)
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	raw := b.report(n, ana, ferrP, ferritin("9", "L", "P"))
+	for range 3 {
+		require.Equal(t, "AA", b.send(raw))
+	}
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "P"))), "under another control id")
+	require.Len(t, b.told(), 1)
+	// The same control id with other content is another message.
+	require.Equal(t, "AA", b.send([]byte(strings.Replace(string(raw), "||9|", "||8|", 1))))
+	require.Equal(t, map[string]string{"Ferritin": "8"}, values(b.told()[1]))
+}
+
+// Nothing is attached by guessing, and nothing is lost.
+func TestReview(t *testing.T) {
+	b := newBench(t, nil)
+	mine, other := submission(), submission()
+	other.Order.PatientDetails.LastName, other.Order.PatientDetails.FirstName, other.Order.PatientDetails.DOB = ptr("Poe"), ptr("Eve"), healthlab.Date{Year: 1990, Month: 1, Day: 1}
+	n, m := b.submit(mine), b.submit(other)
+	for name, tt := range map[string]struct {
+		number string
+		pid    string
+		want   string
+	}{
+		"unknown number":     {"NOSUCHORDER", ana, hl7.ReviewNoMatch},
+		"no number":          {"", ana, hl7.ReviewNoMatch},
+		"a typing mistake":   {n[:15] + "_", ana, hl7.ReviewNoMatch},
+		"another birth date": {n, "PID|1||77||ROE^ANA||19840510|F", hl7.ReviewPatient},
+		"another patient":    {n, "PID|1||77||POE^EVE|||F", hl7.ReviewPatient},
+		"the other's number": {m, ana, hl7.ReviewPatient},
+	} {
+		require.Equal(t, "AA", b.send(b.report(tt.number, tt.pid, ferrF, ferritin("9", "L", "F"), "NTE|1||"+name)), name)
+		list, err := b.back.Review(t.Context(), 0, 100)
+		require.NoError(t, err)
+		last := list[len(list)-1]
+		require.Equal(t, tt.want, last.Review, name)
+		require.Contains(t, string(last.Raw), name, "kept as it came")
+	}
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|"+m, ferrF, ferritin("9", "L", "F"))))
+	require.Empty(t, b.told())
+	list, err := b.back.Review(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.Len(t, list, 7)
+	require.Equal(t, hl7.ReviewNumbers, list[6].Review)
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|UNKNOWN", ferrF, ferritin("9", "L", "F"))))
+	list, err = b.back.Review(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.Equal(t, hl7.ReviewNumbers, list[7].Review)
+	some, err := b.back.Review(t.Context(), list[1].Place, 2)
+	require.NoError(t, err)
+	require.Equal(t, list[2:4], some)
+
+	// A person decides.
+	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, mine.Order.TeamID, mine.Order.ID))
+	require.Equal(t, []orders.Trigger{orders.PartialResult}, triggers(b.told()))
+	require.Equal(t, mine.Order.ID, b.told()[0].Order)
+	require.ErrorIs(t, b.back.Attach(t.Context(), list[0].Place, mine.Order.TeamID, mine.Order.ID), healthlab.NotFound)
+	require.ErrorIs(t, b.back.Attach(t.Context(), list[1].Place, healthlab.TeamID{UUID: uuid.New()}, mine.Order.ID), healthlab.NotFound)
+	require.ErrorIs(t, b.back.Attach(t.Context(), list[1].Place, mine.Order.TeamID, orders.OrderID{UUID: uuid.New()}), healthlab.NotFound)
+	rest, err := b.back.Review(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.Equal(t, list[1:], rest)
+}
+
+// One message may hold tests of several orders, and some of none.
+func TestSeveralOrders(t *testing.T) {
+	b := newBench(t, nil)
+	mine, other := submission(), submission()
+	n, m := b.submit(mine), b.submit(other)
+	lost := strings.ReplaceAll(ferrF, "$", "GONE")
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), "ORC|RE|"+m, "OBR|1||F2|iron|||20260302", iron, lost, ferritin("7", "L", "F"))))
+	told := b.told()
+	require.Len(t, told, 2)
+	got := map[orders.OrderID]map[string]string{told[0].Order: values(told[0]), told[1].Order: values(told[1])}
+	require.Equal(t, map[orders.OrderID]map[string]string{mine.Order.ID: {"Ferritin": "9"}, other.Order.ID: {"Iron": "90"}}, got)
+	list, err := b.back.Review(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	// Attaching moves what had no order, and nothing else.
+	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, other.Order.TeamID, other.Order.ID))
+	last := b.told()[2]
+	require.Equal(t, other.Order.ID, last.Order)
+	require.Equal(t, map[string]string{"Iron": "90", "Ferritin": "7"}, values(last))
+}
+
+// A message may hold several patients: what is said of one does not hold for the next.
+func TestSeveralPatients(t *testing.T) {
+	b := newBench(t, nil)
+	mine, other := submission(), submission()
+	other.Order.PatientDetails = &orders.PatientDetails{FirstName: ptr("Eve"), LastName: ptr("Poe"), DOB: healthlab.Date{Year: 1990, Month: 1, Day: 1}}
+	n, m := b.submit(mine), b.submit(other)
+	eve := "PID|2||88||POE^EVE||19900101|F"
+	bare := "OBR|1|||4598^Ferritin^L||||||||||||||||||||||F"
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$", ferrF, ferritin("9", "L", "F"),
+		eve, "OBX|1|ST|mood^Mood^L||fine||||||F", bare, ferritin("1", "L", "F"), strings.ReplaceAll(ironF, "$", m), iron)))
+	told := b.told()
+	require.Len(t, told, 2)
+	for _, message := range told {
+		switch message.Order {
+		case mine.Order.ID:
+			require.Equal(t, map[string]string{"Ferritin": "9"}, values(message))
+			require.Equal(t, "ANA ROE", message.Results.Metadata.Patient)
+		case other.Order.ID:
+			require.Equal(t, map[string]string{"Iron": "90"}, values(message))
+			require.Equal(t, "EVE POE", message.Results.Metadata.Patient)
+		}
+	}
+	list, err := b.back.Review(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 1, "the test without a number is nobody's")
+}
+
+// What the laboratory has not verified yet, nobody sees.
+func TestNotVerified(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "R"), ironF, iron)))
+	require.Equal(t, orders.PartialResult, b.told()[0].On)
+	require.Equal(t, map[string]string{"Iron": "90"}, values(b.told()[0]))
+}
+
+func TestCancelledByTheLaboratory(t *testing.T) {
+	gone := strings.Replace(ferrF, "|||F", "|||X", 1)
+	goneIron := strings.Replace(ironF, "|||F", "|||X", 1)
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, gone, "NTE|1||Quantity not sufficient", goneIron)))
+	require.Equal(t, []orders.Trigger{orders.SampleRejected}, triggers(b.told()))
+	require.Equal(t, orders.SampleQuantityNotSufficient, b.told()[0].Detail)
+	require.Nil(t, b.told()[0].Results)
+
+	// One of two: the rest is final, and the one is missing, with what the lab says.
+	b = newBench(t, nil)
+	n = b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, gone, ferritin("", "", "X"), "NTE|1||Specimen hemolyzed", ironF, iron)))
+	told := b.told()
+	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(told))
+	require.Equal(t, map[string]string{"Iron": "90"}, values(told[0]))
+	require.Equal(t, []orders.MissingResult{{Name: "Ferritin", Slug: "ferritin", InferredFailureType: orders.CollectionProcessFailure, Note: ptr("Specimen hemolyzed"),
+		LOINC: ptr("2276-4"), LOINCSlug: ptr("ferritin"), ProviderID: ptr("ferr"), SourceMarkers: []orders.SourceMarker{{MarkerID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598")}}}}, told[0].Results.MissingResults)
+
+	// A test that is cancelled without a result segment is missing too.
+	b = newBench(t, nil)
+	n = b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, gone, "NTE|1||duplicate", ironF, iron)))
+	require.Equal(t, "4598", *b.told()[0].Results.MissingResults[0].ProviderID)
+	require.Equal(t, orders.NonFailure, b.told()[0].Results.MissingResults[0].InferredFailureType)
+
+	// The laboratory stops the whole order.
+	for method, want := range map[orders.CollectionMethod]orders.Trigger{orders.Testkit: orders.Stopped, orders.WalkInTest: orders.SampleRejected} {
+		b = newBench(t, nil)
+		s := submission()
+		s.Order.Details.Type = method
+		n = b.submit(s)
+		raw := strings.Replace(string(b.report(n, ana, "ORC|OC|$|F1||CA")), "ORU^R01^ORU_R01", "ORM^O01", 1)
+		require.Equal(t, "AA", b.send([]byte(raw)))
+		require.Equal(t, []orders.Trigger{want}, triggers(b.told()))
+	}
+}
+
+func TestStatusMessages(t *testing.T) {
+	b := newBench(t, nil)
+	b.lab.answer = func(*er7.Message) (string, error) { return "MSA|CA|$ID", nil }
+	n := b.submit(submission())
+	late := strings.Replace(string(b.report(n, "MSA|AA|x", ana, "ORC|OK|$|LAB7", "ORC|OK|$|LAB7")), "ORU^R01^ORU_R01", "ORL^O22", 1)
+	require.Equal(t, "AA", b.send([]byte(late)))
+	require.Equal(t, "AA", b.send([]byte(strings.Replace(string(b.report(n, ana, "ORC|SC|$|LAB7||IP", "OBR|1|$|LAB7|4598")), "ORU^R01^ORU_R01", "ORM^O01", 1))))
+	require.Equal(t, []orders.Trigger{orders.LabAccepted, orders.SampleReceived}, triggers(b.told()))
+	require.Equal(t, "LAB7", b.told()[0].SampleID)
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), ironF, iron)))
+	require.Equal(t, orders.FinalResult, b.told()[2].On, "what it said of the order is no result that is still to come")
+	require.Equal(t, "LAB7", b.told()[2].SampleID, "the number that it gave first")
+}
+
+func TestObservations(t *testing.T) {
+	for name, tt := range map[string]struct {
+		segment string
+		want    string // name, type, result, value, unit, range, bounds, above, below, interpretation, loinc, provider
+	}{
+		"a number":                {"OBX|1|NM|2276-4^Ferritin^LN||11.50|ug/L|13-150|L|||F", "numeric 11.50 11.50 ug/L [13,150] false true abnormal 2276-4 2276-4"},
+		"a bound":                 {"OBX|1|SN|x^X^L||<^5|mg/dL|<5||||F", "range <5 -1 mg/dL [-,5] false - normal - x"},
+		"a bound that is open":    {"OBX|1|SN|x^X^L||>^2000||<=1100||||F", "range >2000 -1 - [-,1100] true - abnormal - x"},
+		"a bound that is moot":    {"OBX|1|SN|x^X^L||>^500||<1100||||F", "range >500 -1 - [-,1100] - - unknown - x"},
+		"an interval":             {"OBX|1|SN|x^X^L||^3^-^5||1-10||||F", "range 3-5 -1 - [1,10] false false normal - x"},
+		"a number in disguise":    {"OBX|1|SN|x^X^L||=^182|mg/dl|70_105|H|||F", "numeric 182 182 mg/dl [-,-] - - abnormal - x"},
+		"a titre":                 {"OBX|1|SN|x^X^L||^1^:^128|||A|||F", "comment 1:128 -1 - [-,-] - - abnormal - x"},
+		"broken":                  {"OBX|1|SN|x^X^L||\"^1^/^3||||||F", "comment \"^1^/^3 -1 - [-,-] - - unknown - x"},
+		"text":                    {"OBX|1|ST|x^X^L||see below||||||F", "comment see below -1 - [-,-] - - unknown - x"},
+		"text that is a number":   {"OBX|1|ST|x^X^L||4.0||>3.5||||F", "numeric 4.0 4.0 - [3.5,-] - false normal - x"},
+		"text that is a bound":    {"OBX|1|ST|x^X^L||< 0.5||||||F", "range <0.5 -1 - [-,-] - - unknown - x"},
+		"a number that is none":   {"OBX|1|NM|x^X^L||pending||||||F", "comment pending -1 - [-,-] - - unknown - x"},
+		"an exponent":             {"OBX|1|NM|x^X^L||1E999999||||||F", "comment 1E999999 -1 - [-,-] - - unknown - x"},
+		"a code":                  {"OBX|1|CWE|x^X^L||260373001^Detected^SCT^^^^^^seen|||A^Abnormal|||F", "comment seen -1 - [-,-] - - abnormal - x"},
+		"several values":          {"OBX|1|NM|x^X^L||27~25||||||F", "comment 27\n25 -1 - [-,-] - - unknown - x"},
+		"a day":                   {"OBX|1|DT|x^X^L||20260302||||||F", "comment 20260302 -1 - [-,-] - - unknown - x"},
+		"no type":                 {"OBX|1||x^X^L||7||||||F", "numeric 7 7 - [-,-] - - unknown - x"},
+		"a pointer":               {"OBX|1|RP|x^X^L||https://lab.example.com/1^^^PDF||||||F", "comment https://lab.example.com/1 -1 - [-,-] - - unknown - x"},
+		"at an open upper bound":  {"OBX|1|NM|x^X^L||5||<5||||F", "numeric 5 5 - [-,5] true - abnormal - x"},
+		"at a closed upper bound": {"OBX|1|NM|x^X^L||5||< OR = 5||||F", "numeric 5 5 - [-,5] false - normal - x"},
+		"at an open lower bound":  {"OBX|1|NM|x^X^L||5||>5||||F", "numeric 5 5 - [5,-] - true abnormal - x"},
+		"below zero":              {"OBX|1|NM|x^X^L||-2||-3--1||||F", "numeric -2 -2 - [-3,-1] false false normal - x"},
+		"critical":                {"OBX|1|NM|x^X^L||5||1-3|HH~A|||F", "numeric 5 5 - [1,3] true false critical - x"},
+		"the lab's own flag":      {"OBX|1|NM|x^X^L||5|||PANIC|||F", "numeric 5 5 - [-,-] - - critical - x"},
+		"a flag nobody knows":     {"OBX|1|NM|x^X^L||5||1-9|?|||F", "numeric 5 5 - [1,9] false false unknown - x"},
+		"a local code, mapped":    {"OBX|1|NM|ferr^Ferritin^L||5||||||F", "numeric 5 5 - [-,-] - - unknown 2276-4 ferr"},
+		"LOINC second":            {"OBX|1|NM|x^X^L^2276-4^F^LN||5|^per litre|||||F", "numeric 5 5 per litre [-,-] - - unknown 2276-4 x"},
+		"escaped text":            {`OBX|1|TX|x^X^L||a \T\ b\.br\c||||||F`, "comment a & b\nc -1 - [-,-] - - unknown - x"},
+		"delimiters not escaped":  {`OBX|1|TX|x^X^L||a & b||||||F`, "comment a & b -1 - [-,-] - - unknown - x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := er7.Parse([]byte("MSH|^~\\&|LIS|N|||20260302||ORU^R01\rOBR|1|N1||t^T\r"+tt.segment), nil)
+			require.NoError(t, err)
+			in, err := hl7.Read(m, &hl7.Options{LOINC: map[string]string{"ferr": "2276-4"}, Flags: map[string]orders.Interpretation{"PANIC": orders.Critical}})
+			require.NoError(t, err)
+			require.Len(t, in.Tests[0].Observations, 1)
+			r := in.Tests[0].Observations[0].Result
+			or := func(v any) string {
+				b, err := json.Marshal(v)
+				require.NoError(t, err)
+				if string(b) == "null" {
+					return "-"
+				}
+				return strings.Trim(string(b), `"`)
+			}
+			require.Equal(t, tt.want, fmt.Sprintf("%s %s %s %s [%s,%s] %s %s %s %s %s", r.Type, r.Result, or(r.Value), or(r.Unit),
+				or(r.MinRangeValue), or(r.MaxRangeValue), or(r.IsAboveMaxRange), or(r.IsBelowMinRange), r.Interpretation, or(r.LOINC), or(r.ProviderID)))
+		})
+	}
+}
+
+func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
+	m, err := er7.Parse([]byte(strings.Join([]string{
+		"MSH|^~\\&|LIS|N|||20260302||ORU^R01", "PID|1", "OBX|1|NM|age||41||||||F", "NTE|1||of the patient",
+		"OBR|1|N1|F1|t^T", "NTE|1||about the test~second line", "OBX|1|TX|c^Comment||line one||||||F", "OBX|2|TX|c^Comment||||||||F", "OBX|3|TX|c^Comment||line three||||||F",
+		"NTE|1||remark", "NTE|2||more", "OBX|4|CWE|o^Organism||a||||||F", "OBX|5|CWE|o^Organism||b||||||F", "OBX|6|ST|q^Q||x||||||O", "OBX|7|ST|q^Q||x||||||N",
+		"SPM|1|P9&x^S7&y|||||||||||||||20260301|20260302", "ZZZ|1", "NTE|1||of the specimen",
+	}, "\r")), nil)
+	require.NoError(t, err)
+	in, err := hl7.Read(m, nil)
+	require.NoError(t, err)
+	test := in.Tests[0]
+	require.Equal(t, "about the test\nsecond line", test.Notes)
+	require.Equal(t, "S7", test.Sample)
+	require.Equal(t, "2026-03-01T00:00:00+00:00", test.Collected.Timestamp.String())
+	require.Len(t, test.Observations, 3)
+	require.Equal(t, "line one\n\nline three", test.Observations[0].Result.Result)
+	require.Equal(t, "remark\nmore", *test.Observations[0].Result.Notes)
+	require.NotEqual(t, test.Observations[1].Key, test.Observations[2].Key)
+}
+
+// shelf keeps documents.
+type shelf struct {
+	docs []hl7.Document
+	err  error
+}
+
+func (s *shelf) Put(_ context.Context, d hl7.Document) error {
+	s.docs = append(s.docs, d)
+	return s.err
+}
+
+func TestDocuments(t *testing.T) {
+	kept := &shelf{err: errors.New("disk full")}
+	b := newBench(t, func(o *hl7.Options) { o.Documents = kept })
+	s := submission()
+	n := b.submit(s)
+	pdf := []byte("%PDF-1.7\nmade up")
+	raw := b.report(n, ana, ferrF, ferritin("9", "L", "F"), "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^"+base64.StdEncoding.EncodeToString(pdf)+"||||||F", ironF, iron)
+	require.Equal(t, "AE", b.send(raw), "what could not be kept is not acknowledged")
+	require.Empty(t, b.told())
+	kept.err = nil
+	require.Equal(t, "AA", b.send(raw))
+	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(b.told()))
+	require.Len(t, kept.docs, 2)
+	require.Equal(t, kept.docs[0], kept.docs[1])
+	require.Equal(t, hl7.Document{ID: kept.docs[0].ID, Team: s.Order.TeamID, Order: s.Order.ID, Title: "Report", ContentType: "application/pdf", Data: pdf}, kept.docs[0])
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v", kept.docs[0], kept.docs[0], kept.docs[0]), "PDF")
+
+	// A report may be a document and nothing else.
+	b = newBench(t, nil)
+	n = b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|||CM", ferrF, "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^JVBERg==||||||F")))
+	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(b.told()))
+	require.Empty(t, b.told()[0].Results.Results)
+	require.Equal(t, "AE", b.send(b.report(n, ana, ferrF, "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F")))
+}
+
+func TestAcknowledgements(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	good := string(b.report(n, ana, ferrP, ferritin("9", "L", "P")))
+	for name, tt := range map[string]struct{ raw, want string }{
+		"taken":                  {good, "MSA|AA|R1"},
+		"enhanced":               {strings.Replace(good, "|2.5.1\r", "|2.5.1|||AL|NE\r", 1), "MSA|CA|R1"},
+		"application only":       {strings.Replace(good, "|2.5.1\r", "|2.5.1|||NE|AL\r", 1), "MSA|AA|R1"},
+		"malformed":              {good + "\rsecret", "MSA|AE|R1\rERR|||100^Segment sequence error^HL70357|E||||HL7 message: segment 5: a segment begins with its name: a capital and two capitals or digits"},
+		"malformed field":        {good + "\rNTE|1||secret\xff", "MSA|AE|R1\rERR||NTE^5^3|102^Data type error^HL70357|E||||HL7 message: segment 5 (NTE-3): the text is not in the character set of the message"},
+		"not HL7":                {"secret", "MSA|AE\rERR|||100^Segment sequence error^HL70357|E||||HL7 message: segment 1: a message begins with the segment MSH"},
+		"nothing":                {"", "MSA|AE\rERR|||100^Segment sequence error^HL70357|E||||HL7 message: there is none"},
+		"another type":           {strings.Replace(good, "ORU^R01^ORU_R01", "ADT^A01", 1), "MSA|AR|R1\rERR|||200^Unsupported message type^HL70357|E"},
+		"names of other letters": {strings.Replace(good, "|LIS|", "|LÍS|", 1), "MSA|AA|R1"},
+	} {
+		answer := string(b.back.Handle(t.Context(), []byte(tt.raw), nil))
+		_, body, _ := strings.Cut(answer, "\r")
+		require.Equal(t, tt.want+"\r", body, name)
+		require.NotContains(t, answer, "secret")
+	}
+	require.Empty(t, b.back.Handle(t.Context(), []byte(strings.Replace(good, "|2.5.1\r", "|2.5.1|||NE|NE\r", 1)), nil), "it wants no answer")
+	require.Empty(t, b.back.Handle(t.Context(), []byte("MSH|^~\\&|||||||ACK|1|P|2.5.1\rMSA|AA|7"), nil), "nobody acknowledges an acknowledgement")
+	m, err := er7.Parse(b.back.Handle(t.Context(), nil, mllp.ErrTooLarge), nil)
+	require.NoError(t, err)
+	require.Equal(t, "AR", m.Segment("MSA").Field(1).Text())
+
+	m, err = er7.Parse(b.back.Handle(t.Context(), []byte(good), nil), nil)
+	require.NoError(t, err)
+	require.Equal(t, "ORDERS CLINIC LIS NORTH", strings.Join([]string{m.Header().Field(3).Text(), m.Header().Field(4).Text(), m.Header().Field(5).Text(), m.Header().Field(6).Text()}, " "))
+	require.Equal(t, "ACK^R01^ACK", m.Header().Field(9).Raw())
+
+	// A journal that fails: the laboratory is to send it again.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m, err = er7.Parse(b.back.Handle(ctx, b.report(n, ana, ferrF, ferritin("1", "L", "F")), nil), nil)
+	require.NoError(t, err)
+	require.Equal(t, "AE", m.Segment("MSA").Field(1).Text())
+	require.Equal(t, "207", m.Segment("ERR").Field(3).Text())
+}
+
+func TestNothingOfAPatientInPrint(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	m, err := er7.Parse(b.report(n, ana, ferrF, ferritin("9", "L", "F")), nil)
+	require.NoError(t, err)
+	in, err := hl7.Read(m, nil)
+	require.NoError(t, err)
+	for _, v := range []any{in, hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: in.Tests[0].Patient, Request: m.Bytes()}} {
+		require.NotContains(t, fmt.Sprintf("%v %+v %#v", v, v, v), "ROE")
+	}
+}

@@ -1,0 +1,303 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func (a api) labTestOperations() []operation {
+	if a.Orders == nil {
+		return nil
+	}
+	return []operation{
+		{id: "list_labs", pattern: "GET /v3/lab_tests/labs", team: a.listLabs},
+		{id: "list_markers", pattern: "GET /v3/lab_tests/markers", team: a.listMarkers},
+		{id: "list_order_set_markers", pattern: "POST /v3/lab_tests/list_order_set_markers", team: a.listOrderSetMarkers},
+		{id: "list_lab_test_markers", pattern: "GET /v3/lab_tests/{lab_test_id}/markers", team: a.listLabTestMarkers},
+		{id: "read_marker", pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", team: a.readMarker},
+		{id: "list_lab_tests", pattern: "GET /v3/lab_test", team: a.listLabTests},
+		{id: "list_all_lab_tests", pattern: "GET /v3/lab_tests", team: a.listAllLabTests},
+		{id: "read_lab_test", pattern: "GET /v3/lab_tests/{lab_test_id}", team: a.readLabTest},
+		{id: "list_lab_accounts", pattern: "GET /v3/lab_test/lab_account", team: a.listLabAccounts},
+	}
+}
+
+func (a api) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+	if err := wire.From(r).Err(); err != nil {
+		return err
+	}
+	labs, err := a.Orders.Labs(r.Context())
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, labs)
+}
+
+// markersOut is one page of markers.
+type markersOut struct {
+	Markers []orders.MarkerComplete `json:"markers"`
+	Total   int                     `json:"total"`
+	Page    int                     `json:"page"`
+	Size    int                     `json:"size"`
+	Pages   int                     `json:"pages"`
+	Pricing *markerPricing          `json:"pricing"`
+}
+
+// markerPricing is what markers cost, by id.
+type markerPricing struct {
+	Currency string        `json:"currency"`
+	Data     map[int]price `json:"data"`
+}
+
+// labTestPricing is what lab tests cost, by id.
+type labTestPricing struct {
+	Currency string                               `json:"currency"`
+	Data     map[orders.LabTestID]labTestPriceOut `json:"data"`
+}
+
+type labTestPriceOut struct {
+	Pricing price `json:"pricing"`
+}
+
+// price is an amount in cents, or why there is none.
+type price struct {
+	BaseAmountMinor *int64  `json:"base_amount_minor,omitempty"`
+	Unspecified     *string `json:"unspecified,omitempty"`
+}
+
+// currency is that of every price.
+const currency = "USD"
+
+// priceOf is an amount in major units as a price.
+func priceOf(major decimal.Decimal, known bool) price {
+	if !known {
+		none := "price_unavailable"
+		return price{Unspecified: &none}
+	}
+	minor := major.Shift(2).Round(0).IntPart()
+	return price{BaseAmountMinor: &minor}
+}
+
+func markersPage(w http.ResponseWriter, p orders.MarkerPage, page, size int, priced bool) error {
+	out := markersOut{Markers: p.Markers, Total: p.Total, Page: page, Size: size, Pages: (p.Total + size - 1) / size}
+	if priced {
+		out.Pricing = &markerPricing{Currency: currency, Data: map[int]price{}}
+		for _, m := range p.Markers {
+			var amount decimal.Decimal
+			known := false
+			if m.Price != nil {
+				n, err := orders.ParseNumber(*m.Price)
+				amount, known = n.Decimal, err == nil
+			}
+			out.Pricing.Data[m.ID] = priceOf(amount, known)
+		}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+func pageIn(in *wire.In) (page, size int) {
+	return in.Int("page", 1, 1, 1<<31-1), in.Int("size", orders.DefaultPageSize, 1, orders.MaxPageSize)
+}
+
+// accountIn is the lab account through whose eyes the catalogue is seen; nil for none.
+func accountIn(in *wire.In) *orders.LabAccountID {
+	if id := in.OptUUID("lab_account_id"); id != nil {
+		return &orders.LabAccountID{UUID: *id}
+	}
+	return nil
+}
+
+func (a api) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	q := orders.MarkerQuery{
+		Labs: ints(in, "lab_id"), LabSlug: text(in, "lab_slug"), Name: text(in, "name"),
+		ALaCarte: in.OptBool("a_la_carte_enabled"),
+	}
+	q.Page, q.Size = pageIn(in)
+	priced := in.Bool("include_pricing", false)
+	account := accountIn(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Orders.Markers(r.Context(), team, account, q)
+	if err != nil {
+		return err
+	}
+	return markersPage(w, page, q.Page, q.Size, priced)
+}
+
+func (a api) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	page, size := pageIn(in)
+	var body orders.OrderSet
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	p, err := a.Orders.OrderSetMarkers(r.Context(), team, body, page, size)
+	if err != nil {
+		return err
+	}
+	return markersPage(w, p, page, size, false)
+}
+
+// ints reads a list of whole numbers; nil when absent.
+func ints(in *wire.In, name string) []int {
+	var out []int
+	for i, v := range in.Strings(name) {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			in.Problem("wrong_type", "must be a whole number", "query", name, i)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func labTestID(in *wire.In) orders.LabTestID {
+	return orders.LabTestID{UUID: in.PathUUID("lab_test_id")}
+}
+
+func (a api) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := labTestID(in)
+	page, size := pageIn(in)
+	account := accountIn(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	p, err := a.Orders.LabTestMarkers(r.Context(), team, account, id, page, size)
+	if err != nil {
+		return err
+	}
+	return markersPage(w, p, page, size, false)
+}
+
+func (a api) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	lab, err := strconv.Atoi(in.PathText("lab_id", 20))
+	if err != nil {
+		in.Problem("wrong_type", "must be a whole number", "path", "lab_id")
+	}
+	code := in.PathText("provider_id", 256)
+	account := accountIn(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	m, err := a.Orders.Marker(r.Context(), team, account, lab, code)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, m)
+}
+
+// labTestQuery reads the filters of the lists of lab tests.
+func labTestQuery(in *wire.In, team healthlab.TeamID) orders.LabTestQuery {
+	return orders.LabTestQuery{
+		Team:        team,
+		Generation:  orders.Generation(text(in, "generation_method")),
+		LabSlug:     text(in, "lab_slug"),
+		Method:      orders.CollectionMethod(text(in, "collection_method")),
+		Status:      orders.LabTestStatus(text(in, "status")),
+		MarkerIDs:   ints(in, "marker_ids"),
+		ProviderIDs: in.Strings("provider_ids"),
+		Name:        text(in, "name"),
+		Sort:        orders.LabTestSort(text(in, "order_key")),
+		Direction:   orders.Direction(text(in, "order_direction")),
+	}
+}
+
+// labTestsOut is one page of lab tests.
+type labTestsOut struct {
+	Data       []orders.LabTest `json:"data"`
+	NextCursor *string          `json:"next_cursor"`
+	Pricing    *labTestPricing  `json:"pricing"`
+}
+
+func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	q := labTestQuery(in, team)
+	q.Limit = in.Int("lab_test_limit", orders.DefaultPageSize, 1, orders.MaxPageSize)
+	q.Cursor = text(in, "next_cursor")
+	priced := in.Bool("include_pricing", false)
+	account := accountIn(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Orders.LabTests(r.Context(), account, q)
+	if err != nil {
+		return err
+	}
+	out := labTestsOut{Data: page.Tests}
+	if page.Next != "" {
+		out.NextCursor = &page.Next
+	}
+	if priced {
+		out.Pricing = &labTestPricing{Currency: currency, Data: map[orders.LabTestID]labTestPriceOut{}}
+		for _, t := range page.Tests {
+			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, true)}
+		}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+func (a api) listAllLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	q := labTestQuery(in, team)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Orders.LabTests(r.Context(), nil, q)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, page.Tests)
+}
+
+func (a api) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := labTestID(in)
+	account := accountIn(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	t, err := a.Orders.LabTest(r.Context(), team, account, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, t)
+}
+
+// accountsOut are the lab accounts of a team.
+type accountsOut struct {
+	Data []orders.LabAccount `json:"data"`
+}
+
+func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := accountIn(in)
+	status := orders.LabAccountStatus(strings.ToLower(text(in, "status")))
+	switch status {
+	case "", orders.LabAccountActive, orders.LabAccountPending, orders.LabAccountSuspended, orders.LabAccountReadyToLaunch:
+	default:
+		in.Problem("enum", "is not one of the known values", "query", "status")
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	accounts, err := a.Orders.LabAccounts(r.Context(), team, id, status)
+	if err != nil {
+		return err
+	}
+	if accounts == nil {
+		accounts = []orders.LabAccount{}
+	}
+	return wire.JSON(w, http.StatusOK, accountsOut{Data: accounts})
+}

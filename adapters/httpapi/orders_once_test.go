@@ -1,0 +1,151 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// count is how many orders the team has.
+func (c *clinic) count() int {
+	c.t.Helper()
+	var page struct{ Total int }
+	c.get("/v3/orders", 200).JSON(c.t, &page)
+	return page.Total
+}
+
+func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
+	for _, path := range []string{"/v3/order", "/v3/order/create"} {
+		c := newClinic(t, nil)
+		keyed := c.With("x-idempotency-key", "k-1")
+		first := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
+		again := keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 200) // bodies are not compared
+		require.Equal(t, string(first.Body), string(again.Body))
+		require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"))
+		require.Equal(t, 1, c.count())
+
+		c.With("x-idempotency-key", "K-1").Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
+		c.placed()
+		require.Equal(t, 3, c.count())
+		// The answer stays as it was, whatever became of the order.
+		var o orderAnswer
+		first.JSON(t, &o)
+		c.order("POST", "/v3/order/"+o.Order.ID.String()+"/cancel", nil)
+		require.Equal(t, string(first.Body), string(keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200).Body))
+	}
+}
+
+func TestKeysBelongToTeamAndEndpoint(t *testing.T) {
+	c := newClinic(t, nil)
+	keyed := c.With("x-idempotency-key", "k-1")
+	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
+	keyed.Send(t, "POST", "/v3/order/create", c.request(walkInTest, nil)).Want(t, 200)
+	require.Equal(t, 2, c.count())
+	other := keyed.With("x-service-api-key", "other")
+	reply := other.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"user_id": c.foreign.String()}))
+	require.Equal(t, orders.NoActiveLabAccount, reply.Want(t, 400).ErrorType(t), "the other team got its own answer")
+}
+
+func TestRefusalsAreKeptForTheirKey(t *testing.T) {
+	c := newClinic(t, nil)
+	keyed := c.With("x-idempotency-key", "k-1")
+	minor := aPatient()
+	minor["dob"] = "2015-01-01"
+	first := keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"patient_details": minor})).Want(t, 400)
+	again := keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 400)
+	require.Equal(t, string(first.Body), string(again.Body))
+	require.Zero(t, c.count())
+	missing := keyed.With("x-idempotency-key", "k-2")
+	missing.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 404)
+	missing.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 404)
+
+	forgetful := keyed.With("x-idempotency-key", "k-3").With("x-idempotency-error", "no-cache")
+	forgetful.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 404)
+	kept := forgetful.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
+	require.Equal(t, string(kept.Body), string(forgetful.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 200).Body))
+	require.Equal(t, 1, c.count())
+}
+
+func TestWhatIsNotValidIsNotKept(t *testing.T) {
+	c := newClinic(t, nil)
+	keyed := c.With("x-idempotency-key", "k-1")
+	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"billing_type": "barter"})).Want(t, 422)
+	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
+	// A request is checked before its key is looked up.
+	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"billing_type": "barter"})).Want(t, 422)
+	require.Equal(t, 1, c.count())
+
+	require.Equal(t, []string{"header.x-idempotency-key"}, c.With("x-idempotency-key", string(make256())).
+		Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 422).Locs(t))
+	require.Equal(t, []string{"header.x-idempotency-error"}, keyed.With("x-idempotency-error", "sometimes").
+		Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 422).Locs(t))
+}
+
+func make256() []byte {
+	b := make([]byte, 256)
+	for i := range b {
+		b[i] = 'k'
+	}
+	return b
+}
+
+// slowKeys holds every answer back until it is let go.
+type slowKeys struct {
+	orders.Keys
+	inside, release chan struct{}
+}
+
+func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, keep time.Time) error {
+	k.inside <- struct{}{}
+	<-k.release
+	return k.Keys.FinishKey(ctx, scope, until, answer, keep)
+}
+
+func TestKeyWhoseRequestIsBeingDone(t *testing.T) {
+	c := newClinic(t, nil)
+	slow := slowKeys{c.config.OrderKeys, make(chan struct{}), make(chan struct{})}
+	config := c.config
+	config.OrderKeys = slow
+	client := func() *contract.Client {
+		return contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).
+			With("x-service-api-key", goodKey).With("x-idempotency-key", "k-1")
+	}
+	var first *contract.Reply
+	var wait sync.WaitGroup
+	body := c.request(walkInTest, nil)
+	wait.Go(func() { first = client().Send(t, http.MethodPost, "/v3/order", body) })
+	<-slow.inside
+	require.Equal(t, orders.IdempotencyInProgress, client().Send(t, http.MethodPost, "/v3/order", body).Want(t, 409).ErrorType(t))
+	close(slow.release)
+	wait.Wait()
+	first.Want(t, 200)
+	require.Equal(t, string(first.Body), string(client().Send(t, http.MethodPost, "/v3/order", body).Want(t, 200).Body))
+	require.Equal(t, 1, c.count())
+}
+
+// failingKeys is a store that is away.
+type failingKeys struct{ orders.Keys }
+
+func (failingKeys) StartKey(context.Context, orders.KeyScope, string, orders.OrderID, time.Time, time.Time) (orders.KeyState, error) {
+	return orders.KeyState{}, healthlab.Unavailable
+}
+
+func TestKeysThatCannotBeKept(t *testing.T) {
+	c := newClinic(t, nil)
+	config := c.config
+	for want, keys := range map[int]orders.Keys{501: nil, 503: failingKeys{}} {
+		config.OrderKeys = keys
+		client := contract.NewClient(t, httpapi.Handler(config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+		client.With("x-idempotency-key", "k").Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, want)
+	}
+	require.Zero(t, c.count())
+}

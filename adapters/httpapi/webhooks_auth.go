@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+)
+
+// Mandate says which teams somebody with a management key may manage: true for those
+// teams of those organisations. It is called once per request, and must be safe for
+// concurrent use and quick; what it needs to know is looked up before, by
+// Config.AuthenticateManagement.
+type Mandate func(org uuid.UUID, team healthlab.TeamID) bool
+
+// EveryTeam is the mandate of a key that may manage every team of every organisation.
+func EveryTeam(uuid.UUID, healthlab.TeamID) bool { return true }
+
+// ManagementKey is a management key as it is stored.
+type ManagementKey struct {
+	// Sum is the sum of the key; see [SumKey]. The key itself is random, of 32 bytes
+	// or more.
+	Sum KeySum
+	// Mandate says what it is good for. Nil means nothing.
+	Mandate Mandate
+}
+
+// ManagementOptions adjusts [ManagementAuth]. The zero value, and nil, mean the
+// defaults.
+type ManagementOptions struct {
+	// Header is the header with the key. Default x-management-key.
+	Header string
+}
+
+// ManagementAuth returns a function for Config.AuthenticateManagement that knows a
+// fixed list of keys. Only that one header counts, so a team's API key opens nothing.
+// Its fault is Unauthenticated.
+func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Mandate, error) {
+	header := defaultManagementKeyHeader
+	if opts != nil && opts.Header != "" {
+		header = opts.Header
+	}
+	return func(r *http.Request) (Mandate, error) {
+		var found Mandate
+		if sent := r.Header.Values(header); len(sent) == 1 && sent[0] != "" {
+			sum := SumKey(sent[0])
+			for i := range keys { // all of them, in the same time whichever it is
+				if subtle.ConstantTimeCompare(keys[i].Sum[:], sum[:]) == 1 {
+					found = keys[i].Mandate
+				}
+			}
+		}
+		if found == nil {
+			return nil, fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+		}
+		return found, nil
+	}
+}
+
+// managed is a request for the management of one team.
+type managed struct {
+	*wire.In
+	mandate Mandate
+	env     healthlab.Environment // of this deployment
+
+	org  uuid.UUID
+	team uuid.UUID
+	asks string // the environment in the path
+}
+
+// managing makes a handler of one that is told who asks. It must call open before it
+// does anything.
+func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		mandate, err := a.AuthenticateManagement(r)
+		if err != nil {
+			return err
+		}
+		if mandate == nil {
+			return fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+		}
+		in := wire.From(r)
+		return do(w, r, &managed{
+			In: in, mandate: mandate, env: a.Environment,
+			org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: in.PathText("environment", maxPathText),
+		})
+	}
+}
+
+// open ends the reading of a request, and returns the team that it is about: NotFound if
+// that is in the other environment, or not in the mandate.
+func (m *managed) open() (healthlab.TeamID, error) {
+	if err := m.Err(); err != nil {
+		return healthlab.TeamID{}, err
+	}
+	team := healthlab.TeamID{UUID: m.team}
+	if m.asks != string(m.env) || team.IsZero() || !m.mandate(m.org, team) {
+		return healthlab.TeamID{}, fmt.Errorf("%w: team", healthlab.NotFound)
+	}
+	return team, nil
+}

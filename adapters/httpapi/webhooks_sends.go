@@ -1,0 +1,185 @@
+package httpapi
+
+import (
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// webhookTestIn is the body that asks for a test message.
+type webhookTestIn struct {
+	EventType string `json:"event_type"`
+}
+
+// webhookTestOut is what came of it.
+type webhookTestOut struct {
+	Outcome    webhook.Class `json:"outcome"`
+	StatusCode *int          `json:"status_code"`
+	DurationMS int64         `json:"duration_ms"`
+}
+
+// webhookAttemptOut is one line of the log of deliveries.
+type webhookAttemptOut struct {
+	At         healthlab.Time  `json:"at"`
+	WebhookID  uuid.UUID       `json:"webhook_id"`
+	MessageID  string          `json:"message_id"`
+	EventType  string          `json:"event_type"`
+	Attempt    int             `json:"attempt"`
+	Trigger    webhook.Trigger `json:"trigger"`
+	Outcome    *webhook.Class  `json:"outcome"`
+	StatusCode *int            `json:"status_code"`
+	DurationMS int64           `json:"duration_ms"`
+	State      webhook.State   `json:"state"`
+	Reason     *webhook.Reason `json:"reason"`
+	Response   *string         `json:"response"`
+}
+
+// webhookAttemptsOut is one page of them.
+type webhookAttemptsOut struct {
+	Data       []webhookAttemptOut `json:"data"`
+	NextCursor *string             `json:"next_cursor"`
+}
+
+// webhookRecoverIn is the body that asks for what was missed.
+type webhookRecoverIn struct {
+	Since healthlab.Time `json:"since"`
+}
+
+// webhookQueuedOut says how many deliveries were put in the queue.
+type webhookQueuedOut struct {
+	Queued int `json:"queued"`
+}
+
+// set is a pointer to v, or nil for the zero value.
+func set[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func attemptFrom(t webhook.Attempt) webhookAttemptOut {
+	out := webhookAttemptOut{
+		At: healthlab.At(t.At), WebhookID: t.Endpoint.UUID, MessageID: webhook.MessageID(t.Event), EventType: t.Type,
+		Attempt: t.N, Trigger: t.Trigger, Outcome: set(t.Class), StatusCode: set(t.Status),
+		DurationMS: int64(t.Duration / time.Millisecond), State: t.State, Reason: set(t.Reason),
+	}
+	if t.Response != nil {
+		text := strings.ToValidUTF8(string(t.Response), "\uFFFD")
+		out.Response = &text
+	}
+	return out
+}
+
+func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.webhookID()
+	var body webhookTestIn
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	result, err := a.Webhooks.SendTest(r.Context(), team, id, body.EventType)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, webhookTestOut{
+		Outcome: result.Class, StatusCode: set(result.Status), DurationMS: int64(result.Duration / time.Millisecond),
+	})
+}
+
+func (a api) listWebhookAttempts(w http.ResponseWriter, r *http.Request, m *managed) error {
+	q := webhook.AttemptQuery{Endpoint: m.webhookID()}
+	q.Size, q.Cursor = m.page()
+	message := text(m.In, "message_id")
+	var err error
+	if q.Team, err = m.open(); err != nil {
+		return err
+	}
+	if message != "" {
+		if q.Event, err = eventOf(message); err != nil {
+			return err
+		}
+	}
+	if _, err := a.Webhooks.Get(r.Context(), q.Team, q.Endpoint); err != nil {
+		return err
+	}
+	page, err := a.Webhooks.Attempts(r.Context(), q)
+	if err != nil {
+		return cursorProblem(err)
+	}
+	out := webhookAttemptsOut{Data: make([]webhookAttemptOut, 0, len(page.Attempts)), NextCursor: next(page.Next)}
+	for _, t := range page.Attempts {
+		out.Data = append(out.Data, attemptFrom(t))
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+func (a api) retryWebhookMessage(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id, message := m.webhookID(), m.PathText("message_id", maxPathText)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	event, err := eventOf(message)
+	if err != nil {
+		return err
+	}
+	queued, err := a.Webhooks.Retry(r.Context(), team, id, event)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, webhookQueuedOut{queued})
+}
+
+func (a api) recoverWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.webhookID()
+	var body webhookRecoverIn
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	queued, err := a.Webhooks.Recover(r.Context(), team, id, body.Since.Time)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, webhookQueuedOut{queued})
+}
+
+// eventOf returns the event that a message id was made from; NotFound if it was made
+// from none.
+func eventOf(message string) (uuid.UUID, error) {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	none := fmt.Errorf("%w: message", healthlab.NotFound)
+	text, ok := strings.CutPrefix(message, "msg_")
+	if !ok || len(text) != 27 {
+		return uuid.Nil, none
+	}
+	n, base := new(big.Int), big.NewInt(int64(len(digits)))
+	for i := range len(text) {
+		digit := strings.IndexByte(digits, text[i])
+		if digit < 0 {
+			return uuid.Nil, none
+		}
+		n.Add(n.Mul(n, base), big.NewInt(int64(digit)))
+	}
+	const size = 20 // the event's id, and a part of its sum
+	if n.BitLen() > 8*size {
+		return uuid.Nil, none
+	}
+	id := uuid.UUID(n.FillBytes(make([]byte, size))[:16])
+	if webhook.MessageID(id) != message {
+		return uuid.Nil, none
+	}
+	return id, nil
+}

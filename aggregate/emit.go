@@ -1,0 +1,79 @@
+package aggregate
+
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// emit adds the buckets of a slab to the result.
+func (s *slab) emit(out *grid) error {
+	if s.accs == nil {
+		return nil
+	}
+	hits := make([]int32, 0, min(len(s.starts), 1024))
+	for k := range s.winner {
+		if s.winner[k] >= 0 {
+			hits = append(hits, int32(k))
+		}
+	}
+	if s.b.p.grouped && out.n+len(hits) > s.b.limit {
+		return errRows(s.b.limit)
+	}
+	for k := range s.b.p.keys {
+		v := &out.keys[k].v
+		if k == s.b.p.trunc {
+			v.ints = slices.Grow(v.ints, len(hits))
+			for _, h := range hits {
+				v.ints = append(v.ints, s.starts[h])
+			}
+			v.ownInts = v.ints
+			continue
+		}
+		for range hits {
+			v.add(s.lane.keys[k])
+		}
+	}
+	for k := range s.b.p.aggs {
+		emitColumn(&out.aggs[k].v, s.b.p.aggs[k].fn, s.accs[s.b.aggs[k]], hits)
+	}
+	out.n += len(hits)
+	s.b.trace.winners(s, hits)
+	return nil
+}
+
+func emitColumn(v *vec, fn Func, accs []series.Acc, hits []int32) {
+	if fn == Count {
+		v.ints = slices.Grow(v.ints, len(hits))
+		for _, h := range hits {
+			v.ints = append(v.ints, int64(accs[h].N))
+		}
+		v.ownInts = v.ints
+		return
+	}
+	v.floats = slices.Grow(v.floats, len(hits))
+	for _, h := range hits {
+		a := &accs[h]
+		var x float64
+		switch fn {
+		case Sum:
+			x = a.Sum.Float64()
+		case Mean:
+			x = a.Mean()
+		case Min:
+			x = a.Min
+		case Max:
+			x = a.Max
+		case Oldest:
+			x = a.First
+		default:
+			x = a.Last
+		}
+		if v.nulls != nil || x-x != 0 {
+			v.add(floatCell(x))
+			continue
+		}
+		v.floats = append(v.floats, x)
+		v.ownFloats = v.floats
+	}
+}

@@ -1,0 +1,160 @@
+package aggregate
+
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// slot returns the number of a column among those that the plan reads.
+func (c *compiler) slot(col column) int {
+	k := slotKey{col.name, col.resource, col.from}
+	if col.from == fromSample && len(c.plan.resources) == 1 {
+		k.resource = nil // all samples are of the one resource
+	}
+	if i, ok := c.slots[k]; ok {
+		return i
+	}
+	c.slots[k] = len(c.plan.slots)
+	c.plan.slots = append(c.plan.slots, slot{column: col})
+	return c.slots[k]
+}
+
+// column resolves an expression that stands for a value of a row. ok is false if it
+// is none, or not known; then a fault is noted.
+func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
+	t := c.plan.table
+	switch e := e.(type) {
+	case TableColumn:
+		if t.name == samplesTable {
+			if !contains(sourceNames, e.Column) {
+				c.unknown(codeColumn, "is not a column of every sample", e.Column, sourceNames, p.at(e.Table))
+				return col, nil, false
+			}
+		}
+		found := t.find(e.Column)
+		if found == nil {
+			c.unknown(codeColumn, "is not a column of this table", e.Column, t.names(), p.at(e.Table))
+			return col, nil, false
+		}
+		return *found, nil, true
+	case SourceColumn:
+		found := t.find(e.Name)
+		if found == nil || !contains(sourceNames, e.Name) {
+			c.unknown(codeColumn, "is not a source column of this table", e.Name, sourceNames, p.at("source"))
+			return col, nil, false
+		}
+		return *found, nil, true
+	case Macro:
+		return macroColumn(e.Name), nil, true
+	case Field:
+		r := sampleResource(e.Resource)
+		col, ok := sampleColumn(r, e.Field)
+		if !ok {
+			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.at("field"))
+		}
+		return col, nil, ok
+	case Index:
+		return t.index(), nil, true
+	case Subquery:
+		return c.subquery(e, p)
+	default:
+		return col, nil, false
+	}
+}
+
+// value resolves an expression to a slot.
+func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
+	col, sub, ok := c.column(e, p)
+	if !ok {
+		return 0, col, false
+	}
+	if sub != nil {
+		c.plan.slots = append(c.plan.slots, slot{column: col, sub: sub})
+		return len(c.plan.slots) - 1, col, true
+	}
+	return c.slot(col), col, true
+}
+
+// whereName finds what a name in the condition stands for.
+func (c *compiler) whereName(o operand) (int, Type, *whereFault) {
+	t := c.plan.table
+	use := func(col column) (int, Type, *whereFault) {
+		if col.typ == typeList {
+			return 0, "", &whereFault{code: codeMismatch, msg: "is a list"}
+		}
+		return c.slot(col), col.typ, nil
+	}
+	missing := func(known []string, name string) (int, Type, *whereFault) {
+		return 0, "", &whereFault{code: codeColumn, msg: "is not a column", near: nearest(name, known)}
+	}
+	if t.name == samplesTable {
+		if o.two {
+			r := sampleResource(o.table)
+			if r == nil {
+				return missing(sampleResourceNames(), o.table)
+			}
+			col, ok := sampleColumn(r, o.text)
+			if !ok {
+				return missing(sampleColumnNames(r), o.text)
+			}
+			return use(col)
+		}
+		if col := t.find(o.text); col != nil {
+			return use(*col)
+		}
+		if o.text == "index" {
+			return use(t.index())
+		}
+		if r := c.onlyResource(); r != nil {
+			if col, ok := sampleColumn(r, o.text); ok {
+				return use(col)
+			}
+			return missing(append(sampleColumnNames(r), "index"), o.text)
+		}
+		return missing(append(slices.Clone(sourceNames), "index"), o.text)
+	}
+	if o.two && o.table != t.name {
+		return missing([]string{t.name}, o.table)
+	}
+	if col := t.find(o.text); col != nil {
+		return use(*col)
+	}
+	known := t.names()
+	if t.name == "sleep" {
+		if contains(macroNames, o.text) {
+			return use(macroColumn(o.text))
+		}
+		known = append(known, macroNames...)
+	}
+	if o.text == "index" {
+		return use(t.index())
+	}
+	return missing(append(known, "index"), o.text)
+}
+
+// onlyResource returns the resource that select and group_by name, if it is one.
+func (c *compiler) onlyResource() *healthdata.Resource {
+	var only *healthdata.Resource
+	several := false
+	var walk func(e Expr)
+	walk = func(e Expr) {
+		switch e := e.(type) {
+		case Aggregate:
+			walk(e.Arg)
+		case Subquery:
+			walk(e.From)
+		case Field:
+			r := sampleResource(e.Resource)
+			several = several || only != nil && r != only
+			only = r
+		}
+	}
+	for _, e := range slices.Concat(c.q.Select, c.q.GroupBy) {
+		walk(e)
+	}
+	if several {
+		return nil
+	}
+	return only
+}

@@ -1,0 +1,270 @@
+// Command hl7lab plays both ends of an HL7 connection on this machine: a clinic that
+// orders lab tests, and a laboratory that answers, over MLLP on loopback. It prints what
+// each of them does and ends.
+//
+//	go run ./examples/hl7lab
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// What the clinic can order: a file in a real deployment.
+const catalogue = `{
+	"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["walk_in_test"]}],
+	"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "provider_id": "4598", "unit": "ug/L"},
+	                 {"id": 12, "lab_id": 1, "name": "Iron", "slug": "iron", "provider_id": "7573", "unit": "ug/dL"}],
+	"lab_tests":    [{"id": "7b0a3c1e-0000-4000-8000-000000000001", "name": "Iron status", "method": "walk_in_test",
+	                  "status": "active", "lab_id": 1, "marker_ids": [11, 12], "price": 39.50}],
+	"lab_accounts": [{"lab": "northlab", "status": "active", "allowed_billing": {"client_bill": ["AZ"]}}]}`
+
+// run plays everything, and stops what it started.
+func run(ctx context.Context, out io.Writer) error {
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	var servers sync.WaitGroup
+	defer servers.Wait()
+	defer stop() // before waiting
+
+	lab := &laboratory{out: out}
+	labAddress, err := serve(ctx, &servers, mllp.NewServer(lab, nil))
+	if err != nil {
+		return err
+	}
+	// The clinic: a client for orders, a server for results, one backend behind both.
+	backend := hl7.New(mllp.NewClient(labAddress, nil), hl7.NewMemoryJournal(), &hl7.Options{
+		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
+		LOINC: map[string]string{"7573": "2498-4"}, // the laboratory has no LOINC code for iron
+	})
+	clinicAddress, err := serve(ctx, &servers, mllp.NewServer(backend, nil))
+	if err != nil {
+		return err
+	}
+	lab.clinic = mllp.NewClient(clinicAddress, nil)
+	book, err := orders.ReadBook(strings.NewReader(catalogue))
+	if err != nil {
+		return err
+	}
+	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	desk, err := orders.New(memory.New(nil).Orders(), everybody, book, backend, nil)
+	if err != nil {
+		return err
+	}
+	c := &clinic{out: out, desk: desk, team: healthlab.TeamID{UUID: uuid.New()}}
+	if err := c.order(ctx); err != nil {
+		return err
+	}
+	for _, r := range lab.reports() {
+		if err := lab.send(ctx, r); err != nil {
+			return err
+		}
+		if err := c.look(ctx); err != nil {
+			return err
+		}
+	}
+	review, err := backend.Review(ctx, 0, 10)
+	if err != nil {
+		return err
+	}
+	for _, d := range review {
+		say(out, "for a person to look at: %s\n", d.Review)
+	}
+	return nil
+}
+
+// say prints a step of the story.
+func say(out io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(out, format, args...)
+}
+
+// serve runs a server on a free port of this machine until ctx ends.
+func serve(ctx context.Context, servers *sync.WaitGroup, s *mllp.Server) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	servers.Go(func() { _ = s.Serve(ctx, l) })
+	return l.Addr().String(), nil
+}
+
+// clinic is who orders.
+type clinic struct {
+	out    io.Writer
+	desk   *orders.Service
+	team   healthlab.TeamID
+	placed orders.OrderID
+}
+
+func (c *clinic) order(ctx context.Context) error {
+	o, err := c.desk.Place(ctx, c.team, orders.PlaceRequest{
+		UserID:   healthlab.UserID{UUID: uuid.New()},
+		OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
+		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+			Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
+		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+	})
+	if err != nil {
+		return err
+	}
+	c.placed = o.ID
+	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
+	// A host runs RunPlacing and RunUpdates in the background; here we take turns.
+	if _, err := c.desk.PlaceDue(ctx); err != nil {
+		return err
+	}
+	return c.look(ctx)
+}
+
+// look takes in what the laboratory reported, and prints how the order stands.
+func (c *clinic) look(ctx context.Context) error {
+	n, err := c.desk.TakeUpdates(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := c.desk.Get(ctx, c.team, c.placed)
+	if err != nil {
+		return err
+	}
+	say(c.out, "clinic: %d news; the order is %s\n", n, o.LastEvent.Status)
+	if o.Interpretation == nil || n == 0 {
+		return nil
+	}
+	results, err := c.desk.Results(ctx, c.team, c.placed)
+	if err != nil {
+		return err
+	}
+	for _, r := range results.Results {
+		say(c.out, "        %s %s %s (%s, LOINC %s)\n", r.Name, r.Result, *r.Unit, r.Interpretation, *r.LOINC)
+	}
+	return nil
+}
+
+// laboratory is the other end: it takes orders, and reports.
+type laboratory struct {
+	out    io.Writer
+	clinic *mllp.Client
+
+	mu    sync.Mutex
+	order *er7.Message
+	sent  int
+}
+
+// Handle implements mllp.Handler: it takes an order and gives it a number.
+func (l *laboratory) Handle(_ context.Context, message []byte, fault error) []byte {
+	m, err := er7.Parse(message, nil)
+	if fault != nil || err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.order = m
+	code, event := m.Type()
+	say(l.out, "lab:    got %s^%s for %s:", code, event, m.Segment("PID").Field(5).Name().Full())
+	for s := range m.Segments() {
+		if s.Name() == "OBR" {
+			say(l.out, " %s", s.Field(4).Component(2).Text())
+		}
+	}
+	say(l.out, "\n")
+	b := er7.NewBuilder(er7.Standard(), "")
+	b.Header().Set(3, "LIS").Set(4, "NORTHLAB").Set(9, "ORL", "O22", "ORL_O22").Set(10, "A1").Set(11, "P").Set(12, "2.5.1")
+	b.Add("MSA").Set(1, "AA").Set(2, m.ControlID())
+	b.Add("ORC").Set(1, "OK").Set(2, m.Segment("ORC").Field(2).Text()).Set(3, "LAB-77")
+	answer, err := b.Build()
+	if err != nil {
+		return nil
+	}
+	return answer.Bytes()
+}
+
+// report is a message that the laboratory sends, in short.
+type report struct {
+	what     string
+	number   string // of the order; empty for the right one
+	at       string
+	ferritin [3]string // value, flag, status
+	iron     [3]string
+}
+
+// reports are what comes of the order, with everything that a connection does to it.
+func (l *laboratory) reports() []report {
+	partial := report{what: "a partial report", at: "20260303090000-0700", ferritin: [3]string{"9.0", "L", "P"}}
+	final := report{what: "the final report", at: "20260303150000-0700", ferritin: [3]string{"9.5", "L", "F"}, iron: [3]string{"90", "N", "F"}}
+	again, late, wrong := final, partial, final
+	again.what, late.what, wrong.what, wrong.number = "the same again", "the partial report again, late", "a report with a wrong number", "NOBODYSORDER"
+	corrected := report{what: "a corrected report", at: "20260304090000-0700", ferritin: [3]string{"95.0", "N", "C"}}
+	return []report{partial, final, again, late, wrong, corrected}
+}
+
+// send reports to the clinic, and prints what it answers.
+func (l *laboratory) send(ctx context.Context, r report) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent++
+	id := fmt.Sprintf("R%d", l.sent)
+	if r.number == "" {
+		r.number = l.order.Segment("ORC").Field(2).Text()
+	}
+	b := er7.NewBuilder(er7.Standard(), "")
+	b.Header().Set(3, "LIS").Set(4, "NORTHLAB").Set(7, r.at).Set(9, "ORU", "R01", "ORU_R01").Set(10, id).Set(11, "P").Set(12, "2.5.1")
+	b.Add("PID").SetNumber(1, 1).Set(5, "ROE", "ANA").Set(7, "19840509")
+	for i, t := range []struct {
+		code, name, loinc, unit, normal string
+		result                          [3]string
+	}{{"4598", "Ferritin", "2276-4", "ug/L", "13-150", r.ferritin}, {"7573", "Iron", "", "ug/dL", "60-170", r.iron}} {
+		if t.result[2] == "" {
+			continue
+		}
+		b.Add("OBR").SetNumber(1, i+1).Set(2, r.number).Set(3, "LAB-77").Set(4, t.code, t.name, "L").Set(7, "20260302120000-0700").Set(22, r.at).Set(25, t.result[2])
+		obx := b.Add("OBX").SetNumber(1, 1).Set(2, "NM").Set(5, t.result[0]).Set(6, t.unit).Set(7, t.normal).Set(8, t.result[1]).Set(11, t.result[2])
+		if t.loinc != "" {
+			obx.Set(3, t.loinc, t.name, "LN", t.code, t.name, "L")
+		} else {
+			obx.Set(3, t.code, t.name, "L")
+		}
+	}
+	m, err := b.Build()
+	if err != nil {
+		return err
+	}
+	answer, err := l.clinic.Send(ctx, m.Bytes(), func(answer []byte) bool {
+		a, err := er7.Parse(answer, nil)
+		return err == nil && a.Segment("MSA").Field(2).Text() == id
+	})
+	if err != nil {
+		return err
+	}
+	ack, err := er7.Parse(answer, nil)
+	if err != nil {
+		return err
+	}
+	say(l.out, "lab:    sent %s; the answer is %s\n", r.what, ack.Segment("MSA").Field(1).Text())
+	return nil
+}

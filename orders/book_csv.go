@@ -1,0 +1,214 @@
+package orders
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ReadContents reads the JSON that [ReadBook] reads and checks nothing but its form, so
+// that more can be added before [NewBook] makes a catalogue of it.
+func ReadContents(r io.Reader) (BookContents, error) {
+	var c BookContents
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, fmt.Errorf("%w: catalogue at byte %d: %v", healthlab.Invalid, d.InputOffset(), err)
+	}
+	return c, nil
+}
+
+// markerRow is one line of a CSV file of markers.
+type markerRow struct {
+	marker MarkerComplete
+	result ExpectedResult
+	// found: the line names a result.
+	found bool
+}
+
+// markerColumns are the columns of a CSV file of markers. Each reads a cell that is not
+// empty, and says whether it could.
+var markerColumns = map[string]func(r *markerRow, cell string) bool{
+	"id":                  func(r *markerRow, s string) bool { return number(&r.marker.ID, s) },
+	"name":                func(r *markerRow, s string) bool { r.marker.Name = s; return true },
+	"slug":                func(r *markerRow, s string) bool { r.marker.Slug = s; return true },
+	"description":         func(r *markerRow, s string) bool { r.marker.Description = &s; return true },
+	"lab_id":              func(r *markerRow, s string) bool { return optional(&r.marker.LabID, s) },
+	"provider_id":         func(r *markerRow, s string) bool { r.marker.ProviderID = &s; return true },
+	"type":                func(r *markerRow, s string) bool { return markerType(r, s) },
+	"unit":                func(r *markerRow, s string) bool { r.marker.Unit = &s; return true },
+	"price":               func(r *markerRow, s string) bool { r.marker.Price = &s; return true },
+	"a_la_carte_enabled":  func(r *markerRow, s string) bool { return truth(&r.marker.ALaCarteEnabled, s) },
+	"is_orderable":        func(r *markerRow, s string) bool { return truth(r.marker.IsOrderable, s) },
+	"common_tat_days":     func(r *markerRow, s string) bool { return optional(&r.marker.CommonTATDays, s) },
+	"worst_case_tat_days": func(r *markerRow, s string) bool { return optional(&r.marker.WorstCaseTATDays, s) },
+	"result_id":           func(r *markerRow, s string) bool { r.found = true; return number(&r.result.ID, s) },
+	"result_name":         func(r *markerRow, s string) bool { r.found = true; r.result.Name = s; return true },
+	"result_slug":         func(r *markerRow, s string) bool { r.found = true; r.result.Slug = s; return true },
+	"result_provider_id":  func(r *markerRow, s string) bool { r.found = true; r.result.ProviderID = &s; return true },
+	"result_required":     func(r *markerRow, s string) bool { return truth(&r.result.Required, s) },
+	"loinc_code":          func(r *markerRow, s string) bool { r.loinc().Code = s; return true },
+	"loinc_name":          func(r *markerRow, s string) bool { r.loinc().Name = s; return true },
+	"loinc_unit":          func(r *markerRow, s string) bool { r.loinc().Unit = &s; return true },
+}
+
+func (r *markerRow) loinc() *LOINC {
+	if r.result.LOINC == nil {
+		r.result.LOINC = &LOINC{}
+	}
+	r.found = true
+	return r.result.LOINC
+}
+
+func number(into *int, s string) bool {
+	n, err := strconv.Atoi(s)
+	*into = n
+	return err == nil
+}
+
+func optional(into **int, s string) bool {
+	*into = new(int)
+	return number(*into, s)
+}
+
+func truth(into *bool, s string) bool {
+	*into = s == "true"
+	return s == "true" || s == "false"
+}
+
+func markerType(r *markerRow, s string) bool {
+	t := MarkerType(s)
+	r.marker.Type = &t
+	return t == Biomarker || t == Panel
+}
+
+// ReadMarkersCSV reads markers from a table: a line with the names of columns, in any
+// order, then one line for each result that a marker should bring. The columns id, name
+// and lab_id must be there; the others are slug, description, provider_id, type, unit,
+// price, a_la_carte_enabled, is_orderable, common_tat_days, worst_case_tat_days, and of
+// the result, result_id, result_name, result_slug, result_provider_id, result_required,
+// loinc_code, loinc_name and loinc_unit. An empty cell says nothing: a marker is then a
+// biomarker that can be ordered, though not on its own; a result is required; a slug is
+// made of the name. A line with the id of an earlier one adds a result to that marker,
+// and nothing else of it counts. Questions at order entry have no columns.
+//
+// Invalid lists every problem by line (from 1, the names of columns) and column.
+func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	var p healthlab.Problems
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%w: markers: no line with the names of columns", healthlab.Invalid)
+	}
+	columns := make([]string, len(header))
+	for i, name := range header {
+		columns[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if markerColumns[columns[i]] == nil {
+			p.Add("unknown_column", "is not a column of markers", "line", 1, "column", i+1)
+		}
+		for _, before := range columns[:i] {
+			if before == columns[i] {
+				p.Add("duplicate", "the column is there twice", "line", 1, "column", i+1)
+			}
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	var out []MarkerComplete
+	place := map[int]int{}
+	for {
+		cells, err := in.Read()
+		var bad *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF) && p.Err() != nil:
+			return nil, p.Err()
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case errors.As(err, &bad):
+			p.Add("csv", "is not a line of the table", "line", bad.Line)
+			return nil, p.Err()
+		case err != nil:
+			return nil, fmt.Errorf("read markers: %w", err)
+		}
+		line, _ := in.FieldPos(0)
+		c := check{&p, []any{"line", line}}
+		row := readMarker(columns, cells, c)
+		at, known := place[row.marker.ID]
+		if !known {
+			at = len(out)
+			place[row.marker.ID] = at
+			out = append(out, row.whole(c))
+		}
+		if row.found {
+			out[at].ExpectedResults = append(out[at].ExpectedResults, row.resultOf(&out[at], c))
+		}
+	}
+}
+
+// readMarker reads one line.
+func readMarker(columns, cells []string, c check) markerRow {
+	yes := true
+	kind := Biomarker
+	row := markerRow{result: ExpectedResult{Required: true}}
+	row.marker.Type, row.marker.IsOrderable, row.marker.ExpectedResults = &kind, &yes, []ExpectedResult{}
+	for i, cell := range cells {
+		if cell = strings.TrimSpace(cell); cell != "" && !markerColumns[columns[i]](&row, cell) {
+			c.add("cell", "is not what this column holds", columns[i])
+		}
+	}
+	if row.marker.ID <= 0 {
+		c.add("missing", "is a number above zero", "id")
+	}
+	return row
+}
+
+// whole is the marker of its first line.
+func (r *markerRow) whole(c check) MarkerComplete {
+	m := r.marker
+	if m.Name == "" {
+		c.add("missing", "is required", "name")
+	}
+	if m.LabID == nil {
+		c.add("missing", "is required", "lab_id")
+	}
+	if m.Slug == "" {
+		m.Slug = slugOf(m.Name)
+	}
+	return m
+}
+
+// resultOf is the result of a line, as one of a marker.
+func (r *markerRow) resultOf(m *MarkerComplete, c check) ExpectedResult {
+	out := r.result
+	out.LabID = m.LabID
+	if out.ID <= 0 {
+		c.add("missing", "is a number above zero", "result_id")
+	}
+	if out.Name == "" {
+		out.Name = m.Name
+	}
+	if out.Slug == "" {
+		out.Slug = slugOf(out.Name)
+	}
+	if l := out.LOINC; l != nil {
+		if l.Code == "" {
+			c.add("missing", "is required", "loinc_code")
+		}
+		if l.Name == "" {
+			l.Name = out.Name
+		}
+		l.ID, l.Slug = out.ID, slugOf(l.Name)
+	}
+	return out
+}
+
+// slugOf is a name in lower case, its words joined by hyphens.
+func slugOf(name string) string { return strings.Join(wordsOf(name), "-") }

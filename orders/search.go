@@ -1,0 +1,254 @@
+package orders
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// abbreviations are what people type for what catalogues spell out: each word stands
+// for a text that has all the words of the phrase.
+var abbreviations = []struct{ phrase, words string }{
+	{"alanine aminotransferase", "alt sgpt"},
+	{"albumin", "alb"},
+	{"alkaline phosphatase", "alp"},
+	{"apolipoprotein", "apo"},
+	{"aspartate aminotransferase", "ast sgot"},
+	{"calcium", "ca"},
+	{"carbon dioxide", "co2"},
+	{"chloride", "cl"},
+	{"cholesterol hdl", "hdlc"},
+	{"cholesterol ldl", "ldlc"},
+	{"c reactive protein", "crp hscrp"},
+	{"creatine kinase", "ck cpk"},
+	{"cortisol", "cort"},
+	{"dehydroepiandrosterone", "dhea dheas"},
+	{"erythrocyte sedimentation", "esr"},
+	{"erythrocytes", "rbc red"},
+	{"estradiol", "e2"},
+	{"follitropin", "fsh"},
+	{"fibroblast growth", "fgf"},
+	{"gamma glutamyl transferase", "ggt"},
+	{"hematocrit", "hct"},
+	{"hemoglobin", "hgb hb haemoglobin"},
+	{"hemoglobin a1c", "hba1c a1c ghb"},
+	{"hepatitis b", "hbv"},
+	{"hepatitis c", "hcv"},
+	{"hydroxyvitamin", "vitamin vit d 25oh"},
+	{"immunoglobulin", "ig"},
+	{"iron", "fe"},
+	{"lactate dehydrogenase", "ldh"},
+	{"leukocytes", "wbc white"},
+	{"lutropin", "lh"},
+	{"magnesium", "mg"},
+	{"phosphate", "phos"},
+	{"platelets", "plt"},
+	{"potassium", "k"},
+	{"prostate specific", "psa"},
+	{"sodium", "na"},
+	{"thyrotropin", "tsh thyroid"},
+	{"thyroxine", "t4"},
+	{"triiodothyronine", "t3"},
+	{"urea nitrogen", "bun"},
+	{"vitamin", "vit"},
+}
+
+// index finds texts by words, typing errors and abbreviations forgiven. It is immutable
+// and safe for concurrent use.
+type index struct {
+	words []string           // every word of any text, each once
+	marks []uint64           // the letters of each word, as bits
+	in    [][]int32          // the texts that have the word
+	codes map[string][]int32 // the texts that have a code, in lower case
+	size  []int              // how many words of its own a text has
+}
+
+// hit is a text that was found. A lower cost is a better match.
+type hit struct{ text, cost int }
+
+// newIndex makes an index of texts. codes are names of a text in which no typing error
+// is forgiven.
+func newIndex(texts []string, codes func(i int) []string) *index {
+	x := &index{size: make([]int, len(texts)), codes: map[string][]int32{}}
+	place := map[string]int{}
+	for i, t := range texts {
+		own := wordsOf(t)
+		x.size[i] = len(own)
+		for _, c := range codes(i) {
+			c = strings.ToLower(c)
+			x.codes[c] = append(x.codes[c], int32(i))
+		}
+		words := slices.Clone(own)
+		if short := initials(own); short != "" {
+			words = append(words, short)
+		}
+		for _, a := range abbreviations {
+			if all(wordsOf(a.phrase), own) {
+				words = append(words, strings.Fields(a.words)...)
+			}
+		}
+		for _, w := range words {
+			at, known := place[w]
+			if !known {
+				at = len(x.words)
+				place[w] = at
+				x.words, x.in, x.marks = append(x.words, w), append(x.in, nil), append(x.marks, letters(w))
+			}
+			if of := x.in[at]; len(of) == 0 || of[len(of)-1] != int32(i) {
+				x.in[at] = append(of, int32(i))
+			}
+		}
+	}
+	return x
+}
+
+// find returns the texts that have a word for every word of the query, the best first;
+// among equals, short texts, then those that came first.
+func (x *index) find(query string) []hit {
+	if of := x.codes[strings.ToLower(strings.TrimSpace(query))]; of != nil {
+		var hits []hit
+		for _, i := range slices.Compact(slices.Clone(of)) {
+			hits = append(hits, hit{int(i), 0})
+		}
+		return hits
+	}
+	words := wordsOf(query)
+	if len(words) == 0 {
+		return nil
+	}
+	const never = 1 << 20
+	costs := make([]int, len(x.size))
+	best := make([]int, len(x.size))
+	for _, q := range words {
+		for i := range best {
+			best[i] = never
+		}
+		mark, allowed := letters(q), forgiven(q)
+		for at, w := range x.words {
+			if bits.OnesCount64(mark&^x.marks[at]) > allowed {
+				continue // more letters are wrong than are forgiven
+			}
+			if c, ok := cost(q, w, allowed); ok {
+				for _, i := range x.in[at] {
+					best[i] = min(best[i], c)
+				}
+			}
+		}
+		for i, c := range best {
+			costs[i] = min(costs[i]+c, never)
+		}
+	}
+	var hits []hit
+	for i, c := range costs {
+		if c < never {
+			hits = append(hits, hit{i, c})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(x.size[a.text], x.size[b.text]))
+	})
+	return hits
+}
+
+// cost says how far a word of a query is from a word of a text: 0 is the same, 1 its
+// beginning, 2 and more are typing errors.
+func cost(q, w string, allowed int) (int, bool) {
+	switch {
+	case q == w:
+		return 0, true
+	case len(q) >= 2 && strings.HasPrefix(w, q):
+		return 1, true
+	}
+	if allowed == 0 || len(w)-len(q) > allowed || len(q)-len(w) > allowed {
+		return 0, false
+	}
+	d := typos(q, w, allowed)
+	return 1 + 2*d, d <= allowed
+}
+
+// forgiven is how many typing errors a word may have: short ones none.
+func forgiven(word string) int {
+	switch {
+	case len(word) >= 8:
+		return 2
+	case len(word) >= 4:
+		return 1
+	}
+	return 0
+}
+
+// letters are the bytes of a word as bits; different bytes may share one.
+func letters(word string) uint64 {
+	var set uint64
+	for i := range len(word) {
+		set |= 1 << (word[i] & 63)
+	}
+	return set
+}
+
+// typos counts letters that are wrong, missing, too many or swapped with their
+// neighbour; more than most is told as most+1.
+func typos(a, b string, most int) int {
+	const longest = 32
+	if len(a) > longest || len(b) > longest {
+		return most + 1
+	}
+	var rows [3][longest + 1]int
+	before, last, row := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		least := i
+		for j := 1; j <= len(b); j++ {
+			d := last[j-1]
+			if a[i-1] != b[j-1] {
+				d++
+			}
+			d = min(d, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, before[j-2]+1)
+			}
+			row[j] = d
+			least = min(least, d)
+		}
+		if least > most {
+			return most + 1
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
+
+// wordsOf are the words of a text, in lower case: runs of letters and digits.
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// initials are the first letters of three or more words; empty for fewer.
+func initials(words []string) string {
+	if len(words) < 3 {
+		return ""
+	}
+	var b strings.Builder
+	for _, w := range words {
+		for _, r := range w {
+			b.WriteRune(r)
+			break
+		}
+	}
+	return b.String()
+}
+
+// all reports whether every word is among those of a text.
+func all(words, text []string) bool {
+	for _, w := range words {
+		if !slices.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
