@@ -2,7 +2,6 @@ package linking
 
 import (
 	"context"
-	"log/slog"
 	"time"
 )
 
@@ -61,9 +60,6 @@ type ExchangeRequest struct {
 	Scopes []string
 }
 
-// LogValue shows nothing.
-func (ExchangeRequest) LogValue() slog.Value { return slog.StringValue("exchange") }
-
 // PasswordFlow signs in with a name and a password.
 type PasswordFlow interface {
 	// SignIn signs in. The answer has a Grant, or a Challenge when the provider wants a
@@ -81,15 +77,6 @@ type PasswordRequest struct {
 	// Region is one that the provider's record lists; empty if it lists none.
 	Region string
 }
-
-// LogValue shows nothing.
-func (PasswordRequest) LogValue() slog.Value { return slog.StringValue("password sign-in") }
-
-// String shows nothing.
-func (PasswordRequest) String() string { return "password sign-in" }
-
-// GoString shows nothing.
-func (PasswordRequest) GoString() string { return "password sign-in" }
 
 // SignedIn is the answer to a password.
 type SignedIn struct {
@@ -116,9 +103,6 @@ type MFARequest struct {
 	Notes []byte
 }
 
-// LogValue shows nothing.
-func (MFARequest) LogValue() slog.Value { return slog.StringValue("code") }
-
 // EmailFlow connects an address that is known to the provider.
 type EmailFlow interface {
 	// SignInByEmail connects. [ProviderCredentialError] if the address is unknown
@@ -132,9 +116,6 @@ type EmailRequest struct {
 	// Region is one that the provider's record lists; empty if it lists none.
 	Region string
 }
-
-// LogValue shows nothing.
-func (EmailRequest) LogValue() slog.Value { return slog.StringValue("e-mail sign-in") }
 
 // Revoker ends grants at a provider.
 type Revoker interface {
@@ -155,12 +136,3 @@ type Grant struct {
 	// ExpiresAt is when the secret stops working; zero if it does not, or nobody knows.
 	ExpiresAt time.Time
 }
-
-// LogValue shows how many scopes were granted.
-func (g Grant) LogValue() slog.Value { return slog.IntValue(len(g.Scopes)) }
-
-// String shows nothing.
-func (Grant) String() string { return "grant" }
-
-// GoString shows nothing.
-func (Grant) GoString() string { return "grant" }

@@ -145,6 +145,9 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if err != nil {
 		return s.settled(ctx, t, blame(err, ProviderCredentialError, RequiredScopesNotGranted))
 	}
+	if grant.Scopes == nil {
+		grant.Scopes = notes.Scopes // what was asked for, whatever the team asks for by now
+	}
 	return s.connect(ctx, t, grant)
 }
 
@@ -155,12 +158,6 @@ type PasswordSignIn struct {
 	// Region is where the account is; empty for the provider's default.
 	Region string
 }
-
-// String shows the provider alone.
-func (p PasswordSignIn) String() string { return "sign-in at " + p.Provider }
-
-// GoString is String.
-func (p PasswordSignIn) GoString() string { return p.String() }
 
 // SignIn signs in with a name and a password. What fails in front of the person is in
 // the Result; so are the faults of a token, but for its absence.
@@ -275,12 +272,6 @@ type EmailSignIn struct {
 	// Region is where the account is; empty for the provider's default.
 	Region string
 }
-
-// String shows the provider alone.
-func (e EmailSignIn) String() string { return "sign-in at " + e.Provider }
-
-// GoString is String.
-func (e EmailSignIn) GoString() string { return e.String() }
 
 // SignInByEmail connects an address that is known to the provider. Faults and results as
 // of [Service.SignIn].

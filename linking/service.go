@@ -3,7 +3,6 @@ package linking
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -201,7 +200,8 @@ func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user heal
 
 // Redeem uses a link code up and returns whom it binds. client is whatever tells one
 // client from another, best its network address (of IPv6, the first 64 bits): it is kept
-// as a hash, for an hour, and only after a wrong try.
+// only after a wrong try, for a few hours, as a hash under the key that signs tokens, so
+// that nobody reads an address out of it.
 //
 // Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
@@ -212,7 +212,7 @@ func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, cod
 	}
 	var got Code
 	var verdict error
-	err := s.store.TryCode(ctx, team, sha256.Sum256([]byte(client)), code, func(t *Try) {
+	err := s.store.TryCode(ctx, team, s.clientKey(client), code, func(t *Try) {
 		got, verdict = t.Redeem(at)
 	})
 	if err == nil {
@@ -225,6 +225,12 @@ func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, cod
 		return healthlab.UserID{}, fmt.Errorf("redeem link code: %w", err)
 	}
 	return got.User, nil
+}
+
+// clientKey is what a client is known by.
+func (s *Service) clientKey(client string) (out [32]byte) {
+	copy(out[:], mac(s.signer.keys[0], "client "+client))
+	return out
 }
 
 // CreateToken makes a link token and its session.

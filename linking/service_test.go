@@ -259,20 +259,24 @@ func TestNothingIsTold(t *testing.T) {
 		linking.Session{Pending: linking.Sealed{Box: []byte(mark)}, Challenge: linking.Challenge{Hint: mark}, Options: linking.NewToken{RedirectURL: mark}},
 		linking.PasswordSignIn{Username: mark, Password: mark}, linking.EmailSignIn{Email: mark},
 		linking.PasswordRequest{Username: mark, Password: mark}, linking.Grant{ExternalUserID: mark, Secret: []byte(mark)},
+		linking.AuthorizeRequest{State: mark}, linking.ExchangeRequest{Code: mark, Verifier: mark}, linking.MFARequest{Code: mark},
+		linking.EmailRequest{Email: mark}, linking.Challenge{Hint: mark}, linking.Callback{State: mark, Code: mark}, linking.Authorization{URL: mark},
+		linking.SignedIn{Notes: []byte(mark), Grant: linking.Grant{ExternalUserID: mark}},
+		linking.Result{RedirectURL: mark, Location: mark, ExternalUserID: &ext, Challenge: &linking.Challenge{Hint: mark}},
 		&linking.Error{Type: linking.ProviderAPIError, Cause: errors.New(mark)}, sealer(t, "a", map[string][]byte{"a": []byte(strings.Repeat(mark, 4)[:32])}),
 	}
 	for _, v := range values {
 		var b strings.Builder
 		slog.New(slog.NewTextHandler(&b, nil)).Info("x", "v", v)
-		for _, said := range []string{fmt.Sprint(v), fmt.Sprintf("%+v", v), b.String()} {
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("x", "v", v)
+		for _, said := range []string{fmt.Sprint(v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), b.String()} {
 			require.NotContains(t, said, mark, "%T", v)
 		}
 	}
 	var b strings.Builder
 	log := slog.New(slog.NewTextHandler(&b, nil))
 	for _, v := range []any{
-		linking.NewToken{RedirectURL: mark}, linking.ExchangeRequest{Code: mark, Verifier: mark}, linking.MFARequest{Code: mark},
-		linking.EmailRequest{Email: mark}, linking.Credential{Secret: linking.Sealed{Box: []byte(mark)}}, healthdata.NewConnection{ExternalUserID: &ext},
+		linking.NewToken{RedirectURL: mark}, linking.Credential{Secret: linking.Sealed{Box: []byte(mark)}}, healthdata.NewConnection{ExternalUserID: &ext},
 	} {
 		log.Info("x", "v", v)
 	}

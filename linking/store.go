@@ -33,7 +33,7 @@ type Store interface {
 
 	// TryCode reads what there is to know of a try, lets change edit it and writes it
 	// back: the code's UsedAt, the client's window and the team's count. Client is a
-	// hash; windows are kept by team and client, and forgotten when they are over.
+	// keyed hash; windows are kept by team and client, for at least GuessWindow.
 	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*Try)) error
 
 	// InsertSession adds a session with Revision 1. Conflict if its id is taken, Invalid

@@ -283,6 +283,7 @@ func TestLinkTokenFailures(t *testing.T) {
 		require.Equal(t, "MISSING_LINK_TOKEN", none.Send(t, "GET", path, nil).Want(t, 400).ErrorType(t))
 	}
 	require.Equal(t, "MISSING_LINK_TOKEN", none.Send(t, "POST", scale, password("right")).Want(t, 400).ErrorType(t))
+	require.Equal(t, "MISSING_LINK_TOKEN", c.Send(t, "GET", "/v2/link/state", nil).Want(t, 400).ErrorType(t), "a team's key does not help")
 
 	c.Send(t, "DELETE", "/v2/user/"+c.user, nil).Want(t, 200)
 	require.Equal(t, "INVALID_USER_ID", c.with(fresh).Send(t, "GET", "/v2/link/providers", nil).Want(t, 400).ErrorType(t))
@@ -362,6 +363,13 @@ func TestLinkPassword(t *testing.T) {
 	} {
 		require.Equal(t, w.where, client.Send(t, "POST", w.path, w.body).Want(t, 422).Locs(t))
 	}
+	tries := 0
+	for status := 200; status == 200; tries++ {
+		status = client.Send(t, "POST", scale, password("wrong")).Status
+	}
+	require.Equal(t, 31, tries, "one token is no way to guess passwords")
+	require.Equal(t, "TOO_MANY_TRIES", client.Send(t, "POST", scale, password("right")).Want(t, 429).ErrorType(t))
+	require.Equal(t, "TOO_MANY_TRIES", client.Send(t, "GET", "/v2/link/provider/oauth/acme_band", nil).Want(t, 429).ErrorType(t))
 	require.Equal(t, "token_not_validated", c.result(c.token(nil), scale+"/complete_mfa", object{"mfa_code": "right"})["error_type"])
 }
 

@@ -86,6 +86,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	}
 	defer v.s.mu.Unlock()
 	t := &v.s.linking
+	t.sweep(v.s.clock())
 	who := guesser{team, client}
 	w := t.windows[who]
 	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.wrong[team]}
@@ -271,7 +272,7 @@ func (t *linkTable) sweep(now time.Time) {
 		}
 	}
 	for k, w := range t.windows {
-		if w.since.Add(linking.GuessWindow).Before(limit) {
+		if w.since.Add(2 * linking.GuessWindow).Before(now) {
 			delete(t.windows, k)
 		}
 	}

@@ -1,0 +1,125 @@
+package linking
+
+import "log/slog"
+
+// What passes a sign-in on holds secrets and names of people. Whoever prints or logs one
+// of these values learns which flow it belongs to, and no more.
+
+func shown(what string) slog.Value { return slog.StringValue(what) }
+
+// LogValue shows no value.
+func (r AuthorizeRequest) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r AuthorizeRequest) String() string { return "authorize request" }
+
+// GoString is String.
+func (r AuthorizeRequest) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (r ExchangeRequest) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r ExchangeRequest) String() string { return "exchange request" }
+
+// GoString is String.
+func (r ExchangeRequest) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (r PasswordRequest) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r PasswordRequest) String() string { return "password sign-in" }
+
+// GoString is String.
+func (r PasswordRequest) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (r MFARequest) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r MFARequest) String() string { return "sign-in code" }
+
+// GoString is String.
+func (r MFARequest) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (r EmailRequest) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r EmailRequest) String() string { return "e-mail sign-in" }
+
+// GoString is String.
+func (r EmailRequest) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (s SignedIn) LogValue() slog.Value { return shown(s.String()) }
+
+// String shows no value.
+func (s SignedIn) String() string { return "answer to a password" }
+
+// GoString is String.
+func (s SignedIn) GoString() string { return s.String() }
+
+// LogValue shows no value.
+func (c Challenge) LogValue() slog.Value { return shown(c.String()) }
+
+// String shows no value.
+func (c Challenge) String() string { return "challenge by " + c.Method }
+
+// GoString is String.
+func (c Challenge) GoString() string { return c.String() }
+
+// LogValue shows no value.
+func (g Grant) LogValue() slog.Value { return shown(g.String()) }
+
+// String shows no value.
+func (g Grant) String() string { return "grant" }
+
+// GoString is String.
+func (g Grant) GoString() string { return g.String() }
+
+// LogValue shows no value.
+func (p PasswordSignIn) LogValue() slog.Value { return shown(p.String()) }
+
+// String shows no value.
+func (p PasswordSignIn) String() string { return "sign-in at " + p.Provider }
+
+// GoString is String.
+func (p PasswordSignIn) GoString() string { return p.String() }
+
+// LogValue shows no value.
+func (e EmailSignIn) LogValue() slog.Value { return shown(e.String()) }
+
+// String shows no value.
+func (e EmailSignIn) String() string { return "sign-in at " + e.Provider }
+
+// GoString is String.
+func (e EmailSignIn) GoString() string { return e.String() }
+
+// LogValue shows no value.
+func (c Callback) LogValue() slog.Value { return shown(c.String()) }
+
+// String shows no value.
+func (c Callback) String() string { return "callback of " + c.Provider }
+
+// GoString is String.
+func (c Callback) GoString() string { return c.String() }
+
+// LogValue shows no value.
+func (a Authorization) LogValue() slog.Value { return shown(a.String()) }
+
+// String shows no value.
+func (a Authorization) String() string { return "authorization at " + a.Provider.Slug }
+
+// GoString is String.
+func (a Authorization) GoString() string { return a.String() }
+
+// LogValue shows no value.
+func (r Result) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r Result) String() string { return "link result " + r.State + " " + string(r.Error) }
+
+// GoString is String.
+func (r Result) GoString() string { return r.String() }
