@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -226,6 +227,29 @@ func TestNotVerified(t *testing.T) {
 	require.Equal(t, map[string]string{"Iron": "90"}, values(b.told()[0]))
 }
 
+// A laboratory that calls its tests otherwise in reports: by configuration, the order
+// is final when all that was ordered is there.
+func TestOtherNamesOfTests(t *testing.T) {
+	for name, tests := range map[string]map[string]string{"mapped": {"FE1": "4598", "FE2": "iron"}, "half": {"FE1": "4598"}, "not": nil} {
+		b := newBench(t, func(o *hl7.Options) { o.Tests = tests })
+		n := b.submit(submission())
+		require.Equal(t, "AA", b.send(b.report(n, ana, strings.Replace(ferrF, "4598^", "FE1^", 1), ferritin("9", "L", "F"))))
+		first := b.told()[0]
+		require.Equal(t, "AA", b.send(b.report(n, ana, strings.Replace(ironF, "iron^", "FE2^", 1), iron)))
+		told := triggers(b.told())
+		switch name {
+		case "mapped":
+			require.Equal(t, []orders.Trigger{orders.PartialResult, orders.FinalResult}, told)
+			require.Equal(t, 11, first.Results.Results[0].SourceMarkers[0].MarkerID)
+		case "half":
+			require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult}, told, "iron has not come, for all we know")
+		case "not":
+			require.Equal(t, []orders.Trigger{orders.FinalResult, orders.ResultCorrected}, told, "nothing is known of its names")
+			require.Nil(t, first.Results.Results[0].SourceMarkers)
+		}
+	}
+}
+
 func TestCancelledByTheLaboratory(t *testing.T) {
 	gone := strings.Replace(ferrF, "|||F", "|||X", 1)
 	goneIron := strings.Replace(ironF, "|||F", "|||X", 1)
@@ -439,7 +463,16 @@ func TestNothingOfAPatientInPrint(t *testing.T) {
 	require.NoError(t, err)
 	in, err := hl7.Read(m, nil)
 	require.NoError(t, err)
-	for _, v := range []any{in, hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: in.Tests[0].Patient, Request: m.Bytes()}} {
-		require.NotContains(t, fmt.Sprintf("%v %+v %#v", v, v, v), "ROE")
+	test := in.Tests[0]
+	held := hl7.Held{Result: test.Observations[0].Result}
+	for _, v := range []any{
+		m, m.Segment("PID"), m.Segment("PID").Field(5), in, test, test.Patient, test.Observations[0], held,
+		hl7.HeldTest{Name: "ROE"}, hl7.State{Results: map[string]hl7.Held{"ROE": held}}, hl7.Entry{}, hl7.Insurance{PolicyNumber: "ROE"},
+		hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: test.Patient, Request: m.Bytes()}, hl7.Document{Data: []byte("ROE")},
+	} {
+		require.Equal(t, "[redacted] [redacted] [redacted]", fmt.Sprintf("%v %+v %#v", v, v, v))
+		logged, ok := v.(slog.LogValuer)
+		require.True(t, ok)
+		require.Equal(t, "[redacted]", logged.LogValue().String())
 	}
 }
