@@ -16,7 +16,8 @@ import (
 )
 
 // LocalJournal is a [Journal] of one process: in memory, and in a file if it was
-// opened with one.
+// opened with one. It keeps every order and every message of the feed, and forgets
+// none: a laboratory with many of them asks for a journal in a database.
 type LocalJournal struct {
 	mu       sync.Mutex
 	dossiers map[string][]byte // as JSON, so that nobody shares memory with us

@@ -170,6 +170,21 @@ func TestReview(t *testing.T) {
 	require.Equal(t, list[1:], rest)
 }
 
+// A result of an order that was cancelled is nothing for a service that has ended it.
+func TestResultOfACancelledOrder(t *testing.T) {
+	b := newBench(t, nil)
+	s := submission()
+	n := b.submit(s)
+	require.NoError(t, b.back.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
+	require.Empty(t, b.told())
+	list, err := b.back.Review(t.Context(), 0, 1)
+	require.NoError(t, err)
+	require.Equal(t, hl7.ReviewCancelled, list[0].Review)
+	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, s.Order.TeamID, s.Order.ID))
+	require.Equal(t, []orders.Trigger{orders.PartialResult}, triggers(b.told()))
+}
+
 // One message may hold tests of several orders, and some of none.
 func TestSeveralOrders(t *testing.T) {
 	b := newBench(t, nil)
