@@ -105,6 +105,23 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
+// Of two reports of the same time, the correction counts, whichever comes first.
+func TestCorrectionOfTheSameTime(t *testing.T) {
+	for _, first := range []string{"C", "F"} {
+		b := newBench(t, nil)
+		n := b.submit(submission())
+		report := map[string][]byte{
+			"F": b.report(n, ana, ferrF, ferritin("9", "L", "F"), ironF, iron),
+			"C": b.report(n, ana, strings.Replace(ferrF, "|||F", "|||C", 1), ferritin("95", "N", "C"), ironF, iron),
+		}
+		second := map[string]string{"F": "C", "C": "F"}[first]
+		require.Equal(t, "AA", b.send(report[first]))
+		require.Equal(t, "AA", b.send(report[second]))
+		told := b.told()
+		require.Equal(t, "95", values(told[len(told)-1])["Ferritin"], first)
+	}
+}
+
 func TestRepeats(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
@@ -113,6 +130,8 @@ func TestRepeats(t *testing.T) {
 		require.Equal(t, "AA", b.send(raw))
 	}
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "P"))), "under another control id")
+	require.Len(t, b.told(), 1)
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ZZZ|1", ferrP, ferritin("9", "L", "P"))), "with something that is not for us")
 	require.Len(t, b.told(), 1)
 	// The same control id with other content is another message.
 	require.Equal(t, "AA", b.send([]byte(strings.Replace(string(raw), "||9|", "||8|", 1))))
@@ -191,14 +210,15 @@ func TestSeveralOrders(t *testing.T) {
 	mine, other := submission(), submission()
 	n, m := b.submit(mine), b.submit(other)
 	lost := strings.ReplaceAll(ferrF, "$", "GONE")
-	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), "ORC|RE|"+m, "OBR|1||F2|iron|||20260302", iron, lost, ferritin("7", "L", "F"))))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), "ORC|RE|"+m, "OBR|1||F2|iron|||20260302", iron, lost, ferritin("7", "L", "F"), ironF, iron)))
 	told := b.told()
 	require.Len(t, told, 2)
 	got := map[orders.OrderID]map[string]string{told[0].Order: values(told[0]), told[1].Order: values(told[1])}
-	require.Equal(t, map[orders.OrderID]map[string]string{mine.Order.ID: {"Ferritin": "9"}, other.Order.ID: {"Iron": "90"}}, got)
+	require.Equal(t, map[orders.OrderID]map[string]string{mine.Order.ID: {"Ferritin": "9", "Iron": "90"}, other.Order.ID: {"Iron": "90"}}, got)
 	list, err := b.back.Review(t.Context(), 0, 100)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
+	require.Equal(t, hl7.ReviewNoMatch, list[0].Review)
 	// Attaching moves what had no order, and nothing else.
 	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, other.Order.TeamID, other.Order.ID))
 	last := b.told()[2]
@@ -215,7 +235,8 @@ func TestSeveralPatients(t *testing.T) {
 	eve := "PID|2||88||POE^EVE||19900101|F"
 	bare := "OBR|1|||4598^Ferritin^L||||||||||||||||||||||F"
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$", ferrF, ferritin("9", "L", "F"),
-		eve, "OBX|1|ST|mood^Mood^L||fine||||||F", bare, ferritin("1", "L", "F"), strings.ReplaceAll(ironF, "$", m), iron)))
+		eve, "OBX|1|ST|mood^Mood^L||fine||||||F", bare, ferritin("1", "L", "F"), strings.ReplaceAll(ironF, "$", m), iron,
+		"PID|3||99", bare, ferritin("2", "L", "F"))))
 	told := b.told()
 	require.Len(t, told, 2)
 	for _, message := range told {
