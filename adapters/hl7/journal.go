@@ -53,11 +53,6 @@ type Dossier struct {
 	State     State
 }
 
-func (d Dossier) String() string { return "dossier" }
-
-// GoString shows nothing of what Dossier holds.
-func (d Dossier) GoString() string { return d.String() }
-
 // Test is one test that was ordered.
 type Test struct {
 	// Code is what it was ordered by.
@@ -81,11 +76,6 @@ type Delivery struct {
 	// for none.
 	Resolves int64
 }
-
-func (d Delivery) String() string { return "delivery" }
-
-// GoString shows nothing of what Delivery holds.
-func (d Delivery) GoString() string { return d.String() }
 
 // Outcome is what comes of a delivery.
 type Outcome struct {

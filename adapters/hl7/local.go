@@ -16,7 +16,8 @@ import (
 )
 
 // LocalJournal is a [Journal] of one process: in memory, and in a file if it was
-// opened with one.
+// opened with one. It keeps every order and every message of the feed, and forgets
+// none: a laboratory with many of them asks for a journal in a database.
 type LocalJournal struct {
 	mu       sync.Mutex
 	dossiers map[string][]byte // as JSON, so that nobody shares memory with us
@@ -25,6 +26,7 @@ type LocalJournal struct {
 	place    int64
 	feed     [][]byte
 	file     *os.File
+	failed   error // why the file cannot be trusted any more
 }
 
 // NewMemoryJournal returns a journal that ends with the process: for tests, and where
@@ -34,8 +36,8 @@ func NewMemoryJournal() *LocalJournal {
 }
 
 // OpenFileJournal returns a journal that survives the process: everything is in a
-// file, which is on the disk when a call returns. The file holds results of patients;
-// nobody but the process may read it. Invalid if the file is something else.
+// file, which is on the disk when a call returns. It is one process's at a time. The
+// file holds results of patients; nobody but the process may read it. Invalid if the file is something else.
 func OpenFileJournal(path string) (*LocalJournal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the host names the file
 	if err != nil {
@@ -108,19 +110,31 @@ func (j *LocalJournal) write(c change) error {
 		if err != nil {
 			return err
 		}
-		at, err := j.file.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return err
-		}
-		if _, err := j.file.Write(append(line, '\n')); err != nil {
-			_, back := j.file.Seek(at, io.SeekStart)
-			return errors.Join(err, back, j.file.Truncate(at))
-		}
-		if err := j.file.Sync(); err != nil {
+		if err := j.append(append(line, '\n')); err != nil {
 			return err
 		}
 	}
 	return j.apply(c)
+}
+
+// append writes a line so that it is on the disk. What could not be written whole is
+// taken back; if not even that is possible, nothing is written any more.
+func (j *LocalJournal) append(line []byte) error {
+	if j.failed != nil {
+		return fmt.Errorf("%w: the journal's file failed before: %w", healthlab.Unavailable, j.failed)
+	}
+	at, err := j.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	_, err = j.file.Write(line)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		j.failed = errors.Join(j.file.Truncate(at), j.file.Sync())
+	}
+	return err
 }
 
 func (j *LocalJournal) apply(c change) error {

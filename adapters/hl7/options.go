@@ -107,14 +107,6 @@ type Document struct {
 	Data        []byte
 }
 
-func (d Document) String() string { return "document" }
-
-// GoString shows nothing of what Document holds.
-func (d Document) GoString() string { return d.String() }
-
-// LogValue shows nothing of what Document holds.
-func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }
-
 func (o *Options) withDefaults() Options {
 	out := Options{}
 	if o != nil {

@@ -20,6 +20,8 @@ const (
 	ReviewPatient = "patient_mismatch"
 	// ReviewNumbers: its numbers are those of several orders.
 	ReviewNumbers = "contradicting_numbers"
+	// ReviewCancelled: the order was cancelled, or the laboratory had refused it.
+	ReviewCancelled = "match_cancelled"
 )
 
 // Handle takes in what a connection brings, and returns the acknowledgement. It is an
@@ -195,6 +197,8 @@ func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]T
 			review = ReviewNumbers
 		case !attached && !found[known[0]].Patient.matches(t.Patient):
 			review = ReviewPatient
+		case !attached && (found[known[0]].Cancelled || found[known[0]].Refused):
+			review = ReviewCancelled
 		default:
 			mine[known[0]] = append(mine[known[0]], t)
 		}

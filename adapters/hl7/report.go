@@ -20,11 +20,6 @@ type Incoming struct {
 	Tests []TestReport
 }
 
-func (in Incoming) String() string { return "HL7 results" }
-
-// GoString shows nothing of what Incoming holds.
-func (in Incoming) GoString() string { return in.String() }
-
 // TestReport is what a message says of one test.
 type TestReport struct {
 	// Segment is the number of its OBR in the message.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -104,6 +105,23 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
+// Of two reports of the same time, the correction counts, whichever comes first.
+func TestCorrectionOfTheSameTime(t *testing.T) {
+	for _, first := range []string{"C", "F"} {
+		b := newBench(t, nil)
+		n := b.submit(submission())
+		report := map[string][]byte{
+			"F": b.report(n, ana, ferrF, ferritin("9", "L", "F"), ironF, iron),
+			"C": b.report(n, ana, strings.Replace(ferrF, "|||F", "|||C", 1), ferritin("95", "N", "C"), ironF, iron),
+		}
+		second := map[string]string{"F": "C", "C": "F"}[first]
+		require.Equal(t, "AA", b.send(report[first]))
+		require.Equal(t, "AA", b.send(report[second]))
+		told := b.told()
+		require.Equal(t, "95", values(told[len(told)-1])["Ferritin"], first)
+	}
+}
+
 func TestRepeats(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
@@ -112,6 +130,8 @@ func TestRepeats(t *testing.T) {
 		require.Equal(t, "AA", b.send(raw))
 	}
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "P"))), "under another control id")
+	require.Len(t, b.told(), 1)
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ZZZ|1", ferrP, ferritin("9", "L", "P"))), "with something that is not for us")
 	require.Len(t, b.told(), 1)
 	// The same control id with other content is another message.
 	require.Equal(t, "AA", b.send([]byte(strings.Replace(string(raw), "||9|", "||8|", 1))))
@@ -169,20 +189,36 @@ func TestReview(t *testing.T) {
 	require.Equal(t, list[1:], rest)
 }
 
+// A result of an order that was cancelled is nothing for a service that has ended it.
+func TestResultOfACancelledOrder(t *testing.T) {
+	b := newBench(t, nil)
+	s := submission()
+	n := b.submit(s)
+	require.NoError(t, b.back.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
+	require.Empty(t, b.told())
+	list, err := b.back.Review(t.Context(), 0, 1)
+	require.NoError(t, err)
+	require.Equal(t, hl7.ReviewCancelled, list[0].Review)
+	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, s.Order.TeamID, s.Order.ID))
+	require.Equal(t, []orders.Trigger{orders.PartialResult}, triggers(b.told()))
+}
+
 // One message may hold tests of several orders, and some of none.
 func TestSeveralOrders(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	n, m := b.submit(mine), b.submit(other)
 	lost := strings.ReplaceAll(ferrF, "$", "GONE")
-	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), "ORC|RE|"+m, "OBR|1||F2|iron|||20260302", iron, lost, ferritin("7", "L", "F"))))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"), "ORC|RE|"+m, "OBR|1||F2|iron|||20260302", iron, lost, ferritin("7", "L", "F"), ironF, iron)))
 	told := b.told()
 	require.Len(t, told, 2)
 	got := map[orders.OrderID]map[string]string{told[0].Order: values(told[0]), told[1].Order: values(told[1])}
-	require.Equal(t, map[orders.OrderID]map[string]string{mine.Order.ID: {"Ferritin": "9"}, other.Order.ID: {"Iron": "90"}}, got)
+	require.Equal(t, map[orders.OrderID]map[string]string{mine.Order.ID: {"Ferritin": "9", "Iron": "90"}, other.Order.ID: {"Iron": "90"}}, got)
 	list, err := b.back.Review(t.Context(), 0, 100)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
+	require.Equal(t, hl7.ReviewNoMatch, list[0].Review)
 	// Attaching moves what had no order, and nothing else.
 	require.NoError(t, b.back.Attach(t.Context(), list[0].Place, other.Order.TeamID, other.Order.ID))
 	last := b.told()[2]
@@ -199,7 +235,8 @@ func TestSeveralPatients(t *testing.T) {
 	eve := "PID|2||88||POE^EVE||19900101|F"
 	bare := "OBR|1|||4598^Ferritin^L||||||||||||||||||||||F"
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$", ferrF, ferritin("9", "L", "F"),
-		eve, "OBX|1|ST|mood^Mood^L||fine||||||F", bare, ferritin("1", "L", "F"), strings.ReplaceAll(ironF, "$", m), iron)))
+		eve, "OBX|1|ST|mood^Mood^L||fine||||||F", bare, ferritin("1", "L", "F"), strings.ReplaceAll(ironF, "$", m), iron,
+		"PID|3||99", bare, ferritin("2", "L", "F"))))
 	told := b.told()
 	require.Len(t, told, 2)
 	for _, message := range told {
@@ -224,6 +261,29 @@ func TestNotVerified(t *testing.T) {
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("9", "L", "R"), ironF, iron)))
 	require.Equal(t, orders.PartialResult, b.told()[0].On)
 	require.Equal(t, map[string]string{"Iron": "90"}, values(b.told()[0]))
+}
+
+// A laboratory that calls its tests otherwise in reports: by configuration, the order
+// is final when all that was ordered is there.
+func TestOtherNamesOfTests(t *testing.T) {
+	for name, tests := range map[string]map[string]string{"mapped": {"FE1": "4598", "FE2": "iron"}, "half": {"FE1": "4598"}, "not": nil} {
+		b := newBench(t, func(o *hl7.Options) { o.Tests = tests })
+		n := b.submit(submission())
+		require.Equal(t, "AA", b.send(b.report(n, ana, strings.Replace(ferrF, "4598^", "FE1^", 1), ferritin("9", "L", "F"))))
+		first := b.told()[0]
+		require.Equal(t, "AA", b.send(b.report(n, ana, strings.Replace(ironF, "iron^", "FE2^", 1), iron)))
+		told := triggers(b.told())
+		switch name {
+		case "mapped":
+			require.Equal(t, []orders.Trigger{orders.PartialResult, orders.FinalResult}, told)
+			require.Equal(t, 11, first.Results.Results[0].SourceMarkers[0].MarkerID)
+		case "half":
+			require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult}, told, "iron has not come, for all we know")
+		case "not":
+			require.Equal(t, []orders.Trigger{orders.FinalResult, orders.ResultCorrected}, told, "nothing is known of its names")
+			require.Nil(t, first.Results.Results[0].SourceMarkers)
+		}
+	}
 }
 
 func TestCancelledByTheLaboratory(t *testing.T) {
@@ -439,7 +499,16 @@ func TestNothingOfAPatientInPrint(t *testing.T) {
 	require.NoError(t, err)
 	in, err := hl7.Read(m, nil)
 	require.NoError(t, err)
-	for _, v := range []any{in, hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: in.Tests[0].Patient, Request: m.Bytes()}} {
-		require.NotContains(t, fmt.Sprintf("%v %+v %#v", v, v, v), "ROE")
+	test := in.Tests[0]
+	held := hl7.Held{Result: test.Observations[0].Result}
+	for _, v := range []any{
+		m, m.Segment("PID"), m.Segment("PID").Field(5), in, test, test.Patient, test.Observations[0], held,
+		hl7.HeldTest{Name: "ROE"}, hl7.State{Results: map[string]hl7.Held{"ROE": held}}, hl7.Entry{}, hl7.Insurance{PolicyNumber: "ROE"},
+		hl7.Delivery{Raw: m.Bytes()}, hl7.Dossier{Patient: test.Patient, Request: m.Bytes()}, hl7.Document{Data: []byte("ROE")},
+	} {
+		require.Equal(t, "[redacted] [redacted] [redacted]", fmt.Sprintf("%v %+v %#v", v, v, v))
+		logged, ok := v.(slog.LogValuer)
+		require.True(t, ok)
+		require.Equal(t, "[redacted]", logged.LogValue().String())
 	}
 }
