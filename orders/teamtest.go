@@ -16,8 +16,8 @@ import (
 // TeamTest is a lab test that a team made, as it is kept: what the team chose. Its lab
 // and markers are the catalogue's.
 type TeamTest struct {
-	ID          LabTestID
-	Team        healthlab.TeamID
+	ID   LabTestID
+	Team healthlab.TeamID
 	// Slug is made of the first name and stays.
 	Slug        string
 	Name        string
