@@ -51,6 +51,11 @@ type Options struct {
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
 	// kept with orders at other labs, and not sent. Nil means all.
 	CommentLabs []string
+	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
+	LabTests LabTestStore
+	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest]. Default:
+	// they can be ordered at once.
+	HoldLabTests bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
@@ -125,6 +130,9 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 		s.opts = *opts
 	}
 	s.opts.defaults()
+	if s.opts.LabTests != nil {
+		s.catalogue = shelf{catalogue, s.opts.LabTests}
+	}
 	return s, nil
 }
 

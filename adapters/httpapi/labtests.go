@@ -24,6 +24,8 @@ func (a api) labTestOperations() []operation {
 		{id: "read_marker", pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", team: a.readMarker},
 		{id: "list_lab_tests", pattern: "GET /v3/lab_test", team: a.listLabTests},
 		{id: "list_all_lab_tests", pattern: "GET /v3/lab_tests", team: a.listAllLabTests},
+		{id: "create_lab_test", pattern: "POST /v3/lab_tests", team: a.createLabTest},
+		{id: "change_lab_test", pattern: "PATCH /v3/lab_tests/{lab_test_id}", team: a.changeLabTest},
 		{id: "read_lab_test", pattern: "GET /v3/lab_tests/{lab_test_id}", team: a.readLabTest},
 		{id: "list_lab_accounts", pattern: "GET /v3/lab_test/lab_account", team: a.listLabAccounts},
 	}
@@ -269,6 +271,35 @@ func (a api) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.
 		return err
 	}
 	t, err := a.Orders.LabTest(r.Context(), team, account, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, t)
+}
+
+func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	var body orders.LabTestRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	t, err := a.Orders.CreateLabTest(r.Context(), team, body)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, t)
+}
+
+func (a api) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := labTestID(in)
+	var body orders.LabTestChange
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	t, err := a.Orders.ChangeLabTest(r.Context(), team, id, body)
 	if err != nil {
 		return err
 	}

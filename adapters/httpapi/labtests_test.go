@@ -19,6 +19,8 @@ func labTestPairs() []contract.Pair {
 		{Schema: "Marker", Value: orders.Marker{}},
 		{Schema: "MarkerComplete", Value: orders.MarkerComplete{}},
 		{Schema: "OrderSet", Value: orders.OrderSet{}, Input: true},
+		{Schema: "LabTestRequest", Value: orders.LabTestRequest{}, Input: true},
+		{Schema: "LabTestChange", Value: orders.LabTestChange{}, Input: true},
 	}
 }
 

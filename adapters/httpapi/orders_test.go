@@ -78,7 +78,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	book, err := orders.NewBook(contents)
 	require.NoError(t, err)
 	s, err := orders.New(store.Orders(), users, book, idleLab{}, &orders.Options{
-		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(),
+		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{OnSiteCollection: true, OrderImport: true}, nil
 		},

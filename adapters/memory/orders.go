@@ -21,6 +21,7 @@ type orderTable struct {
 	eventIDs      map[healthlab.TeamID]int64 // the next one of each team
 	feeds         map[string]feed
 	keys          map[orders.KeyScope]*orderKey
+	labTests      map[orders.LabTestID]orders.TeamTest
 }
 
 // keptOrder is an order as it was written, in bytes that nobody can edit, and decoded
@@ -49,6 +50,7 @@ func newOrderTable() orderTable {
 		eventIDs:      map[healthlab.TeamID]int64{},
 		feeds:         map[string]feed{},
 		keys:          map[orders.KeyScope]*orderKey{},
+		labTests:      map[orders.LabTestID]orders.TeamTest{},
 	}
 }
 

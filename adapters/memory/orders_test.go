@@ -20,3 +20,7 @@ func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrdersHarnes
 func TestOrderKeys(t *testing.T) {
 	storetest.RunOrderKeys(t, func(testing.TB) orders.Keys { return memory.New(nil).OrderKeys() })
 }
+
+func TestLabTests(t *testing.T) {
+	storetest.RunLabTests(t, func(testing.TB) orders.LabTestStore { return memory.New(nil).LabTests() })
+}

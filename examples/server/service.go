@@ -75,7 +75,7 @@ func build(c config, url string) (*service, error) {
 	}
 	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
 	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
-		Environment: c.environment, Log: c.log,
+		Environment: c.environment, LabTests: s.store.LabTests(), Log: c.log,
 	}); err != nil {
 		return nil, err
 	}

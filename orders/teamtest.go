@@ -1,0 +1,421 @@
+package orders
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// TeamTest is a lab test that a team made, as it is kept: what the team chose. Its lab
+// and markers are the catalogue's.
+type TeamTest struct {
+	ID   LabTestID
+	Team healthlab.TeamID
+	// Slug is made of the first name and stays.
+	Slug        string
+	Name        string
+	Description string
+	Method      CollectionMethod
+	SampleType  SampleType
+	Fasting     bool
+	Status      LabTestStatus
+	// LabID and MarkerIDs are of the catalogue.
+	LabID                int
+	MarkerIDs            []int
+	CreatedAt, UpdatedAt time.Time
+}
+
+// LabTestStore keeps the lab tests that teams make.
+//
+// All methods are safe for concurrent use and atomic. Times are kept in UTC to the
+// microsecond. What a method hands out is the caller's to edit. Once ctx has ended, a
+// call returns its error and writes nothing.
+type LabTestStore interface {
+	// InsertLabTest adds a test. Conflict if the id is taken, by whichever team.
+	InsertLabTest(ctx context.Context, t TeamTest) error
+	// UpdateLabTest lets change edit a test of the team, and returns it. An error of
+	// change is returned unchanged and nothing is written; change may run more than
+	// once, so it is pure. NotFound if the team has no such test.
+	UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (TeamTest, error)
+	// TeamTests returns the team's tests by the time they were made, ties by id.
+	TeamTests(ctx context.Context, team healthlab.TeamID) ([]TeamTest, error)
+}
+
+// LabTestRequest asks for a lab test of one's own.
+type LabTestRequest struct {
+	// MarkerIDs or ProviderIDs (the lab's codes): exactly one of the two.
+	MarkerIDs   []int            `json:"marker_ids" wire:"opt,max=500"`
+	ProviderIDs []string         `json:"provider_ids" wire:"opt,max=500"`
+	Name        string           `json:"name"`
+	Method      CollectionMethod `json:"method"`
+	Description string           `json:"description"`
+	Fasting     bool             `json:"fasting" wire:"opt"`
+	// LabAccountID limits the markers to the lab of this account.
+	LabAccountID *LabAccountID `json:"lab_account_id"`
+	// LabSlug names the lab where codes alone do not.
+	LabSlug *string `json:"lab_slug"`
+}
+
+// LabTestChange changes a lab test; nil leaves things as they are.
+type LabTestChange struct {
+	Name   *string `json:"name"`
+	Active *bool   `json:"active"`
+}
+
+// Names of the rules about lab tests of one's own.
+const (
+	MarkerIDsMissing   = "MARKER_IDS_MISSING"
+	MarkerIDsConflict  = "MARKER_IDS_CONFLICT"
+	MarkerNotOrderable = "MARKER_NOT_ORDERABLE"
+	LabTestPending     = "LAB_TEST_PENDING_APPROVAL"
+	LabTestNotYours    = "LAB_TEST_NOT_YOURS"
+)
+
+// Check returns Invalid with every problem of the request itself.
+func (r *LabTestRequest) Check() error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.text(r.Name, "name", 1, maxText)
+	c.text(r.Description, "description", 0, maxNotes)
+	oneOf(&p, r.Method, CollectionMethods(), "method")
+	c.optional(r.LabSlug, "lab_slug", maxText)
+	return p.Err()
+}
+
+// CreateLabTest makes a lab test of the team's own, of markers of one lab. It can be
+// ordered at once, or waits for [Service.ApproveLabTest] where the Service holds new
+// tests back.
+//
+// Invalid lists every problem of the request itself. RuleErrors: MARKER_IDS_MISSING,
+// MARKER_IDS_CONFLICT, MARKER_NOT_FOUND, MARKER_NOT_ORDERABLE, MARKER_NOT_IN_LAB,
+// MULTIPLE_LABS, METHOD_NOT_SUPPORTED, LAB_ACCOUNT_NOT_FOUND. Unimplemented without a
+// store for lab tests.
+func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
+	if s.opts.LabTests == nil {
+		return LabTest{}, fmt.Errorf("create lab test: %w", healthlab.Unimplemented)
+	}
+	if err := req.Check(); err != nil {
+		return LabTest{}, err
+	}
+	switch {
+	case len(req.MarkerIDs) == 0 && len(req.ProviderIDs) == 0:
+		return LabTest{}, broken(MarkerIDsMissing, "a lab test needs marker_ids or provider_ids")
+	case len(req.MarkerIDs) > 0 && len(req.ProviderIDs) > 0:
+		return LabTest{}, broken(MarkerIDsConflict, "give marker_ids or provider_ids, not both")
+	}
+	markers, lab, err := s.ofOneLab(ctx, team, req)
+	if err != nil {
+		return LabTest{}, err
+	}
+	at := s.now()
+	t := TeamTest{
+		ID: LabTestID{s.opts.NewID()}, Team: team, Name: req.Name, Description: req.Description, Method: req.Method,
+		Fasting: req.Fasting, Status: LabTestActive, LabID: lab.ID, CreatedAt: at, UpdatedAt: at,
+	}
+	t.Slug = slugOf(req.Name + " " + t.ID.String()[28:])
+	var ok bool
+	if t.SampleType, ok = sampleOf(req.Method, lab); !ok {
+		return LabTest{}, broken(MethodNotSupported, "the lab does not take samples collected that way")
+	}
+	if s.opts.HoldLabTests {
+		t.Status = LabTestPendingApproval
+	}
+	for _, m := range markers {
+		if !slices.Contains(t.MarkerIDs, m.ID) {
+			t.MarkerIDs = append(t.MarkerIDs, m.ID)
+		}
+	}
+	if err := s.opts.LabTests.InsertLabTest(ctx, t); err != nil {
+		return LabTest{}, fmt.Errorf("create lab test: %w", err)
+	}
+	return s.LabTest(ctx, team, nil, t.ID)
+}
+
+// ofOneLab finds the markers that are asked for, and their lab.
+func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
+	found, err := s.look(ctx, team, wanted{markers: req.MarkerIDs, providerIDs: req.ProviderIDs})
+	if err != nil {
+		return nil, nil, err
+	}
+	only := ""
+	if req.LabSlug != nil {
+		only = *req.LabSlug
+	}
+	if req.LabAccountID != nil {
+		linked, err := s.LabAccounts(ctx, team, req.LabAccountID, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(linked) == 0 {
+			return nil, nil, broken(LabAccountNotFound, "the team has no such lab account")
+		}
+		if only != "" && only != linked[0].Lab {
+			return nil, nil, broken(MarkerNotInLab, "lab_slug is not the lab of the account")
+		}
+		only = linked[0].Lab
+	}
+	here := found.markers
+	if only != "" {
+		i := slices.IndexFunc(found.labs, func(l Lab) bool { return l.Slug == only })
+		here = slices.DeleteFunc(slices.Clone(here), func(m Marker) bool {
+			return i < 0 || m.LabID == nil || *m.LabID != found.labs[i].ID
+		})
+	}
+	if len(here) == 0 && len(found.markers) > 0 {
+		return nil, nil, broken(MarkerNotInLab, "a marker is not of this lab")
+	}
+	added, lab, err := pick(wanted{markers: req.MarkerIDs, providerIDs: req.ProviderIDs}, nil, here, found.labs)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case lab == nil:
+		return nil, nil, broken(MarkerNotFound, "the markers have no lab")
+	}
+	for _, m := range added {
+		if m.IsOrderable != nil && !*m.IsOrderable {
+			return nil, nil, broken(MarkerNotOrderable, "a marker comes with another one's result only")
+		}
+	}
+	return added, lab, nil
+}
+
+// sampleOf is what is collected for a lab in a certain way: for a kit, something that
+// patients can take themselves.
+func sampleOf(m CollectionMethod, lab *Lab) (SampleType, bool) {
+	if !slices.Contains(lab.CollectionMethods, m) {
+		return "", false
+	}
+	usual := []SampleType{Serum, Urine, Saliva, Stool, DriedBloodSpot, ArmCollector}
+	if m == Testkit {
+		usual = []SampleType{DriedBloodSpot, ArmCollector, Saliva, Urine, Stool, Serum}
+	}
+	for _, t := range usual {
+		if slices.Contains(lab.SampleTypes, t) {
+			return t, true
+		}
+	}
+	return "", false
+}
+
+// ChangeLabTest renames a lab test of the team's own, or takes it out of use and back.
+// Orders of it go on. RuleErrors: LAB_TEST_NOT_FOUND, LAB_TEST_NOT_YOURS (Forbidden) for
+// one that the team sees and did not make, LAB_TEST_PENDING_APPROVAL.
+func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change LabTestChange) (LabTest, error) {
+	var p healthlab.Problems
+	if change.Name != nil {
+		check{problems: &p}.text(*change.Name, "name", 1, maxText)
+	}
+	if err := p.Err(); err != nil {
+		return LabTest{}, err
+	}
+	at := s.now()
+	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
+		if change.Active != nil && t.Status == LabTestPendingApproval {
+			if *change.Active {
+				return broken(LabTestPending, "the lab test waits for approval")
+			}
+		} else if change.Active != nil {
+			t.Status = LabTestInactive
+			if *change.Active {
+				t.Status = LabTestActive
+			}
+		}
+		if change.Name != nil {
+			t.Name = *change.Name
+		}
+		t.UpdatedAt = at
+		return nil
+	})
+}
+
+// ApproveLabTest lets a lab test that waits for approval be ordered. No operation of
+// the API does this: it is the host's decision. One that was approved stays as it is.
+func (s *Service) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID) (LabTest, error) {
+	at := s.now()
+	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
+		if t.Status == LabTestPendingApproval {
+			t.Status, t.UpdatedAt = LabTestActive, at
+		}
+		return nil
+	})
+}
+
+func (s *Service) editLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (LabTest, error) {
+	seen, err := s.LabTest(ctx, team, nil, id)
+	if err != nil {
+		return LabTest{}, err
+	}
+	notYours := &healthlab.RuleError{Kind: healthlab.Forbidden, Type: LabTestNotYours, Msg: "the lab test was not made by the team"}
+	if s.opts.LabTests == nil {
+		return LabTest{}, notYours
+	}
+	_, err = s.opts.LabTests.UpdateLabTest(ctx, team, id, change)
+	switch {
+	case healthlab.KindOf(err) == healthlab.NotFound:
+		return LabTest{}, notYours
+	case err != nil:
+		return LabTest{}, fmt.Errorf("change lab test: %w", err)
+	}
+	return s.LabTest(ctx, team, nil, seen.ID)
+}
+
+// shelf is a catalogue with the tests that teams made.
+type shelf struct {
+	Catalogue
+	made LabTestStore
+}
+
+// own returns the tests that a team made, whole.
+func (s shelf) own(ctx context.Context, team healthlab.TeamID) ([]LabTest, []TeamTest, error) {
+	made, err := s.made.TeamTests(ctx, team)
+	if err != nil || len(made) == 0 {
+		return nil, nil, err
+	}
+	var ids []int
+	for _, t := range made {
+		ids = append(ids, t.MarkerIDs...)
+	}
+	slices.Sort(ids)
+	list, err := s.Markers(ctx, slices.Compact(ids), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	markers := map[int]Marker{}
+	for _, m := range list {
+		markers[m.ID] = m
+	}
+	labs, err := s.Labs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]LabTest, 0, len(made))
+	for _, t := range made {
+		out = append(out, t.whole(markers, labs))
+	}
+	return out, made, nil
+}
+
+// whole is a team's test with what the catalogue knows of it.
+func (t TeamTest) whole(markers map[int]Marker, labs []Lab) LabTest {
+	out := LabTest{
+		ID: t.ID, Slug: t.Slug, Name: t.Name, Description: &t.Description, SampleType: t.SampleType,
+		Method: t.Method, IsActive: t.Status == LabTestActive, Status: t.Status, Fasting: t.Fasting, Markers: []Marker{},
+	}
+	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.ID == t.LabID }); i >= 0 {
+		lab := copied(labs[i])
+		out.Lab = &lab
+	}
+	for _, id := range t.MarkerIDs {
+		m, ok := markers[id]
+		if !ok {
+			continue // the catalogue has it no more
+		}
+		out.Markers = append(out.Markers, MarkerComplete{Marker: m}.clone().Marker)
+		if m.Price != nil {
+			if price, err := decimal.NewFromString(*m.Price); err == nil {
+				out.Price = Number{out.Price.Add(price)}
+			}
+		}
+	}
+	if len(out.Markers) < len(t.MarkerIDs) {
+		// Half a test is none.
+		out.IsActive, out.Status = false, LabTestInactive
+	}
+	out.CommonTATDays = slowest(out.Markers, func(m Marker) *int { return m.CommonTATDays })
+	out.WorstCaseTATDays = slowest(out.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	return out
+}
+
+// LabTests implements [Catalogue].
+func (s shelf) LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
+	found, err := s.Catalogue.LabTests(ctx, team, ids)
+	if err != nil || len(found) == len(ids) {
+		return found, err
+	}
+	own, _, err := s.own(ctx, team)
+	for _, t := range own {
+		if slices.Contains(ids, t.ID) {
+			found = append(found, t)
+		}
+	}
+	return found, err
+}
+
+// FindLabTests implements [Catalogue]. Tests of the catalogue are older than those that
+// teams made.
+func (s shelf) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error) {
+	q, err := q.Normal()
+	if err != nil {
+		return LabTestPage{}, err
+	}
+	own, made, err := s.own(ctx, q.Team)
+	if err != nil {
+		return LabTestPage{}, err
+	}
+	if len(own) == 0 {
+		return s.Catalogue.FindLabTests(ctx, q)
+	}
+	whole := q
+	whole.Limit, whole.Cursor = 0, ""
+	page, err := s.Catalogue.FindLabTests(ctx, whole)
+	if err != nil {
+		return LabTestPage{}, err
+	}
+	if q.Sort == SortTestsByUpdated {
+		changed := map[LabTestID]time.Time{}
+		for _, t := range made {
+			changed[t.ID] = t.UpdatedAt
+		}
+		slices.SortStableFunc(own, func(a, b LabTest) int { return changed[a.ID].Compare(changed[b.ID]) })
+	}
+	own = slices.DeleteFunc(own, func(t LabTest) bool { return !q.matches(&t) })
+	return q.page(q.join(page.Tests, own))
+}
+
+// join adds own tests, as they came to be, to those of the catalogue, sorted as asked.
+func (q *LabTestQuery) join(theirs, own []LabTest) []LabTest {
+	if q.Direction == Descending {
+		slices.Reverse(own)
+		if q.Sort != SortTestsByPrice {
+			return append(own, theirs...)
+		}
+	}
+	all := append(theirs, own...)
+	if q.Sort == SortTestsByPrice {
+		slices.SortFunc(all, func(a, b LabTest) int {
+			c := a.Price.Compare(b.Price.Decimal)
+			if q.Direction == Descending {
+				c = -c
+			}
+			return cmp.Or(c, bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]))
+		})
+	}
+	return all
+}
+
+// page cuts a page out of sorted tests.
+func (q *LabTestQuery) page(all []LabTest) (LabTestPage, error) {
+	after, err := testAfter(q.Cursor)
+	if err != nil {
+		return LabTestPage{}, err
+	}
+	if q.Cursor != "" {
+		i := slices.IndexFunc(all, func(t LabTest) bool { return t.ID == after })
+		if i < 0 {
+			return LabTestPage{}, badCursor()
+		}
+		all = all[i+1:]
+	}
+	page := LabTestPage{Tests: all}
+	if q.Limit > 0 && len(all) > q.Limit {
+		page.Tests, page.Next = all[:q.Limit], testCursor(all[q.Limit-1].ID)
+	}
+	return page, nil
+}
