@@ -20,3 +20,10 @@ func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrdersHarnes
 func TestOrderKeys(t *testing.T) {
 	storetest.RunOrderKeys(t, func(testing.TB) orders.Keys { return memory.New(nil).OrderKeys() })
 }
+
+func TestOrderErasure(t *testing.T) {
+	storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
+		s := memory.New(nil)
+		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+	})
+}

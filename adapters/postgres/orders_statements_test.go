@@ -11,6 +11,8 @@ func init() {
 		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimFeed": claimFeed, "moveFeed": moveFeed,
 		"insertOrder": insertOrder, "updateOrder": updateOrder, "countOrders": countOrders,
 		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
+		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
+		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
 	})
 	for by, sql := range orderPages {
 		statements[fmt.Sprintf("page by %+v", by)] = sql

@@ -216,7 +216,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	u, other := fullPerson(t, s), fullPerson(t, s)
 	tables := texts(t, pool, `
 		select c.relname from`+ourTables+`and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'user_id') order by 1`)
-	require.Len(t, tables, 11, "a table is added here, to eraseUser, and to the people of this test")
+	require.Len(t, tables, 12, "a table is added here, to eraseUser, and to the people of this test")
 	count := func(table string, u healthdata.User) (n int) {
 		require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` where user_id = $1`, u.ID.UUID).Scan(&n))
 		return n
@@ -253,6 +253,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 		CreatedAt: noon.Time, UpdatedAt: noon.Time,
 	}}, nil))
 	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
+	placeOrder(t, s, u)
 	return u
 }
 

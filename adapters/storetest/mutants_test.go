@@ -19,7 +19,7 @@ type mutant struct {
 }
 
 // mutants are those of all seams.
-var mutants = slices.Concat(webhookMutants, seenMutants)
+var mutants = slices.Concat(webhookMutants, seenMutants, orderErasureMutants)
 
 // mutantEnv names the mutant that a subprocess is to be.
 const mutantEnv = "STORETEST_MUTANT"
