@@ -68,9 +68,11 @@ type Users interface {
 	ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration) ([]UserRef, error)
 
 	// Erase removes a deleted user and everything that is kept about it, for good:
-	// data, connections, events and their deliveries. healthlab.NotFound if there
-	// is none, healthlab.Precondition if it is live. What belongs to other users
-	// stays, those who took over its client user id included.
+	// data, connections, events and their deliveries, and what else the same store
+	// keeps: lab orders with their results, and the answers to the requests that
+	// placed them. healthlab.NotFound if there is none, healthlab.Precondition if it
+	// is live. What belongs to other users stays, those who took over its client
+	// user id included.
 	Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
 }
 

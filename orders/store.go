@@ -77,6 +77,10 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 // it that a team reaches nothing but its own orders. Once ctx has ended, a call
 // returns the context's error and writes nothing.
 //
+// Where the same store keeps users, erasing one removes the user's orders as well, and
+// what Keys knows of the requests that placed them; an order of somebody else in the
+// same transaction stays. Nothing else removes an order.
+//
 // Two things of an order are drawn when it is read, not kept with it:
 //
 //   - OrderTransaction shows all orders with its id as they are now ([NewTransaction]

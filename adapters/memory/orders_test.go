@@ -24,3 +24,10 @@ func TestOrderKeys(t *testing.T) {
 func TestLabTests(t *testing.T) {
 	storetest.RunLabTests(t, func(testing.TB) orders.LabTestStore { return memory.New(nil).LabTests() })
 }
+
+func TestOrderErasure(t *testing.T) {
+	storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
+		s := memory.New(nil)
+		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+	})
+}

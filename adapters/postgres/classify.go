@@ -45,6 +45,9 @@ type answer struct{ error }
 var constraints = map[string]healthlab.Kind{
 	"users_pkey":     healthlab.Conflict,
 	"user_name_pkey": healthlab.Conflict,
+	"orders_pkey":    healthlab.Conflict,
+	"orders_id":      healthlab.Conflict,
+	"orders_sample":  healthlab.Conflict,
 }
 
 // eventTable is how the names of the partitions of messages begin; each has its own

@@ -38,6 +38,7 @@ func everyWrite(t testing.TB, s *postgres.Store) healthdata.User {
 		CreatedAt: noon.Time, UpdatedAt: noon.Time,
 	}}, func([]healthdata.PutResult) ([]healthlab.Event, error) { return emit(), nil }))
 	require.NoError(t, s.Outbox().Append(t.Context(), emit()))
+	everyOrderWrite(t, s, u)
 	return u
 }
 

@@ -249,10 +249,11 @@ func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int
 
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
-// eraseUser deletes what is kept of a user: the series first, whose rows are the locks
-// of their chunks and segments, and the user last. Every table with a user_id is here,
-// but user_name, where a deleted user has no row.
+// eraseUser deletes what is kept of a user: what is a lock first, as the series are of
+// their chunks and segments and the transactions of their orders, and the user last.
+// Every table with a user_id is here, but user_name, where a deleted user has no row.
 var eraseUser = [...]string{
+	lockOrdersOfUser, deleteKeysOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
 	`delete from healthlab.series where user_id = $1`,
 	`delete from healthlab.segment where user_id = $1`,
 	`delete from healthlab.chunk where user_id = $1`,

@@ -19,7 +19,7 @@ type mutant struct {
 }
 
 // mutants are those of all seams.
-var mutants = slices.Concat(webhookMutants, seenMutants, linkingMutants)
+var mutants = slices.Concat(webhookMutants, seenMutants, linkingMutants, orderErasureMutants)
 
 // mutantEnv names the mutant that a subprocess is to be.
 const mutantEnv = "STORETEST_MUTANT"

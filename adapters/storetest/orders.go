@@ -440,6 +440,42 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		})
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
+	"OneAfterAnother": func(t *testing.T, s *ordersT) {
+		for round := range 8 {
+			ids := []string{fmt.Sprint(round, "a"), fmt.Sprint(round, "b")}
+			for _, id := range ids {
+				r := newRecord("a", id)
+				r.OrderTransaction.ID = journey(fmt.Sprint(round))
+				s.place(t, r)
+			}
+			// Each is cancelled unless the other one is.
+			var wg sync.WaitGroup
+			faults := make([]error, len(ids))
+			for i, id := range ids {
+				wg.Go(func() {
+					_, faults[i] = s.Update(t.Context(), orderTeam("a"), orderID(id), func(r *orders.Record) ([]healthlab.Event, error) {
+						for _, m := range r.OrderTransaction.Orders {
+							if *m.LowLevelStatus == orders.Cancelled {
+								return nil, nil
+							}
+						}
+						return does(orders.CancelAsked)(r)
+					})
+				})
+			}
+			wg.Wait()
+			require.NoError(t, errors.Join(faults...))
+			r, err := s.Get(t.Context(), orderTeam("a"), orderID(ids[0]))
+			require.NoError(t, err)
+			cancelled := 0
+			for _, m := range r.OrderTransaction.Orders {
+				if *m.LowLevelStatus == orders.Cancelled {
+					cancelled++
+				}
+			}
+			require.Equal(t, 1, cancelled)
+		}
+	},
 	"TeamOnly": func(t *testing.T, s *ordersT) {
 		one, two := newRecord("a", "1"), newRecord("b", "2")
 		two.OrderTransaction.ID = one.OrderTransaction.ID

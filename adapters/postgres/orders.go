@@ -1,0 +1,304 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Orders returns the store as an [orders.Store].
+func (s *Store) Orders() orders.Store { return ordersStore{s} }
+
+type ordersStore struct{ s *Store }
+
+const (
+	selectOrder = `select ` + orderColumns + ` from healthlab.orders o where o.team_id = $1 and o.order_id = $2`
+
+	selectSample = `select ` + orderColumns + ` from healthlab.orders o where o.team_id = $1 and o.sample_id = $2`
+
+	// A claim holds the order without its transaction, so the order is locked, too.
+	lockOrder = selectOrder + ` for no key update of o`
+
+	// These lock the transaction first and draw afterwards, so that of two changes the
+	// later one has the higher number. Nobody of another transaction waits.
+	drawForNew = `
+insert into healthlab.order_transaction (team_id, transaction_id) values ($1, $2)
+on conflict (team_id, transaction_id) do update set event_id = default
+returning event_id`
+
+	drawForOrder = `
+insert into healthlab.order_transaction (team_id, transaction_id)
+select team_id, transaction_id from healthlab.orders where team_id = $1 and order_id = $2
+on conflict (team_id, transaction_id) do update set event_id = default
+returning event_id`
+
+	hasOrder = `select exists (select from healthlab.orders where order_id = $1)`
+)
+
+// eventRoom is how many ids of events one order may use of those that were drawn; there
+// is room for two orders.
+const eventRoom = 100
+
+func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.Change) (orders.Record, error) {
+	if r.TeamID.IsZero() || r.ID.IsZero() {
+		return orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
+	}
+	var kept orders.Record
+	err := v.s.do(ctx, r.TeamID, writing, func(x *unit) error {
+		next := r
+		var taken bool
+		b := x.batch()
+		queueDraw(b, &next.NextEventID, drawForNew, r.TeamID.UUID, r.OrderTransaction.ID.UUID)
+		queueTaken(b, r.ID, &taken)
+		if err := x.send(ctx, b); err != nil {
+			return err
+		}
+		if taken {
+			return errOrderTaken
+		}
+		events, err := change(&next)
+		if err != nil {
+			return answer{err}
+		}
+		row, err := keepOrder(&next, orderIdentity(&r), 1)
+		if err != nil {
+			return answer{err}
+		}
+		b = x.batch()
+		b.Queue(insertOrder, row...)
+		if err := x.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		queueOrder(b, selectOrder, r.TeamID, r.ID, &kept)
+		return x.commit(ctx, b)
+	})
+	if err != nil {
+		return orders.Record{}, err
+	}
+	return kept, nil
+}
+
+func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, child orders.Record, change orders.PairChange) (orders.Record, orders.Record, error) {
+	team := child.TeamID
+	if team.IsZero() || child.ID.IsZero() {
+		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
+	}
+	var keptParent, keptChild orders.Record
+	err := v.s.do(ctx, team, writing, func(x *unit) error {
+		var p orders.Record
+		var drawn int64
+		var taken bool
+		b := x.batch()
+		queueDraw(b, &drawn, drawForOrder, team.UUID, parent.UUID)
+		queueOrder(b, lockOrder, team, parent, &p)
+		queueTaken(b, child.ID, &taken)
+		if err := x.send(ctx, b); err != nil {
+			return err
+		}
+		if taken {
+			return errOrderTaken
+		}
+		c := child
+		c.OrderTransaction = orders.NewTransaction(p.OrderTransaction.ID, append(p.OrderTransaction.Orders[:len(p.OrderTransaction.Orders):len(p.OrderTransaction.Orders)],
+			orders.TransactionMember{ID: c.ID, Origin: c.Origin, ParentID: &parent, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt}))
+		p.NextEventID, c.NextEventID = drawn, drawn+eventRoom
+		wasParent, wasChild, revision := orderIdentity(&p), orderIdentity(&c), p.Revision
+		events, err := change(&p, &c)
+		if err != nil {
+			return answer{err}
+		}
+		parentRow, err := keepOrder(&p, wasParent, revision+1)
+		if err != nil {
+			return answer{err}
+		}
+		childRow, err := keepOrder(&c, wasChild, 1)
+		if err != nil {
+			return answer{err}
+		}
+		b = x.batch()
+		b.Queue(updateOrder, parentRow...)
+		b.Queue(insertOrder, childRow...)
+		if err := x.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		queueOrder(b, selectOrder, team, parent, &keptParent)
+		queueOrder(b, selectOrder, team, child.ID, &keptChild)
+		return x.commit(ctx, b)
+	})
+	if err != nil {
+		return orders.Record{}, orders.Record{}, noOrder(err)
+	}
+	return keptParent, keptChild, nil
+}
+
+func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	var r orders.Record
+	if err := v.s.read(ctx, team, func(b *pgx.Batch) { queueOrder(b, selectOrder, team, id, &r) }); err != nil {
+		return orders.Record{}, noOrder(err)
+	}
+	return r, nil
+}
+
+func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
+	var kept orders.Record
+	err := v.s.do(ctx, team, writing, func(x *unit) error {
+		var r orders.Record
+		var drawn int64
+		b := x.batch()
+		queueDraw(b, &drawn, drawForOrder, team.UUID, id.UUID)
+		queueOrder(b, lockOrder, team, id, &r)
+		if err := x.send(ctx, b); err != nil {
+			return err
+		}
+		was, revision := orderIdentity(&r), r.Revision
+		r.NextEventID = drawn
+		events, err := change(&r)
+		if err != nil {
+			return answer{err}
+		}
+		row, err := keepOrder(&r, was, revision+1)
+		if err != nil {
+			return answer{err}
+		}
+		b = x.batch()
+		b.Queue(updateOrder, row...)
+		if err := x.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		queueOrder(b, selectOrder, team, id, &kept)
+		return x.commit(ctx, b)
+	})
+	if err != nil {
+		return orders.Record{}, noOrder(err)
+	}
+	return kept, nil
+}
+
+func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Record{}, err
+	}
+	if err := checkText(sampleID); err != nil {
+		return orders.Record{}, err
+	}
+	var r orders.Record
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectSample, team.UUID, sampleID).QueryRow(func(row pgx.Row) error { return scanOrder(row, &r) })
+	})
+	if err != nil {
+		return orders.Record{}, noOrder(err)
+	}
+	return r, nil
+}
+
+// The claimed rows are locked before they are changed, and what others hold is passed
+// over.
+const claimOrders = `
+with due as (
+	select team_id, order_id, lab_due as was from healthlab.orders
+	where lab_due <= $1 order by lab_due, order_id limit $2 for no key update skip locked
+), moved as (
+	update healthlab.orders t set lab_due = $3, lab_lease = $3, lab_attempts = t.lab_attempts + 1, lab_started = true
+	from due where t.team_id = due.team_id and t.order_id = due.order_id
+	returning t.*, due.was
+)
+select ` + orderColumns + ` from moved o order by o.was, o.order_id`
+
+func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	if n <= 0 {
+		return []orders.Record{}, ctx.Err()
+	}
+	var out []orders.Record
+	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+		out = []orders.Record{}
+		return x.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimOrders, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+				for rows.Next() {
+					var r orders.Record
+					if err := scanOrder(rows, &r); err != nil {
+						return err
+					}
+					out = append(out, r)
+				}
+				return rows.Err()
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+const (
+	claimFeed = `
+insert into healthlab.order_feed as f (team_id, lab, cursor, until) values ($1, $2, '', $4)
+on conflict (team_id, lab) do update set until = excluded.until where f.until is null or f.until <= $3
+returning cursor`
+
+	moveFeed = `
+update healthlab.order_feed set cursor = $4, until = null where team_id = $1 and lab = $2 and until = $3`
+)
+
+func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error) {
+	err = v.s.do(ctx, allTeams, writing, func(x *unit) error {
+		return x.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimFeed, allTeams.UUID, lab, now.UTC(), instant(until)).QueryRow(func(row pgx.Row) error {
+				err := row.Scan(&cursor)
+				ok = err == nil
+				if errors.Is(err, pgx.ErrNoRows) {
+					return nil
+				}
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return "", false, err
+	}
+	return cursor, ok, nil
+}
+
+func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error {
+	var moved pgconn.CommandTag
+	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+		return x.alone(ctx, func(b *pgx.Batch) {
+			count(b.Queue(moveFeed, allTeams.UUID, lab, instant(until), cursor), &moved)
+		})
+	})
+	if err == nil && moved.RowsAffected() == 0 {
+		return fmt.Errorf("%w: somebody else has the feed", healthlab.Precondition)
+	}
+	return err
+}
+
+// errOrderTaken says that an order has the id of a new one.
+var errOrderTaken = fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
+
+// noOrder says of a row that is not there what it means.
+func noOrder(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: order", healthlab.NotFound)
+	}
+	return err
+}
+
+func queueDraw(b *pgx.Batch, drawn *int64, sql string, team, id uuid.UUID) {
+	b.Queue(sql, team, id).QueryRow(func(row pgx.Row) error { return row.Scan(drawn) })
+}
+
+func queueTaken(b *pgx.Batch, id orders.OrderID, taken *bool) {
+	b.Queue(hasOrder, id.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(taken) })
+}
+
+func queueOrder(b *pgx.Batch, sql string, team healthlab.TeamID, id orders.OrderID, r *orders.Record) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanOrder(row, r) })
+}

@@ -1,0 +1,28 @@
+package postgres
+
+// What erases the orders of a user, in the team that the user is of.
+const (
+	// In one order, as everybody locks transactions: before their orders.
+	lockOrdersOfUser = `
+select from healthlab.order_transaction t
+where (t.team_id, t.transaction_id) in (
+	select o.team_id, o.transaction_id from healthlab.orders o join healthlab.users u on u.team_id = o.team_id and u.user_id = o.user_id
+	where o.user_id = $1)
+order by t.team_id, t.transaction_id for update`
+
+	// The answer of a request that placed an order shows the order.
+	deleteKeysOfUser = `
+delete from healthlab.order_key k using healthlab.orders o, healthlab.users u
+where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and k.team_id = o.team_id and k.order_id = o.order_id`
+
+	// A transaction that others have orders in stays theirs.
+	deleteTransactionsOfUser = `
+delete from healthlab.order_transaction t using healthlab.orders o, healthlab.users u
+where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and t.team_id = o.team_id and t.transaction_id = o.transaction_id
+	and not exists (select from healthlab.orders other
+		where other.team_id = t.team_id and other.transaction_id = t.transaction_id and other.user_id <> $1)`
+
+	deleteOrdersOfUser = `
+delete from healthlab.orders o using healthlab.users u
+where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id`
+)

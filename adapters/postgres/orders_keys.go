@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// OrderKeys returns the store as an [orders.Keys].
+func (s *Store) OrderKeys() orders.Keys { return orderKeys{s} }
+
+type orderKeys struct{ s *Store }
+
+// abandoned is how long a key is kept after its last claim has ended without an answer.
+const abandoned = 24 * time.Hour
+
+const (
+	insertKey = `
+insert into healthlab.order_key (team_id, key_hash, order_id, fingerprint, forget_at) values ($1, $2, $3, $4, $5)
+on conflict (team_id, key_hash) do nothing`
+
+	lockKey = `
+select order_id, fingerprint, claimed_until, answer, forget_at from healthlab.order_key
+where team_id = $1 and key_hash = $2 for update`
+
+	startKey = `
+update healthlab.order_key set order_id = $3, fingerprint = $4, claimed_until = $5, answer = null, forget_at = $6
+where team_id = $1 and key_hash = $2`
+
+	finishKey = `
+update healthlab.order_key set claimed_until = null, answer = $4, forget_at = $5
+where team_id = $1 and key_hash = $2 and answer is null and claimed_until = $3`
+
+	pruneKeys = `
+delete from healthlab.order_key k using (
+	select team_id, key_hash from healthlab.order_key
+	where forget_at <= $1 order by forget_at limit $2 for update skip locked
+) old
+where k.team_id = old.team_id and k.key_hash = old.key_hash`
+)
+
+// hashOf returns what a key is known by within its team.
+func hashOf(scope orders.KeyScope) []byte {
+	text := binary.BigEndian.AppendUint64(nil, uint64(len(scope.Endpoint)))
+	sum := sha256.Sum256(append(append(text, scope.Endpoint...), scope.Key...))
+	return sum[:]
+}
+
+func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerprint string, order orders.OrderID, now, until time.Time) (orders.KeyState, error) {
+	hash, end := hashOf(scope), instant(until)
+	var state orders.KeyState
+	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
+		var print []byte
+		var claimed *time.Time
+		var forget time.Time
+		state = orders.KeyState{}
+		b := x.batch()
+		b.Queue(insertKey, scope.Team.UUID, hash, order.UUID, []byte(fingerprint), end.Add(abandoned))
+		b.Queue(lockKey, scope.Team.UUID, hash).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&state.Order.UUID, &print, &claimed, &state.Answer, &forget)
+		})
+		if err := x.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+			return errAgain // it was pruned meanwhile
+		} else if err != nil {
+			return err
+		}
+		state.Fingerprint = string(print)
+		switch {
+		case state.Answer != nil && !forget.After(now): // it begins anew
+			state = orders.KeyState{Order: order, Fingerprint: fingerprint}
+		case state.Answer == nil && claimed == nil: // new, or given back
+			state.Fingerprint = fingerprint
+		}
+		if state.Answer != nil || claimed != nil && claimed.After(now) {
+			return x.commit(ctx, x.batch())
+		}
+		state.Started = true
+		b = x.batch()
+		b.Queue(startKey, scope.Team.UUID, hash, state.Order.UUID, []byte(state.Fingerprint), end, end.Add(abandoned))
+		return x.commit(ctx, b)
+	})
+	if err != nil {
+		return orders.KeyState{}, err
+	}
+	return state, nil
+}
+
+func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, keep time.Time) error {
+	forget := instant(keep)
+	if answer == nil {
+		forget = instant(until).Add(abandoned)
+	}
+	var kept pgconn.CommandTag
+	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
+		return x.alone(ctx, func(b *pgx.Batch) {
+			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget), &kept)
+		})
+	})
+	if err == nil && kept.RowsAffected() == 0 {
+		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
+	}
+	return err
+}
+
+func (v orderKeys) PruneKeys(ctx context.Context, n int, now time.Time) (int, error) {
+	if n <= 0 {
+		return 0, ctx.Err()
+	}
+	var pruned pgconn.CommandTag
+	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+		return x.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneKeys, now.UTC(), n), &pruned) })
+	})
+	if err != nil {
+		return 0, err
+	}
+	return int(pruned.RowsAffected()), nil
+}

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// orderColumns are what scanOrder reads, of a row o of orders. The members are those of
+// the moment of reading.
+const orderColumns = `
+o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started,
+(select json_agg(m.member) from healthlab.orders m where m.team_id = o.team_id and m.transaction_id = o.transaction_id)`
+
+func scanOrder(row pgx.Row, r *orders.Record) error {
+	var doc, members []byte
+	var kept orders.Record
+	var due, lease *time.Time
+	var revision int64
+	var attempts int
+	var started bool
+	if err := row.Scan(&doc, &revision, &due, &lease, &attempts, &started, &members); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(doc, &kept); err != nil {
+		return fmt.Errorf("decode order: %w", err)
+	}
+	list := []orders.TransactionMember{}
+	if err := json.Unmarshal(members, &list); err != nil {
+		return fmt.Errorf("decode order transaction: %w", err)
+	}
+	kept.OrderTransaction = orders.NewTransaction(kept.OrderTransaction.ID, list)
+	kept.Revision = revision
+	kept.Lab.Due, kept.Lab.Lease = timeOrZero(due), timeOrZero(lease)
+	kept.Lab.Attempts, kept.Lab.Started = attempts, started
+	*r = kept
+	return nil
+}
+
+func timeOrZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+const (
+	insertOrder = `
+insert into healthlab.orders (team_id, order_id, transaction_id, user_id, revision, sample_id, method, status, last_status,
+	created_at, updated_at, event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date,
+	lab_due, lab_lease, lab_attempts, lab_started, member, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+
+	updateOrder = `
+update healthlab.orders set transaction_id = $3, user_id = $4, revision = $5, sample_id = $6, method = $7, status = $8,
+	last_status = $9, created_at = $10, updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14,
+	patient_name = $15, sort_name = $16, recipient = $17, birth_date = $18, lab_due = $19, lab_lease = $20,
+	lab_attempts = $21, lab_started = $22, member = $23, doc = $24
+where team_id = $1 and order_id = $2`
+)
+
+// orderKept is what no change may change.
+type orderKept struct {
+	team        healthlab.TeamID
+	id          orders.OrderID
+	transaction orders.TransactionID
+}
+
+func orderIdentity(r *orders.Record) orderKept {
+	return orderKept{r.TeamID, r.ID, r.OrderTransaction.ID}
+}
+
+// keepOrder returns the arguments of insertOrder and updateOrder for a changed order.
+func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
+	if orderIdentity(r) != was {
+		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
+	}
+	o := &r.Order
+	member, err := json.Marshal(o.Member())
+	if err != nil {
+		return nil, fmt.Errorf("encode order transaction: %w", err)
+	}
+	stored := *r
+	stored.Revision = 0
+	stored.OrderTransaction = orders.OrderTransaction{ID: was.transaction}
+	stored.Lab.Due, stored.Lab.Lease, stored.Lab.Attempts, stored.Lab.Started = time.Time{}, time.Time{}, 0, false
+	doc, err := json.Marshal(stored)
+	if err != nil {
+		return nil, fmt.Errorf("encode order: %w", err)
+	}
+	if spoilt(doc) || spoilt(member) {
+		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	}
+	var first, last *string
+	var birth string
+	if p := o.PatientDetails; p != nil {
+		first, last, birth = p.FirstName, p.LastName, p.DOB.String()
+	}
+	var read *string
+	if o.Interpretation != nil {
+		text := string(*o.Interpretation)
+		read = &text
+	}
+	return []any{
+		r.TeamID.UUID, r.ID.UUID, was.transaction.UUID, r.UserID.UUID, revision, r.SampleID, string(o.Method()),
+		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
+		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, lowerName(first, last), lowerName(last, first),
+		strings.ToLower(o.Recipient()), birth, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
+		r.Lab.Attempts, r.Lab.Started, member, doc,
+	}, nil
+}
+
+// lowerName joins what there is of a name, in lower case.
+func lowerName(parts ...*string) string {
+	var out []string
+	for _, p := range parts {
+		if p != nil && *p != "" {
+			out = append(out, *p)
+		}
+	}
+	return strings.ToLower(strings.Join(out, " "))
+}
+
+// spoilt reports whether any text of a document that was encoded as JSON has the
+// character NUL, or was not UTF-8: the encoder writes either of them as an escape.
+func spoilt(doc []byte) bool {
+	for i := 0; i < len(doc); i++ {
+		if doc[i] != '\\' {
+			continue
+		}
+		if rest := doc[i:]; bytes.HasPrefix(rest, []byte(`\u0000`)) || bytes.HasPrefix(rest, []byte(`\ufffd`)) {
+			return true
+		}
+		i++ // the escaped character is no escape itself
+	}
+	return false
+}

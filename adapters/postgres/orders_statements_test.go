@@ -1,0 +1,20 @@
+package postgres
+
+import (
+	"fmt"
+	"maps"
+)
+
+func init() {
+	maps.Copy(statements, map[string]string{
+		"selectOrder": selectOrder, "selectSample": selectSample, "lockOrder": lockOrder, "drawForNew": drawForNew,
+		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimFeed": claimFeed, "moveFeed": moveFeed,
+		"insertOrder": insertOrder, "updateOrder": updateOrder, "countOrders": countOrders,
+		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
+		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
+		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
+	})
+	for by, sql := range orderPages {
+		statements[fmt.Sprintf("page by %+v", by)] = sql
+	}
+}

@@ -1,0 +1,174 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func newOrders(t testing.TB) storetest.OrdersHarness {
+	s := postgres.New(pgtest.Pool(t), nil)
+	return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+}
+
+func TestOrders(t *testing.T) { storetest.RunOrders(t, newOrders) }
+
+func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrders) }
+
+func TestOrderKeys(t *testing.T) {
+	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), nil).OrderKeys() })
+}
+
+func TestOrderErasure(t *testing.T) {
+	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
+		s := postgres.New(pgtest.Pool(t), nil)
+		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+	})
+}
+
+// The suites pass for a role that row-level security holds for.
+func TestOrdersWithRowSecurity(t *testing.T) {
+	storetest.RunOrders(t, func(t testing.TB) storetest.OrdersHarness {
+		s := newRestricted(t)
+		return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
+	})
+	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
+	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
+		s := newRestricted(t)
+		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+	})
+}
+
+func orderOf(u healthdata.User) orders.Record {
+	return orders.Record{Order: orders.Order{
+		ID: orders.OrderID{UUID: uuid.New()}, TeamID: u.Team, UserID: u.ID, Origin: orders.OriginInitial, CreatedAt: noon, UpdatedAt: noon,
+		Details:          orders.NewDetails(orders.WalkInTest, uuid.New(), uuid.New(), noon),
+		OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: uuid.New()}},
+	}}
+}
+
+func unchanged(*orders.Record) ([]healthlab.Event, error) { return nil, nil }
+
+// placeOrder adds an order of a user.
+func placeOrder(t testing.TB, s *postgres.Store, u healthdata.User) orders.Record {
+	t.Helper()
+	r, err := s.Orders().Insert(t.Context(), orderOf(u), unchanged)
+	require.NoError(t, err)
+	return r
+}
+
+// everyOrderWrite calls every method of the seams of orders that writes, once.
+func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	at, end := noon.Time, noon.Add(time.Minute)
+	r := placeOrder(t, s, u)
+	r, err := s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+		r.Lab.Due = at
+		return nil, nil
+	})
+	require.NoError(t, err)
+	_, _, err = s.Orders().InsertAfter(t.Context(), r.ID, orderOf(u), func(*orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
+	require.NoError(t, err)
+	due, err := s.Orders().Claim(t.Context(), 10, at, end)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	_, ok, err := s.Orders().ClaimFeed(t.Context(), "northlab", at, end)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, s.Orders().MoveFeed(t.Context(), "northlab", end, "c"))
+	scope := orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
+	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, at, end)
+	require.NoError(t, err)
+	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), end))
+	scope.Key = "old"
+	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, at.Add(-48*time.Hour), end.Add(-48*time.Hour))
+	require.NoError(t, err)
+	n, err := s.OrderKeys().PruneKeys(t.Context(), 10, at)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
+// An order that is being changed is not claimed, and what a claim wrote stays when the
+// order is changed by somebody who had begun before.
+func TestClaimsAndChangesOfOneOrder(t *testing.T) {
+	s := postgres.New(pgtest.Pool(t), nil)
+	u := newPerson(t, s)
+	at, end := noon.Time, noon.Add(time.Minute)
+	r := orderOf(u)
+	r.Lab.Due = at
+	_, err := s.Orders().Insert(t.Context(), r, unchanged)
+	require.NoError(t, err)
+	claim := func(want int) {
+		due, err := s.Orders().Claim(t.Context(), 10, at, end)
+		require.NoError(t, err)
+		require.Len(t, due, want)
+	}
+	_, err = s.Orders().Update(t.Context(), u.Team, r.ID, func(*orders.Record) ([]healthlab.Event, error) {
+		claim(0)
+		return nil, nil
+	})
+	require.NoError(t, err)
+	claim(1)
+	got, err := s.Orders().Update(t.Context(), u.Team, r.ID, unchanged)
+	require.NoError(t, err)
+	require.Equal(t, end, got.Lab.Lease)
+	require.Equal(t, 1, got.Lab.Attempts)
+	claim(0)
+}
+
+// Changes of one transaction wait for each other, and for nobody else of the team.
+func TestOrdersOfATeamDoNotWait(t *testing.T) {
+	s := postgres.New(pgtest.Pool(t), nil)
+	u := newPerson(t, s)
+	one, two := placeOrder(t, s, u), placeOrder(t, s, u)
+	var ids []int64
+	_, err := s.Orders().Update(t.Context(), u.Team, one.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+		ids = append(ids, r.NextEventID)
+		_, err := s.Orders().Update(t.Context(), u.Team, two.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+			ids = append(ids, r.NextEventID)
+			return nil, nil
+		})
+		return nil, err
+	})
+	require.NoError(t, err)
+	require.Len(t, ids, 2)
+	require.GreaterOrEqual(t, ids[1], ids[0]+100)
+}
+
+// Erasing takes the lock of a transaction when its last order goes, and leaves it to
+// whoever has an order in it.
+func TestErasedTransactions(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	ann := newPerson(t, s)
+	bob := personOf(ann.Team)
+	require.NoError(t, s.Users().Insert(t.Context(), bob, 0))
+	placeOrder(t, s, ann)
+	shared := placeOrder(t, s, ann)
+	other := orderOf(bob)
+	other.OrderTransaction.ID = shared.OrderTransaction.ID
+	_, err := s.Orders().Insert(t.Context(), other, unchanged)
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		u    healthdata.User
+		left int
+	}{{ann, 1}, {bob, 0}} {
+		_, err := s.Users().Update(t.Context(), tc.u.Team, tc.u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+			u.DeletedAt = noon.Time
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.NoError(t, s.Users().Erase(t.Context(), tc.u.Team, tc.u.ID))
+		require.Equal(t, tc.left, rows(t, pool, "order_transaction"))
+		require.Equal(t, tc.left, rows(t, pool, "orders"))
+	}
+}

@@ -1,0 +1,74 @@
+package storetest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// orderErasureMutants are stores that forget too little of an erased user, or too much.
+var orderErasureMutants = []mutant{
+	{"keeps the orders of the erased", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Orders = memory.New(nil).Orders()
+	}), "Erase/Orders"},
+	{"keeps the answers of the erased", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Keys = memory.New(nil).OrderKeys()
+	}), "Erase/Keys"},
+	{"erases whole transactions", erasing(func(h *storetest.OrderErasureHarness) {
+		b := &tracked{of: map[healthlab.UserID]orders.TransactionID{}, gone: map[orders.TransactionID]bool{}}
+		h.Users, h.Orders = trackedUsers{h.Users, b}, trackedOrders{h.Orders, b}
+	}), "Erase/NothingElse"},
+}
+
+// erasing returns the suite over stores that were broken in one way.
+func erasing(how func(*storetest.OrderErasureHarness)) func(*testing.T) {
+	return func(t *testing.T) {
+		storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
+			s := memory.New(nil)
+			h := storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+			how(&h)
+			return h
+		})
+	}
+}
+
+// tracked is which transactions users are in, and whose users were erased.
+type tracked struct {
+	of   map[healthlab.UserID]orders.TransactionID
+	gone map[orders.TransactionID]bool
+}
+
+type trackedUsers struct {
+	healthdata.Users
+	*tracked
+}
+
+func (b trackedUsers) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	b.gone[b.of[id]] = true
+	return b.Users.Erase(ctx, team, id)
+}
+
+type trackedOrders struct {
+	orders.Store
+	*tracked
+}
+
+func (b trackedOrders) Insert(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
+	b.of[r.UserID] = r.OrderTransaction.ID
+	return b.Store.Insert(ctx, r, c)
+}
+
+// Get hides what was in a transaction with an order of an erased user.
+func (b trackedOrders) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	r, err := b.Store.Get(ctx, team, id)
+	if b.gone[r.OrderTransaction.ID] {
+		return orders.Record{}, fmt.Errorf("%w: order", healthlab.NotFound)
+	}
+	return r, err
+}

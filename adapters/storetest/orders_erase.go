@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// OrderErasureHarness is a fresh, empty store that keeps users and orders.
+type OrderErasureHarness struct {
+	Users  healthdata.Users
+	Orders orders.Store
+	Keys   orders.Keys
+}
+
+// RunOrderErasure runs what [healthdata.Users] and [orders.Store] promise about the
+// orders of an erased user. newStore returns a fresh, empty store and registers its own
+// cleanup on t.
+func RunOrderErasure(t *testing.T, newStore func(t testing.TB) OrderErasureHarness) {
+	for name, run := range orderErasureCases {
+		t.Run("Erase/"+name, func(t *testing.T) { run(t, newStore(t)) })
+	}
+}
+
+// remove erases a user of a team.
+func (h OrderErasureHarness) remove(t *testing.T, team healthlab.TeamID, id healthlab.UserID) {
+	t.Helper()
+	u := person(team, "ana")
+	u.ID = id
+	require.NoError(t, h.Users.Insert(t.Context(), u, 0))
+	_, err := h.Users.Update(t.Context(), team, id, func(u *healthdata.User) ([]healthlab.Event, error) {
+		u.DeletedAt = noon.Time
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, h.Users.Erase(t.Context(), team, id))
+}
+
+// put stores an order of a user in a transaction, with a sample of its own.
+func (h OrderErasureHarness) put(t *testing.T, team, name, user, transaction string) orders.Record {
+	t.Helper()
+	r := newRecord(team, name)
+	r.UserID, r.OrderTransaction.ID, r.SampleID = orderUser(user), journey(transaction), ptr("sample "+name)
+	r.Lab.Due = orderNoon
+	stored, err := h.Orders.Insert(t.Context(), r, begin)
+	require.NoError(t, err)
+	return stored
+}
+
+var orderErasureCases = map[string]func(*testing.T, OrderErasureHarness){
+	"Orders": func(t *testing.T, h OrderErasureHarness) {
+		r := h.put(t, "a", "1", "ana", "1")
+		h.remove(t, r.TeamID, r.UserID)
+		_, err := h.Orders.Get(t.Context(), r.TeamID, r.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		_, err = h.Orders.FindSample(t.Context(), r.TeamID, *r.SampleID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		_, err = h.Orders.Update(t.Context(), r.TeamID, r.ID, edits(func(*orders.Record) {}))
+		require.ErrorIs(t, err, healthlab.NotFound)
+		page, err := h.Orders.List(t.Context(), orders.Query{Team: r.TeamID})
+		require.NoError(t, err)
+		require.Zero(t, page.Total)
+		due, err := h.Orders.Claim(t.Context(), 10, orderNoon, orderNoon.Add(time.Hour))
+		require.NoError(t, err)
+		require.Empty(t, due)
+		again := h.put(t, "a", "1", "bo", "1") // the ids are free
+		require.Len(t, again.OrderTransaction.Orders, 1)
+		require.Greater(t, again.LastEvent.ID, r.LastEvent.ID, "ids of events are not")
+	},
+	"Keys": func(t *testing.T, h OrderErasureHarness) {
+		k := keysT{h.Keys}
+		r, other := h.put(t, "a", "1", "ana", "1"), h.put(t, "a", "2", "bo", "2")
+		for _, key := range []string{"1", "2"} { // keys are named for their orders
+			k.start(t, scopeOf("a", "order", key), key, 0)
+			require.NoError(t, k.finish(t, scopeOf("a", "order", key), 0, []byte("order "+key)))
+		}
+		h.remove(t, r.TeamID, r.UserID)
+		state := k.start(t, scopeOf("a", "order", "1"), "3", time.Second)
+		require.Equal(t, orders.KeyState{Started: true, Order: orderID("3"), Fingerprint: "print of 3"}, state)
+		require.Equal(t, "order 2", string(k.start(t, scopeOf("a", "order", "2"), "4", time.Second).Answer))
+		_, err := h.Orders.Get(t.Context(), other.TeamID, other.ID)
+		require.NoError(t, err)
+	},
+	"NothingElse": func(t *testing.T, h OrderErasureHarness) {
+		first := h.put(t, "a", "1", "ana", "shared")
+		shared := h.put(t, "a", "2", "bo", "shared")
+		alone := h.put(t, "a", "3", "bo", "alone")
+		elsewhere := h.put(t, "b", "4", "ana", "shared")
+		h.remove(t, first.TeamID, first.UserID)
+		for _, want := range []orders.Record{shared, alone, elsewhere} {
+			got, err := h.Orders.Get(t.Context(), want.TeamID, want.ID)
+			require.NoError(t, err)
+			require.Equal(t, []orders.OrderID{want.ID}, memberIDs(got.OrderTransaction))
+			_, err = h.Orders.FindSample(t.Context(), want.TeamID, *want.SampleID)
+			require.NoError(t, err)
+			_, err = h.Orders.Update(t.Context(), want.TeamID, want.ID, does(orders.LabAccepted))
+			require.NoError(t, err)
+		}
+	},
+}
