@@ -14,6 +14,8 @@
 //   - [Service] is what handlers and hosts call: place, get, list, register, cancel.
 //   - [Store] keeps orders; [LabBackend] is a laboratory; [Users] and [Catalogue]
 //     say who can be a patient and what can be ordered.
+//   - [Book] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
+//     and search it. [LabTestStore] keeps the tests that teams make of its markers.
 //   - [Service.RunPlacing] and [Service.RunUpdates] are the background work: hand
 //     orders to the lab, and take in what the lab reports.
 //
