@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // texts returns the first column of a query.
@@ -176,9 +177,12 @@ func TestRowSecurity(t *testing.T) {
 		mergeInto(t, s, u, key, 0, 2000, 60)
 		mergeInto(t, s, u, key, 2000, 1, 60)
 		require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
+		r := placeOrder(t, s, u)
+		_, err := s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, noon.Time, noon.Time)
+		require.NoError(t, err)
 	}
-	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'connection', 'record', 'team', 'webhook_event_rest')`)
-	require.Len(t, tables, 8)
+	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'connection', 'record', 'team', 'order_feed', 'webhook_event_rest')`)
+	require.Len(t, tables, 11)
 	for _, table := range append(tables, "samples") {
 		count := func(team string) (n int) {
 			tx, err := pool.Begin(t.Context())
