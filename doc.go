@@ -18,13 +18,13 @@
 //
 // Each of them has pure rules, a few small interfaces (a Store, and where needed a
 // connector to the world) and a Service that joins the two. The folder adapters
-// holds implementations of those interfaces: memory, sandbox, net/http and
+// holds implementations of those interfaces: memory, postgres, sandbox, net/http and
 // more. A host mixes them as it likes; examples/server is the whole service in
 // one program.
 //
 // This package itself holds only the words that the others share: ids ([TeamID],
 // [UserID]), calendar and wire time ([Date], [Time]), the kinds of fault ([Kind]),
-// and what happened ([Event], [EventType]).
+// what happened ([Event], [EventType]), and what encrypts secrets ([Sealer]).
 //
 // # Time
 //

@@ -40,7 +40,7 @@ func Example() {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 
-	sealer, _ := linking.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
+	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
 	service, _ := linking.New(store.Linking(), health, map[string]linking.ProviderConnector{
 		"acme_scale": {Password: scale{}},
 	}, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, nil)
@@ -78,7 +78,7 @@ func ExampleService_Redeem() {
 	providers, _ := healthdata.NewProviders(nil)
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	sealer, _ := linking.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)})
+	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)})
 	service, _ := linking.New(store.Linking(), health, nil, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
 		AppScheme: "clinicapp", Random: bytes.NewReader([]byte{0x01, 0x23, 0xab, 0xcd}), // for the example alone
 	})

@@ -111,7 +111,7 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
 	t.conn = s.connectors[c.Provider]
-	var box Sealed
+	var box healthlab.Sealed
 	_, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		if err := x.usable(at); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 			return fail(TokenNotValidated)
 		}
 		box, t.n = x.Pending, x.Step
-		x.Pending = Sealed{}
+		x.Pending = healthlab.Sealed{}
 		return nil
 	})
 	if err != nil {

@@ -24,7 +24,7 @@ type Service struct {
 	store      Store
 	users      *healthdata.Service
 	connectors map[string]ProviderConnector
-	seal       Sealer
+	seal       healthlab.Sealer
 	signer     signer
 	opts       Options
 }
@@ -94,7 +94,7 @@ const minSigningKey = 32
 // tokens: the first signs, all of them are good, and each has at least 32 random bytes.
 // Invalid if one of them is missing or too short, or a connector is for a provider that
 // is not configured. It starts nothing.
-func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal Sealer, keys [][]byte,
+func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, keys [][]byte,
 	opts *Options,
 ) (*Service, error) {
 	if store == nil || users == nil || seal == nil || len(keys) == 0 {

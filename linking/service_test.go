@@ -53,7 +53,7 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) clock() time.Time { return p.now }
 
-func (p *place) service(seal linking.Sealer, opts linking.Options, keys ...[]byte) *linking.Service {
+func (p *place) service(seal healthlab.Sealer, opts linking.Options, keys ...[]byte) *linking.Service {
 	p.t.Helper()
 	opts.Now = p.clock
 	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: stuck{}}}, seal, keys, &opts)
@@ -66,9 +66,9 @@ type stuck struct{}
 
 func (stuck) Revoke(context.Context, []byte) error { return errors.New("no answer") }
 
-func sealer(t *testing.T, current string, keys map[string][]byte) *linking.AESSealer {
+func sealer(t *testing.T, current string, keys map[string][]byte) *healthlab.AESSealer {
 	t.Helper()
-	s, err := linking.NewAESSealer(current, keys)
+	s, err := healthlab.NewAESSealer(current, keys)
 	require.NoError(t, err)
 	return s
 }
@@ -214,7 +214,7 @@ func TestSealedSecrets(t *testing.T) {
 	require.Equal(t, "2025", kept.Secret.KeyID)
 	require.NotContains(t, string(kept.Secret.Box), "access token")
 
-	read := func(seal linking.Sealer) ([]byte, error) {
+	read := func(seal healthlab.Sealer) ([]byte, error) {
 		return p.service(seal, linking.Options{}, key(2)).Secret(t.Context(), team, p.user, "acme_scale")
 	}
 	secret, err := read(sealer(t, "2026", map[string][]byte{"2026": key(7), "2025": key(1)}))
@@ -231,32 +231,13 @@ func TestSealedSecrets(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
-func TestAESSealer(t *testing.T) {
-	for name, keys := range map[string]map[string][]byte{
-		"short": {"a": key(1)[:16]}, "no name": {"": key(1), "a": key(1)}, "not there": {"b": key(1)},
-	} {
-		require.ErrorIs(t, second(linking.NewAESSealer("a", keys)), healthlab.Invalid, name)
-	}
-	s := sealer(t, "a", map[string][]byte{"a": key(1)})
-	box, err := s.Seal(t.Context(), []byte("x"), []byte("here"))
-	require.NoError(t, err)
-	again, err := s.Seal(t.Context(), []byte("x"), []byte("here"))
-	require.NoError(t, err)
-	require.NotEqual(t, box, again)
-	plain, err := s.Open(t.Context(), box, []byte("here"))
-	require.NoError(t, err)
-	require.Equal(t, "x", string(plain))
-	require.ErrorIs(t, second(s.Open(t.Context(), box, []byte("there"))), healthlab.Invalid, "copied to another row")
-	require.ErrorIs(t, second(s.Open(t.Context(), linking.Sealed{KeyID: "a", Box: []byte("x")}, nil)), healthlab.Invalid)
-}
-
 // Whatever is printed or logged, no secret and nothing of a person is in it.
 func TestNothingIsTold(t *testing.T) {
 	const mark = "Zq7Marker"
 	ext := mark
 	values := []any{
 		linking.Code{Text: mark}, linking.CodeOffer{Code: mark, ExchangeURL: mark}, linking.TokenOffer{Token: mark, WebURL: mark},
-		linking.Session{Pending: linking.Sealed{Box: []byte(mark)}, Challenge: linking.Challenge{Hint: mark}, Options: linking.NewToken{RedirectURL: mark}},
+		linking.Session{Pending: healthlab.Sealed{Box: []byte(mark)}, Challenge: linking.Challenge{Hint: mark}, Options: linking.NewToken{RedirectURL: mark}},
 		linking.PasswordSignIn{Username: mark, Password: mark}, linking.EmailSignIn{Email: mark},
 		linking.PasswordRequest{Username: mark, Password: mark}, linking.Grant{ExternalUserID: mark, Secret: []byte(mark)},
 		linking.AuthorizeRequest{State: mark}, linking.ExchangeRequest{Code: mark, Verifier: mark}, linking.MFARequest{Code: mark},
@@ -276,7 +257,7 @@ func TestNothingIsTold(t *testing.T) {
 	var b strings.Builder
 	log := slog.New(slog.NewTextHandler(&b, nil))
 	for _, v := range []any{
-		linking.NewToken{RedirectURL: mark}, linking.Credential{Secret: linking.Sealed{Box: []byte(mark)}}, healthdata.NewConnection{ExternalUserID: &ext},
+		linking.NewToken{RedirectURL: mark}, linking.Credential{Secret: healthlab.Sealed{Box: []byte(mark)}}, healthdata.NewConnection{ExternalUserID: &ext},
 	} {
 		log.Info("x", "v", v)
 	}

@@ -1,6 +1,7 @@
 package linking
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -138,7 +139,7 @@ type Session struct {
 	// Pending is what the next part of the try needs, sealed: the verifier of an OAuth
 	// exchange, or the connector's own notes for a code. Its Box is nil if there is
 	// none.
-	Pending Sealed
+	Pending healthlab.Sealed
 	// Challenge is how a code is sent, while one is awaited.
 	Challenge Challenge
 	// LastError is how the last try failed; empty if it did not.
@@ -193,7 +194,7 @@ func (s *Session) on(t Trigger) error {
 }
 
 // drop forgets what a step left behind.
-func (s *Session) drop() { s.Pending, s.Challenge = Sealed{}, Challenge{} }
+func (s *Session) drop() { s.Pending, s.Challenge = healthlab.Sealed{}, Challenge{} }
 
 // begin starts a try at a provider, and gives up one that is under way.
 func (s *Session) begin(provider string, at time.Time) error {
@@ -253,4 +254,13 @@ func (s *Session) connects(provider string, at time.Time) error {
 	s.drop()
 	s.Provider, s.LastError = provider, ""
 	return nil
+}
+
+// Places that boxes are bound to.
+func stepPlace(s *Session, step int) []byte {
+	return fmt.Appendf(nil, "link step %s %s %d", s.Team, s.ID, step)
+}
+
+func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) []byte {
+	return fmt.Appendf(nil, "grant %s %s %s", team, user, provider)
 }

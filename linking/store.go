@@ -97,7 +97,7 @@ type Credential struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
-	Secret   Sealed
+	Secret   healthlab.Sealed
 	// ExpiresAt is when the secret stops working; zero if nobody knows.
 	ExpiresAt time.Time
 	CreatedAt time.Time

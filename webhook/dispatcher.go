@@ -43,7 +43,7 @@ type settling struct {
 // NewDispatcher returns a Dispatcher that is not running yet. types says which order
 // each type of event wants. Invalid if something is missing, or if the lease has no
 // room for a request.
-func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal Sealer, opts *Options) (*Dispatcher, error) {
+func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal healthlab.Sealer, opts *Options) (*Dispatcher, error) {
 	if types == nil || d == nil || e == nil || n == nil || seal == nil {
 		return nil, fmt.Errorf("%w: a dispatcher needs event types, deliveries, endpoints, a notifier and a sealer", healthlab.Invalid)
 	}

@@ -32,7 +32,7 @@ var types = []healthlab.EventType{
 type house struct {
 	store   *memory.Store
 	types   *webhook.Catalogue
-	sealer  *webhook.AESSealer
+	sealer  *healthlab.AESSealer
 	service *webhook.Service
 	to      *receiver
 	opts    webhook.Options
@@ -46,7 +46,7 @@ func newHouse(t testing.TB) *house {
 	var err error
 	h.types, err = webhook.NewCatalogue(types, webhook.EventTypes())
 	require.NoError(t, err)
-	h.sealer, err = webhook.NewAESSealer("first", map[string][]byte{"first": bytes.Repeat([]byte{7}, 32)})
+	h.sealer, err = healthlab.NewAESSealer("first", map[string][]byte{"first": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
 	h.service, err = webhook.NewService(h.types, h.store.Deliveries(), h.store.Endpoints(), h.store.WebhookLog(), h.to, h.sealer,
 		&webhook.ServiceOptions{
@@ -371,9 +371,9 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 }
 
 // lostKey is a sealer without its key.
-type lostKey struct{ webhook.Sealer }
+type lostKey struct{ healthlab.Sealer }
 
-func (lostKey) Open(context.Context, webhook.Sealed, []byte) ([]byte, error) {
+func (lostKey) Open(context.Context, healthlab.Sealed, []byte) ([]byte, error) {
 	return nil, healthlab.Unavailable
 }
 

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"log/slog"
 	"net/url"
 	"slices"
@@ -63,7 +64,7 @@ const (
 // SealedSecret is a signing secret as it is stored.
 type SealedSecret struct {
 	ID        uuid.UUID
-	Sealed    Sealed
+	Sealed    healthlab.Sealed
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero while it is the newest
 }
@@ -76,7 +77,7 @@ func (s SealedSecret) Active(at time.Time) bool {
 // SealedHeader is a custom header as it is stored.
 type SealedHeader struct {
 	Name   string
-	Sealed Sealed
+	Sealed healthlab.Sealed
 }
 
 // Wants reports whether the endpoint gets the event: it is enabled, of the same
@@ -130,4 +131,13 @@ func origin(raw string) string {
 		return "unreadable"
 	}
 	return u.Scheme + "://" + u.Host
+}
+
+// The places that boxes are bound to. A box copied to another row does not open.
+func secretPlace(e *Endpoint, id fmt.Stringer) []byte {
+	return []byte("secret " + e.Team.String() + " " + e.ID.String() + " " + id.String())
+}
+
+func headerPlace(e *Endpoint, name string) []byte {
+	return []byte("header " + e.Team.String() + " " + e.ID.String() + " " + name)
 }

@@ -36,7 +36,7 @@ func Example() {
 func ExampleDispatcher() {
 	ctx, cancel := context.WithCancel(context.Background())
 	types, _ := webhook.NewCatalogue([]healthlab.EventType{{Name: "labtest.order.updated", Mode: healthlab.Ordered}}, webhook.EventTypes())
-	sealer, _ := webhook.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)})
+	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)})
 	store := memory.New(nil)
 	out := printer{done: cancel} // a host uses webhook.NewHTTP(nil)
 

@@ -267,21 +267,3 @@ type Result struct {
 	Response   []byte // the beginning of the answer, if it is kept
 	Reused     bool   // the connection was an old one
 }
-
-// Sealer encrypts what must not lie about in clear: signing secrets and header
-// values. bound is not secret and not stored: the box opens only with the same, so
-// that a row copied elsewhere is of no use. Implementations must be safe for
-// concurrent use.
-type Sealer interface {
-	// Seal encrypts plain with the current key.
-	Seal(ctx context.Context, plain, bound []byte) (Sealed, error)
-	// Open decrypts a box with the key that it names. Unavailable if the key is not
-	// at hand; Invalid if the box does not open.
-	Open(ctx context.Context, s Sealed, bound []byte) ([]byte, error)
-}
-
-// Sealed is something encrypted, and the name of the key that opens it.
-type Sealed struct {
-	KeyID string
-	Box   []byte
-}

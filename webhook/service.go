@@ -65,14 +65,14 @@ type Service struct {
 	endpoints  Endpoints
 	log        Log
 	notifier   Notifier
-	seal       Sealer
+	seal       healthlab.Sealer
 	opts       ServiceOptions
 	allowance  *allowance
 }
 
 // NewService returns a Service. Everything but opts is required; Invalid if something
 // is missing. n sends the test messages.
-func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, seal Sealer, opts *ServiceOptions) (*Service, error) {
+func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, seal healthlab.Sealer, opts *ServiceOptions) (*Service, error) {
 	if types == nil || d == nil || e == nil || l == nil || n == nil || seal == nil {
 		return nil, fmt.Errorf("%w: a webhook service needs event types, deliveries, endpoints, a log, a notifier and a sealer", healthlab.Invalid)
 	}

@@ -250,38 +250,3 @@ func TestNothingOfAnEndpointIsShown(t *testing.T) {
 	}
 	require.Contains(t, logs.String(), "https://receiver.example.com")
 }
-
-func TestSealer(t *testing.T) {
-	ctx := t.Context()
-	keys := map[string][]byte{"a": bytes.Repeat([]byte{1}, 32), "b": bytes.Repeat([]byte{2}, 32)}
-	old, err := webhook.NewAESSealer("a", map[string][]byte{"a": keys["a"]})
-	require.NoError(t, err)
-	box, err := old.Seal(ctx, []byte("plain"), []byte("here"))
-	require.NoError(t, err)
-	require.NotContains(t, string(box.Box), "plain")
-	again, err := old.Seal(ctx, []byte("plain"), []byte("here"))
-	require.NoError(t, err)
-	require.NotEqual(t, box.Box, again.Box, "each box has its own nonce")
-
-	rotated, err := webhook.NewAESSealer("b", keys)
-	require.NoError(t, err)
-	plain, err := rotated.Open(ctx, box, []byte("here"))
-	require.NoError(t, err)
-	require.Equal(t, "plain", string(plain))
-	fresh, err := rotated.Seal(ctx, plain, []byte("here"))
-	require.NoError(t, err)
-	require.Equal(t, "b", fresh.KeyID)
-	_, err = old.Open(ctx, fresh, []byte("here"))
-	require.ErrorIs(t, err, healthlab.Unavailable)
-	_, err = rotated.Open(ctx, box, []byte("there"))
-	require.ErrorIs(t, err, healthlab.Invalid, "a box copied elsewhere does not open")
-	box.Box[len(box.Box)-1] ^= 1
-	_, err = rotated.Open(ctx, box, []byte("here"))
-	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = rotated.Open(ctx, webhook.Sealed{KeyID: "a", Box: []byte("x")}, nil)
-	require.ErrorIs(t, err, healthlab.Invalid)
-	for _, bad := range []map[string][]byte{nil, {"b": keys["b"]}, {"a": {1}}} {
-		_, err = webhook.NewAESSealer("a", bad)
-		require.ErrorIs(t, err, healthlab.Invalid)
-	}
-}

@@ -20,7 +20,7 @@ const forgetAfter = time.Hour
 // each may take, and what they were when last read. Safe for concurrent use.
 type targets struct {
 	endpoints Endpoints
-	seal      Sealer
+	seal      healthlab.Sealer
 	opts      Options
 
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ type openSecret struct {
 	secret Secret
 }
 
-func newTargets(e Endpoints, seal Sealer, o Options) *targets {
+func newTargets(e Endpoints, seal healthlab.Sealer, o Options) *targets {
 	return &targets{
 		endpoints: e, seal: seal, opts: o,
 		all:   map[EndpointID]*target{},
@@ -248,7 +248,7 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 }
 
 // unseal opens the secrets and headers of an endpoint.
-func unseal(ctx context.Context, seal Sealer, o *opened) error {
+func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 	for _, s := range o.Secrets {
 		b, err := seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
 		if err != nil {

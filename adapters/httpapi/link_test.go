@@ -81,7 +81,7 @@ func newLinks(t *testing.T, store *memory.Store, health *healthdata.Service, opt
 			flows[p.Slug] = linking.ProviderConnector{OAuth: signIn{}, Password: signIn{}, Email: signIn{}}
 		}
 	}
-	sealer, err := linking.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	s, err := linking.New(store.Linking(), health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, opts)
 	require.NoError(t, err)

@@ -44,9 +44,9 @@ func newWebhooks(t *testing.T, store *memory.Store, n webhook.Notifier, now func
 	return s
 }
 
-func newSealer(t *testing.T) webhook.Sealer {
+func newSealer(t *testing.T) healthlab.Sealer {
 	t.Helper()
-	s, err := webhook.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)})
+	s, err := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)})
 	require.NoError(t, err)
 	return s
 }

@@ -59,7 +59,7 @@ func newDesk(t *testing.T) *desk {
 		flows[slug] = d.connectors[slug].Flows()
 	}
 	require.Len(t, sandbox.Connectors(providers, nil), 5)
-	sealer, err := linking.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	d.Service, err = linking.New(store.Linking(), d.health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
 		Now: clock, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return d.settings, nil },

@@ -79,7 +79,7 @@ func linkSession(team, user, name string) linking.Session {
 			User: linkUser(user), Provider: "acme_scale", RedirectURL: "myapp://link?x=1", FilterOnProviders: []string{"acme_scale", "acme_band"},
 			OnError: "redirect", OnClose: "redirect",
 		},
-		Provider: "acme_scale", Step: 3, Pending: linking.Sealed{KeyID: "k1", Box: []byte{0, 1, 255}},
+		Provider: "acme_scale", Step: 3, Pending: healthlab.Sealed{KeyID: "k1", Box: []byte{0, 1, 255}},
 		Challenge: linking.Challenge{Method: "sms", Hint: "ends in 42"}, LastError: linking.IncorrectMFACode,
 		Attempts:  []linking.Attempt{{At: linkNoon, Provider: "acme_scale", Error: linking.ProviderAPIError}},
 		CreatedAt: linkNoon, ExpiresAt: linkNoon.Add(time.Hour), Revision: 1,
@@ -353,7 +353,7 @@ func (h LinkingHarness) success(s linking.Session, external string) linking.Comp
 	return linking.Completion{
 		Team: s.Team, Session: s.ID,
 		Credential: linking.Credential{
-			Team: s.Team, User: s.User, Provider: "acme_scale", Secret: linking.Sealed{KeyID: "k1", Box: []byte("box of " + external)},
+			Team: s.Team, User: s.User, Provider: "acme_scale", Secret: healthlab.Sealed{KeyID: "k1", Box: []byte("box of " + external)},
 			CreatedAt: linkNoon, ExpiresAt: linkNoon.Add(time.Hour),
 		},
 		Change: func(x *linking.Session, u *healthdata.User) ([]healthlab.Event, error) {

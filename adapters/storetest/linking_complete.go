@@ -198,7 +198,7 @@ var linkCredentialCases = map[string]func(*testing.T, LinkingHarness){
 		require.NoError(t, err)
 		require.Equal(t, []byte("box of two"), c.Secret.Box)
 		without := h.success(bare, "three")
-		without.Credential.Secret = linking.Sealed{}
+		without.Credential.Secret = healthlab.Sealed{}
 		_, err = h.Linking.Complete(t.Context(), without)
 		require.NoError(t, err)
 		_, err = h.Linking.Credential(t.Context(), s.Team, s.User, "acme_scale")

@@ -88,7 +88,7 @@ func newLinkWorld(t *testing.T, h LinkingHarness) *linkWorld {
 	clock := func() time.Time { return w.now }
 	w.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Now: clock})
 	require.NoError(t, err)
-	sealer, err := linking.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
+	sealer, err := healthlab.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
 	flows := linkFlows{w}
 	w.service, err = linking.New(h.Linking, w.health, map[string]linking.ProviderConnector{
@@ -374,7 +374,7 @@ func BenchLinking(b *testing.B, newStore func(t testing.TB) LinkingHarness) {
 	require.NoError(b, err)
 	u, err := health.CreateUser(b.Context(), ref.Team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(b, err)
-	sealer, err := linking.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
+	sealer, err := healthlab.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(b, err)
 	service, err := linking.New(h.Linking, health, nil, sealer, [][]byte{bytes.Repeat([]byte{8}, 32)}, nil)
 	require.NoError(b, err)

@@ -71,7 +71,7 @@ func (b *bench) endpoint(change ...func(*webhook.Endpoint)) webhook.EndpointID {
 	e := webhook.Endpoint{
 		ID: webhook.EndpointID{UUID: id()}, Team: b.team, URL: "https://receiver.example.com/in",
 		OrderScope: webhook.OrderKey, CreatedAt: longAgo, UpdatedAt: longAgo,
-		Secrets: []webhook.SealedSecret{{ID: id(), Sealed: webhook.Sealed{KeyID: "k", Box: []byte("box")}, CreatedAt: longAgo}},
+		Secrets: []webhook.SealedSecret{{ID: id(), Sealed: healthlab.Sealed{KeyID: "k", Box: []byte("box")}, CreatedAt: longAgo}},
 	}
 	for _, c := range change {
 		c(&e)

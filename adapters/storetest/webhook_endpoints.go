@@ -34,10 +34,10 @@ func fullEndpoint(team healthlab.TeamID) webhook.Endpoint {
 			FirstFailedAt: at(1), LastFailedAt: at(2), ArmedAt: at(3), PausedUntil: at(4), PauseStep: 5,
 		},
 		Secrets: []webhook.SealedSecret{
-			{ID: id(), Sealed: webhook.Sealed{KeyID: "k2", Box: []byte{0, 1, 2}}, CreatedAt: at(6)},
-			{ID: id(), Sealed: webhook.Sealed{KeyID: "k1", Box: []byte{3}}, CreatedAt: at(5), ExpiresAt: at(30)},
+			{ID: id(), Sealed: healthlab.Sealed{KeyID: "k2", Box: []byte{0, 1, 2}}, CreatedAt: at(6)},
+			{ID: id(), Sealed: healthlab.Sealed{KeyID: "k1", Box: []byte{3}}, CreatedAt: at(5), ExpiresAt: at(30)},
 		},
-		Headers:   []webhook.SealedHeader{{Name: "X-Ward", Sealed: webhook.Sealed{KeyID: "k2", Box: []byte{9, 9}}}},
+		Headers:   []webhook.SealedHeader{{Name: "X-Ward", Sealed: healthlab.Sealed{KeyID: "k2", Box: []byte{9, 9}}}},
 		Revision:  1,
 		CreatedAt: at(7), UpdatedAt: at(8),
 	}

@@ -52,7 +52,7 @@ type fire struct {
 	team  healthlab.TeamID
 	users []healthlab.UserID
 	types *webhook.Catalogue
-	seal  webhook.Sealer
+	seal  healthlab.Sealer
 	keys  []*fireKey
 	to    *fireReceiver
 }
@@ -78,7 +78,7 @@ func newFire(t *testing.T, s WebhookStore, scope webhook.OrderScope, keys int) *
 		{Name: typeLatest, Mode: healthlab.Latest}, {Name: typeOrdered, Mode: healthlab.Ordered},
 	}, webhook.EventTypes())
 	require.NoError(t, err)
-	f.seal, err = webhook.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	f.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	service, err := webhook.NewService(f.types, s.Deliveries, s.Endpoints, s.Log, f.to, f.seal, nil)
 	require.NoError(t, err)

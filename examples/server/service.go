@@ -79,14 +79,18 @@ func build(c config, url string) (*service, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := s.buildWebhooks(); err != nil {
+	seal, err := newSealer()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.buildWebhooks(seal); err != nil {
 		return nil, err
 	}
 	whose, err := httpapi.KeyAuth(httpapi.Keys{{Team: s.team, Sum: httpapi.SumKey(c.apiKey)}}, c.environment, region, nil)
 	if err != nil {
 		return nil, err
 	}
-	links, err := s.buildLinking(providers)
+	links, err := s.buildLinking(providers, seal)
 	if err != nil {
 		return nil, err
 	}
@@ -105,36 +109,31 @@ func build(c config, url string) (*service, error) {
 	return s, nil
 }
 
-// buildLinking makes what connects people's accounts, to providers of the sandbox: the
-// example's list names none that exist.
-func (s *service) buildLinking(providers *healthdata.Providers) (*linking.Service, error) {
-	seal, sign := make([]byte, 32), make([]byte, 32)
-	for _, key := range [][]byte{seal, sign} {
-		if _, err := rand.Read(key); err != nil {
-			return nil, err
-		}
-	}
-	sealer, err := linking.NewAESSealer("process", map[string][]byte{"process": seal})
-	if err != nil {
+// newSealer makes what encrypts the secrets in the store, with a key that lives as long
+// as the store does: this process.
+func newSealer() (healthlab.Sealer, error) {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
 		return nil, err
 	}
-	return linking.New(s.store.Linking(), s.health, sandbox.Connectors(providers, nil), sealer, [][]byte{sign}, &linking.Options{
+	return healthlab.NewAESSealer("process", map[string][]byte{"process": key})
+}
+
+// buildLinking makes what connects people's accounts, to providers of the sandbox: the
+// example's list names none that exist.
+func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.Sealer) (*linking.Service, error) {
+	sign := make([]byte, 32)
+	if _, err := rand.Read(sign); err != nil {
+		return nil, err
+	}
+	return linking.New(s.store.Linking(), s.health, sandbox.Connectors(providers, nil), seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
 	})
 }
 
 // buildWebhooks makes what tells the world.
-func (s *service) buildWebhooks() error {
+func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), webhook.EventTypes())
-	if err != nil {
-		return err
-	}
-	// Secrets are sealed with a key that lives as long as the store does: this process.
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return err
-	}
-	sealer, err := webhook.NewAESSealer("process", map[string][]byte{"process": key})
 	if err != nil {
 		return err
 	}
@@ -147,10 +146,10 @@ func (s *service) buildWebhooks() error {
 	}
 	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard})
 	if s.endpoints, err = webhook.NewService(types, s.store.Deliveries(), s.store.Endpoints(), s.store.WebhookLog(),
-		notifier, sealer, &webhook.ServiceOptions{Guard: guard, Log: s.log}); err != nil {
+		notifier, seal, &webhook.ServiceOptions{Guard: guard, Log: s.log}); err != nil {
 		return err
 	}
-	s.dispatcher, err = webhook.NewDispatcher(types, s.store.Deliveries(), s.store.Endpoints(), notifier, sealer,
+	s.dispatcher, err = webhook.NewDispatcher(types, s.store.Deliveries(), s.store.Endpoints(), notifier, seal,
 		&webhook.Options{Log: s.log})
 	return err
 }

@@ -18,6 +18,7 @@ import (
 // rootNames are the exported names of the root package. It attracts everything, so it
 // is kept small: it holds only what two or more domain packages must agree on.
 var rootNames = []string{
+	"AESSealer",
 	"At",
 	"Conflict",
 	"Date",
@@ -34,6 +35,7 @@ var rootNames = []string{
 	"KindOf",
 	"Latest",
 	"Mode",
+	"NewAESSealer",
 	"NotFound",
 	"Ordered",
 	"ParseDate",
@@ -45,6 +47,8 @@ var rootNames = []string{
 	"Production",
 	"RuleError",
 	"Sandbox",
+	"Sealed",
+	"Sealer",
 	"TeamID",
 	"Time",
 	"Unauthenticated",

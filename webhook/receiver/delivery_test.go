@@ -145,7 +145,7 @@ func season(t *testing.T, seen receiver.Seen, events int) (got *ledger, want map
 	store := memory.New(&memory.Options{Retention: 365 * 24 * time.Hour})
 	types, err := webhook.NewCatalogue(receiver.EventTypes())
 	require.NoError(t, err)
-	sealer, err := webhook.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
+	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
 	service, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), net, sealer, nil)
 	require.NoError(t, err)

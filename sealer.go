@@ -1,4 +1,4 @@
-package linking
+package healthlab
 
 import (
 	"context"
@@ -6,13 +6,11 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"log/slog"
-
-	"github.com/healthlab-dev/healthlab"
 )
 
-// Sealed is a secret that a [Sealer] encrypted. The zero value is none.
+// Sealed is something encrypted, and the name of the key that opens it. The zero value
+// is nothing.
 type Sealed struct {
 	// KeyID names the key, which is not the key.
 	KeyID string
@@ -20,19 +18,24 @@ type Sealed struct {
 	Box []byte
 }
 
-// Sealer encrypts what must not lie about in clear: what providers gave us, and what a
-// sign-in under way has to remember. A host whose keys are in a vault brings its own.
+// Sealer encrypts what a store must not hold in clear: signing secrets, header values,
+// what providers gave us. A host whose keys are in a vault brings its own.
+// Implementations must be safe for concurrent use.
 type Sealer interface {
-	// Seal encrypts plain. bound is not stored; whoever opens the box must give the
-	// same bytes, so that a box copied to another row does not open.
+	// Seal encrypts plain with the current key. bound is neither secret nor stored;
+	// whoever opens the box must give the same bytes, so that a box copied to another
+	// row does not open.
 	Seal(ctx context.Context, plain, bound []byte) (Sealed, error)
 	// Open decrypts a box with the key that it names. Unavailable if that key is not at
 	// hand, Invalid if the box does not open.
 	Open(ctx context.Context, box Sealed, bound []byte) ([]byte, error)
 }
 
-// AESSealer is a [Sealer] with keys in memory: AES-256-GCM under a random nonce, which
-// goes before the ciphertext. Immutable; safe for concurrent use.
+// aesKeyLen is the length of a key of AES-256.
+const aesKeyLen = 32
+
+// AESSealer is a [Sealer] with keys in memory: AES-256-GCM (NIST SP 800-38D) under a
+// random nonce, which goes before the ciphertext. Immutable; safe for concurrent use.
 //
 // To rotate, make one whose current key is the new one and which still has the old
 // ones: what is written from then on is under the new key.
@@ -46,8 +49,8 @@ type AESSealer struct {
 func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 	s := &AESSealer{current: current, keys: map[string]cipher.AEAD{}}
 	for id, key := range keys {
-		if len(key) != 32 || id == "" {
-			return nil, fmt.Errorf("%w: a sealing key has a name and 32 bytes", healthlab.Invalid)
+		if len(key) != aesKeyLen || id == "" {
+			return nil, fmt.Errorf("%w: a sealing key has a name and %d bytes", Invalid, aesKeyLen)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -58,33 +61,35 @@ func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 		}
 	}
 	if s.keys[current] == nil {
-		return nil, fmt.Errorf("%w: the current sealing key is not among the keys", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the current sealing key is not among the keys", Invalid)
 	}
 	return s, nil
 }
 
-// Seal encrypts with the current key.
+// Seal encrypts plain with the current key.
 func (s *AESSealer) Seal(_ context.Context, plain, bound []byte) (Sealed, error) {
 	aead := s.keys[s.current]
 	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
-	if _, err := io.ReadFull(rand.Reader, nonce); err != nil {
+	if _, err := rand.Read(nonce); err != nil {
 		return Sealed{}, fmt.Errorf("seal: %w", err)
 	}
 	return Sealed{KeyID: s.current, Box: aead.Seal(nonce, nonce, plain, bound)}, nil
 }
 
-// Open decrypts with the key that the box names.
+// Open decrypts a box with the key that it names. Unavailable if the sealer does not
+// have that key, Invalid if the box does not open.
 func (s *AESSealer) Open(_ context.Context, box Sealed, bound []byte) ([]byte, error) {
 	aead := s.keys[box.KeyID]
 	if aead == nil {
-		return nil, fmt.Errorf("open: %w: the sealing key is not at hand", healthlab.Unavailable)
+		return nil, fmt.Errorf("open: %w: the sealing key is not at hand", Unavailable)
 	}
 	if len(box.Box) < aead.NonceSize() {
-		return nil, fmt.Errorf("open: %w: the box is too short", healthlab.Invalid)
+		return nil, fmt.Errorf("open: %w: the box is too short", Invalid)
 	}
-	plain, err := aead.Open(nil, box.Box[:aead.NonceSize()], box.Box[aead.NonceSize():], bound)
+	nonce, text := box.Box[:aead.NonceSize()], box.Box[aead.NonceSize():]
+	plain, err := aead.Open(nil, nonce, text, bound)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w: the box does not open with its key", healthlab.Invalid)
+		return nil, fmt.Errorf("open: %w: the box does not open with its key", Invalid)
 	}
 	return plain, nil
 }
@@ -97,12 +102,3 @@ func (s *AESSealer) GoString() string { return s.String() }
 
 // LogValue is String.
 func (s *AESSealer) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// Places that boxes are bound to.
-func stepPlace(s *Session, step int) []byte {
-	return fmt.Appendf(nil, "link step %s %s %d", s.Team, s.ID, step)
-}
-
-func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) []byte {
-	return fmt.Appendf(nil, "grant %s %s %s", team, user, provider)
-}
