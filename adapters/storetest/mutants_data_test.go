@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
@@ -22,85 +19,61 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// dataMutants are stores that break one promise each, and the subtest that must die.
-var dataMutants = map[string]struct {
-	dies  string
-	spoil func(*brokenData)
-}{
-	"puts into other teams":            {"Put/NoSuchUser", putsAnywhere},
-	"merges into other teams":          {"Merge/NoSuchUser", mergesAnywhere},
-	"finds what other teams have":      {"Find/Teams", findsAnywhere},
-	"keeps all users' data together":   {"Merge/Users", oneForAll},
-	"drops the events of records":      {"Events/Written", dropsRecordEvents},
-	"drops the events of samples":      {"Events/Seq", dropsSampleEvents},
-	"writes before it asks for events": {"Put/ErrorOfEvents", putsFirst},
-	"merges before it asks for events": {"Merge/ErrorOfEvents", mergesFirst},
-	"keeps data without its events":    {"Events/AllOrNothing", putsFirst},
-	"keeps samples without events":     {"Events/AllOrNothing", mergesFirst},
-	"keeps the caller's bytes":         {"Put/Aliasing", keepsBytes},
-	"keeps the caller's columns":       {"Merge/Aliasing", keepsColumns},
-	"loses records":                    {"Put/NoLostUpdates", losesRecords},
-	"loses samples":                    {"Merge/NoLostUpdates", losesSamples},
-	"puts without its caller":          {"Context/Ended", putsWithoutCaller},
-	"merges without its caller":        {"Context/Ended", mergesWithoutCaller},
-	"looks without its caller":         {"Context/Ended", looksWithoutCaller},
-	"finds without its caller":         {"Context/Ended", findsWithoutCaller},
-	"forgets when a record was made":   {"Put/Changed", forgetsCreatedAt},
-	"takes the same for changed":       {"Put/Same", sameIsChanged},
-	"takes same samples for changed":   {"Merge/Same", sameSamplesAreChanged},
-	"drops the offset of records":      {"Put/EveryField", dropsOffset},
-	"drops payloads":                   {"Put/EveryField", dropsRaw},
-	"drops the end of samples":         {"Merge/EveryField", dropsEnd},
-	"drops attributes of samples":      {"Merge/EveryField", dropsAttributes},
-	"keeps the first record":           {"Put/Changed", firstRecordWins},
-	"keeps the first sample":           {"Merge/LatestWins", firstSampleWins},
-	"answers records in its own order": {"Put/Results", resultsByID},
-	"answers series in its own order":  {"Merge/Results", outcomesByKey},
-	"takes two records of one id":      {"Put/Refused", lastTwinWins},
-	"takes two batches of one series":  {"Merge/Refused", lastBatchWins},
-	"folds the case of keys":           {"Merge/Keys", foldsKeys},
-	"cuts large batches":               {"Merge/Dense", cutsBatches},
-	"sees writes while it looks":       {"View/Consistent", seesWrites},
-	"hides the error of a reader":      {"View/Error", hidesReadErrors},
-	"sorts records by id":              {"Records/Order", sortsByID},
-	"leaves the last instant out":      {"Records/Filters", excludesTo},
-	"gives payloads to all":            {"Records/Filters", alwaysRaw},
-	"gives chunks with their data":     {"Series/Ranges", withData},
-	"gives series outside the range":   {"Series/Ranges", ignoresRange},
-	"makes chunks up":                  {"Load/NotFound", makesChunksUp},
+// dataMutants are stores that break one promise each.
+var dataMutants = []mutant{
+	{"puts into other teams", spoiltData(putsAnywhere), "Put/NoSuchUser"},
+	{"merges into other teams", spoiltData(mergesAnywhere), "Merge/NoSuchUser"},
+	{"finds what other teams have", spoiltData(findsAnywhere), "Find/Teams"},
+	{"keeps all users' data together", spoiltData(oneForAll), "Merge/Users"},
+	{"drops the events of records", spoiltData(dropsRecordEvents), "Events/Written"},
+	{"drops the events of samples", spoiltData(dropsSampleEvents), "Events/Seq"},
+	{"writes before it asks for events", spoiltData(putsFirst), "Put/ErrorOfEvents"},
+	{"merges before it asks for events", spoiltData(mergesFirst), "Merge/ErrorOfEvents"},
+	{"keeps data without its events", spoiltData(putsFirst), "Events/AllOrNothing"},
+	{"keeps samples without events", spoiltData(mergesFirst), "Events/AllOrNothing"},
+	{"keeps the caller's bytes", spoiltData(keepsBytes), "Put/Aliasing"},
+	{"keeps the caller's columns", spoiltData(keepsColumns), "Merge/Aliasing"},
+	{"loses records", spoiltData(losesRecords), "Put/NoLostUpdates"},
+	{"loses samples", spoiltData(losesSamples), "Merge/NoLostUpdates"},
+	{"puts without its caller", spoiltData(putsWithoutCaller), "Context/Ended"},
+	{"merges without its caller", spoiltData(mergesWithoutCaller), "Context/Ended"},
+	{"looks without its caller", spoiltData(looksWithoutCaller), "Context/Ended"},
+	{"finds without its caller", spoiltData(findsWithoutCaller), "Context/Ended"},
+	{"forgets when a record was made", spoiltData(forgetsCreatedAt), "Put/Changed"},
+	{"takes the same for changed", spoiltData(sameIsChanged), "Put/Same"},
+	{"takes same samples for changed", spoiltData(sameSamplesAreChanged), "Merge/Same"},
+	{"drops the offset of records", spoiltData(dropsOffset), "Put/EveryField"},
+	{"drops payloads", spoiltData(dropsRaw), "Put/EveryField"},
+	{"drops the end of samples", spoiltData(dropsEnd), "Merge/EveryField"},
+	{"drops attributes of samples", spoiltData(dropsAttributes), "Merge/EveryField"},
+	{"keeps the first record", spoiltData(firstRecordWins), "Put/Changed"},
+	{"keeps the first sample", spoiltData(firstSampleWins), "Merge/LatestWins"},
+	{"answers records in its own order", spoiltData(resultsByID), "Put/Results"},
+	{"answers series in its own order", spoiltData(outcomesByKey), "Merge/Results"},
+	{"takes two records of one id", spoiltData(lastTwinWins), "Put/Refused"},
+	{"takes two batches of one series", spoiltData(lastBatchWins), "Merge/Refused"},
+	{"folds the case of keys", spoiltData(foldsKeys), "Merge/Keys"},
+	{"cuts large batches", spoiltData(cutsBatches), "Merge/Dense"},
+	{"sees writes while it looks", spoiltData(seesWrites), "View/Consistent"},
+	{"hides the error of a reader", spoiltData(hidesReadErrors), "View/Error"},
+	{"sorts records by id", spoiltData(sortsByID), "Records/Order"},
+	{"leaves the last instant out", spoiltData(excludesTo), "Records/Filters"},
+	{"gives payloads to all", spoiltData(alwaysRaw), "Records/Filters"},
+	{"gives chunks with their data", spoiltData(withData), "Series/Ranges"},
+	{"gives series outside the range", spoiltData(ignoresRange), "Series/Ranges"},
+	{"makes chunks up", spoiltData(makesChunksUp), "Load/NotFound"},
 }
 
-const dataMutant = "HEALTHLAB_DATA_MUTANT"
-
-// TestDataMutants runs the suite on each broken store, in a process of its own, and
-// requires it to die where the promise is tested.
-func TestDataMutants(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	for name, m := range dataMutants {
-		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", "^TestDataMutant$/^"+strings.ReplaceAll(m.dies, "/", "$/^")+"$")
-			cmd.Env = append(os.Environ(), dataMutant+"="+name)
-			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the mutant lives:\n%s", out)
-			require.Contains(t, string(out), "--- FAIL: TestDataMutant/"+m.dies, "it died elsewhere:\n%s", out)
+// spoiltData returns the suite over stores that were broken in one way.
+func spoiltData(how func(*brokenData)) func(*testing.T) {
+	return func(t *testing.T) {
+		storetest.RunData(t, func(testing.TB) storetest.DataHarness {
+			store := memory.New(nil)
+			b := &brokenData{Data: store.Data(), users: &usersSeen{Users: store.Users(), teams: map[healthlab.UserID]healthlab.TeamID{}}}
+			how(b)
+			return storetest.DataHarness{Data: b, Users: b.users, Messages: store.WebhookLog()}
 		})
 	}
-}
-
-// TestDataMutant is the process of one mutant.
-func TestDataMutant(t *testing.T) {
-	m, ok := dataMutants[os.Getenv(dataMutant)]
-	if !ok {
-		t.Skip("runs in the processes that TestDataMutants starts")
-	}
-	storetest.RunData(t, func(testing.TB) storetest.DataHarness {
-		store := memory.New(nil)
-		b := &brokenData{Data: store.Data(), users: &usersSeen{Users: store.Users(), teams: map[healthlab.UserID]healthlab.TeamID{}}}
-		m.spoil(b)
-		return storetest.DataHarness{Data: b, Users: b.users, Messages: store.WebhookLog()}
-	})
 }
 
 type (

@@ -2,8 +2,6 @@ package storetest_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
@@ -20,22 +17,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// ordersMutants are stores that break one promise each, and the subtest that must die.
-var ordersMutants = map[string]struct {
-	dies  string
-	spoil func(*brokenOrders)
-}{
-	"sees other teams' orders": {"Get/OtherTeam", func(b *brokenOrders) {
+// ordersMutants are stores that break one promise each.
+var ordersMutants = []mutant{
+	{"sees other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.get = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 			return b.Store.Get(ctx, b.owner(id, team), id)
 		}
-	}},
-	"edits other teams' orders": {"Update/OtherTeam", func(b *brokenOrders) {
+	}), "Get/OtherTeam"},
+	{"edits other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			return b.Store.Update(ctx, b.owner(id, team), id, c)
 		}
-	}},
-	"finds other teams' samples": {"FindSample/ByteForByteAndTeamOnly", func(b *brokenOrders) {
+	}), "Update/OtherTeam"},
+	{"finds other teams' samples", spoiltOrders(func(b *brokenOrders) {
 		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			for _, other := range b.owners {
 				if r, err := b.Store.FindSample(ctx, other, sample); err == nil {
@@ -44,18 +38,18 @@ var ordersMutants = map[string]struct {
 			}
 			return b.Store.FindSample(ctx, team, sample)
 		}
-	}},
-	"folds the case of sample ids": {"FindSample/ByteForByteAndTeamOnly", func(b *brokenOrders) {
+	}), "FindSample/ByteForByteAndTeamOnly"},
+	{"folds the case of sample ids", spoiltOrders(func(b *brokenOrders) {
 		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			return b.Store.FindSample(ctx, team, strings.ToUpper(sample))
 		}
-	}},
-	"cuts blanks off sample ids": {"FindSample/ByteForByteAndTeamOnly", func(b *brokenOrders) {
+	}), "FindSample/ByteForByteAndTeamOnly"},
+	{"cuts blanks off sample ids", spoiltOrders(func(b *brokenOrders) {
 		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 			return b.Store.FindSample(ctx, team, strings.TrimSpace(sample))
 		}
-	}},
-	"lists other teams' orders": {"List/Filters", func(b *brokenOrders) {
+	}), "FindSample/ByteForByteAndTeamOnly"},
+	{"lists other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.list = func(ctx context.Context, q orders.Query) (orders.Page, error) {
 			page, err := b.Store.List(ctx, q)
 			for _, other := range b.owners {
@@ -67,16 +61,16 @@ var ordersMutants = map[string]struct {
 			}
 			return page, err
 		}
-	}},
-	"forgets events": {"Insert/EventsAreWritten", func(b *brokenOrders) {
+	}), "List/Filters"},
+	{"forgets events", spoiltOrders(func(b *brokenOrders) {
 		b.wrap = func(c orders.Change) orders.Change {
 			return func(r *orders.Record) ([]healthlab.Event, error) {
 				_, err := c(r)
 				return nil, err
 			}
 		}
-	}},
-	"writes what change refused": {"Update/ErrorWritesNothing", func(b *brokenOrders) {
+	}), "Insert/EventsAreWritten"},
+	{"writes what change refused", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			var own error
 			r, err := b.Store.Update(ctx, team, id, func(r *orders.Record) (events []healthlab.Event, err error) {
@@ -88,8 +82,8 @@ var ordersMutants = map[string]struct {
 			}
 			return r, err
 		}
-	}},
-	"hides the error of change": {"Update/ErrorWritesNothing", func(b *brokenOrders) {
+	}), "Update/ErrorWritesNothing"},
+	{"hides the error of change", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			r, err := b.Store.Update(ctx, team, id, c)
 			if err != nil {
@@ -97,8 +91,8 @@ var ordersMutants = map[string]struct {
 			}
 			return r, nil
 		}
-	}},
-	"loses updates": {"Update/NoLostUpdates", func(b *brokenOrders) {
+	}), "Update/ErrorWritesNothing"},
+	{"loses updates", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			old, err := b.Store.Get(ctx, team, id)
 			if err != nil {
@@ -114,35 +108,35 @@ var ordersMutants = map[string]struct {
 				return c(r)
 			})
 		}
-	}},
-	"never counts revisions": {"Update/WritesAndCounts", func(b *brokenOrders) {
+	}), "Update/NoLostUpdates"},
+	{"never counts revisions", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			r, err := b.Store.Update(ctx, team, id, c)
 			r.Revision = min(r.Revision, 1)
 			return r, err
 		}
-	}},
-	"draws no ids of events": {"Insert/EventIDsAreUniqueInTheTeam", func(b *brokenOrders) {
+	}), "Update/WritesAndCounts"},
+	{"draws no ids of events", spoiltOrders(func(b *brokenOrders) {
 		b.wrap = func(c orders.Change) orders.Change {
 			return func(r *orders.Record) ([]healthlab.Event, error) {
 				r.NextEventID = 0
 				return c(r)
 			}
 		}
-	}},
-	"goes on without its caller": {"Update/ContextEnded", func(b *brokenOrders) {
+	}), "Insert/EventIDsAreUniqueInTheTeam"},
+	{"goes on without its caller", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			return b.Store.Update(context.WithoutCancel(ctx), team, id, c)
 		}
-	}},
-	"drops the results": {"Get/RoundTrip", func(b *brokenOrders) {
+	}), "Update/ContextEnded"},
+	{"drops the results", spoiltOrders(func(b *brokenOrders) {
 		b.get = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 			r, err := b.Store.Get(ctx, team, id)
 			r.Results = nil
 			return r, err
 		}
-	}},
-	"cuts NUL out": {"Insert/NULRefused", func(b *brokenOrders) {
+	}), "Get/RoundTrip"},
+	{"cuts NUL out", spoiltOrders(func(b *brokenOrders) {
 		b.insert = func(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
 			if r.Notes != nil {
 				clean := strings.ReplaceAll(*r.Notes, "\x00", "")
@@ -150,8 +144,8 @@ var ordersMutants = map[string]struct {
 			}
 			return b.Store.Insert(ctx, r, c)
 		}
-	}},
-	"hands out its own pointers": {"Get/NobodyElsesCopy", func(b *brokenOrders) {
+	}), "Insert/NULRefused"},
+	{"hands out its own pointers", spoiltOrders(func(b *brokenOrders) {
 		kept := map[orders.OrderID]orders.Record{}
 		b.insert = func(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
 			r, err := b.Store.Insert(ctx, r, c)
@@ -161,8 +155,8 @@ var ordersMutants = map[string]struct {
 		b.get = func(_ context.Context, _ healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 			return kept[id], nil
 		}
-	}},
-	"shows a transaction as it was": {"Transaction/ShowsAllMembersAsTheyAre", func(b *brokenOrders) {
+	}), "Get/NobodyElsesCopy"},
+	{"shows a transaction as it was", spoiltOrders(func(b *brokenOrders) {
 		kept := map[orders.OrderID]orders.OrderTransaction{}
 		b.insert = func(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
 			r, err := b.Store.Insert(ctx, r, c)
@@ -174,8 +168,8 @@ var ordersMutants = map[string]struct {
 			r.OrderTransaction = kept[id]
 			return r, err
 		}
-	}},
-	"writes the parent and forgets the child": {"Transaction/InsertAfterAllOrNothing", func(b *brokenOrders) {
+	}), "Transaction/ShowsAllMembersAsTheyAre"},
+	{"writes the parent and forgets the child", spoiltOrders(func(b *brokenOrders) {
 		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
 			stored := child
 			p, err := b.Store.Update(ctx, child.TeamID, parent, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -189,47 +183,47 @@ var ordersMutants = map[string]struct {
 			stored, err = b.Store.Insert(ctx, stored, func(*orders.Record) ([]healthlab.Event, error) { return nil, nil })
 			return p, stored, err
 		}
-	}},
-	"follows orders of other teams": {"Transaction/InsertAfterOfAnotherTeam", func(b *brokenOrders) {
+	}), "Transaction/InsertAfterAllOrNothing"},
+	{"follows orders of other teams", spoiltOrders(func(b *brokenOrders) {
 		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
 			child.TeamID = b.owner(parent, child.TeamID)
 			return b.Store.InsertAfter(ctx, parent, child, c)
 		}
-	}},
-	"claims what is not due": {"Claim/LongestDueFirst", func(b *brokenOrders) {
+	}), "Transaction/InsertAfterOfAnotherTeam"},
+	{"claims what is not due", spoiltOrders(func(b *brokenOrders) {
 		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 			return b.Store.Claim(ctx, n, now.Add(time.Microsecond), until)
 		}
-	}},
-	"claims a moment late": {"Claim/LeaseEnds", func(b *brokenOrders) {
+	}), "Claim/LongestDueFirst"},
+	{"claims a moment late", spoiltOrders(func(b *brokenOrders) {
 		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 			return b.Store.Claim(ctx, n, now.Add(-time.Microsecond), until)
 		}
-	}},
-	"claims without a lease": {"Claim/LeaseEnds", func(b *brokenOrders) {
+	}), "Claim/LeaseEnds"},
+	{"claims without a lease", spoiltOrders(func(b *brokenOrders) {
 		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
 			return b.Store.Claim(ctx, n, now, now)
 		}
-	}},
-	"claims the newest first": {"Claim/LongestDueFirst", func(b *brokenOrders) {
+	}), "Claim/LeaseEnds"},
+	{"claims the newest first", spoiltOrders(func(b *brokenOrders) {
 		b.claim = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 			list, err := b.Store.Claim(ctx, n, now, until)
 			slices.Reverse(list)
 			return list, err
 		}
-	}},
-	"claims all there is": {"Claim/AtMostN", func(b *brokenOrders) {
+	}), "Claim/LongestDueFirst"},
+	{"claims all there is", spoiltOrders(func(b *brokenOrders) {
 		b.claim = func(ctx context.Context, _ int, now, until time.Time) ([]orders.Record, error) {
 			return b.Store.Claim(ctx, 1000, now, until)
 		}
-	}},
-	"gives a feed to everybody": {"Feed/OneReader", func(b *brokenOrders) {
+	}), "Claim/AtMostN"},
+	{"gives a feed to everybody", spoiltOrders(func(b *brokenOrders) {
 		b.feed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
 			cursor, _, err := b.Store.ClaimFeed(ctx, lab, now, until)
 			return cursor, true, err
 		}
-	}},
-	"takes a cursor from anybody": {"Feed/LeaseEnds", func(b *brokenOrders) {
+	}), "Feed/OneReader"},
+	{"takes a cursor from anybody", spoiltOrders(func(b *brokenOrders) {
 		latest := map[string]time.Time{}
 		b.feed = func(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
 			latest[lab] = until
@@ -238,22 +232,22 @@ var ordersMutants = map[string]struct {
 		b.move = func(ctx context.Context, lab string, _ time.Time, cursor string) error {
 			return b.Store.MoveFeed(ctx, lab, latest[lab], cursor)
 		}
-	}},
-	"counts the page": {"List/Pages", func(b *brokenOrders) {
+	}), "Feed/LeaseEnds"},
+	{"counts the page", spoiltOrders(func(b *brokenOrders) {
 		b.list = func(ctx context.Context, q orders.Query) (orders.Page, error) {
 			page, err := b.Store.List(ctx, q)
 			page.Total = len(page.Orders)
 			return page, err
 		}
-	}},
-	"breaks ties the other way": {"List/Pages", func(b *brokenOrders) {
+	}), "List/Pages"},
+	{"breaks ties the other way", spoiltOrders(func(b *brokenOrders) {
 		b.list = func(ctx context.Context, q orders.Query) (orders.Page, error) {
 			page, err := b.Store.List(ctx, q)
 			slices.Reverse(page.Orders)
 			return page, err
 		}
-	}},
-	"takes two orders with one sample id": {"Insert/SampleIDTaken", func(b *brokenOrders) {
+	}), "List/Pages"},
+	{"takes two orders with one sample id", spoiltOrders(func(b *brokenOrders) {
 		b.insert = func(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
 			stored, err := b.Store.Insert(ctx, r, c)
 			if err != nil && r.SampleID != nil {
@@ -263,8 +257,8 @@ var ordersMutants = map[string]struct {
 			}
 			return stored, err
 		}
-	}},
-	"lets an order change its team": {"Update/KeepsItsIdentity", func(b *brokenOrders) {
+	}), "Insert/SampleIDTaken"},
+	{"lets an order change its team", spoiltOrders(func(b *brokenOrders) {
 		b.wrap = func(c orders.Change) orders.Change {
 			return func(r *orders.Record) ([]healthlab.Event, error) {
 				id, team, transaction := r.ID, r.TeamID, r.OrderTransaction.ID
@@ -273,41 +267,19 @@ var ordersMutants = map[string]struct {
 				return events, err
 			}
 		}
-	}},
+	}), "Update/KeepsItsIdentity"},
 }
 
-// ordersMutant names the broken store of a process.
-const ordersMutant = "HEALTHLAB_ORDERS_MUTANT"
-
-// TestOrdersMutants runs the suite on each broken store, in a process of its own, and
-// requires it to die where the promise is tested.
-func TestOrdersMutants(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	for name, m := range ordersMutants {
-		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", "^TestOrdersMutant$/^"+strings.ReplaceAll(m.dies, "/", "$/^")+"$")
-			cmd.Env = append(os.Environ(), ordersMutant+"="+name)
-			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the mutant lives:\n%s", out)
-			require.Contains(t, string(out), "--- FAIL: TestOrdersMutant/"+m.dies, "it died elsewhere:\n%s", out)
+// spoiltOrders returns the suite over stores that were broken in one way.
+func spoiltOrders(how func(*brokenOrders)) func(*testing.T) {
+	return func(t *testing.T) {
+		storetest.RunOrders(t, func(testing.TB) storetest.OrdersHarness {
+			store := memory.New(nil)
+			b := &brokenOrders{Store: store.Orders()}
+			how(b)
+			return storetest.OrdersHarness{Orders: b, Messages: store.WebhookLog()}
 		})
 	}
-}
-
-// TestOrdersMutant is the process of one mutant.
-func TestOrdersMutant(t *testing.T) {
-	m, ok := ordersMutants[os.Getenv(ordersMutant)]
-	if !ok {
-		t.Skip("runs in the processes that TestOrdersMutants starts")
-	}
-	storetest.RunOrders(t, func(testing.TB) storetest.OrdersHarness {
-		store := memory.New(nil)
-		b := &brokenOrders{Store: store.Orders()}
-		m.spoil(b)
-		return storetest.OrdersHarness{Orders: b, Messages: store.WebhookLog()}
-	})
 }
 
 // brokenOrders is a store with some of its methods replaced.

@@ -3,8 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
@@ -21,82 +18,56 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// usersMutants are stores that break one promise each, and the subtest that must die.
-var usersMutants = map[string]struct {
-	dies  string
-	spoil func(*brokenUsers)
-}{
-	"sees other teams' users":             {"Get/NotFound", seesOtherTeams},
-	"edits other teams' users":            {"Update/NotFound", editsOtherTeams},
-	"keeps the caller's pointers":         {"Aliasing/Insert", keepsPointers},
-	"hands out its own pointers":          {"Aliasing/Get", keepsPointers},
-	"forgets events":                      {"Events/Written", forgetsEvents},
-	"writes events before the user":       {"Events/AllOrNothing", writesEventsFirst},
-	"numbers events by team":              {"Events/Seq", numbersAllEvents},
-	"loses updates":                       {"Update/NoLostUpdates", losesUpdates},
-	"hides the error of change":           {"Update/ErrorOfChange", hidesErrors},
-	"never counts revisions":              {"Update/EveryField", keepsRevision},
-	"drops the scopes":                    {"Insert/EveryField", dropsScopes},
-	"answers in local time":               {"Insert/Canonical", answersInLocalTime},
-	"cuts NUL out":                        {"Insert/Refused", cutsNUL},
-	"cuts NUL out of queries":             {"List/Refused", cutsNULOfQueries},
-	"goes on without its caller":          {"Context/Ended", ignoresContext},
-	"folds the case of client user ids":   {"ClientUserID/ByteForByte", foldsCase},
-	"keeps client user ids of the dead":   {"ClientUserID/OfADeletedUser", reservesForDeleted},
-	"takes a client user id twice":        {"ClientUserID/Race", takesNamesTwice},
-	"tells the limit first":               {"ClientUserID/Taken", limitFirst},
-	"counts deleted users to the limit":   {"Limit/Reached", countsDeleted},
-	"lets two through the last door":      {"Limit/Race", racesForTheLimit},
-	"restores whoever asks":               {"Update/Restore", restoresAnyone},
-	"lists the newest first":              {"List/Order", newestFirst},
-	"counts the page":                     {"List/Pages", countsThePage},
-	"lists everything by default":         {"List/DefaultLimit", listsAll},
-	"takes a prefix for a pattern":        {"List/Prefix", prefixIsPattern},
-	"compares prefixes byte for byte":     {"List/Prefix", prefixIsExact},
-	"lists the deleted from the first on": {"List/Deleted", oldestDeletedFirst},
-	"counts sources that were removed":    {"Metrics/Counts", countsRemoved},
-	"claims what is not due":              {"Erasures/Due", claimsEarly},
-	"claims a moment late":                {"Erasures/Due", claimsLate},
-	"claims without a lease":              {"Erasures/Lease", claimsWithoutLease},
-	"erases the living":                   {"Erase/Live", erasesTheLiving},
-	"keeps the events of the erased":      {"Erase/Everything", keepsEvents},
-	"keeps the data of the erased":        {"Erase/Data", keepsData},
-	"erases namesakes":                    {"Erase/NothingElse", erasesNamesakes},
+// usersMutants are stores that break one promise each.
+var usersMutants = []mutant{
+	{"sees other teams' users", spoiltUsers(seesOtherTeams), "Get/NotFound"},
+	{"edits other teams' users", spoiltUsers(editsOtherTeams), "Update/NotFound"},
+	{"keeps the caller's pointers", spoiltUsers(keepsPointers), "Aliasing/Insert"},
+	{"hands out its own pointers", spoiltUsers(keepsPointers), "Aliasing/Get"},
+	{"forgets events", spoiltUsers(forgetsEvents), "Events/Written"},
+	{"writes events before the user", spoiltUsers(writesEventsFirst), "Events/AllOrNothing"},
+	{"numbers events by team", spoiltUsers(numbersAllEvents), "Events/Seq"},
+	{"loses updates", spoiltUsers(losesUpdates), "Update/NoLostUpdates"},
+	{"hides the error of change", spoiltUsers(hidesErrors), "Update/ErrorOfChange"},
+	{"never counts revisions", spoiltUsers(keepsRevision), "Update/EveryField"},
+	{"drops the scopes", spoiltUsers(dropsScopes), "Insert/EveryField"},
+	{"answers in local time", spoiltUsers(answersInLocalTime), "Insert/Canonical"},
+	{"cuts NUL out", spoiltUsers(cutsNUL), "Insert/Refused"},
+	{"cuts NUL out of queries", spoiltUsers(cutsNULOfQueries), "List/Refused"},
+	{"goes on without its caller", spoiltUsers(ignoresContext), "Context/Ended"},
+	{"folds the case of client user ids", spoiltUsers(foldsCase), "ClientUserID/ByteForByte"},
+	{"keeps client user ids of the dead", spoiltUsers(reservesForDeleted), "ClientUserID/OfADeletedUser"},
+	{"takes a client user id twice", spoiltUsers(takesNamesTwice), "ClientUserID/Race"},
+	{"tells the limit first", spoiltUsers(limitFirst), "ClientUserID/Taken"},
+	{"counts deleted users to the limit", spoiltUsers(countsDeleted), "Limit/Reached"},
+	{"lets two through the last door", spoiltUsers(racesForTheLimit), "Limit/Race"},
+	{"restores whoever asks", spoiltUsers(restoresAnyone), "Update/Restore"},
+	{"lists the newest first", spoiltUsers(newestFirst), "List/Order"},
+	{"counts the page", spoiltUsers(countsThePage), "List/Pages"},
+	{"lists everything by default", spoiltUsers(listsAll), "List/DefaultLimit"},
+	{"takes a prefix for a pattern", spoiltUsers(prefixIsPattern), "List/Prefix"},
+	{"compares prefixes byte for byte", spoiltUsers(prefixIsExact), "List/Prefix"},
+	{"lists the deleted from the first on", spoiltUsers(oldestDeletedFirst), "List/Deleted"},
+	{"counts sources that were removed", spoiltUsers(countsRemoved), "Metrics/Counts"},
+	{"claims what is not due", spoiltUsers(claimsEarly), "Erasures/Due"},
+	{"claims a moment late", spoiltUsers(claimsLate), "Erasures/Due"},
+	{"claims without a lease", spoiltUsers(claimsWithoutLease), "Erasures/Lease"},
+	{"erases the living", spoiltUsers(erasesTheLiving), "Erase/Live"},
+	{"keeps the events of the erased", spoiltUsers(keepsEvents), "Erase/Everything"},
+	{"keeps the data of the erased", spoiltUsers(keepsData), "Erase/Data"},
+	{"erases namesakes", spoiltUsers(erasesNamesakes), "Erase/NothingElse"},
 }
 
-const usersMutant = "HEALTHLAB_USERS_MUTANT"
-
-// TestUsersMutants runs the suite on each broken store, in a process of its own, and
-// requires it to die where the promise is tested.
-func TestUsersMutants(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	for name, m := range usersMutants {
-		t.Run(name, func(t *testing.T) {
-			// The one subtest is enough: that the whole suite passes on a store
-			// that keeps its promises, the adapters' tests say.
-			cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", "^TestUsersMutant$/^"+strings.ReplaceAll(m.dies, "/", "$/^")+"$")
-			cmd.Env = append(os.Environ(), usersMutant+"="+name)
-			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the mutant lives:\n%s", out)
-			require.Contains(t, string(out), "--- FAIL: TestUsersMutant/"+m.dies, "it died elsewhere:\n%s", out)
+// spoiltUsers returns the suite over stores that were broken in one way.
+func spoiltUsers(how func(*brokenUsers)) func(*testing.T) {
+	return func(t *testing.T) {
+		storetest.RunUsers(t, func(testing.TB) storetest.UsersHarness {
+			store := memory.New(nil)
+			b := &brokenUsers{Users: store.Users(), Log: store.WebhookLog(), data: store.Data()}
+			how(b)
+			return storetest.UsersHarness{Users: b, Messages: b, Data: b.data}
 		})
 	}
-}
-
-// TestUsersMutant is the process of one mutant.
-func TestUsersMutant(t *testing.T) {
-	m, ok := usersMutants[os.Getenv(usersMutant)]
-	if !ok {
-		t.Skip("runs in the processes that TestUsersMutants starts")
-	}
-	storetest.RunUsers(t, func(testing.TB) storetest.UsersHarness {
-		store := memory.New(nil)
-		b := &brokenUsers{Users: store.Users(), Log: store.WebhookLog(), data: store.Data()}
-		m.spoil(b)
-		return storetest.UsersHarness{Users: b, Messages: b, Data: b.data}
-	})
 }
 
 type change = func(*healthdata.User) ([]healthlab.Event, error)
