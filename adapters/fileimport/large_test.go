@@ -94,6 +94,14 @@ func inUse() uint64 {
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
+// allocated is what this process has ever taken from the heap. Unlike [inUse] it does not
+// depend on when the collector runs.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
 func (w *watching) Summaries(_ context.Context, resource string, _ healthdata.Source, items []healthdata.Summary) error {
 	if resource == "sleep" {
 		w.sleep += len(items)
