@@ -137,36 +137,12 @@ func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 ) (healthdata.User, error) {
 	var next healthdata.User
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
-		var old healthdata.User
-		b := x.batch()
-		b.Queue(lockUser, team.UUID, id.UUID)
-		queueUser(b, team, id, &old)
-		if err := x.send(ctx, b); err != nil {
-			return noUser(err)
-		}
-		kept, err := keepUser(old) // a copy, for change to edit
+		old, err := x.lockUser(ctx, team, id)
 		if err != nil {
 			return err
 		}
-		events, err := change(&kept)
-		if err != nil {
-			return answer{err}
-		}
-		if next, err = keepUser(kept); err != nil {
-			return answer{err}
-		}
-		next.ID, next.Team, next.CreatedOn, next.Revision = old.ID, old.Team, old.CreatedOn, old.Revision+1
-		if err := x.rename(ctx, &old, &next); err != nil {
-			return err
-		}
-		b = x.batch()
-		b.Queue(updateUser, userValues(&next)...)
-		if !reflect.DeepEqual(old.Connections, next.Connections) {
-			b.Queue(deleteConnections, id.UUID)
-			insertConnections(b, &next)
-		}
-		// The envelopes name the user as it is now.
-		if err := x.emit(ctx, b, events, names{{team, id}: next.ClientUserID}); err != nil {
+		var b *pgx.Batch
+		if next, b, err = x.changeUser(ctx, &old, change); err != nil {
 			return err
 		}
 		return x.commit(ctx, b)
@@ -175,6 +151,48 @@ func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.U
 		return healthdata.User{}, noUser(err)
 	}
 	return next, nil
+}
+
+// lockUser locks the row of a user and reads it.
+func (u *unit) lockUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (healthdata.User, error) {
+	var old healthdata.User
+	b := u.batch()
+	b.Queue(lockUser, team.UUID, id.UUID)
+	queueUser(b, team, id, &old)
+	err := u.send(ctx, b)
+	return old, err
+}
+
+// changeUser lets change edit a user whose row is locked, and returns a batch that
+// writes what came of it.
+func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func(*healthdata.User) ([]healthlab.Event, error),
+) (healthdata.User, *pgx.Batch, error) {
+	next, err := keepUser(*old) // a copy, for change to edit
+	if err != nil {
+		return next, nil, err
+	}
+	events, err := change(&next)
+	if err != nil {
+		return next, nil, answer{err}
+	}
+	if next, err = keepUser(next); err != nil {
+		return next, nil, answer{err}
+	}
+	next.ID, next.Team, next.CreatedOn, next.Revision = old.ID, old.Team, old.CreatedOn, old.Revision+1
+	if err := u.rename(ctx, old, &next); err != nil {
+		return next, nil, err
+	}
+	b := u.batch()
+	b.Queue(updateUser, userValues(&next)...)
+	if !reflect.DeepEqual(old.Connections, next.Connections) {
+		b.Queue(deleteConnections, old.ID.UUID)
+		insertConnections(b, &next)
+	}
+	// The envelopes name the user as it is now.
+	if err := u.emit(ctx, b, events, names{{old.Team, old.ID}: next.ClientUserID}); err != nil {
+		return next, nil, err
+	}
+	return next, b, nil
 }
 
 // rename gives the client user id of a user free and takes the next one, where they
@@ -259,6 +277,9 @@ var eraseUser = [...]string{
 	`delete from healthlab.chunk where user_id = $1`,
 	`delete from healthlab.record where user_id = $1`,
 	`delete from healthlab.connection where user_id = $1`,
+	`delete from healthlab.link_code where user_id = $1`,
+	`delete from healthlab.link_session where user_id = $1`,
+	`delete from healthlab.link_credential where user_id = $1`,
 	`delete from healthlab.webhook_pending where user_id = $1`,
 	`delete from healthlab.webhook_event where user_id = $1`,
 	`delete from healthlab.event_key where user_id = $1`,

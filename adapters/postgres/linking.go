@@ -1,0 +1,269 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Linking returns the store as a [linking.Store]. It shares its users with
+// [Store.Users].
+func (s *Store) Linking() linking.Store { return linkStore{s} }
+
+type linkStore struct{ s *Store }
+
+const (
+	insertSession = `
+insert into healthlab.link_session (team_id, session_id, user_id, token_hash, created_at, expires_at, revision, state, pending_key, pending_box, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+on conflict (team_id, session_id) do nothing`
+
+	selectSession = `
+select user_id, token_hash, created_at, expires_at, revision, state, pending_key, pending_box, doc
+from healthlab.link_session where team_id = $1 and session_id = $2`
+
+	lockSession = selectSession + ` for no key update`
+
+	updateSession = `
+update healthlab.link_session set revision = $3, state = $4, pending_key = $5, pending_box = $6, doc = $7
+where team_id = $1 and session_id = $2`
+
+	// Each new session takes a few with it, so that a team has no more of them than it
+	// makes in a day or two.
+	pruneSessions = `
+delete from healthlab.link_session x using (
+	select session_id from healthlab.link_session where team_id = $1 and expires_at < now() - interval '1 day'
+	order by expires_at limit 10 for update skip locked
+) old
+where x.team_id = $1 and x.session_id = old.session_id`
+)
+
+func (v linkStore) InsertSession(ctx context.Context, x linking.Session) error {
+	if x.ID.UUID == uuid.Nil || x.Team.IsZero() || x.User.IsZero() {
+		return fmt.Errorf("%w: a link session needs an id, a team and a user", healthlab.Invalid)
+	}
+	x.Revision = 1
+	kept, written, err := keepSession(x)
+	if err != nil {
+		return err
+	}
+	row := append([]any{x.Team.UUID, x.ID.UUID, x.User.UUID, kept.Token[:], kept.CreatedAt, kept.ExpiresAt}, written...)
+	var added pgconn.CommandTag
+	err = v.s.do(ctx, x.Team, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(pruneSessions, x.Team.UUID)
+			count(b.Queue(insertSession, row...), &added)
+		})
+	})
+	if err == nil && added.RowsAffected() == 0 {
+		return fmt.Errorf("%w: the link session's id is taken", healthlab.Conflict)
+	}
+	return err
+}
+
+func (v linkStore) Session(ctx context.Context, team healthlab.TeamID, id linking.SessionID) (linking.Session, error) {
+	var x linking.Session
+	if err := v.s.read(ctx, team, func(b *pgx.Batch) { queueSession(b, selectSession, team, id, &x) }); err != nil {
+		return linking.Session{}, noSession(err)
+	}
+	return x, nil
+}
+
+func queueSession(b *pgx.Batch, sql string, team healthlab.TeamID, id linking.SessionID, x *linking.Session) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) (err error) {
+		*x, err = scanSession(row, team, id)
+		return err
+	})
+}
+
+// noSession says of a row that is not there what it means.
+func noSession(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: the team has no such link session", healthlab.NotFound)
+	}
+	return err
+}
+
+func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id linking.SessionID, change func(*linking.Session) error) (linking.Session, error) {
+	var next linking.Session
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		var old linking.Session
+		b := u.batch()
+		queueSession(b, lockSession, team, id, &old)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		next = cloneSession(old)
+		if err := change(&next); err != nil {
+			return answer{err}
+		}
+		var row []any
+		var err error
+		if next, row, err = rewriteSession(&old, next); err != nil {
+			return answer{err}
+		}
+		b = u.batch()
+		b.Queue(updateSession, row...)
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return linking.Session{}, noSession(err)
+	}
+	return next, nil
+}
+
+const (
+	// The user of a session never changes. Users are locked before their sessions, as
+	// whoever erases one does.
+	lockUserOfSession = `
+select from healthlab.users where team_id = $1
+	and user_id = (select user_id from healthlab.link_session where team_id = $1 and session_id = $2)
+for no key update`
+
+	selectUserOfSession = `select ` + userColumns + ` from healthlab.users u join healthlab.link_session x on x.user_id = u.user_id and x.team_id = u.team_id
+where x.team_id = $1 and x.session_id = $2`
+
+	hasAccount = `
+select exists (
+	select from healthlab.connection c join healthlab.users u on u.user_id = c.user_id
+	where c.team_id = $1 and c.provider = $3 and md5(c.external_user_id) = md5($4) and c.external_user_id = $4
+		and c.status <> 'deregistered' and u.deleted_at is null
+		and c.user_id <> (select user_id from healthlab.link_session where team_id = $1 and session_id = $2))`
+
+	putCredential = `
+insert into healthlab.link_credential (user_id, provider, team_id, key_id, box, expires_at, created_at)
+values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (user_id, provider) do update
+set key_id = excluded.key_id, box = excluded.box, expires_at = excluded.expires_at, created_at = excluded.created_at`
+
+	selectCredential = `
+select k.key_id, k.box, k.expires_at, k.created_at
+from healthlab.link_credential k
+join healthlab.users u on u.user_id = k.user_id and u.team_id = k.team_id
+join healthlab.connection c on c.user_id = k.user_id and c.provider = k.provider
+where k.team_id = $1 and k.user_id = $2 and k.provider = $3 and u.deleted_at is null and c.status <> 'deregistered'`
+
+	takeCredential = `
+delete from healthlab.link_credential where team_id = $1 and user_id = $2 and provider = $3
+returning key_id, box, expires_at, created_at`
+)
+
+func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
+	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID}
+	if c.Sole != nil {
+		text = append(text, *c.Sole)
+	}
+	if err := checkText(text...); err != nil {
+		return linking.Session{}, err
+	}
+	var next linking.Session
+	err := v.s.do(ctx, c.Team, writing, func(u *unit) error {
+		var was linking.Session
+		var user healthdata.User
+		var taken bool
+		b := u.batch()
+		if c.Sole != nil { // so that of two people who bring the same account one comes later
+			b.Queue(insertTeam, c.Team.UUID)
+			b.Queue(lockTeam, c.Team.UUID)
+		}
+		b.Queue(lockUserOfSession, c.Team.UUID, c.Session.UUID)
+		queueSession(b, lockSession, c.Team, c.Session, &was)
+		b.Queue(selectUserOfSession, c.Team.UUID, c.Session.UUID).QueryRow(func(row pgx.Row) (err error) {
+			user, err = scanUser(row)
+			return err
+		})
+		if c.Sole != nil {
+			b.Queue(hasAccount, c.Team.UUID, c.Session.UUID, c.Credential.Provider, *c.Sole).
+				QueryRow(func(row pgx.Row) error { return row.Scan(&taken) })
+		}
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		next = cloneSession(was)
+		var row []any
+		_, b, err := u.changeUser(ctx, &user, func(person *healthdata.User) ([]healthlab.Event, error) {
+			events, err := c.Change(&next, person)
+			if err == nil && taken {
+				err = &linking.AccountTakenError{}
+			}
+			if err == nil {
+				next, row, err = rewriteSession(&was, next)
+			}
+			return events, err
+		})
+		if err != nil {
+			return err
+		}
+		b.Queue(updateSession, row...)
+		if k := &c.Credential; k.Secret.Box == nil {
+			b.Queue(takeCredential, c.Team.UUID, was.User.UUID, k.Provider)
+		} else {
+			b.Queue(putCredential, was.User.UUID, k.Provider, c.Team.UUID, k.Secret.KeyID, k.Secret.Box,
+				nullable(instant(k.ExpiresAt)), instant(k.CreatedAt))
+		}
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return linking.Session{}, noSession(err)
+	}
+	return next, nil
+}
+
+func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {
+	if err := checkText(provider); err != nil {
+		return linking.Credential{}, err
+	}
+	c := linking.Credential{Team: team, User: user, Provider: provider}
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanCredential(row, &c) })
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
+	}
+	if err != nil {
+		return linking.Credential{}, err
+	}
+	return c, nil
+}
+
+func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+	change func(*healthdata.User) error,
+) (linking.Credential, error) {
+	if err := checkText(provider); err != nil {
+		return linking.Credential{}, err
+	}
+	var c linking.Credential
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		c = linking.Credential{}
+		old, err := u.lockUser(ctx, team, user)
+		if err != nil {
+			return err
+		}
+		_, b, err := u.changeUser(ctx, &old, func(u *healthdata.User) ([]healthlab.Event, error) { return nil, change(u) })
+		if err != nil {
+			return err
+		}
+		b.Queue(takeCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error {
+			kept := linking.Credential{Team: team, User: user, Provider: provider}
+			err := scanCredential(row, &kept)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			c = kept
+			return err
+		})
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return linking.Credential{}, noUser(err)
+	}
+	return c, nil
+}

@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+const (
+	insertTries = `insert into healthlab.link_try (team_id, wrong) values ($1, 0) on conflict (team_id) do nothing`
+
+	shareTries = `select wrong from healthlab.link_try where team_id = $1 for share`
+
+	lockTries = `select wrong from healthlab.link_try where team_id = $1 for update`
+
+	updateTries = `update healthlab.link_try set wrong = $2 where team_id = $1`
+
+	// A code that has expired is given to whoever draws it next.
+	dropExpiredCode = `delete from healthlab.link_code where code_hash = $1 and expires_at <= $2`
+
+	insertCode = `
+insert into healthlab.link_code (team_id, code_hash, user_id, created_at, expires_at, used_at, wrong_before)
+select team_id, $2, $3, $4, $5, $6, wrong from healthlab.link_try where team_id = $1
+on conflict do nothing`
+
+	selectCode = `
+select user_id, created_at, expires_at, used_at, wrong_before from healthlab.link_code where team_id = $1 and code_hash = $2`
+
+	useCode = `update healthlab.link_code set used_at = $3 where team_id = $1 and code_hash = $2`
+
+	pruneCodes = `
+delete from healthlab.link_code x using (
+	select code_hash from healthlab.link_code where team_id = $1 and expires_at < now() - interval '1 day'
+	order by expires_at limit 10 for update skip locked
+) old
+where x.team_id = $1 and x.code_hash = old.code_hash`
+
+	selectGuesser = `select since, wrong from healthlab.link_guesser where team_id = $1 and client = $2`
+
+	putGuesser = `
+insert into healthlab.link_guesser (team_id, client, since, wrong) values ($1, $2, $3, $4)
+on conflict (team_id, client) do update set since = excluded.since, wrong = excluded.wrong`
+
+	deleteGuesser = `delete from healthlab.link_guesser where team_id = $1 and client = $2`
+
+	pruneGuessers = `
+delete from healthlab.link_guesser x using (
+	select client from healthlab.link_guesser where team_id = $1 and since < now() - $2::interval
+	order by since limit 10 for update skip locked
+) old
+where x.team_id = $1 and x.client = old.client`
+)
+
+func hashCode(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}
+
+func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
+	if err := checkText(c.Text); err != nil {
+		return err
+	}
+	if c.Team.IsZero() || c.User.IsZero() || c.Text == "" {
+		return fmt.Errorf("%w: a link code needs a team, a user and a text", healthlab.Invalid)
+	}
+	hash := hashCode(c.Text)
+	var added pgconn.CommandTag
+	// A code is unique over all teams, so the work is that of all.
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(insertTries, c.Team.UUID)
+			b.Queue(shareTries, c.Team.UUID)
+			b.Queue(pruneCodes, c.Team.UUID)
+			b.Queue(dropExpiredCode, hash, instant(c.CreatedAt))
+			count(b.Queue(insertCode, c.Team.UUID, hash, c.User.UUID, instant(c.CreatedAt), instant(c.ExpiresAt),
+				nullable(instant(c.UsedAt))), &added)
+		})
+	})
+	if err == nil && added.RowsAffected() == 0 {
+		return fmt.Errorf("%w: the link code is taken", healthlab.Conflict)
+	}
+	return err
+}
+
+func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+	if err := checkText(text); err != nil {
+		return err
+	}
+	hash := hashCode(text)
+	return v.s.do(ctx, team, writing, func(u *unit) error {
+		var was linking.Try
+		b := u.batch()
+		b.Queue(insertTries, team.UUID)
+		b.Queue(lockTries, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&was.TeamWrong) })
+		b.Queue(selectGuesser, team.UUID, client[:]).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&was.Since, &was.Wrong)
+			was.Since = was.Since.UTC()
+			return absent(err)
+		})
+		b.Queue(selectCode, team.UUID, hash).QueryRow(func(row pgx.Row) error {
+			c := linking.Code{Text: text, Team: team}
+			var used *time.Time
+			err := row.Scan(&c.User.UUID, &c.CreatedAt, &c.ExpiresAt, &used, &c.WrongBefore)
+			if err == nil {
+				c.CreatedAt, c.ExpiresAt, c.UsedAt = c.CreatedAt.UTC(), c.ExpiresAt.UTC(), timeOrZero(used)
+				was.Code = &c
+			}
+			return absent(err)
+		})
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		next := was
+		if was.Code != nil {
+			c := *was.Code
+			next.Code = &c
+		}
+		change(&next)
+		b = u.batch()
+		if next.TeamWrong != was.TeamWrong {
+			b.Queue(updateTries, team.UUID, next.TeamWrong)
+		}
+		since := instant(next.Since)
+		switch {
+		case next.Wrong == was.Wrong && since.Equal(was.Since):
+		case next.Wrong == 0:
+			b.Queue(deleteGuesser, team.UUID, client[:])
+		default:
+			b.Queue(putGuesser, team.UUID, client[:], since, next.Wrong)
+			b.Queue(pruneGuessers, team.UUID, 2*linking.GuessWindow)
+		}
+		if was.Code != nil && next.Code != nil && !next.Code.UsedAt.Equal(was.Code.UsedAt) {
+			b.Queue(useCode, team.UUID, hash, nullable(instant(next.Code.UsedAt)))
+		}
+		return u.commit(ctx, b)
+	})
+}
+
+// absent lets a row that is not there be none.
+func absent(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,14 @@
+package postgres
+
+import "maps"
+
+func init() {
+	maps.Copy(statements, map[string]string{
+		"insertSession": insertSession, "selectSession": selectSession, "lockSession": lockSession, "updateSession": updateSession,
+		"pruneSessions": pruneSessions, "lockUserOfSession": lockUserOfSession, "selectUserOfSession": selectUserOfSession,
+		"hasAccount": hasAccount, "putCredential": putCredential, "selectCredential": selectCredential, "takeCredential": takeCredential,
+		"insertTries": insertTries, "shareTries": shareTries, "lockTries": lockTries, "updateTries": updateTries,
+		"dropExpiredCode": dropExpiredCode, "insertCode": insertCode, "selectCode": selectCode, "useCode": useCode, "pruneCodes": pruneCodes,
+		"selectGuesser": selectGuesser, "putGuesser": putGuesser, "deleteGuesser": deleteGuesser, "pruneGuessers": pruneGuessers,
+	})
+}
