@@ -164,15 +164,9 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 		return Record{}, false
 	}
 	at := healthlab.At(s.now())
-	c := *r
-	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = OrderID{s.opts.NewID()}, OriginRedraw, at, at
+	c := r.again(OrderID{s.opts.NewID()}, OriginRedraw, at)
 	c.Details = NewDetails(WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
-	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
 	c.LabTest.Markers = lost
-	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
-	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
-	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
-	c.Lab, c.Messages = Handover{}, nil
 	return c, true
 }
 

@@ -196,9 +196,12 @@ func TestImport(t *testing.T) {
 	_, err = d.Import(t.Context(), d.team, orders.ImportRequest{})
 	require.ErrorAs(t, err, &invalid)
 
-	// Results come by the lab's own number.
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon,
-		Results: &orders.OrderResults{}}))
+	// Results come by the lab's own number, of the order's patient.
+	m := orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon, Results: &orders.OrderResults{}}
+	require.NoError(t, d.Receive(t.Context(), m))
+	require.Equal(t, orders.RequisitionBypassed, d.get(o).LowLevel(), "a number alone names nobody")
+	m.Patient = &orders.ReportedPatient{FirstName: "ana", LastName: "ROE", DOB: patient().DOB}
+	require.NoError(t, d.Receive(t.Context(), m))
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }
 

@@ -57,7 +57,8 @@ type GuarantorDetails struct {
 	Email         *string `json:"email"`
 }
 
-// Address is a postal address of a guarantor, a payor or a laboratory.
+// Address is a postal address of a guarantor, a payor or a laboratory. In JSON the
+// postal code has both of its names.
 type Address struct {
 	FirstLine  string  `json:"first_line"`
 	SecondLine *string `json:"second_line"`
@@ -95,10 +96,22 @@ type ShippingDetails struct {
 	PhoneNumber  string  `json:"phone_number"`
 }
 
+// addressJSON has the postal code under both of its names.
+type addressJSON struct {
+	plainAddress
+	ZipCode string `json:"zip_code"`
+}
+
+type plainAddress Address
+
+// MarshalJSON writes the postal code as zip and as zip_code.
+func (a Address) MarshalJSON() ([]byte, error) {
+	return json.Marshal(addressJSON{plainAddress(a), a.Zip})
+}
+
 // UnmarshalJSON reads what is published; the postal code may be called zip_code.
 func (a *Address) UnmarshalJSON(b []byte) error {
-	type plain Address
-	return unmarshalZip(b, (*plain)(a), &a.Zip)
+	return unmarshalZip(b, (*plainAddress)(a), &a.Zip)
 }
 
 // UnmarshalJSON reads what is published; the postal code may be called zip_code.

@@ -104,7 +104,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if billing == "" {
 		billing = ClientBill
 	}
-	insurance, err := s.pays(ctx, team, req, account, billing)
+	insurance, err := s.pays(ctx, team, req, chosen.test, account, billing)
 	if err != nil {
 		return Record{}, err
 	}
@@ -115,7 +115,11 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
 	}
-	if err := ofAge(req.PatientDetails, today(at), settings.Minors); err != nil {
+	proxy, err := s.spoken(ctx, team, req.UserID, req.PatientDetails, today(at))
+	if err != nil {
+		return Record{}, err
+	}
+	if err := ofAge(req.PatientDetails, proxy, today(at), settings.Minors); err != nil {
 		return Record{}, err
 	}
 	aoe, err := answers(chosen.test, req.AOEAnswers)
@@ -127,6 +131,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
 	r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
+	r.PatientDetails.MedicalProxy = proxy
 	r.Priority, r.BillingType, r.ICDCodes, r.HealthInsuranceID = req.Priority, billing, slices.Clone(req.ICDCodes), insurance
 	r.ActivateBy, r.Scheduled = req.ActivateBy, req.ActivateBy != nil
 	r.Passthrough, r.ClinicalNotes = req.Passthrough, req.ClinicalNotes
@@ -194,7 +199,7 @@ func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (go
 }
 
 // pays checks who pays, and returns the insurance record that does.
-func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
+func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, t LabTest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
 	if err := billable(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
 	}
@@ -204,20 +209,42 @@ func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequ
 	if len(req.ICDCodes) == 0 {
 		return nil, broken(ICDCodesRequired, "an insurer needs a diagnosis code")
 	}
-	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !icdForm.MatchString(c) }) {
+	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !s.opts.Registry.diagnosis(c) }) {
 		return nil, broken(ICDCodeInvalid, "a diagnosis code is not valid")
 	}
-	if s.opts.Insurance == nil {
-		return nil, broken(InsuranceMissing, "the patient has no primary insurance record")
+	none := broken(InsuranceMissing, "the patient has no primary insurance record")
+	if s.opts.People == nil {
+		return nil, none
 	}
-	id, ok, err := s.opts.Insurance.PrimaryInsurance(ctx, team, req.UserID)
+	c, err := s.opts.People.CoverageAt(ctx, team, req.UserID, true, time.Time{})
+	if errors.Is(err, healthlab.NotFound) {
+		return nil, none
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find insurance: %w", err)
 	}
-	if !ok {
-		return nil, broken(InsuranceMissing, "the patient has no primary insurance record")
+	for _, m := range t.Markers {
+		if t.Lab != nil && !s.opts.Registry.insurable(t.Lab.Slug, m, req.PatientAddress.State) {
+			return nil, broken(MarkerNotInsurable, "no insurer pays for a marker in the patient's state")
+		}
 	}
-	return &id, nil
+	return &c.ID, nil
+}
+
+// spoken fills in the medical proxy of a minor that the request leaves out, from the
+// user's demographics.
+func (s *Service) spoken(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p PatientDetailsInput, day healthlab.Date) (*GuarantorDetails, error) {
+	if p.MedicalProxy != nil || ageOn(p.DOB, day) >= adult || s.opts.People == nil {
+		return p.MedicalProxy.guarantor(), nil
+	}
+	info, err := s.opts.People.UserInfo(ctx, team, user)
+	if errors.Is(err, healthlab.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find demographics: %w", err)
+	}
+	return info.MedicalProxy, nil
 }
 
 // newRecord is an order before its first event.

@@ -1,7 +1,6 @@
 package orders_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,11 +13,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// insured says that everybody has an insurance record.
-type insured struct{ id uuid.UUID }
-
-func (i insured) PrimaryInsurance(context.Context, healthlab.TeamID, healthlab.UserID) (uuid.UUID, bool, error) {
-	return i.id, i.id != uuid.Nil, nil
+// insure gives the user of a desk demographics and an insurance record, and returns its
+// id.
+func (d *desk) insure() uuid.UUID {
+	d.t.Helper()
+	home := orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
+	_, err := d.SetUserInfo(d.t.Context(), d.team, d.user, orders.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
+		PhoneNumber: "5550100", Gender: "female", DOB: patient().DOB, Address: orders.UserAddressInput{AddressInput: home}})
+	require.NoError(d.t, err)
+	_, err = d.AddInsurance(d.t.Context(), d.team, d.user, orders.InsuranceRequest{PayorCode: "P1", MemberID: "M", Relationship: orders.RelationSelf,
+		Insured: orders.PersonDetailsInput{FirstName: "Ana", LastName: "Roe", Gender: "FEMALE", DOB: patient().DOB, Email: "ana@example.com",
+			PhoneNumber: "5550100", Address: home}})
+	require.NoError(d.t, err)
+	c, err := d.InsuranceAt(d.t.Context(), d.team, d.user, true, d.now())
+	require.NoError(d.t, err)
+	return c.ID
 }
 
 // TestPlaceRules breaks one rule of the business after another.
@@ -220,7 +229,8 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 }
 
 func TestPlacedAsAsked(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.Insurance = insured{id("insurance")} })
+	d := newDesk(t, withRegistry(t))
+	insurance := d.insure()
 	member := id("member")
 	o := d.placed("asked", func(r *orders.PlaceRequest) {
 		r.BillingType, r.ICDCodes, r.Priority = orders.CommercialInsurance, []string{"E11.9"}, true
@@ -229,7 +239,7 @@ func TestPlacedAsAsked(t *testing.T) {
 		r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse}}
 	})
 	require.Equal(t, orders.CommercialInsurance, o.BillingType)
-	require.Equal(t, id("insurance"), *o.HealthInsuranceID)
+	require.Equal(t, insurance, *o.HealthInsuranceID)
 	require.Equal(t, "fast please", *o.ClinicalNotes, "as submitted")
 	require.True(t, o.Priority)
 	require.Equal(t, orders.OriginInitial, o.Origin)
@@ -403,7 +413,6 @@ email_form patient_details.email
 missing patient_details.medical_proxy.address.first_line
 missing patient_details.medical_proxy.address.city
 missing patient_details.medical_proxy.address.state
-missing patient_details.medical_proxy.address.country
 missing patient_details.medical_proxy.address.zip
 enum patient_details.race
 greater_than_equal patient_details.household_size

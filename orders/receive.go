@@ -90,6 +90,48 @@ func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int
 // makes no sense where the order stands changes nothing and is no error: a lab's feed goes on. An error means that the
 // message is to be handed in again.
 func (s *Service) Receive(ctx context.Context, m Message) error {
+	if m.Results != nil && !slices.Contains(notTheLabs, m.On) {
+		return s.receiveResults(ctx, m)
+	}
+	return s.receive(ctx, m)
+}
+
+// receiveResults takes in results: by themselves where they belong to an order for
+// certain, else they are held for review.
+func (s *Service) receiveResults(ctx context.Context, m Message) error {
+	const tries = 4 // an order may change between the judgement and its effect
+	for range tries {
+		w, err := s.weigh(ctx, m)
+		if err != nil {
+			return fmt.Errorf("weigh lab results: %w", err)
+		}
+		if w.tied != nil && slices.Contains(w.tied.Messages, m.ID) {
+			return nil
+		}
+		if w.to.IsZero() {
+			if s.opts.Reviews == nil {
+				s.opts.Log.Warn("lab results match no order for certain", "message", m.ID, "decision", string(w.code))
+				return nil
+			}
+			settings, err := s.opts.Settings(ctx, m.Team)
+			if err != nil {
+				return fmt.Errorf("team settings: %w", err)
+			}
+			return s.hold(ctx, m, w, settings)
+		}
+		// The order that was judged is named from here on.
+		m.Order = w.to
+		if err := s.receive(ctx, m); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return fmt.Errorf("take in lab results: %w", healthlab.Unavailable)
+}
+
+// errMoved says that an order is not what it was when a result was given to it.
+var errMoved = errors.New("the order has changed since the results were weighed")
+
+func (s *Service) receive(ctx context.Context, m Message) error {
 	r, err := s.addressee(ctx, m)
 	if errors.Is(err, healthlab.NotFound) {
 		s.opts.Log.Warn("lab message matches no order", "message", m.ID, "on", string(m.On))
@@ -117,6 +159,9 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 		if err := r.once(m); err != nil {
 			return nil, err
 		}
+		if m.Results != nil && m.patient().of(r.PatientDetails) == differs {
+			return nil, errMoved
+		}
 		events, err := r.receive(m, ids)
 		var transition *TransitionError
 		if errors.As(err, &transition) {
@@ -136,6 +181,8 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 		// Another order has its sample id, or its text cannot be kept. Handing it in
 		// again will not help, and the feed must go on.
 		s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
+	case errors.Is(err, errMoved):
+		return err
 	case err != nil:
 		return fmt.Errorf("take in lab message: %w", err)
 	case refused != nil:
@@ -151,6 +198,9 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *Record) ([]healthlab.Event, error) {
 		if err := p.once(m); err != nil {
 			return nil, err
+		}
+		if m.patient().of(p.PatientDetails) == differs {
+			return nil, errMoved
 		}
 		p.collected(m.CollectedAt)
 		p.result(m)
@@ -208,7 +258,7 @@ var notTheLabs = []Trigger{CancelAsked, KitRegistered, Imported, PatientAwaited,
 func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	path, ok := r.implied(m.On)
 	// A partial result of a kit has no status, and can be read all the same.
-	silent := !ok && m.On == PartialResult && r.Method() == Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
+	silent := !ok && m.On == PartialResult && r.silentPartial()
 	if !ok && !silent {
 		return nil, &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: m.On, To: target(r.Method(), m.On)}
 	}
@@ -244,6 +294,12 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 		}
 	}
 	return events, nil
+}
+
+// silentPartial reports whether a partial result can be read although the order has no
+// status for it, as with kits.
+func (r *Record) silentPartial() bool {
+	return r.Method() == Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
 }
 
 // What must have happened before what is reported, if nobody said so: a lab that tests

@@ -193,3 +193,129 @@ func (ResponsiblePerson) GoString() string { return redacted }
 
 // LogValue shows nothing of what ResponsiblePerson holds.
 func (ResponsiblePerson) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what UserInfo holds.
+func (UserInfo) String() string { return redacted }
+
+// GoString shows nothing of what UserInfo holds.
+func (UserInfo) GoString() string { return redacted }
+
+// LogValue shows nothing of what UserInfo holds.
+func (UserInfo) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what UserInfoRequest holds.
+func (UserInfoRequest) String() string { return redacted }
+
+// GoString shows nothing of what UserInfoRequest holds.
+func (UserInfoRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what UserInfoRequest holds.
+func (UserInfoRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what UserAddress holds.
+func (UserAddress) String() string { return redacted }
+
+// GoString shows nothing of what UserAddress holds.
+func (UserAddress) GoString() string { return redacted }
+
+// LogValue shows nothing of what UserAddress holds.
+func (UserAddress) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what UserAddressInput holds.
+func (UserAddressInput) String() string { return redacted }
+
+// GoString shows nothing of what UserAddressInput holds.
+func (UserAddressInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what UserAddressInput holds.
+func (UserAddressInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what InsuranceRecord holds.
+func (InsuranceRecord) String() string { return redacted }
+
+// GoString shows nothing of what InsuranceRecord holds.
+func (InsuranceRecord) GoString() string { return redacted }
+
+// LogValue shows nothing of what InsuranceRecord holds.
+func (InsuranceRecord) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what InsuranceRequest holds.
+func (InsuranceRequest) String() string { return redacted }
+
+// GoString shows nothing of what InsuranceRequest holds.
+func (InsuranceRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what InsuranceRequest holds.
+func (InsuranceRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PersonDetails holds.
+func (PersonDetails) String() string { return redacted }
+
+// GoString shows nothing of what PersonDetails holds.
+func (PersonDetails) GoString() string { return redacted }
+
+// LogValue shows nothing of what PersonDetails holds.
+func (PersonDetails) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PersonDetailsInput holds.
+func (PersonDetailsInput) String() string { return redacted }
+
+// GoString shows nothing of what PersonDetailsInput holds.
+func (PersonDetailsInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what PersonDetailsInput holds.
+func (PersonDetailsInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Coverage holds.
+func (Coverage) String() string { return redacted }
+
+// GoString shows nothing of what Coverage holds.
+func (Coverage) GoString() string { return redacted }
+
+// LogValue shows nothing of what Coverage holds.
+func (Coverage) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Line holds.
+func (Line) String() string { return redacted }
+
+// GoString shows nothing of what Line holds.
+func (Line) GoString() string { return redacted }
+
+// LogValue shows nothing of what Line holds.
+func (Line) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ReportedPatient holds.
+func (ReportedPatient) String() string { return redacted }
+
+// GoString shows nothing of what ReportedPatient holds.
+func (ReportedPatient) GoString() string { return redacted }
+
+// LogValue shows nothing of what ReportedPatient holds.
+func (ReportedPatient) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what UnmatchedResult holds.
+func (UnmatchedResult) String() string { return redacted }
+
+// GoString shows nothing of what UnmatchedResult holds.
+func (UnmatchedResult) GoString() string { return redacted }
+
+// LogValue shows nothing of what UnmatchedResult holds.
+func (UnmatchedResult) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what RawResult holds.
+func (RawResult) String() string { return redacted }
+
+// GoString shows nothing of what RawResult holds.
+func (RawResult) GoString() string { return redacted }
+
+// LogValue shows nothing of what RawResult holds.
+func (RawResult) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what ReviewPatient holds.
+func (ReviewPatient) String() string { return redacted }
+
+// GoString shows nothing of what ReviewPatient holds.
+func (ReviewPatient) GoString() string { return redacted }
+
+// LogValue shows nothing of what ReviewPatient holds.
+func (ReviewPatient) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/mail"
 	"regexp"
@@ -46,15 +47,40 @@ type GuarantorInput struct {
 
 // AddressInput is a postal address, in a request.
 type AddressInput struct {
-	FirstLine  string  `json:"first_line"`
-	SecondLine *string `json:"second_line"`
-	City       string  `json:"city"`
-	State      string  `json:"state"`
-	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
-	// of them.
+	FirstLine string `json:"first_line"`
+	// SecondLine is empty if it is not given; null stays null.
+	SecondLine Line   `json:"second_line" wire:"opt"`
+	City       string `json:"city"`
+	// State is two upper-case letters in the US.
+	State string `json:"state"`
+	// Zip is five digits, or ZIP+4, in the US. ZipCode is another name of it; a request
+	// gives one of them.
 	Zip     string  `json:"zip" wire:"opt"`
 	ZipCode *string `json:"zip_code,omitempty" wire:"in"`
-	Country string  `json:"country"`
+	// Country is US if it is not given.
+	Country string `json:"country" wire:"opt"`
+}
+
+// Line is a line of text that may be null. The zero value is the empty line.
+type Line struct {
+	Text string
+	Null bool
+}
+
+// UnmarshalJSON reads text or null.
+func (l *Line) UnmarshalJSON(b []byte) error {
+	*l = Line{Null: string(b) == "null"}
+	return json.Unmarshal(b, &l.Text)
+}
+
+// MarshalJSON writes text or null.
+func (l Line) MarshalJSON() ([]byte, error) { return json.Marshal(l.ptr()) }
+
+func (l Line) ptr() *string {
+	if l.Null {
+		return nil
+	}
+	return &l.Text
 }
 
 // PatientAddressInput is where the patient lives, in a request.
@@ -209,8 +235,10 @@ const (
 var (
 	// A name starts with a letter or digit; then letters, digits and -.,' with
 	// single spaces between words. No accents: labs' systems do not take them.
-	nameForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.,'-]*(\s[a-zA-Z0-9.,'-]+)*$`)
-	zipForm  = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
+	nameForm  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.,'-]*(\s[a-zA-Z0-9.,'-]+)*$`)
+	stateForm = regexp.MustCompile(`^[A-Z]{2}$`)
+	phoneForm = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
+	zipForm   = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
 	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
 	icdForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
 )
@@ -318,12 +346,7 @@ func (c check) address(first string, second *string, city, state, country string
 func (c check) patient(p PatientDetailsInput, today healthlab.Date) {
 	c.name(p.FirstName, "first_name")
 	c.name(p.LastName, "last_name")
-	switch {
-	case p.DOB.IsZero():
-		c.add("missing", "is required", "dob")
-	case p.DOB.After(today):
-		c.add("date_in_future", "is not after today", "dob")
-	}
+	c.born(p.DOB, today)
 	oneOf(c.problems, p.Gender, genders, append(slices.Clone(c.at), "gender")...)
 	c.text(p.PhoneNumber, "phone_number", 1, maxText)
 	c.email(p.Email, "email")
@@ -359,9 +382,31 @@ func (c check) guarantor(g GuarantorInput) {
 	}
 	c.count(g.HouseholdIncome, "household_income")
 	c.count(g.HouseholdSize, "household_size")
-	a := c.under("address")
-	a.address(g.Address.FirstLine, g.Address.SecondLine, g.Address.City, g.Address.State, g.Address.Country)
-	a.zip(g.Address.Zip, g.Address.ZipCode)
+	c.under("address").postal(g.Address)
+}
+
+// postal checks an address; what is known of the form is that of the US.
+func (c check) postal(a AddressInput) {
+	c.address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, homeOr(a.Country))
+	if homeOr(a.Country) != home {
+		c.text(zipOf(a.Zip, a.ZipCode), "zip", 1, maxText)
+		c.oneZip(zipOf(a.Zip, a.ZipCode), a.ZipCode)
+		return
+	}
+	c.zip(a.Zip, a.ZipCode)
+	if a.State != "" && !stateForm.MatchString(a.State) {
+		c.add("state_form", "is two upper-case letters", "state")
+	}
+}
+
+// home is the country of an address that names none.
+const home = "US"
+
+func homeOr(country string) string {
+	if country == "" {
+		return home
+	}
+	return country
 }
 
 func (c check) patientAddress(a PatientAddressInput) {
@@ -517,8 +562,8 @@ func (g *GuarantorInput) guarantor() *GuarantorDetails {
 
 func (a AddressInput) address() Address {
 	return Address{
-		FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
-		Zip: zipOf(a.Zip, a.ZipCode), Country: a.Country,
+		FirstLine: a.FirstLine, SecondLine: a.SecondLine.ptr(), City: a.City, State: a.State,
+		Zip: zipOf(a.Zip, a.ZipCode), Country: homeOr(a.Country),
 	}
 }
 

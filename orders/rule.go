@@ -35,6 +35,7 @@ const (
 	BillingStateNotAllowed = "BILLING_STATE_NOT_ALLOWED"
 	ICDCodesRequired       = "ICD_CODES_REQUIRED"
 	ICDCodeInvalid         = "ICD_CODE_INVALID"
+	MarkerNotInsurable     = "MARKER_NOT_INSURABLE"
 	InsuranceMissing       = "INSURANCE_MISSING"
 	PhysicianRequired      = "PHYSICIAN_REQUIRED"
 	ConsentRequired        = "CONSENT_REQUIRED"

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -71,15 +69,6 @@ type Accounts struct {
 	Platform map[string]LabAccount
 }
 
-// Insurance says which insurance record pays for a user's orders.
-//
-// PrimaryInsurance returns the id of the primary record that was created last, and
-// false if there is none or the user has no demographics. Implementations must be
-// safe for concurrent use.
-type Insurance interface {
-	PrimaryInsurance(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (uuid.UUID, bool, error)
-}
-
 // Settings is what a team has switched on. The zero value has everything off.
 type Settings struct {
 	// PartialWebhooks: an event for every partial result.
@@ -92,6 +81,15 @@ type Settings struct {
 	OrderImport bool
 	// Minors: patients under 18, with a medical proxy.
 	Minors bool
+	// InsuranceRead: insurance records may be read back.
+	InsuranceRead bool
+	// OwnPayors: payors that only the team sees.
+	OwnPayors bool
+	// UnmatchedResults: results that match no order for certain wait for the team's
+	// decision. Without it, operations alone see them.
+	UnmatchedResults bool
+	// UnmatchedTestRuns: trials of that queue, in a sandbox.
+	UnmatchedTestRuns bool
 	// RequiredConsents are those that a patient must have given when the service's
 	// own physicians order.
 	RequiredConsents []ConsentType
@@ -177,6 +175,13 @@ type Message struct {
 	Tracking *Tracking
 	// CollectedAt is when the sample was taken; zero if not known.
 	CollectedAt time.Time
+	// Patient is whom the results are about, as the lab says. Nil: what can be read
+	// from the head of Results counts.
+	Patient *ReportedPatient
+	// Lab is the slug of the lab, and AccountNumber its number of the account; empty
+	// if not known.
+	Lab           string
+	AccountNumber string
 	// Results come with PartialResult, FinalResult, RedrawOffered and
 	// ResultCorrected; nil otherwise.
 	Results *OrderResults

@@ -317,16 +317,18 @@ func ordering(a *LabAccount, physician *PhysicianInput, consents []Consent, requ
 	return nil
 }
 
+// adult is the age, in years, from which a patient orders alone.
+const adult = 18
+
 // ofAge checks that a patient may order: 18 on the day, or a minor with a medical
 // proxy in a team that has switched minors on.
-func ofAge(p PatientDetailsInput, day healthlab.Date, minors bool) error {
-	const adult = 18
+func ofAge(p PatientDetailsInput, proxy *GuarantorDetails, day healthlab.Date, minors bool) error {
 	switch {
 	case ageOn(p.DOB, day) >= adult:
 		return nil
 	case !minors:
 		return broken(MinorNotAllowed, "the patient is under 18")
-	case p.MedicalProxy == nil:
+	case proxy == nil:
 		return broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
 	}
 	return nil

@@ -18,8 +18,22 @@ type Options struct {
 	Environment healthlab.Environment
 	// Settings returns what a team has switched on. Default: nothing is.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
-	// Insurance finds insurance records. Default: nobody has any.
-	Insurance Insurance
+	// People keeps demographics, insurance records and teams' own payors. Default:
+	// nobody has any.
+	People PersonStore
+	// Reviews keeps results that match no order for certain, in the store of the orders.
+	// Default: such results are not taken in.
+	Reviews ReviewStore
+	// Trials keeps the test runs of that queue, in a sandbox. Default: there are none.
+	Trials TrialStore
+	// TrialUser makes, or finds, the user with a client_user_id for test runs that make
+	// their own orders. Default: they cannot.
+	TrialUser func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
+	// Registry knows payors and diagnosis codes. Default: no payor is known, and of
+	// codes the form alone counts.
+	Registry *Registry
+	// Portal is where patients see their orders. Default: there is none.
+	Portal *Portal
 	// LabName names the lab's feed of messages in the Store, for hosts with several
 	// backends. Default: "lab".
 	LabName string
@@ -87,6 +101,16 @@ func (o *Options) defaults() {
 	}
 	if o.Idle <= 0 {
 		o.Idle = time.Second
+	}
+	if o.Portal != nil {
+		p := *o.Portal
+		if p.LaunchFor <= 0 {
+			p.LaunchFor = 10 * time.Minute
+		}
+		if p.CommunicationsFor <= 0 {
+			p.CommunicationsFor = 28 * 24 * time.Hour
+		}
+		o.Portal = &p
 	}
 	if o.KeyLease <= 0 {
 		o.KeyLease = time.Minute

@@ -95,7 +95,15 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
 		return Order{}, err
 	}
-	if err := ofAge(req.PatientDetails, today(st.At), settings.Minors); err != nil {
+	user := found.UserID
+	if req.UserID != nil {
+		user = *req.UserID
+	}
+	proxy, err := s.spoken(ctx, team, user, req.PatientDetails, today(st.At))
+	if err != nil {
+		return Order{}, err
+	}
+	if err := ofAge(req.PatientDetails, proxy, today(st.At), settings.Minors); err != nil {
 		return Order{}, err
 	}
 	r, err := s.store.Update(ctx, team, found.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -106,6 +114,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 			r.UserID = *req.UserID
 		}
 		r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
+		r.PatientDetails.MedicalProxy = proxy
 		r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
 		r.HealthInsurance = req.HealthInsurance
 		r.Consents = given(req.Consents, st.At)

@@ -26,6 +26,7 @@ func pairs() []contract.Pair {
 		healthPairs(),
 		orderPairs(),
 		labTestPairs(),
+		personPairs(),
 		userPairs(),
 		webhookPairs(),
 		linkPairs(),

@@ -45,3 +45,12 @@ func LinkBodies() []contract.Pair {
 		{Schema: "UserProviders", Value: userProvidersOut{}},
 	}
 }
+
+// PersonBodies are the schemas of persons whose Go types nobody else sees.
+func PersonBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "PayorByCode", Value: payorByCode{}},
+		{Schema: "PayorSearch", Value: payorSearchIn{}, Input: true},
+		{Schema: "DiagnosisCodes", Value: diagnosisCodesIn{}, Input: true},
+	}
+}

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -63,6 +64,9 @@ const (
 	pendingAccount = "5ab0c1d2-0000-4000-8000-1000000000aa"
 )
 
+// portalKey signs links to the portal.
+var portalKey = []byte("0123456789abcdef0123456789abcdef")
+
 // newOrders is the service of orders over a store, with the catalogue of the sandbox
 // lab. The other team has an account that is pending.
 func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs) *orders.Service {
@@ -77,10 +81,16 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	contents.Accounts = append(contents.Accounts, linked)
 	book, err := orders.NewBook(contents)
 	require.NoError(t, err)
+	text, err = os.ReadFile("../sandbox/lab_registry.json")
+	require.NoError(t, err)
+	registry, err := orders.ReadRegistry(bytes.NewReader(text))
+	require.NoError(t, err)
 	s, err := orders.New(store.Orders(), users, book, idleLab{}, &orders.Options{
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
-		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
-			return orders.Settings{OnSiteCollection: true, OrderImport: true}, nil
+		People: store.Persons(), Registry: registry, Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
+		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
+			own := of == team
+			return orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: own, OwnPayors: own}, nil
 		},
 	})
 	require.NoError(t, err)
@@ -326,7 +336,9 @@ func TestOrderTakesEitherNameOfTheZip(t *testing.T) {
 	patient["medical_proxy"] = proxy
 	o := c.order("POST", "/v3/order", c.request(kitTest, object{"patient_details": patient}))
 	require.Equal(t, "55802-0001", o.PatientDetails.MedicalProxy.Address.Zip)
-	require.NotContains(t, string(c.get("/v3/order/"+o.ID.String(), 200).Body), "zip_code")
+	body := string(c.get("/v3/order/"+o.ID.String(), 200).Body)
+	require.Contains(t, body, `"zip":"55802-0001","country":"US","zip_code":"55802-0001"`, "a guarantor's address has both")
+	require.Equal(t, 1, strings.Count(body, "zip_code"))
 }
 
 func TestOrderIsCancelled(t *testing.T) {

@@ -91,6 +91,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.webhookOperations()...)
 	ops = append(ops, a.labTestOperations()...)
+	ops = append(ops, a.personOperations()...)
 	return ops
 }
 

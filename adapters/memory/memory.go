@@ -48,6 +48,7 @@ type Store struct {
 	users   userTable
 	data    data
 	orders  orderTable
+	persons personTable
 	linking linkTable
 	reports reportTable
 }
@@ -66,6 +67,7 @@ func New(opts *Options) *Store {
 		users:     newUserTable(),
 		data:      newData(),
 		orders:    newOrderTable(),
+		persons:   newPersonTable(),
 		linking:   newLinkTable(),
 		reports:   newReportTable(),
 	}

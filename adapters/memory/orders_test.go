@@ -25,6 +25,13 @@ func TestLabTests(t *testing.T) {
 	storetest.RunLabTests(t, func(testing.TB) orders.LabTestStore { return memory.New(nil).LabTests() })
 }
 
+func TestPersons(t *testing.T) {
+	storetest.RunPersons(t, func(testing.TB) storetest.PersonsHarness {
+		s := memory.New(nil)
+		return storetest.PersonsHarness{Persons: s.Persons(), Users: s.Users()}
+	})
+}
+
 func TestOrderErasure(t *testing.T) {
 	storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
 		s := memory.New(nil)

@@ -48,6 +48,9 @@ var constraints = map[string]healthlab.Kind{
 	"orders_pkey":    healthlab.Conflict,
 	"orders_id":      healthlab.Conflict,
 	"orders_sample":  healthlab.Conflict,
+	"insurance_id":   healthlab.Conflict,
+	"insurance_pkey": healthlab.Conflict,
+	"payor_pkey":     healthlab.Conflict,
 }
 
 // eventTable is how the names of the partitions of messages begin; each has its own

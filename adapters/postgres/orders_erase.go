@@ -22,6 +22,14 @@ where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and t.team_id 
 	and not exists (select from healthlab.orders other
 		where other.team_id = t.team_id and other.transaction_id = t.transaction_id and other.user_id <> $1)`
 
+	deleteInfoOfUser = `
+delete from healthlab.user_info i using healthlab.users u
+where i.user_id = $1 and u.user_id = $1 and i.team_id = u.team_id`
+
+	deleteInsuranceOfUser = `
+delete from healthlab.insurance i using healthlab.users u
+where i.user_id = $1 and u.user_id = $1 and i.team_id = u.team_id`
+
 	deleteOrdersOfUser = `
 delete from healthlab.orders o using healthlab.users u
 where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id`

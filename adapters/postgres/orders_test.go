@@ -28,6 +28,14 @@ func TestOrderKeys(t *testing.T) {
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), nil).OrderKeys() })
 }
 
+func personsOf(s *postgres.Store) storetest.PersonsHarness {
+	return storetest.PersonsHarness{Persons: s.Persons(), Users: s.Users()}
+}
+
+func TestPersons(t *testing.T) {
+	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(postgres.New(pgtest.Pool(t), nil)) })
+}
+
 func TestOrderErasure(t *testing.T) {
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := postgres.New(pgtest.Pool(t), nil)
@@ -42,6 +50,7 @@ func TestOrdersWithRowSecurity(t *testing.T) {
 		return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
 	})
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
+	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(newRestricted(t)) })
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := newRestricted(t)
 		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
@@ -66,10 +75,21 @@ func placeOrder(t testing.TB, s *postgres.Store, u healthdata.User) orders.Recor
 	return r
 }
 
+// insure adds demographics and an insurance record of a user, and a payor of the team.
+func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	born := healthlab.Date{Year: 1984, Month: 5, Day: 9}
+	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, orders.UserInfo{FirstName: "Ana", DOB: born}))
+	require.NoError(t, s.Persons().AddCoverage(t.Context(), orders.Coverage{ID: uuid.New(), Team: u.Team, User: u.ID, ValidFrom: noon.Time,
+		Record: orders.InsuranceRecord{Insured: orders.PersonDetails{DOB: born}}}))
+	require.NoError(t, s.Persons().AddPayor(t.Context(), orders.KeptPayor{Team: u.Team, Payor: orders.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
+}
+
 // everyOrderWrite calls every method of the seams of orders that writes, once.
 func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	at, end := noon.Time, noon.Add(time.Minute)
+	insure(t, s, u)
 	r := placeOrder(t, s, u)
 	r, err := s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		r.Lab.Due = at

@@ -179,6 +179,7 @@ func TestRowSecurity(t *testing.T) {
 		mergeInto(t, s, u, key, 0, 2000, 60)
 		mergeInto(t, s, u, key, 2000, 1, 60)
 		require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
+		insure(t, s, u)
 		r := placeOrder(t, s, u)
 		_, err := s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, noon.Time, noon.Time)
 		require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestRowSecurity(t *testing.T) {
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
 	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'webhook_event_rest')`)
-	require.Len(t, tables, 18)
+	require.Len(t, tables, 21)
 	for _, table := range append(tables, "samples") {
 		count := func(team string) (n int) {
 			tx, err := pool.Begin(t.Context())
@@ -224,7 +225,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	u, other := fullPerson(t, s), fullPerson(t, s)
 	tables := texts(t, pool, `
 		select c.relname from`+ourTables+`and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'user_id') order by 1`)
-	require.Len(t, tables, 15, "a table is added here, to eraseUser, and to the people of this test")
+	require.Len(t, tables, 17, "a table is added here, to eraseUser, and to the people of this test")
 	count := func(table string, u healthdata.User) (n int) {
 		require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` where user_id = $1`, u.ID.UUID).Scan(&n))
 		return n
@@ -263,6 +264,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
 	placeOrder(t, s, u)
 	link(t, s, u)
+	insure(t, s, u)
 	return u
 }
 

@@ -272,6 +272,7 @@ const lockForErase = `select deleted_at is null from healthlab.users where team_
 // Every table with a user_id is here, but user_name, where a deleted user has no row.
 var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
+	deleteInfoOfUser, deleteInsuranceOfUser,
 	`delete from healthlab.series where user_id = $1`,
 	`delete from healthlab.segment where user_id = $1`,
 	`delete from healthlab.chunk where user_id = $1`,

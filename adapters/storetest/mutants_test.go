@@ -24,6 +24,7 @@ var mutants = slices.Concat(
 	of("data", dataMutants),
 	of("orders", ordersMutants),
 	of("orders", orderErasureMutants),
+	of("persons", personMutants),
 	of("webhook", webhookMutants),
 	of("seen", seenMutants),
 	of("linking", linkingMutants),

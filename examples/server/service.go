@@ -73,9 +73,14 @@ func build(c config, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+	registry, err := sandbox.Registry()
+	if err != nil {
+		return nil, err
+	}
 	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
 	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
-		Environment: c.environment, LabTests: s.store.LabTests(), Log: c.log,
+		Environment: c.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
+		Settings: everything, Log: c.log,
 	}); err != nil {
 		return nil, err
 	}
@@ -107,6 +112,13 @@ func build(c config, url string) (*service, error) {
 	}
 	s.handler = httpapi.Handler(mount)
 	return s, nil
+}
+
+// everything is switched on for the one team.
+func everything(context.Context, healthlab.TeamID) (orders.Settings, error) {
+	return orders.Settings{
+		PartialWebhooks: true, Redraws: true, OnSiteCollection: true, OrderImport: true, Minors: true, InsuranceRead: true, OwnPayors: true,
+	}, nil
 }
 
 // newSealer makes what encrypts the secrets in the store, with a key that lives as long

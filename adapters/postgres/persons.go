@@ -1,0 +1,187 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Persons returns the store as an [orders.PersonStore].
+func (s *Store) Persons() orders.PersonStore { return persons{s} }
+
+type persons struct{ s *Store }
+
+const (
+	putInfo = `
+insert into healthlab.user_info (team_id, user_id, doc) values ($1, $2, $3)
+on conflict (team_id, user_id) do update set doc = excluded.doc`
+
+	selectInfo = `select doc from healthlab.user_info where team_id = $1 and user_id = $2`
+
+	// Records of one user are added one after another.
+	lockInfo = `select true from healthlab.user_info where team_id = $1 and user_id = $2 for update`
+
+	hasCoverage = `select exists (select from healthlab.insurance where insurance_id = $1)`
+
+	// The record that ends says when: at the start of the new one, which is later.
+	endCoverage = `
+update healthlab.insurance set valid_until = greatest($4, valid_from + interval '1 microsecond')
+where team_id = $1 and user_id = $2 and is_primary = $3 and valid_until is null`
+
+	insertCoverage = `
+insert into healthlab.insurance (team_id, user_id, insurance_id, is_primary, valid_from, doc)
+values ($1, $2, $3, $4, greatest($5, (select max(valid_until) from healthlab.insurance
+	where team_id = $1 and user_id = $2 and is_primary = $4)), $6)`
+
+	coverageColumns = `select user_id, insurance_id, valid_from, valid_until, doc from healthlab.insurance `
+
+	selectCoverage = coverageColumns + `where team_id = $1 and insurance_id = $2`
+
+	selectCoverageAt = coverageColumns + `
+where team_id = $1 and user_id = $2 and is_primary = $3
+	and case when $4::timestamptz is null then valid_until is null else valid_from <= $4 and (valid_until is null or valid_until > $4) end`
+
+	insertPayor = `
+insert into healthlab.payor (team_id, payor_code, created_at, doc) values ($1, $2, $3, $4)`
+
+	selectPayors = `select doc from healthlab.payor where team_id = $1 order by created_at, payor_code`
+)
+
+// document encodes what is kept as a document.
+func document(v any) ([]byte, error) {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	if spoilt(doc) {
+		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	}
+	return doc, nil
+}
+
+// missingRow says of a row that is not there what it means.
+func missingRow(err error, what string) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: %s", healthlab.NotFound, what)
+	}
+	return err
+}
+
+func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info orders.UserInfo) error {
+	doc, err := document(info)
+	if err != nil {
+		return err
+	}
+	return v.s.do(ctx, team, writing, func(x *unit) error {
+		return x.alone(ctx, func(b *pgx.Batch) { b.Queue(putInfo, team.UUID, user.UUID, doc) })
+	})
+}
+
+func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info orders.UserInfo, err error) {
+	err = v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectInfo, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
+			var doc []byte
+			if err := row.Scan(&doc); err != nil {
+				return err
+			}
+			info = orders.UserInfo{}
+			return json.Unmarshal(doc, &info)
+		})
+	})
+	return info, missingRow(err, "demographics")
+}
+
+func (v persons) AddCoverage(ctx context.Context, c orders.Coverage) error {
+	doc, err := document(c.Record)
+	if err != nil {
+		return err
+	}
+	from := instant(c.ValidFrom)
+	err = v.s.do(ctx, c.Team, writing, func(x *unit) error {
+		var known, taken bool
+		b := x.batch()
+		b.Queue(lockInfo, c.Team.UUID, c.User.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		b.Queue(hasCoverage, c.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&taken) })
+		if err := x.send(ctx, b); err != nil {
+			return err
+		}
+		if taken {
+			return fmt.Errorf("%w: the record's id is taken", healthlab.Conflict)
+		}
+		b = x.batch()
+		b.Queue(endCoverage, c.Team.UUID, c.User.UUID, c.Record.IsPrimary, from)
+		b.Queue(insertCoverage, c.Team.UUID, c.User.UUID, c.ID, c.Record.IsPrimary, from, doc)
+		return x.commit(ctx, b)
+	})
+	return missingRow(err, "demographics")
+}
+
+// coverage reads one record.
+func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (orders.Coverage, error) {
+	var c orders.Coverage
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
+			c = orders.Coverage{Team: team}
+			var doc []byte
+			var until *time.Time
+			if err := row.Scan(&c.User.UUID, &c.ID, &c.ValidFrom, &until, &doc); err != nil {
+				return err
+			}
+			c.ValidFrom = c.ValidFrom.UTC()
+			if until != nil {
+				c.ValidUntil = until.UTC()
+			}
+			return json.Unmarshal(doc, &c.Record)
+		})
+	})
+	return c, missingRow(err, "insurance record")
+}
+
+func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (orders.Coverage, error) {
+	return v.coverage(ctx, team, selectCoverage, team.UUID, id)
+}
+
+func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (orders.Coverage, error) {
+	return v.coverage(ctx, team, selectCoverageAt, team.UUID, user.UUID, primary, nullable(at.UTC()))
+}
+
+func (v persons) AddPayor(ctx context.Context, p orders.KeptPayor) error {
+	p.CreatedAt = instant(p.CreatedAt)
+	doc, err := document(p)
+	if err != nil {
+		return err
+	}
+	return v.s.do(ctx, p.Team, writing, func(x *unit) error {
+		return x.alone(ctx, func(b *pgx.Batch) { b.Queue(insertPayor, p.Team.UUID, p.PayorCode, p.CreatedAt, doc) })
+	})
+}
+
+func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]orders.KeptPayor, error) {
+	var out []orders.KeptPayor
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectPayors, team.UUID).Query(func(rows pgx.Rows) error {
+			out = nil
+			for rows.Next() {
+				var doc []byte
+				var p orders.KeptPayor
+				if err := rows.Scan(&doc); err != nil {
+					return err
+				}
+				if err := json.Unmarshal(doc, &p); err != nil {
+					return err
+				}
+				out = append(out, p)
+			}
+			return rows.Err()
+		})
+	})
+	return out, err
+}

@@ -1,0 +1,377 @@
+package orders
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// AcceptRequest gives a result under review to an order, or to a user.
+type AcceptRequest struct {
+	// UserID is the patient; with OrderID, the order must be theirs. Alone, an order is
+	// made for them.
+	UserID *healthlab.UserID `json:"user_id"`
+	// OrderID gets the result itself, or an order that takes its place does.
+	OrderID *OrderID `json:"order_id"`
+	Note    *string  `json:"note"`
+}
+
+// AcceptUnmatched gives a result to an order, and returns the order that has it now: the
+// one that was chosen, if it is in progress or completed; else a new one that takes its
+// place in its transaction, as where it was cancelled, or is at another lab than the
+// result. With a user alone, it is a new order of a new transaction. Without either, it
+// is the one order that the result points to.
+//
+// The decision and its effects are one write. Whoever comes second is told NotFound.
+//
+// RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a
+// user or an order that the team does not have; Invalid: REVIEW_SELECTION_REQUIRED,
+// REVIEW_SELECTION_INCONSISTENT, REVIEW_NOT_POSSIBLE.
+func (s *Service) AcceptUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+	store, err := s.reviews(ctx, team)
+	if err != nil {
+		return Order{}, err
+	}
+	var p healthlab.Problems
+	check{problems: &p}.optional(req.Note, "note", maxNotes)
+	if err := p.Err(); err != nil {
+		return Order{}, err
+	}
+	o, err := s.accept(ctx, store, team, id, req)
+	if err != nil {
+		return Order{}, fmt.Errorf("accept unmatched result: %w", err)
+	}
+	return o, nil
+}
+
+func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+	item, err := store.Result(ctx, team, id)
+	if err != nil {
+		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
+	}
+	if !item.Open() {
+		return Order{}, notReviewable()
+	}
+	if req.UserID == nil && req.OrderID == nil {
+		if req.OrderID, err = s.usual(ctx, item); err != nil {
+			return Order{}, err
+		}
+	}
+	g := gift{item: item, req: req, at: s.now(), settings: Settings{}}
+	if g.settings, err = s.opts.Settings(ctx, team); err != nil {
+		return Order{}, fmt.Errorf("team settings: %w", err)
+	}
+	if req.UserID != nil {
+		if err := s.known(ctx, team, *req.UserID); err != nil {
+			return Order{}, err
+		}
+	}
+	var to Settlement
+	if req.OrderID != nil {
+		was, err := s.store.Get(ctx, team, *req.OrderID)
+		if err != nil {
+			return Order{}, notFound(err, OrderNotFound, "the team has no such order")
+		}
+		if req.UserID != nil && was.UserID != *req.UserID {
+			return Order{}, unfit(ReviewInconsistent, "the order is another user's")
+		}
+		to.Order = was.ID
+		if g.replaces(&was) {
+			if to.New, err = s.replacement(ctx, item, was, g.at); err != nil {
+				return Order{}, err
+			}
+		}
+		g.made = to.New != nil
+	} else {
+		if to.New, err = s.firstOrder(ctx, item, *req.UserID, g.at); err != nil {
+			return Order{}, err
+		}
+		g.made = true
+	}
+	for range 12 {
+		g.ids = append(g.ids, s.opts.NewID())
+	}
+	done, err := store.SettleResult(ctx, team, id, to, g.give)
+	if errors.Is(err, healthlab.Conflict) {
+		return Order{}, unfit(ReviewNotPossible, "another order has the specimen of the result")
+	}
+	if err != nil {
+		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
+	}
+	return s.Get(ctx, team, *done.ResolvedOrderID)
+}
+
+// unfit is the error of a choice that cannot be.
+func unfit(rule, msg string) error {
+	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
+}
+
+// usual returns the one order that a result points to where nobody has to choose.
+func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
+	w, err := s.weigh(ctx, item.Message)
+	if err != nil {
+		return nil, err
+	}
+	switch item.DecisionCode {
+	case MatchCompleted, MatchCancelled, MatchWrongCollection:
+		if w.tied != nil {
+			return &w.tied.ID, nil
+		}
+	case MatchWrongLab:
+		if w.tied != nil {
+			return &w.tied.ID, nil
+		}
+		open := slices.DeleteFunc(slices.Clone(w.namesakes), func(o Order) bool { return o.LowLevel().Final() })
+		if len(open) == 1 {
+			return &open[0].ID, nil
+		}
+	default:
+	}
+	return nil, unfit(ReviewNeedsChoice, "choose an order or a user: the result points to none alone")
+}
+
+// gift is a decision to accept, with all that the rules need to know.
+type gift struct {
+	item     RawResult
+	req      AcceptRequest
+	at       time.Time
+	settings Settings
+	ids      []uuid.UUID
+	// made: the order that gets the result is a new one.
+	made bool
+}
+
+// replaces reports whether another order has to take the place of one.
+func (g *gift) replaces(was *Record) bool {
+	low := was.LowLevel()
+	elsewhere := g.item.Message.Lab != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != g.item.Message.Lab
+	return elsewhere || low.Final() && low != Completed && low != Corrected
+}
+
+// give lets the decision happen. It is pure, as [Settle] says.
+func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
+	if !item.Open() {
+		return nil, notReviewable()
+	}
+	if was != nil {
+		switch {
+		case g.req.UserID != nil && was.UserID != *g.req.UserID:
+			return nil, unfit(ReviewInconsistent, "the order is another user's")
+		case !patientKnown(was.Facts()):
+			return nil, unfit(ReviewNotPossible, "nobody has registered the kit of the order")
+		case g.replaces(was) != g.made:
+			return nil, unfit(ReviewNotPossible, "the order has changed meanwhile; look at the result again")
+		}
+	}
+	ids := slices.Clone(g.ids)
+	next := func() Step {
+		st := Step{At: g.at, EventID: ids[0], NotifyPartial: g.settings.PartialWebhooks}
+		ids = ids[1:]
+		return st
+	}
+	var events []healthlab.Event
+	do := func(more []healthlab.Event, err error) error {
+		events = append(events, more...)
+		return err
+	}
+	to := was
+	if made != nil {
+		to = made
+		if was != nil && was.Cancellable() {
+			if err := do(was.apply(with(next(), CancelAsked))); err != nil {
+				return nil, err
+			}
+		}
+		if err := do(Begin(&made.Order, g.at, next().EventID)); err != nil {
+			return nil, err
+		}
+		if was != nil {
+			made.OrderTransaction = NewTransaction(was.OrderTransaction.ID, append(slices.DeleteFunc(slices.Clone(was.OrderTransaction.Orders),
+				func(m TransactionMember) bool { return m.ID == made.ID }), made.Member()))
+		}
+	}
+	if err := do(to.take(item.Message, next())); err != nil {
+		return nil, err
+	}
+	if err := do(to.alarm(healthlab.At(g.at), next().EventID)); err != nil {
+		return nil, err
+	}
+	at := healthlab.At(g.at)
+	action := ReviewAccept
+	item.Status, item.Escalated, item.ResolutionAction, item.Note = MatchResolved, false, &action, g.req.Note
+	item.ResolvedUserID, item.ResolvedOrderID, item.ReviewedAt, item.UpdatedAt = &to.UserID, &to.ID, &at, at
+	if err := do(item.tell(EventMatchReviewUpdated, next().EventID, at)); err != nil {
+		return nil, err
+	}
+	return events, nil
+}
+
+func with(st Step, on Trigger) Step {
+	st.On = on
+	return st
+}
+
+// take gives an order a result that a person decided on: from wherever the order
+// stands, for the result is there.
+func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
+	r.Messages = append(slices.Clone(r.Messages), m.ID)
+	r.collected(m.CollectedAt)
+	r.result(m)
+	low := r.LowLevel()
+	to := Completed
+	switch {
+	case low == Completed || low == Corrected:
+		to = Corrected
+	case m.On == PartialResult && r.Method() == Testkit:
+		r.UpdatedAt = healthlab.At(st.At)
+		r.rejoin()
+		return nil, nil
+	case m.On == PartialResult:
+		to = PartialResults
+	}
+	events, err := record(&r.Order, to, st)
+	r.Lab.Kit, r.Lab.Requisition = true, true // it needs no telling any more
+	r.plan(st.At)
+	return events, err
+}
+
+// replacement is an order that takes the place of one which cannot take a result: at
+// the lab that the result came from.
+func (s *Service) replacement(ctx context.Context, item RawResult, was Record, at time.Time) (*Record, error) {
+	r := was.again(OrderID{s.opts.NewID()}, OriginRecreation, healthlab.At(at))
+	r.Details = NewDetails(was.Method(), s.opts.NewID(), s.opts.NewID(), healthlab.At(at))
+	r.ShippingDetails = nil
+	if slug := item.Message.Lab; slug != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != slug {
+		if err := s.moveTo(ctx, &r, item); err != nil {
+			return nil, err
+		}
+	}
+	return &r, nil
+}
+
+// again is a new order for the same patient and test, before its first event.
+func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
+	c := *r
+	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at
+	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
+	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
+	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
+	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
+	c.Lab, c.Messages = Handover{}, nil
+	return c
+}
+
+// moveTo changes what an order is of, to what the lab of a result has measured.
+func (s *Service) moveTo(ctx context.Context, r *Record, item RawResult) error {
+	t, account, err := s.measured(ctx, r.TeamID, item)
+	if err != nil {
+		return err
+	}
+	t.Method, t.Fasting = r.Method(), r.LabTest.Fasting
+	r.LabTest, r.LabAccountID, r.LabAccountNumber, r.AOEAnswers = t, nil, "", nil
+	if account != nil {
+		r.LabAccountID, r.LabAccountNumber = &account.ID, account.ProviderAccountID
+	}
+	return nil
+}
+
+// measured builds the test that a result is of, from the lab's codes.
+func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawResult) (LabTest, *LabAccount, error) {
+	var codes []string
+	for _, one := range item.Message.Results.Results {
+		for _, m := range one.SourceMarkers {
+			if m.ProviderID != nil {
+				codes = append(codes, *m.ProviderID)
+			}
+		}
+		if one.ProviderID != nil {
+			codes = append(codes, *one.ProviderID)
+		}
+	}
+	slices.Sort(codes)
+	found, err := s.look(ctx, team, wanted{providerIDs: slices.Compact(codes)})
+	if err != nil {
+		return LabTest{}, nil, err
+	}
+	i := slices.IndexFunc(found.labs, func(l Lab) bool { return l.Slug == item.Message.Lab })
+	if i < 0 {
+		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result is not one of the labs")
+	}
+	lab := found.labs[i]
+	here := slices.DeleteFunc(found.markers, func(m Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
+	if len(here) == 0 {
+		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
+	}
+	accounts, err := s.catalogue.Accounts(ctx, team)
+	if err != nil {
+		return LabTest{}, nil, fmt.Errorf("find lab accounts: %w", err)
+	}
+	account, err := accountFor(&lab, nil, accounts, true)
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) {
+		return LabTest{}, nil, unfit(ReviewNotPossible, "the team has no one account at the lab of the result")
+	}
+	if err != nil {
+		return LabTest{}, nil, err
+	}
+	return union(nil, here, &lab, lab.method(), s.opts.NewID()), account, nil
+}
+
+// method is how a lab most likely got a sample that nobody ordered.
+func (l *Lab) method() CollectionMethod {
+	if slices.Contains(l.CollectionMethods, WalkInTest) || len(l.CollectionMethods) == 0 {
+		return WalkInTest
+	}
+	return l.CollectionMethods[0]
+}
+
+// firstOrder is an order for a user who has none that a result could belong to: of what
+// the lab measured, for the patient of the user's newest order or demographics.
+func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab.UserID, at time.Time) (*Record, error) {
+	t, account, err := s.measured(ctx, item.Team, item)
+	if err != nil {
+		return nil, err
+	}
+	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, selection{t, t.Method}, account, at)
+	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: today(at), Page: 1, Size: MaxPageSize, Sort: SortCreatedAt, Direction: Descending})
+	if err != nil {
+		return nil, fmt.Errorf("find orders of user: %w", err)
+	}
+	for _, o := range page.Orders {
+		if o.PatientDetails != nil {
+			r.PatientDetails, r.PatientAddress = o.PatientDetails, o.PatientAddress
+			return &r, nil
+		}
+	}
+	if s.opts.People != nil {
+		info, err := s.opts.People.UserInfo(ctx, item.Team, user)
+		if err == nil {
+			r.PatientDetails, r.PatientAddress = info.patient()
+			return &r, nil
+		}
+		if !errors.Is(err, healthlab.NotFound) {
+			return nil, fmt.Errorf("find demographics: %w", err)
+		}
+	}
+	return nil, unfit(ReviewNotPossible, "nothing is known of the user: set their demographics first")
+}
+
+// patient is a user as a patient.
+func (u UserInfo) patient() (*PatientDetails, *PatientAddress) {
+	a := u.Address
+	return &PatientDetails{
+			FirstName: &u.FirstName, LastName: &u.LastName, DOB: u.DOB, Gender: Gender(plainName(u.Gender)), PhoneNumber: &u.PhoneNumber,
+			Email: &u.Email, MedicalProxy: u.MedicalProxy, Race: u.Race, Ethnicity: u.Ethnicity,
+			SexualOrientation: u.SexualOrientation, GenderIdentity: u.GenderIdentity,
+		}, &PatientAddress{
+			ReceiverName: u.FirstName + " " + u.LastName, FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
+			Zip: cmp.Or(a.Zip, a.ZipCode), Country: a.Country, PhoneNumber: &u.PhoneNumber, AccessNotes: a.AccessNotes,
+		}
+}

@@ -1,0 +1,288 @@
+package orders
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ReportedPatient is whom a result is about, as the laboratory says. Printing or
+// logging it shows nothing.
+type ReportedPatient struct {
+	FirstName, LastName string
+	// DOB is the birth date; zero if the lab does not say, or says it in a way that
+	// can be read as two days.
+	DOB healthlab.Date
+	// Gender is empty if the lab does not say.
+	Gender Gender
+}
+
+// agreement is how what a lab reports of a patient compares with an order's.
+type agreement uint8
+
+const (
+	// silent: there is too little to compare: no name, or no birth date.
+	silent agreement = iota
+	agrees
+	differs
+)
+
+// patient returns whom a message is about: what it says, else what can be read from the
+// head of its report.
+func (m Message) patient() ReportedPatient {
+	if m.Patient != nil {
+		return *m.Patient
+	}
+	if m.Results == nil {
+		return ReportedPatient{}
+	}
+	p := ReportedPatient{DOB: printedDate(m.Results.Metadata.DOB)}
+	if last, first, ok := strings.Cut(m.Results.Metadata.Patient, ","); ok {
+		p.FirstName, p.LastName = strings.TrimSpace(first), strings.TrimSpace(last)
+	} else {
+		p.LastName = strings.TrimSpace(m.Results.Metadata.Patient) // first and last, in one
+	}
+	return p
+}
+
+// printedDate reads a birth date as labs print it. One whose day and month could be
+// each other's is no date.
+func printedDate(text string) healthlab.Date {
+	for _, layout := range []string{time.DateOnly, "20060102"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return healthlab.DateOf(t)
+		}
+	}
+	t, err := time.Parse("1/2/2006", text)
+	if err != nil {
+		t, err = time.Parse("2/1/2006", text)
+	}
+	if err == nil && (t.Day() > 12 || t.Day() == int(t.Month())) {
+		return healthlab.DateOf(t)
+	}
+	return healthlab.Date{}
+}
+
+// plainName is a name as it is compared: in lower case, with single spaces.
+func plainName(parts ...string) string {
+	return strings.Join(strings.Fields(strings.ToLower(strings.Join(parts, " "))), " ")
+}
+
+// known reports whether there is enough to tell people apart.
+func (p ReportedPatient) known() bool {
+	return plainName(p.FirstName, p.LastName) != "" && !p.DOB.IsZero()
+}
+
+// of compares a patient with what a lab reports. Name and birth date decide; genders
+// that contradict each other make two people of one.
+func (p ReportedPatient) of(o *PatientDetails) agreement {
+	if o == nil || !p.known() {
+		return silent
+	}
+	name := plainName(p.FirstName, p.LastName)
+	known := func(g Gender) bool { return g == Female || g == Male }
+	if name != plainName(o.name()) || p.DOB != o.DOB || known(p.Gender) && known(o.Gender) && p.Gender != o.Gender {
+		return differs
+	}
+	return agrees
+}
+
+// judgement is what becomes of a result.
+type judgement struct {
+	// to is the order that gets it at once; zero if a person has to decide.
+	to OrderID
+	// code and reason say why not.
+	code   MatchDecision
+	sub    []MatchSubReason
+	reason string
+}
+
+// judge decides whether a result belongs to an order for certain. tied is the order
+// that the message names, by its id or that of its specimen; nil for none. namesakes
+// are the orders of everybody who has the reported name and birth date.
+//
+// A result goes to an order by itself only if nothing contradicts that: the message
+// names the order; the patient that the lab reports is the order's, or the lab echoes
+// the order's own id and reports no patient; nobody else of the team has the same name
+// and birth date, unless the id was echoed; lab and account are the order's; and the
+// order can take a result where it stands. It is pure.
+func judge(m Message, tied *Record, namesakes []Order) judgement {
+	p := m.patient()
+	people := map[healthlab.UserID]bool{}
+	for _, o := range namesakes {
+		people[o.UserID] = true
+	}
+	if tied == nil {
+		return unnamed(m, namesakes, people)
+	}
+	echoed := !m.Order.IsZero() && m.Order == tied.ID
+	switch how := p.of(tied.PatientDetails); {
+	case m.SampleID != "" && tied.SampleID != nil && *tied.SampleID != m.SampleID:
+		return judgement{code: MatchSampleMismatch, reason: "the order has another specimen than the result"}
+	case how == differs, how == silent && !echoed:
+		return judgement{code: MatchSampleMismatch, reason: "the specimen is an order's, and the patient is not known to be the order's"}
+	case how == agrees && !echoed && len(people) > 1:
+		return judgement{code: MatchSeveralPeople, reason: "several patients have the reported name and birth date"}
+	case m.Lab != "" && (tied.LabTest.Lab == nil || tied.LabTest.Lab.Slug != m.Lab):
+		return judgement{code: MatchWrongLab, reason: "the order is at another laboratory"}
+	case m.AccountNumber != "" && tied.LabAccountNumber != "" && m.AccountNumber != tied.LabAccountNumber:
+		return judgement{code: MatchWrongLab, sub: []MatchSubReason{LabAccountMismatch}, reason: "the order is on another lab account"}
+	}
+	if _, ok := tied.implied(m.On); ok || m.On == PartialResult && tied.silentPartial() {
+		return judgement{to: tied.ID}
+	}
+	switch low := tied.LowLevel(); {
+	case low == Completed || low == Corrected:
+		return judgement{code: MatchCompleted, reason: "the order is completed already"}
+	case low == Cancelled || low == DoNotProcess:
+		return judgement{code: MatchCancelled, reason: "the order was cancelled"}
+	default:
+		return judgement{code: MatchWrongCollection, reason: "the order is not in a state in which it has results"}
+	}
+}
+
+// unnamed judges a result that names no order: there is only its patient.
+func unnamed(m Message, namesakes []Order, people map[healthlab.UserID]bool) judgement {
+	switch {
+	case len(people) == 0:
+		return judgement{code: MatchNone, reason: "nothing matches the result"}
+	case len(people) > 1:
+		return judgement{code: MatchSeveralPeople, reason: "several patients have the reported name and birth date"}
+	}
+	open := slices.DeleteFunc(slices.Clone(namesakes), func(o Order) bool { return o.LowLevel().Final() })
+	elsewhere := len(open) > 0 && m.Lab != "" && !slices.ContainsFunc(open, func(o Order) bool {
+		return o.LabTest.Lab != nil && o.LabTest.Lab.Slug == m.Lab
+	})
+	if elsewhere {
+		return judgement{code: MatchWrongLab, reason: "the patient's open order is at another laboratory"}
+	}
+	return judgement{code: MatchPatient, reason: "the patient matches, and the order is not certain"}
+}
+
+// candidates are the orders that a result may belong to, by patient: the one that the
+// message is tied to first, then open ones, then the newest.
+func candidates(r *RawResult, tied *Record, namesakes []Order) []CandidateGroup {
+	const most = 20
+	all := slices.Clone(namesakes)
+	if tied != nil && !slices.ContainsFunc(all, func(o Order) bool { return o.ID == tied.ID }) {
+		all = append(all, tied.Order)
+	}
+	slices.SortStableFunc(all, func(a, b Order) int {
+		first := func(o Order) int {
+			switch {
+			case tied != nil && o.ID == tied.ID:
+				return 0
+			case !o.LowLevel().Final():
+				return 1
+			default:
+				return 2
+			}
+		}
+		return cmp.Or(cmp.Compare(first(a), first(b)), b.CreatedAt.Compare(a.CreatedAt.Time))
+	})
+	groups := []CandidateGroup{}
+	for _, o := range all[:min(len(all), most)] {
+		i := slices.IndexFunc(groups, func(g CandidateGroup) bool { return *g.UserID == o.UserID })
+		if i < 0 {
+			user := o.UserID
+			groups = append(groups, CandidateGroup{UserID: &user, Candidates: []Candidate{}})
+			i = len(groups) - 1
+		}
+		groups[i].Candidates = append(groups[i].Candidates, r.candidate(&o, tied))
+	}
+	return groups
+}
+
+// candidate says why an order may be the one.
+func (r *RawResult) candidate(o *Order, tied *Record) Candidate {
+	low := o.LowLevel()
+	id, transaction := o.ID, o.OrderTransaction.ID
+	c := Candidate{CandidateType: OrderOption, OrderID: &id, OrderTransactionID: &transaction, LastStatus: &low, Reasons: []CandidateReason{}}
+	why := func(ok bool, reason CandidateReason) bool {
+		if ok {
+			c.Reasons = append(c.Reasons, reason)
+		}
+		return ok
+	}
+	score := 0.0
+	if tied != nil && tied.ID == o.ID {
+		c.CandidateType = ProvenanceOrder
+		score += 0.4
+		why(o.SampleID != nil && *o.SampleID == r.Message.SampleID, "sample_id_match")
+		why(slices.Contains(r.SubReasonCodes, LabAccountMismatch), "lab_account_mismatch")
+	}
+	switch r.Message.patient().of(o.PatientDetails) {
+	case agrees:
+		score += 0.35
+		why(true, "demographic_match")
+	case differs:
+		why(true, "demographic_mismatch")
+	case silent:
+	}
+	why(low == Completed || low == Corrected, "matched_completed_order")
+	why(low == Cancelled || low == DoNotProcess, "matched_cancelled_order")
+	why(!low.Final() && !resultReady(o), "invalid_collection_state")
+	if r.Message.Lab != "" && o.LabTest.Lab != nil {
+		if why(o.LabTest.Lab.Slug == r.Message.Lab, "same_lab") {
+			score += 0.1
+		} else {
+			why(true, "possible_wrong_lab")
+		}
+	}
+	shared, reported := overlap(r.Message.Results, o.LabTest)
+	c.MarkerOverlap = map[string]any{"shared": shared, "reported": reported, "ordered": len(o.LabTest.Markers)}
+	switch {
+	case shared > 0 && shared == reported && shared == len(o.LabTest.Markers):
+		score += 0.15
+		why(true, "marker_overlap_exact")
+	case shared > 0:
+		score += 0.1
+		why(true, "marker_overlap_partial")
+	default:
+		why(true, "marker_overlap_none")
+	}
+	c.StatusContext = map[string]any{"final": low.Final(), "result_ready": resultReady(o)}
+	score = float64(int(score*100+0.5)) / 100
+	c.ConfidenceScore = &score
+	c.ConfidenceLevel = ConfidenceLow
+	if score >= 0.5 {
+		c.ConfidenceLevel = ConfidenceMedium
+	}
+	if score >= 0.8 {
+		c.ConfidenceLevel = ConfidenceHigh
+	}
+	return c
+}
+
+// resultReady reports whether an order can take its final result where it stands.
+func resultReady(o *Order) bool {
+	_, ok := (&Record{Order: *o}).implied(FinalResult)
+	return ok
+}
+
+// overlap counts the ordered markers that a report has results of, and the markers that
+// it has results of at all, by the lab's codes, LOINC slugs aside.
+func overlap(results *OrderResults, t LabTest) (shared, reported int) {
+	if results == nil {
+		return 0, 0
+	}
+	ids := map[int]bool{}
+	codes := map[string]bool{}
+	for _, r := range results.Results {
+		for _, m := range r.SourceMarkers {
+			ids[m.MarkerID] = true
+		}
+		if len(r.SourceMarkers) == 0 && r.ProviderID != nil {
+			codes[*r.ProviderID] = true
+		}
+	}
+	for _, m := range t.Markers {
+		if ids[m.ID] || m.ProviderID != nil && codes[*m.ProviderID] {
+			shared++
+		}
+	}
+	return shared, len(ids) + len(codes)
+}

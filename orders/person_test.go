@@ -1,0 +1,98 @@
+package orders_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// withRegistry gives a desk one payor and a marker that no insurer pays for.
+func withRegistry(t testing.TB) func(*orders.Options) {
+	r, err := orders.NewRegistry(orders.RegistryContents{
+		ClearingHouses: []string{"house_a"},
+		Payors:         []orders.RegistryPayor{{Payor: orders.Payor{PayorCode: "P1", Name: "Payor One"}, IDs: map[string][]string{"house_a": {"1"}}}},
+		Diagnoses:      []orders.DiagnosisEntry{{Code: "E11.9", Description: "Type 2 diabetes"}},
+		NotInsurable:   []orders.NotInsurable{{Lab: "northlab", ProviderID: "code-glucose", States: []string{"AZ"}}},
+	})
+	require.NoError(t, err)
+	return func(o *orders.Options) { o.Registry = r }
+}
+
+func TestRegistryTellsAllThatIsWrong(t *testing.T) {
+	_, err := orders.NewRegistry(orders.RegistryContents{
+		Payors:     []orders.RegistryPayor{{Payor: orders.Payor{PayorCode: "P"}}, {Payor: orders.Payor{PayorCode: "P"}, IDs: map[string][]string{"x": nil}}},
+		StatePlans: map[string]map[string]string{"FED": {"AZ": "Q"}},
+		Diagnoses:  []orders.DiagnosisEntry{{Code: "nope"}},
+	})
+	var invalid *healthlab.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Len(t, invalid.Problems, 4)
+}
+
+// The record that was valid on the day of the draw can be asked for.
+func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
+	d := newDesk(t, withRegistry(t))
+	first := d.insure()
+	drawn := d.now()
+	d.later(day)
+	second := d.insure()
+	require.NotEqual(t, first, second)
+	for at, want := range map[time.Time]any{drawn: first, d.now().Add(-time.Microsecond): first, d.now(): second, {}: second} {
+		c, err := d.InsuranceAt(t.Context(), d.team, d.user, true, at)
+		require.NoError(t, err)
+		require.Equal(t, want, c.ID)
+	}
+	_, err := d.InsuranceAt(t.Context(), d.team, d.user, true, drawn.Add(-time.Hour))
+	requireRule(t, err, orders.InsuranceNotFound, healthlab.NotFound)
+}
+
+func TestNoInsurerPaysForAMarker(t *testing.T) {
+	d := newDesk(t, withRegistry(t))
+	d.insure()
+	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
+		r.BillingType, r.ICDCodes = orders.CommercialInsurance, []string{"E11.9"}
+	}))
+	requireRule(t, err, orders.MarkerNotInsurable, healthlab.Precondition)
+}
+
+// Who speaks for a minor may stand in the user's demographics.
+func TestProxyFromDemographics(t *testing.T) {
+	d := newDesk(t)
+	d.settings.Minors = true
+	young := func(r *orders.PlaceRequest) { r.PatientDetails.DOB = healthlab.Date{Year: 2012, Month: 1, Day: 1} }
+	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", young))
+	requireRule(t, err, orders.MedicalProxyRequired, healthlab.Precondition)
+	home := orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
+	_, err = d.SetUserInfo(t.Context(), d.team, d.user, orders.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
+		PhoneNumber: "5550100", Gender: "female", DOB: patient().DOB, Address: orders.UserAddressInput{AddressInput: home},
+		MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "5550101", Address: home}})
+	require.NoError(t, err)
+	require.Equal(t, "Bo", d.placed("walk-in", young).PatientDetails.MedicalProxy.FirstName)
+}
+
+func TestPortalTokens(t *testing.T) {
+	key := []byte("0123456789abcdef0123456789abcdef")
+	d := newDesk(t, withRegistry(t), func(o *orders.Options) { o.Portal = &orders.Portal{BaseURL: "https://p.example.com", Key: key} })
+	d.insure()
+	o := d.placed("walk-in")
+	link, err := d.PortalLink(t.Context(), d.team, d.user, orders.PortalRequest{Context: orders.PortalCommunications, OrderID: &o.ID})
+	require.NoError(t, err)
+	token := link.URL[len("https://p.example.com/l/"):]
+	got, err := orders.ReadPortalToken(key, token, d.now())
+	require.NoError(t, err)
+	require.Equal(t, orders.PortalToken{Context: orders.PortalCommunications, User: d.user, Order: o.ID, Expires: d.now().Add(28 * day).Truncate(time.Second)}, got)
+	for name, bad := range map[string]func() (orders.PortalToken, error){
+		"other key": func() (orders.PortalToken, error) { return orders.ReadPortalToken([]byte("x"), token, d.now()) },
+		"expired":   func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, token, d.now().Add(29*day)) },
+		"cut":       func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, token[2:], d.now()) },
+		"changed":   func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, "B"+token[1:], d.now()) },
+		"empty":     func() (orders.PortalToken, error) { return orders.ReadPortalToken(key, "", d.now()) },
+	} {
+		_, err := bad()
+		require.ErrorIs(t, err, healthlab.Unauthenticated, name)
+	}
+}

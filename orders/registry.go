@@ -1,0 +1,289 @@
+package orders
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// RegistryContents is what a host knows of who pays and for what, in Go or as a JSON
+// file.
+type RegistryContents struct {
+	// ClearingHouses are the names of those whose codes payors have.
+	ClearingHouses []string        `json:"clearing_houses"`
+	Payors         []RegistryPayor `json:"payors"`
+	// StatePlans are programmes whose plan depends on the state: the code of the
+	// programme, the state (two letters), the code of the payor.
+	StatePlans map[string]map[string]string `json:"state_plans"`
+	Diagnoses  []DiagnosisEntry             `json:"diagnoses"`
+	// NotInsurable are markers that no insurer pays for.
+	NotInsurable []NotInsurable `json:"not_insurable"`
+}
+
+// RegistryPayor is a payor, and what clearing houses call it: their codes, by the name
+// of the clearing house.
+type RegistryPayor struct {
+	Payor
+	IDs map[string][]string `json:"ids"`
+}
+
+// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the beginning of some with the
+// notes that hold for all of them.
+type DiagnosisEntry struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+	// Header: the code is too short to be given to an insurer.
+	Header bool `json:"header"`
+	// Excludes1 are beginnings of codes that never go together with it, Excludes2 of
+	// those that rarely do.
+	Excludes1 []string `json:"excludes1"`
+	Excludes2 []string `json:"excludes2"`
+}
+
+// NotInsurable is a marker of a lab that insurers do not pay for in some states; in
+// none if there are none.
+type NotInsurable struct {
+	Lab        string   `json:"lab"`
+	ProviderID string   `json:"provider_id"`
+	States     []string `json:"states"`
+}
+
+// Diagnosis is a diagnosis code that was found.
+type Diagnosis struct {
+	DiagnosisCode string `json:"diagnosis_code"`
+	Description   string `json:"description"`
+	IsSecondary   bool   `json:"is_secondary"`
+}
+
+// DiagnosisCheck is what there is to say of diagnosis codes that go together.
+type DiagnosisCheck struct {
+	// Valid: there is neither an error nor a violation.
+	Valid bool `json:"valid"`
+	// Errors name the place of each code that is malformed or unknown.
+	Errors []string `json:"errors"`
+	// Violations are pairs that must not go together.
+	Violations []DiagnosisConflict `json:"violations"`
+	// Warnings are pairs that rarely do.
+	Warnings []DiagnosisOverlap `json:"warnings"`
+}
+
+// DiagnosisConflict is a pair of codes that must not go together.
+type DiagnosisConflict struct {
+	Code          string `json:"code"`
+	ConflictsWith string `json:"conflicts_with"`
+	// Type is excludes1.
+	Type string `json:"type"`
+}
+
+// DiagnosisOverlap is a pair of codes that rarely go together.
+type DiagnosisOverlap struct {
+	Code         string `json:"code"`
+	OverlapsWith string `json:"overlaps_with"`
+	// Type is excludes2.
+	Type string `json:"type"`
+}
+
+// Registry is what a host knows of payors and diagnosis codes. It is immutable and
+// safe for concurrent use; nil knows nothing, and then only the form of codes counts.
+type Registry struct {
+	houses    []string
+	payors    []RegistryPayor
+	byCode    map[string]int
+	plans     map[string]map[string]string
+	diagnoses []DiagnosisEntry // by code
+	known     map[string]int   // by code without its dot
+	words     *index
+	never     []NotInsurable
+}
+
+// ReadRegistry reads a registry from JSON in the form of [RegistryContents]. Invalid
+// as [NewRegistry], or if it is not such JSON.
+func ReadRegistry(r io.Reader) (*Registry, error) {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	var c RegistryContents
+	if err := d.Decode(&c); err != nil {
+		return nil, fmt.Errorf("%w: registry: not JSON of that form", healthlab.Invalid)
+	}
+	return NewRegistry(c)
+}
+
+// NewRegistry checks a registry and returns it. Invalid lists everything that is wrong
+// with it: codes used twice or malformed, clearing houses and plans that do not exist.
+func NewRegistry(c RegistryContents) (*Registry, error) {
+	var p healthlab.Problems
+	g := &Registry{houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
+	for i, payor := range c.Payors {
+		if _, taken := g.byCode[payor.PayorCode]; taken || payor.PayorCode == "" {
+			p.Add("duplicate", "has a code of its own", "payors", i, "payor_code")
+		}
+		for house := range payor.IDs {
+			if !slices.Contains(c.ClearingHouses, house) {
+				p.Add("unknown_clearing_house", "is one of the clearing houses", "payors", i, "ids")
+			}
+		}
+		payor.Aliases, payor.Source = list(payor.Aliases), PlatformPayor
+		g.byCode[payor.PayorCode] = i
+		g.payors = append(g.payors, payor)
+	}
+	for programme, plans := range c.StatePlans {
+		for _, code := range plans {
+			if _, ok := g.byCode[code]; !ok {
+				p.Add("unknown_payor", "is the code of one of the payors", "state_plans", programme)
+			}
+		}
+	}
+	g.diagnoses = slices.Clone(c.Diagnoses)
+	slices.SortFunc(g.diagnoses, func(a, b DiagnosisEntry) int { return strings.Compare(a.Code, b.Code) })
+	names := make([]string, len(g.diagnoses))
+	for i, d := range g.diagnoses {
+		if _, taken := g.known[bare(d.Code)]; taken || !icdForm.MatchString(d.Code) {
+			p.Add("diagnosis", "is an ICD-10 code of its own", "diagnoses", i, "code")
+		}
+		g.known[bare(d.Code)] = i
+		names[i] = d.Description
+	}
+	g.words = newIndex(names, func(int) []string { return nil })
+	return g, p.Err()
+}
+
+// bare is a diagnosis code as it is compared: in upper case, without its dot.
+func bare(code string) string { return strings.ReplaceAll(strings.ToUpper(code), ".", "") }
+
+func (g *Registry) clearingHouse(name string) bool {
+	return g != nil && slices.Contains(g.houses, name)
+}
+
+func (g *Registry) entries() []RegistryPayor {
+	if g == nil {
+		return nil
+	}
+	return copied(g.payors)
+}
+
+// payor finds a payor by its code, or by that of a programme for a state.
+func (g *Registry) payor(code, state string) (Payor, bool) {
+	if g == nil {
+		return Payor{}, false
+	}
+	if plans, ok := g.plans[code]; ok {
+		code = plans[state]
+	}
+	i, ok := g.byCode[code]
+	if !ok {
+		return Payor{}, false
+	}
+	return copied(g.payors[i].Payor), true
+}
+
+// diagnosis reports whether a code may be given to an insurer.
+func (g *Registry) diagnosis(code string) bool {
+	if !icdForm.MatchString(code) {
+		return false
+	}
+	if g == nil || len(g.diagnoses) == 0 {
+		return true
+	}
+	i, ok := g.known[bare(code)]
+	return ok && !g.diagnoses[i].Header
+}
+
+// insurable reports whether insurers pay for a marker in a state.
+func (g *Registry) insurable(lab string, m Marker, state string) bool {
+	return g == nil || m.ProviderID == nil || !slices.ContainsFunc(g.never, func(n NotInsurable) bool {
+		return n.Lab == lab && n.ProviderID == *m.ProviderID && (len(n.States) == 0 || slices.Contains(n.States, state))
+	})
+}
+
+// find returns the diagnoses that a text may mean: codes that begin with it, then
+// those whose description it may be.
+func (g *Registry) find(text string) []Diagnosis {
+	out := []Diagnosis{}
+	if g == nil || strings.TrimSpace(text) == "" {
+		return out
+	}
+	seen := map[int]bool{}
+	add := func(i int) {
+		if d := g.diagnoses[i]; !seen[i] && !d.Header && len(out) < maxFound {
+			seen[i] = true
+			out = append(out, Diagnosis{DiagnosisCode: d.Code, Description: d.Description})
+		}
+	}
+	for i, d := range g.diagnoses {
+		if strings.HasPrefix(bare(d.Code), bare(strings.TrimSpace(text))) {
+			add(i)
+		}
+	}
+	hits := g.words.find(text)
+	for _, h := range hits {
+		if h.cost == 0 {
+			add(h.text)
+		}
+	}
+	for i, d := range g.diagnoses {
+		if holds(d.Description, strings.TrimSpace(text)) {
+			add(i)
+		}
+	}
+	if len(out) == 0 {
+		for _, h := range hits {
+			add(h.text)
+		}
+	}
+	return out
+}
+
+// excludes reports whether the notes of a code, or of what it begins with, name the
+// other one.
+func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []string) bool {
+	if g == nil {
+		return false
+	}
+	for n := 3; n <= len(code); n++ {
+		i, ok := g.known[code[:n]]
+		if ok && slices.ContainsFunc(notes(g.diagnoses[i]), func(begin string) bool { return strings.HasPrefix(other, bare(begin)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// SearchDiagnoses returns the diagnosis codes that a code's beginning or a text may
+// mean, at most 100.
+func (s *Service) SearchDiagnoses(text string) []Diagnosis { return s.opts.Registry.find(text) }
+
+// CheckDiagnoses says what is wrong with diagnosis codes that are given together. No
+// code makes it fail.
+func (s *Service) CheckDiagnoses(codes []string) DiagnosisCheck {
+	out := DiagnosisCheck{Errors: []string{}, Violations: []DiagnosisConflict{}, Warnings: []DiagnosisOverlap{}}
+	g := s.opts.Registry
+	valid := make([]bool, len(codes))
+	for i, code := range codes {
+		switch valid[i] = g.diagnosis(code); {
+		case !icdForm.MatchString(code):
+			out.Errors = append(out.Errors, fmt.Sprintf("codes[%d] is not an ICD-10 code", i))
+		case !valid[i]:
+			out.Errors = append(out.Errors, fmt.Sprintf("codes[%d] is not a known code", i))
+		}
+	}
+	one := func(e DiagnosisEntry) []string { return e.Excludes1 }
+	two := func(e DiagnosisEntry) []string { return e.Excludes2 }
+	for i, a := range codes {
+		for j, b := range codes[:i] {
+			x, y := bare(b), bare(a)
+			switch {
+			case !valid[i] || !valid[j] || x == y:
+			case g.excludes(x, y, one) || g.excludes(y, x, one):
+				out.Violations = append(out.Violations, DiagnosisConflict{Code: b, ConflictsWith: a, Type: "excludes1"})
+			case g.excludes(x, y, two) || g.excludes(y, x, two):
+				out.Warnings = append(out.Warnings, DiagnosisOverlap{Code: b, OverlapsWith: a, Type: "excludes2"})
+			}
+		}
+	}
+	out.Valid = len(out.Errors)+len(out.Violations) == 0
+	return out
+}

@@ -1,0 +1,617 @@
+package orders
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// TrialID names a test run of the queue of unmatched results.
+type TrialID struct{ uuid.UUID }
+
+// TrialCase is what a test run makes happen: the decision that it ends with.
+type TrialCase = MatchDecision
+
+// TrialSource says whose orders a test run uses.
+type TrialSource string
+
+// The sources.
+const (
+	// TrialManaged orders are made by the run.
+	TrialManaged TrialSource = "managed"
+	// TrialProvided orders are the team's own.
+	TrialProvided TrialSource = "provided"
+)
+
+// TrialStatus is where a test run stands.
+type TrialStatus string
+
+// The statuses of a test run.
+const (
+	TrialQueued    TrialStatus = "queued"
+	TrialRunning   TrialStatus = "running"
+	TrialSucceeded TrialStatus = "succeeded"
+	TrialFailed    TrialStatus = "failed"
+)
+
+// TrialStage is what a test run is doing.
+type TrialStage string
+
+// trialStages are the stages of a run that works, in order.
+var trialStages = []TrialStage{"queued", "validating", "selecting_configuration", "creating_orders", "transitioning_orders",
+	"writing_result", "matching_result", "verifying_review", "succeeded"}
+
+// TrialRule is what a case of test runs needs.
+type TrialRule struct {
+	Case TrialCase `json:"case"`
+	// OrderRoles are the orders that take part.
+	OrderRoles []string `json:"order_roles"`
+	// RequiredStatuses are where they stand when the result comes, by role.
+	RequiredStatuses map[string]LowLevel `json:"required_statuses"`
+	// LabConstraints say in words which labs fit.
+	LabConstraints []string `json:"lab_constraints"`
+}
+
+// The roles of orders in test runs.
+const (
+	trialTarget = "target"
+	trialFirst  = "first_patient"
+	trialSecond = "second_patient"
+)
+
+// TrialRules returns the cases of test runs.
+func TrialRules() []TrialRule {
+	one := func(c TrialCase, at LowLevel, labs ...string) TrialRule {
+		return TrialRule{c, []string{trialTarget}, map[string]LowLevel{trialTarget: at}, list(labs)}
+	}
+	return []TrialRule{
+		one(MatchCompleted, Completed), one(MatchCancelled, Cancelled),
+		one(MatchWrongCollection, RequisitionCreated, "the order is for at_home_phlebotomy, and provided"),
+		one(MatchWrongLab, RequisitionCreated, "the result comes from another lab than the order's"),
+		{MatchSeveralPeople, []string{trialFirst, trialSecond},
+			map[string]LowLevel{trialFirst: RequisitionCreated, trialSecond: RequisitionCreated},
+			[]string{"both patients have one name and birth date, and are different users"}},
+		one(MatchSampleMismatch, RequisitionCreated), one(MatchPatient, RequisitionCreated),
+		{MatchNone, []string{}, map[string]LowLevel{}, []string{}},
+	}
+}
+
+func trialRule(c TrialCase) (TrialRule, bool) {
+	all := TrialRules()
+	i := slices.IndexFunc(all, func(r TrialRule) bool { return r.Case == c })
+	if i < 0 {
+		return TrialRule{}, false
+	}
+	return all[i], true
+}
+
+// TrialRequest asks for a test run.
+type TrialRequest struct {
+	Case        TrialCase   `json:"case"`
+	OrderSource TrialSource `json:"order_source"`
+	// Orders are the team's own, by the roles of the case; only with provided.
+	Orders map[string]OrderID `json:"orders" wire:"opt,max=10"`
+	// ResultStatus is final if empty, Interpretation normal.
+	ResultStatus   ResultStatus   `json:"result_status" wire:"opt"`
+	Interpretation Interpretation `json:"interpretation" wire:"opt"`
+	// LabTestID is what is ordered, where the run makes orders.
+	LabTestID *LabTestID `json:"lab_test_id"`
+	// WrongLabTestID is of the lab that the result comes from; only with wrong_lab.
+	WrongLabTestID *LabTestID `json:"wrong_lab_test_id"`
+}
+
+// TrialOrder is an order that takes part in a test run.
+type TrialOrder struct {
+	OrderID            OrderID          `json:"order_id"`
+	UserID             healthlab.UserID `json:"user_id"`
+	OrderTransactionID TransactionID    `json:"order_transaction_id"`
+}
+
+// TrialFault is why a test run failed.
+type TrialFault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Trial is a test run.
+type Trial struct {
+	RunID        TrialID               `json:"run_id"`
+	Status       TrialStatus           `json:"status"`
+	Stage        TrialStage            `json:"stage"`
+	Case         TrialCase             `json:"case"`
+	OrderSource  TrialSource           `json:"order_source"`
+	ResultStatus ResultStatus          `json:"result_status"`
+	Orders       map[string]TrialOrder `json:"orders"`
+	RawResultID  *RawResultID          `json:"raw_result_id"`
+	Error        *TrialFault           `json:"error"`
+	CreatedAt    healthlab.Time        `json:"created_at"`
+	UpdatedAt    healthlab.Time        `json:"updated_at"`
+	StartedAt    *healthlab.Time       `json:"started_at"`
+	CompletedAt  *healthlab.Time       `json:"completed_at"`
+}
+
+// KeptTrial is a test run as it is kept.
+type KeptTrial struct {
+	Trial
+	Team healthlab.TeamID
+	// Key is the team's, and Fingerprint the request's that came with it.
+	Key, Fingerprint string
+	Request          TrialRequest
+	// Due is when it is to be worked on; zero once it has ended.
+	Due time.Time
+}
+
+// TrialStore keeps test runs. All methods are safe for concurrent use and atomic. Times
+// are kept in UTC to the microsecond; what a method hands out is the caller's to edit.
+// Once ctx has ended, a call returns its error and writes nothing.
+type TrialStore interface {
+	// StartTrial adds a run, unless the team has one with its key: then it returns
+	// that one, and false.
+	StartTrial(ctx context.Context, t KeptTrial) (KeptTrial, bool, error)
+	// Trial returns a run; NotFound if the team has none of this id.
+	Trial(ctx context.Context, team healthlab.TeamID, id TrialID) (KeptTrial, error)
+	// UpdateTrial lets change edit a run. An error of change is returned unchanged and
+	// nothing is written. NotFound as in Trial.
+	UpdateTrial(ctx context.Context, team healthlab.TeamID, id TrialID, change func(*KeptTrial) error) (KeptTrial, error)
+	// ClaimTrials takes up to n runs of any team whose Due is set and not after now,
+	// the longest due first, and sets their Due to until. Two claims that run at the
+	// same time never return the same run.
+	ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]KeptTrial, error)
+}
+
+// Names of the rules about test runs.
+const (
+	TrialNotFound = "TEST_RUN_NOT_FOUND"
+	// These end a run.
+	TrialOrderStatus  = "ORDER_STATUS"
+	TrialNoTest       = "NO_LAB_TEST"
+	TrialOtherOutcome = "UNEXPECTED_DECISION"
+	TrialBroken       = "RUN_BROKEN"
+)
+
+// Check returns Invalid with every problem of the request itself.
+func (r *TrialRequest) Check() error {
+	var p healthlab.Problems
+	rule, ok := trialRule(r.Case)
+	if !ok {
+		p.Add("enum", "is not one of the known values", "case")
+	}
+	oneOf(&p, r.OrderSource, []TrialSource{TrialManaged, TrialProvided}, "order_source")
+	if r.ResultStatus != "" {
+		oneOf(&p, r.ResultStatus, []ResultStatus{ResultFinal, ResultPartial}, "result_status")
+	}
+	if r.Interpretation != "" {
+		oneOf(&p, r.Interpretation, interpretations, "interpretation")
+	}
+	roles := slices.Sorted(maps.Keys(r.Orders))
+	switch {
+	case r.OrderSource == TrialProvided && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
+		p.Add("roles", "has exactly the roles of the case", "orders")
+	case r.OrderSource == TrialManaged && len(roles) > 0:
+		p.Add("roles", "goes with provided orders only", "orders")
+	case r.OrderSource == TrialManaged && r.Case == MatchWrongCollection:
+		p.Add("source", "is provided in this case", "order_source")
+	}
+	if r.WrongLabTestID != nil && (r.Case != MatchWrongLab || r.OrderSource != TrialManaged) {
+		p.Add("case", "goes with wrong_lab and managed orders only", "wrong_lab_test_id")
+	}
+	return p.Err()
+}
+
+// trials returns the store of test runs, for a team that has them.
+func (s *Service) trials(ctx context.Context, team healthlab.TeamID) (TrialStore, error) {
+	if s.opts.Environment != healthlab.Sandbox {
+		return nil, missing(SandboxOnly, "test runs are for sandboxes")
+	}
+	if err := s.allowed(ctx, team, func(have Settings) bool { return have.UnmatchedResults && have.UnmatchedTestRuns }); err != nil {
+		return nil, err
+	}
+	if s.opts.Trials == nil || s.opts.Reviews == nil {
+		return nil, fmt.Errorf("%w: no store for test runs", healthlab.Unimplemented)
+	}
+	return s.opts.Trials, nil
+}
+
+// TrialCases returns what each case of test runs needs. NotFound in production.
+func (s *Service) TrialCases(ctx context.Context, team healthlab.TeamID) ([]TrialRule, error) {
+	if _, err := s.trials(ctx, team); err != nil {
+		return nil, err
+	}
+	return TrialRules(), nil
+}
+
+// StartTrial asks for a test run, which background work ([Service.RunTrials]) then does.
+// The same key with the same request returns the run that there is. Invalid lists every
+// problem; IDEMPOTENCY_KEY_REUSED for another request; ORDER_NOT_FOUND.
+func (s *Service) StartTrial(ctx context.Context, team healthlab.TeamID, key string, req TrialRequest) (Trial, error) {
+	store, err := s.trials(ctx, team)
+	if err != nil {
+		return Trial{}, err
+	}
+	if n := utf8.RuneCountInString(key); n < 1 || n > maxKey || !utf8.ValidString(key) {
+		var p healthlab.Problems
+		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", maxKey), "idempotency_key")
+		return Trial{}, p.Err()
+	}
+	if err := req.Check(); err != nil {
+		return Trial{}, err
+	}
+	for _, id := range req.Orders {
+		if _, err := s.Get(ctx, team, id); err != nil {
+			return Trial{}, err
+		}
+	}
+	text, err := json.Marshal(req)
+	if err != nil {
+		return Trial{}, fmt.Errorf("fingerprint: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	if req.ResultStatus == "" {
+		req.ResultStatus = ResultFinal
+	}
+	at := healthlab.At(s.now())
+	kept, fresh, err := store.StartTrial(ctx, KeptTrial{
+		Team: team, Key: key, Fingerprint: hex.EncodeToString(sum[:]), Request: req, Due: at.Time,
+		Trial: Trial{RunID: TrialID{s.opts.NewID()}, Status: TrialQueued, Stage: "queued", Case: req.Case, OrderSource: req.OrderSource,
+			ResultStatus: req.ResultStatus, Orders: map[string]TrialOrder{}, CreatedAt: at, UpdatedAt: at},
+	})
+	if err != nil {
+		return Trial{}, fmt.Errorf("start test run: %w", err)
+	}
+	if !fresh && kept.Fingerprint != hex.EncodeToString(sum[:]) {
+		return Trial{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "another request has this key"}
+	}
+	return kept.Trial, nil
+}
+
+// Trial returns a test run. NotFound if the team has none of this id.
+func (s *Service) Trial(ctx context.Context, team healthlab.TeamID, id TrialID) (Trial, error) {
+	store, err := s.trials(ctx, team)
+	if err != nil {
+		return Trial{}, err
+	}
+	t, err := store.Trial(ctx, team, id)
+	if err != nil {
+		return Trial{}, fmt.Errorf("get test run: %w", notFound(err, TrialNotFound, "the team has no such test run"))
+	}
+	return t.Trial, nil
+}
+
+// RunTrials does test runs, until ctx ends. Any number of processes may run it; a run
+// that a process leaves undone goes on in another one.
+func (s *Service) RunTrials(ctx context.Context) error {
+	loop := &work.Loop[KeptTrial]{
+		Name: "test runs", Workers: 1, Idle: s.opts.Idle, Log: s.opts.Log,
+		Claim: func(ctx context.Context, n int) ([]KeptTrial, error) {
+			now := s.now()
+			return s.opts.Trials.ClaimTrials(ctx, n, now, now.Add(s.opts.Lease))
+		},
+		Do: s.tryOut,
+	}
+	return loop.Run(ctx)
+}
+
+// TryOut does the test runs that are due, and returns how many: for hosts that bring
+// their own scheduler.
+func (s *Service) TryOut(ctx context.Context) (int, error) {
+	const most = 10
+	now := s.now()
+	claimed, err := s.opts.Trials.ClaimTrials(ctx, most, now, now.Add(s.opts.Lease))
+	if err != nil {
+		return 0, fmt.Errorf("claim test runs: %w", err)
+	}
+	var faults []error
+	for _, t := range claimed {
+		faults = append(faults, s.tryOut(ctx, t))
+	}
+	return len(claimed), errors.Join(faults...)
+}
+
+// tryOut does one run, and records how it ends. A fault of a rule ends it; any other
+// fault leaves it to the next claim.
+func (s *Service) tryOut(ctx context.Context, t KeptTrial) error {
+	run := trialRun{Service: s, kept: t}
+	err := run.all(ctx)
+	var rule *healthlab.RuleError
+	var invalid *healthlab.InvalidError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &rule):
+		return run.end(ctx, TrialFailed, &TrialFault{rule.Type, rule.Msg})
+	case errors.As(err, &invalid):
+		return run.end(ctx, TrialFailed, &TrialFault{TrialBroken, "the run made a request that is not valid"})
+	}
+	return fmt.Errorf("test run: %w", err)
+}
+
+// trialRun is a test run under way. What it makes has ids that follow from its own, so
+// that doing it again makes nothing twice.
+type trialRun struct {
+	*Service
+	kept    KeptTrial
+	test    LabTest
+	wrong   *Lab
+	records map[string]Order
+}
+
+func (r *trialRun) all(ctx context.Context) error {
+	for _, step := range []struct {
+		stage TrialStage
+		do    func(context.Context) error
+	}{
+		{"validating", r.validate}, {"selecting_configuration", r.configure}, {"creating_orders", r.create},
+		{"transitioning_orders", r.transition}, {"writing_result", r.write},
+		{"matching_result", func(context.Context) error { return nil }}, {"verifying_review", r.verify},
+	} {
+		if err := r.stage(ctx, step.stage); err != nil {
+			return err
+		}
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+	}
+	return r.end(ctx, TrialSucceeded, nil)
+}
+
+func (r *trialRun) stage(ctx context.Context, stage TrialStage) error {
+	at := healthlab.At(r.now())
+	kept, err := r.opts.Trials.UpdateTrial(ctx, r.kept.Team, r.kept.RunID, func(t *KeptTrial) error {
+		t.Status, t.Stage, t.UpdatedAt = TrialRunning, stage, at
+		if t.StartedAt == nil {
+			t.StartedAt = &at
+		}
+		return nil
+	})
+	r.kept = kept
+	return err
+}
+
+func (r *trialRun) end(ctx context.Context, status TrialStatus, fault *TrialFault) error {
+	at := healthlab.At(r.now())
+	_, err := r.opts.Trials.UpdateTrial(ctx, r.kept.Team, r.kept.RunID, func(t *KeptTrial) error {
+		t.Status, t.Stage, t.Error, t.UpdatedAt, t.CompletedAt, t.Due = status, TrialStage(status), fault, at, &at, time.Time{}
+		return nil
+	})
+	return err
+}
+
+func (r *trialRun) rule() TrialRule {
+	rule, _ := trialRule(r.kept.Case)
+	return rule
+}
+
+// named is an id that follows from the run's.
+func (r *trialRun) named(what string) uuid.UUID { return uuid.NewSHA1(r.kept.RunID.UUID, []byte(what)) }
+
+// validate looks at the team's own orders.
+func (r *trialRun) validate(ctx context.Context) error {
+	r.records = map[string]Order{}
+	for role, id := range r.kept.Request.Orders {
+		o, err := r.Get(ctx, r.kept.Team, id)
+		if err != nil {
+			return err
+		}
+		if want := r.rule().RequiredStatuses[role]; o.LowLevel() != want && (want == Completed || want == Cancelled) {
+			return broken(TrialOrderStatus, "an order does not stand where the case needs it: "+string(want))
+		}
+		if o.PatientDetails == nil {
+			return broken(TrialOrderStatus, "an order has no patient")
+		}
+		if r.kept.Case == MatchWrongCollection && o.Method() != AtHomePhlebotomy {
+			return broken(TrialOrderStatus, "the order is not for at_home_phlebotomy")
+		}
+		r.records[role] = o
+	}
+	return nil
+}
+
+// configure chooses what is ordered, and where the result comes from.
+func (r *trialRun) configure(ctx context.Context) error {
+	labs, err := r.Labs(ctx)
+	if err != nil {
+		return err
+	}
+	switch id := r.kept.Request.LabTestID; {
+	case r.kept.OrderSource == TrialProvided && len(r.records) > 0:
+		for _, o := range r.records {
+			r.test = o.LabTest
+		}
+	case id != nil:
+		if r.test, err = r.LabTest(ctx, r.kept.Team, nil, *id); err != nil {
+			return err
+		}
+	default:
+		page, err := r.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, Status: LabTestActive, Method: WalkInTest, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Tests) == 0 {
+			return broken(TrialNoTest, "the team has no active walk-in test")
+		}
+		r.test = page.Tests[0]
+	}
+	if r.test.Lab == nil {
+		return broken(TrialNoTest, "the lab test has no lab")
+	}
+	if r.kept.Case != MatchWrongLab {
+		return nil
+	}
+	for _, l := range labs {
+		if l.Slug != r.test.Lab.Slug && r.wrong == nil {
+			r.wrong = &l
+		}
+	}
+	if id := r.kept.Request.WrongLabTestID; id != nil {
+		other, err := r.LabTest(ctx, r.kept.Team, nil, *id)
+		if err != nil {
+			return err
+		}
+		if r.wrong = other.Lab; r.wrong == nil || r.wrong.Slug == r.test.Lab.Slug {
+			return broken(TrialNoTest, "the wrong test is of the same lab")
+		}
+	}
+	if r.wrong == nil {
+		return broken(TrialNoTest, "there is one lab only")
+	}
+	return nil
+}
+
+// create makes the orders of a managed run.
+func (r *trialRun) create(ctx context.Context) error {
+	if r.kept.OrderSource == TrialManaged {
+		for _, role := range r.rule().OrderRoles {
+			if r.opts.TrialUser == nil {
+				return fmt.Errorf("%w: nobody makes users for test runs", healthlab.Unimplemented)
+			}
+			user, err := r.opts.TrialUser(ctx, r.kept.Team, "unmatched-test-"+r.kept.RunID.String()+"-"+role)
+			if err != nil {
+				return fmt.Errorf("make user: %w", err)
+			}
+			o, err := r.PlaceAs(ctx, r.kept.Team, OrderID{r.named("order " + role)}, r.request(user))
+			if err != nil {
+				return err
+			}
+			r.records[role] = o
+		}
+	}
+	return r.note(ctx, func(t *KeptTrial) {
+		t.Orders = map[string]TrialOrder{}
+		for role, o := range r.records {
+			t.Orders[role] = TrialOrder{o.ID, o.UserID, o.OrderTransaction.ID}
+		}
+	})
+}
+
+func (r *trialRun) note(ctx context.Context, edit func(*KeptTrial)) error {
+	kept, err := r.opts.Trials.UpdateTrial(ctx, r.kept.Team, r.kept.RunID, func(t *KeptTrial) error {
+		edit(t)
+		return nil
+	})
+	r.kept = kept
+	return err
+}
+
+// trialName is the last name of invented patients: letters that follow from the run.
+func (r *trialRun) trialName() string {
+	name := []byte("Run")
+	for _, b := range r.named("name") {
+		name = append(name, 'a'+b%26)
+	}
+	return string(name)
+}
+
+// request orders the test for an invented patient, the same for every role.
+func (r *trialRun) request(user healthlab.UserID) PlaceRequest {
+	req := PlaceRequest{
+		UserID: user, OrderSet: &OrderSet{LabTestIDs: []LabTestID{r.test.ID}},
+		Physician: &PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "0000000000"},
+		PatientDetails: PatientDetailsInput{FirstName: "Test", LastName: r.trialName(), Gender: Female, PhoneNumber: "+15550100",
+			DOB: healthlab.Date{Year: 1985, Month: 6, Day: 15}, Email: "test@example.com"},
+		PatientAddress: PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: home},
+	}
+	for _, m := range r.test.Markers {
+		if m.AOE == nil {
+			continue
+		}
+		for _, q := range m.AOE.Questions {
+			if _, preset := q.preset(r.test.Fasting); preset || !q.Required {
+				continue
+			}
+			a := AOEAnswer{m.ID, q.ID, "1"}
+			if len(q.Answers) > 0 {
+				a.Answer = q.Answers[0].Code
+			}
+			req.AOEAnswers = append(req.AOEAnswers, a)
+		}
+	}
+	return req
+}
+
+// transition brings the orders to where the case needs them.
+func (r *trialRun) transition(ctx context.Context) error {
+	for role, want := range r.rule().RequiredStatuses {
+		o, err := r.Get(ctx, r.kept.Team, r.records[role].ID)
+		if err != nil {
+			return err
+		}
+		if o.LowLevel() != want {
+			if o, err = r.Simulate(ctx, r.kept.Team, o.ID, StatusOf(o.Method(), want), SimulationFlags{}); err != nil {
+				return err
+			}
+		}
+		r.records[role] = o
+	}
+	return nil
+}
+
+// write hands in the result, as a lab would.
+func (r *trialRun) write(ctx context.Context) error {
+	at := healthlab.At(r.now())
+	m := Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
+	if r.kept.ResultStatus == ResultPartial {
+		m.On = PartialResult
+	}
+	o := Order{ID: OrderID{r.named("result")}, LabTest: r.test}
+	for _, role := range r.rule().OrderRoles {
+		o = r.records[role]
+	}
+	expected, err := r.catalogue.ExpectedResults(ctx, r.test.MarkerIDs())
+	if err != nil {
+		return fmt.Errorf("find expected results: %w", err)
+	}
+	results := Simulated(&o, expected, SimulationFlags{Interpretation: r.kept.Request.Interpretation}, FinalResult, at.Time)
+	m.Results = &results
+	m.Patient = &ReportedPatient{FirstName: "Nobody", LastName: r.trialName(), DOB: healthlab.Date{Year: 1901, Month: 2, Day: 3}}
+	if p := o.PatientDetails; p != nil && r.kept.Case != MatchSampleMismatch && r.kept.Case != MatchNone {
+		m.Patient = &ReportedPatient{DOB: p.DOB, Gender: p.Gender}
+		if p.FirstName != nil {
+			m.Patient.FirstName = *p.FirstName
+		}
+		if p.LastName != nil {
+			m.Patient.LastName = *p.LastName
+		}
+	}
+	switch r.kept.Case {
+	case MatchCompleted, MatchCancelled, MatchWrongCollection, MatchSampleMismatch:
+		m.Order = o.ID
+		if o.SampleID != nil {
+			m.SampleID = *o.SampleID
+		}
+	case MatchWrongLab:
+		m.Lab = r.wrong.Slug
+	default:
+	}
+	if err := r.Receive(ctx, m); err != nil {
+		return err
+	}
+	id := RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))}
+	return r.note(ctx, func(t *KeptTrial) { t.RawResultID = &id })
+}
+
+// verify checks that the result waits, for the reason of the case.
+func (r *trialRun) verify(ctx context.Context) error {
+	item, err := r.opts.Reviews.Result(ctx, r.kept.Team, *r.kept.RawResultID)
+	if errors.Is(err, healthlab.NotFound) {
+		return broken(TrialOtherOutcome, "the result went to an order by itself")
+	}
+	if err != nil {
+		return err
+	}
+	if item.DecisionCode != r.kept.Case {
+		return broken(TrialOtherOutcome, "the result was held as "+string(item.DecisionCode))
+	}
+	return nil
+}

@@ -1,0 +1,632 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// RawResultID names a result that matched no order for certain.
+type RawResultID struct{ uuid.UUID }
+
+// MatchStatus is where the review of a result stands.
+type MatchStatus string
+
+// The statuses of a review.
+const (
+	// MatchPendingCustomer waits for the team, MatchPendingOps for operations.
+	MatchPendingCustomer MatchStatus = "pending_customer_review"
+	MatchPendingOps      MatchStatus = "pending_ops_review"
+	MatchResolved        MatchStatus = "resolved"
+)
+
+// MatchDecision is why a result did not go to an order by itself.
+type MatchDecision string
+
+// The decisions.
+const (
+	MatchCompleted       MatchDecision = "match_completed"
+	MatchCancelled       MatchDecision = "match_cancelled"
+	MatchWrongCollection MatchDecision = "wrong_collection"
+	MatchWrongLab        MatchDecision = "wrong_lab"
+	MatchSeveralPeople   MatchDecision = "multiple_demo_match"
+	MatchSampleMismatch  MatchDecision = "match_sample_id_mismatch_demo"
+	MatchPatient         MatchDecision = "match_demo"
+	MatchNone            MatchDecision = "no_match"
+)
+
+// matchDecisions are those that a list can ask for. match_sample_id is that of results
+// which went to an order by themselves, and which no list has.
+var matchDecisions = []MatchDecision{"match_sample_id", MatchCompleted, MatchCancelled, MatchWrongCollection, MatchWrongLab,
+	MatchSeveralPeople, MatchSampleMismatch, MatchPatient, MatchNone}
+
+// MatchSubReason is a further reason.
+type MatchSubReason string
+
+// LabAccountMismatch: the result came for another account than the order's.
+const LabAccountMismatch MatchSubReason = "lab_account_mismatch"
+
+// ReviewAction is what can be done with a result under review.
+type ReviewAction string
+
+// The actions.
+const (
+	ReviewAccept ReviewAction = "accept"
+	ReviewReject ReviewAction = "reject"
+	ReviewUnsure ReviewAction = "unsure"
+)
+
+// CandidateType tells the order that the specimen points to from others.
+type CandidateType string
+
+// The types of candidates.
+const (
+	ProvenanceOrder CandidateType = "provenance_order"
+	OrderOption     CandidateType = "order_option"
+)
+
+// ConfidenceLevel is how likely a candidate looks. It is an aid, no more.
+type ConfidenceLevel string
+
+// The levels.
+const (
+	ConfidenceHigh   ConfidenceLevel = "high"
+	ConfidenceMedium ConfidenceLevel = "medium"
+	ConfidenceLow    ConfidenceLevel = "low"
+)
+
+// CandidateReason speaks for or against a candidate.
+type CandidateReason string
+
+// UnmatchedResult is a result under review as it is published. Printing or logging it
+// shows nothing.
+type UnmatchedResult struct {
+	ID     RawResultID `json:"id"`
+	Status MatchStatus `json:"status"`
+	// DecisionCode is why it did not go to an order by itself.
+	DecisionCode   MatchDecision    `json:"decision_code"`
+	SubReasonCodes []MatchSubReason `json:"sub_reason_codes"`
+	// Reason says the same in words.
+	Reason string `json:"reason"`
+	// Patient is whom the lab reports; null if it names nobody.
+	Patient        *ReviewPatient  `json:"patient"`
+	Lab            MatchLab        `json:"lab"`
+	Markers        []MatchMarker   `json:"markers"`
+	Interpretation *Interpretation `json:"interpretation"`
+	ResultStatus   *ResultStatus   `json:"result_status"`
+	// Note is the reviewer's.
+	Note             *string           `json:"note"`
+	ResolutionAction *ReviewAction     `json:"resolution_action"`
+	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
+	ResolvedOrderID  *OrderID          `json:"resolved_order_id"`
+	// AllowedActions are those that are accepted now; none after a decision.
+	AllowedActions []ReviewAction `json:"allowed_actions"`
+	// CandidateGroups are the orders that it may belong to, as they are now.
+	CandidateGroups []CandidateGroup `json:"candidate_groups"`
+	CreatedAt       healthlab.Time   `json:"created_at"`
+	UpdatedAt       healthlab.Time   `json:"updated_at"`
+	ReviewedAt      *healthlab.Time  `json:"reviewed_at"`
+}
+
+// ReviewPatient is whom a lab reports.
+type ReviewPatient struct {
+	FirstName *string         `json:"first_name"`
+	LastName  *string         `json:"last_name"`
+	DOB       *healthlab.Time `json:"dob"`
+	Gender    *string         `json:"gender"`
+}
+
+// MatchLab is the lab that a result came from.
+type MatchLab struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+}
+
+// MatchMarker is something that a result measures.
+type MatchMarker struct {
+	ProviderID *string `json:"provider_id"`
+	Name       *string `json:"name"`
+}
+
+// CandidateGroup are candidates of one patient.
+type CandidateGroup struct {
+	UserID     *healthlab.UserID `json:"user_id"`
+	Candidates []Candidate       `json:"candidates"`
+}
+
+// Candidate is an order that a result may belong to.
+type Candidate struct {
+	CandidateType      CandidateType   `json:"candidate_type"`
+	OrderID            *OrderID        `json:"order_id"`
+	OrderTransactionID *TransactionID  `json:"order_transaction_id"`
+	LastStatus         *LowLevel       `json:"last_status"`
+	ConfidenceLevel    ConfidenceLevel `json:"confidence_level"`
+	// ConfidenceScore is 0 to 1.
+	ConfidenceScore *float64          `json:"confidence_score"`
+	Reasons         []CandidateReason `json:"reasons"`
+	MarkerOverlap   map[string]any    `json:"marker_overlap"`
+	StatusContext   map[string]any    `json:"status_context"`
+}
+
+// RawResult is a result under review as it is kept. CandidateGroups and AllowedActions
+// are not: they are drawn when it is read.
+type RawResult struct {
+	UnmatchedResult
+	Team healthlab.TeamID
+	// Message is what the lab sent.
+	Message Message
+	// Escalated: the team handed it to operations.
+	Escalated bool
+	// Subject is the only user whom it could be about when it came; zero if there were
+	// none, or several.
+	Subject healthlab.UserID
+	// Revision grows by one with every write; the first is 1. The store sets it.
+	Revision int64
+}
+
+// ResultQuery asks for a page of results under review. Filters combine with and; a
+// filter at its zero value matches everything.
+type ResultQuery struct {
+	Team healthlab.TeamID
+	// Status is one of the statuses; empty means what waits for the team, and what it
+	// handed to operations.
+	Status   MatchStatus
+	Decision MatchDecision
+	LabSlug  string
+	// CreatedFrom is inclusive, CreatedBefore exclusive.
+	CreatedFrom, CreatedBefore time.Time
+	// Search is a part of the reported name, or the beginning of the birth date as
+	// YYYY-MM-DD, ignoring case.
+	Search string
+	// Limit is 1 to 100, 50 if zero. Cursor is where the page before ended.
+	Limit  int
+	Cursor string
+}
+
+// ResultPage is one page of results under review, newest first, ties by id.
+type ResultPage struct {
+	Results []RawResult
+	// Next is the cursor of the next page; empty on the last.
+	Next string
+	// Total counts all matches.
+	Total int
+}
+
+// Settlement is which orders a decision changes.
+type Settlement struct {
+	// Order is there already; zero for none.
+	Order OrderID
+	// New is an order to be made: in the transaction of Order, or where that is zero in
+	// its own. Nil for none.
+	New *Record
+}
+
+// Settle edits a result under review and the orders that the decision changes. was is
+// nil where the settlement names no order, made where it has no new one. It is pure, as
+// [Change] is.
+type Settle func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
+
+// ReviewStore keeps results under review, in the store that keeps the orders. What
+// [Store] promises holds here, too. Erasing a user removes the results that went to the
+// user's orders, and those that wait and are nobody else's ([RawResult.Belongs]).
+type ReviewStore interface {
+	// InsertResult adds a result with its events. Conflict if its id is there.
+	InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error
+	// Result returns one; NotFound if the team has none of this id.
+	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)
+	// Results returns a page. Invalid if the cursor is none of such a query.
+	Results(ctx context.Context, q ResultQuery) (ResultPage, error)
+	// UpdateResult lets change edit a result, and writes it with the events: as
+	// [Store.Update].
+	UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error)
+	// SettleResult lets change edit a result and orders together, and writes them with
+	// the events: all or nothing. Faults as [Store.Update] and [Store.InsertAfter].
+	SettleResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Settlement, change Settle) (RawResult, error)
+}
+
+// Names of the rules about results under review.
+const (
+	ReviewNotEnabled   = "UNMATCHED_RESULTS_NOT_ENABLED"
+	RawResultNotFound  = "UNMATCHED_RESULT_NOT_FOUND"
+	ReviewNotPossible  = "REVIEW_NOT_POSSIBLE"
+	ReviewInconsistent = "REVIEW_SELECTION_INCONSISTENT"
+	ReviewNeedsChoice  = "REVIEW_SELECTION_REQUIRED"
+)
+
+// Open reports whether the team can decide.
+func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
+
+// Belongs returns the user with whom it is erased: whoever it was given to, else the
+// only one whom it could be about. Zero if there is none.
+func (r *RawResult) Belongs() healthlab.UserID {
+	if r.ResolvedUserID != nil {
+		return *r.ResolvedUserID
+	}
+	return r.Subject
+}
+
+// Normal checks the query and fills in its defaults. Invalid lists every problem.
+func (q ResultQuery) Normal() (ResultQuery, error) {
+	var p healthlab.Problems
+	if q.Limit == 0 {
+		q.Limit = DefaultPageSize
+	}
+	if q.Limit < 1 || q.Limit > MaxPageSize {
+		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", MaxPageSize), "limit")
+	}
+	if q.Status != "" {
+		oneOf(&p, q.Status, []MatchStatus{MatchPendingCustomer, MatchPendingOps, MatchResolved}, "status")
+	}
+	if q.Decision != "" {
+		oneOf(&p, q.Decision, matchDecisions, "decision_code")
+	}
+	q.Search = strings.TrimSpace(q.Search)
+	if strings.ContainsRune(q.Search, 0) {
+		p.Add("nul", "must not contain NUL", "search_input")
+	}
+	return q, p.Err()
+}
+
+// Match reports whether the query asks for a result.
+func (q *ResultQuery) Match(r *RawResult) bool {
+	at := r.CreatedAt
+	name, dob := r.ReportedName(), r.ReportedDOB()
+	switch {
+	case r.Team != q.Team,
+		q.Status != "" && r.Status != q.Status,
+		q.Status == "" && !r.Open() && !(r.Status == MatchPendingOps && r.Escalated),
+		q.Decision != "" && r.DecisionCode != q.Decision,
+		q.LabSlug != "" && r.Lab.Slug != q.LabSlug,
+		!q.CreatedFrom.IsZero() && at.Before(q.CreatedFrom),
+		!q.CreatedBefore.IsZero() && !at.Before(q.CreatedBefore),
+		q.Search != "" && !strings.Contains(name, strings.ToLower(q.Search)) && !strings.HasPrefix(dob, q.Search):
+		return false
+	}
+	return true
+}
+
+// ReportedName is the reported first and last name in lower case; empty if there is
+// none. ReportedDOB is the birth date as YYYY-MM-DD.
+func (r *RawResult) ReportedName() string {
+	if r.Patient == nil {
+		return ""
+	}
+	return strings.ToLower(join(r.Patient.FirstName, r.Patient.LastName))
+}
+
+// ReportedDOB is the reported birth date as YYYY-MM-DD; empty if there is none.
+func (r *RawResult) ReportedDOB() string {
+	if r.Patient == nil || r.Patient.DOB == nil {
+		return ""
+	}
+	return today(r.Patient.DOB.Time).String()
+}
+
+// namesakes returns the team's orders whose patient has the reported name and birth
+// date.
+func (s *Service) namesakes(ctx context.Context, team healthlab.TeamID, p ReportedPatient) ([]Order, error) {
+	if !p.known() {
+		return nil, nil
+	}
+	const most = 20 // pages
+	p.Gender = ""   // whoever is called so counts
+	var out []Order
+	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: MaxPageSize, Page: 1,
+		Sort: SortCreatedAt, Direction: Descending, Today: today(s.now())}
+	for ; q.Page <= most; q.Page++ {
+		page, err := s.store.List(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("find patients: %w", err)
+		}
+		for _, o := range page.Orders {
+			if p.of(o.PatientDetails) == agrees {
+				out = append(out, o)
+			}
+		}
+		if len(page.Orders) < q.Size {
+			break
+		}
+	}
+	return out, nil
+}
+
+// tied returns the order that a message names: by its id, else by its specimen. Nil if
+// there is none.
+func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
+	var r Record
+	var err error = healthlab.NotFound
+	if !m.Order.IsZero() {
+		r, err = s.store.Get(ctx, m.Team, m.Order)
+	}
+	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
+		r, err = s.store.FindSample(ctx, m.Team, m.SampleID)
+	}
+	if errors.Is(err, healthlab.NotFound) {
+		return nil, nil
+	}
+	return &r, err
+}
+
+// weighed is what there is to know of a message with results.
+type weighed struct {
+	judgement
+	tied      *Record
+	namesakes []Order
+}
+
+// subject is the only user of all candidates; zero if there are none or several.
+func (w weighed) subject() healthlab.UserID {
+	var user healthlab.UserID
+	all := w.namesakes
+	if w.tied != nil {
+		all = append([]Order{w.tied.Order}, all...)
+	}
+	for i, o := range all {
+		if i > 0 && o.UserID != user {
+			return healthlab.UserID{}
+		}
+		user = o.UserID
+	}
+	return user
+}
+
+// weigh looks at what a message with results names, and judges it.
+func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
+	tied, err := s.tied(ctx, m)
+	if err != nil {
+		return weighed{}, err
+	}
+	if tied != nil && tied.ID == m.Order {
+		if j := judge(m, tied, nil); !j.to.IsZero() {
+			return weighed{j, tied, nil}, nil
+		}
+	}
+	same, err := s.namesakes(ctx, m.Team, m.patient())
+	if err != nil {
+		return weighed{}, err
+	}
+	return weighed{judge(m, tied, same), tied, same}, nil
+}
+
+// hold keeps a result for review. One that is held already changes nothing.
+func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Settings) error {
+	j := w.judgement
+	at := healthlab.At(s.now())
+	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
+		ID:     RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))},
+		Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: list(j.sub), Reason: j.reason,
+		Lab: MatchLab{Slug: m.Lab}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
+	}}
+	if p := m.patient(); p != (ReportedPatient{}) {
+		r.Patient = &ReviewPatient{FirstName: nonEmpty(p.FirstName), LastName: nonEmpty(p.LastName), Gender: nonEmpty(string(p.Gender))}
+		if !p.DOB.IsZero() {
+			dob := healthlab.At(p.DOB.At(time.UTC))
+			r.Patient.DOB = &dob
+		}
+	}
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return fmt.Errorf("find labs: %w", err)
+	}
+	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == m.Lab }); i >= 0 {
+		r.Lab.ID, r.Lab.Name = labs[i].ID, labs[i].Name
+	}
+	for _, one := range m.Results.Results {
+		name := one.Name
+		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name})
+	}
+	worst, status := Worst(m.Results.Results), ResultFinal
+	if m.On == PartialResult {
+		status = ResultPartial
+	}
+	r.Interpretation, r.ResultStatus, r.Subject = &worst, &status, w.subject()
+	var events []healthlab.Event
+	if settings.UnmatchedResults {
+		if events, err = r.tell(EventMatchReviewCreated, s.opts.NewID(), at); err != nil {
+			return err
+		}
+	} else {
+		r.Status = MatchPendingOps
+	}
+	err = s.opts.Reviews.InsertResult(ctx, r, events)
+	if errors.Is(err, healthlab.Conflict) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("hold result: %w", err)
+	}
+	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
+	return nil
+}
+
+func nonEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// tell returns an event about the review.
+func (r *RawResult) tell(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
+	n := MatchReviewNotice{
+		ID: r.ID.UUID, Status: string(r.Status), DecisionCode: string(r.DecisionCode), SubReasonCodes: []string{},
+		ResolvedUserID: r.ResolvedUserID, ResolvedOrderID: r.ResolvedOrderID,
+	}
+	for _, c := range r.SubReasonCodes {
+		n.SubReasonCodes = append(n.SubReasonCodes, string(c))
+	}
+	if r.ResolutionAction != nil {
+		action := string(*r.ResolutionAction)
+		n.ResolutionAction = &action
+	}
+	var user healthlab.UserID
+	if r.ResolvedUserID != nil {
+		user = *r.ResolvedUserID
+	}
+	return event(n, healthlab.Event{ID: id, Type: name, Team: r.Team, User: user, Key: r.ID.String(), At: at.Time})
+}
+
+// reviews returns the store of results under review, for a team that has them.
+func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
+	if s.opts.Reviews == nil {
+		return nil, broken(ReviewNotEnabled, "unmatched results are not switched on")
+	}
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("team settings: %w", err)
+	}
+	if !settings.UnmatchedResults {
+		return nil, broken(ReviewNotEnabled, "unmatched results are not switched on for the team")
+	}
+	return s.opts.Reviews, nil
+}
+
+// show draws what is not kept of a result under review.
+func (s *Service) show(ctx context.Context, r RawResult) (UnmatchedResult, error) {
+	out := r.UnmatchedResult
+	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
+	if r.Status == MatchResolved {
+		return out, nil
+	}
+	if r.Open() {
+		out.AllowedActions = []ReviewAction{ReviewAccept, ReviewReject, ReviewUnsure}
+	}
+	w, err := s.weigh(ctx, r.Message)
+	if err != nil {
+		return UnmatchedResult{}, err
+	}
+	out.CandidateGroups = candidates(&r, w.tied, w.namesakes)
+	return out, nil
+}
+
+// UnmatchedPage is one page of results under review as they are published.
+type UnmatchedPage struct {
+	Results []UnmatchedResult
+	Next    string
+	Total   int
+}
+
+// UnmatchedResults returns a page of the team's results under review. Invalid if the
+// query is wrong; UNMATCHED_RESULTS_NOT_ENABLED.
+func (s *Service) UnmatchedResults(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
+	store, err := s.reviews(ctx, q.Team)
+	if err != nil {
+		return UnmatchedPage{}, err
+	}
+	if q, err = q.Normal(); err != nil {
+		return UnmatchedPage{}, err
+	}
+	page, err := store.Results(ctx, q)
+	if err != nil {
+		return UnmatchedPage{}, fmt.Errorf("list unmatched results: %w", err)
+	}
+	out := UnmatchedPage{Results: []UnmatchedResult{}, Next: page.Next, Total: page.Total}
+	for _, r := range page.Results {
+		one, err := s.show(ctx, r)
+		if err != nil {
+			return UnmatchedPage{}, err
+		}
+		out.Results = append(out.Results, one)
+	}
+	return out, nil
+}
+
+// UnmatchedResult returns a result under review. NotFound if the team has none of this
+// id, or operations alone review it.
+func (s *Service) UnmatchedResult(ctx context.Context, team healthlab.TeamID, id RawResultID) (UnmatchedResult, error) {
+	store, err := s.reviews(ctx, team)
+	if err != nil {
+		return UnmatchedResult{}, err
+	}
+	r, err := store.Result(ctx, team, id)
+	if err == nil && r.Status == MatchPendingOps && !r.Escalated {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
+	}
+	return s.show(ctx, r)
+}
+
+// ResolveRequest decides against a result, or hands it to operations.
+type ResolveRequest struct {
+	// Action is reject or unsure.
+	Action ReviewAction `json:"action"`
+	Note   *string      `json:"note"`
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *ResolveRequest) Check() error {
+	var p healthlab.Problems
+	oneOf(&p, r.Action, []ReviewAction{ReviewReject, ReviewUnsure}, "action")
+	check{problems: &p}.optional(r.Note, "note", maxNotes)
+	return p.Err()
+}
+
+// notReviewable is what everybody meets who comes too late.
+func notReviewable() error { return missing(RawResultNotFound, "the result is not open for review") }
+
+// ResolveUnmatched rejects a result, or hands it to operations. NotFound if the team
+// has none of this id that is open.
+func (s *Service) ResolveUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, req ResolveRequest) (UnmatchedResult, error) {
+	store, err := s.reviews(ctx, team)
+	if err != nil {
+		return UnmatchedResult{}, err
+	}
+	if err := req.Check(); err != nil {
+		return UnmatchedResult{}, err
+	}
+	at, event := healthlab.At(s.now()), s.opts.NewID()
+	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
+		if !r.Open() {
+			return nil, notReviewable()
+		}
+		r.Status, r.Escalated = MatchResolved, false
+		if req.Action == ReviewUnsure {
+			r.Status, r.Escalated = MatchPendingOps, true
+		}
+		action := req.Action
+		r.ResolutionAction, r.Note, r.ReviewedAt, r.UpdatedAt = &action, req.Note, &at, at
+		return r.tell(EventMatchReviewUpdated, event, at)
+	})
+	if err != nil {
+		return UnmatchedResult{}, fmt.Errorf("resolve unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
+	}
+	return s.show(ctx, r)
+}
+
+// ReturnUnmatched gives a result that operations reviewed back to the team, which can
+// decide now. No operation of the API does this: it is the host's.
+func (s *Service) ReturnUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
+	store, err := s.reviews(ctx, team)
+	if err != nil {
+		return UnmatchedResult{}, err
+	}
+	at, event := healthlab.At(s.now()), s.opts.NewID()
+	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
+		if r.Status != MatchPendingOps {
+			return nil, notReviewable()
+		}
+		name := EventMatchReviewUpdated
+		if !r.Escalated {
+			name = EventMatchReviewCreated // the first that the team hears of it
+		}
+		r.Status, r.Escalated, r.ResolutionAction, r.ReviewedAt, r.UpdatedAt = MatchPendingCustomer, false, nil, nil, at
+		if note != nil {
+			r.Note = note
+		}
+		return r.tell(name, event, at)
+	})
+	if err != nil {
+		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
+	}
+	return s.show(ctx, r)
+}
