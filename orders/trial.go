@@ -49,10 +49,6 @@ const (
 // TrialStage is what a test run is doing.
 type TrialStage string
 
-// trialStages are the stages of a run that works, in order.
-var trialStages = []TrialStage{"queued", "validating", "selecting_configuration", "creating_orders", "transitioning_orders",
-	"writing_result", "matching_result", "verifying_review", "succeeded"}
-
 // TrialRule is what a case of test runs needs.
 type TrialRule struct {
 	Case TrialCase `json:"case"`
