@@ -18,6 +18,8 @@ const (
 	maxURL      = 2048
 	maxHostName = 253
 	maxLabel    = 63
+
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
 // Guard is the wall between endpoints, whose URLs strangers choose, and networks that
@@ -37,6 +39,10 @@ type Guard struct {
 	Refuse []netip.Prefix
 	// NAT64 allows addresses in 64:ff9b::/96 if the IPv4 address in them is allowed.
 	NAT64 bool
+	// Brokers are the schemes of message brokers that the host has a [Notifier] for.
+	// A URL with one of them is the scheme and a name, "nats://healthlab.events", and
+	// leads nowhere but through the host's own connection. See [ByScheme].
+	Brokers []string
 }
 
 // errBlocked says that the guard refused. It names no address.
@@ -127,6 +133,12 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 		p.Add("bad_url", "an absolute URL is needed")
 		return nil, p
 	}
+	if slices.Contains(g.Brokers, u.Scheme) {
+		if u.Scheme+"://"+u.Host != raw || !brokerName(u.Host) {
+			p.Add("bad_name", fmt.Sprintf("after the scheme of a broker comes a name alone: parts of letters, digits, - and _ between dots, a letter first, at most %d characters", maxHostName))
+		}
+		return u, p
+	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !g.Plain) {
 		p.Add("bad_scheme", "the scheme is https")
 	}
@@ -144,6 +156,20 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u, p
+}
+
+// brokerName reports whether a name is one that every broker can tell from its wildcards
+// and its own names.
+func brokerName(name string) bool {
+	if strings.Trim(name[:min(len(name), 1)], letters) != "" {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || strings.Trim(part, letters+"0123456789-_") != "" {
+			return false
+		}
+	}
+	return len(name) <= maxHostName
 }
 
 func (g *Guard) portAllowed(port string) bool {

@@ -156,3 +156,32 @@ func FuzzCheckURL(f *testing.F) {
 		}
 	})
 }
+
+// The URL of a broker is its scheme and a name; it is never dialled.
+func TestCheckURLOfABroker(t *testing.T) {
+	g := &webhook.Guard{Brokers: []string{"nats"}}
+	for _, good := range []string{"nats://healthlab.events", "nats://A-b_c.D1"} {
+		u, err := g.CheckURL(good)
+		require.NoError(t, err, good)
+		require.Equal(t, good, u.String())
+		require.Equal(t, webhook.ClassBlocked, webhook.NewHTTP(&webhook.HTTPOptions{Guard: g}).
+			Notify(t.Context(), webhook.Notification{URL: good}).Class)
+	}
+	for _, bad := range []string{
+		"nats://", "nats://a/b", "nats://a?b", "nats://a#b", "nats://u@a", "nats://a:4222", "nats://a..b", "nats://.a",
+		"nats://a.", "nats://*", "nats://a.>", "nats://_inbox.a", "nats://1a", "NATS://a", "nats:a", "kafka://a",
+		"nats://[::1]", "nats://" + strings.Repeat("a", 254),
+	} {
+		_, err := g.CheckURL(bad)
+		require.ErrorIs(t, err, healthlab.Invalid, bad)
+	}
+	_, err := (&webhook.Guard{}).CheckURL("nats://healthlab.events")
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+func TestByScheme(t *testing.T) {
+	ok := always(webhook.ClassOK, 200)
+	n := webhook.ByScheme{"nats": &receiver{answer: ok}}
+	require.Equal(t, webhook.ClassOK, n.Notify(t.Context(), webhook.Notification{URL: "nats://a"}).Class)
+	require.Equal(t, webhook.ClassBlocked, n.Notify(t.Context(), webhook.Notification{URL: "https://a.example.com/nats://"}).Class)
+}

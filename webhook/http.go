@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -146,6 +147,9 @@ func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, erro
 	u, err := h.guard.CheckURL(n.URL)
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains(h.guard.Brokers, u.Scheme) {
+		return nil, errBlocked
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(n.Body))
 	if err != nil {

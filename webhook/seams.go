@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -251,11 +252,27 @@ type Notifier interface {
 // Notification is one message to one receiver.
 type Notification struct {
 	URL     string
+	Team    healthlab.TeamID
+	Type    string      // of the event
 	Headers http.Header // custom ones
 	ID      string      // the message id
 	At      time.Time   // the timestamp to sign
 	Secrets []Secret    // the newest first
 	Body    []byte
+}
+
+// ByScheme is a [Notifier] that has another one for each scheme of the URLs of endpoints:
+// an [HTTP] for "https", and one of a broker's adapter for what is in Guard.Brokers. A
+// message for which there is none is [ClassBlocked].
+type ByScheme map[string]Notifier
+
+// Notify hands the message to the Notifier of its scheme.
+func (s ByScheme) Notify(ctx context.Context, n Notification) Result {
+	scheme, _, _ := strings.Cut(n.URL, "://")
+	if to, ok := s[scheme]; ok {
+		return to.Notify(ctx, n)
+	}
+	return Result{Class: ClassBlocked}
 }
 
 // Result is what came of one request.

@@ -47,7 +47,8 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	}
 	began := clock.time()
 	result := d.notify(ctx, Notification{
-		URL: to.URL, Headers: to.headers, ID: MessageID(del.Event), At: began, Secrets: secrets, Body: del.Body,
+		URL: to.URL, Team: del.Team, Type: del.Type,
+		Headers: to.headers, ID: MessageID(del.Event), At: began, Secrets: secrets, Body: del.Body,
 	}, del)
 	if ctx.Err() != nil && result.Status == 0 {
 		d.targets.released(del) // cut short by our own stop: the lease brings it back

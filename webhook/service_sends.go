@@ -47,7 +47,7 @@ func (s *Service) SendTest(ctx context.Context, team healthlab.TeamID, id Endpoi
 		return Result{}, fmt.Errorf("send test: %w", err)
 	}
 	return s.notifier.Notify(ctx, Notification{
-		URL: e.URL, Headers: to.headers, ID: testMessageID(event.ID), At: at, Secrets: to.active(at), Body: body,
+		URL: e.URL, Team: team, Type: t.Name, Headers: to.headers, ID: testMessageID(event.ID), At: at, Secrets: to.active(at), Body: body,
 	}), nil
 }
 

@@ -81,6 +81,8 @@ var modules = map[string][]string{
 	"adapters/httpapi/internal/contract": {"github.com/google/uuid", "github.com/shopspring/decimal",
 		"github.com/santhosh-tekuri/jsonschema/v6"},
 	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
+	"adapters/nats":      {"github.com/nats-io/nats.go"},
+	"adapters/otel":      {"go.opentelemetry.io/otel"},
 	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
 
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
@@ -91,6 +93,7 @@ var testModules = []string{
 	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/standard-webhooks/standard-webhooks/libraries/go",
 	"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5",
+	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk",
 }
 
 // std says who may import the packages of the standard library, and what is below them,
