@@ -18,7 +18,6 @@ import (
 const (
 	maxResponseHeader = 16 << 10
 	maxResponseRead   = 8 << 10
-	maxResponseKept   = 1 << 10
 	maxResponseTime   = time.Second
 	idleTimeout       = 90 * time.Second
 )
@@ -32,7 +31,7 @@ type HTTPOptions struct {
 	Timeout time.Duration
 	// UserAgent is sent with every request. Default "healthlab-webhooks/1".
 	UserAgent string
-	// KeepResponse is how many bytes of a response are kept, at most 1 KiB. Default
+	// KeepResponse is how many bytes of a response are kept, at most 8 KiB. Default
 	// none.
 	KeepResponse int
 	// Slots is how many requests run at a time, one endpoint's share included; it
@@ -87,7 +86,7 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 		guard:     o.Guard,
 		timeout:   o.Timeout,
 		userAgent: o.UserAgent,
-		keep:      min(o.KeepResponse, maxResponseKept),
+		keep:      min(o.KeepResponse, maxResponseRead),
 		now:       o.Now,
 		transport: &http.Transport{
 			DialContext:            dialer.DialContext,

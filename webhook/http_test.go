@@ -1,6 +1,8 @@
 package webhook_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"encoding/binary"
@@ -40,10 +42,10 @@ func TestHTTPSendsASignedRequest(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 		w.Header().Set("Retry-After", "30")
 		w.WriteHeader(http.StatusAccepted)
-		_, _ = io.WriteString(w, strings.Repeat("x", 5000))
+		_, _ = io.WriteString(w, strings.Repeat("x", 50_000))
 	}))
 	defer server.Close()
-	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), KeepResponse: 4000})
+	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), KeepResponse: 1 << 20})
 	defer h.Close()
 	n := note(t, server.URL+"/in?q=1")
 	n.Headers = http.Header{"X-Ward": {"7"}, "Host": {"elsewhere"}, "Webhook-Id": {"forged"}, "Idempotency-Key": {"x"}}
@@ -51,7 +53,7 @@ func TestHTTPSendsASignedRequest(t *testing.T) {
 	require.Equal(t, webhook.ClassOK, r.Class)
 	require.Equal(t, http.StatusAccepted, r.Status)
 	require.Equal(t, 30*time.Second, r.RetryAfter)
-	require.Len(t, r.Response, 1024)
+	require.Len(t, r.Response, 8<<10)
 	require.Positive(t, r.Duration)
 	require.Equal(t, http.MethodPost, got.Method)
 	require.Equal(t, "/in?q=1", got.RequestURI)
@@ -63,7 +65,30 @@ func TestHTTPSendsASignedRequest(t *testing.T) {
 		"Webhook-Signature": {vectors[2].signature + " " + vectors[1].signature}, "X-Ward": {"7"},
 	}, got.Header)
 	require.NoError(t, webhook.Verify(body, got.Header, n.At, secret(t, k1)))
-	require.True(t, h.Notify(t.Context(), note(t, server.URL)).Reused)
+	require.False(t, h.Notify(t.Context(), note(t, server.URL)).Reused, "so long an answer costs its connection")
+}
+
+// What a receiver answers is bytes to us: kept as they are, never unpacked.
+func TestHTTPKeepsTheAnswerAsItIs(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, err := z.Write(make([]byte, 1<<22))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	for _, answer := range []string{bomb.String()[:4<<10], "\xff\xfe no text\x00", "", "thanks"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = io.WriteString(w, answer)
+		}))
+		h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), KeepResponse: 8 << 10})
+		r := h.Notify(t.Context(), note(t, server.URL))
+		require.Equal(t, webhook.ClassOK, r.Class)
+		require.Equal(t, answer, string(r.Response))
+		require.True(t, h.Notify(t.Context(), note(t, server.URL)).Reused)
+		h.Close()
+		server.Close()
+	}
 }
 
 func TestHTTPFollowsNoRedirect(t *testing.T) {
