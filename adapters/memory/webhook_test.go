@@ -30,3 +30,5 @@ func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStore) }
 func TestOrderUnderFire(t *testing.T) { storetest.RunOrderUnderFire(t, webhookStore) }
 
 func TestDeliveriesModel(t *testing.T) { storetest.RunDeliveriesModel(t, webhookStore) }
+
+func TestDispatcher(t *testing.T) { storetest.RunDispatcher(t, webhookStore) }

@@ -47,6 +47,10 @@ func endpoints(how func(*storetest.WebhookStore)) func(*testing.T) {
 	return broken(storetest.RunEndpoints, how)
 }
 
+func dispatcher(how func(*storetest.WebhookStore)) func(*testing.T) {
+	return broken(storetest.RunDispatcher, how)
+}
+
 // brokenOutbox, brokenDeliveries, brokenEndpoints and brokenLog pass on what they are
 // not told to break.
 type brokenOutbox func(ctx context.Context, ev []healthlab.Event) error
@@ -501,6 +505,33 @@ var webhookMutants = []mutant{
 			e.Health.PauseStep = was.Health.PauseStep
 		}
 	})), "Update/ResumingMakesAllDue"},
+	// The dispatcher: what it relies on.
+	{"sends other bytes again", dispatcher(onClaim(sameClaim, eachDelivery(func(d *webhook.Delivery) {
+		if d.Starts > 1 {
+			d.Body = append([]byte(" "), d.Body...)
+		}
+	}))), "DiesBeforeItSettles"},
+	{"leases nothing", dispatcher(onClaim(func(c *webhook.Claim) { c.Lease = 0 }, sameDeliveries)), "TwoShareTheWork"},
+	{"tells the worker's time", dispatcher(func(s *storetest.WebhookStore) {
+		sound := s.Deliveries
+		s.Deliveries = &brokenDeliveries{Deliveries: sound, claim: func(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {
+			got, err := sound.Claim(ctx, c)
+			if len(c.Quotas) > 0 {
+				got.At = got.At.Add(time.Hour)
+			}
+			return got, err
+		}}
+	}), "ItsClockIsWrong"},
+	{"gives up after one failure", dispatcher(onSettle(func(o *webhook.Outcome) {
+		if o.State == webhook.Retrying {
+			o.State, o.Reason = webhook.Failed, webhook.ReasonExhausted
+		}
+	})), "TheServersClockJumps"},
+	{"keeps the old URL", dispatcher(onUpdate(func(was, e *webhook.Endpoint, _ *[]healthlab.Event, _ *error) { e.URL = was.URL })),
+		"EndpointChangesBetweenAttempts"},
+	{"forgets how long it has failed", dispatcher(onUpdate(func(_, e *webhook.Endpoint, _ *[]healthlab.Event, _ *error) {
+		e.Health.ArmedAt = time.Time{}
+	})), "DisablesAcrossRestarts"},
 	// The model.
 	{"model, supersedes nothing", broken(storetest.RunDeliveriesModel, allModes(healthlab.Ordered)), ""},
 	{"model, never quiet", broken(storetest.RunDeliveriesModel, onSettle(func(o *webhook.Outcome) { o.Quiet = 0 })), ""},
