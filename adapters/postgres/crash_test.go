@@ -34,7 +34,7 @@ const (
 	crashBatch   = 3
 )
 
-func init() { postgres.ServeCrashChild = crashChild }
+func init() { postgres.Children["writer"] = crashChild }
 
 // crashChild writes for a user and prints the number of each write that was answered,
 // until it is killed.
@@ -140,7 +140,7 @@ func TestKilledProcess(t *testing.T) {
 	for range prove.Count(20, 200) {
 		u := newPerson(t, postgres.New(pool, nil))
 		child := exec.CommandContext(t.Context(), os.Args[0])
-		child.Env = append(os.Environ(), "HEALTHLAB_CRASH_CHILD="+address, crashUser+"="+u.ID.String(), crashTeam+"="+u.Team.String())
+		child.Env = append(os.Environ(), postgres.Child+"=writer", postgres.ChildAddress+"="+address, crashUser+"="+u.ID.String(), crashTeam+"="+u.Team.String())
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()
 		require.NoError(t, err)

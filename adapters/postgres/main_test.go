@@ -11,22 +11,27 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if crashChild() {
+	if child() {
 		return
 	}
 	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error { return Migrate(ctx, conn) }))
 }
 
-// ServeCrashChild is what a child process of the crash test does; it does not return.
-var ServeCrashChild func(address string)
+// Children are what this program is as a child of a test, by name. They do not return
+// until they are killed.
+var Children = map[string]func(address string){}
 
-// crashChild reports whether this process is such a child, and is one until it is
-// killed.
-func crashChild() bool {
-	address := os.Getenv("HEALTHLAB_CRASH_CHILD")
-	if address == "" {
-		return false
+// Child is the variable that names the child, and ChildAddress its database.
+const (
+	Child        = "HEALTHLAB_CHILD"
+	ChildAddress = "HEALTHLAB_CHILD_ADDRESS"
+)
+
+// child reports whether this process is a child, and is one until it is killed.
+func child() bool {
+	be, ok := Children[os.Getenv(Child)]
+	if ok {
+		be(os.Getenv(ChildAddress))
 	}
-	ServeCrashChild(address)
-	return true
+	return ok
 }

@@ -118,14 +118,14 @@ returning k.team_id, k.key_hash, k.seq`
 
 	insertEvents = `
 insert into healthlab.webhook_event (team_id, id, created_at, user_id, type, key, key_hash, seq, at, body)
-select x.team_id, x.id, now(), x.user_id, x.type, x.key, x.key_hash, coalesce(k.seq - x.later, 0), x.at, x.body
+select x.team_id, x.id, healthlab.clock(), x.user_id, x.type, x.key, x.key_hash, coalesce(k.seq - x.later, 0), x.at, x.body
 from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::uuid[], $7::bigint[], $8::timestamptz[], $9::bytea[])
 	as x (team_id, id, user_id, type, key, key_hash, later, at, body)
 left join healthlab.event_key k on k.team_id = x.team_id and k.key_hash = x.key_hash`
 
 	insertPending = `
 insert into healthlab.webhook_pending (team_id, event_id, user_id, created_at)
-select x.team_id, x.id, x.user_id, now()
+select x.team_id, x.id, x.user_id, healthlab.clock()
 from unnest($1::uuid[], $2::uuid[], $3::uuid[]) with ordinality as x (team_id, id, user_id, n)
 order by x.n`
 )

@@ -97,8 +97,3 @@ func TestSeqNeverOvertakes(t *testing.T) {
 	slices.Sort(seqs)
 	require.Len(t, slices.Compact(seqs), 160)
 }
-
-func TestAttemptsAreNotKept(t *testing.T) {
-	_, err := postgres.New(pgtest.Pool(t), nil).WebhookLog().Attempts(t.Context(), webhook.AttemptQuery{})
-	require.ErrorIs(t, err, healthlab.Unimplemented)
-}

@@ -6,6 +6,7 @@
 //	store := postgres.New(pool, nil)
 //	service, err := healthdata.New(store.Users(), store.Data(), …)
 //	go store.RunFolding(ctx)
+//	go store.RunRetention(ctx)
 //
 // # Transactions
 //
@@ -75,6 +76,9 @@ type Options struct {
 	// FoldAfter is how long small batches may wait before [Store.RunFolding] moves
 	// them into their chunks. Default 10 minutes.
 	FoldAfter time.Duration
+	// Retention is how long [Store.RunRetention] keeps messages and what came of them.
+	// Default 30 days.
+	Retention time.Duration
 	// Log receives what went wrong in the background. Default: discard.
 	Log *slog.Logger
 }
@@ -101,6 +105,9 @@ func New(db DB, opts *Options) *Store {
 	}
 	if s.opts.FoldAfter <= 0 {
 		s.opts.FoldAfter = 10 * time.Minute
+	}
+	if s.opts.Retention <= 0 {
+		s.opts.Retention = 30 * 24 * time.Hour
 	}
 	s.pool, _ = db.(acquirer)
 	_, s.host = db.(pgx.Tx)

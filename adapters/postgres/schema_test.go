@@ -122,8 +122,13 @@ func TestMigrationsArePlain(t *testing.T) {
 
 // restricted returns connections of a role that owns nothing.
 func restricted(t testing.TB) *pgxpool.Pool {
+	pool, _ := restrictedOf(t)
+	return pool
+}
+
+func restrictedOf(t testing.TB) (pool, owner *pgxpool.Pool) {
 	address := pgtest.URL(t)
-	owner := pgtest.Connect(t, address)
+	owner = pgtest.Connect(t, address)
 	role := "app_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	for _, sql := range []string{
 		`create role ` + role + ` login`,
@@ -143,10 +148,10 @@ func restricted(t testing.TB) *pgxpool.Pool {
 		_, err := conn.Exec(ctx, `set role `+role)
 		return err
 	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	pool, err = pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	return pool
+	return pool, owner
 }
 
 func newRestricted(t testing.TB) *postgres.Store {
@@ -160,6 +165,14 @@ func TestUsersWithRowSecurity(t *testing.T) {
 		return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
 	})
 }
+
+func restrictedWebhooks(t *testing.T) func(t *testing.T) storetest.WebhookStore {
+	pool, owner := restrictedOf(t)
+	return emptied(postgres.New(pool, &postgres.Options{RowSecurity: true}), owner)
+}
+
+func TestDeliveriesWithRowSecurity(t *testing.T) { storetest.RunDeliveries(t, restrictedWebhooks(t)) }
+func TestEndpointsWithRowSecurity(t *testing.T)  { storetest.RunEndpoints(t, restrictedWebhooks(t)) }
 
 func TestDataWithRowSecurity(t *testing.T) {
 	storetest.RunData(t, func(t testing.TB) storetest.DataHarness {
@@ -176,6 +189,9 @@ func TestRowSecurity(t *testing.T) {
 	ann, bob := newPerson(t, s), newPerson(t, s)
 	key := healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"}
 	for _, u := range []healthdata.User{ann, bob} {
+		deliverTo(t, s, u)
+	}
+	for _, u := range []healthdata.User{ann, bob} {
 		mergeInto(t, s, u, key, 0, 2000, 60)
 		mergeInto(t, s, u, key, 2000, 1, 60)
 		require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
@@ -186,8 +202,8 @@ func TestRowSecurity(t *testing.T) {
 		link(t, s, u)
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
-	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'webhook_event_rest')`)
-	require.Len(t, tables, 21)
+	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'seen', 'webhook_event_rest')`)
+	require.Len(t, tables, 24)
 	for _, table := range append(tables, "samples") {
 		count := func(team string) (n int) {
 			tx, err := pool.Begin(t.Context())
@@ -223,11 +239,18 @@ func TestEraseLeavesNothing(t *testing.T) {
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u, other := fullPerson(t, s), fullPerson(t, s)
+	appendEvents(t, s, event(u, "k"), event(other, "k"))
 	tables := texts(t, pool, `
 		select c.relname from`+ourTables+`and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'user_id') order by 1`)
 	require.Len(t, tables, 17, "a table is added here, to eraseUser, and to the people of this test")
+	// These have rows of a message each, and each of these people is a team.
+	tables = append(tables, "webhook_delivery", "webhook_attempt")
 	count := func(table string, u healthdata.User) (n int) {
-		require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` where user_id = $1`, u.ID.UUID).Scan(&n))
+		by, id := "user_id", u.ID.UUID
+		if table == "webhook_delivery" || table == "webhook_attempt" {
+			by, id = "team_id", u.Team.UUID
+		}
+		require.NoError(t, pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` where `+by+` = $1`, id).Scan(&n))
 		return n
 	}
 	before := map[string]int{}
@@ -248,7 +271,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	}
 }
 
-// fullPerson adds a user with a row in every table.
+// fullPerson adds a user with a row in every table, but that of messages to be routed.
 func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	t.Helper()
 	u := personOf(healthlab.TeamID{UUID: uuid.New()})
@@ -261,10 +284,10 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 		Resource: "sleep", ID: uuid.New(), Provider: "acme_band", SourceType: "watch", Index: noon.Time, Doc: []byte(`{"n":1}`),
 		CreatedAt: noon.Time, UpdatedAt: noon.Time,
 	}}, nil))
-	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
 	placeOrder(t, s, u)
 	link(t, s, u)
 	insure(t, s, u)
+	deliverTo(t, s, u)
 	return u
 }
 

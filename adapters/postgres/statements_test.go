@@ -49,6 +49,9 @@ func TestStatements(t *testing.T) {
 	for i, sql := range eraseUser {
 		all[fmt.Sprintf("eraseUser %d", i)] = sql
 	}
+	for i, sql := range eraseMessages {
+		all[fmt.Sprintf("eraseMessages %d", i)] = sql
+	}
 	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()

@@ -268,8 +268,8 @@ func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
 // eraseUser deletes what is kept of a user: what is a lock first, as the series are of
-// their chunks and segments and the transactions of their orders, and the user last.
-// Every table with a user_id is here, but user_name, where a deleted user has no row.
+// their chunks and segments and the transactions of their orders. Every table with a
+// user_id is here or in eraseMessages, but user_name, where a deleted user has no row.
 var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
 	deleteInfoOfUser, deleteInsuranceOfUser,
@@ -281,10 +281,6 @@ var eraseUser = [...]string{
 	`delete from healthlab.link_code where user_id = $1`,
 	`delete from healthlab.link_session where user_id = $1`,
 	`delete from healthlab.link_credential where user_id = $1`,
-	`delete from healthlab.webhook_pending where user_id = $1`,
-	`delete from healthlab.webhook_event where user_id = $1`,
-	`delete from healthlab.event_key where user_id = $1`,
-	`delete from healthlab.users where user_id = $1`,
 }
 
 func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
@@ -300,6 +296,10 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 		}
 		b = x.batch()
 		for _, sql := range eraseUser {
+			b.Queue(sql, id.UUID)
+		}
+		b.Queue(holdRouting, int64(routing))
+		for _, sql := range eraseMessages {
 			b.Queue(sql, id.UUID)
 		}
 		return x.commit(ctx, b)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,17 +13,61 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// WebhookLog returns the store as a [webhook.Log]. Attempts are kept with deliveries,
-// which this adapter does not keep: asking for them is healthlab.Unimplemented.
+// WebhookLog returns the store as a [webhook.Log].
 func (s *Store) WebhookLog() webhook.Log { return webhookLog{s} }
 
 type webhookLog struct{ s *Store }
 
-func (l webhookLog) Attempts(ctx context.Context, _ webhook.AttemptQuery) (webhook.AttemptPage, error) {
-	if err := ctx.Err(); err != nil {
+// logPage is how many lines a page has, of the log or of endpoints, unless told
+// otherwise.
+const logPage = 50
+
+// What is known of a message that is gone is not shown either.
+const listAttempts = `
+select a.id, a.at, a.endpoint_id, a.event_id, e.type, a.delivery_id, a.n, a.cause, a.status, a.class, a.duration, a.state, a.reason, a.response
+from healthlab.webhook_attempt a join healthlab.webhook_event e on e.team_id = a.team_id and e.id = a.event_id
+where a.team_id = $1 and ($2::uuid is null or a.endpoint_id = $2) and ($3::uuid is null or a.event_id = $3)
+	and ($4::bigint is null or a.id < $4)
+order by a.id desc limit $5`
+
+func (l webhookLog) Attempts(ctx context.Context, q webhook.AttemptQuery) (webhook.AttemptPage, error) {
+	if q.Size <= 0 {
+		q.Size = logPage
+	}
+	var before *int64
+	if q.Cursor != "" {
+		n, err := strconv.ParseInt(q.Cursor, 10, 64)
+		if err != nil || n < 0 {
+			return webhook.AttemptPage{}, badCursor()
+		}
+		before = &n
+	}
+	var page webhook.AttemptPage
+	var ids []int64
+	err := l.s.read(ctx, q.Team, func(b *pgx.Batch) {
+		page, ids = webhook.AttemptPage{}, nil
+		b.Queue(listAttempts, q.Team.UUID, optional(q.Endpoint.UUID), optional(q.Event), before, q.Size+1).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var id int64
+				var a webhook.Attempt
+				err := rows.Scan(&id, &a.At, &a.Endpoint.UUID, &a.Event, &a.Type, (*int64)(&a.Delivery), &a.N, (*string)(&a.Trigger),
+					&a.Status, (*string)(&a.Class), (*int64)(&a.Duration), (*string)(&a.State), (*string)(&a.Reason), &a.Response)
+				if err != nil {
+					return err
+				}
+				a.At = a.At.UTC()
+				page.Attempts, ids = append(page.Attempts, a), append(ids, id)
+			}
+			return rows.Err()
+		})
+	})
+	if err != nil {
 		return webhook.AttemptPage{}, err
 	}
-	return webhook.AttemptPage{}, fmt.Errorf("attempts: %w", healthlab.Unimplemented)
+	if len(ids) > q.Size {
+		page.Attempts, page.Next = page.Attempts[:q.Size], strconv.FormatInt(ids[q.Size-1], 10)
+	}
+	return page, nil
 }
 
 const selectMessage = `

@@ -1,0 +1,125 @@
+-- +goose Up
+-- Where messages go, which of them are on the way, and what came of every attempt.
+
+-- +goose StatementBegin
+create function healthlab.clock() returns timestamptz language sql stable parallel safe as $$ select now() $$;
+-- +goose StatementEnd
+comment on function healthlab.clock is
+	'The clock of deliveries and of what receivers have seen: what is due, and when a lease ends, goes by it alone. Tests put another one in its place.';
+
+create table healthlab.webhook_endpoint (
+	team_id         uuid        not null,
+	id              uuid        not null,
+	url             text        not null,
+	description     text        not null,
+	rate_limit      integer     not null,
+	filter_types    text[],
+	order_scope     text        not null,
+	disabled        boolean     not null,
+	disabled_reason text        not null,
+	first_failed_at timestamptz,
+	last_failed_at  timestamptz,
+	armed_at        timestamptz,
+	paused_until    timestamptz,
+	pause_step      integer     not null,
+	secrets         json        not null,
+	headers         json        not null,
+	revision        bigint      not null,
+	created_at      timestamptz not null,
+	updated_at      timestamptz not null,
+	constraint webhook_endpoint_pkey primary key (team_id, id),
+	constraint webhook_endpoint_id unique (id)
+);
+comment on table healthlab.webhook_endpoint is
+	'Receivers, with their sealed secrets and headers and their health. Who adds to their lanes holds the row for share; who empties them holds it alone.';
+comment on constraint webhook_endpoint_pkey on healthlab.webhook_endpoint is 'Endpoints are spread by their team.';
+comment on constraint webhook_endpoint_id on healthlab.webhook_endpoint is 'The id of an endpoint is unique over all teams.';
+comment on column healthlab.webhook_endpoint.filter_types is 'The types that it wants; null for all.';
+comment on column healthlab.webhook_endpoint.pause_step is 'Above 0, one delivery at a time is tried.';
+create index webhook_endpoint_list on healthlab.webhook_endpoint (team_id, created_at desc, id desc);
+create index webhook_endpoint_armed on healthlab.webhook_endpoint (armed_at) where armed_at is not null and not disabled;
+
+create table healthlab.webhook_delivery (
+	team_id         uuid        not null,
+	id              bigint      generated always as identity,
+	endpoint_id     uuid        not null,
+	lane            uuid        not null,
+	key_hash        uuid,
+	seq             bigint      not null,
+	event_id        uuid        not null,
+	event_created   timestamptz not null,
+	cause           text        not null,
+	head            boolean     not null,
+	attempts        integer     not null,
+	starts          integer     not null,
+	queued_at       timestamptz not null,
+	first_failed_at timestamptz,
+	due_at          timestamptz not null,
+	quiet_until     timestamptz,
+	lease_until     timestamptz,
+	lease_token     bigint,
+	constraint webhook_delivery_pkey primary key (team_id, id),
+	constraint webhook_delivery_lease check ((lease_until is null) = (lease_token is null)),
+	constraint webhook_delivery_claimed check (head or lease_token is null)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+comment on table healthlab.webhook_delivery is
+	'Unfinished deliveries: one message to one endpoint each. Finished ones are deleted; the log says how they ended. Small and hot.';
+comment on constraint webhook_delivery_pkey on healthlab.webhook_delivery is 'Within a lane in the order in which they came.';
+comment on constraint webhook_delivery_lease on healthlab.webhook_delivery is 'A lease has an end and a token.';
+comment on constraint webhook_delivery_claimed on healthlab.webhook_delivery is 'Only the head of a lane is sent.';
+comment on column healthlab.webhook_delivery.lane is
+	'The queue of the endpoint in which it waits its turn. The head is also its lock: who changes the lane holds that row first.';
+comment on column healthlab.webhook_delivery.key_hash is 'The key within which a newer version takes its place; null if none ever does.';
+comment on column healthlab.webhook_delivery.event_created is 'When the message was written, which is part of its key.';
+comment on column healthlab.webhook_delivery.due_at is 'Never before quiet_until.';
+comment on column healthlab.webhook_delivery.quiet_until is 'Before this the lane starts nothing.';
+comment on column healthlab.webhook_delivery.lease_until is 'In no index, so that a claim rewrites none.';
+create unique index webhook_delivery_id on healthlab.webhook_delivery (id);
+create unique index webhook_delivery_head on healthlab.webhook_delivery (team_id, endpoint_id, lane) where head;
+create index webhook_delivery_due on healthlab.webhook_delivery (endpoint_id, due_at, id) where head;
+create index webhook_delivery_waiting on healthlab.webhook_delivery (endpoint_id, lane, id) where not head;
+create unique index webhook_delivery_same on healthlab.webhook_delivery (team_id, endpoint_id, lane, key_hash)
+	where not head and key_hash is not null;
+create index webhook_delivery_event on healthlab.webhook_delivery (event_id, endpoint_id);
+
+create table healthlab.webhook_attempt (
+	team_id     uuid        not null,
+	id          bigint      generated always as identity,
+	at          timestamptz not null,
+	endpoint_id uuid        not null,
+	event_id    uuid        not null,
+	delivery_id bigint      not null,
+	lease_token bigint,
+	n           integer     not null,
+	cause       text        not null,
+	status      integer     not null,
+	class       text        not null,
+	duration    bigint      not null,
+	state       text        not null,
+	reason      text        not null,
+	response    bytea,
+	constraint webhook_attempt_pkey primary key (team_id, id)
+);
+comment on table healthlab.webhook_attempt is
+	'The log: a line for each request, and for each decision not to send. A line is written once, and goes with its message.';
+comment on constraint webhook_attempt_pkey on healthlab.webhook_attempt is 'In the order of writing.';
+comment on column healthlab.webhook_attempt.delivery_id is '0 if it ended before it was stored.';
+comment on column healthlab.webhook_attempt.lease_token is 'The lease whose outcome this is, to know one that comes twice.';
+comment on column healthlab.webhook_attempt.duration is 'In nanoseconds.';
+create index webhook_attempt_endpoint on healthlab.webhook_attempt (endpoint_id, id);
+create index webhook_attempt_event on healthlab.webhook_attempt (event_id, id);
+
+create index webhook_event_written on healthlab.webhook_event (team_id, created_at, id);
+
+-- +goose StatementBegin
+do $$
+declare name text;
+begin
+	foreach name in array array['webhook_endpoint', 'webhook_delivery', 'webhook_attempt'] loop
+		execute format('alter table healthlab.%I enable row level security', name);
+		execute format($policy$create policy team_only on healthlab.%I
+			using (team_id::text = current_setting('healthlab.team', true) or current_setting('healthlab.team', true) = 'all')$policy$, name);
+		execute format('comment on policy team_only on healthlab.%I is %L', name, 'Rows of the team that the setting healthlab.team names, and of no other.');
+	end loop;
+end $$;
+-- +goose StatementEnd

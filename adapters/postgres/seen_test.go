@@ -1,0 +1,55 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/webhook/receiver"
+)
+
+func seenStores(t *testing.T) func(t *testing.T) storetest.SeenStore {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	store := emptied(s, pool)
+	return func(t *testing.T) storetest.SeenStore {
+		return storetest.SeenStore{Seen: s.Seen("test"), Advance: store(t).Advance}
+	}
+}
+
+func TestSeen(t *testing.T)      { storetest.RunSeen(t, seenStores(t)) }
+func TestSeenModel(t *testing.T) { storetest.RunSeenModel(t, seenStores(t)) }
+
+// What is over is taken away by those that come later, and two receivers do not know of
+// each other.
+func TestSeenIsBoundedByTime(t *testing.T) {
+	pool := pgtest.Pool(t)
+	clock := &serverClock{t: t, pool: pool}
+	s := postgres.New(pool, nil)
+	one, two := s.Seen("one"), s.Seen("two")
+	handle := func(seen receiver.Seen, id string) {
+		c := receiver.Claim{
+			Token: uuid.New(), ID: id, Key: "item/" + id, Version: receiver.Version{Seq: 1},
+			Lease: time.Minute, Keep: time.Hour, KeepVersion: time.Hour,
+		}
+		v, err := seen.Claim(t.Context(), c)
+		require.NoError(t, err)
+		require.Equal(t, receiver.Fresh, v)
+		require.NoError(t, seen.Done(t.Context(), c))
+	}
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		handle(one, id)
+		handle(two, id)
+	}
+	require.Equal(t, 24, rows(t, pool, "seen"))
+	clock.advance(2 * time.Hour)
+	for _, id := range []string{"g", "h", "i"} {
+		handle(one, id)
+	}
+	require.Equal(t, 6, rows(t, pool, "seen"))
+}

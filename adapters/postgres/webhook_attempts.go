@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// attemptRows are columns of webhook_attempt.
+type attemptRows struct {
+	teams, endpoints, events []uuid.UUID
+	at                       time.Time // of all of them
+	deliveries               []int64
+	tokens                   []*int64
+	ns                       []int
+	causes                   []string
+	statuses                 []int
+	classes                  []string
+	durations                []int64
+	states, reasons          []string
+	responses                [][]byte
+}
+
+// add adds the line of a row that was not settled, or of one that was with the outcome
+// as it was applied.
+func (a *attemptRows) add(r *laneRow, at time.Time, o *webhook.Outcome) {
+	a.line(r.team, r.endpoint, r.event, r.id, r.attempts, r.cause, at, o)
+}
+
+func (a *attemptRows) line(team, endpoint, event uuid.UUID, delivery int64, n int, cause string, at time.Time, o *webhook.Outcome) {
+	var token *int64
+	if o.Delivery.Token != 0 {
+		token = &o.Delivery.Token
+	}
+	a.at = at
+	a.teams, a.endpoints, a.events = append(a.teams, team), append(a.endpoints, endpoint), append(a.events, event)
+	a.deliveries, a.tokens, a.ns = append(a.deliveries, delivery), append(a.tokens, token), append(a.ns, n)
+	a.causes, a.statuses = append(a.causes, cause), append(a.statuses, o.Status)
+	a.classes, a.durations = append(a.classes, string(o.Class)), append(a.durations, int64(o.Duration))
+	a.states, a.reasons = append(a.states, string(o.State)), append(a.reasons, string(o.Reason))
+	a.responses = append(a.responses, o.Response)
+}
+
+const (
+	attemptInsert = `
+insert into healthlab.webhook_attempt (team_id, at, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state,
+	reason, response)
+select x.team_id, $4, x.endpoint_id, x.event_id, x.delivery_id, x.lease_token, x.n, x.cause, x.status, x.class, x.duration, x.state,
+	x.reason, x.response
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $5::bigint[], $6::bigint[], $7::integer[], $8::text[], $9::integer[], $10::text[],
+	$11::bigint[], $12::text[], $13::text[], $14::bytea[]) with ordinality
+	as x (team_id, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state, reason, response, place)`
+
+	insertAttempts = attemptInsert + ` order by x.place`
+
+	// The outcome of a lease that is gone: not about a message that is gone too, or that
+	// somebody is erasing, and not a second time.
+	insertLost = attemptInsert + `
+join healthlab.webhook_event e on e.team_id = x.team_id and e.id = x.event_id
+where not exists (select from healthlab.webhook_attempt a
+	where a.event_id = x.event_id and a.delivery_id = x.delivery_id and a.lease_token = x.lease_token)
+order by x.place for key share of e`
+)
+
+// insert adds to a batch what writes the lines.
+func (a *attemptRows) insert(b *pgx.Batch) { a.queue(b, insertAttempts) }
+
+func (a *attemptRows) insertLost(b *pgx.Batch) { a.queue(b, insertLost) }
+
+func (a *attemptRows) queue(b *pgx.Batch, sql string) {
+	if len(a.teams) == 0 {
+		return
+	}
+	b.Queue(sql, a.teams, a.endpoints, a.events, a.at, a.deliveries, a.tokens, a.ns, a.causes, a.statuses, a.classes, a.durations,
+		a.states, a.reasons, a.responses)
+}

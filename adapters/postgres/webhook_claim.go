@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+const (
+	isFree = `(d.lease_until is null or d.lease_until <= healthlab.clock())`
+
+	onTrial = `exists (select from healthlab.webhook_delivery o
+		where o.endpoint_id = e.id and o.head and o.due_at <= healthlab.clock() and o.lease_until > healthlab.clock())`
+
+	isAwake = `(e.paused_until is null or e.paused_until <= healthlab.clock())`
+
+	// From each endpoint that has heads to the next one: its heads themselves, of which
+	// there may be very many, are not read.
+	selectDue = `
+with recursive t (endpoint_id) as (
+	(select d.endpoint_id from healthlab.webhook_delivery d where d.head order by d.endpoint_id limit 1)
+	union all
+	select (select d.endpoint_id from healthlab.webhook_delivery d where d.head and d.endpoint_id > t.endpoint_id
+		order by d.endpoint_id limit 1)
+	from t where t.endpoint_id is not null)
+select e.id from t join healthlab.webhook_endpoint e on e.id = t.endpoint_id
+where ` + isAwake + `
+	and exists (select from healthlab.webhook_delivery d where d.endpoint_id = e.id and d.head and d.due_at <= healthlab.clock() and ` + isFree + `)
+	and (e.pause_step = 0 or not ` + onTrial + `)`
+
+	selectTrials = `select e.id from healthlab.webhook_endpoint e where e.id = any ($1) and e.pause_step > 0 and ` + isAwake
+
+	// One claim at a time tries an endpoint that is on probation.
+	lockTrials = selectTrials + ` order by e.id for no key update skip locked`
+
+	leaseOf = `leased as (
+	update healthlab.webhook_delivery d set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
+		lease_token = ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint
+	where d.id = any (array(select x.id from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
+		join healthlab.webhook_endpoint e on e.id = q.endpoint_id
+		cross join lateral (
+			select d.id from healthlab.webhook_delivery d
+			where d.endpoint_id = e.id and d.head and d.due_at <= healthlab.clock() and ` + isFree
+
+	handOut = ` for update skip locked) x
+		where ` + isAwake + `))
+	returning d.*
+)
+select d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.body, d.cause, d.attempts, d.starts,
+	d.queued_at, d.first_failed_at,
+	d.key_hash is not null and exists (select from healthlab.webhook_delivery w
+		where w.team_id = d.team_id and w.endpoint_id = d.endpoint_id and w.lane = d.lane and w.key_hash = d.key_hash and not w.head
+			and w.seq > d.seq),
+	exists (select from healthlab.webhook_delivery w where w.endpoint_id = d.endpoint_id and w.lane = d.lane and not w.head)
+from leased d join healthlab.webhook_event v on v.team_id = d.team_id and v.id = d.event_id and v.created_at = d.event_created
+order by d.due_at, d.id`
+
+	claimDeliveries = `with ` + leaseOf + ` and e.pause_step = 0 order by d.due_at, d.id limit q.most` + handOut
+
+	claimTrials = `with ` + leaseOf + ` and not ` + onTrial + ` order by d.attempts, d.due_at, d.id limit least(q.most, 1)` + handOut
+)
+
+func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
+	var out []webhook.EndpointID
+	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+		out = nil
+		b := u.batch()
+		u.tune(b, tuneQueue)
+		b.Queue(selectDue).Query(func(rows pgx.Rows) error {
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			for _, id := range ids {
+				out = append(out, webhook.EndpointID{UUID: id})
+			}
+			return err
+		})
+		return u.commit(ctx, b)
+	})
+	return out, err
+}
+
+// claiming is a claim as arguments.
+type claiming struct {
+	ids   []uuid.UUID
+	most  []int32
+	lease time.Duration
+}
+
+func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {
+	in := claiming{lease: c.Lease}
+	for _, q := range c.Quotas {
+		if q.Max > 0 {
+			in.ids, in.most = append(in.ids, q.Endpoint.UUID), append(in.most, int32(min(q.Max, 1<<20)))
+		}
+	}
+	var out webhook.Claimed
+	var trials []uuid.UUID
+	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+		out, trials = webhook.Claimed{}, nil
+		b := u.batch()
+		u.tune(b, tuneRelaxed)
+		if len(in.ids) > 0 {
+			in.queue(b, claimDeliveries, &out)
+			b.Queue(selectTrials, in.ids).Query(func(rows pgx.Rows) (err error) {
+				trials, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+				return err
+			})
+		}
+		b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&out.At) })
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return webhook.Claimed{}, err
+	}
+	out.At = out.At.UTC()
+	if len(trials) > 0 {
+		in.keep(trials)
+		tried, err := d.try(ctx, in)
+		if err != nil && len(out.Deliveries) == 0 {
+			return webhook.Claimed{}, err
+		}
+		out.Deliveries = append(out.Deliveries, tried...) // what was claimed before an error is claimed
+	}
+	return out, nil
+}
+
+// try claims one delivery of each endpoint that is on probation, if nobody else does.
+func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, error) {
+	var out webhook.Claimed
+	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
+		out = webhook.Claimed{}
+		var ours []uuid.UUID
+		b := u.batch()
+		u.tune(b, tuneRelaxed)
+		b.Queue(lockTrials, in.ids).Query(func(rows pgx.Rows) (err error) {
+			ours, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			return err
+		})
+		if err := u.send(ctx, b); err != nil || len(ours) == 0 {
+			return err
+		}
+		in.keep(ours)
+		b = u.batch()
+		in.queue(b, claimTrials, &out)
+		return u.commit(ctx, b)
+	})
+	return out.Deliveries, err
+}
+
+// keep narrows a claim to some of its endpoints.
+func (c *claiming) keep(ids []uuid.UUID) {
+	quota := map[uuid.UUID]int32{}
+	for i, id := range c.ids {
+		quota[id] = c.most[i]
+	}
+	c.ids, c.most = ids, nil
+	for _, id := range ids {
+		c.most = append(c.most, quota[id])
+	}
+}
+
+func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed) {
+	b.Queue(sql, c.ids, c.most, c.lease).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			v := webhook.Delivery{}
+			var failed *time.Time
+			err := rows.Scan((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
+				&v.At, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &v.Superseded, &v.Blocking)
+			if err != nil {
+				return err
+			}
+			v.At, v.QueuedAt, v.FirstFailedAt = v.At.UTC(), v.QueuedAt.UTC(), timeOrZero(failed)
+			out.Deliveries = append(out.Deliveries, v)
+		}
+		return rows.Err()
+	})
+}

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// takeAway returns the statements that take messages away, with their deliveries and
+// their log. gone names them: a query of their ids, with the argument $1; lock locks them.
+// The caller holds the lock of routing, so that nothing comes into the lanes meanwhile.
+// The statements lock lanes as everybody does, the head first, and then the messages, so
+// that no line is added to the log of one that goes; those that waited behind move up.
+func takeAway(gone, lock string) []string {
+	with := `with gone as materialized (` + gone + `)`
+	return []string{
+		with + `
+select count(*) from (
+	select from healthlab.webhook_delivery d
+	where (d.endpoint_id, d.lane) in (select o.endpoint_id, o.lane from healthlab.webhook_delivery o where o.event_id in (select id from gone))
+	order by d.endpoint_id, d.lane, d.id for update) locked`,
+		`select count(*) from (` + lock + ` order by id for update) locked`,
+		with + `, dropped as (
+	delete from healthlab.webhook_delivery d using gone where d.event_id = gone.id
+	returning d.id, d.endpoint_id, d.lane, d.head, d.quiet_until)
+update healthlab.webhook_delivery n
+set head = true, due_at = greatest(healthlab.clock(), h.quiet_until), quiet_until = h.quiet_until
+from dropped h where h.head and n.id = (
+	select w.id from healthlab.webhook_delivery w
+	where w.endpoint_id = h.endpoint_id and w.lane = h.lane and not w.head and w.event_id not in (select id from gone)
+	order by w.id limit 1)`,
+		with + ` delete from healthlab.webhook_attempt a using gone where a.event_id = gone.id`,
+	}
+}
+
+// eraseMessages takes away what was announced about a user, and the user.
+var eraseMessages = append(takeAway(`select e.id from healthlab.webhook_event e where e.user_id = $1`,
+	`select from healthlab.webhook_event where user_id = $1`),
+	`delete from healthlab.webhook_pending where user_id = $1`,
+	`delete from healthlab.webhook_event where user_id = $1`,
+	`delete from healthlab.event_key where user_id = $1`,
+	`delete from healthlab.users where user_id = $1`,
+)
+
+const (
+	// retentionIdle is how often a process looks for messages that are too old.
+	retentionIdle = time.Hour
+	// retentionBatch is how many of them go in one transaction.
+	retentionBatch = 500
+)
+
+const (
+	isStale = `e.created_at < healthlab.clock() - $1::interval and ` + isRouted
+
+	// From team to team; their messages are not read.
+	selectStaleTeams = `
+with recursive t (team_id) as (
+	(select e.team_id from healthlab.webhook_event e order by e.team_id limit 1)
+	union all
+	select (select e.team_id from healthlab.webhook_event e where e.team_id > t.team_id order by e.team_id limit 1)
+	from t where t.team_id is not null)
+select t.team_id from t where t.team_id is not null
+	and exists (select from healthlab.webhook_event e where e.team_id = t.team_id and ` + isStale + `)
+limit $2`
+
+	selectStale = `
+select e.id from healthlab.webhook_event e where e.team_id = $2 and ` + isStale + `
+order by e.created_at, e.id limit $3`
+)
+
+// dropMessages takes away messages by their ids.
+var dropMessages = append(takeAway(`select unnest($1::uuid[]) as id`, `select from healthlab.webhook_event where id = any ($1)`),
+	`delete from healthlab.webhook_event where id = any ($1)`)
+
+// RunRetention takes away the messages that are older than Options.Retention, with what
+// came of them, until ctx ends. A delivery that is still unfinished ends with it, and
+// lets the next of its lane move up. Any number of processes may run it on one database.
+func (s *Store) RunRetention(ctx context.Context) error {
+	loop := work.Loop[uuid.UUID]{
+		Name:    "retention",
+		Claim:   s.staleTeams,
+		Do:      s.dropStale,
+		Workers: 1,
+		Idle:    retentionIdle,
+		Log:     s.opts.Log,
+	}
+	return loop.Run(ctx)
+}
+
+func (s *Store) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err error) {
+	err = s.do(ctx, allTeams, writing, func(u *unit) error {
+		b := u.batch()
+		u.tune(b, tuneQueue)
+		b.Queue(selectStaleTeams, s.opts.Retention, n).Query(func(rows pgx.Rows) (err error) {
+			teams, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			return err
+		})
+		return u.commit(ctx, b)
+	})
+	return teams, err
+}
+
+// dropStale takes a team's old messages away, some at a time.
+func (s *Store) dropStale(ctx context.Context, team uuid.UUID) error {
+	for again := true; again; {
+		err := s.do(ctx, healthlab.TeamID{UUID: team}, writing, func(u *unit) error {
+			var ids []uuid.UUID
+			b := u.batch()
+			u.tune(b, tuneQueue)
+			b.Queue(holdRouting, int64(routing))
+			b.Queue(selectStale, s.opts.Retention, team, retentionBatch).Query(func(rows pgx.Rows) (err error) {
+				ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+				return err
+			})
+			if err := u.send(ctx, b); err != nil {
+				return err
+			}
+			again = len(ids) == retentionBatch
+			b = u.batch()
+			for _, sql := range dropMessages {
+				b.Queue(sql, ids)
+			}
+			return u.commit(ctx, b)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

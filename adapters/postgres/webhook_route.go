@@ -1,0 +1,232 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Deliveries returns the store as a [webhook.Deliveries]. On a pool its transactions do
+// not wait for the disk where nothing is lost by that: a claim or an outcome that a
+// server forgets when it crashes is a delivery that is made again.
+func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
+
+type deliveries struct{ s *Store }
+
+// routing is the advisory lock of whoever adds to lanes, or takes messages away.
+const routing = migrationLock + 1
+
+const (
+	tryRouting  = `select pg_try_advisory_xact_lock($1)`
+	holdRouting = `select pg_advisory_xact_lock($1)`
+
+	// The statements of the queue find rows by their indexes, however empty or full the
+	// tables were when somebody last counted.
+	tuneQueue = `
+select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+	// A claim or an outcome that is lost with the server is made again.
+	tuneRelaxed = tuneQueue + `, set_config('synchronous_commit', 'off', true)`
+
+	// Nobody holds a lane for longer than a moment, but for a host in its own transaction.
+	tunePatience = `select set_config('lock_timeout', '250ms', true)`
+)
+
+// tune adds to a batch what makes a transaction one of the queue. A host's own
+// transaction keeps its settings.
+func (u *unit) tune(b *pgx.Batch, sql ...string) {
+	if u.store.host {
+		return
+	}
+	for _, s := range sql {
+		b.Queue(s)
+	}
+}
+
+const (
+	selectPending = `
+select ` + eventColumns + `, p.n
+from (select team_id, n, event_id from healthlab.webhook_pending order by n limit $1) p
+join healthlab.webhook_event e on e.team_id = p.team_id and e.id = p.event_id
+order by p.n`
+
+	targetColumns = `e.id, e.team_id, e.order_scope, e.filter_types`
+
+	// Nobody disables an endpoint while messages are put into its lanes.
+	selectTargets = `
+select ` + targetColumns + ` from healthlab.webhook_endpoint e where e.team_id = any ($1) and not e.disabled order by e.id for share`
+
+	tryTargets = selectTargets + ` skip locked`
+
+	peekTargets = `
+select ` + targetColumns + ` from healthlab.webhook_endpoint e where e.team_id = any ($1) and not e.disabled order by e.id`
+
+	dropPending = `delete from healthlab.webhook_pending p using unnest($1::uuid[], $2::bigint[]) x (team_id, n)
+where p.team_id = x.team_id and p.n = x.n`
+)
+
+func scanTargets(rows pgx.Rows) ([]webhook.Endpoint, error) {
+	var out []webhook.Endpoint
+	for rows.Next() {
+		var t webhook.Endpoint
+		if err := rows.Scan(&t.ID.UUID, &t.Team.UUID, (*string)(&t.OrderScope), &t.FilterTypes); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, rows.Err()
+}
+
+func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (int, error) {
+	taken, err := d.route(ctx, modes, most, false)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" {
+		// Somebody holds a lane for long. Leave what wants it, and route the rest.
+		taken, err = d.route(ctx, modes, most, true)
+	}
+	return taken, err
+}
+
+func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, most int, skip bool) (taken int, err error) {
+	err = d.s.do(ctx, allTeams, writing, func(u *unit) error {
+		r := &round{u: u, modes: modes, skip: skip}
+		taken = 0
+		mine, err := r.read(ctx, most)
+		if err != nil || !mine || len(r.events) == 0 {
+			return err
+		}
+		if err := r.aim(ctx); err != nil {
+			return err
+		}
+		b := u.batch()
+		taken, err = r.place(ctx, b)
+		if err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return taken, nil
+}
+
+// round is one transaction of routing.
+type round struct {
+	u     *unit
+	modes map[string]healthlab.Mode
+	skip  bool // what somebody holds is left for later
+
+	events  []*written
+	places  []int64 // of events in webhook_pending
+	targets map[healthlab.TeamID][]webhook.Endpoint
+	busy    map[uuid.UUID]bool // endpoints that somebody holds
+}
+
+// read takes the lock of routing and reads what is pending. It reports whether the lock
+// was free.
+func (r *round) read(ctx context.Context, most int) (mine bool, err error) {
+	b := r.u.batch()
+	r.u.tune(b, tuneQueue, tunePatience)
+	b.Queue(tryRouting, int64(routing)).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
+	b.Queue(selectPending, most).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n int64
+			e, err := scanWritten(rows, &n)
+			if err != nil {
+				return err
+			}
+			r.events, r.places = append(r.events, e), append(r.places, n)
+		}
+		return rows.Err()
+	})
+	return mine, r.u.send(ctx, b)
+}
+
+// aim reads the endpoints of the teams that have events, and keeps them as they are.
+func (r *round) aim(ctx context.Context) error {
+	var teams []uuid.UUID
+	known := map[healthlab.TeamID]bool{}
+	for _, e := range r.events {
+		if !known[e.Team] {
+			known[e.Team] = true
+			teams = append(teams, e.Team.UUID)
+		}
+	}
+	r.targets, r.busy = map[healthlab.TeamID][]webhook.Endpoint{}, map[uuid.UUID]bool{}
+	ours := map[uuid.UUID]bool{}
+	b := r.u.batch()
+	if r.skip {
+		b.Queue(tryTargets, teams).Query(func(rows pgx.Rows) error {
+			held, err := scanTargets(rows)
+			for _, t := range held {
+				ours[t.ID.UUID] = true
+			}
+			return err
+		})
+	}
+	sql := selectTargets
+	if r.skip {
+		sql = peekTargets
+	}
+	b.Queue(sql, teams).Query(func(rows pgx.Rows) error {
+		all, err := scanTargets(rows)
+		for _, t := range all {
+			r.targets[t.Team] = append(r.targets[t.Team], t)
+			r.busy[t.ID.UUID] = r.skip && !ours[t.ID.UUID]
+		}
+		return err
+	})
+	return r.u.send(ctx, b)
+}
+
+// place puts the events into their lanes, adds to a batch what writes that, and returns
+// how many it took. An event that wants a lane that somebody holds stays, and so does
+// every later one that wants a lane of such an event.
+func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) {
+	arrivals := make([][]arrival, len(r.events))
+	var names []laneName
+	var keys []*uuid.UUID
+	for i, e := range r.events {
+		targets := r.targets[e.Team]
+		for j := range targets {
+			if t := &targets[j]; t.Wants(e.Event) {
+				a := arrivalOf(t, e, webhook.ModeOf(r.modes, e.Type))
+				arrivals[i] = append(arrivals[i], a)
+				names, keys = append(names, a.name), append(keys, a.key)
+			}
+		}
+	}
+	l, busy, err := r.u.loadHeads(ctx, names, keys, r.skip)
+	if err != nil {
+		return 0, err
+	}
+	var teams []uuid.UUID
+	var places []int64
+	for i, e := range r.events {
+		wait := false
+		for _, a := range arrivals[i] {
+			wait = wait || busy[a.name] || r.busy[a.name.endpoint]
+		}
+		for _, a := range arrivals[i] {
+			if wait {
+				busy[a.name] = true
+			} else {
+				l.arrive(a, webhook.TriggerEvent)
+			}
+		}
+		if !wait {
+			teams, places = append(teams, e.Team.UUID), append(places, r.places[i])
+		}
+	}
+	l.write(b)
+	b.Queue(dropPending, teams, places)
+	return len(places), nil
+}
