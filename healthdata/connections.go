@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -199,7 +200,7 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 		}
 	}
 	u.connect(Connection{
-		Provider: n.Provider, Status: Connected, CreatedOn: e.At,
+		Provider: n.Provider, Status: Connected, CreatedOn: e.At, LinkedAt: e.At, Due: e.At,
 		ExternalUserID: n.ExternalUserID, Scopes: slices.Clone(n.Scopes), Demo: n.Demo,
 	})
 	data, err := json.Marshal(ConnectionCreated{
@@ -220,7 +221,7 @@ func (s *Service) connectionEvent(name string) healthlab.Event {
 
 // deregister ends a connection and drops what the person had granted.
 func (c *Connection) deregister() {
-	c.Status, c.Scopes = Deregistered, nil
+	c.Status, c.Scopes, c.Failure, c.Due = Deregistered, nil, nil, time.Time{}
 }
 
 // connectable returns the provider that is to be connected, if it may be.

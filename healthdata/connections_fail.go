@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -28,6 +29,8 @@ type ConnectionFailure struct {
 	// Message and Details are for people. They never hold what a provider said of a
 	// person.
 	Message, Details string
+	// At is when it failed. Whoever reports a failure leaves it out.
+	At time.Time
 }
 
 // FailConnection records that a provider refuses us for good: the connection stays, in
@@ -37,22 +40,45 @@ type ConnectionFailure struct {
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team
 // has no such user, or the user has not connected the provider.
 func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string, f ConnectionFailure) error {
-	if _, err := s.provider(provider); err != nil {
+	change, err := s.Failing(provider, f)
+	if err != nil {
 		return fmt.Errorf("fail connection: %w", err)
+	}
+	_, err = s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+		events, err := change(u)
+		if err == nil && events == nil {
+			err = errUnchanged
+		}
+		return events, err
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return fmt.Errorf("fail connection: %w", err)
+	}
+	return nil
+}
+
+// Failing is [Service.FailConnection] as a change of a user, for a caller whose store
+// writes it in one step with something of its own. It has no events if it changed
+// nothing. Faults as of FailConnection, those about the user from the change itself.
+func (s *Service) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
+	if _, err := s.provider(provider); err != nil {
+		return nil, err
 	}
 	if f.Type == "" {
 		f.Type = FailureUnknown
 	}
 	e := s.connectionEvent(EventConnectionError)
-	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+	f.At = e.At
+	return func(u *User) ([]healthlab.Event, error) {
 		c := u.Connection(provider)
 		switch {
-		case c == nil || c.Status == Deregistered:
+		case !u.Live() || c == nil || c.Status == Deregistered:
 			return nil, healthlab.NotFound
 		case c.Status != Connected:
-			return nil, errUnchanged
+			return nil, nil
 		}
-		c.Status = ConnectionError
+		why := f
+		c.Status, c.Failure, c.Due = ConnectionError, &why, time.Time{}
 		data, err := json.Marshal(ConnectionFailed{
 			UserID: u.ID, Provider: provider, ErrorType: f.Type, Message: f.Message, ErrorDetails: f.Details,
 		})
@@ -62,9 +88,5 @@ func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id 
 		e := e
 		e.Team, e.User, e.Key, e.Data = u.Team, u.ID, ConnectionKey(u.ID, provider), data
 		return []healthlab.Event{e}, nil
-	})
-	if err != nil && !errors.Is(err, errUnchanged) {
-		return fmt.Errorf("fail connection: %w", err)
-	}
-	return nil
+	}, nil
 }

@@ -21,9 +21,20 @@ type ConnectionView struct {
 	Status    ConnectionStatus `json:"status"`
 	// ExternalUserID is the provider's own name for the person; null where it has none.
 	ExternalUserID *string `json:"external_user_id"`
+	// ErrorDetails is null unless the status is error.
+	ErrorDetails *ConnectionErrorDetails `json:"error_details"`
 	// ResourceAvailability says by resource whether data will come. Never nil on the
 	// wire; empty for a provider that is no longer configured.
 	ResourceAvailability map[string]Availability `json:"resource_availability"`
+}
+
+// ConnectionErrorDetails says why a connection failed for good.
+type ConnectionErrorDetails struct {
+	// ErrorType is one of the Failure names (open).
+	ErrorType string `json:"error_type"`
+	// ErrorMessage is for people.
+	ErrorMessage string         `json:"error_message"`
+	ErroredAt    healthlab.Time `json:"errored_at"`
 }
 
 // Connections returns the connections of a user that were not removed, the oldest first.
@@ -42,6 +53,9 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 		v := ConnectionView{
 			Name: name.Name, Slug: name.Slug, Logo: name.Logo, CreatedOn: healthlab.At(c.CreatedOn), Status: c.Status,
 			ExternalUserID: c.ExternalUserID, ResourceAvailability: map[string]Availability{},
+		}
+		if f := c.Failure; f != nil {
+			v.ErrorDetails = &ConnectionErrorDetails{ErrorType: f.Type, ErrorMessage: f.Message, ErroredAt: healthlab.At(f.At)}
 		}
 		if p := s.providers.Get(c.Provider); p != nil {
 			v.ResourceAvailability = p.Availability(c.Scopes)

@@ -137,7 +137,7 @@ type Connection struct {
 	// Provider is the slug.
 	Provider string
 	Status   ConnectionStatus
-	// CreatedOn is when it was (last) connected.
+	// CreatedOn is when it was connected, after it was removed the last time.
 	CreatedOn time.Time
 	// ExternalUserID is the provider's own name for the person; nil where it has
 	// none.
@@ -147,6 +147,14 @@ type Connection struct {
 	Scopes []string
 	// Demo says that its data is generated.
 	Demo bool
+	// LinkedAt is when it was connected last, also while it worked already: what was
+	// planned for an earlier link is not this one's.
+	LinkedAt time.Time
+	// Failure is why it failed; nil unless the status is [ConnectionError].
+	Failure *ConnectionFailure
+	// Due is when the service has to look at the connection next, to plan its pulls or
+	// to close it; zero means never. It is nobody's business outside.
+	Due time.Time
 }
 
 // LogValue shows neither whose account it is nor what was granted.
@@ -167,8 +175,8 @@ func (u *User) Connection(provider string) *Connection {
 // connect makes or renews a connection.
 func (u *User) connect(c Connection) {
 	if old := u.Connection(c.Provider); old != nil {
-		if old.Status == Connected {
-			c.CreatedOn = old.CreatedOn
+		if old.Status != Deregistered {
+			c.CreatedOn = old.CreatedOn // it is the same connection, repaired
 		}
 		*old = c
 		return

@@ -3,6 +3,9 @@ package linking
 import (
 	"context"
 	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // ProviderConnector is how to sign in at one provider. A provider has the flow that
@@ -21,6 +24,8 @@ type ProviderConnector struct {
 	Email    EmailFlow
 	// Revoker ends grants. Nil if the provider cannot be told.
 	Revoker Revoker
+	// Refresher renews secrets. Nil if they do not end.
+	Refresher Refresher
 	// Minimum are the scopes without which nothing works: every person must grant them,
 	// whatever a team asks for.
 	Minimum []string
@@ -121,6 +126,47 @@ type EmailRequest struct {
 type Revoker interface {
 	// Revoke ends a grant. Idempotent: one that has ended is a success.
 	Revoke(ctx context.Context, secret []byte) error
+}
+
+// Refresher renews the secrets of grants.
+type Refresher interface {
+	// Refresh exchanges a secret for a new one. A [Keeper] sees to it that one call for a
+	// grant is under way at a time, whoever asks, and keeps the answer before it is used.
+	// A call whose answer was lost is made again with the same secret; where a provider
+	// that rotates them refuses that, the one before it is tried.
+	//
+	// A [*GrantError] says that the grant is over, and is for an answer that says so in
+	// the protocol's words, as invalid_grant does. Any other error means try later: an
+	// answer of 5xx, a timeout, one that nobody understands. One with a method
+	// RetryAfter() time.Duration says when.
+	Refresh(ctx context.Context, secret []byte) (Renewal, error)
+}
+
+// Renewal is a new secret.
+type Renewal struct {
+	Secret []byte
+	// ExpiresAt is when it stops working; zero if nobody knows.
+	ExpiresAt time.Time
+}
+
+// GrantError says that a provider refuses us for good: the person has to link again.
+type GrantError struct {
+	// Type is one of the names healthdata.Failure…; empty is
+	// healthdata.FailureTokenRefresh.
+	Type string
+}
+
+// Error says which.
+func (e *GrantError) Error() string { return "the provider refuses the grant: " + e.failure() }
+
+// Unwrap returns healthlab.Forbidden.
+func (*GrantError) Unwrap() error { return healthlab.Forbidden }
+
+func (e *GrantError) failure() string {
+	if e.Type == "" {
+		return healthdata.FailureTokenRefresh
+	}
+	return e.Type
 }
 
 // Grant is what a provider gave.

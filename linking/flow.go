@@ -396,7 +396,7 @@ func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error)
 	}
 	c := Completion{
 		Team: x.Team, Session: x.ID,
-		Credential: Credential{Team: x.Team, User: x.User, Provider: t.provider.Slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
+		Credential: Credential{ID: s.opts.NewID(), Team: x.Team, User: x.User, Provider: t.provider.Slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
 		Change: func(x *Session, u *healthdata.User) ([]healthlab.Event, error) {
 			if err := x.connects(t.provider.Slug, t.at); err != nil {
 				return nil, err
@@ -431,9 +431,12 @@ func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error)
 	return s.settled(ctx, t, err)
 }
 
+// maxSecret is the longest secret that is kept, in bytes.
+const maxSecret = 64 << 10
+
 // sound reports whether a grant can be kept. What a provider makes up is not.
 func (g *Grant) sound() bool {
-	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= 64<<10
+	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
 }
 
 // plain reports whether texts of a provider can be kept.

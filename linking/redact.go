@@ -123,3 +123,21 @@ func (r Result) String() string { return "link result " + r.State + " " + string
 
 // GoString is String.
 func (r Result) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (r Renewal) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no value.
+func (r Renewal) String() string { return "renewed secret" }
+
+// GoString is String.
+func (r Renewal) GoString() string { return r.String() }
+
+// LogValue shows no value.
+func (a Access) LogValue() slog.Value { return shown(a.String()) }
+
+// String shows no value.
+func (a Access) String() string { return "secret of a connection" }
+
+// GoString is String.
+func (a Access) GoString() string { return a.String() }

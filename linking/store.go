@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
@@ -92,8 +94,25 @@ func (*AccountTakenError) Error() string { return "another user has connected th
 // Unwrap returns healthlab.Conflict.
 func (*AccountTakenError) Unwrap() error { return healthlab.Conflict }
 
+// Grants is the part of a store that a [Keeper] works with. What the comment of [Store]
+// says of all methods holds here, too, and both look at the same credentials.
+type Grants interface {
+	// Credential is that of [Store].
+	Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error)
+
+	// UpdateCredential lets change edit a credential, and its user with it, and writes
+	// the credential back. If change returns events, they are written in the same step,
+	// and so is the user, as healthdata.Users.Update does; if it returns none, what it
+	// did to the user is undone. ID, Team, User, Provider and CreatedAt are the store's.
+	// NotFound as of Credential.
+	UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+		change func(*Credential, *healthdata.User) ([]healthlab.Event, error)) (Credential, error)
+}
+
 // Credential is what a connection needs to fetch data, sealed.
 type Credential struct {
+	// ID names the grant: every link gives another one.
+	ID       uuid.UUID
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
@@ -101,6 +120,18 @@ type Credential struct {
 	// ExpiresAt is when the secret stops working; zero if nobody knows.
 	ExpiresAt time.Time
 	CreatedAt time.Time
+
+	// Version counts how often the secret was renewed.
+	Version int64
+	// Previous is the secret before the last renewal; without a Box, there was none.
+	Previous healthlab.Sealed
+	// Lease is until when somebody may be asking the provider for a new secret; zero
+	// if nobody is.
+	Lease time.Time
+	// Failures counts the tries to renew it that failed in a row, and RetryAt is when
+	// the next one makes sense; zero at once.
+	Failures int
+	RetryAt  time.Time
 }
 
 // LogValue shows whose it is.

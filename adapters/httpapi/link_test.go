@@ -24,6 +24,7 @@ func linkPairs() []contract.Pair {
 		contract.Pair{Schema: "LinkCode", Value: linking.CodeOffer{}},
 		contract.Pair{Schema: "LinkToken", Value: linking.TokenOffer{}},
 		contract.Pair{Schema: "UserProvider", Value: healthdata.ConnectionView{}},
+		contract.Pair{Schema: "ConnectionErrorDetails", Value: healthdata.ConnectionErrorDetails{}},
 		contract.Pair{Schema: "LinkBrand", Value: linking.Brand{}},
 	)
 }

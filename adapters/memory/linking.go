@@ -53,6 +53,9 @@ func newLinkTable() linkTable {
 // [Store.Users].
 func (s *Store) Linking() linking.Store { return linkStore{s} }
 
+// Grants returns the same credentials as a [linking.Grants].
+func (s *Store) Grants() linking.Grants { return linkStore{s} }
+
 type linkStore struct{ s *Store }
 
 func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
@@ -211,6 +214,41 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 	return keepCredential(c, key), nil
 }
 
+func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
+) (linking.Credential, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return linking.Credential{}, err
+	}
+	defer v.s.mu.Unlock()
+	key := account{team, user, provider}
+	old, ok := v.s.linking.credentials[key]
+	row := v.s.users.find(team, user)
+	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
+		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
+	}
+	next, u := keepCredential(old, key), cloneUser(row.user)
+	events, err := change(&next, &u)
+	if err != nil {
+		return linking.Credential{}, err
+	}
+	next.ID, next.CreatedAt = old.ID, old.CreatedAt
+	next = keepCredential(next, key)
+	if err := checkText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
+		return linking.Credential{}, err
+	}
+	if len(events) > 0 {
+		if _, err := users(v).update(team, user, func(to *healthdata.User) ([]healthlab.Event, error) {
+			*to = u
+			return events, nil
+		}); err != nil {
+			return linking.Credential{}, err
+		}
+	}
+	v.s.linking.credentials[key] = next
+	return keepCredential(next, key), nil
+}
+
 func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) error) (linking.Credential, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return linking.Credential{}, err
@@ -332,7 +370,8 @@ func cloneSession(x linking.Session) linking.Session {
 
 func keepCredential(c linking.Credential, key account) linking.Credential {
 	c.Team, c.User, c.Provider = key.team, key.user, key.provider
-	c.Secret.Box = slices.Clone(c.Secret.Box)
+	c.Secret.Box, c.Previous.Box = slices.Clone(c.Secret.Box), slices.Clone(c.Previous.Box)
 	c.ExpiresAt, c.CreatedAt = instant(c.ExpiresAt), instant(c.CreatedAt)
+	c.Lease, c.RetryAt = instant(c.Lease), instant(c.RetryAt)
 	return c
 }

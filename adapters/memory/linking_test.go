@@ -10,11 +10,15 @@ import (
 func newLinking(testing.TB) storetest.LinkingHarness {
 	store := memory.New(nil)
 	return storetest.LinkingHarness{
-		Linking: store.Linking(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
 	}
 }
 
 func TestLinking(t *testing.T) { storetest.RunLinking(t, newLinking) }
+
+func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
+
+func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
 
 func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }
 

@@ -21,6 +21,7 @@ func cloneUser(u healthdata.User) healthdata.User {
 		c := &u.Connections[i]
 		c.ExternalUserID = clone(c.ExternalUserID)
 		c.Scopes = slices.Clone(c.Scopes)
+		c.Failure = clone(c.Failure)
 	}
 	return u
 }
@@ -55,13 +56,17 @@ func keepUser(u healthdata.User) (healthdata.User, error) {
 			return healthdata.User{}, fmt.Errorf("%w: two connections of one provider", healthlab.Invalid)
 		}
 		seen[c.Provider] = true
-		c.CreatedOn = instant(c.CreatedOn)
+		c.CreatedOn, c.LinkedAt, c.Due = instant(c.CreatedOn), instant(c.LinkedAt), instant(c.Due)
 		if len(c.Scopes) == 0 {
 			c.Scopes = nil
 		}
 		text = append(append(text, c.Provider, string(c.Status)), c.Scopes...)
 		if c.ExternalUserID != nil {
 			text = append(text, *c.ExternalUserID)
+		}
+		if f := c.Failure; f != nil {
+			f.At = instant(f.At)
+			text = append(text, f.Type, f.Message, f.Details)
 		}
 	}
 	slices.SortFunc(u.Connections, func(a, b healthdata.Connection) int {

@@ -36,13 +36,18 @@ func keepUser(u healthdata.User) (healthdata.User, error) {
 			return healthdata.User{}, fmt.Errorf("%w: two connections of one provider", healthlab.Invalid)
 		}
 		seen[c.Provider] = true
-		c.CreatedOn, c.ExternalUserID, c.Scopes = instant(c.CreatedOn), clone(c.ExternalUserID), slices.Clone(c.Scopes)
+		c.CreatedOn, c.LinkedAt, c.Due = instant(c.CreatedOn), instant(c.LinkedAt), instant(c.Due)
+		c.ExternalUserID, c.Scopes, c.Failure = clone(c.ExternalUserID), slices.Clone(c.Scopes), clone(c.Failure)
 		if len(c.Scopes) == 0 {
 			c.Scopes = nil
 		}
 		text = append(append(text, c.Provider, string(c.Status)), c.Scopes...)
 		if c.ExternalUserID != nil {
 			text = append(text, *c.ExternalUserID)
+		}
+		if f := c.Failure; f != nil {
+			f.At = instant(f.At)
+			text = append(text, f.Type, f.Message, f.Details)
 		}
 	}
 	slices.SortFunc(u.Connections, func(a, b healthdata.Connection) int {

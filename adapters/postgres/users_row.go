@@ -16,7 +16,9 @@ const userColumns = `
 u.user_id, u.team_id, u.client_user_id, u.created_on, u.zone_id, u.zone_source, u.zone_updated_at,
 u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion_end, u.deleted_at, u.revision,
 (select json_agg(json_build_object('p', c.provider, 's', c.status, 'c', (extract(epoch from c.created_on) * 1000000)::bigint,
-	'e', c.external_user_id, 'g', c.scopes, 'd', c.demo) order by c.created_on, c.provider)
+	'e', c.external_user_id, 'g', c.scopes, 'd', c.demo,
+	'l', (extract(epoch from c.linked_at) * 1000000)::bigint, 'n', (extract(epoch from c.due_at) * 1000000)::bigint,
+	'f', c.failure_type, 'm', c.failure_message, 'x', c.failure_details, 'a', (extract(epoch from c.failed_at) * 1000000)::bigint) order by c.created_on, c.provider)
 	from healthlab.connection c where c.user_id = u.user_id)`
 
 // connectionRow is a row of connection as userColumns has it.
@@ -27,6 +29,31 @@ type connectionRow struct {
 	External *string  `json:"e"`
 	Scopes   []string `json:"g"`
 	Demo     bool     `json:"d"`
+	Linked   *int64   `json:"l"`
+	Due      *int64   `json:"n"`
+	Failure  *string  `json:"f"`
+	Message  *string  `json:"m"`
+	Details  *string  `json:"x"`
+	Failed   *int64   `json:"a"`
+}
+
+func (c *connectionRow) connection() healthdata.Connection {
+	out := healthdata.Connection{
+		Provider: c.Provider, Status: healthdata.ConnectionStatus(c.Status), CreatedOn: time.UnixMicro(c.Created).UTC(),
+		ExternalUserID: c.External, Scopes: c.Scopes, Demo: c.Demo, LinkedAt: micros(c.Linked), Due: micros(c.Due),
+	}
+	if c.Failure != nil {
+		out.Failure = &healthdata.ConnectionFailure{Type: *c.Failure, Message: *c.Message, Details: *c.Details, At: micros(c.Failed)}
+	}
+	return out
+}
+
+// micros returns an instant of the database, the zero time for null.
+func micros(us *int64) time.Time {
+	if us == nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(*us).UTC()
 }
 
 func scanUser(row pgx.Row) (healthdata.User, error) {
@@ -58,10 +85,7 @@ func scanUser(row pgx.Row) (healthdata.User, error) {
 		return healthdata.User{}, fmt.Errorf("connections: %w", err)
 	}
 	for _, c := range list {
-		u.Connections = append(u.Connections, healthdata.Connection{
-			Provider: c.Provider, Status: healthdata.ConnectionStatus(c.Status), CreatedOn: time.UnixMicro(c.Created).UTC(),
-			ExternalUserID: c.External, Scopes: c.Scopes, Demo: c.Demo,
-		})
+		u.Connections = append(u.Connections, c.connection())
 	}
 	return u, nil
 }
@@ -106,8 +130,9 @@ where user_id = $1 and team_id = $2`
 	deleteConnections = `delete from healthlab.connection where user_id = $1`
 
 	insertConnection = `
-insert into healthlab.connection (user_id, provider, team_id, status, created_on, external_user_id, scopes, demo)
-values ($1, $2, $3, $4, $5, $6, $7, $8)`
+insert into healthlab.connection (user_id, provider, team_id, status, created_on, external_user_id, scopes, demo,
+	linked_at, due_at, failure_type, failure_message, failure_details, failed_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 )
 
 // userValues are the arguments of insertUser and updateUser.
@@ -126,6 +151,12 @@ func userValues(u *healthdata.User) []any {
 
 func insertConnections(b *pgx.Batch, u *healthdata.User) {
 	for _, c := range u.Connections {
-		b.Queue(insertConnection, u.ID.UUID, c.Provider, u.Team.UUID, string(c.Status), c.CreatedOn, c.ExternalUserID, c.Scopes, c.Demo)
+		var what, message, details *string
+		var failed *time.Time
+		if f := c.Failure; f != nil {
+			what, message, details, failed = &f.Type, &f.Message, &f.Details, nullable(f.At)
+		}
+		b.Queue(insertConnection, u.ID.UUID, c.Provider, u.Team.UUID, string(c.Status), c.CreatedOn, c.ExternalUserID, c.Scopes, c.Demo,
+			nullable(c.LinkedAt), nullable(c.Due), what, message, details, failed)
 	}
 }

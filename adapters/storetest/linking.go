@@ -20,6 +20,8 @@ import (
 type LinkingHarness struct {
 	// Linking is the seam that is tested.
 	Linking linking.Store
+	// Grants is the other seam, and Second is the same as another process sees it.
+	Grants, Second linking.Grants
 	// Users has the people.
 	Users healthdata.Users
 	// Data makes a healthdata.Service possible; the suite writes none.
@@ -353,7 +355,7 @@ func (h LinkingHarness) success(s linking.Session, external string) linking.Comp
 	return linking.Completion{
 		Team: s.Team, Session: s.ID,
 		Credential: linking.Credential{
-			Team: s.Team, User: s.User, Provider: "acme_scale", Secret: healthlab.Sealed{KeyID: "k1", Box: []byte("box of " + external)},
+			ID: uuid.New(), Team: s.Team, User: s.User, Provider: "acme_scale", Secret: healthlab.Sealed{KeyID: "k1", Box: []byte("box of " + external)},
 			CreatedAt: linkNoon, ExpiresAt: linkNoon.Add(time.Hour),
 		},
 		Change: func(x *linking.Session, u *healthdata.User) ([]healthlab.Event, error) {

@@ -28,6 +28,7 @@ var mutants = slices.Concat(
 	of("webhook", webhookMutants),
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
+	of("linking", grantsMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

@@ -59,6 +59,8 @@ func person(team healthlab.TeamID, name string) healthdata.User {
 			{
 				Provider: "acme_band", Status: healthdata.Paused, CreatedOn: noon.Add(3 * time.Hour),
 				ExternalUserID: ptr("räv 🦊"), Scopes: []string{"sleep", "steps"}, Demo: true,
+				LinkedAt: noon.Add(5 * time.Hour), Due: noon.Add(6 * time.Hour),
+				Failure: &healthdata.ConnectionFailure{Type: "unknown", Message: "for people", Details: "also", At: noon.Add(7 * time.Hour)},
 			},
 			{Provider: "acme_ring", Status: healthdata.ConnectionError, CreatedOn: noon.Add(4 * time.Hour)},
 		},

@@ -1,0 +1,432 @@
+package linking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Keeper keeps the grants of connections alive. Whoever fetches data asks it for the
+// secret, and it renews the secret when its time is over, once for everybody who asks,
+// in all processes.
+//
+// What it promises of a provider that rotates secrets:
+//
+//   - One exchange at a time: a caller takes out a lease on the credential, and its
+//     calls end well before the lease does. Everybody else waits for the outcome.
+//   - A new secret is stored before anybody uses it, and the one before it stays. A
+//     process that dies between the exchange and the store leaves the old secret, which
+//     is exchanged again: a provider that honours the last secret but one loses nobody.
+//   - Only a provider that says so ends a connection, for the stored secret and for the
+//     one before it. An outage ends nothing: it is tried again later.
+//   - Whoever is late does no harm: what an outdated exchange says of failure is not
+//     recorded, and what it brought is kept.
+//
+// Safe for concurrent use; make it with [NewKeeper].
+type Keeper struct {
+	store      Grants
+	users      *healthdata.Service
+	connectors map[string]ProviderConnector
+	seal       healthlab.Sealer
+	opts       KeeperOptions
+
+	mu      sync.Mutex
+	flights map[account]*flight
+}
+
+// KeeperOptions adjusts a Keeper. The zero value, and nil, mean the defaults.
+type KeeperOptions struct {
+	// Ahead is how long before its end a secret is renewed. Default 1 minute.
+	Ahead time.Duration
+	// Timeout bounds a call of a connector. Default 30 seconds.
+	Timeout time.Duration
+	// Lease is how long one process may take to renew a secret, both calls and the
+	// writes included, before another one may try. Default 2 minutes; at least three
+	// times the Timeout.
+	Lease time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Log receives what a person should look at. Default: discard.
+	Log *slog.Logger
+}
+
+// NewKeeper returns a Keeper. Invalid if something is missing, or if the lease is too
+// short for its calls. It starts nothing.
+func NewKeeper(store Grants, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *KeeperOptions) (*Keeper, error) {
+	if store == nil || users == nil || seal == nil {
+		return nil, fmt.Errorf("%w: a keeper of grants needs a store, users and a sealer", healthlab.Invalid)
+	}
+	k := &Keeper{store: store, users: users, connectors: maps.Clone(connectors), seal: seal, flights: map[account]*flight{}}
+	if opts != nil {
+		k.opts = *opts
+	}
+	o := &k.opts
+	if o.Ahead <= 0 {
+		o.Ahead = time.Minute
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.Lease <= 0 {
+		o.Lease = max(2*time.Minute, 4*o.Timeout)
+	}
+	if o.Lease < 3*o.Timeout {
+		return nil, fmt.Errorf("%w: a lease lasts at least three times as long as a call", healthlab.Invalid)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return k, nil
+}
+
+// Access is a secret in clear, for a connector.
+type Access struct {
+	Secret []byte
+	// Grant and Version name it.
+	Grant   uuid.UUID
+	Version int64
+}
+
+// LaterError says that a secret could not be renewed now. It unwraps to
+// healthlab.Unavailable.
+type LaterError struct{ Wait time.Duration }
+
+// Error says so.
+func (*LaterError) Error() string { return "the provider does not renew the grant now" }
+
+// Unwrap returns healthlab.Unavailable.
+func (*LaterError) Unwrap() error { return healthlab.Unavailable }
+
+// RetryAfter is when it makes sense to ask again.
+func (e *LaterError) RetryAfter() time.Duration { return e.Wait }
+
+// account names a connection.
+type account struct {
+	team     healthlab.TeamID
+	user     healthlab.UserID
+	provider string
+}
+
+// Secret returns the secret of a connection, which is renewed first if its time is over.
+//
+// Faults: NotFound (there is none, or the connection does not work), a [*GrantError] if
+// the provider has just ended it, a [*LaterError].
+func (k *Keeper) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Access, error) {
+	a, err := k.secret(ctx, account{team, user, provider}, nil)
+	if err != nil {
+		return Access{}, fmt.Errorf("secret: %w", err)
+	}
+	return a, nil
+}
+
+// Renew is [Keeper.Secret] after the provider refused a secret before its time. If
+// somebody renewed it meanwhile, it returns the newer one.
+func (k *Keeper) Renew(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused Access) (Access, error) {
+	a, err := k.secret(ctx, account{team, user, provider}, &refused)
+	if err != nil {
+		return Access{}, fmt.Errorf("renew secret: %w", err)
+	}
+	return a, nil
+}
+
+func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Access, error) {
+	for {
+		c, err := k.store.Credential(ctx, who.team, who.user, who.provider)
+		if err != nil {
+			return Access{}, err
+		}
+		stale := refused != nil && refused.Grant == c.ID && refused.Version == c.Version
+		now := k.now()
+		if k.fresh(&c, stale, now) {
+			return k.open(ctx, &c)
+		}
+		if c.RetryAt.After(now) {
+			if !stale && c.ExpiresAt.After(now) {
+				return k.open(ctx, &c) // it works still
+			}
+			return Access{}, &LaterError{c.RetryAt.Sub(now)}
+		}
+		// Whoever comes while a renewal is under way in this process waits for it.
+		if err := k.fly(ctx, who, func(ctx context.Context) error { return k.renew(ctx, who, c) }); err != nil {
+			return Access{}, err
+		}
+	}
+}
+
+// fresh reports whether a secret can be used as it is.
+func (k *Keeper) fresh(c *Credential, stale bool, now time.Time) bool {
+	if k.connectors[c.Provider].Refresher == nil {
+		return !stale
+	}
+	return !stale && (c.ExpiresAt.IsZero() || c.ExpiresAt.After(now.Add(k.opts.Ahead)))
+}
+
+func (k *Keeper) now() time.Time { return healthlab.At(k.opts.Now()).Time }
+
+func (k *Keeper) open(ctx context.Context, c *Credential) (Access, error) {
+	secret, err := k.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
+	if err != nil {
+		return Access{}, err
+	}
+	return Access{Secret: secret, Grant: c.ID, Version: c.Version}, nil
+}
+
+// flight is a renewal under way in this process.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+// fly runs a renewal, or waits for the one that is under way. The renewal goes on when
+// its caller leaves: a new secret must not be lost because nobody waits for it.
+func (k *Keeper) fly(ctx context.Context, who account, renew func(context.Context) error) error {
+	k.mu.Lock()
+	f := k.flights[who]
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		k.flights[who] = f
+		go func() {
+			defer func() {
+				if r := recover(); r != nil {
+					f.err = errors.New("panic in a connector")
+				}
+				k.mu.Lock()
+				delete(k.flights, who)
+				k.mu.Unlock()
+				close(f.done)
+			}()
+			f.err = renew(context.WithoutCancel(ctx))
+		}()
+	}
+	k.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errMoved says that a credential is not what it was.
+var errMoved = errors.New("somebody else renewed it")
+
+// errBusy says that somebody else is renewing a credential.
+var errBusy = errors.New("somebody else is renewing it")
+
+// pauses between looks at what another process is doing.
+const (
+	firstPause = 10 * time.Millisecond
+	maxPause   = 250 * time.Millisecond
+)
+
+// renew gets a new secret for a credential as it was seen, or waits for whoever does.
+// Without an error, looking again makes sense.
+func (k *Keeper) renew(ctx context.Context, who account, seen Credential) error {
+	if k.connectors[who.provider].Refresher == nil {
+		return k.end(ctx, who, seen, &GrantError{Type: healthdata.FailureCredential})
+	}
+	for wait := firstPause; ; wait = min(2*wait, maxPause) {
+		c, err := k.claim(ctx, who, seen)
+		switch {
+		case errors.Is(err, errMoved):
+			return nil
+		case errors.Is(err, errBusy):
+			if err := pause(ctx, wait); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		return k.exchange(ctx, who, c)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// claim takes out the lease.
+func (k *Keeper) claim(ctx context.Context, who account, seen Credential) (Credential, error) {
+	now := k.now()
+	return k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(c *Credential, u *healthdata.User) ([]healthlab.Event, error) {
+		switch {
+		case c.ID != seen.ID || c.Version != seen.Version || c.RetryAt.After(now):
+			return nil, errMoved
+		case !working(u, who.provider):
+			return nil, healthlab.NotFound
+		case c.Lease.After(now):
+			return nil, errBusy
+		}
+		c.Lease = now.Add(k.opts.Lease)
+		return nil, nil
+	})
+}
+
+// working reports whether a connection works.
+func working(u *healthdata.User, provider string) bool {
+	c := u.Connection(provider)
+	return u.Live() && c != nil && c.Status == healthdata.Connected
+}
+
+// exchange asks the provider, and records what it says, whatever that is.
+func (k *Keeper) exchange(ctx context.Context, who account, c Credential) error {
+	answer, err := k.ask(ctx, &c, c.Secret)
+	var over *GrantError
+	if errors.As(err, &over) && c.Previous.Box != nil {
+		// A provider that was set back, or that answers from a place where the last
+		// rotation is not known yet, takes the one before.
+		var second error
+		if answer, second = k.ask(ctx, &c, c.Previous); !errors.As(second, &over) {
+			err = second
+		}
+	}
+	if errors.As(err, &over) {
+		return k.end(ctx, who, c, over)
+	}
+	if err != nil {
+		return k.later(ctx, who, c, err)
+	}
+	return k.keep(ctx, who, c, answer)
+}
+
+// ask calls the connector.
+func (k *Keeper) ask(ctx context.Context, c *Credential, box healthlab.Sealed) (Renewal, error) {
+	secret, err := k.seal.Open(ctx, box, grantPlace(c.Team, c.User, c.Provider))
+	if err != nil {
+		return Renewal{}, err
+	}
+	ctx, stop := context.WithTimeout(ctx, k.opts.Timeout)
+	defer stop()
+	answer, err := k.connectors[c.Provider].Refresher.Refresh(ctx, secret)
+	if err == nil && (len(answer.Secret) == 0 || len(answer.Secret) > maxSecret) {
+		err = errors.New("the provider's answer has no secret that can be kept")
+	}
+	return answer, err
+}
+
+// keep stores a new secret. It is precious: the provider may have forgotten the old one.
+// So it is stored even if the lease is over, as long as the grant is the same, and
+// storing is tried for as long as the lease lasts.
+func (k *Keeper) keep(ctx context.Context, who account, c Credential, answer Renewal) error {
+	box, err := k.seal.Seal(ctx, answer.Secret, grantPlace(who.team, who.user, who.provider))
+	if err != nil {
+		return err
+	}
+	store := func() error {
+		_, err := k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(now *Credential, _ *healthdata.User) ([]healthlab.Event, error) {
+			if now.ID != c.ID {
+				return nil, errMoved
+			}
+			now.Previous, now.Secret, now.ExpiresAt = now.Secret, box, answer.ExpiresAt
+			now.Version++
+			now.Lease, now.RetryAt, now.Failures = time.Time{}, time.Time{}, 0
+			return nil, nil
+		})
+		return err
+	}
+	wait := maxPause
+	for err = store(); errors.Is(err, healthlab.Unavailable) && k.now().Before(c.Lease); err = store() {
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+		wait *= 2
+	}
+	if errors.Is(err, errMoved) {
+		return nil
+	}
+	return err
+}
+
+// later notes that a renewal failed for now.
+func (k *Keeper) later(ctx context.Context, who account, c Credential, cause error) error {
+	now := k.now()
+	wait := backoff(c.Failures)
+	var hint interface{ RetryAfter() time.Duration }
+	if errors.As(cause, &hint) && hint.RetryAfter() > 0 {
+		wait = min(hint.RetryAfter(), maxRetry)
+	}
+	k.opts.Log.WarnContext(ctx, "grant not renewed", "user", who.user, "provider", who.provider,
+		"kind", healthlab.KindOf(cause).Error(), "failures", c.Failures+1)
+	_, err := k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(now1 *Credential, _ *healthdata.User) ([]healthlab.Event, error) {
+		if now1.ID != c.ID || now1.Version != c.Version || !now1.Lease.Equal(c.Lease) {
+			return nil, errMoved
+		}
+		now1.Lease, now1.Failures, now1.RetryAt = time.Time{}, now1.Failures+1, now.Add(wait)
+		return nil, nil
+	})
+	if errors.Is(err, errMoved) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &LaterError{wait}
+}
+
+const (
+	firstRetry = 5 * time.Second
+	maxRetry   = 15 * time.Minute
+)
+
+// backoff is how long to wait after a number of failures.
+func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), maxRetry) }
+
+// end records that the provider refuses the grant for good, unless somebody has a newer
+// secret by now.
+func (k *Keeper) end(ctx context.Context, who account, c Credential, over *GrantError) error {
+	fails, err := k.users.Failing(who.provider, healthdata.ConnectionFailure{
+		Type: over.failure(), Message: "the provider no longer accepts this connection; the user has to link it again",
+	})
+	if err != nil {
+		return err
+	}
+	_, err = k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(now *Credential, u *healthdata.User) ([]healthlab.Event, error) {
+		if now.ID != c.ID || now.Version != c.Version {
+			return nil, errMoved
+		}
+		now.Lease = time.Time{}
+		return fails(u)
+	})
+	if errors.Is(err, errMoved) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return over
+}
+
+// Fail records that the provider refused a secret for good while data was fetched with
+// it: the connection fails, once, and waits for the person to link again. It does
+// nothing if the person has linked meanwhile. NotFound as of [Keeper.Secret].
+func (k *Keeper) Fail(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused Access, why *GrantError) error {
+	err := k.end(ctx, account{team, user, provider}, Credential{ID: refused.Grant, Version: refused.Version}, why)
+	var over *GrantError
+	if errors.As(err, &over) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("fail connection: %w", err)
+	}
+	return nil
+}
