@@ -186,6 +186,24 @@ func (s *Service) Disconnecting(provider string) (func(*User) error, error) {
 	}, nil
 }
 
+// Pausing returns the change of a user that closes a working connection until the person
+// links again: its status is [Paused]. It leaves others alone, and nobody is told.
+func (s *Service) Pausing(provider string) (func(*User) error, error) {
+	if _, err := s.provider(provider); err != nil {
+		return nil, fmt.Errorf("pause: %w", err)
+	}
+	return func(u *User) error {
+		c := u.Connection(provider)
+		if !u.Live() || c == nil || c.Status == Deregistered {
+			return healthlab.NotFound
+		}
+		if c.Status == Connected {
+			c.Status, c.Due = Paused, time.Time{}
+		}
+		return nil
+	}, nil
+}
+
 // errUnchanged ends an update that has nothing to write.
 var errUnchanged = errors.New("nothing to change")
 

@@ -1,6 +1,10 @@
 package healthdata
 
 import (
+	"encoding/json"
+	"fmt"
+	"time"
+
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -24,6 +28,25 @@ type Historical struct {
 	// IsFinal is always true. Deprecated.
 	IsFinal  bool   `json:"is_final"`
 	Provider string `json:"provider"`
+}
+
+// HistoricalEvent returns the event that says that the backfill of a resource from from to
+// to is complete. ok is false for resources that have none.
+func (s *Service) HistoricalEvent(team healthlab.TeamID, user healthlab.UserID, provider, resource string, from, to time.Time,
+) (e healthlab.Event, ok bool, err error) {
+	r := ResourceBySlug(resource)
+	if r == nil || !r.Events {
+		return healthlab.Event{}, false, nil
+	}
+	data, err := json.Marshal(Historical{
+		UserID: user, StartDate: healthlab.At(from), EndDate: healthlab.At(to), IsFinal: true, Provider: provider,
+	})
+	if err != nil {
+		return healthlab.Event{}, false, fmt.Errorf("encode event: %w", err)
+	}
+	return healthlab.Event{
+		ID: s.opts.NewID(), Type: historicalEvent(resource), Team: team, User: user, At: s.now().Time, Data: data,
+	}, true, nil
 }
 
 // EventTypes lists the events that this package emits: for every resource that has

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -51,6 +52,45 @@ type Counts struct {
 	Same int `json:"same"`
 	// Dropped items are outside the user's ingestion bounds.
 	Dropped int `json:"dropped"`
+}
+
+// Received says what became of what a provider sent.
+type Received struct {
+	Counts
+	// Refused are the items that were not kept, and why.
+	Refused []Refusal
+	// Sent is how many objects were announced.
+	Sent int
+	// Oldest and Newest are the first and the last instant of what was kept; zero if
+	// nothing was.
+	Oldest, Newest time.Time
+	// Days are the local days of what was kept, each once, in no order.
+	Days []healthlab.Date
+}
+
+// Refusal says why an item was refused.
+type Refusal struct {
+	// Index is where it stood.
+	Index int
+	// Problems name fields and rules, never values.
+	Problems []healthlab.Problem
+}
+
+// see notes an item that is kept.
+func (r *Received) see(at time.Time, day healthlab.Date) {
+	if r.Oldest.IsZero() || at.Before(r.Oldest) {
+		r.Oldest = at
+	}
+	if at.After(r.Newest) {
+		r.Newest = at
+	}
+	if day.IsZero() {
+		return
+	}
+	if n := len(r.Days); n > 0 && r.Days[n-1] == day || slices.Contains(r.Days, day) {
+		return
+	}
+	r.Days = append(r.Days, day)
 }
 
 // futureLimit is how far ahead of our clock a timestamp may be.

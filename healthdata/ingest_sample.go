@@ -28,16 +28,48 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	batches, counts, err := in.columns(samples)
-	if err != nil {
+	var p healthlab.Problems
+	batches, got := in.columns(samples, func(i int, q healthlab.Problems) { p.Under(q, "data", i) })
+	if err := p.Err(); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
+	if err := s.merge(ctx, in, batches, &got); err != nil {
+		return Counts{}, fmt.Errorf("ingest samples: %w", err)
+	}
+	return got.Counts, nil
+}
+
+// ReceiveSamples is [Service.IngestSamples] of what a provider sent. Its items are judged
+// one by one: those that are refused are told, and the others are stored.
+//
+// Faults: as of IngestSamples, but for problems of items.
+func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Received, error) {
+	r := ResourceBySlug(resource)
+	if r == nil || r.Class != ClassTimeseries {
+		return Received{}, fmt.Errorf("receive samples: %w", healthlab.NotFound)
+	}
+	in, err := s.admit(ctx, team, user, up, r)
+	if err != nil {
+		return Received{}, fmt.Errorf("receive samples: %w", err)
+	}
+	var refused []Refusal
+	batches, got := in.columns(samples, func(i int, q healthlab.Problems) { refused = append(refused, Refusal{i, q}) })
+	if err := s.merge(ctx, in, batches, &got); err != nil {
+		return Received{}, fmt.Errorf("receive samples: %w", err)
+	}
+	got.Refused = refused
+	return got, nil
+}
+
+// merge writes batches, and adds what became of them.
+func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, got *Received) error {
 	if len(batches) == 0 {
-		return counts, nil
+		return nil
 	}
 	var merged Counts
-	err = s.data.MergeSamples(ctx, team, user, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {
-		merged = Counts{}
+	sent := 0
+	err := s.data.MergeSamples(ctx, in.team, in.user.ID, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {
+		merged, sent = Counts{}, 0
 		var news sampleNews
 		for i := range outcomes {
 			merged.New += outcomes[i].New
@@ -48,21 +80,21 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 		if !in.announces() || news.len() == 0 {
 			return nil, nil
 		}
+		sent = news.len()
 		return s.sampleEvents(in, &news), nil
 	})
 	if err != nil {
-		return Counts{}, fmt.Errorf("ingest samples: %w", err)
+		return err
 	}
-	counts.New, counts.Changed = merged.New, merged.Changed
-	counts.Same += merged.Same
-	return counts, nil
+	got.New, got.Changed, got.Sent = merged.New, merged.Changed, sent
+	got.Same += merged.Same
+	return nil
 }
 
-// columns checks samples and sorts them into series. It notes every problem before it
-// gives up.
-func (in *intake) columns(samples []Sample) ([]SampleBatch, Counts, error) {
-	var p healthlab.Problems
-	var counts Counts
+// columns checks samples and sorts them into series. What is wrong with one is refused,
+// and it is left out.
+func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Problems)) ([]SampleBatch, Received) {
+	var got Received
 	var builders []series.Builder
 	var parts []string
 	attrs := in.attrs()
@@ -71,14 +103,16 @@ func (in *intake) columns(samples []Sample) ([]SampleBatch, Counts, error) {
 		var q healthlab.Problems
 		row := in.sample(&q, &samples[i], attrs)
 		if len(q) > 0 {
-			p.Under(q, "data", i)
+			refuse(i, q)
 			continue
 		}
 		local := time.UnixMicro(row.Time).UTC().Add(time.Duration(row.Offset) * time.Second)
-		if !in.user.keeps(healthlab.DateOf(local)) {
-			counts.Dropped++
+		day := healthlab.DateOf(local)
+		if !in.user.keeps(day) {
+			got.Dropped++
 			continue
 		}
+		got.see(time.UnixMicro(row.Time).UTC(), day)
 		if in.resource.odd(row.Value) {
 			odd++
 		}
@@ -91,13 +125,10 @@ func (in *intake) columns(samples []Sample) ([]SampleBatch, Counts, error) {
 		}
 		builders[at].Add(row)
 	}
-	if err := p.Err(); err != nil {
-		return nil, Counts{}, err
-	}
 	batches := make([]SampleBatch, len(parts))
 	for i, part := range parts {
 		block := builders[i].Block()
-		counts.Same += builders[i].Len() - block.Len()
+		got.Same += builders[i].Len() - block.Len()
 		batches[i] = SampleBatch{
 			Key:     SeriesKey{Resource: in.resource.Slug, Provider: in.Provider, SourceType: in.Source.Type, Part: part},
 			Samples: block,
@@ -107,7 +138,7 @@ func (in *intake) columns(samples []Sample) ([]SampleBatch, Counts, error) {
 	if odd > 0 {
 		in.warn("values outside their usual range were stored", odd)
 	}
-	return batches, counts, nil
+	return batches, got
 }
 
 // attrs is what all samples of an upload carry.

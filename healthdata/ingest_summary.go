@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,20 +35,97 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if err := p.Err(); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
-	var counts Counts
-	kept := in.last(items, &counts)
-	if len(kept) == 0 {
-		return counts, nil
+	var got Received
+	if err := s.put(ctx, in, items, &got); err != nil {
+		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
-	records := make([]Record, len(kept))
-	for i, item := range kept {
-		if records[i], err = in.record(item); err != nil {
-			return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+	return got.Counts, nil
+}
+
+// ReceiveSummaries is [Service.IngestSummaries] of what a provider sent. Its items are
+// judged one by one: those that are refused are told, and the others are stored. Items of
+// one identity that differ are refused, all of them: nobody knows which one is meant.
+//
+// Faults: as of IngestSummaries, but for problems of items.
+func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Received, error) {
+	r := ResourceBySlug(resource)
+	if r == nil || r.Class != ClassSummary {
+		return Received{}, fmt.Errorf("receive summaries: %w", healthlab.NotFound)
+	}
+	in, err := s.admit(ctx, team, user, up, r)
+	if err != nil {
+		return Received{}, fmt.Errorf("receive summaries: %w", err)
+	}
+	var got Received
+	var good []Summary
+	var at []int // where the good ones stand
+	for i, item := range items {
+		var q healthlab.Problems
+		if in.receive(&q, item); len(q) > 0 {
+			got.Refused = append(got.Refused, Refusal{i, q})
+			continue
+		}
+		good, at = append(good, item), append(at, i)
+	}
+	good, err = in.unambiguous(good, at, &got)
+	if err == nil {
+		err = s.put(ctx, in, good, &got)
+	}
+	if err != nil {
+		return Received{}, fmt.Errorf("receive summaries: %w", err)
+	}
+	return got, nil
+}
+
+// unambiguous leaves out items of one identity that differ.
+func (in *intake) unambiguous(items []Summary, at []int, got *Received) ([]Summary, error) {
+	docs := make([][]byte, len(items))
+	first := map[uuid.UUID]int{}
+	differ := map[uuid.UUID]bool{}
+	for i, item := range items {
+		doc, err := json.Marshal(item)
+		if err != nil {
+			return nil, fmt.Errorf("encode summary: %w", err)
+		}
+		docs[i] = doc
+		id := item.head().ID
+		if j, ok := first[id]; !ok {
+			first[id] = i
+		} else if !bytes.Equal(docs[j], doc) {
+			differ[id] = true
 		}
 	}
+	kept := items[:0]
+	for i, item := range items {
+		if !differ[item.head().ID] {
+			kept = append(kept, item)
+			continue
+		}
+		var q healthlab.Problems
+		q.Add("duplicate", "several items of one answer have this identity, and differ", "external_id")
+		got.Refused = append(got.Refused, Refusal{at[i], q})
+	}
+	return kept, nil
+}
+
+// put writes summaries, and adds what became of them.
+func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Received) error {
+	kept := in.last(items, &got.Counts)
+	if len(kept) == 0 {
+		return nil
+	}
+	records := make([]Record, len(kept))
+	var err error
+	for i, item := range kept {
+		if records[i], err = in.record(item); err != nil {
+			return err
+		}
+		got.see(records[i].Index, item.day())
+	}
 	var put Counts
-	err = s.data.PutRecords(ctx, team, user, records, func(results []PutResult) ([]healthlab.Event, error) {
-		put = Counts{}
+	sent := 0
+	err = s.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
+		put, sent = Counts{}, 0
 		var events []healthlab.Event
 		for i, res := range results {
 			put.count(res.Fate)
@@ -60,14 +138,15 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 			}
 			events = append(events, s.event(in, res.Fate, records[i].ID.String(), data))
 		}
+		sent = len(events)
 		return events, nil
 	})
 	if err != nil {
-		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
+		return err
 	}
-	counts.New, counts.Changed = put.New, put.Changed
-	counts.Same += put.Same
-	return counts, nil
+	got.New, got.Changed, got.Sent = put.New, put.Changed, sent
+	got.Same += put.Same
+	return nil
 }
 
 func (c *Counts) count(f Fate) {

@@ -104,6 +104,13 @@ func (u *User) patch(p UserPatch, at healthlab.Time) error {
 	checkDate(&problems, p.IngestionEnd, "ingestion_end")
 	p.IngestionStart.apply(&u.IngestionStart)
 	p.IngestionEnd.apply(&u.IngestionEnd)
+	if p.IngestionEnd.touched {
+		for i := range u.Connections { // they close at another time now
+			if c := &u.Connections[i]; c.Status == Connected {
+				c.Due = at.Time
+			}
+		}
+	}
 	if u.IngestionStart != nil && u.IngestionEnd != nil && u.IngestionStart.After(*u.IngestionEnd) {
 		problems.Add("order", "ingestion does not end before it starts", "ingestion_end")
 	}

@@ -26,6 +26,8 @@ type ProviderConnector struct {
 	Revoker Revoker
 	// Refresher renews secrets. Nil if they do not end.
 	Refresher Refresher
+	// Puller fetches data. Nil if the provider sends it by itself.
+	Puller Puller
 	// Minimum are the scopes without which nothing works: every person must grant them,
 	// whatever a team asks for.
 	Minimum []string

@@ -137,27 +137,10 @@ select exists (
 	where c.team_id = $1 and c.provider = $3 and md5(c.external_user_id) = md5($4) and c.external_user_id = $4
 		and c.status <> 'deregistered' and u.deleted_at is null
 		and c.user_id <> (select user_id from healthlab.link_session where team_id = $1 and session_id = $2))`
-
-	putCredential = `
-insert into healthlab.link_credential (user_id, provider, team_id, key_id, box, expires_at, created_at)
-values ($1, $2, $3, $4, $5, $6, $7)
-on conflict (user_id, provider) do update
-set key_id = excluded.key_id, box = excluded.box, expires_at = excluded.expires_at, created_at = excluded.created_at`
-
-	selectCredential = `
-select k.key_id, k.box, k.expires_at, k.created_at
-from healthlab.link_credential k
-join healthlab.users u on u.user_id = k.user_id and u.team_id = k.team_id
-join healthlab.connection c on c.user_id = k.user_id and c.provider = k.provider
-where k.team_id = $1 and k.user_id = $2 and k.provider = $3 and u.deleted_at is null and c.status <> 'deregistered'`
-
-	takeCredential = `
-delete from healthlab.link_credential where team_id = $1 and user_id = $2 and provider = $3
-returning key_id, box, expires_at, created_at`
 )
 
 func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.Session, error) {
-	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID}
+	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID, c.Credential.Previous.KeyID}
 	if c.Sole != nil {
 		text = append(text, *c.Sole)
 	}
@@ -206,8 +189,9 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		if k := &c.Credential; k.Secret.Box == nil {
 			b.Queue(takeCredential, c.Team.UUID, was.User.UUID, k.Provider)
 		} else {
-			b.Queue(putCredential, was.User.UUID, k.Provider, c.Team.UUID, k.Secret.KeyID, k.Secret.Box,
-				nullable(instant(k.ExpiresAt)), instant(k.CreatedAt))
+			kept := *k
+			kept.Team, kept.User = c.Team, was.User
+			b.Queue(putCredential, credentialValues(&kept)...)
 		}
 		return u.commit(ctx, b)
 	})

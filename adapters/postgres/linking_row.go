@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,13 +82,4 @@ func cloneSession(x linking.Session) linking.Session {
 		x.Attempts = nil
 	}
 	return x
-}
-
-func scanCredential(row pgx.Row, c *linking.Credential) error {
-	var expires *time.Time
-	if err := row.Scan(&c.Secret.KeyID, &c.Secret.Box, &expires, &c.CreatedAt); err != nil {
-		return err
-	}
-	c.ExpiresAt, c.CreatedAt = timeOrZero(expires), c.CreatedAt.UTC()
-	return nil
 }

@@ -19,20 +19,29 @@ import (
 )
 
 func linkingOf(s *postgres.Store) storetest.LinkingHarness {
-	return storetest.LinkingHarness{Linking: s.Linking(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog()}
+	return storetest.LinkingHarness{Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog()}
 }
 
 func newLinking(t testing.TB) storetest.LinkingHarness {
-	return linkingOf(postgres.New(pgtest.Pool(t), nil))
+	address := pgtest.URL(t)
+	h := linkingOf(postgres.New(pgtest.Connect(t, address), nil))
+	h.Second = postgres.New(pgtest.Connect(t, address), nil).Grants()
+	return h
 }
 
 func TestLinking(t *testing.T) { storetest.RunLinking(t, newLinking) }
+
+func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
+
+func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
 
 func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }
 
 // The suite passes for a role that row-level security holds for.
 func TestLinkingWithRowSecurity(t *testing.T) {
-	storetest.RunLinking(t, func(t testing.TB) storetest.LinkingHarness { return linkingOf(newRestricted(t)) })
+	restricted := func(t testing.TB) storetest.LinkingHarness { return linkingOf(newRestricted(t)) }
+	storetest.RunLinking(t, restricted)
+	storetest.RunGrants(t, restricted)
 }
 
 const linkedProvider = "acme_scale"

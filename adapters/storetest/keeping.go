@@ -103,6 +103,8 @@ type mortal struct {
 	doomed bool
 	events []healthlab.Event
 	died   func()
+	asked  sync.Once
+	first  func() // runs once, after the first change
 }
 
 var errDied = errors.New("the process died")
@@ -122,6 +124,9 @@ func (m *mortal) UpdateCredential(ctx context.Context, team healthlab.TeamID, us
 		told = events
 		return events, err
 	})
+	if m.first != nil {
+		m.asked.Do(m.first)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if errors.Is(err, errDied) {
@@ -258,6 +263,18 @@ func keepOnce(t *testing.T, h LinkingHarness) {
 	k := newKeepers(t, h)
 	h.person(t, "a", "ann")
 	k.link("ann", false)
+	// The provider takes its time, until both processes want a new secret.
+	var both sync.WaitGroup
+	for _, m := range k.stores {
+		both.Add(1)
+		m.first = both.Done
+	}
+	k.rotator.fault = func(answered bool) error {
+		if !answered {
+			both.Wait()
+		}
+		return nil
+	}
 	const callers = 1000
 	got := make([]linking.Access, callers)
 	for i, err := range together(callers, func(i int) (err error) {

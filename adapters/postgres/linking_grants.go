@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Grants returns the credentials of connections as a [linking.Grants].
+func (s *Store) Grants() linking.Grants { return linkStore{s} }
+
+// credentialColumns are what scanCredential reads, of a row k of link_credential.
+const credentialColumns = `
+k.grant_id, k.key_id, k.box, k.expires_at, k.created_at, k.version, k.previous_key, k.previous_box, k.leased_until, k.failures, k.retry_at`
+
+const (
+	putCredential = `
+insert into healthlab.link_credential (user_id, provider, team_id, grant_id, created_at, key_id, box, expires_at,
+	version, previous_key, previous_box, leased_until, failures, retry_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+on conflict (user_id, provider) do update
+set grant_id = excluded.grant_id, created_at = excluded.created_at, key_id = excluded.key_id, box = excluded.box,
+	expires_at = excluded.expires_at, version = excluded.version, previous_key = excluded.previous_key,
+	previous_box = excluded.previous_box, leased_until = excluded.leased_until, failures = excluded.failures, retry_at = excluded.retry_at`
+
+	selectCredential = `
+select ` + credentialColumns + `
+from healthlab.link_credential k
+join healthlab.users u on u.user_id = k.user_id and u.team_id = k.team_id
+join healthlab.connection c on c.user_id = k.user_id and c.provider = k.provider
+where k.team_id = $1 and k.user_id = $2 and k.provider = $3 and u.deleted_at is null and c.status <> 'deregistered'`
+
+	takeCredential = `
+delete from healthlab.link_credential k where k.team_id = $1 and k.user_id = $2 and k.provider = $3
+returning ` + credentialColumns
+)
+
+// credentialValues are the arguments of putCredential.
+func credentialValues(c *linking.Credential) []any {
+	var key *string
+	if c.Previous.Box != nil {
+		key = &c.Previous.KeyID
+	}
+	return []any{
+		c.User.UUID, c.Provider, c.Team.UUID, c.ID, instant(c.CreatedAt), c.Secret.KeyID, c.Secret.Box, nullable(instant(c.ExpiresAt)),
+		c.Version, key, c.Previous.Box, nullable(instant(c.Lease)), c.Failures, nullable(instant(c.RetryAt)),
+	}
+}
+
+func scanCredential(row pgx.Row, c *linking.Credential) error {
+	var expires, leased, retry *time.Time
+	var key *string
+	if err := row.Scan(&c.ID, &c.Secret.KeyID, &c.Secret.Box, &expires, &c.CreatedAt, &c.Version, &key, &c.Previous.Box,
+		&leased, &c.Failures, &retry); err != nil {
+		return err
+	}
+	if key != nil {
+		c.Previous.KeyID = *key
+	}
+	c.CreatedAt, c.ExpiresAt, c.Lease, c.RetryAt = c.CreatedAt.UTC(), timeOrZero(expires), timeOrZero(leased), timeOrZero(retry)
+	return nil
+}
+
+func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
+	change func(*linking.Credential, *healthdata.User) ([]healthlab.Event, error),
+) (linking.Credential, error) {
+	if err := checkText(provider); err != nil {
+		return linking.Credential{}, err
+	}
+	var next linking.Credential
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		was := linking.Credential{Team: team, User: user, Provider: provider}
+		var person healthdata.User
+		b := u.batch()
+		b.Queue(lockUser, team.UUID, user.UUID)
+		queueUser(b, team, user, &person)
+		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanCredential(row, &was) })
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		next = was
+		next.Secret.Box, next.Previous.Box = slices.Clone(was.Secret.Box), slices.Clone(was.Previous.Box)
+		edited, err := keepUser(person)
+		if err != nil {
+			return err
+		}
+		events, err := change(&next, &edited)
+		if err != nil {
+			return answer{err}
+		}
+		next.ID, next.Team, next.User, next.Provider, next.CreatedAt = was.ID, team, user, provider, was.CreatedAt
+		if err := checkText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
+			return answer{err}
+		}
+		next.Secret.Box, next.Previous.Box = slices.Clone(next.Secret.Box), slices.Clone(next.Previous.Box)
+		next.ExpiresAt, next.Lease, next.RetryAt = instant(next.ExpiresAt), instant(next.Lease), instant(next.RetryAt)
+		b = u.batch()
+		if len(events) > 0 {
+			if _, b, err = u.changeUser(ctx, &person, func(p *healthdata.User) ([]healthlab.Event, error) {
+				*p = edited
+				return events, nil
+			}); err != nil {
+				return err
+			}
+		}
+		b.Queue(putCredential, credentialValues(&next)...)
+		return u.commit(ctx, b)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
+	}
+	if err != nil {
+		return linking.Credential{}, err
+	}
+	return next, nil
+}
