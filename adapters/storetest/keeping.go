@@ -31,7 +31,7 @@ func RunKeeping(t *testing.T, newStore func(t testing.TB) LinkingHarness) {
 type rotator struct {
 	mu        sync.Mutex
 	people    map[string]*rotation
-	exchanges int
+	exchanges int // tries of them included
 	fault     func(answered bool) error // before and after a secret is given
 }
 
@@ -76,6 +76,7 @@ func (r *rotator) honoured(secret []byte) *rotation {
 func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.exchanges++
 	if r.fault != nil {
 		if err := r.fault(false); err != nil {
 			return linking.Renewal{}, err
@@ -85,7 +86,6 @@ func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 	if p == nil {
 		return linking.Renewal{}, &linking.GrantError{}
 	}
-	r.exchanges++
 	person, _, _ := strings.Cut(string(secret), ":")
 	p.last++
 	if r.fault != nil {

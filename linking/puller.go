@@ -1,0 +1,113 @@
+package linking
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Puller fetches data of one provider.
+//
+// Pull makes one request to the provider, or what its limits count as one, so that
+// whoever calls it can keep to the limits. It is safe for concurrent use, keeps nothing
+// between calls, and ends when its context does. Calling it again with the same request
+// is free: what comes twice is stored once.
+//
+// Errors. Of the kind healthlab.Unauthenticated: the secret is not accepted, and renewing
+// it may help. A [*GrantError]: the provider refuses us for good. A [*RateError]: too many
+// requests. Of the kind healthlab.Invalid or healthlab.Unimplemented: asking again will
+// not help. Any other: try later; RetryAfter() time.Duration says when. No error holds
+// what a person measured.
+type Puller interface {
+	Pull(ctx context.Context, r PullRequest) (PullPage, error)
+}
+
+// PullRequest asks for one page of a resource.
+type PullRequest struct {
+	// Secret is the connection's; nil of a demo connection.
+	Secret []byte
+	// User is our own name for the person, for providers who make things up.
+	User healthlab.UserID
+	// ExternalUserID is the provider's own name for the person; nil where it has none.
+	ExternalUserID *string
+	// Resource is the slug.
+	Resource string
+	// From (inclusive) and To (exclusive) bound what is asked for, in UTC. A provider that
+	// thinks in days returns every day that they touch, in Zone.
+	From, To time.Time
+	// Zone is the user's fallback zone.
+	Zone *time.Location
+	// Cursor is empty for the first page, then what the page before said.
+	Cursor string
+}
+
+// LogValue shows no secret.
+func (r PullRequest) LogValue() slog.Value { return shown(r.String()) }
+
+// String shows no secret.
+func (r PullRequest) String() string { return "pull request for " + r.Resource }
+
+// GoString is String.
+func (r PullRequest) GoString() string { return r.String() }
+
+// PullPage is one page.
+type PullPage struct {
+	Items []Pulled
+	// Next is the cursor of the next page; empty on the last one.
+	Next string
+	// Rates are what the provider said of its limits.
+	Rates []Rate
+}
+
+// Pulled is what one source recorded: samples or summaries.
+type Pulled struct {
+	// Owner is whose it is, in the provider's words, where its answer says so; what is
+	// not the connection's own is not kept.
+	Owner  *string
+	Source healthdata.Source
+	// TimeZone is the IANA zone of the items that say nothing of their own.
+	TimeZone  string
+	Samples   []healthdata.Sample
+	Summaries []healthdata.Summary
+}
+
+// RateScope says whom a limit is for.
+type RateScope string
+
+const (
+	// RateApp is a limit on the application: all users together.
+	RateApp RateScope = "app"
+	// RateUser is a limit on one user.
+	RateUser RateScope = "user"
+)
+
+// Rate is what a provider said of a limit.
+type Rate struct {
+	Scope RateScope
+	// Remaining requests may be made until Reset.
+	Remaining int
+	Reset     time.Time
+}
+
+// RateError says that a provider had too many requests.
+type RateError struct {
+	// Scope says whose; empty is [RateApp].
+	Scope RateScope
+	// Wait is what the provider asks for; zero if it does not say.
+	Wait time.Duration
+}
+
+// Error says so.
+func (e *RateError) Error() string {
+	return fmt.Sprintf("%v: the provider had too many requests", healthlab.Exhausted)
+}
+
+// Unwrap returns healthlab.Exhausted.
+func (*RateError) Unwrap() error { return healthlab.Exhausted }
+
+// RetryAfter is what the provider asks for.
+func (e *RateError) RetryAfter() time.Duration { return e.Wait }
