@@ -17,7 +17,9 @@ import (
 // renews is a provider that answers as it is told.
 type renews func(secret string) (linking.Renewal, error)
 
-func (f renews) Refresh(_ context.Context, secret []byte) (linking.Renewal, error) { return f(string(secret)) }
+func (f renews) Refresh(_ context.Context, secret []byte) (linking.Renewal, error) {
+	return f(string(secret))
+}
 
 // linked connects the person, who signs in with a name, and returns a keeper.
 func (p *place) linked(r linking.Refresher, opts linking.KeeperOptions) *linking.Keeper {

@@ -31,7 +31,7 @@ func RunKeeping(t *testing.T, newStore func(t testing.TB) LinkingHarness) {
 type rotator struct {
 	mu        sync.Mutex
 	people    map[string]*rotation
-	exchanges int // tries of them included
+	exchanges int                       // tries of them included
 	fault     func(answered bool) error // before and after a secret is given
 }
 
