@@ -114,7 +114,7 @@ func TestRenewGivesTheNewerOne(t *testing.T) {
 
 func TestOutagesEndNothing(t *testing.T) {
 	p := newPlace(t)
-	calls, fault := 0, error(errors.New("502"))
+	calls, fault := 0, errors.New("502")
 	k := p.linked(renews(func(s string) (linking.Renewal, error) {
 		calls++
 		return linking.Renewal{Secret: []byte("new"), ExpiresAt: p.now.Add(time.Hour)}, fault
@@ -122,11 +122,11 @@ func TestOutagesEndNothing(t *testing.T) {
 	a, err := p.secret(k)
 	require.NoError(t, err)
 	renew := func() error { return second(k.Renew(t.Context(), team, p.user, "acme_scale", a)) }
-	for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 900, 900} {
+	for i, want := range []int{5, 10, 20, 40, 80, 160, 320, 640, 900, 900} {
 		var later *linking.LaterError
 		require.ErrorAs(t, renew(), &later)
 		require.ErrorIs(t, renew(), healthlab.Unavailable)
-		require.Equal(t, want*time.Second, later.RetryAfter())
+		require.Equal(t, time.Duration(want)*time.Second, later.RetryAfter())
 		require.Equal(t, i+1, calls, "nobody asks before the time")
 		p.now = p.now.Add(later.Wait)
 	}
