@@ -18,6 +18,24 @@
 // fails in front of a person has one of the link error types ([ErrorType]) and travels
 // in a [Result] or in the query of the customer's redirect URL ([Outcome.Redirect]).
 //
+// # Whose browser it is
+//
+// Who begins a sign-in at a provider's own page and makes somebody else finish it would get
+// that person's data. So the link pages give a browser a secret ([Service.NewBrowser], in a
+// cookie), hand it over when the person leaves ([Departure]) and again when they come back
+// ([Callback]); a callback in another browser ends the try, and connects nothing.
+//
+// A customer's own widget asks for the address of the sign-in page by itself, and no browser
+// shows us anything before it comes back. Its callbacks are good in any browser, once, and
+// for the hour of the token. So a widget keeps the link token in the session of the person
+// whom it was made for, gives it to nobody else, opens the address at that person's click,
+// and believes a redirect only if the person had left. A team that has no such widget sets
+// [TeamSettings].PagesOnly, and what does not begin on the link pages is refused.
+//
+// Neither helps a person who opens an invitation that somebody else sent: the pages name
+// the team and what it will read before they connect anything, but where a token names an
+// OAuth provider the person goes straight there.
+//
 // # How hard guessing is
 //
 // A link token carries 256 random bits; guessing one is hopeless. A link code has 32

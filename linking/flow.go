@@ -2,6 +2,7 @@ package linking
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -40,6 +41,18 @@ func (s *Service) plan(p *step) scopePlan {
 type oauthNotes struct {
 	Verifier, RedirectURL string
 	Scopes                []string
+	// Browser is the hash of what the browser that began must show; empty if any may
+	// come back.
+	Browser []byte
+}
+
+// Departure is how a person leaves for a provider's own page.
+type Departure struct {
+	Provider string
+	// Browser is a secret of the browser that leaves, as [Service.NewBrowser] makes one.
+	// The callback works only with the same one. Empty where our pages are not involved:
+	// the package's comment says what that means.
+	Browser string
 }
 
 // Authorization is where to send a person who links by OAuth.
@@ -48,17 +61,48 @@ type Authorization struct {
 	Provider healthdata.Provider
 }
 
+// browserBytes is how many random bytes a browser's secret has.
+const browserBytes = 32
+
+// NewBrowser makes a secret by which a browser is known again, for a cookie.
+func (s *Service) NewBrowser() (string, error) {
+	var b [browserBytes]byte
+	if _, err := io.ReadFull(s.opts.Random, b[:]); err != nil {
+		return "", fmt.Errorf("draw browser secret: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b[:]), nil
+}
+
+// KnowsBrowser reports whether a text can be a secret of [Service.NewBrowser].
+func KnowsBrowser(secret string) bool {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(secret)
+	return err == nil && len(b) == browserBytes
+}
+
+func hashBrowser(secret string) []byte {
+	sum := sha256.Sum256([]byte("link browser " + secret))
+	return sum[:]
+}
+
 // Authorize begins a sign-in at the provider's own page. A try that is under way, at any
-// provider, is given up. The token travels as the state, bound to the session.
+// provider, is given up. The token travels as the state, bound to the session and, where
+// d says so, to the browser.
 //
-// Faults: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] or
+// Faults: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider],
+// also without a browser where the team's people link on our pages alone, or
 // [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
-func (s *Service) Authorize(ctx context.Context, token, provider string) (Authorization, error) {
-	t, err := s.begin(ctx, token, provider, authOAuth, authTeamOAuth)
+func (s *Service) Authorize(ctx context.Context, token string, d Departure) (Authorization, error) {
+	t, err := s.begin(ctx, token, d.Provider, authOAuth, authTeamOAuth)
 	if err != nil {
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
 	}
-	notes := oauthNotes{RedirectURL: s.callbackURL(t.settings, provider), Scopes: s.plan(t).ask}
+	notes := oauthNotes{RedirectURL: s.callbackURL(t.settings, d.Provider), Scopes: s.plan(t).ask}
+	switch {
+	case d.Browser != "":
+		notes.Browser = hashBrowser(d.Browser)
+	case t.settings.PagesOnly:
+		return Authorization{}, fmt.Errorf("authorize: %w", errProvider())
+	}
 	var b [32]byte
 	if _, err := io.ReadFull(s.opts.Random, b[:]); err != nil {
 		return Authorization{}, fmt.Errorf("authorize: draw verifier: %w", err)
@@ -95,11 +139,15 @@ type Callback struct {
 	Code string
 	// Error is the provider's own error parameter; any text means that it refused.
 	Error string
+	// Browser is the secret of the browser that came back; empty if it has none.
+	Browser string
 }
 
 // Callback ends a sign-in at the provider's own page. What fails is in the Result, the
 // faults of the token too; the error is for what a person cannot help. A callback works
-// once: one that comes again fails and changes nothing.
+// once: one that comes again fails and changes nothing. One that comes in another
+// browser than the one that left ends the try with [TokenNotValidated]: somebody was made
+// to finish what somebody else began.
 func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, c.State, at)
@@ -126,16 +174,18 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	if c.Error != "" || c.Code == "" || len(c.Code) > 4096 {
-		return s.settled(ctx, t, fail(ProviderCredentialError))
-	}
 	var notes oauthNotes
 	doc, err := s.seal.Open(ctx, box, stepPlace(&x, t.n))
 	if err == nil {
 		err = json.Unmarshal(doc, &notes)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return Result{}, fmt.Errorf("link callback: %w", err)
+	case notes.Browser != nil && !hmac.Equal(notes.Browser, hashBrowser(c.Browser)):
+		return s.settled(ctx, t, fail(TokenNotValidated))
+	case c.Error != "" || c.Code == "" || len(c.Code) > 4096:
+		return s.settled(ctx, t, fail(ProviderCredentialError))
 	}
 	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
 		return t.conn.OAuth.Exchange(ctx, ExchangeRequest{
@@ -310,13 +360,7 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	if err := s.realUser(ctx, &x); err != nil {
 		return nil, err
 	}
-	if t.session, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
-		return x.begin(provider, t.at)
-	}); err != nil {
-		return nil, err
-	}
-	t.n = t.session.Step
-	return t, nil
+	return t, s.beginTry(ctx, t, x)
 }
 
 // realUser refuses a user whose data is made up, before the person goes anywhere.
@@ -378,6 +422,10 @@ func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
 // connect makes the connection: it, its event, the credential and the end of the token
 // are one write.
 func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error) {
+	return s.establish(ctx, t, g, false)
+}
+
+func (s *Service) establish(ctx context.Context, t *step, g Grant, demo bool) (Result, error) {
 	if !g.sound() {
 		return s.settled(ctx, t, fail(ProviderAPIError))
 	}
@@ -386,7 +434,7 @@ func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error)
 		return s.settled(ctx, t, err)
 	}
 	x := &t.session
-	n := healthdata.NewConnection{Provider: t.provider.Slug, Scopes: scopes}
+	n := healthdata.NewConnection{Provider: t.provider.Slug, Scopes: scopes, Demo: demo}
 	if g.ExternalUserID != "" {
 		n.ExternalUserID = &g.ExternalUserID
 	}

@@ -98,6 +98,15 @@ func (e EmailSignIn) String() string { return "sign-in at " + e.Provider }
 func (e EmailSignIn) GoString() string { return e.String() }
 
 // LogValue shows no value.
+func (d Departure) LogValue() slog.Value { return shown(d.String()) }
+
+// String shows no value.
+func (d Departure) String() string { return "departure to " + d.Provider }
+
+// GoString is String.
+func (d Departure) GoString() string { return d.String() }
+
+// LogValue shows no value.
 func (c Callback) LogValue() slog.Value { return shown(c.String()) }
 
 // String shows no value.

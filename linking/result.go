@@ -14,11 +14,13 @@ const (
 	ResultSuccess = "success"
 	ResultError   = "error"
 	ResultPending = "pending_provider_mfa"
+	// ResultWaiting: the companion app has not connected yet. Only [Service.Arrived] has it.
+	ResultWaiting = "waiting"
 )
 
 // Result is what came of a flow.
 type Result struct {
-	// State is [ResultSuccess], [ResultError] or [ResultPending] (open).
+	// State is [ResultSuccess], [ResultError], [ResultPending] or [ResultWaiting] (open).
 	State string
 	// Provider is the slug of what was tried; empty if nobody can tell.
 	Provider string

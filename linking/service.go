@@ -40,7 +40,8 @@ type Options struct {
 	// of callbacks begin with it, and tokens are good for it alone. Default
 	// http://localhost:8080.
 	BaseURL string
-	// WebURL is the address of the link pages. Default BaseURL + "/link".
+	// WebURL is the address of the link pages. Default BaseURL + "/link". Pages that are
+	// ours are on the host of BaseURL, so that a callback finds the cookie of the browser.
 	WebURL string
 	// AppScheme and AppHost make the URL that opens the companion app. Defaults
 	// healthlab and link.
@@ -72,6 +73,9 @@ type TeamSettings struct {
 	// OwnOAuth lists the team_oauth providers for which the team has its own
 	// credentials.
 	OwnOAuth []string
+	// PagesOnly refuses sign-ins at a provider's own page that do not begin on the link
+	// pages, so that every callback is bound to the browser that left.
+	PagesOnly bool
 	// CallbackURLs says by provider which callback address the team has registered in
 	// place of ours.
 	CallbackURLs map[string]string
@@ -397,7 +401,7 @@ const (
 // linkable reports whether a team's people can link a provider: it is in the cloud, there
 // is a connector for its flow, and where the team must have its own credentials, it has.
 func (s *Service) linkable(p *healthdata.Provider, settings *TeamSettings) bool {
-	if p == nil || p.Class != "cloud" {
+	if p == nil || p.Class != classCloud {
 		return false
 	}
 	c := s.connectors[p.Slug]
@@ -456,6 +460,9 @@ type Page struct {
 	// Providers are those that the pages offer: what is linkable, narrowed by what the
 	// token says.
 	Providers []healthdata.Provider
+	// OnDevice are the on-device stores, which a companion app connects with a code, and
+	// Manual what a person enters; both narrowed in the same way. Pages may offer them.
+	OnDevice, Manual []healthdata.Provider
 }
 
 // Page returns what the link pages begin with. Faults as of [Service.Open].
@@ -468,13 +475,41 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("link page: settings: %w", err)
 	}
+	page := Page{Session: x, Brand: settings.Brand}
 	o := x.Options
-	return Page{Session: x, Brand: settings.Brand, Providers: slices.DeleteFunc(s.users.Providers().List(""),
-		func(p healthdata.Provider) bool {
-			return !s.linkable(&p, &settings) || (o.Provider != "" && p.Slug != o.Provider) ||
-				(o.FilterOnProviders != nil && !slices.Contains(o.FilterOnProviders, p.Slug))
-		})}, nil
+	for _, p := range s.users.Providers().List("") {
+		if o.Provider != "" && p.Slug != o.Provider || o.FilterOnProviders != nil && !slices.Contains(o.FilterOnProviders, p.Slug) {
+			continue
+		}
+		switch {
+		case s.linkable(&p, &settings):
+			page.Providers = append(page.Providers, p)
+		case p.Class == classStore:
+			page.OnDevice = append(page.OnDevice, p)
+		case p.Class == classManual:
+			page.Manual = append(page.Manual, p)
+		}
+	}
+	return page, nil
 }
+
+// Brand returns how a team's pages look, also where its token does not work any more.
+func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, error) {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return Brand{}, fmt.Errorf("brand: settings: %w", err)
+	}
+	return settings.Brand, nil
+}
+
+// Environment is where the service runs.
+func (s *Service) Environment() healthlab.Environment { return s.opts.Environment }
+
+// BaseURL is where the service answers.
+func (s *Service) BaseURL() string { return s.opts.BaseURL }
+
+// WebURL is the address of the link pages.
+func (s *Service) WebURL() string { return s.opts.WebURL }
 
 // callbackURL is where a provider sends the person back to.
 func (s *Service) callbackURL(settings *TeamSettings, provider string) string {

@@ -241,7 +241,7 @@ func TestNothingIsTold(t *testing.T) {
 		linking.PasswordSignIn{Username: mark, Password: mark}, linking.EmailSignIn{Email: mark},
 		linking.PasswordRequest{Username: mark, Password: mark}, linking.Grant{ExternalUserID: mark, Secret: []byte(mark)},
 		linking.AuthorizeRequest{State: mark}, linking.ExchangeRequest{Code: mark, Verifier: mark}, linking.MFARequest{Code: mark},
-		linking.EmailRequest{Email: mark}, linking.Challenge{Hint: mark}, linking.Callback{State: mark, Code: mark}, linking.Authorization{URL: mark},
+		linking.EmailRequest{Email: mark}, linking.Challenge{Hint: mark}, linking.Callback{State: mark, Code: mark, Browser: mark}, linking.Departure{Browser: mark}, linking.Authorization{URL: mark},
 		linking.SignedIn{Notes: []byte(mark), Grant: linking.Grant{ExternalUserID: mark}},
 		linking.Result{RedirectURL: mark, Location: mark, ExternalUserID: &ext, Challenge: &linking.Challenge{Hint: mark}},
 		&linking.Error{Type: linking.ProviderAPIError, Cause: errors.New(mark)}, sealer(t, "a", map[string][]byte{"a": []byte(strings.Repeat(mark, 4)[:32])}),

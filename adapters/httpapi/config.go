@@ -32,6 +32,9 @@ type Config struct {
 	// Linking stands behind link codes, link tokens and what people connect with them.
 	// It needs Health.
 	Linking *linking.Service
+	// LinkPages are the pages on which people link, where link_web_url leads. They need
+	// Linking. Nil: they are not mounted, and a host has its own.
+	LinkPages *LinkPages
 	// Orders stands behind lab orders.
 	Orders *orders.Service
 	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a

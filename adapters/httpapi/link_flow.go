@@ -32,7 +32,7 @@ func (a api) linkOAuth(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	to, err := a.Linking.Authorize(r.Context(), token, slug)
+	to, err := a.Linking.Authorize(r.Context(), token, linking.Departure{Provider: slug})
 	if err != nil {
 		return err
 	}
@@ -58,16 +58,19 @@ func (a api) finishOAuth(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	secretReply(w)
-	if orEmpty(state) == "" {
-		return wire.JSON(w, http.StatusOK, linkResultFrom(linking.Result{State: linking.ResultError, Error: linking.InvalidToken}))
+	done := linking.Result{State: linking.ResultError, Error: linking.InvalidToken}
+	if orEmpty(state) != "" {
+		var err error
+		if done, err = a.Linking.Callback(r.Context(), linking.Callback{
+			Provider: slug, State: orEmpty(state), Code: orEmpty(code), Error: orEmpty(failed), Browser: a.browserOf(r),
+		}); err != nil {
+			return err
+		}
 	}
-	done, err := a.Linking.Callback(r.Context(), linking.Callback{
-		Provider: slug, State: orEmpty(state), Code: orEmpty(code), Error: orEmpty(failed),
-	})
-	if err != nil {
-		return err
-	}
-	if done.Location == "" {
+	switch {
+	case done.Location == "" && a.pages != nil:
+		return a.pageResult(w, r, orEmpty(state), done)
+	case done.Location == "":
 		return wire.JSON(w, http.StatusOK, linkResultFrom(done))
 	}
 	w.Header().Set("Location", done.Location)

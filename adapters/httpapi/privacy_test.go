@@ -52,7 +52,7 @@ func TestFrameLeaksNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			logs := &contract.Logs{}
-			a := api{Config{
+			a := api{Config: Config{
 				Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
 					if r.Header.Get("x-service-api-key") != "k" {
 						return healthlab.TeamID{}, healthlab.Unauthenticated

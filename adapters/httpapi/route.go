@@ -20,7 +20,8 @@ type Route struct {
 
 // Routes lists every operation, so that a host can mount some of them, wrap one, or
 // leave one out, and hand the rest to [Mux]. It panics if c.Authenticate is nil, or
-// something that c.Webhooks needs is missing.
+// something that c.Webhooks or c.LinkPages needs is missing. The link pages are no part of
+// the contract: their ids begin with link_page.
 //
 // A ServeMux takes the patterns, too, with two limits: it answers only one of the
 // two spellings with and without a trailing slash, and it refuses pairs that overlap
@@ -34,7 +35,8 @@ func Routes(c Config) []Route {
 	if c.Webhooks != nil && (c.AuthenticateManagement == nil || !known) {
 		panic("httpapi: Config.Webhooks needs AuthenticateManagement and Environment")
 	}
-	a := api{c.withDefaults()}
+	a := api{Config: c.withDefaults()}
+	a.pages = a.newPages()
 	return a.routes(a.operations())
 }
 
@@ -44,7 +46,10 @@ func Routes(c Config) []Route {
 func Handler(c Config) http.Handler { return Mux(Routes(c)) }
 
 // api holds what handlers need.
-type api struct{ Config }
+type api struct {
+	Config
+	pages *pages // nil if they are not mounted
+}
 
 // operation is one row of the tables of routes. Exactly one of handle and team is
 // set.
@@ -87,6 +92,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.ingestOperations()...)
 	ops = append(ops, a.connectionOperations()...)
 	ops = append(ops, a.linkOperations()...)
+	ops = append(ops, a.linkPageOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.webhookOperations()...)

@@ -24,7 +24,7 @@ var someTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00
 func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	logs := &contract.Logs{}
-	a := api{Config{
+	a := api{Config: Config{
 		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
 			if r.Header.Get("x-service-api-key") == "" {
 				return healthlab.TeamID{}, healthlab.Unauthenticated
@@ -182,7 +182,7 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				return after()
 			}}
-			a := api{Config{}.withDefaults()}
+			a := api{Config: Config{}.withDefaults()}
 			srv := httptest.NewServer(Mux(a.routes([]operation{op})))
 			defer srv.Close()
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/x", nil)

@@ -86,7 +86,7 @@ func (d *desk) token(user healthlab.UserID) string {
 // page is where a person is sent to sign in.
 func (d *desk) page(token, provider string) string {
 	d.t.Helper()
-	a, err := d.Authorize(d.t.Context(), token, provider)
+	a, err := d.Authorize(d.t.Context(), token, linking.Departure{Provider: provider})
 	require.NoError(d.t, err)
 	return a.URL
 }
@@ -214,7 +214,7 @@ func TestAllScopesRequired(t *testing.T) {
 func TestTeamOAuth(t *testing.T) {
 	d := newDesk(t)
 	user, token := d.user("ann")
-	_, err := d.Authorize(t.Context(), token, "acme_own")
+	_, err := d.Authorize(t.Context(), token, linking.Departure{Provider: "acme_own"})
 	var rule *healthlab.RuleError
 	require.ErrorAs(t, err, &rule)
 	require.Equal(t, linking.RuleInvalidProvider, rule.Type)

@@ -70,7 +70,8 @@ type knownToken struct {
 	ref      healthdata.UserRef
 	redirect string
 	used     bool
-	removed  bool // its user
+	removed  bool   // its user
+	left     string // the browser that left for the provider last
 }
 
 var linkProviders = map[string]string{"acme_band": "oauth", "acme_scale": "password", "acme_cgm": "email"}
@@ -240,8 +241,10 @@ func (w *linkWorld) close(t *rapid.T) {
 
 func (w *linkWorld) authorize(t *rapid.T) {
 	if k := w.pick(t); k != nil {
-		a, err := w.service.Authorize(w.t.Context(), k.Token, "acme_band")
+		d := linking.Departure{Provider: "acme_band", Browser: linkBrowsers.Draw(t, "browser")}
+		a, err := w.service.Authorize(w.t.Context(), k.Token, d)
 		if err == nil {
+			k.left = d.Browser
 			require.True(t, w.works(k))
 			u, err := url.Parse(a.URL)
 			require.NoError(t, err)
@@ -250,15 +253,23 @@ func (w *linkWorld) authorize(t *rapid.T) {
 	}
 }
 
+// linkBrowsers are two that are known and, empty, a custom page's.
+var linkBrowsers = rapid.SampledFrom([]string{"", "one", "two"})
+
 var linkWords = rapid.SampledFrom([]string{"good", "good", "bad", "down", "nonsense"})
 
 func (w *linkWorld) callback(t *rapid.T) {
 	if k := w.pick(t); k != nil {
+		browser := linkBrowsers.Draw(t, "browser")
 		r, err := w.service.Callback(w.t.Context(), linking.Callback{
+			Browser:  browser,
 			Provider: rapid.SampledFrom([]string{"acme_band", "acme_band", "acme_scale", "nobody"}).Draw(t, "provider"),
 			State:    k.Token, Code: linkWords.Draw(t, "code"), Error: rapid.SampledFrom([]string{"", "", "access_denied"}).Draw(t, "error"),
 		})
 		require.NoError(t, err)
+		if r.State == linking.ResultSuccess {
+			require.True(t, k.left == "" || k.left == browser, "another browser finished what one began")
+		}
 		w.judge(t, k, r, err)
 	}
 }
@@ -321,7 +332,9 @@ func (w *linkWorld) race(t *rapid.T) {
 		return
 	}
 	ways := rapid.SliceOfN(rapid.IntRange(0, 2), 2, 3).Draw(t, "ways")
-	_, _ = w.service.Authorize(w.t.Context(), k.Token, "acme_band")
+	if _, err := w.service.Authorize(w.t.Context(), k.Token, linking.Departure{Provider: "acme_band"}); err == nil {
+		k.left = ""
+	}
 	results := make([]linking.Result, len(ways))
 	errs := together(len(ways), func(i int) (err error) {
 		switch ways[i] {

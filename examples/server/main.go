@@ -3,8 +3,13 @@
 //
 //	go run ./examples/server -tour
 //
-// plays the main job once, over real HTTP, and then goes on serving. Without -tour it
-// only serves. See -help for the flags.
+// plays the main job once, over real HTTP, and then goes on serving.
+//
+//	go run ./examples/server -invite
+//
+// prints the address of the link pages for a person who does not exist, to open in a
+// browser and connect a source by hand. Without both it only serves. See -help for the
+// flags.
 package main
 
 import (
@@ -49,6 +54,9 @@ type config struct {
 	importUser    string
 	environment   healthlab.Environment
 	tour          bool
+	invite        bool
+	brand         string
+	brandColor    string
 	log           *slog.Logger
 }
 
@@ -66,6 +74,9 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
+	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
+	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
+	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
 	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
 	if err := f.Parse(args); err != nil {
 		return config{}, err

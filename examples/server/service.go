@@ -46,6 +46,7 @@ type service struct {
 	url        string
 	store      *memory.Store
 	health     *healthdata.Service
+	links      *linking.Service
 	orders     *orders.Service
 	endpoints  *webhook.Service
 	dispatcher *webhook.Dispatcher
@@ -95,13 +96,13 @@ func build(c config, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	links, err := s.buildLinking(providers, seal)
-	if err != nil {
+	if s.links, err = s.buildLinking(providers, seal); err != nil {
 		return nil, err
 	}
 	mount := httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: links,
+		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links,
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Log: c.log,
+		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
 	}
 	if c.managementKey != "" {
 		mount.Webhooks, mount.Environment = s.endpoints, c.environment
@@ -110,7 +111,7 @@ func build(c config, url string) (*service, error) {
 			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
 		}}, nil)
 	}
-	s.handler = httpapi.Handler(mount)
+	s.handler = s.withSignIn(httpapi.Handler(mount))
 	return s, nil
 }
 
@@ -138,8 +139,28 @@ func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.S
 	if _, err := rand.Read(sign); err != nil {
 		return nil, err
 	}
-	return linking.New(s.store.Linking(), s.health, sandbox.Connectors(providers, nil), seal, [][]byte{sign}, &linking.Options{
+	connectors := sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: s.url + signInPath})
+	return linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
+		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
+			return linking.TeamSettings{Brand: linking.Brand{CompanyName: s.brand, Color: s.brandColor}}, nil
+		},
+	})
+}
+
+// signInPath is where the sandbox's providers let people sign in.
+const signInPath = "/sandbox/sign-in"
+
+// withSignIn puts the providers' own page beside the service: in a sandbox they are one
+// program.
+func (s *service) withSignIn(next http.Handler) http.Handler {
+	page := sandbox.SignInPage(s.url + "/v2/link/connect")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == signInPath && s.environment == healthlab.Sandbox {
+			page.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -248,6 +269,11 @@ func (s *service) start(ctx context.Context, stdout io.Writer) error {
 	if s.importPath != "" {
 		if err := s.importFiles(ctx, stdout); err != nil {
 			return fmt.Errorf("import: %w", err)
+		}
+	}
+	if s.invite {
+		if err := s.printInvitation(ctx, stdout); err != nil {
+			return fmt.Errorf("invitation: %w", err)
 		}
 	}
 	if s.tour {

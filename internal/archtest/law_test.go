@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"internal/prove":    {},
 	"internal/archtest": {},
 	"internal/pgtest":   {"."},
+	"internal/browse":   {},
 
 	"webhook":           {".", "internal/fsm", "internal/work"},
 	"healthdata/series": {".", "internal/fsm", "internal/work"},
@@ -53,7 +54,7 @@ var testsMayImport = map[string][]string{
 }
 
 // everyTest lists what any test may import besides.
-var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest"}
+var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest", "internal/browse"}
 
 // modules says which modules of others a package may import.
 var modules = map[string][]string{
@@ -63,6 +64,7 @@ var modules = map[string][]string{
 	"internal/prove":    {},
 	"internal/archtest": {},
 	"internal/pgtest":   {"github.com/jackc/pgx/v5"},
+	"internal/browse":   {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
 	"healthdata/series": {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
@@ -99,7 +101,9 @@ var testModules = []string{
 // std says who may import the packages of the standard library, and what is below them,
 // that not everyone may.
 var std = map[string]func(pkg string) bool{
-	"testing":        func(pkg string) bool { return pkg == "adapters/storetest" || pkg == "internal/pgtest" },
+	"testing": func(pkg string) bool {
+		return pkg == "adapters/storetest" || pkg == "internal/pgtest" || pkg == "internal/browse"
+	},
 	"net/http":       func(pkg string) bool { return !inDomain(pkg) || within(pkg, "webhook") },
 	"database/sql":   func(pkg string) bool { return !inDomain(pkg) },
 	"os/exec":        func(pkg string) bool { return !inDomain(pkg) },

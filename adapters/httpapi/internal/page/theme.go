@@ -1,0 +1,107 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// DefaultColor is the accent where a brand has none.
+const DefaultColor = "0f6b66"
+
+var colorForm = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
+
+// CleanColor is a colour as six hex digits; the default of what is none.
+func CleanColor(s string) string {
+	if !colorForm.MatchString(s) {
+		return DefaultColor
+	}
+	s = strings.ToLower(strings.TrimPrefix(s, "#"))
+	if len(s) == 3 {
+		s = string([]byte{s[0], s[0], s[1], s[1], s[2], s[2]})
+	}
+	return s
+}
+
+// rgb is a colour of the sRGB space, each part from 0 to 1.
+type rgb [3]float64
+
+func parseColor(hex string) rgb {
+	n, _ := strconv.ParseUint(CleanColor(hex), 16, 32)
+	return rgb{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}
+}
+
+func (c rgb) String() string {
+	part := func(v float64) int { return int(math.Round(v * 255)) }
+	return fmt.Sprintf("#%02x%02x%02x", part(c[0]), part(c[1]), part(c[2]))
+}
+
+// luminance is the relative luminance of WCAG 2.
+func (c rgb) luminance() float64 {
+	lin := func(v float64) float64 {
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*lin(c[0]) + 0.7152*lin(c[1]) + 0.0722*lin(c[2])
+}
+
+// contrast is the contrast ratio of WCAG 2, from 1 to 21.
+func contrast(a, b rgb) float64 {
+	x, y := a.luminance(), b.luminance()
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// mix goes from c toward to, by 0 to 1.
+func (c rgb) mix(to rgb, by float64) rgb {
+	for i := range c {
+		c[i] += (to[i] - c[i]) * by
+	}
+	// As it will be written: the contrast is that of what the browser gets.
+	return parseColor(c.String())
+}
+
+var (
+	white = rgb{1, 1, 1}
+	black = rgb{}
+)
+
+// The backgrounds of the stylesheet that text in the accent stands on: the darkest one of
+// the light theme, the lightest one of the dark theme.
+var (
+	lightGround = parseColor("eef1f4")
+	darkGround  = parseColor("243039")
+)
+
+// enough is the contrast that accents have at least: AA's 4.5, and a little for rounding.
+const enough = 4.6
+
+// readable moves a colour toward white or black until it is readable on a ground.
+func readable(c, ground, toward rgb) rgb {
+	out := c
+	for by := 0.0; contrast(out, ground) < enough && by < 1; {
+		by += 0.04
+		out = c.mix(toward, min(by, 1))
+	}
+	return out
+}
+
+// on is what to write with on a colour.
+func on(c rgb) rgb {
+	if contrast(white, c) >= contrast(black, c) {
+		return white
+	}
+	return black
+}
+
+// theme is the part of the stylesheet that depends on a brand: its colour, moved as far as
+// it takes to be readable on both grounds.
+func theme(color string) string {
+	c := parseColor(color)
+	light, dark := readable(c, lightGround, black), readable(c, darkGround, white)
+	line := func(c rgb) string { return "--accent:" + c.String() + ";--on-accent:" + on(c).String() }
+	return ":root{" + line(light) + "}\n@media (prefers-color-scheme:dark){:root{" + line(dark) + "}}\n"
+}

@@ -1,0 +1,406 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/page"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// pageList is where link_web_url leads: the list of sources or, where the token names one,
+// that source.
+func (a api) pageList(v *visit) error {
+	p, err := a.open(v)
+	if err != nil {
+		return err
+	}
+	if v.session, err = a.Linking.Start(v.ctx(), v.token, ""); err != nil {
+		return err
+	}
+	if fixed := p.Session.Options.Provider; fixed != "" {
+		v.r.SetPathValue("provider", fixed)
+		if at := a.Health.Providers().Get(fixed); at != nil && a.source(at).Way == "oauth" && !framed(v.r) {
+			return a.pageLeave(v)
+		}
+		return v.leave(v.view.Href("source/" + fixed))
+	}
+	q := v.r.URL.Query()
+	out := page.List{Query: typed(q.Get("q"), 100)}
+	kind := q.Get("data")
+	has := map[string]bool{}
+	for _, o := range a.offers(&p) {
+		s := a.source(&o)
+		out.Any = true
+		match := kind == ""
+		for _, k := range s.Kinds {
+			has[k] = true
+			match = match || k == kind
+		}
+		if match && strings.Contains(strings.ToLower(s.Name), strings.ToLower(strings.TrimSpace(out.Query))) {
+			out.Sources = append(out.Sources, s)
+		}
+	}
+	for _, k := range page.AllKinds() {
+		if has[k] {
+			out.Kinds = append(out.Kinds, page.Choice{Key: k, Chosen: k == kind})
+		}
+	}
+	return a.draw(v, http.StatusOK, "list", out)
+}
+
+// framed reports whether a page is shown inside another one, where providers do not let
+// themselves be shown.
+func framed(r *http.Request) bool {
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return dest == "iframe" || dest == "frame"
+}
+
+// typed is what a person typed, as far as it is looked at.
+func typed(s string, most int) string {
+	s = strings.ToValidUTF8(s, "")
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most])
+	}
+	return s
+}
+
+func (a api) pageSource(v *visit) error {
+	_, p, err := a.offer(v)
+	if err != nil {
+		return err
+	}
+	if v.session, err = a.Linking.Start(v.ctx(), v.token, ""); err != nil {
+		return err
+	}
+	if a.source(p).Way == "oauth" {
+		// Before it is needed, so that a hasty second click leaves as the first did.
+		if _, err := a.browser(v); err != nil {
+			return err
+		}
+	}
+	return a.drawSource(v, http.StatusOK, p, page.SourcePage{})
+}
+
+func (a api) drawSource(v *visit, status int, p *healthdata.Provider, out page.SourcePage) error {
+	out.Source = a.source(p)
+	out.Back = v.session.Options.Provider == ""
+	out.Demo = a.pages.Demo && p.Demo && a.Linking.Environment() == healthlab.Sandbox
+	chosen := v.form.Get("region")
+	if out.Source.Way == "password" || out.Source.Way == "email" {
+		for _, r := range a.Linking.Regions(p) {
+			c := page.Choice{Key: r, Label: a.pages.site.Say(v.view.Lang, "region."+r), Chosen: r == chosen}
+			if c.Label == "region."+r {
+				c.Label = strings.ToUpper(r)
+			}
+			out.Regions = append(out.Regions, c)
+		}
+	}
+	if out.Fields == nil {
+		out.Fields = map[string]string{}
+	}
+	v.view.Path = "source/" + p.Slug
+	return a.draw(v, status, "source", out)
+}
+
+// field reads what a person filled in, and says in the catalogue's words what is wrong
+// with it.
+func field(v *visit, name string, wrong map[string]string) string {
+	s := v.form.Get(name)
+	if name != "password" {
+		s = strings.TrimSpace(s)
+	}
+	switch {
+	case s == "":
+		wrong[name] = "required"
+	case utf8.RuneCountInString(s) > maxCredential || !utf8.ValidString(s) || strings.Contains(s, "\x00"):
+		wrong[name] = "field.long"
+	}
+	return s
+}
+
+// pageSubmit takes a form: a name and password, an address, or a yes.
+func (a api) pageSubmit(v *visit) error {
+	_, p, err := a.offer(v)
+	if err != nil {
+		return err
+	}
+	wrong := map[string]string{}
+	var done linking.Result
+	var name string
+	form := v.form
+	switch way := a.source(p).Way; {
+	case form.Get("demo") != "" && a.pages.Demo:
+		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug, Demo: true})
+	case way == "manual":
+		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug})
+	case way == "device":
+		return a.giveCode(v, p)
+	case way == "password":
+		in := linking.PasswordSignIn{Provider: p.Slug, Username: field(v, "username", wrong), Password: field(v, "password", wrong), Region: form.Get("region")}
+		if name = in.Username; len(wrong) == 0 {
+			done, err = a.Linking.SignIn(v.ctx(), v.token, in)
+		}
+	case way == "email":
+		in := linking.EmailSignIn{Provider: p.Slug, Email: field(v, "email", wrong), Region: form.Get("region")}
+		if name = in.Email; len(wrong) == 0 {
+			done, err = a.Linking.SignInByEmail(v.ctx(), v.token, in)
+		}
+	default:
+		return v.leave(v.view.Href("source/" + p.Slug))
+	}
+	if err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return a.drawSource(v, http.StatusUnprocessableEntity, p, page.SourcePage{Name: typed(name, maxCredential), Fields: wrong})
+	}
+	if done.State == linking.ResultPending {
+		return v.leave(v.view.Href("source/" + p.Slug + "/code"))
+	}
+	return a.settle(v, done, func(problem string) error {
+		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Name: typed(name, maxCredential), Problem: problem})
+	})
+}
+
+// settle ends a form: on to the customer, on to our last page, or the form once more with
+// what went wrong.
+func (a api) settle(v *visit, done linking.Result, again func(problem string) error) error {
+	switch {
+	case done.State == linking.ResultSuccess && done.Location != "":
+		return v.leave(done.Location)
+	case done.State == linking.ResultSuccess:
+		return v.leave(v.view.Href("done"))
+	case lost(done.Error):
+		return &linking.Error{Type: done.Error}
+	case v.session.Options.OnError != "" && done.Location != "":
+		return v.leave(done.Location)
+	default:
+		return again(string(done.Error))
+	}
+}
+
+// lost reports whether a form cannot help any more.
+func lost(t linking.ErrorType) bool {
+	switch t {
+	case linking.InvalidToken, linking.TokenExpired, linking.TokenConsumed, linking.TokenNotValidated:
+		return true
+	default:
+		return false
+	}
+}
+
+// pageLeave sends the person to the provider's own page.
+func (a api) pageLeave(v *visit) error {
+	_, p, err := a.offer(v)
+	if err != nil {
+		return err
+	}
+	browser, err := a.browser(v)
+	if err != nil {
+		return err
+	}
+	to, err := a.Linking.Authorize(v.ctx(), v.token, linking.Departure{Provider: p.Slug, Browser: browser})
+	if err == nil {
+		v.view.Token = ""
+		return v.leave(to.URL)
+	}
+	if t, ok := linking.Reason(err); ok && !lost(t) {
+		if back, bad := a.Linking.Location(v.ctx(), v.session, linking.Outcome{Error: t}); bad == nil && back != "" {
+			return v.leave(back)
+		}
+	}
+	return err
+}
+
+// browser returns the secret of the browser, and gives it one if it has none.
+func (a api) browser(v *visit) (string, error) {
+	secret := a.browserOf(v.r)
+	if secret == "" {
+		var err error
+		if secret, err = a.Linking.NewBrowser(); err != nil {
+			return "", err
+		}
+	}
+	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure wherever the service is not plain http
+		Name: a.pages.cookie(), Value: secret, Path: "/", MaxAge: int(linking.TokenLife.Seconds()),
+		HttpOnly: true, Secure: a.pages.secure, SameSite: http.SameSiteLaxMode,
+	})
+	return secret, nil
+}
+
+// browserOf is the secret that a browser shows; empty if it has none of ours.
+func (a api) browserOf(r *http.Request) string {
+	if a.pages == nil {
+		return ""
+	}
+	c, err := r.Cookie(a.pages.cookie())
+	if err != nil || !linking.KnowsBrowser(c.Value) {
+		return ""
+	}
+	return c.Value
+}
+
+func (p *pages) cookie() string {
+	if p.secure {
+		return "__Host-link"
+	}
+	return "link"
+}
+
+// pageResult is where a provider sends a person back to, when the customer's page is not
+// next.
+func (a api) pageResult(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
+	v := &visit{w: w, r: r}
+	a.begin(v, token, "")
+	if done.State == linking.ResultSuccess {
+		return v.leave(v.view.Href("done"))
+	}
+	r.SetPathValue("provider", done.Provider)
+	return a.problem(r.Context(), v, &linking.Error{Type: done.Error})
+}
+
+func (a api) pageCode(v *visit) error {
+	_, p, err := a.offer(v)
+	if err != nil {
+		return err
+	}
+	if v.session.State != linking.StateAwaitingMFA || v.session.Provider != p.Slug {
+		return v.leave(v.view.Href("source/" + p.Slug))
+	}
+	return a.drawCode(v, http.StatusOK, p, page.CodePage{})
+}
+
+func (a api) drawCode(v *visit, status int, p *healthdata.Provider, out page.CodePage) error {
+	out.Source, out.Back = a.source(p), v.session.Options.Provider == ""
+	out.Method, out.Hint = v.session.Challenge.Method, v.session.Challenge.Hint
+	if out.Fields == nil {
+		out.Fields = map[string]string{}
+	}
+	v.view.Path = "source/" + p.Slug + "/code"
+	return a.draw(v, status, "mfa", out)
+}
+
+func (a api) pageEnterCode(v *visit) error {
+	_, p, err := a.offer(v)
+	if err != nil {
+		return err
+	}
+	wrong := map[string]string{}
+	code := field(v, "mfa_code", wrong)
+	if len(wrong) > 0 && v.session.State == linking.StateAwaitingMFA {
+		return a.drawCode(v, http.StatusUnprocessableEntity, p, page.CodePage{Fields: wrong})
+	}
+	done, err := a.Linking.CompleteMFA(v.ctx(), v.token, p.Slug, code)
+	if err != nil {
+		return err
+	}
+	return a.settle(v, done, func(problem string) error {
+		if done.Error == linking.IncorrectMFACode {
+			return a.drawCode(v, http.StatusOK, p, page.CodePage{Problem: problem})
+		}
+		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Problem: problem})
+	})
+}
+
+// giveCode shows a code for the companion app.
+func (a api) giveCode(v *visit, p *healthdata.Provider) error {
+	code, err := a.Linking.DeviceCode(v.ctx(), v.token, p.Slug)
+	if err != nil {
+		return err
+	}
+	v.view.Path = "source/" + p.Slug
+	return a.draw(v, http.StatusOK, "code", page.CodePage{
+		Source: a.source(p), Back: v.session.Options.Provider == "", Code: code.Code, Open: appLink(code.ExchangeURL),
+	})
+}
+
+// pageArrived is where a person waits for the companion app. With look, a script asks
+// whether to go there again.
+func (a api) pageArrived(v *visit) error {
+	done, err := a.Linking.Arrived(v.ctx(), v.token, v.provider())
+	if err != nil {
+		return err
+	}
+	if v.r.URL.Query().Has("look") {
+		word := "arrived"
+		if done.State == linking.ResultWaiting {
+			word = "waiting"
+		}
+		privatePage(v.w.Header())
+		return wire.Bytes(v.w, http.StatusOK, "text/plain; charset=utf-8", []byte(word))
+	}
+	if done.State != linking.ResultWaiting {
+		return a.settle(v, done, func(string) error { return &linking.Error{Type: done.Error} })
+	}
+	_, p, err := a.offer(v)
+	if err != nil {
+		return err
+	}
+	return a.draw(v, http.StatusOK, "wait", page.CodePage{Source: a.source(p), Back: v.session.Options.Provider == ""})
+}
+
+// pageDone says that a source is connected, to whoever holds the token that did it.
+func (a api) pageDone(v *visit) error {
+	x, err := a.Linking.Open(v.ctx(), v.token)
+	if x.State != linking.StateConnected {
+		if err == nil {
+			return v.leave(v.view.Href(""))
+		}
+		return err
+	}
+	v.session = x
+	brand, err := a.Linking.Brand(v.ctx(), x.Team)
+	if err != nil {
+		return err
+	}
+	a.dress(v, brand)
+	p := a.Health.Providers().Get(x.Provider)
+	if p == nil {
+		return healthlab.NotFound
+	}
+	out := page.DonePage{Source: a.source(p)}
+	u, err := a.Health.User(v.ctx(), x.Team, x.User)
+	if err != nil {
+		return err
+	}
+	if c := u.Connection(p.Slug); c != nil {
+		out.Demo = c.Demo
+	}
+	if a.pages.FirstImport != nil {
+		f, err := a.pages.FirstImport(v.ctx(), x.Team, x.User, p.Slug)
+		if err != nil {
+			return err
+		}
+		out.Import = page.Import{Known: true, Done: f.Done, Total: f.Total, Failed: f.Failed > 0}
+	}
+	v.view.Closable, v.view.Event, v.view.Provider, v.view.Origins = false, "success", p.Slug, a.pages.FrameAncestors
+	return a.draw(v, http.StatusOK, "done", out)
+}
+
+// pageClose notes that the person goes, and sends them where the customer wants them.
+func (a api) pageClose(v *visit) error {
+	if _, err := a.open(v); err != nil {
+		return err
+	}
+	done, err := a.Linking.Close(v.ctx(), v.token)
+	if err != nil {
+		return err
+	}
+	if v.session.Options.OnClose != "" && done.Location != "" {
+		return v.leave(done.Location)
+	}
+	return v.leave(v.view.Href("close"))
+}
+
+func (a api) pageClosed(v *visit) error {
+	if _, err := a.open(v); err != nil {
+		return err
+	}
+	v.view.Closable, v.view.Event, v.view.Origins = false, "exit", a.pages.FrameAncestors
+	return a.draw(v, http.StatusOK, "closed", nil)
+}

@@ -1,0 +1,172 @@
+// Customwidget is a customer's own page for linking, in place of ours. The page carries
+// every flow through the operations of the link token alone: sign-in at the provider's own
+// page, name and password, code, address.
+//
+//	go run ./examples/server -api-key sk_us_…          # or whatever key it prints
+//	go run ./examples/customwidget -api-key sk_us_…    # then open the address that it prints
+//
+// The program stands for the customer's own service. It has the API key, which never
+// reaches the browser, makes a link token for its signed-in person, and passes the
+// operations of the link token on, so that the page needs no other origin.
+//
+// A sign-in at a provider's page that begins here is not bound to the browser by us, as one
+// on the link pages is: we never see the browser before it comes back. Whoever writes a
+// widget binds it: the link token stays in the session of the person it was made for, and
+// oauth_url is opened at that person's click and handed to nobody else. This page holds the
+// token in memory only, and believes what comes back in its address only if it left itself.
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+//go:embed index.html
+var index []byte
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "customwidget:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves the page until ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("customwidget", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	addr := f.String("addr", "127.0.0.1:8090", "`address` to listen on; port 0 takes a free one")
+	api := f.String("api", "http://127.0.0.1:8080", "`URL` of the service")
+	key := f.String("api-key", "", "the team's API `key`")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *key == "" {
+		return errors.New("-api-key is missing")
+	}
+	base, err := url.Parse(*api)
+	if err != nil {
+		return errors.New("-api is no URL")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
+	if err != nil {
+		return err
+	}
+	c := &customer{api: base, key: *key, url: "http://" + listener.Addr().String()}
+	server := &http.Server{Handler: c.handler(), ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintf(stdout, "open %s/\n", c.url)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	return server.Shutdown(grace)
+}
+
+// customer is a customer's service.
+type customer struct {
+	api      *url.URL
+	key, url string
+}
+
+func (c *customer) handler() http.Handler {
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(c.api)
+		// What the browser sends beside the link token is not for the service.
+		r.Out.Header.Del("Cookie")
+		r.Out.Header.Del("X-Service-Api-Key")
+	}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		_, _ = w.Write(index)
+	})
+	mux.HandleFunc("POST /begin", c.begin)
+	for _, operation := range []string{
+		"GET /v2/link/providers", "GET /v2/link/state", "GET /v2/link/provider/oauth/{provider}",
+		"POST /v2/link/provider/password/{provider}", "POST /v2/link/provider/password/{provider}/complete_mfa",
+		"POST /v2/link/provider/email/{provider}",
+	} {
+		mux.Handle(operation, pass)
+	}
+	return mux
+}
+
+// begin makes a link token for the person who is signed in here. In this example that is
+// somebody new each time.
+func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+		http.Error(w, "only our own page begins", http.StatusForbidden)
+		return
+	}
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	err := c.call(r.Context(), "/v2/user/", map[string]any{"client_user_id": "widget-" + uuid.NewString()}, &user)
+	var token struct {
+		Token string `json:"link_token"`
+	}
+	if err == nil {
+		err = c.call(r.Context(), "/v2/link/token", map[string]any{"user_id": user.ID, "redirect_url": c.url + "/"}, &token)
+	}
+	if err != nil {
+		http.Error(w, "the service does not answer", http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(map[string]string{"link_token": token.Token})
+}
+
+// call asks the service as the team.
+func (c *customer) call(ctx context.Context, path string, in, out any) error {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.api.String(), "/")+path, bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("x-service-api-key", c.key)
+	r.Header.Set("content-type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 300 {
+		return fmt.Errorf("%s: %s", path, answer.Status)
+	}
+	return json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out)
+}

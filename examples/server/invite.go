@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// printInvitation makes a user and prints where their link pages are.
+func (s *service) printInvitation(ctx context.Context, stdout io.Writer) error {
+	u, err := s.health.CreateUser(ctx, s.team, healthdata.NewUser{ClientUserID: "invited-" + uuid.NewString()[:8]})
+	if err != nil {
+		return err
+	}
+	token, err := s.links.CreateToken(ctx, s.team, linking.NewToken{User: u.ID})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "link pages of user %s, for an hour:\n%s\n", u.ID, token.WebURL)
+	return nil
+}

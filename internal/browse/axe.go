@@ -1,0 +1,90 @@
+package browse
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// axeVersion is the checker of accessibility that npm fetches, MPL-2.0.
+const axeVersion = "axe-core@4.14.1"
+
+// LoadAxe fetches axe-core with npm, for [Tab.Check]. Without npm the test is skipped, and
+// fails in CI.
+func (b *Browser) LoadAxe() {
+	b.t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		cannot(b.t, "there is no npm")
+	}
+	dir := b.t.TempDir()
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	fetch := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts",
+		"--fetch-retries=1", "--fetch-timeout=20000", axeVersion)
+	fetch.Dir = dir
+	if out, err := fetch.CombinedOutput(); err != nil {
+		b.t.Log(string(out))
+		cannot(b.t, "npm could not fetch axe-core")
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.axes = string(source)
+}
+
+// findings are what axe-core says of a page.
+type findings struct {
+	Violations []violation `json:"violations"`
+	Passes     int         `json:"passes"`
+}
+
+// violation is what axe-core finds.
+type violation struct {
+	ID    string `json:"id"`
+	Help  string `json:"help"`
+	Nodes []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+// Check fails the test if axe-core finds fault with the page, by any of its rules, light or
+// dark, or if the page is wider than a phone.
+func (tab *Tab) Check() {
+	tab.t.Helper()
+	if tab.b.axes == "" {
+		tab.t.Fatal("LoadAxe first")
+	}
+	tab.do("load axe-core", chromedp.Evaluate[chromedp.Void](tab.b.axes+"; void 0"), tab.size(false))
+	if Eval[bool](tab, "document.documentElement.scrollWidth > innerWidth") {
+		tab.t.Errorf("%s is wider than a phone", tab.At())
+	}
+	for _, dark := range []bool{false, true} {
+		tab.do("change the colours", tab.colours(dark))
+		found := read(tab, "check", chromedp.Evaluate[findings](
+			"axe.run().then(r => ({violations: r.violations, passes: r.passes.length}))", chromedp.EvalAwaitPromise))
+		if found.Passes < 10 {
+			tab.t.Errorf("axe-core looked at next to nothing at %s", tab.At())
+		}
+		for _, v := range found.Violations {
+			var where []string
+			for _, n := range v.Nodes {
+				where = append(where, n.HTML+"\n"+n.Summary)
+			}
+			tab.t.Errorf("%s (dark: %v): %s: %s\n%s", tab.At(), dark, v.ID, v.Help, strings.Join(where, "\n"))
+		}
+	}
+	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
+}
+
+// String names who sits there.
+func (p Person) String() string {
+	return fmt.Sprintf("desktop=%v dark=%v script=%v %s", p.Desktop, p.Dark, !p.NoScript, p.Language)
+}

@@ -1,0 +1,386 @@
+// Package browse opens pages in headless Chromium, for tests that see what a person sees.
+//
+// A [Browser] is one process; each [Tab] is a person of their own, with their own cookies.
+// Actions wait for what they lead to, never for a time, and fail the test if it does not
+// come. Without Chromium a test is skipped, and fails in CI.
+package browse
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long anything may take before the test fails.
+const patience = 30 * time.Second
+
+// Browser is one Chromium. Safe for concurrent use.
+type Browser struct {
+	t    testing.TB
+	ctx  context.Context // as the library keeps it
+	dir  string
+	axes string
+}
+
+// Start starts Chromium for a test. Screenshots go to a folder that is logged:
+// HEALTHLAB_SCREENSHOTS, or one among the temporary files.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			program = p
+			break
+		}
+	}
+	if program == "" {
+		cannot(t, "there is no Chromium")
+	}
+	dir := os.Getenv("HEALTHLAB_SCREENSHOTS")
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "healthlab-screenshots")
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.IgnoreCertErrors,
+		chromedp.Flag("disable-dev-shm-usage", true),
+	)
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, end := chromedp.NewContext(alloc)
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx); end(); stop() })
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	t.Logf("screenshots are in %s", dir)
+	return &Browser{t: t, ctx: ctx, dir: dir}
+}
+
+// cannot skips a test on a machine without what it needs, and fails it in CI.
+func cannot(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s: CI must be able to run this", why)
+	}
+	t.Skip(why + ": nobody looks at the pages")
+}
+
+// Person is who sits in front of a tab. The zero value has a phone, sees light colours,
+// speaks English, and lets pages run their scripts.
+type Person struct {
+	Desktop  bool
+	Dark     bool
+	NoScript bool
+	// Language is what the browser accepts, such as de.
+	Language string
+}
+
+// Tab is one person's browser. Not safe for concurrent use.
+type Tab struct {
+	t      testing.TB
+	b      *Browser
+	ctx    context.Context // as the library keeps it
+	person Person
+
+	mu       sync.Mutex
+	asked    []string
+	refusals []string
+}
+
+// Widths of screens, in CSS pixels.
+const (
+	phone, phoneHigh     = 390, 844
+	desktop, desktopHigh = 1280, 900
+)
+
+// Open opens a tab for a person. The test owns it.
+func (b *Browser) Open(t testing.TB, p Person) *Tab {
+	t.Helper()
+	tab := &Tab{t: t, b: b, person: p}
+	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.hear))
+	t.Cleanup(end)
+	tab.ctx = ctx
+	language := p.Language
+	if language == "" {
+		language = "en"
+	}
+	if err := chromedp.Do(ctx); err != nil { // its life is that of the first context it sees
+		t.Fatalf("open a tab: %v", err)
+	}
+	tab.do("open a tab", call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}),
+		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": language}}),
+		call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: p.NoScript}),
+		tab.colours(p.Dark), tab.size(p.Desktop))
+	return tab
+}
+
+// step is an action that returns nothing.
+type step = chromedp.Action[chromedp.Void]
+
+// call is a command of the protocol as a step.
+func call[P, R any](cmd cdp.Command[P, R], params P) step {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cmd, params)
+		return err
+	})
+}
+
+// hear notes what the browser asks for, and what a page's own policy refuses.
+func (tab *Tab) hear(event any) {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		tab.asked = append(tab.asked, e.Request.URL)
+	case *log.EventEntryAdded:
+		if e.Entry.Source == log.EntrySourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") {
+			tab.refusals = append(tab.refusals, e.Entry.Text)
+		}
+	}
+}
+
+// Asked are the addresses that the browser has asked for so far, data: left out.
+func (tab *Tab) Asked() []string {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(tab.asked), func(s string) bool { return strings.HasPrefix(s, "data:") })
+}
+
+// Refusals are what the browser has said about policies that were broken.
+func (tab *Tab) Refusals() []string {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	return slices.Clone(tab.refusals)
+}
+
+func (tab *Tab) colours(dark bool) step {
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	return call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+}
+
+func (tab *Tab) size(wide bool) step {
+	p := emulation.SetDeviceMetricsOverrideParams{Width: phone, Height: phoneHigh, DeviceScaleFactor: 2, Mobile: true}
+	if wide {
+		p = emulation.SetDeviceMetricsOverrideParams{Width: desktop, Height: desktopHigh, DeviceScaleFactor: 1}
+	}
+	return call(emulation.SetDeviceMetricsOverride, p)
+}
+
+// do runs actions, and fails the test in the words of what a person wanted.
+func (tab *Tab) do(what string, steps ...step) {
+	tab.t.Helper()
+	ctx, stop := context.WithTimeout(tab.ctx, patience)
+	defer stop()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		tab.fail(what, err)
+	}
+}
+
+// fail ends the test with what the person saw last.
+func (tab *Tab) fail(what string, err error) {
+	tab.t.Helper()
+	ctx, stop := context.WithTimeout(tab.ctx, 5*time.Second)
+	defer stop()
+	at, _ := chromedp.Run(ctx, chromedp.Location())
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body ? document.body.innerText : ''"))
+	tab.t.Fatalf("%s: %v\nat %s\n%s", what, err, at, text)
+}
+
+// Go opens an address and waits until it is there.
+func (tab *Tab) Go(address string) {
+	tab.t.Helper()
+	tab.arrive("open "+address, chromedp.Navigate(address))
+}
+
+// arrive runs an action that leads to another page, and waits for that.
+func (tab *Tab) arrive(what string, action step) {
+	tab.t.Helper()
+	ctx, stop := context.WithTimeout(tab.ctx, patience)
+	defer stop()
+	if _, err := chromedp.RunResponse(ctx, action); err != nil {
+		tab.fail(what, err)
+	}
+}
+
+// target finds what can be pressed by its words, as a person reads them.
+func target(words string) string {
+	return fmt.Sprintf(`//*[self::a or self::button][contains(normalize-space(.), %q)]`, words)
+}
+
+// Press presses a link or a button that leads to another page.
+func (tab *Tab) Press(words string) {
+	tab.t.Helper()
+	tab.arrive("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))
+}
+
+// Enter fills a field by its label.
+func (tab *Tab) Enter(label, value string) {
+	tab.t.Helper()
+	field := fmt.Sprintf(`//*[@id=//label[contains(normalize-space(.), %q)]/@for]`, label)
+	tab.do("enter "+label, chromedp.Clear(field), chromedp.SendKeys(field, value))
+}
+
+// Choose chooses an option of a select by its label and its value.
+func (tab *Tab) Choose(label, value string) {
+	tab.t.Helper()
+	field := fmt.Sprintf(`//select[@id=//label[contains(normalize-space(.), %q)]/@for]`, label)
+	tab.do("choose "+label, chromedp.SetValue(field, value))
+}
+
+// Untick takes the tick off a box by its label.
+func (tab *Tab) Untick(label string) {
+	tab.t.Helper()
+	tab.do("untick "+label, chromedp.Click(fmt.Sprintf(`//label[contains(normalize-space(.), %q)]//input`, label)))
+}
+
+// Keys presses keys, wherever the focus is.
+func (tab *Tab) Keys(keys string) {
+	tab.t.Helper()
+	tab.do("press keys", chromedp.KeyEvent(keys))
+}
+
+// KeysTo presses keys that lead to another page.
+func (tab *Tab) KeysTo(keys string) {
+	tab.t.Helper()
+	tab.arrive("press keys", chromedp.KeyEvent(keys))
+}
+
+// Text is what the person reads.
+func (tab *Tab) Text() string {
+	tab.t.Helper()
+	text := read(tab, "read the page", chromedp.Evaluate[string]("document.body.innerText"))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// See fails the test if the person does not read all of these words.
+func (tab *Tab) See(words ...string) {
+	tab.t.Helper()
+	text := tab.Text()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			tab.t.Fatalf("nobody sees %q at %s:\n%s", w, tab.At(), text)
+		}
+	}
+}
+
+// Wait waits until the person reads these words.
+func (tab *Tab) Wait(words string) {
+	tab.t.Helper()
+	tab.WaitFor(fmt.Sprintf("document.body.innerText.includes(%q)", words))
+}
+
+// Miss fails the test if the person reads any of these words.
+func (tab *Tab) Miss(words ...string) {
+	tab.t.Helper()
+	text := tab.Text()
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			tab.t.Fatalf("somebody sees %q at %s:\n%s", w, tab.At(), text)
+		}
+	}
+}
+
+// At is the address of the page.
+func (tab *Tab) At() string {
+	tab.t.Helper()
+	return read(tab, "read the address", chromedp.Location())
+}
+
+// Eval reads a JavaScript expression.
+func Eval[T any](tab *Tab, expression string) T {
+	tab.t.Helper()
+	return read(tab, "evaluate", chromedp.Evaluate[T](expression))
+}
+
+// read runs an action that returns something.
+func read[T any](tab *Tab, what string, action chromedp.Action[T]) T {
+	tab.t.Helper()
+	ctx, stop := context.WithTimeout(tab.ctx, patience)
+	defer stop()
+	v, err := chromedp.Run(ctx, action)
+	if err != nil {
+		tab.fail(what, err)
+	}
+	return v
+}
+
+// Back goes back in the person's history.
+func (tab *Tab) Back() {
+	tab.t.Helper()
+	tab.arrive("go back", chromedp.NavigateBack())
+}
+
+// Shot takes pictures of the page as it is: as wide as a phone and a desktop, light and
+// dark, each as high as the page.
+func (tab *Tab) Shot(name string) {
+	tab.t.Helper()
+	for _, wide := range []bool{false, true} {
+		for _, dark := range []bool{false, true} {
+			tab.do("change the screen", tab.size(wide), tab.colours(dark))
+			high := read(tab, "measure the page", chromedp.Evaluate[float64]("document.documentElement.scrollHeight"))
+			width := float64(phone)
+			if wide {
+				width = desktop
+			}
+			png := read(tab, "take a picture", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
+				beyond := true
+				r, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{
+					CaptureBeyondViewport: &beyond, Clip: &page.Viewport{Width: width, Height: high, Scale: 1},
+				})
+				return r.Data, err
+			})
+			file := fmt.Sprintf("%s-%s-%s.png", name, map[bool]string{false: "phone", true: "desktop"}[wide],
+				map[bool]string{false: "light", true: "dark"}[dark])
+			if err := os.WriteFile(filepath.Join(tab.b.dir, file), png, 0o600); err != nil {
+				tab.t.Fatal(err)
+			}
+		}
+	}
+	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
+}
+
+// WaitFor waits until a JavaScript expression is true, on whatever page that is.
+func (tab *Tab) WaitFor(expression string) {
+	tab.t.Helper()
+	ctx, stop := context.WithTimeout(tab.ctx, patience)
+	defer stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// An error may be a page that goes away just now.
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")")); err == nil && ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			tab.fail("wait for "+expression, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// Touch presses a link or a button that a script hears.
+func (tab *Tab) Touch(words string) {
+	tab.t.Helper()
+	tab.do("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))
+}
