@@ -56,8 +56,8 @@ type LinkPages struct {
 	Manual bool
 	// Demo offers made-up data in a sandbox, at providers that have it.
 	Demo bool
-	// FirstImport says how far the first import of a new connection has come. Nil: the last
-	// page says that it is about to begin.
+	// FirstImport says how far the first import of a new connection to a source in the
+	// cloud has come. Nil: the last page does not speak of it.
 	FirstImport func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (FirstImport, error)
 }
 
@@ -231,7 +231,7 @@ func privatePage(h http.Header) {
 func (a api) policy(v *visit) string {
 	form := "'self'"
 	if t := v.session.Options.RedirectURL; t != "" {
-		if u, err := url.Parse(t); err == nil {
+		if u, err := url.Parse(t); err == nil && plainHost.MatchString(u.Host) {
 			form += " " + sourceOf(u)
 		}
 	}
@@ -242,6 +242,9 @@ func (a api) policy(v *visit) string {
 	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action " + form +
 		"; base-uri 'none'; frame-ancestors " + frames
 }
+
+// plainHost is a host that means nothing else in a policy; a URL may have others.
+var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]*$`)
 
 // sourceOf is a redirect URL as a source of a policy.
 func sourceOf(u *url.URL) string {

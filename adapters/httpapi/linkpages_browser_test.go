@@ -231,6 +231,7 @@ func walkAccept(t *testing.T, b *browse.Browser) {
 	seen(tab, "manual")
 	tab.Press("Turn on")
 	tab.See("Your own notes is connected")
+	tab.Miss("First import")
 	require.Equal(t, []string{"manual"}, w.connected(offer))
 
 	offer = w.invite(linking.NewToken{})

@@ -371,7 +371,7 @@ func (a api) pageDone(v *visit) error {
 	if c := u.Connection(p.Slug); c != nil {
 		out.Demo = c.Demo
 	}
-	if a.pages.FirstImport != nil {
+	if a.pages.FirstImport != nil && p.Class == "cloud" {
 		f, err := a.pages.FirstImport(v.ctx(), x.Team, x.User, p.Slug)
 		if err != nil {
 			return err

@@ -91,6 +91,9 @@ func TestLinkPageHeaders(t *testing.T) {
 	app := v.get("/link" + tokenQuery(w.invite(linking.NewToken{RedirectURL: "myapp://back"})))
 	require.Contains(t, app.Header.Get("Content-Security-Policy"), "form-action 'self' myapp:;")
 
+	odd := v.get("/link" + tokenQuery(w.invite(linking.NewToken{RedirectURL: "https://a;script-src,*/"})))
+	require.Contains(t, odd.Header.Get("Content-Security-Policy"), "form-action 'self'; base-uri")
+
 	style := v.get("/link/assets/style.css?color=ff0000&v=1")
 	require.Equal(t, "public, max-age=31536000, immutable", style.Header.Get("Cache-Control"))
 	require.Contains(t, style.body, "--accent:#")

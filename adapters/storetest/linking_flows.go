@@ -45,6 +45,8 @@ func RunLinkingFlows(t *testing.T, newStore func(t testing.TB) LinkingHarness) {
 			"password":  w.password,
 			"code":      w.code,
 			"email":     w.email,
+			"accept":    w.accept,
+			"phone":     w.phone,
 			"forge":     w.forge,
 			"race":      w.race,
 			"remove":    w.remove,
@@ -72,6 +74,7 @@ type knownToken struct {
 	used     bool
 	removed  bool   // its user
 	left     string // the browser that left for the provider last
+	by       string // what it connected
 }
 
 var linkProviders = map[string]string{"acme_band": "oauth", "acme_scale": "password", "acme_cgm": "email"}
@@ -84,6 +87,8 @@ func newLinkWorld(t *testing.T, h LinkingHarness) *linkWorld {
 	for slug, auth := range linkProviders {
 		list = append(list, healthdata.Provider{Slug: slug, Name: slug, AuthType: auth, Class: "cloud", SourceType: "provider"})
 	}
+	list = append(list, healthdata.Provider{Slug: "manual", Name: "manual", Class: "manual", SourceType: "app"},
+		healthdata.Provider{Slug: "health_connect", Name: "store", AuthType: "sdk", Class: "sdk_store", SourceType: "app"})
 	providers, err := healthdata.NewProviders(list)
 	require.NoError(t, err)
 	clock := func() time.Time { return w.now }
@@ -214,11 +219,15 @@ func (w *linkWorld) judge(t *rapid.T, k *knownToken, r linking.Result, err error
 		return
 	}
 	require.True(t, w.works(k), "a token that is used up, expired or somebody's who is gone worked")
-	k.used = true
-	w.owner[*r.ExternalUserID] = k.ref.User
+	k.used, k.by = true, r.Provider
 	u, err := w.health.User(w.t.Context(), k.ref.Team, k.ref.User)
 	require.NoError(t, err)
-	require.Equal(t, *r.ExternalUserID, *u.Connection(r.Provider).ExternalUserID)
+	c := u.Connection(r.Provider)
+	require.Equal(t, healthdata.Connected, c.Status)
+	require.Equal(t, r.ExternalUserID, c.ExternalUserID)
+	if r.ExternalUserID != nil {
+		w.owner[*r.ExternalUserID] = k.ref.User
+	}
 }
 
 func (w *linkWorld) start(t *rapid.T) {
@@ -297,6 +306,40 @@ func (w *linkWorld) email(t *rapid.T) {
 	}
 }
 
+func (w *linkWorld) accept(t *rapid.T) {
+	if k := w.pick(t); k != nil {
+		r, err := w.service.Accept(w.t.Context(), k.Token, linking.Acceptance{
+			Provider: rapid.SampledFrom([]string{"manual", "manual", "acme_band", "health_connect"}).Draw(t, "provider"),
+		})
+		w.judge(t, k, r, err)
+	}
+}
+
+// phone asks for a code, and an app redeems it and connects, or not; then the page looks.
+func (w *linkWorld) phone(t *rapid.T) {
+	k := w.pick(t)
+	if k == nil {
+		return
+	}
+	const store = "health_connect"
+	code, err := w.service.DeviceCode(w.t.Context(), k.Token, store)
+	if err == nil {
+		require.True(t, w.works(k), "a token that does not work gave a code")
+		if rapid.Bool().Draw(t, "redeemed") {
+			user, err := w.service.Redeem(w.t.Context(), k.ref.Team, "phone", code.Code)
+			require.NoError(t, err)
+			require.Equal(t, k.ref.User, user)
+			_, err = w.health.Connect(w.t.Context(), k.ref.Team, user, healthdata.NewConnection{Provider: store})
+			require.NoError(t, err)
+		}
+	}
+	r, err := w.service.Arrived(w.t.Context(), k.Token, store)
+	if err == nil && (r.State == linking.ResultWaiting || k.used && k.by == store && r.State == linking.ResultSuccess) {
+		return // nothing yet, or nothing new
+	}
+	w.judge(t, k, r, err)
+}
+
 // forge makes a token out of two others, or spoils one.
 func (w *linkWorld) forge(t *rapid.T) {
 	a, b := w.pick(t), w.pick(t)
@@ -372,7 +415,9 @@ func (w *linkWorld) check(t *rapid.T) {
 		}
 		require.NoError(t, err)
 		for _, c := range u.Connections {
-			require.Equal(t, ref.User, w.owner[*c.ExternalUserID])
+			if c.ExternalUserID != nil {
+				require.Equal(t, ref.User, w.owner[*c.ExternalUserID])
+			}
 		}
 	}
 }
