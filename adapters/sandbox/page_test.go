@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -54,7 +55,7 @@ func TestSignInPage(t *testing.T) {
 	user, token := d.user("bob")
 	w := ask(http.MethodPost, query(token), url.Values{"answer": {"allow"}, "name": {"bob"}, "scope": {"sleep"}})
 	require.Equal(t, linking.ResultSuccess, d.returns(w.Header().Get("Location"), nil).State)
-	require.Equal(t, "unavailable", string(d.connection(user).ResourceAvailability["steps"].Status), "only what was ticked is granted")
+	require.Equal(t, healthdata.Unavailable, d.connection(user).ResourceAvailability["steps"].Status, "only what was ticked is granted")
 
 	// It sends nobody anywhere else.
 	for _, bad := range []string{
