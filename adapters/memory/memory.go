@@ -51,6 +51,8 @@ type Store struct {
 	persons personTable
 	linking linkTable
 	reports reportTable
+
+	continuous continuousTable
 }
 
 // New returns an empty store.
@@ -70,6 +72,8 @@ func New(opts *Options) *Store {
 		persons:   newPersonTable(),
 		linking:   newLinkTable(),
 		reports:   newReportTable(),
+
+		continuous: newContinuousTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {
