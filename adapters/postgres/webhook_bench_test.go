@@ -27,8 +27,8 @@ import (
 
 const (
 	deliverEvents    = 10_000
-	deliverEndpoints = 10
-	deliverSlots     = 128
+	deliverEndpoints = 25
+	deliverSlots     = 256 // about half of them are settled, and claimed again, at a time
 )
 
 // deliverData is 1.5 kB, as a summary is.
@@ -148,7 +148,7 @@ func deliver(b *testing.B, pool *pgxpool.Pool, hanging bool) {
 		var batch []healthlab.Event
 		for i := range events {
 			batch = append(batch, healthlab.Event{
-				ID: uuid.Must(uuid.NewV7()), Type: faultOrdered, Team: id, Key: fmt.Sprint("key ", i%(events/2)), At: noon.Time, Data: deliverData,
+				ID: uuid.Must(uuid.NewV7()), Type: faultOrdered, Team: id, Key: fmt.Sprint("key ", i%(events*9/10)), At: noon.Time, Data: deliverData,
 			})
 		}
 		require.NoError(b, s.Outbox().Append(ctx, batch))

@@ -22,17 +22,17 @@ func takeAway(gone, lock string) []string {
 		with + `
 select count(*) from (
 	select from healthlab.webhook_delivery d
-	where (d.endpoint_id, d.lane) in (select o.endpoint_id, o.lane from healthlab.webhook_delivery o where o.event_id in (select id from gone))
-	order by d.endpoint_id, d.lane, d.id for update) locked`,
+	where d.lane in (select o.lane from healthlab.webhook_delivery o where o.event_id in (select id from gone))
+	order by d.lane, d.id for update) locked`,
 		`select count(*) from (` + lock + ` order by id for update) locked`,
 		with + `, dropped as (
 	delete from healthlab.webhook_delivery d using gone where d.event_id = gone.id
-	returning d.id, d.endpoint_id, d.lane, d.head, d.quiet_until)
+	returning d.id, d.lane, d.head, d.quiet_until)
 update healthlab.webhook_delivery n
 set head = true, due_at = greatest(healthlab.clock(), h.quiet_until), quiet_until = h.quiet_until
 from dropped h where h.head and n.id = (
 	select w.id from healthlab.webhook_delivery w
-	where w.endpoint_id = h.endpoint_id and w.lane = h.lane and not w.head and w.event_id not in (select id from gone)
+	where w.lane = h.lane and not w.head and w.event_id not in (select id from gone)
 	order by w.id limit 1)`,
 		with + ` delete from healthlab.webhook_attempt a using gone where a.event_id = gone.id`,
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -14,11 +15,15 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// laneName names a lane of an endpoint.
+// laneName names a lane of an endpoint. The lane says it all: it is not the name that
+// package webhook gives it, but a hash of that and the endpoint, so that statements find
+// a lane by one index and by no other.
 type laneName struct{ team, endpoint, lane uuid.UUID }
 
-func compareLanes(a, b laneName) int {
-	return cmp.Or(bytes.Compare(a.endpoint[:], b.endpoint[:]), bytes.Compare(a.lane[:], b.lane[:]))
+func laneOf(t *webhook.Endpoint, e healthlab.Event, mode healthlab.Mode) laneName {
+	name := webhook.LaneOf(e, mode, t.OrderScope)
+	sum := sha256.Sum256(append(t.ID.UUID[:], name[:]...))
+	return laneName{t.Team.UUID, t.ID.UUID, uuid.UUID(sum[:16])}
 }
 
 // laneRow is an unfinished delivery.
@@ -97,12 +102,11 @@ d.team_id, d.endpoint_id, d.lane, d.id, d.key_hash, d.seq, d.event_id, d.event_c
 d.queued_at, d.first_failed_at, d.due_at, d.quiet_until, d.lease_until, d.lease_token`
 
 	laneRows = `
-from unnest($1::uuid[], $2::uuid[], $3::uuid[]) x (team_id, endpoint_id, lane)
-join healthlab.webhook_delivery d on d.team_id = x.team_id and d.endpoint_id = x.endpoint_id and d.lane = x.lane`
+from unnest($1::uuid[]) x (lane) join healthlab.webhook_delivery d on d.lane = x.lane`
 
 	headRows = laneRows + ` and d.head`
 
-	headOrder = ` order by d.endpoint_id, d.lane`
+	headOrder = ` order by d.lane`
 
 	// What another transaction has made the head meanwhile is seen by a statement of
 	// its own only, so locking and reading are two.
@@ -110,17 +114,15 @@ join healthlab.webhook_delivery d on d.team_id = x.team_id and d.endpoint_id = x
 	tryHeads  = lockHeads + ` skip locked`
 
 	readHeads = `
-select ` + laneColumns + `, exists (select from healthlab.webhook_delivery w
-	where w.endpoint_id = d.endpoint_id and w.lane = d.lane and not w.head)` + headRows
+select ` + laneColumns + `, exists (select from healthlab.webhook_delivery w where w.lane = d.lane and not w.head)` + headRows
 
 	// Those that wait behind a head, of the keys that arrive.
 	readSame = `
 select ` + laneColumns + `
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[]) x (team_id, endpoint_id, lane, key_hash)
-join healthlab.webhook_delivery d on d.team_id = x.team_id and d.endpoint_id = x.endpoint_id and d.lane = x.lane
-	and d.key_hash = x.key_hash and not d.head`
+from unnest($1::uuid[], $2::uuid[]) x (lane, key_hash)
+join healthlab.webhook_delivery d on d.lane = x.lane and d.key_hash = x.key_hash and not d.head`
 
-	wholeOrder = ` order by d.endpoint_id, d.lane, d.id`
+	wholeOrder = ` order by d.lane, d.id`
 	lockWhole  = `select count(*) from (select` + laneRows + wholeOrder + ` for update of d) locked`
 	readWhole  = `select ` + laneColumns + laneRows + wholeOrder
 
@@ -137,16 +139,14 @@ func scanLaneRow(rows pgx.Rows, more ...any) (*laneRow, error) {
 	return r, err
 }
 
-// laneArguments returns lanes as arguments, each once and in the order of locking.
-func laneArguments(names []laneName) (teams, endpoints, of []uuid.UUID) {
-	sorted := slices.Clone(names)
-	slices.SortFunc(sorted, compareLanes)
-	sorted = slices.Compact(sorted)
-	teams, endpoints, of = make([]uuid.UUID, len(sorted)), make([]uuid.UUID, len(sorted)), make([]uuid.UUID, len(sorted))
-	for i, name := range sorted {
-		teams[i], endpoints[i], of[i] = name.team, name.endpoint, name.lane
+// laneArgument returns lanes as an argument, each once and in the order of locking.
+func laneArgument(names []laneName) []uuid.UUID {
+	of := make([]uuid.UUID, len(names))
+	for i, name := range names {
+		of[i] = name.lane
 	}
-	return teams, endpoints, of
+	slices.SortFunc(of, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(of)
 }
 
 // loadHeads locks lanes and reads what arrivals need of them: the heads, and what waits
@@ -154,15 +154,14 @@ func laneArguments(names []laneName) (teams, endpoints, of []uuid.UUID) {
 // a lane that somebody else holds is left out and returned instead of waited for.
 func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
 	l, busy := newLanes(), map[laneName]bool{}
-	teams, endpoints, of := laneArguments(names)
+	of := laneArgument(names)
 	lock := lockHeads
 	if skip {
 		lock = tryHeads
 	}
-	var same struct{ teams, endpoints, of, keys []uuid.UUID }
+	var same struct{ of, keys []uuid.UUID }
 	for i, name := range names {
 		if keys[i] != nil {
-			same.teams, same.endpoints = append(same.teams, name.team), append(same.endpoints, name.endpoint)
 			same.of, same.keys = append(same.of, name.lane), append(same.keys, *keys[i])
 		}
 	}
@@ -171,12 +170,12 @@ func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUI
 		again = false
 		clear(l.all)
 		b := u.batch()
-		b.Queue(lock, teams, endpoints, of).Query(func(rows pgx.Rows) error {
+		b.Queue(lock, of).Query(func(rows pgx.Rows) error {
 			var id int64
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { held[id] = true; return nil })
 			return err
 		})
-		b.Queue(readHeads, teams, endpoints, of).Query(func(rows pgx.Rows) error {
+		b.Queue(readHeads, of).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				more := false
 				r, err := scanLaneRow(rows, &more)
@@ -195,7 +194,7 @@ func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUI
 			}
 			return rows.Err()
 		})
-		b.Queue(readSame, same.teams, same.endpoints, same.of, same.keys).Query(l.scan)
+		b.Queue(readSame, same.of, same.keys).Query(l.scan)
 		b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
 		if err := u.send(ctx, b); err != nil {
 			return nil, nil, err
@@ -226,10 +225,10 @@ func (l *lanes) scan(rows pgx.Rows) error {
 // loadWhole locks lanes and reads all of them.
 func (u *unit) loadWhole(ctx context.Context, names []laneName) (*lanes, error) {
 	l := newLanes()
-	teams, endpoints, of := laneArguments(names)
+	of := laneArgument(names)
 	b := u.batch()
-	b.Queue(lockWhole, teams, endpoints, of)
-	b.Queue(readWhole, teams, endpoints, of).Query(l.scan)
+	b.Queue(lockWhole, of)
+	b.Queue(readWhole, of).Query(l.scan)
 	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
 	return l, u.send(ctx, b)
 }
@@ -261,7 +260,7 @@ type arrival struct {
 }
 
 func arrivalOf(t *webhook.Endpoint, e *written, mode healthlab.Mode) arrival {
-	a := arrival{event: e, name: laneName{t.Team.UUID, t.ID.UUID, uuid.UUID(webhook.LaneOf(e.Event, mode, t.OrderScope))}}
+	a := arrival{event: e, name: laneOf(t, e.Event, mode)}
 	if k := webhook.SupersedeKey(e.Event, mode); k != "" {
 		a.key = optional(keyOf(k))
 	}

@@ -68,8 +68,7 @@ select ` + targetColumns + ` from healthlab.webhook_endpoint e where e.team_id =
 	peekTargets = `
 select ` + targetColumns + ` from healthlab.webhook_endpoint e where e.team_id = any ($1) and not e.disabled order by e.id`
 
-	dropPending = `delete from healthlab.webhook_pending p using unnest($1::uuid[], $2::bigint[]) x (team_id, n)
-where p.team_id = x.team_id and p.n = x.n`
+	dropPending = `delete from healthlab.webhook_pending where n = any ($1)`
 )
 
 func scanTargets(rows pgx.Rows) ([]webhook.Endpoint, error) {
@@ -208,9 +207,8 @@ func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	var teams []uuid.UUID
 	var places []int64
-	for i, e := range r.events {
+	for i := range r.events {
 		wait := false
 		for _, a := range arrivals[i] {
 			wait = wait || busy[a.name] || r.busy[a.name.endpoint]
@@ -223,10 +221,10 @@ func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) 
 			}
 		}
 		if !wait {
-			teams, places = append(teams, e.Team.UUID), append(places, r.places[i])
+			places = append(places, r.places[i])
 		}
 	}
 	l.write(b)
-	b.Queue(dropPending, teams, places)
+	b.Queue(dropPending, places)
 	return len(places), nil
 }

@@ -16,7 +16,7 @@ from unnest($1::bigint[], $2::bigint[]) x (id, token)
 join healthlab.webhook_delivery d on d.id = x.id and d.lease_token = x.token`
 
 	// What somebody else holds at this moment is settled later.
-	lockLeased = `select ` + laneColumns + leaseRows + ` order by d.endpoint_id, d.lane for update of d skip locked`
+	lockLeased = `select ` + laneColumns + leaseRows + ` order by d.lane for update of d skip locked`
 
 	peekLeased = `select d.id` + leaseRows
 
@@ -24,12 +24,11 @@ join healthlab.webhook_delivery d on d.id = x.id and d.lease_token = x.token`
 	// after the heads are locked: from then on nobody adds to the lanes.
 	readNext = `
 select ` + laneColumns + `, h.id, h.key_hash is not null and exists (select from healthlab.webhook_delivery w
-	where w.team_id = h.team_id and w.endpoint_id = h.endpoint_id and w.lane = h.lane and w.key_hash = h.key_hash and not w.head
-		and w.seq > h.seq)
+	where w.lane = h.lane and w.key_hash = h.key_hash and not w.head and w.seq > h.seq)
 from unnest($1::bigint[]) x (id) join healthlab.webhook_delivery h on h.id = x.id
 cross join lateral (
 	select * from healthlab.webhook_delivery w
-	where w.endpoint_id = h.endpoint_id and w.lane = h.lane and not w.head order by w.id limit 1) d`
+	where w.lane = h.lane and not w.head order by w.id limit 1) d`
 )
 
 // settling is one transaction that records outcomes.

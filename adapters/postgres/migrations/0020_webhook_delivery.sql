@@ -75,10 +75,10 @@ comment on column healthlab.webhook_delivery.due_at is 'Never before quiet_until
 comment on column healthlab.webhook_delivery.quiet_until is 'Before this the lane starts nothing.';
 comment on column healthlab.webhook_delivery.lease_until is 'In no index, so that a claim rewrites none.';
 create unique index webhook_delivery_id on healthlab.webhook_delivery (id);
-create unique index webhook_delivery_head on healthlab.webhook_delivery (team_id, endpoint_id, lane) where head;
+create unique index webhook_delivery_head on healthlab.webhook_delivery (lane, team_id) where head;
 create index webhook_delivery_due on healthlab.webhook_delivery (endpoint_id, due_at, id) where head;
-create index webhook_delivery_waiting on healthlab.webhook_delivery (endpoint_id, lane, id) where not head;
-create unique index webhook_delivery_same on healthlab.webhook_delivery (team_id, endpoint_id, lane, key_hash)
+create index webhook_delivery_waiting on healthlab.webhook_delivery (lane, id) where not head;
+create unique index webhook_delivery_same on healthlab.webhook_delivery (lane, key_hash, team_id)
 	where not head and key_hash is not null;
 create index webhook_delivery_event on healthlab.webhook_delivery (event_id, endpoint_id);
 
