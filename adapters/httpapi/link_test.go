@@ -442,7 +442,7 @@ func TestUserProviders(t *testing.T) {
 	c.back(c.token(nil), url.Values{"code": {"right"}}).Want(t, 200)
 	require.JSONEq(t, `{"providers":[{
 		"name":"Band","slug":"acme_band","logo":"https://cdn.example/band.png","created_on":"2026-03-04T12:00:00+00:00",
-		"status":"connected","external_user_id":null,"resource_availability":{
+		"status":"connected","external_user_id":null,"error_details":null,"resource_availability":{
 			"sleep":{"status":"available","scope_requirements":{"user_granted":{"required":["sleep"],"optional":[]},"user_denied":{"required":[],"optional":[]}}},
 			"steps":{"status":"available","scope_requirements":{"user_granted":{"required":[],"optional":["move"]},"user_denied":{"required":[],"optional":[]}}}
 		}}]}`, string(c.Send(t, "GET", path, nil).Want(t, 200).Body))
