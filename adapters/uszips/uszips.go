@@ -1,0 +1,149 @@
+// Package uszips says where the postal codes of the United States are: it implements
+// [orders.Zips] with a table of the U.S. Census Bureau (see [Notices]).
+//
+// Names to know: [Embedded] is the table that comes with the package, [Read] reads a
+// newer one, and [StateOf] says to which state a code belongs.
+package uszips
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+//go:embed data/zcta_2021.tsv.gz
+var gazetteer []byte
+
+// Notices names everybody whose work is in the embedded table, with their terms.
+//
+//go:embed data/NOTICES.md
+var Notices string
+
+// Table says where postal codes are. It is immutable and safe for concurrent use.
+type Table struct {
+	places   map[string]orders.LngLat
+	prefixes map[string]orders.LngLat // the middle of all codes that begin so
+}
+
+// Embedded returns the table of 2021 that comes with the package.
+func Embedded() *Table { return embedded() }
+
+var embedded = sync.OnceValue(func() *Table {
+	text, err := gzip.NewReader(bytes.NewReader(gazetteer))
+	if err == nil {
+		var t *Table
+		if t, err = Read(text); err == nil {
+			return t
+		}
+	}
+	panic("uszips: embedded table: " + err.Error())
+})
+
+// Read reads a national ZCTA file of the Census Bureau's Gazetteer Files: columns
+// separated by tabs under a line with their names, of which GEOID (five digits),
+// INTPTLAT and INTPTLONG (degrees) are read. Invalid names the first line that cannot be
+// read.
+func Read(r io.Reader) (*Table, error) {
+	in := csv.NewReader(r)
+	in.Comma, in.ReuseRecord, in.LazyQuotes = '\t', true, true
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%w: gazetteer: no line with the names of columns", healthlab.Invalid)
+	}
+	at := map[string]int{}
+	for i, name := range header {
+		at[strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))] = i
+	}
+	columns := make([]int, 3)
+	for i, name := range []string{"GEOID", "INTPTLAT", "INTPTLONG"} {
+		column, ok := at[name]
+		if !ok {
+			return nil, fmt.Errorf("%w: gazetteer: no column %s", healthlab.Invalid, name)
+		}
+		columns[i] = column
+	}
+	t := &Table{places: map[string]orders.LngLat{}, prefixes: map[string]orders.LngLat{}}
+	for {
+		cells, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			t.average()
+			return t, nil
+		}
+		var bad *csv.ParseError
+		if err != nil && !errors.As(err, &bad) {
+			return nil, fmt.Errorf("read gazetteer: %w", err)
+		}
+		line, _ := in.FieldPos(0)
+		if err != nil {
+			return nil, fmt.Errorf("%w: gazetteer: line %d is not a line of the table", healthlab.Invalid, bad.Line)
+		}
+		code := strings.TrimSpace(cells[columns[0]])
+		lat, noLat := strconv.ParseFloat(strings.TrimSpace(cells[columns[1]]), 64)
+		lng, noLng := strconv.ParseFloat(strings.TrimSpace(cells[columns[2]]), 64)
+		if !isCode(code) || noLat != nil || noLng != nil || math.Abs(lat) > 90 || math.Abs(lng) > 180 || math.IsNaN(lat+lng) {
+			return nil, fmt.Errorf("%w: gazetteer: line %d has no code, latitude and longitude", healthlab.Invalid, line)
+		}
+		t.places[strings.Clone(code)] = orders.LngLat{Lng: lng, Lat: lat}
+	}
+}
+
+func isCode(s string) bool {
+	return len(s) == 5 && !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
+}
+
+// average finds the middle of the codes that begin with the same three digits, on the
+// sphere, so that no meridian is in the way.
+func (t *Table) average() {
+	sums := map[string][3]float64{}
+	for _, code := range t.Codes() {
+		x, y, z := t.places[code].Vector()
+		s := sums[code[:3]]
+		sums[code[:3]] = [3]float64{s[0] + x, s[1] + y, s[2] + z}
+	}
+	for prefix, s := range sums {
+		t.prefixes[prefix] = orders.LngLat{
+			Lng: math.Atan2(s[1], s[0]) * 180 / math.Pi,
+			Lat: math.Atan2(s[2], math.Hypot(s[0], s[1])) * 180 / math.Pi,
+		}
+	}
+}
+
+// Codes returns every code of the table, ascending.
+func (t *Table) Codes() []string {
+	out := make([]string, 0, len(t.places))
+	for code := range t.places {
+		out = append(out, code)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// FindZip implements [orders.Zips]. A code that has no area of its own (post office
+// boxes, single large receivers, codes younger than the table) is placed in the middle
+// of those that share its first three digits, which is the area of one sorting center.
+func (t *Table) FindZip(ctx context.Context, code string) (orders.Zip, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Zip{}, false, err
+	}
+	if !isCode(code) {
+		return orders.Zip{}, false, nil
+	}
+	at, ok := t.places[code]
+	if !ok {
+		at, ok = t.prefixes[code[:3]]
+	}
+	return orders.Zip{Location: at, State: StateOf(code)}, ok, nil
+}
