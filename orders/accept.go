@@ -265,6 +265,7 @@ func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
 	c.Lab, c.Messages = Handover{}, nil
+	c.Visits, c.VisitWork = nil, VisitWork{}
 	return c
 }
 

@@ -21,13 +21,12 @@ type Appointment struct {
 	StartAt *healthlab.Time `json:"start_at"`
 	EndAt   *healthlab.Time `json:"end_at"`
 	// IANATimezone is the zone of the place, for display.
-	IANATimezone *string `json:"iana_timezone"`
-	// Type is phlebotomy or patient_service_center.
-	Type string `json:"type"`
+	IANATimezone *string         `json:"iana_timezone"`
+	Type         AppointmentType `json:"type"`
 	// Provider is the configured slug of who comes, or of whose center it is.
 	Provider string `json:"provider"`
 	// Status is pending, reserved, confirmed, in_progress, completed or cancelled.
-	Status string `json:"status"`
+	Status AppointmentStatus `json:"status"`
 	// ProviderID is our reference at the provider.
 	ProviderID string `json:"provider_id"`
 	// ExternalID is the lab's id of the appointment, to be shown to the patient.
@@ -36,7 +35,7 @@ type Appointment struct {
 	CanReschedule    bool    `json:"can_reschedule"`
 	AppointmentNotes *string `json:"appointment_notes"`
 	// EventStatus equals the status of the last of Events.
-	EventStatus string `json:"event_status"`
+	EventStatus AppointmentEventStatus `json:"event_status"`
 	// EventData is the provider's own data of the current state.
 	EventData json.RawMessage `json:"event_data"`
 	// Events is the history, oldest first.
@@ -45,9 +44,10 @@ type Appointment struct {
 
 // AppointmentEvent is one step of an appointment's life.
 type AppointmentEvent struct {
-	CreatedAt healthlab.Time  `json:"created_at"`
-	Status    string          `json:"status"`
-	Data      json.RawMessage `json:"data"`
+	CreatedAt healthlab.Time         `json:"created_at"`
+	Status    AppointmentEventStatus `json:"status"`
+	// Data is an object, or null.
+	Data json.RawMessage `json:"data"`
 }
 
 // AppointmentAddress is where a visit takes place.

@@ -100,46 +100,9 @@ func markerType(r *markerRow, s string) bool {
 //
 // Invalid lists every problem by line (from 1, the names of columns) and column.
 func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
-	in := csv.NewReader(r)
-	in.ReuseRecord = true
-	var p healthlab.Problems
-	header, err := in.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%w: markers: no line with the names of columns", healthlab.Invalid)
-	}
-	columns := make([]string, len(header))
-	for i, name := range header {
-		columns[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
-		if markerColumns[columns[i]] == nil {
-			p.Add("unknown_column", "is not a column of markers", "line", 1, "column", i+1)
-		}
-		for _, before := range columns[:i] {
-			if before == columns[i] {
-				p.Add("duplicate", "the column is there twice", "line", 1, "column", i+1)
-			}
-		}
-	}
-	if err := p.Err(); err != nil {
-		return nil, err
-	}
 	var out []MarkerComplete
 	place := map[int]int{}
-	for {
-		cells, err := in.Read()
-		var bad *csv.ParseError
-		switch {
-		case errors.Is(err, io.EOF) && p.Err() != nil:
-			return nil, p.Err()
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case errors.As(err, &bad):
-			p.Add("csv", "is not a line of the table", "line", bad.Line)
-			return nil, p.Err()
-		case err != nil:
-			return nil, fmt.Errorf("read markers: %w", err)
-		}
-		line, _ := in.FieldPos(0)
-		c := check{&p, []any{"line", line}}
+	err := readTable(r, "markers", func(name string) bool { return markerColumns[name] != nil }, func(columns, cells []string, c check) {
 		row := readMarker(columns, cells, c)
 		at, known := place[row.marker.ID]
 		if !known {
@@ -150,6 +113,53 @@ func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 		if row.found {
 			out[at].ExpectedResults = append(out[at].ExpectedResults, row.resultOf(&out[at], c))
 		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// readTable reads a table: a line with the names of columns, in any order, then the
+// lines, each of which row takes in. Invalid lists every problem by line (from 1) and
+// column.
+func readTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c check)) error {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	var p healthlab.Problems
+	header, err := in.Read()
+	if err != nil {
+		return fmt.Errorf("%w: %s: no line with the names of columns", healthlab.Invalid, of)
+	}
+	columns := make([]string, len(header))
+	for i, name := range header {
+		columns[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if !column(columns[i]) {
+			p.Add("unknown_column", "is not a column of "+of, "line", 1, "column", i+1)
+		}
+		for _, before := range columns[:i] {
+			if before == columns[i] {
+				p.Add("duplicate", "the column is there twice", "line", 1, "column", i+1)
+			}
+		}
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	for {
+		cells, err := in.Read()
+		var bad *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return p.Err()
+		case errors.As(err, &bad):
+			p.Add("csv", "is not a line of the table", "line", bad.Line)
+			return p.Err()
+		case err != nil:
+			return fmt.Errorf("read %s: %w", of, err)
+		}
+		line, _ := in.FieldPos(0)
+		row(columns, cells, check{&p, []any{"line", line}})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type desk struct {
 	t     testing.TB
 	store *memory.Store
 	lab   *sandbox.Lab
+	opts  *orders.Options
+	more  []orders.LabAccount // beside those of the book
 	team  healthlab.TeamID
 	user  healthlab.UserID
 
@@ -64,10 +67,17 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	for _, e := range edit {
 		e(opts)
 	}
-	var err error
-	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, opts)
-	require.NoError(t, err)
+	d.opts = opts
+	d.again()
 	return d
+}
+
+// again makes the service anew, for the lab that the desk has now.
+func (d *desk) again() {
+	d.t.Helper()
+	var err error
+	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(d.t, d.more...), d.lab, d.opts)
+	require.NoError(d.t, err)
 }
 
 func (d *desk) now() time.Time {
@@ -102,7 +112,9 @@ func (d *desk) work() {
 		require.NoError(d.t, err)
 		m, err := d.TakeUpdates(d.t.Context())
 		require.NoError(d.t, err)
-		if n+m == 0 {
+		v, err := d.VisitsDue(d.t.Context())
+		require.NoError(d.t, err)
+		if n+m+v == 0 {
 			return
 		}
 	}
@@ -129,10 +141,16 @@ func history(o orders.Order) []orders.LowLevel {
 func (d *desk) messages(o orders.Order) []webhook.Message {
 	d.t.Helper()
 	var out []webhook.Message
-	for _, id := range d.ids {
-		m, err := d.store.WebhookLog().Message(d.t.Context(), d.team, id)
-		if err == nil && m.Key == o.ID.String() {
-			out = append(out, m)
+	for _, base := range d.ids {
+		ids := []uuid.UUID{base}
+		for n := range 6 { // and what follows from appointments
+			ids = append(ids, uuid.NewSHA1(base, []byte("visit "+strconv.Itoa(n+1))))
+		}
+		for _, id := range ids {
+			m, err := d.store.WebhookLog().Message(d.t.Context(), d.team, id)
+			if err == nil && m.Key == o.ID.String() {
+				out = append(out, m)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b webhook.Message) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -174,7 +192,7 @@ func account(name string) orders.LabAccountID {
 
 // book is an invented catalogue: two laboratories, and a test for everything that can
 // go wrong.
-func book(t testing.TB) *orders.Book {
+func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
 	t.Helper()
 	all := orders.CollectionMethods()
 	everywhere := map[orders.BillingType][]string{
@@ -225,10 +243,10 @@ func book(t testing.TB) *orders.Book {
 			entry("asked", 1, orders.WalkInTest, 13), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31),
 			archived, private,
 		},
-		Accounts: []orders.LabAccount{
+		Accounts: append([]orders.LabAccount{
 			{ID: account("platform"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
 				ProviderAccountID: "P-1", AllowedBilling: everywhere, DefaultClinicalNotes: ptr("call us")},
-		},
+		}, more...),
 	})
 	require.NoError(t, err)
 	return b

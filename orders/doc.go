@@ -16,6 +16,10 @@
 //     say who can be a patient and what can be ordered.
 //   - [Book] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
 //     and search it. [LabTestStore] keeps the tests that teams make of its markers.
+//   - [Appointment] is a visit for an order: [Service.HomeSlots] and [Service.CenterSlots]
+//     find a time, [Service.BookVisit] books it. [Centers] and [Zips] say where patients
+//     can go; [SlotBackend] and [BookingBackend] are what a lab that makes appointments
+//     does beside. [Service.RunVisits] is the background work.
 //   - [Service.RunPlacing] and [Service.RunUpdates] are the background work: hand
 //     orders to the lab, and take in what the lab reports.
 //

@@ -169,7 +169,7 @@ func (r *Record) told(t task, st Step, sample string) ([]healthlab.Event, error)
 	// An empty sample id means that the lab's acceptance comes later, as a message.
 	if low := r.LowLevel(); t == sendRequisition && sample != "" && (low == Ordered || low == Registered) {
 		st.On = LabAccepted
-		accepted, err := Apply(&r.Order, st)
+		accepted, err := r.apply(st)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +197,7 @@ func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Dura
 		if _, ok := Next(r.Method(), r.LowLevel(), Stopped, r.Facts()); ok {
 			st.On, st.Detail = Stopped, FulfillmentError
 		}
-		events, err := Apply(&r.Order, st)
+		events, err := r.apply(st)
 		r.Lab.Cancel = true // it has nothing to cancel
 		r.plan(st.At)
 		return events, err

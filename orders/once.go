@@ -64,6 +64,10 @@ type Once struct {
 	// SuccessOnly keeps the answer of a success only: after a failure, the same key
 	// does the work again.
 	SuccessOnly bool
+	// About is the order that the request is about; zero if it places a new one.
+	About OrderID
+	// Keep is how long the answer is kept; zero means as long as the Service says.
+	Keep time.Duration
 }
 
 // Outcome is what a request comes to.
@@ -112,7 +116,11 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 		}
 		return out.Answer, err
 	}
-	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, out.Answer, s.now().Add(s.opts.KeyRetention))
+	keep := req.Keep
+	if keep <= 0 {
+		keep = s.opts.KeyRetention
+	}
+	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, out.Answer, s.now().Add(keep))
 	if errors.Is(err, healthlab.Precondition) {
 		// It took so long that somebody else took over. Theirs is the answer.
 		now = s.now()
@@ -130,7 +138,11 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 
 // startKey takes the key, or tells why not.
 func (s *Service) startKey(ctx context.Context, keys Keys, req Once, now, until time.Time) (KeyState, error) {
-	state, err := keys.StartKey(ctx, req.KeyScope, req.Fingerprint, OrderID{s.opts.NewID()}, now, until)
+	order := req.About
+	if order.IsZero() {
+		order = OrderID{s.opts.NewID()}
+	}
+	state, err := keys.StartKey(ctx, req.KeyScope, req.Fingerprint, order, now, until)
 	switch {
 	case err != nil:
 		return KeyState{}, fmt.Errorf("idempotency key: %w", err)

@@ -164,7 +164,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		}
 		events, err := r.receive(m, ids)
 		var transition *TransitionError
-		if errors.As(err, &transition) {
+		var rule *healthlab.RuleError
+		if errors.As(err, &transition) || m.Visit != nil && errors.As(err, &rule) {
 			refused = err
 			return nil, nil
 		}
@@ -256,6 +257,9 @@ var notTheLabs = []Trigger{CancelAsked, KitRegistered, Imported, PatientAwaited,
 
 // receive lets a message happen to an order. It is pure apart from r.
 func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
+	if m.Visit != nil {
+		return r.hear(m.Visit, steps[0].At, steps[0].EventID)
+	}
 	path, ok := r.implied(m.On)
 	// A partial result of a kit has no status, and can be read all the same.
 	silent := !ok && m.On == PartialResult && r.silentPartial()

@@ -319,3 +319,93 @@ func (ReviewPatient) GoString() string { return redacted }
 
 // LogValue shows nothing of what ReviewPatient holds.
 func (ReviewPatient) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Appointment holds.
+func (Appointment) String() string { return redacted }
+
+// GoString shows nothing of what Appointment holds.
+func (Appointment) GoString() string { return redacted }
+
+// LogValue shows nothing of what Appointment holds.
+func (Appointment) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what AppointmentAddress holds.
+func (AppointmentAddress) String() string { return redacted }
+
+// GoString shows nothing of what AppointmentAddress holds.
+func (AppointmentAddress) GoString() string { return redacted }
+
+// LogValue shows nothing of what AppointmentAddress holds.
+func (AppointmentAddress) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what AppointmentAddressInput holds.
+func (AppointmentAddressInput) String() string { return redacted }
+
+// GoString shows nothing of what AppointmentAddressInput holds.
+func (AppointmentAddressInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what AppointmentAddressInput holds.
+func (AppointmentAddressInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Visit holds.
+func (Visit) String() string { return redacted }
+
+// GoString shows nothing of what Visit holds.
+func (Visit) GoString() string { return redacted }
+
+// LogValue shows nothing of what Visit holds.
+func (Visit) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what VisitRequest holds.
+func (VisitRequest) String() string { return redacted }
+
+// GoString shows nothing of what VisitRequest holds.
+func (VisitRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what VisitRequest holds.
+func (VisitRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what BookRequest holds.
+func (BookRequest) String() string { return redacted }
+
+// GoString shows nothing of what BookRequest holds.
+func (BookRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what BookRequest holds.
+func (BookRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what RescheduleRequest holds.
+func (RescheduleRequest) String() string { return redacted }
+
+// GoString shows nothing of what RescheduleRequest holds.
+func (RescheduleRequest) GoString() string { return redacted }
+
+// LogValue shows nothing of what RescheduleRequest holds.
+func (RescheduleRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what Booking holds.
+func (Booking) String() string { return redacted }
+
+// GoString shows nothing of what Booking holds.
+func (Booking) GoString() string { return redacted }
+
+// LogValue shows nothing of what Booking holds.
+func (Booking) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what VisitCancellation holds.
+func (VisitCancellation) String() string { return redacted }
+
+// GoString shows nothing of what VisitCancellation holds.
+func (VisitCancellation) GoString() string { return redacted }
+
+// LogValue shows nothing of what VisitCancellation holds.
+func (VisitCancellation) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what VisitNews holds.
+func (VisitNews) String() string { return redacted }
+
+// GoString shows nothing of what VisitNews holds.
+func (VisitNews) GoString() string { return redacted }
+
+// LogValue shows nothing of what VisitNews holds.
+func (VisitNews) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -90,6 +90,20 @@ type Settings struct {
 	UnmatchedResults bool
 	// UnmatchedTestRuns: trials of that queue, in a sandbox.
 	UnmatchedTestRuns bool
+	// PSCScheduling: appointments at patient service centers can be made.
+	PSCScheduling bool
+	// PreRequisitionBooking: an appointment can be made before the lab has accepted
+	// the order.
+	PreRequisitionBooking bool
+	// PatientManagedPSC: providers may be used whose appointments only the patient
+	// can change.
+	PatientManagedPSC bool
+	// CachedAvailability: answers about free slots may be some minutes old.
+	CachedAvailability bool
+	// BookingIdempotency: bookings at centers take an idempotency key.
+	BookingIdempotency bool
+	// AsyncConfirmation: bookings at centers may be confirmed later.
+	AsyncConfirmation bool
 	// RequiredConsents are those that a patient must have given when the service's
 	// own physicians order.
 	RequiredConsents []ConsentType
@@ -182,6 +196,8 @@ type Message struct {
 	// if not known.
 	Lab           string
 	AccountNumber string
+	// Visit is news of an appointment of the order; On is then empty. Nil for none.
+	Visit *VisitNews
 	// Results come with PartialResult, FinalResult, RedrawOffered and
 	// ResultCorrected; nil otherwise.
 	Results *OrderResults

@@ -65,6 +65,23 @@ type Options struct {
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
 	// kept with orders at other labs, and not sent. Nil means all.
 	CommentLabs []string
+	// Centers says where patients can go. Default: nobody knows of any place.
+	Centers Centers
+	// Zips says where postal codes are; Centers needs it.
+	Zips Zips
+	// Providers are those who make appointments, beside phlebotomy providers of which
+	// nothing is to be said: centers take appointments where their lab's slug is
+	// among them. Default: none.
+	Providers []AppointmentProvider
+	// BookingKeys seals the keys of the slots that are offered; every process needs
+	// the same. Default: nobody can book.
+	BookingKeys healthlab.Sealer
+	// SlotCache keeps free slots for those who take them some minutes old. Default:
+	// the provider is always asked.
+	SlotCache SlotCache
+	// CancellationReasons are why an appointment of a type can be cancelled. Default:
+	// [DefaultCancellationReasons].
+	CancellationReasons func(AppointmentType) []CancellationReason
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
 	LabTests LabTestStore
 	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest]. Default:
@@ -112,6 +129,9 @@ func (o *Options) defaults() {
 		}
 		o.Portal = &p
 	}
+	if o.CancellationReasons == nil {
+		o.CancellationReasons = DefaultCancellationReasons
+	}
 	if o.KeyLease <= 0 {
 		o.KeyLease = time.Minute
 	}
@@ -141,6 +161,9 @@ type Service struct {
 	users     Users
 	catalogue Catalogue
 	lab       LabBackend
+	slots     SlotBackend    // nil: the lab offers no times
+	bookings  BookingBackend // nil: the lab takes no bookings
+	visits    VisitStore     // nil: the store keeps no appointments
 	opts      Options
 }
 
@@ -154,6 +177,9 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 		s.opts = *opts
 	}
 	s.opts.defaults()
+	s.slots, _ = lab.(SlotBackend)
+	s.bookings, _ = lab.(BookingBackend)
+	s.visits, _ = store.(VisitStore)
 	if s.opts.LabTests != nil {
 		s.catalogue = shelf{catalogue, s.opts.LabTests}
 	}
@@ -298,10 +324,12 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 // apply is Apply for a record: what is to be told to the lab follows.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	events, err := Apply(&r.Order, st)
-	if err == nil {
-		r.plan(st.At)
+	if err != nil {
+		return nil, err
 	}
-	return events, err
+	more, err := r.visitsFollow(st)
+	r.plan(st.At)
+	return append(events, more...), err
 }
 
 // notFound gives a store's NotFound the name that it has for the caller.

@@ -111,17 +111,19 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 		}
 		target = final.LowLevel()
 	}
-	path, ok := r.route(target)
+	stop := target
+	path, ok := r.route(stop)
 	if !ok && !patientKnown(r.Facts()) {
 		// Nobody can register it but its patient.
-		path, ok = r.route(WithCustomer)
+		stop = WithCustomer
+		path, ok = r.route(stop)
 	}
 	if !ok {
 		return nil, broken(StatusNotReachable, "the order cannot get there from where it stands")
 	}
 	var events []healthlab.Event
-	for i, on := range path {
-		st := steps[i]
+	for i := 0; len(path) > 0 && i < len(steps); i++ {
+		on, st := path[0], steps[i]
 		st.On = on
 		m := Message{On: on, At: st.At}
 		if r.SampleID == nil && (on == LabAccepted || on == KitShipped) {
@@ -140,6 +142,11 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 			return nil, err
 		}
 		events = append(append(events, more...), alarm...)
+		if path = path[1:]; r.LowLevel() == stop {
+			break
+		}
+		// An appointment may have taken the order further than one step.
+		path, _ = r.route(stop)
 	}
 	// What was simulated needs no lab any more.
 	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil

@@ -41,6 +41,10 @@ type Record struct {
 	Results *OrderResults
 	// CriticalSent: the team was told that a result is critical.
 	CriticalSent bool
+	// Visits are the appointments of the order, oldest first. At most one is active.
+	Visits []Visit
+	// VisitWork is when something is to be done about them.
+	VisitWork VisitWork
 }
 
 // Handover is how far a laboratory has been told of an order, and when to go on.
@@ -90,7 +94,8 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 //     (and leaves room for at least 100 events), whenever a Change runs.
 type Store interface {
 	// Insert adds the order that change makes of r, with its events and revision 1.
-	// Conflict if the order's id is taken, or its sample id is taken by any order.
+	// Conflict if the order's id is taken, or its sample id is taken by any order; a
+	// [*HeldError] if another order of the team has one of its [Record.Holds].
 	// Invalid if r names no team or no id.
 	Insert(ctx context.Context, r Record, change Change) (Record, error)
 
@@ -106,7 +111,8 @@ type Store interface {
 
 	// Update loads the order, lets change edit it, and writes it back with the
 	// returned events and the next revision. Neither id nor team can be changed:
-	// Invalid. Conflict if another order has the new sample id. An error from change
+	// Invalid. Conflict if another order has the new sample id; a [*HeldError] if
+	// another order of the team has one of its [Record.Holds]. An error from change
 	// is returned unchanged (errors.Is works) and nothing is written. Concurrent
 	// updates of the orders of one transaction behave as if they ran one after
 	// another. NotFound as in Get; Unavailable if the store gave up under contention.
@@ -135,6 +141,17 @@ type Store interface {
 	// MoveFeed keeps the cursor and gives the feed back, if the claim that ends at
 	// until is still the latest; Precondition if it is not, and nothing is kept.
 	MoveFeed(ctx context.Context, lab string, until time.Time, cursor string) error
+}
+
+// VisitStore is a [Store] that finds the orders whose appointments need something. A
+// Service looks for it once, in its constructor; without it there are no appointments.
+type VisitStore interface {
+	// ClaimVisits takes up to n orders of any team whose VisitWork.Due is set and not
+	// after now: the longest due first. It sets their VisitWork.Due and .Lease to
+	// until, and returns them so; that is no new revision and no event. Two claims
+	// that run at the same time never return the same order. Once ctx has ended, it
+	// returns the context's error and claims nothing.
+	ClaimVisits(ctx context.Context, n int, now, until time.Time) ([]Record, error)
 }
 
 // Page is one page of a list.

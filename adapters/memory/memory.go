@@ -51,8 +51,6 @@ type Store struct {
 	persons personTable
 	linking linkTable
 	reports reportTable
-
-	continuous continuousTable
 }
 
 // New returns an empty store.
@@ -72,8 +70,6 @@ func New(opts *Options) *Store {
 		persons:   newPersonTable(),
 		linking:   newLinkTable(),
 		reports:   newReportTable(),
-
-		continuous: newContinuousTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

@@ -22,6 +22,8 @@ type orderTable struct {
 	feeds         map[string]feed
 	keys          map[orders.KeyScope]*orderKey
 	labTests      map[orders.LabTestID]orders.TeamTest
+	holds         map[teamHold]orders.OrderID
+	slots         map[slotSite]orders.CachedSlots
 }
 
 // keptOrder is an order as it was written, in bytes that nobody can edit, and decoded
@@ -51,6 +53,8 @@ func newOrderTable() orderTable {
 		feeds:         map[string]feed{},
 		keys:          map[orders.KeyScope]*orderKey{},
 		labTests:      map[orders.LabTestID]orders.TeamTest{},
+		holds:         map[teamHold]orders.OrderID{},
+		slots:         map[slotSite]orders.CachedSlots{},
 	}
 }
 
@@ -323,8 +327,14 @@ func (t *orderTable) check(r orders.Record, was identity, revision int64) (*kept
 			return nil, fmt.Errorf("%w: another order has this sample id", healthlab.Conflict)
 		}
 	}
+	for _, name := range r.Holds() {
+		if other, taken := t.holds[teamHold{r.TeamID, name}]; taken && other != r.ID {
+			return nil, &orders.HeldError{Name: name}
+		}
+	}
 	r.Revision = revision + 1
 	r.Lab.Due, r.Lab.Lease = instant(r.Lab.Due), instant(r.Lab.Lease)
+	r.VisitWork.Due, r.VisitWork.Lease = instant(r.VisitWork.Due), instant(r.VisitWork.Lease)
 	kept := &keptOrder{parent: r.Parent()}
 	var err error
 	if kept.data, err = json.Marshal(r); err != nil {
@@ -345,8 +355,14 @@ func (t *orderTable) keep(kept *keptOrder) {
 	if before := t.byID[r.ID]; before == nil {
 		id := teamTransaction{r.TeamID, r.OrderTransaction.ID}
 		t.byTransaction[id] = append(t.byTransaction[id], r.ID)
-	} else if before.read.SampleID != nil {
-		delete(t.bySample, *before.read.SampleID)
+	} else {
+		if before.read.SampleID != nil {
+			delete(t.bySample, *before.read.SampleID)
+		}
+		t.release(&before.read)
+	}
+	for _, name := range r.Holds() {
+		t.holds[teamHold{r.TeamID, name}] = r.ID
 	}
 	if r.SampleID != nil {
 		t.bySample[*r.SampleID] = r.ID

@@ -20,6 +20,7 @@ func (t *orderTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 		if s := kept.read.SampleID; s != nil {
 			delete(t.bySample, *s)
 		}
+		t.release(&kept.read)
 		name := teamTransaction{team, kept.read.OrderTransaction.ID}
 		t.byTransaction[name] = slices.DeleteFunc(t.byTransaction[name], func(member orders.OrderID) bool { return member == id })
 		if len(t.byTransaction[name]) == 0 {

@@ -3,6 +3,8 @@ package memory_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -36,5 +38,32 @@ func TestOrderErasure(t *testing.T) {
 	storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
 		s := memory.New(nil)
 		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
+	})
+}
+
+func TestOrderVisits(t *testing.T) {
+	storetest.RunOrderVisits(t, func(testing.TB) storetest.OrderVisitsHarness {
+		s := memory.New(nil)
+		return storetest.OrderVisitsHarness{Orders: s.Orders(), Visits: visits(t, s)}
+	})
+}
+
+// visits is the store of orders as one of their appointments.
+func visits(t testing.TB, s *memory.Store) orders.VisitStore {
+	t.Helper()
+	v, ok := s.Orders().(orders.VisitStore)
+	require.True(t, ok)
+	return v
+}
+
+func TestSlotCache(t *testing.T) {
+	storetest.RunSlotCache(t, func(testing.TB) orders.SlotCache { return memory.New(nil).SlotCache() })
+}
+
+func TestCenters(t *testing.T) {
+	storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
+		a, err := orders.NewAtlas(list)
+		require.NoError(t, err)
+		return a
 	})
 }

@@ -27,6 +27,14 @@ type LabOptions struct {
 	// Fate decides what becomes of an order when it first comes in. Default:
 	// [FateFromPassthrough].
 	Fate func(orders.Order) Fate
+	// Areas are where phlebotomists come to. Default: [Areas].
+	Areas []Area
+	// PatientManaged are the slugs of labs whose appointments are between them and
+	// the patient: they confirm later.
+	PatientManaged []string
+	// VisitFate decides what becomes of an appointment, and of the call that moves it.
+	// Default: [VisitFateFromNotes].
+	VisitFate func(orders.Booking) VisitFate
 }
 
 // Lab is a laboratory that works, with its carrier: it takes orders, sends kits, gets
@@ -42,8 +50,21 @@ type Lab struct {
 
 	mu     sync.Mutex
 	orders map[orders.OrderID]*labOrder
-	queue  []*labOrder // in the order in which they came
+	queue  []source                     // in the order in which they came
+	early  map[orders.OrderID]*labOrder // only an appointment came so far
+	visits map[uuid.UUID]*labVisit
+	taken  map[string]int // how many places of a slot
 	sent   []orders.Message
+}
+
+// source is something to which things happen that are reported.
+type source interface {
+	// next returns when the next thing happens; false if nothing will.
+	next(l *Lab) (time.Time, bool)
+	// message lets it happen.
+	message(l *Lab, at time.Time) orders.Message
+	// again is how often a message is repeated.
+	again() int
 }
 
 // labOrder is one order at the lab.
@@ -56,12 +77,14 @@ type labOrder struct {
 	kit       time.Time // when the kit was asked for; zero if it was not
 	request   time.Time // when the sample was asked to be tested; zero if not yet
 	cancelled bool
-	told      int // how many messages of its plan were sent
+	told      int       // how many messages of its plan were sent
+	visited   bool      // an appointment was made, which is reported on its own
+	drawn     time.Time // when that appointment was over; zero before
 }
 
 // NewLab returns a laboratory without orders.
 func NewLab(opts *LabOptions) *Lab {
-	l := &Lab{orders: map[orders.OrderID]*labOrder{}}
+	l := &Lab{orders: map[orders.OrderID]*labOrder{}, visits: map[uuid.UUID]*labVisit{}, taken: map[string]int{}, early: map[orders.OrderID]*labOrder{}}
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -73,6 +96,12 @@ func NewLab(opts *LabOptions) *Lab {
 	}
 	if l.opts.Fate == nil {
 		l.opts.Fate = FateFromPassthrough
+	}
+	if l.opts.Areas == nil {
+		l.opts.Areas = Areas()
+	}
+	if l.opts.VisitFate == nil {
+		l.opts.VisitFate = func(b orders.Booking) VisitFate { return VisitFateFromNotes(b.Notes) }
 	}
 	l.boot = strconv.FormatInt(l.opts.Now().UnixNano(), 36)
 	return l
@@ -96,6 +125,10 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	o := l.orders[s.Order.ID]
 	if o == nil {
 		o = &labOrder{fate: l.opts.Fate(s.Order), sample: sampleID(s.Order.ID), expected: expected}
+		if early := l.early[s.Order.ID]; early != nil {
+			o.visited, o.drawn = early.visited, early.drawn
+			delete(l.early, s.Order.ID)
+		}
 	}
 	o.tries++
 	switch {
@@ -107,7 +140,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	case o.cancelled:
 		return orders.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
 	}
-	if l.orders[s.Order.ID] = o; !slices.Contains(l.queue, o) {
+	if l.orders[s.Order.ID] = o; !slices.Contains(l.queue, source(o)) {
 		l.queue = append(l.queue, o)
 	}
 	o.order = s.Order
@@ -171,25 +204,26 @@ func (l *Lab) Updates(ctx context.Context, cursor string, n int) (orders.Batch, 
 // advance lets everything happen that has had the time to, oldest first.
 func (l *Lab) advance(now time.Time) {
 	for {
-		var next *labOrder
+		var next source
 		var at time.Time
 		for _, o := range l.queue {
-			if due, ok := o.next(l.opts.Step); ok && !due.After(now) && (next == nil || due.Before(at)) {
+			if due, ok := o.next(l); ok && !due.After(now) && (next == nil || due.Before(at)) {
 				next, at = o, due
 			}
 		}
 		if next == nil {
 			return
 		}
-		m := next.message(at)
-		for range 1 + next.fate.Repeats {
+		m := next.message(l, at)
+		for range 1 + next.again() {
 			l.sent = append(l.sent, m)
 		}
 	}
 }
 
-// next returns when the next thing happens to the order; false if nothing will.
-func (o *labOrder) next(step time.Duration) (time.Time, bool) {
+// next implements source.
+func (o *labOrder) next(l *Lab) (time.Time, bool) {
+	step := l.opts.Step
 	if o.cancelled {
 		return time.Time{}, false
 	}
@@ -211,14 +245,26 @@ func (o *labOrder) next(step time.Duration) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	start := o.request
+	if o.visited && o.order.Method() == orders.AtHomePhlebotomy && plan[o.told].on != orders.LabAccepted {
+		if start = o.drawn; start.IsZero() {
+			return time.Time{}, false
+		}
+		parcel = 0
+		if o.fate.Slow {
+			parcel = 1 // the acceptance came before the visit
+		}
+	}
 	if at := o.kit.Add(time.Duration(parcel) * step); !o.kit.IsZero() && at.After(start) {
 		start = at
 	}
 	return start.Add(time.Duration(o.told-parcel+1) * step), true
 }
 
-// message is the next of the order's messages.
-func (o *labOrder) message(at time.Time) orders.Message {
+// again implements source.
+func (o *labOrder) again() int { return o.fate.Repeats }
+
+// message implements source.
+func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	does := o.plan()[o.told]
 	o.told++
 	m := orders.Message{

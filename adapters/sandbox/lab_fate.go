@@ -136,6 +136,9 @@ func (o *labOrder) plan() []happening {
 		if on == orders.LabAccepted || on == orders.PatientAwaited || on == orders.KitRegistered {
 			continue // not the lab's to report, or in the answer already
 		}
+		if o.visited && (on == orders.AppointmentMade || on == orders.AppointmentConfirmed || on == orders.SampleDrawn) {
+			continue // reported of the appointment
+		}
 		h := happening{on: on}
 		h.parcel = on == orders.KitShipped || on == orders.KitOutForDelivery || on == orders.KitDelivered
 		if on == orders.FinalResult {

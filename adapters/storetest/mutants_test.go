@@ -25,11 +25,13 @@ var mutants = slices.Concat(
 	of("orders", ordersMutants),
 	of("orders", orderErasureMutants),
 	of("persons", personMutants),
+	of("visits", visitsMutants),
+	of("slot cache", slotCacheMutants),
+	of("centers", centersMutants),
 	of("webhook", webhookMutants),
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
-	of("continuous", continuousMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

@@ -46,7 +46,7 @@ func (h OrderErasureHarness) put(t *testing.T, team, name, user, transaction str
 	t.Helper()
 	r := newRecord(team, name)
 	r.UserID, r.OrderTransaction.ID, r.SampleID = orderUser(user), journey(transaction), ptr("sample "+name)
-	r.Lab.Due = orderNoon
+	r.Lab.Due, r.Visits = orderNoon, keyed(team, name, "key "+name).Visits
 	stored, err := h.Orders.Insert(t.Context(), r, begin)
 	require.NoError(t, err)
 	return stored

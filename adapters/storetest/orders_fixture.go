@@ -90,6 +90,7 @@ func fullRecord(team, name string) orders.Record {
 	r.Lab = orders.Handover{Due: orderNoon.Add(time.Hour), Lease: orderNoon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
 	r.Messages, r.CriticalSent = []string{"m1", "m2"}, true
+	r.Visits, r.VisitWork = []orders.Visit{fullVisit(name)}, orders.VisitWork{Due: orderNoon.Add(3 * time.Hour), Lease: orderNoon.Add(4 * time.Hour)}
 	r.Results = &orders.OrderResults{
 		Metadata: orders.ResultsMetadata{Age: "41", DOB: "09/05/1984", CLIANumber: ptr("31D"), Patient: "Roe, Ana",
 			SpecimenNumber: "A100200", Provider: ptr("Vale"), Laboratory: ptr("Northlab"), DateReported: "2026-03-05",
@@ -111,6 +112,24 @@ func fullRecord(team, name string) orders.Record {
 			ClinicalInformation: &orders.ClinicalInformation{Fasting: true, Notes: ptr("n")}}},
 	}
 	return r
+}
+
+// fullVisit has no field at its zero value.
+func fullVisit(name string) orders.Visit {
+	at, end := healthlab.At(orderNoon), healthlab.At(orderNoon.Add(time.Hour))
+	slot := orders.Slot{Provider: "northlab", SiteCode: "MESA-1", Start: orderNoon, End: orderNoon.Add(time.Hour), Expires: orderNoon.Add(-time.Hour),
+		Zone: "America/Phoenix", Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, Price: 1500, Priority: true, Places: 2, Key: "k|1"}
+	return orders.Visit{
+		Appointment: orders.Appointment{ID: named("visit " + name), UserID: orderUser("ana"), OrderID: orderID(name), OrderTransactionID: ptr(journey(name)),
+			Address:  orders.AppointmentAddress{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", ZipCode: "85201", AccessNotes: ptr("gate 4"), Unit: ptr("u")},
+			Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, StartAt: &at, EndAt: &end, IANATimezone: ptr("America/Phoenix"), Type: orders.Phlebotomy,
+			Provider: "northlab", Status: orders.VisitConfirmed, ProviderID: "pr-1", ExternalID: ptr("EXT"), CanReschedule: true,
+			AppointmentNotes: ptr("left arm"), EventStatus: "scheduled", EventData: []byte(`{"origin":"patient"}`),
+			Events: []orders.AppointmentEvent{{CreatedAt: at, Status: "scheduled", Data: []byte(`{"origin":"patient"}`)}}},
+		PatientManaged: true, Slot: slot, Keys: []uuid.UUID{named("key 1 " + name), named("key 2 " + name)}, Open: true, Async: true, Told: true,
+		Deadline: orderNoon.Add(time.Hour), Move: &orders.VisitMove{Key: named("key 3 " + name), Slot: slot, Notes: ptr("right arm")},
+		Next: orderNoon.Add(time.Minute), Attempts: 2, Reason: "Other", Remark: "raining",
+	}
 }
 
 func orderNumber(s string) orders.Number {

@@ -1,0 +1,110 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// teamHold is a name that one order of a team has.
+type teamHold struct {
+	team healthlab.TeamID
+	name string
+}
+
+// slotSite is a center whose free slots are kept.
+type slotSite struct{ lab, site string }
+
+// release gives back what an order holds.
+func (t *orderTable) release(r *orders.Record) {
+	for _, name := range r.Holds() {
+		delete(t.holds, teamHold{r.TeamID, name})
+	}
+}
+
+// ClaimVisits implements [orders.VisitStore].
+func (v ordersStore) ClaimVisits(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var due []*keptOrder
+	for _, kept := range v.s.orders.byID {
+		if at := kept.read.VisitWork.Due; !at.IsZero() && !at.After(now) {
+			due = append(due, kept)
+		}
+	}
+	slices.SortFunc(due, func(a, b *keptOrder) int {
+		return cmp.Or(a.read.VisitWork.Due.Compare(b.read.VisitWork.Due), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
+	})
+	out := make([]orders.Record, 0, min(max(n, 0), len(due)))
+	for _, kept := range due[:min(max(n, 0), len(due))] {
+		r := kept.read
+		r.VisitWork = orders.VisitWork{Due: instant(until), Lease: instant(until)}
+		data, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encode order: %w", err)
+		}
+		kept.read, kept.data = r, data
+		loaded, err := v.s.orders.load(kept)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, loaded)
+	}
+	return out, nil
+}
+
+// SlotCache returns the store as an [orders.SlotCache].
+func (s *Store) SlotCache() orders.SlotCache { return slotCache{s} }
+
+type slotCache struct{ s *Store }
+
+func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]orders.Slot) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	for site, free := range slots {
+		name := slotSite{lab, site}
+		if kept, ok := v.s.orders.slots[name]; ok && kept.At.After(instant(at)) {
+			continue
+		}
+		v.s.orders.slots[name] = orders.CachedSlots{At: instant(at), Slots: ownSlots(free)}
+	}
+	return nil
+}
+
+func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]orders.CachedSlots, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	out := map[string]orders.CachedSlots{}
+	for _, site := range sites {
+		if kept, ok := v.s.orders.slots[slotSite{lab, site}]; ok {
+			out[site] = orders.CachedSlots{At: kept.At, Slots: ownSlots(kept.Slots)}
+		}
+	}
+	return out, nil
+}
+
+// ownSlots is a copy in the form in which slots are kept.
+func ownSlots(list []orders.Slot) []orders.Slot {
+	out := make([]orders.Slot, 0, len(list))
+	for _, slot := range list {
+		slot.Start, slot.End = instant(slot.Start), instant(slot.End)
+		if !slot.Expires.IsZero() {
+			slot.Expires = instant(slot.Expires)
+		}
+		out = append(out, slot)
+	}
+	return out
+}

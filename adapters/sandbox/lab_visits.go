@@ -1,0 +1,495 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Area is where a phlebotomy provider comes to.
+type Area struct {
+	Zip      string
+	Provider string
+	Tier     orders.ServiceTier
+	// FirstLine is the one address at which there are slots; empty means any.
+	FirstLine string
+	// Zone is the IANA name of its zone.
+	Zone string
+	// Location is where it is.
+	Location orders.LngLat
+}
+
+// Areas are those where the sandbox's phlebotomy providers come: one whose visits are
+// booked, at one address, and one whose visits are asked for.
+func Areas() []Area {
+	return []Area{
+		{Zip: "85004", Provider: "phleb_ready", Tier: orders.AppointmentReady, FirstLine: "100 Example Avenue", Zone: "America/Phoenix",
+			Location: orders.LngLat{Lng: -112.0706, Lat: 33.4513}},
+		{Zip: "54650", Provider: "phleb_request", Tier: orders.AppointmentRequest, Zone: "America/Chicago",
+			Location: orders.LngLat{Lng: -91.2096, Lat: 43.8987}},
+	}
+}
+
+// VisitFate is what becomes of an appointment. The zero value is that all goes well.
+type VisitFate struct {
+	// Refused: the provider does not take it, and never will. Gone: its slot is taken.
+	Refused, Gone bool
+	// Down is how many calls fail before the provider is there; Silent is how many
+	// after those it takes without an answer.
+	Down, Silent int
+	// Slow: it is confirmed when the provider is asked again, a minute later. Never:
+	// it never is.
+	Slow, Never bool
+	// Moved: the provider gives it another time, a day later. Dropped: it calls off.
+	Moved, Dropped bool
+	// TooLate: the provider neither moves nor cancels it.
+	TooLate bool
+	// Repeats is how often every message comes again.
+	Repeats int
+}
+
+// VisitFateFromNotes reads the fate of an appointment from its notes: "sandbox:" and,
+// separated by commas, refused, gone, down (once), silent (once), slow, never, moved,
+// dropped, too_late, repeats. Anything else is that all goes well.
+func VisitFateFromNotes(notes string) VisitFate {
+	var f VisitFate
+	names, ok := strings.CutPrefix(notes, "sandbox:")
+	if !ok {
+		return f
+	}
+	for _, name := range strings.Split(names, ",") {
+		switch strings.TrimSpace(name) {
+		case "refused":
+			f.Refused = true
+		case "gone":
+			f.Gone = true
+		case "down":
+			f.Down = 1
+		case "silent":
+			f.Silent = 1
+		case "slow":
+			f.Slow = true
+		case "never":
+			f.Never = true
+		case "moved":
+			f.Moved = true
+		case "dropped":
+			f.Dropped = true
+		case "too_late":
+			f.TooLate = true
+		case "repeats":
+			f.Repeats = 1
+		}
+	}
+	return f
+}
+
+// labVisit is one appointment at a provider.
+type labVisit struct {
+	booking   orders.Booking
+	fate      VisitFate
+	tries     int
+	moves     int
+	made      time.Time // when it was booked; zero if it was not
+	start     time.Time // zero while a request has no time
+	end       time.Time
+	slot      string // the key of the slot that it takes
+	later     bool   // it is agreed in a message
+	agreed    bool
+	moved     bool // the provider has moved it
+	cancelled bool
+	told      int
+}
+
+const (
+	centerSlot = 20 * time.Minute
+	homeSlot   = 2 * time.Hour
+	homePlaces = 2
+)
+
+// ServedAt implements [orders.SlotBackend].
+func (l *Lab) ServedAt(ctx context.Context, zip string) ([]orders.Served, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var out []orders.Served
+	for _, a := range l.opts.Areas {
+		if a.Zip == zip {
+			out = append(out, orders.Served{Provider: a.Provider, Tiers: []orders.ServiceTier{a.Tier}})
+		}
+	}
+	return out, nil
+}
+
+// FreeSlots implements [orders.SlotBackend]. Centers have a slot every twenty minutes in
+// the zone of the place: today from the next full hour until 17:00, if it is not 16:00
+// yet; on other days from 7:00 to 12:00. A phlebotomist comes within one of four spans of
+// two hours from 8:00 on.
+func (l *Lab) FreeSlots(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []orders.Slot
+	if q.Type == orders.PatientServiceCenter {
+		for _, site := range q.Sites {
+			loc, err := time.LoadLocation(site.IANATimezone)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the center has no zone", healthlab.Invalid)
+			}
+			place := slotPlace{provider: q.Lab, site: site.SiteCode, zone: site.IANATimezone, loc: loc}
+			out = append(out, l.free(place, q.From, q.To)...)
+		}
+		return out, nil
+	}
+	for _, a := range l.opts.Areas {
+		if !strings.HasPrefix(q.Address.ZipCode, a.Zip) || a.Tier != orders.AppointmentReady || a.FirstLine != "" && a.FirstLine != q.Address.FirstLine {
+			continue
+		}
+		loc, err := time.LoadLocation(a.Zone)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the area has no zone", healthlab.Invalid)
+		}
+		for _, slot := range l.free(slotPlace{provider: a.Provider, zone: a.Zone, loc: loc}, q.From, q.To) {
+			slot.Location = a.Location
+			out = append(out, slot)
+		}
+	}
+	return out, nil
+}
+
+// slotPlace is where slots are: a center, or homes that a provider comes to.
+type slotPlace struct {
+	provider, site, zone string
+	loc                  *time.Location
+}
+
+// free returns the free slots of a place that begin in a span of time.
+func (l *Lab) free(p slotPlace, from, to time.Time) []orders.Slot {
+	var out []orders.Slot
+	for day := healthlab.DateOf(from.In(p.loc)); day.At(p.loc).Before(to); day = day.AddDays(1) {
+		for _, slot := range l.day(p, day) {
+			if !slot.Start.Before(from) && slot.Start.Before(to) && slot.Places > 0 {
+				out = append(out, slot)
+			}
+		}
+	}
+	return out
+}
+
+// day returns the slots of a day, taken ones included. It counts instants and not what
+// clocks show, so there is none where clocks are set forward, and an hour that comes
+// twice has its slots twice.
+func (l *Lab) day(p slotPlace, day healthlab.Date) []orders.Slot {
+	now := l.opts.Now()
+	opens, closes, length, places := 7, 12, centerSlot, 1
+	if p.site == "" {
+		opens, closes, length, places = 8, 16, homeSlot, homePlaces
+	}
+	if today := healthlab.DateOf(now.In(p.loc)); day == today {
+		opens, closes = now.In(p.loc).Hour()+1, 17
+		if now.In(p.loc).Hour() >= 16 {
+			return nil
+		}
+	}
+	first, err := orders.WallTime(day, opens, 0, p.loc)
+	last, err2 := orders.WallTime(day, closes, 0, p.loc)
+	for ; err != nil && opens < closes; opens++ { // clocks skip the hour
+		first, err = orders.WallTime(day, opens+1, 0, p.loc)
+	}
+	if err != nil || err2 != nil {
+		return nil
+	}
+	var out []orders.Slot
+	for t := first; !t.Add(length).After(last); t = t.Add(length) {
+		if !t.After(now) {
+			continue
+		}
+		name := strings.Join([]string{p.provider, p.site, p.zone, strconv.FormatInt(t.Unix(), 10)}, "|")
+		slot := orders.Slot{Provider: p.provider, SiteCode: p.site, Start: t, End: t.Add(length), Places: places - l.taken[name], Key: name}
+		if p.site == "" {
+			slot.Zone = p.zone
+		}
+		out = append(out, slot)
+	}
+	return out
+}
+
+// offered returns the slot that a key names, if the place has it.
+func (l *Lab) offered(b orders.Booking) (orders.Slot, error) {
+	parts := strings.Split(b.Slot.Key, "|")
+	bad := fmt.Errorf("%w: there is no such slot", healthlab.Invalid)
+	if len(parts) != 4 || parts[0] != b.Provider || parts[1] != b.Slot.SiteCode {
+		return orders.Slot{}, bad
+	}
+	unix, err := strconv.ParseInt(parts[3], 10, 64)
+	loc, err2 := time.LoadLocation(parts[2])
+	if err != nil || err2 != nil {
+		return orders.Slot{}, bad
+	}
+	start := time.Unix(unix, 0)
+	for _, slot := range l.day(slotPlace{parts[0], parts[1], parts[2], loc}, healthlab.DateOf(start.In(loc))) {
+		if slot.Start.Equal(start) {
+			if slot.Places <= 0 {
+				break
+			}
+			return slot, nil
+		}
+	}
+	return orders.Slot{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+}
+
+// BookVisit implements [orders.BookingBackend].
+func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Booked{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.opts.Now()
+	v := l.visits[b.Appointment]
+	if v == nil {
+		v = &labVisit{booking: b, fate: l.opts.VisitFate(b)}
+		l.visits[b.Appointment] = v
+	}
+	v.tries++
+	switch {
+	case v.cancelled:
+		return orders.Booked{}, fmt.Errorf("%w: the appointment was cancelled", healthlab.Invalid)
+	case v.fate.Refused:
+		return orders.Booked{}, fmt.Errorf("%w: the provider does not come", healthlab.Invalid)
+	case v.fate.Gone && v.made.IsZero():
+		return orders.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+	case v.tries <= v.fate.Down:
+		return orders.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
+	}
+	if v.made.IsZero() {
+		if b.Slot.Key != "" {
+			slot, err := l.offered(b)
+			if err != nil {
+				return orders.Booked{}, err
+			}
+			v.take(l, slot)
+		}
+		v.made = now
+		l.visitOf(b.Order).visited = true
+		l.queue = append(l.queue, v)
+		v.later = b.Slot.Key == "" || slices.Contains(l.opts.PatientManaged, b.Provider)
+		v.agreed = !v.later && !v.fate.Slow && !v.fate.Never
+	}
+	if v.fate.Slow && !now.Before(v.made.Add(time.Minute)) {
+		v.agreed = true
+	}
+	if v.tries <= v.fate.Down+v.fate.Silent {
+		// It has the appointment now, and the answer gets lost.
+		return orders.Booked{}, context.DeadlineExceeded
+	}
+	return v.answer(), nil
+}
+
+// visitOf returns the lab's order that an appointment is for; it may come after the
+// appointment.
+func (l *Lab) visitOf(id orders.OrderID) *labOrder {
+	o := l.orders[id]
+	if o == nil {
+		o = l.early[id]
+	}
+	if o == nil {
+		o = &labOrder{}
+		l.early[id] = o
+	}
+	return o
+}
+
+func (v *labVisit) answer() orders.Booked {
+	id := strings.ToUpper(v.booking.Appointment.String()[:8])
+	return orders.Booked{Confirmed: v.agreed, Start: v.start, End: v.end, ProviderID: "pr-" + id, ExternalID: "SBX-" + id}
+}
+
+// take takes a slot, and gives the one before back.
+func (v *labVisit) take(l *Lab, slot orders.Slot) {
+	v.leave(l)
+	v.slot, v.start, v.end = slot.Key, slot.Start, slot.End
+	l.taken[v.slot]++
+}
+
+func (v *labVisit) leave(l *Lab) {
+	if v.slot != "" {
+		l.taken[v.slot]--
+		v.slot = ""
+	}
+}
+
+// MoveVisit implements [orders.BookingBackend].
+func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
+	if err := ctx.Err(); err != nil {
+		return orders.Booked{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.visits[b.Appointment]
+	fate := l.opts.VisitFate(b)
+	switch {
+	case v == nil || v.made.IsZero() || v.cancelled:
+		return orders.Booked{}, fmt.Errorf("%w: there is no such appointment", healthlab.Invalid)
+	case v.fate.TooLate || !v.start.IsZero() && !l.opts.Now().Before(v.start):
+		return orders.Booked{}, fmt.Errorf("%w: it is too late", healthlab.Precondition)
+	case fate.Gone:
+		return orders.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+	}
+	if v.moves++; v.moves <= fate.Down {
+		return orders.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
+	}
+	if v.slot != b.Slot.Key {
+		slot, err := l.offered(b)
+		if err != nil {
+			return orders.Booked{}, err
+		}
+		v.take(l, slot)
+	}
+	if v.moves <= fate.Down+fate.Silent {
+		return orders.Booked{}, context.DeadlineExceeded
+	}
+	v.moves = 0
+	return v.answer(), nil
+}
+
+// CancelVisit implements [orders.BookingBackend].
+func (l *Lab) CancelVisit(ctx context.Context, c orders.VisitCancellation) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance(l.opts.Now())
+	v := l.visits[c.Appointment]
+	if v == nil {
+		// Whatever arrives after this is refused.
+		l.visits[c.Appointment] = &labVisit{cancelled: true}
+		return nil
+	}
+	if v.fate.TooLate && !v.cancelled {
+		return fmt.Errorf("%w: it is too late", healthlab.Precondition)
+	}
+	v.cancelled = true
+	v.leave(l)
+	return nil
+}
+
+// Appointments returns how many appointments of an order take place: for tests.
+func (l *Lab) Appointments(id orders.OrderID) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, v := range l.visits {
+		if v.booking.Order == id && !v.made.IsZero() && !v.cancelled {
+			n++
+		}
+	}
+	return n
+}
+
+// visitNews is what happens to an appointment, and when.
+type visitNews struct {
+	at         time.Time
+	on         orders.VisitTrigger
+	start, end time.Time
+}
+
+// plan is everything that will happen to the appointment.
+func (v *labVisit) plan(l *Lab) []visitNews {
+	if v.made.IsZero() {
+		return nil
+	}
+	later := v.made.Add(l.opts.Step)
+	var out []visitNews
+	start, end := v.start, v.end
+	switch {
+	case v.fate.Dropped:
+		return []visitNews{{at: later, on: orders.VisitDropped}}
+	case v.fate.Never:
+		return nil
+	case v.booking.Slot.Key == "":
+		if start.IsZero() {
+			start, end = v.request(l, later)
+		}
+		out = append(out, visitNews{at: later, on: orders.VisitAgreed, start: start, end: end})
+	case v.later:
+		out = append(out, visitNews{at: later, on: orders.VisitAgreed})
+	}
+	if v.fate.Moved && later.Before(start) {
+		if !v.moved {
+			start, end = start.Add(24*time.Hour), end.Add(24*time.Hour)
+		}
+		out = append(out, visitNews{at: later.Add(time.Second), on: orders.VisitMoved, start: start, end: end})
+	}
+	if len(out) > 0 && out[len(out)-1].at.After(start) {
+		return out
+	}
+	return append(out, visitNews{at: start, on: orders.VisitStarted}, visitNews{at: end, on: orders.VisitDone})
+}
+
+// request is the time that is found for a visit that was asked for: ten o'clock two days
+// later.
+func (v *labVisit) request(l *Lab, after time.Time) (start, end time.Time) {
+	loc := time.UTC
+	for _, a := range l.opts.Areas {
+		if a.Provider == v.booking.Provider {
+			if zone, err := time.LoadLocation(a.Zone); err == nil {
+				loc = zone
+			}
+		}
+	}
+	start, err := orders.WallTime(healthlab.DateOf(after.In(loc)).AddDays(2), 10, 0, loc)
+	if err != nil {
+		start = after.Add(48 * time.Hour)
+	}
+	return start, start.Add(homeSlot)
+}
+
+// next implements source.
+func (v *labVisit) next(l *Lab) (time.Time, bool) {
+	plan := v.plan(l)
+	if v.cancelled || v.told >= len(plan) {
+		return time.Time{}, false
+	}
+	return plan[v.told].at, true
+}
+
+// message implements source.
+func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
+	n := v.plan(l)[v.told]
+	v.told++
+	b := v.booking
+	m := orders.Message{
+		ID: uuid.NewSHA1(b.Appointment, []byte(string(n.on)+strconv.Itoa(v.told))).String(), Team: b.Team, Order: b.Order, At: at,
+		Visit: &orders.VisitNews{Appointment: b.Appointment, On: n.on, Start: n.start, End: n.end},
+	}
+	switch n.on {
+	case orders.VisitDone:
+		l.visitOf(b.Order).drawn = at
+	case orders.VisitDropped:
+		v.cancelled = true
+		v.leave(l)
+	case orders.VisitAgreed:
+		if v.agreed = true; !n.start.IsZero() {
+			v.start, v.end = n.start, n.end
+		}
+	case orders.VisitMoved:
+		v.moved, v.start, v.end = true, n.start, n.end
+	default:
+	}
+	return m
+}
+
+// again implements source.
+func (v *labVisit) again() int { return v.fate.Repeats }

@@ -1,0 +1,127 @@
+package sandbox_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func TestLabMakesAppointments(t *testing.T) {
+	storetest.RunBookingBackend(t, func(testing.TB) storetest.BookingHarness {
+		lab := newLab(&clock{noon})
+		return storetest.BookingHarness{Slots: lab, Bookings: lab, Lab: "northlab", Now: noon,
+			Site: orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}
+	})
+}
+
+// Today from the next full hour to five, if it is before four; else from seven to twelve,
+// every twenty minutes, as clocks at the place show.
+func TestSlotsOfTheLab(t *testing.T) {
+	site := orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/New_York"}
+	newYork, err := time.LoadLocation(site.IANATimezone)
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		now         time.Time
+		first, last string
+	}{
+		{time.Date(2026, 3, 2, 9, 10, 0, 0, newYork), "10:00", "16:40"},
+		{time.Date(2026, 3, 2, 15, 59, 0, 0, newYork), "16:00", "16:40"},
+		{time.Date(2026, 3, 2, 16, 0, 0, 0, newYork), "", ""},
+		{time.Date(2026, 3, 2, 0, 0, 0, 0, newYork), "01:00", "16:40"},
+		// An hour before clocks are set forward, and at the second one o'clock.
+		{time.Date(2026, 3, 8, 1, 30, 0, 0, newYork), "03:00", "16:40"},
+		{time.Date(2026, 11, 1, 6, 30, 0, 0, time.UTC), "02:00", "16:40"},
+	} {
+		lab := newLab(&clock{tc.now})
+		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab", Sites: []orders.Center{site},
+			From: tc.now, To: tc.now.Add(40 * time.Hour)})
+		require.NoError(t, err)
+		days := map[healthlab.Date][]string{}
+		for _, s := range list {
+			day := healthlab.DateOf(s.Start.In(newYork))
+			days[day] = append(days[day], s.Start.In(newYork).Format("15:04"))
+		}
+		today := healthlab.DateOf(tc.now.In(newYork))
+		if tc.first == "" {
+			require.Empty(t, days[today])
+		} else {
+			require.Equal(t, []string{tc.first, tc.last}, []string{days[today][0], days[today][len(days[today])-1]})
+		}
+		require.Equal(t, "07:00", days[today.AddDays(1)][0])
+	}
+}
+
+func TestAppointmentsFailOnDemand(t *testing.T) {
+	c := &clock{noon}
+	lab := newLab(c)
+	site := orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
+	book := func(notes string) orders.Booking {
+		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab", Sites: []orders.Center{site},
+			From: c.now(), To: c.now().Add(48 * time.Hour)})
+		require.NoError(t, err)
+		return orders.Booking{Appointment: uuid.New(), Order: orders.OrderID{UUID: uuid.New()}, Provider: "northlab", Slot: list[len(list)-1], Notes: "sandbox:" + notes}
+	}
+	for _, tc := range []struct {
+		notes string
+		want  error
+	}{{"refused", healthlab.Invalid}, {"gone", healthlab.NotFound}, {"down", healthlab.Unavailable}} {
+		_, err := lab.BookVisit(t.Context(), book(tc.notes))
+		require.ErrorIs(t, err, tc.want, tc.notes)
+	}
+	b := book("slow")
+	got, err := lab.BookVisit(t.Context(), b)
+	require.NoError(t, err)
+	require.False(t, got.Confirmed)
+	c.pass(time.Minute)
+	got, err = lab.BookVisit(t.Context(), b)
+	require.NoError(t, err)
+	require.True(t, got.Confirmed)
+
+	b = book("too_late")
+	_, err = lab.BookVisit(t.Context(), b)
+	require.NoError(t, err)
+	require.ErrorIs(t, lab.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: b.Appointment}), healthlab.Precondition)
+	_, err = lab.MoveVisit(t.Context(), b)
+	require.ErrorIs(t, err, healthlab.Precondition)
+
+	// A cancellation that overtakes its booking leaves nothing behind.
+	b = book("")
+	require.NoError(t, lab.CancelVisit(t.Context(), orders.VisitCancellation{Appointment: b.Appointment}))
+	_, err = lab.BookVisit(t.Context(), b)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.Zero(t, lab.Appointments(b.Order))
+
+	for _, tc := range []struct {
+		notes string
+		want  []orders.VisitTrigger
+	}{
+		{"", []orders.VisitTrigger{orders.VisitStarted, orders.VisitDone}},
+		{"dropped", []orders.VisitTrigger{orders.VisitDropped}},
+		{"moved", []orders.VisitTrigger{orders.VisitMoved, orders.VisitStarted, orders.VisitDone}},
+		{"repeats", []orders.VisitTrigger{orders.VisitStarted, orders.VisitStarted, orders.VisitDone, orders.VisitDone}},
+		{"never", nil},
+	} {
+		b := book(tc.notes)
+		_, err := lab.BookVisit(t.Context(), b)
+		require.NoError(t, err)
+		c.pass(5 * 24 * time.Hour)
+		all, err := lab.Updates(t.Context(), "", 1000)
+		require.NoError(t, err)
+		var told []orders.VisitTrigger
+		for _, m := range all.Messages {
+			if m.Visit != nil && m.Visit.Appointment == b.Appointment {
+				told = append(told, m.Visit.On)
+			}
+		}
+		require.Equal(t, tc.want, told, tc.notes)
+	}
+	require.Equal(t, sandbox.VisitFate{}, sandbox.VisitFateFromNotes("sandbox:unheard of"))
+	require.Equal(t, sandbox.VisitFate{}, sandbox.VisitFateFromNotes("refused"))
+}

@@ -1,0 +1,311 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Radii are the distances, in statute miles, within which centers can be looked for.
+func Radii() []int { return []int{10, 20, 25, 50, 100} }
+
+// DefaultRadius is the radius where a request does not say.
+const DefaultRadius = 25
+
+// maxCenters is how many centers an answer has at most.
+const maxCenters = 30
+
+// AreaRequest asks what there is around a postal code.
+type AreaRequest struct {
+	// Zip has five digits.
+	Zip string
+	// Radius is one of [Radii]; zero means [DefaultRadius].
+	Radius int
+	// Labs are the slugs of the labs to look at; empty means all.
+	Labs []string
+	// LabAccountID is the account whose billing counts; nil means the one that an
+	// order would use.
+	LabAccountID *LabAccountID
+}
+
+// CenterRequest asks for the centers of a lab around a postal code.
+type CenterRequest struct {
+	Zip   string
+	LabID int
+	// Radius is one of [Radii]; zero means [DefaultRadius].
+	Radius int
+	// Capabilities are those that a center must have, all of them.
+	Capabilities []PSCCapability
+	LabAccountID *LabAccountID
+}
+
+// AreaInfo is what there is around a postal code.
+type AreaInfo struct {
+	ZipCode    string         `json:"zip_code"`
+	Phlebotomy PhlebotomyArea `json:"phlebotomy"`
+	// CentralLabs are the labs with a center within the radius, by slug.
+	CentralLabs map[string]PSCAreaInfo `json:"central_labs"`
+}
+
+// PhlebotomyArea says who comes to patients at home.
+type PhlebotomyArea struct {
+	IsServed  bool                 `json:"is_served"`
+	Providers []PhlebotomyProvider `json:"providers"`
+}
+
+// PhlebotomyProvider is a provider that serves an area.
+type PhlebotomyProvider struct {
+	Name         string        `json:"name"`
+	ServiceTypes []ServiceTier `json:"service_types"`
+}
+
+// PSCAreaInfo is what a lab offers in an area.
+type PSCAreaInfo struct {
+	PatientServiceCenters PSCAreaDetails `json:"patient_service_centers"`
+	// SupportedBillTypes are those that the account takes in the state of the code.
+	SupportedBillTypes []BillingType `json:"supported_bill_types"`
+	LabID              int           `json:"lab_id"`
+}
+
+// PSCAreaDetails says how many centers there are.
+type PSCAreaDetails struct {
+	// AppointmentWithService: some center in range can be booked through this service.
+	AppointmentWithService bool `json:"appointment_with_service"`
+	// WithinRadius counts the centers in range.
+	WithinRadius int `json:"within_radius"`
+	// Radius is the one that was used, in miles.
+	Radius string `json:"radius"`
+	// Capabilities are those that any center in range has.
+	Capabilities []PSCCapability `json:"capabilities"`
+}
+
+// PSCInfo are the centers of a lab around a place.
+type PSCInfo struct {
+	LabID int    `json:"lab_id"`
+	Slug  string `json:"slug"`
+	// PatientServiceCenters are at most 30, the nearest first.
+	PatientServiceCenters []PSCLocation `json:"patient_service_centers"`
+}
+
+// PSCLocation is a center as seen from a place.
+type PSCLocation struct {
+	Metadata PSCMetadata `json:"metadata"`
+	// Distance is how far it is from the middle of the postal code, in whole miles.
+	Distance           string          `json:"distance"`
+	SiteCode           string          `json:"site_code"`
+	SupportedBillTypes []BillingType   `json:"supported_bill_types"`
+	Location           LngLat          `json:"location"`
+	Capabilities       []PSCCapability `json:"capabilities"`
+}
+
+var fiveDigits = regexp.MustCompile(`^[0-9]{5}$`)
+
+func (c check) radius(miles *int) {
+	if *miles == 0 {
+		*miles = DefaultRadius
+	}
+	if !slices.Contains(Radii(), *miles) {
+		c.add("enum", "is 10, 20, 25, 50 or 100", "radius")
+	}
+}
+
+func (c check) fiveDigits(zip string) {
+	if !fiveDigits.MatchString(zip) {
+		c.add("zip_form", "is five digits", "zip_code")
+	}
+}
+
+// Area says what there is around a postal code: who comes home, and which labs have
+// centers. A lab without a center in range is left out. RuleErrors
+// ZIP_CODE_UNKNOWN, and those of the lab account that is named.
+func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaRequest) (AreaInfo, error) {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.fiveDigits(req.Zip)
+	c.radius(&req.Radius)
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return AreaInfo{}, fmt.Errorf("find labs: %w", err)
+	}
+	for i, slug := range req.Labs {
+		if !slices.ContainsFunc(labs, func(l Lab) bool { return l.Slug == slug }) {
+			c.add("enum", "is the slug of one of the labs", "labs", i)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return AreaInfo{}, err
+	}
+	zip, err := s.zip(ctx, req.Zip)
+	if err != nil {
+		return AreaInfo{}, err
+	}
+	accounts, err := s.catalogue.Accounts(ctx, team)
+	if err != nil {
+		return AreaInfo{}, fmt.Errorf("find lab accounts: %w", err)
+	}
+	out := AreaInfo{ZipCode: req.Zip, CentralLabs: map[string]PSCAreaInfo{}}
+	if out.Phlebotomy, err = s.served(ctx, req.Zip); err != nil {
+		return AreaInfo{}, err
+	}
+	for _, lab := range labs {
+		if !anyOf(req.Labs, lab.Slug) {
+			continue
+		}
+		near, err := s.opts.Centers.CentersNear(ctx, CenterQuery{LabID: lab.ID, Near: zip.Location, Miles: float64(req.Radius)})
+		if err != nil {
+			return AreaInfo{}, fmt.Errorf("find centers: %w", err)
+		}
+		if near.Total == 0 {
+			continue
+		}
+		bills, err := billTypes(&lab, req.LabAccountID, accounts, zip.State)
+		if err != nil {
+			return AreaInfo{}, err
+		}
+		out.CentralLabs[lab.Slug] = PSCAreaInfo{LabID: lab.ID, SupportedBillTypes: bills, PatientServiceCenters: PSCAreaDetails{
+			AppointmentWithService: slices.Contains(near.Capabilities, PSCSchedulingViaService),
+			WithinRadius:           near.Total, Radius: strconv.Itoa(req.Radius), Capabilities: list(near.Capabilities),
+		}}
+	}
+	return out, nil
+}
+
+// served says who comes home to a postal code; nobody, where the lab cannot say.
+func (s *Service) served(ctx context.Context, zip string) (PhlebotomyArea, error) {
+	out := PhlebotomyArea{Providers: []PhlebotomyProvider{}}
+	if s.slots == nil {
+		return out, nil
+	}
+	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+	defer cancel()
+	all, err := s.slots.ServedAt(call, zip)
+	if err != nil {
+		return out, fmt.Errorf("find phlebotomy providers: %w", away(ctx, err))
+	}
+	for _, p := range all {
+		if len(p.Tiers) > 0 {
+			out.Providers = append(out.Providers, PhlebotomyProvider{Name: p.Provider, ServiceTypes: slices.Clone(p.Tiers)})
+		}
+	}
+	slices.SortFunc(out.Providers, func(a, b PhlebotomyProvider) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
+	out.IsServed = len(out.Providers) > 0
+	return out, nil
+}
+
+// away says of a provider's failure what is true for our caller: try later.
+func away(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: the provider does not answer: %v", healthlab.Unavailable, healthlab.KindOf(err))
+}
+
+// zip finds a postal code.
+func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
+	if s.opts.Centers == nil || s.opts.Zips == nil {
+		return Zip{}, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: PSCNotAvailable, Msg: "this installation knows no patient service centers"}
+	}
+	zip, ok, err := s.opts.Zips.FindZip(ctx, code)
+	if err != nil {
+		return Zip{}, fmt.Errorf("find postal code: %w", err)
+	}
+	if !ok {
+		return Zip{}, broken(ZipCodeUnknown, "nobody knows where this postal code is")
+	}
+	return zip, nil
+}
+
+// billTypes are the ways to bill that an account takes in a state. A team without an
+// account at the lab has none; an account that is named must be there.
+func billTypes(lab *Lab, want *LabAccountID, accounts Accounts, state string) ([]BillingType, error) {
+	out := []BillingType{}
+	a, err := accountFor(lab, want, accounts, false)
+	var rule *healthlab.RuleError
+	switch {
+	case err != nil && want != nil && errors.As(err, &rule) && rule.Type == LabAccountWrongLab:
+		return out, nil // it is another lab's, and pays for nothing here
+	case err != nil && want != nil:
+		return nil, err
+	case err != nil || a == nil:
+		return out, nil
+	}
+	for _, b := range billingTypes {
+		if billable(a, b, state) == nil {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// PSCs returns a lab's centers around a postal code. RuleErrors ZIP_CODE_UNKNOWN,
+// LAB_NOT_FOUND, and those of the lab account that is named.
+func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterRequest) (PSCInfo, error) {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.fiveDigits(req.Zip)
+	c.radius(&req.Radius)
+	for i, has := range req.Capabilities {
+		oneOf(&p, has, PSCCapabilities(), "capabilities", i)
+	}
+	if err := p.Err(); err != nil {
+		return PSCInfo{}, err
+	}
+	zip, err := s.zip(ctx, req.Zip)
+	if err != nil {
+		return PSCInfo{}, err
+	}
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return PSCInfo{}, fmt.Errorf("find labs: %w", err)
+	}
+	i := slices.IndexFunc(labs, func(l Lab) bool { return l.ID == req.LabID })
+	if i < 0 {
+		return PSCInfo{}, missing(LabNotFound, "there is no such lab")
+	}
+	accounts, err := s.catalogue.Accounts(ctx, team)
+	if err != nil {
+		return PSCInfo{}, fmt.Errorf("find lab accounts: %w", err)
+	}
+	bills, err := billTypes(&labs[i], req.LabAccountID, accounts, zip.State)
+	if err != nil {
+		return PSCInfo{}, err
+	}
+	near, err := s.opts.Centers.CentersNear(ctx, CenterQuery{
+		LabID: req.LabID, Near: zip.Location, Miles: float64(req.Radius), Capabilities: req.Capabilities, Most: maxCenters,
+	})
+	if err != nil {
+		return PSCInfo{}, fmt.Errorf("find centers: %w", err)
+	}
+	out := PSCInfo{LabID: req.LabID, Slug: labs[i].Slug, PatientServiceCenters: make([]PSCLocation, 0, len(near.Centers))}
+	for _, at := range near.Centers {
+		out.PatientServiceCenters = append(out.PatientServiceCenters, PSCLocation{
+			Metadata: at.Metadata, Distance: strconv.Itoa(wholeMiles(zip.Location, at.Location)), SiteCode: at.SiteCode,
+			SupportedBillTypes: slices.Clone(bills), Location: at.Location, Capabilities: at.Capabilities,
+		})
+	}
+	return out, nil
+}
+
+// wholeMiles is a distance rounded to whole miles.
+func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
+
+// OrderPSCs returns the centers of an order's lab around its patient. The request's
+// postal code, lab and account are the order's. RuleErrors as [Service.PSCs], and
+// PATIENT_ADDRESS_MISSING.
+func (s *Service) OrderPSCs(ctx context.Context, team healthlab.TeamID, id OrderID, req CenterRequest) (PSCInfo, error) {
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return PSCInfo{}, fmt.Errorf("find centers of order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	if r.PatientAddress == nil || !zipForm.MatchString(r.PatientAddress.Zip) || r.LabTest.Lab == nil {
+		return PSCInfo{}, broken(PatientAddressMissing, "the order has no patient address with a postal code")
+	}
+	req.Zip, req.LabID, req.LabAccountID = r.PatientAddress.Zip[:5], r.LabTest.Lab.ID, nil
+	return s.PSCs(ctx, team, req)
+}

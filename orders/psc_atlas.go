@@ -1,0 +1,220 @@
+package orders
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Atlas is a [Centers] that does not change: centers in memory, on a grid. It is
+// immutable and safe for concurrent use.
+type Atlas struct {
+	labs map[int]*atlasLab
+}
+
+// atlasLab has the centers of one lab.
+type atlasLab struct {
+	centers []Center // by site code
+	points  [][3]float64
+	cells   map[int][]int32 // active ones, by cell
+}
+
+// NewAtlas checks centers and returns them. Invalid lists everything that is wrong with
+// them: what is missing, codes used twice, places that are not on earth, zones that do
+// not exist.
+func NewAtlas(centers []Center) (*Atlas, error) {
+	if err := CheckCenters(centers); err != nil {
+		return nil, err
+	}
+	a := &Atlas{labs: map[int]*atlasLab{}}
+	for _, c := range slices.SortedFunc(slices.Values(centers), func(a, b Center) int { return cmp.Compare(a.SiteCode, b.SiteCode) }) {
+		l := a.labs[c.LabID]
+		if l == nil {
+			l = &atlasLab{cells: map[int][]int32{}}
+			a.labs[c.LabID] = l
+		}
+		if !c.Inactive {
+			cell := c.Location.Cell()
+			l.cells[cell] = append(l.cells[cell], int32(len(l.centers)))
+		}
+		x, y, z := c.Location.Vector()
+		l.centers, l.points = append(l.centers, c.own()), append(l.points, [3]float64{x, y, z})
+	}
+	return a, nil
+}
+
+// CheckCenters returns Invalid with everything that is wrong with centers, by their
+// place in the list: for implementations of [Centers] that keep them.
+func CheckCenters(centers []Center) error {
+	var p healthlab.Problems
+	type code struct {
+		lab  int
+		site string
+	}
+	seen := make(map[code]bool, len(centers))
+	zones := map[string]bool{}
+	for i, at := range centers {
+		c := check{&p, []any{i}}
+		if at.LabID <= 0 {
+			c.add("missing", "is a number above zero", "lab_id")
+		}
+		if c.text(at.SiteCode, "site_code", 1, maxText) && seen[code{at.LabID, at.SiteCode}] {
+			c.add("duplicate", "is the code of one of the lab's centers", "site_code")
+		}
+		seen[code{at.LabID, at.SiteCode}] = true
+		m := at.Metadata
+		c.text(m.Name, "name", 1, maxText)
+		c.text(m.FirstLine, "first_line", 1, maxText)
+		c.text(m.City, "city", 1, maxText)
+		c.text(m.State, "state", 1, maxText)
+		if !zipForm.MatchString(m.ZipCode) {
+			c.add("zip_form", "is five digits, or five, a hyphen and four", "zip_code")
+		}
+		c.optional(m.SecondLine, "second_line", maxText)
+		c.optional(m.PhoneNumber, "phone_number", maxText)
+		c.optional(m.FaxNumber, "fax_number", maxText)
+		c.optional(m.Website, "website", maxText)
+		if len(m.Hours) > 0 && !json.Valid(m.Hours) {
+			c.add("json", "is JSON", "hours")
+		}
+		if !at.Location.valid() || math.IsNaN(at.Location.Lng+at.Location.Lat) {
+			c.add("location", "is a longitude from -180 to 180 and a latitude from -90 to 90", "location")
+		}
+		if _, known := zones[at.IANATimezone]; !known {
+			_, err := zoneOf(at.IANATimezone)
+			zones[at.IANATimezone] = err == nil
+		}
+		if !zones[at.IANATimezone] {
+			c.add("time_zone", "is a zone of the IANA time zone database", "iana_timezone")
+		}
+	}
+	return p.Err()
+}
+
+// zoneOf loads a zone by its IANA name. Local and the empty name are none.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" || name == "Local" {
+		return nil, healthlab.Invalid
+	}
+	return time.LoadLocation(name)
+}
+
+// own is a copy that shares nothing.
+func (c Center) own() Center {
+	c.Capabilities = list(c.Capabilities)
+	m := &c.Metadata
+	for _, s := range []**string{&m.SecondLine, &m.PhoneNumber, &m.FaxNumber, &m.Website} {
+		if *s != nil {
+			text := **s
+			*s = &text
+		}
+	}
+	m.Hours = slices.Clone(m.Hours)
+	return c
+}
+
+// has reports whether the center has all of the capabilities.
+func (c *Center) has(all []PSCCapability) bool {
+	for _, want := range all {
+		if !slices.Contains(c.Capabilities, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// CentersNear implements [Centers].
+func (a *Atlas) CentersNear(_ context.Context, q CenterQuery) (CentersNear, error) {
+	var out CentersNear
+	l := a.labs[q.LabID]
+	if l == nil {
+		return out, nil
+	}
+	type hit struct {
+		at int32
+		d  float64
+	}
+	var hits []hit
+	x, y, z := q.Near.Vector()
+	most := Chord(q.Miles)
+	offers := map[PSCCapability]bool{}
+	for _, cell := range CellsWithin(q.Near, q.Miles) {
+		for _, i := range l.cells[cell] {
+			p := &l.points[i]
+			if d := chord2(p[0]-x, p[1]-y, p[2]-z); d <= most && l.centers[i].has(q.Capabilities) {
+				hits = append(hits, hit{i, d})
+				for _, c := range l.centers[i].Capabilities {
+					offers[c] = true
+				}
+			}
+		}
+	}
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.at, b.at)) })
+	out.Total = len(hits)
+	for _, h := range hits[:min(max(q.Most, 0), len(hits))] {
+		out.Centers = append(out.Centers, l.centers[h.at].own())
+	}
+	for c := range offers {
+		out.Capabilities = append(out.Capabilities, c)
+	}
+	SortCapabilities(out.Capabilities)
+	return out, nil
+}
+
+// SortCapabilities puts capabilities into the order of [PSCCapabilities]; what is not
+// among those comes after, by name.
+func SortCapabilities(list []PSCCapability) {
+	rank := func(c PSCCapability) int {
+		if i := slices.Index(PSCCapabilities(), c); i >= 0 {
+			return i
+		}
+		return len(PSCCapabilities())
+	}
+	slices.SortFunc(list, func(a, b PSCCapability) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+}
+
+// CentersAt implements [Centers].
+func (a *Atlas) CentersAt(_ context.Context, lab int, codes []string) ([]Center, error) {
+	var out []Center
+	l := a.labs[lab]
+	if l == nil {
+		return nil, nil
+	}
+	for _, code := range slices.Compact(slices.Sorted(slices.Values(codes))) {
+		if i, ok := l.find(code); ok {
+			out = append(out, l.centers[i].own())
+		}
+	}
+	return out, nil
+}
+
+func (l *atlasLab) find(code string) (int, bool) {
+	return slices.BinarySearchFunc(l.centers, code, func(c Center, code string) int { return cmp.Compare(c.SiteCode, code) })
+}
+
+// NextCenters implements [Centers].
+func (a *Atlas) NextCenters(_ context.Context, lab int, has PSCCapability, after string, n int) ([]Center, error) {
+	var out []Center
+	l := a.labs[lab]
+	if l == nil {
+		return nil, nil
+	}
+	first, found := l.find(after)
+	if found {
+		first++
+	}
+	for _, c := range l.centers[first:] {
+		if len(out) >= n {
+			break
+		}
+		if !c.Inactive && slices.Contains(c.Capabilities, has) {
+			out = append(out, c.own())
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,685 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// BookRequest books a slot.
+type BookRequest struct {
+	// BookingKey is from an answer about free slots.
+	BookingKey string `json:"booking_key"`
+	// AppointmentNotes are instructions for this visit.
+	AppointmentNotes *string `json:"appointment_notes"`
+	// AsyncConfirmation takes pending as an answer, where the provider is slow: it is
+	// then asked again in the background. For visits to centers; else it is passed
+	// over, as are the next two.
+	AsyncConfirmation bool `json:"async_confirmation" wire:"opt"`
+	// SyncConfirmationTimeoutMillisecond is how long to wait for the provider before
+	// that: 1,000 to 10,000, 2,500 if not given.
+	SyncConfirmationTimeoutMillisecond *int `json:"sync_confirmation_timeout_millisecond"`
+	// AsyncConfirmationTimeoutMillisecond is how long to go on asking before the
+	// appointment is cancelled: 60,000 to 172,800,000 (48 hours), 900,000 if not given.
+	AsyncConfirmationTimeoutMillisecond *int `json:"async_confirmation_timeout_millisecond"`
+}
+
+const (
+	defaultSyncTimeout  = 2500 * time.Millisecond
+	defaultAsyncTimeout = 15 * time.Minute
+	// bookingKeep is how long answers of bookings are kept for their idempotency keys.
+	bookingKeep = 14 * 24 * time.Hour
+	maxKeyText  = 8192
+)
+
+// BookingKeep is how long the answer of a booking is kept for its idempotency key.
+func BookingKeep() time.Duration { return bookingKeep }
+
+// Check returns Invalid with every problem of the request itself.
+func (r *BookRequest) Check() error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	c.text(r.BookingKey, "booking_key", 1, maxKeyText)
+	c.optional(r.AppointmentNotes, "appointment_notes", maxNotes)
+	for _, t := range []struct {
+		n         *int
+		low, high int
+		name      string
+	}{
+		{r.SyncConfirmationTimeoutMillisecond, 1000, 10_000, "sync_confirmation_timeout_millisecond"},
+		{r.AsyncConfirmationTimeoutMillisecond, 60_000, 172_800_000, "async_confirmation_timeout_millisecond"},
+	} {
+		if t.n != nil && (*t.n < t.low || *t.n > t.high) {
+			c.add("out_of_range", fmt.Sprintf("is %d to %d", t.low, t.high), t.name)
+		}
+	}
+	return p.Err()
+}
+
+func millis(n *int, def time.Duration) time.Duration {
+	if n == nil {
+		return def
+	}
+	return time.Duration(*n) * time.Millisecond
+}
+
+// VisitRequest asks for a visit at home, whose time the provider finds.
+type VisitRequest struct {
+	Address AppointmentAddressInput `json:"address"`
+	// Provider must be bookable by request at the address.
+	Provider         string  `json:"provider"`
+	AppointmentNotes *string `json:"appointment_notes"`
+}
+
+// AppointmentAddressInput is where a visit is to take place, in a request.
+type AppointmentAddressInput struct {
+	// FirstLine has a street number.
+	FirstLine  string  `json:"first_line"`
+	SecondLine *string `json:"second_line"`
+	City       string  `json:"city"`
+	State      string  `json:"state"`
+	// ZipCode is five digits, or ZIP+4. Zip is another name of it; a request gives one
+	// of them.
+	ZipCode     string  `json:"zip_code" wire:"opt"`
+	Zip         *string `json:"zip,omitempty" wire:"in"`
+	AccessNotes *string `json:"access_notes"`
+	// Unit is deprecated; use SecondLine.
+	Unit *string `json:"unit"`
+}
+
+// Check returns Invalid with every problem of the address itself.
+func (a *AppointmentAddressInput) Check() error {
+	var p healthlab.Problems
+	a.check(check{problems: &p})
+	return p.Err()
+}
+
+func (a *AppointmentAddressInput) check(c check) {
+	c.address(a.FirstLine, a.SecondLine, a.City, a.State, "x")
+	zip, field := a.ZipCode, "zip_code"
+	if a.Zip != nil && zip == "" {
+		zip, field = *a.Zip, "zip"
+	}
+	if c.text(zip, field, 1, maxText) && !zipForm.MatchString(zip) {
+		c.add("zip_form", "is five digits, or five, a hyphen and four", field)
+	}
+	if a.Zip != nil && *a.Zip != zip {
+		c.add("conflict", "is another name of zip_code, and says something else", "zip")
+	}
+	c.optional(a.AccessNotes, "access_notes", maxNotes)
+	c.optional(a.Unit, "unit", maxText)
+}
+
+// address is the address as it is published.
+func (a *AppointmentAddressInput) address() AppointmentAddress {
+	return AppointmentAddress{FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
+		ZipCode: zipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
+}
+
+// streetNumber reports whether a line has a number in it.
+func streetNumber(line string) bool { return strings.ContainsAny(line, "0123456789") }
+
+// RescheduleRequest gives an appointment another time.
+type RescheduleRequest struct {
+	BookingKey string
+	// Notes replace those of the appointment; null clears them. KeepNotes leaves them
+	// as they are.
+	Notes     *string
+	KeepNotes bool
+}
+
+// scheduling checks that appointments of a type can be made at all.
+func (s *Service) scheduling(ctx context.Context, team healthlab.TeamID, t AppointmentType) (Settings, error) {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return settings, fmt.Errorf("team settings: %w", err)
+	}
+	if s.slots == nil || s.bookings == nil || s.visits == nil || s.opts.BookingKeys == nil ||
+		t == PatientServiceCenter && s.opts.Centers == nil {
+		return settings, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: AppointmentsNotOffered, Msg: "this installation makes no appointments"}
+	}
+	if t == PatientServiceCenter && !settings.PSCScheduling {
+		return settings, &healthlab.RuleError{Kind: healthlab.Unavailable, Type: SchedulingNotEnabled, Msg: "appointments at centers are not switched on for the team"}
+	}
+	return settings, nil
+}
+
+// provider returns what is configured of a provider of a type; false if nothing is.
+func (s *Service) provider(t AppointmentType, slug string) (AppointmentProvider, bool) {
+	for _, p := range s.opts.Providers {
+		if p.Type == t && p.Slug == slug {
+			return p, true
+		}
+	}
+	return AppointmentProvider{Slug: slug, Type: t}, false
+}
+
+func notEnabled(what string) error {
+	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: what + " is not switched on for the team"}
+}
+
+// methodOfVisit is how the order's sample is collected that visits of a type are for.
+func methodOfVisit(t AppointmentType) CollectionMethod {
+	if t == Phlebotomy {
+		return AtHomePhlebotomy
+	}
+	return WalkInTest
+}
+
+// bookable checks that an appointment can be made for an order as it stands. What is
+// held longer than its lease is given up for the new one.
+func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Date, at time.Time) error {
+	if r.Method() != methodOfVisit(t) {
+		return broken(OrderNotBookable, "the order's sample is collected in another way")
+	}
+	switch low := r.LowLevel(); {
+	case low == RequisitionCreated, low == RequisitionBypassed, low == AppointmentCancelled:
+	case low == Ordered && settings.PreRequisitionBooking:
+	case (low == AppointmentPending || low == AppointmentScheduled) && r.activeVisit() >= 0:
+	default:
+		return broken(OrderNotBookable, "an order that is "+string(r.LastEvent.Status)+" takes no appointment")
+	}
+	if t == Phlebotomy && (r.PatientDetails == nil || ageOn(r.PatientDetails.DOB, on) < 18) {
+		return broken(PatientTooYoung, "the patient is under 18 on the day of the visit")
+	}
+	i := r.activeVisit()
+	if i < 0 {
+		return nil
+	}
+	if r.Visits[i].Status.Published() || r.VisitWork.Lease.After(at) {
+		return broken(AppointmentExists, "the order has an appointment")
+	}
+	return nil
+}
+
+// BookVisit books a slot for an order. Faults beside Invalid: OrderNotFound, and the
+// RuleErrors ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS,
+// BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN,
+// BOOKING_REFUSED.
+//
+// BOOKING_NOT_CONFIRMED (Unavailable) means that the provider did not answer in time and
+// the outcome is open: it is settled in the background. Booking with the same key again
+// goes on with the same appointment, so there is one in the end; while somebody waits for
+// the provider, that is IDEMPOTENCY_IN_PROGRESS (Conflict).
+func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, req BookRequest) (Appointment, error) {
+	if err := req.Check(); err != nil {
+		return Appointment{}, err
+	}
+	settings, err := s.scheduling(ctx, team, t)
+	if err != nil {
+		return Appointment{}, err
+	}
+	async := req.AsyncConfirmation && t == PatientServiceCenter
+	if async && !settings.AsyncConfirmation {
+		return Appointment{}, notEnabled("asynchronous confirmation")
+	}
+	at := s.now()
+	key, err := s.openKey(ctx, team, t, req.BookingKey, at)
+	if err != nil {
+		return Appointment{}, err
+	}
+	p, known := s.provider(t, key.Slot.Provider)
+	switch {
+	case t == PatientServiceCenter && !known:
+		return Appointment{}, broken(SchedulingNotSupported, "the lab takes no appointments")
+	case p.PatientManaged && !settings.PatientManagedPSC:
+		return Appointment{}, notEnabled("a patient-managed provider")
+	}
+	v := Visit{PatientManaged: p.PatientManaged, Slot: key.Slot, Keys: []uuid.UUID{key.ID}, Open: true, Async: async, Next: at,
+		Deadline: at.Add(defaultAsyncTimeout)}
+	wait := s.opts.LabTimeout
+	if async {
+		v.Deadline = at.Add(millis(req.AsyncConfirmationTimeoutMillisecond, defaultAsyncTimeout))
+		wait = min(wait, millis(req.SyncConfirmationTimeoutMillisecond, defaultSyncTimeout))
+	}
+	v.Type, v.Provider, v.AppointmentNotes = t, key.Slot.Provider, req.AppointmentNotes
+	if v.Appointment, err = s.placeOf(ctx, v.Appointment, key); err != nil {
+		return Appointment{}, err
+	}
+	return s.book(ctx, team, id, v, key, settings, at, wait)
+}
+
+// MayBookOnce checks that the team's bookings at centers take an idempotency key.
+// RuleError FEATURE_NOT_ENABLED (Forbidden).
+func (s *Service) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return fmt.Errorf("team settings: %w", err)
+	}
+	if !settings.BookingIdempotency {
+		return notEnabled("an idempotency key for bookings")
+	}
+	return nil
+}
+
+// placeOf fills in where and when an appointment with a slot takes place.
+func (s *Service) placeOf(ctx context.Context, a Appointment, k bookingKey) (Appointment, error) {
+	start, end := healthlab.At(k.Slot.Start), healthlab.At(k.Slot.End)
+	a.StartAt, a.EndAt, a.Location = &start, &end, k.Slot.Location
+	zone := k.Slot.Zone
+	if k.Type == PatientServiceCenter {
+		lab, err := s.labBySlug(ctx, k.Lab)
+		if err != nil {
+			return a, err
+		}
+		sites, err := s.opts.Centers.CentersAt(ctx, lab.ID, []string{k.Slot.SiteCode})
+		if err != nil {
+			return a, fmt.Errorf("find center: %w", err)
+		}
+		if len(sites) == 0 || sites[0].Inactive {
+			return a, broken(SiteUnknown, "nobody can go to this center now")
+		}
+		a.Address, a.Location, zone = sites[0].Metadata.Address(), sites[0].Location, sites[0].IANATimezone
+	} else if k.Address != nil {
+		a.Address = *k.Address
+	}
+	if zone != "" {
+		a.IANATimezone = &zone
+	}
+	return a, nil
+}
+
+func (s *Service) labBySlug(ctx context.Context, slug string) (Lab, error) {
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return Lab{}, fmt.Errorf("find labs: %w", err)
+	}
+	i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == slug })
+	if i < 0 {
+		return Lab{}, missing(LabNotFound, "there is no such lab")
+	}
+	return labs[i], nil
+}
+
+// dayOf is the local day of an instant in a zone; the day in UTC where there is none.
+func dayOf(at time.Time, zone *string) healthlab.Date {
+	if zone != nil {
+		if loc, err := zoneOf(*zone); err == nil {
+			return healthlab.DateOf(at.In(loc))
+		}
+	}
+	return today(at)
+}
+
+// book holds the slot, asks the provider, and records what it says.
+func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v Visit, k bookingKey, settings Settings, at time.Time, wait time.Duration) (Appointment, error) {
+	v.ID, v.Status, v.Events = s.opts.NewID(), VisitHeld, []AppointmentEvent{}
+	v.OrderID = id
+	v.ProviderID = v.ID.String()
+	day := today(at)
+	if v.StartAt != nil {
+		day = dayOf(v.StartAt.Time, v.IANATimezone)
+	}
+	lease := healthlab.At(at.Add(s.opts.Lease)).Time
+	ids := eventIDs{base: s.opts.NewID()}
+	var held uuid.UUID
+	r, err := s.store.Update(ctx, team, id, func(r *Record) (events []healthlab.Event, err error) {
+		following := ids
+		if k.Lab != "" && (r.LabTest.Lab == nil || r.LabTest.Lab.Slug != k.Lab) {
+			return nil, broken(SlotOfOtherPlace, "the slot is at another lab's center")
+		}
+		held, events, err = r.hold(v, k.ID, settings, day, visitStep{at: at, ids: &following})
+		r.VisitWork.Lease = lease
+		r.planVisits(at)
+		return events, err
+	})
+	if err != nil {
+		return Appointment{}, s.notHeld(v.Type, err)
+	}
+	i := r.visit(held)
+	call, cancel := context.WithTimeout(ctx, wait)
+	booked, fault := s.bookings.BookVisit(call, r.booking(&r.Visits[i]))
+	cancel()
+	if ctx.Err() != nil {
+		return Appointment{}, ctx.Err() // the lease brings it back
+	}
+	r, err = s.settled(ctx, team, id, held, lease, booked, fault)
+	if err != nil {
+		return Appointment{}, err
+	}
+	i = r.visit(held)
+	switch kind := healthlab.KindOf(fault); {
+	case i >= 0 && r.Visits[i].Status.Published():
+		return r.Visits[i].Appointment, nil
+	case fault != nil && kind == healthlab.NotFound:
+		return Appointment{}, s.slotGone(v.Type)
+	case fault != nil && kind == healthlab.Invalid:
+		return Appointment{}, broken(BookingRefused, "the provider does not take the booking")
+	default:
+		return Appointment{}, notConfirmed()
+	}
+}
+
+// hold adds an appointment that is not announced yet, and returns its id; or that of the
+// one which was begun with the same booking key. What was begun with another one is
+// given up.
+func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.Date, s visitStep) (uuid.UUID, []healthlab.Event, error) {
+	i := r.activeVisit()
+	same := i >= 0 && r.Visits[i].Status == VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
+	if same && r.VisitWork.Lease.After(s.at) {
+		return uuid.Nil, nil, inProgress()
+	}
+	if err := r.bookable(v.Type, settings, day, s.at); err != nil {
+		return uuid.Nil, nil, err
+	}
+	if same {
+		r.Visits[i].Async = v.Async
+		return r.Visits[i].ID, nil, nil
+	}
+	var events []healthlab.Event
+	if i >= 0 {
+		s.on = VisitRefused
+		told, err := r.happen(i, s)
+		if err != nil {
+			return uuid.Nil, nil, err
+		}
+		events = told
+	}
+	journey := r.OrderTransaction.ID
+	v.UserID, v.OrderTransactionID = r.UserID, &journey
+	if v.Type == Phlebotomy && v.Address.AccessNotes == nil && r.PatientAddress != nil {
+		v.Address.AccessNotes = r.PatientAddress.AccessNotes
+	}
+	r.Visits = append(slices.Clone(r.Visits), v)
+	return v.ID, events, nil
+}
+
+func notConfirmed() error {
+	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed; the outcome is open and will be settled"}
+}
+
+// notHeld says why a slot was not held.
+func (s *Service) notHeld(t AppointmentType, err error) error {
+	var taken *HeldError
+	switch {
+	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, HoldVisit):
+		return broken(AppointmentExists, "the patient has an appointment with this provider")
+	case errors.As(err, &taken):
+		return s.slotGone(t)
+	}
+	return fmt.Errorf("book appointment: %w", notFound(err, OrderNotFound, "the team has no such order"))
+}
+
+// booking is what the provider gets of an appointment.
+func (r *Record) booking(v *Visit) Booking {
+	b := Booking{Appointment: v.ID, Team: r.TeamID, Order: r.ID, Type: v.Type, Provider: v.Provider, Slot: v.Slot, Address: v.Address}
+	if r.PatientDetails != nil {
+		b.Patient = *r.PatientDetails
+	}
+	notes := v.AppointmentNotes
+	if v.Move != nil {
+		b.Slot, notes = v.Move.Slot, v.Move.Notes
+	}
+	if notes != nil {
+		b.Notes = *notes
+	}
+	if r.SampleID != nil {
+		b.SampleID = *r.SampleID
+	}
+	return b
+}
+
+// settled records what the provider said to a booking.
+func (s *Service) settled(ctx context.Context, team healthlab.TeamID, id OrderID, visit uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
+	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		following := ids
+		r.freed(lease)
+		i := r.visit(visit)
+		if i < 0 {
+			return nil, nil
+		}
+		return r.settle(i, b, fault, visitStep{at: at, ids: &following}, s.opts.Retry)
+	})
+	if err != nil {
+		return r, fmt.Errorf("record booking: %w", err)
+	}
+	if fault != nil {
+		s.opts.Log.Warn("provider did not confirm an appointment", "order", id.String(), "appointment", visit.String(), "kind", healthlab.KindOf(fault).Error())
+	}
+	return r, nil
+}
+
+// freed ends a lease, if nobody else has taken over.
+func (r *Record) freed(lease time.Time) {
+	if r.VisitWork.Lease.Equal(lease) {
+		r.VisitWork.Lease = time.Time{}
+	}
+}
+
+// RequestVisit asks a provider for a visit at home and lets it find the time. RuleErrors
+// as [Service.BookVisit], PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
+func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id OrderID, req VisitRequest) (Appointment, error) {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	req.Address.check(c.under("address"))
+	c.text(req.Provider, "provider", 1, maxText)
+	c.optional(req.AppointmentNotes, "appointment_notes", maxNotes)
+	if err := p.Err(); err != nil {
+		return Appointment{}, err
+	}
+	settings, err := s.scheduling(ctx, team, Phlebotomy)
+	if err != nil {
+		return Appointment{}, err
+	}
+	if !streetNumber(req.Address.FirstLine) {
+		return Appointment{}, broken(StreetNumberMissing, "the address has a street number")
+	}
+	address := req.Address.address()
+	area, err := s.served(ctx, address.ZipCode[:5])
+	if err != nil {
+		return Appointment{}, err
+	}
+	if !slices.ContainsFunc(area.Providers, func(p PhlebotomyProvider) bool {
+		return p.Name == req.Provider && slices.Contains(p.ServiceTypes, AppointmentRequest)
+	}) {
+		return Appointment{}, broken(ProviderNotAvailable, "the provider takes no requests there")
+	}
+	at := s.now()
+	v := Visit{Open: true, Next: at, Deadline: at.Add(defaultAsyncTimeout)}
+	v.Type, v.Provider, v.AppointmentNotes, v.Address = Phlebotomy, req.Provider, req.AppointmentNotes, address
+	if s.opts.Zips != nil {
+		if zip, ok, err := s.opts.Zips.FindZip(ctx, address.ZipCode[:5]); err == nil && ok {
+			v.Location = zip.Location
+		}
+	}
+	return s.book(ctx, team, id, v, bookingKey{}, settings, at, s.opts.LabTimeout)
+}
+
+// Visit returns the active appointment of an order; if none is, the latest. RuleError
+// APPOINTMENT_NOT_FOUND if it never had one of this type.
+func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType) (Appointment, error) {
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return Appointment{}, fmt.Errorf("get appointment: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	i := r.shownVisit(t)
+	if i < 0 {
+		return Appointment{}, noAppointment()
+	}
+	return r.Visits[i].Appointment, nil
+}
+
+func noAppointment() error { return missing(AppointmentNotFound, "the order has no appointment") }
+
+// RescheduleVisit gives an order's appointment the time of another slot of the same
+// provider; a visit at home stays at its address. RuleErrors APPOINTMENT_NOT_FOUND,
+// APPOINTMENT_NOT_RESCHEDULABLE, and as [Service.BookVisit]; after BOOKING_NOT_CONFIRMED
+// the appointment stays where it was until the outcome is known.
+func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, req RescheduleRequest) (Appointment, error) {
+	check := BookRequest{BookingKey: req.BookingKey, AppointmentNotes: req.Notes}
+	if err := check.Check(); err != nil {
+		return Appointment{}, err
+	}
+	if _, err := s.scheduling(ctx, team, t); err != nil {
+		return Appointment{}, err
+	}
+	at := s.now()
+	key, err := s.openKey(ctx, team, t, req.BookingKey, at)
+	if err != nil {
+		return Appointment{}, err
+	}
+	if _, err := s.placeOf(ctx, Appointment{}, key); err != nil {
+		return Appointment{}, err
+	}
+	lease := healthlab.At(at.Add(s.opts.Lease)).Time
+	var visit uuid.UUID
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		i := r.shownVisit(t)
+		if i < 0 {
+			return nil, noAppointment()
+		}
+		v := &r.Visits[i]
+		visit = v.ID
+		switch {
+		case !v.CanReschedule:
+			return nil, broken(NotReschedulable, "the appointment cannot get another time now")
+		case v.Provider != key.Slot.Provider || t == Phlebotomy && !samePlace(v.Address, key.Address):
+			return nil, broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
+		case r.VisitWork.Lease.After(at), v.Move != nil && v.Move.Key != key.ID:
+			return nil, broken(NotReschedulable, "the appointment is being changed")
+		}
+		notes := req.Notes
+		if req.KeepNotes {
+			notes = v.AppointmentNotes
+		}
+		v.Move, v.Next, v.Attempts = &VisitMove{Key: key.ID, Slot: key.Slot, Notes: notes}, at, 0
+		r.VisitWork.Lease = lease
+		r.planVisits(at)
+		return nil, nil
+	})
+	if err != nil {
+		return Appointment{}, s.notHeld(t, err)
+	}
+	i := r.visit(visit)
+	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+	booked, fault := s.bookings.MoveVisit(call, r.booking(&r.Visits[i]))
+	cancel()
+	if ctx.Err() != nil {
+		return Appointment{}, ctx.Err()
+	}
+	r, err = s.moved(ctx, team, id, visit, key.ID, lease, booked, fault)
+	if err != nil {
+		return Appointment{}, err
+	}
+	switch kind := healthlab.KindOf(fault); {
+	case fault == nil:
+		return r.Visits[r.visit(visit)].Appointment, nil
+	case kind == healthlab.NotFound:
+		return Appointment{}, s.slotGone(t)
+	case kind == healthlab.Invalid, kind == healthlab.Precondition:
+		return Appointment{}, broken(NotReschedulable, "the provider does not move the appointment")
+	}
+	return Appointment{}, notConfirmed()
+}
+
+// samePlace reports whether a visit at home would be at the same door.
+func samePlace(a AppointmentAddress, b *AppointmentAddress) bool {
+	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return b != nil && a.FirstLine == b.FirstLine && same(a.SecondLine, b.SecondLine) && a.City == b.City && a.State == b.State &&
+		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
+}
+
+// moved records what the provider said to another time.
+func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
+	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		following := ids
+		r.freed(lease)
+		i := r.visit(visit)
+		if i < 0 || r.Visits[i].Move == nil || r.Visits[i].Move.Key != key {
+			r.planVisits(at)
+			return nil, nil
+		}
+		return r.moved(i, b, fault, visitStep{on: VisitMoved, at: at, ids: &following}, s)
+	})
+	if err != nil {
+		return r, fmt.Errorf("record reschedule: %w", err)
+	}
+	return r, nil
+}
+
+// moved records what a provider answered to the call that moves.
+func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
+	v := &r.Visits[i]
+	switch kind := healthlab.KindOf(fault); {
+	case fault == nil:
+		m := *v.Move
+		v.Move, v.Attempts, v.Slot, v.AppointmentNotes = nil, 0, m.Slot, m.Notes
+		v.Keys = append(slices.Clone(v.Keys), m.Key)
+		v.learn(b.ProviderID, b.ExternalID)
+		step.start, step.end = m.Slot.Start, m.Slot.End
+		step.data = because(said{"origin": "patient", "is_reschedule": true})
+		return r.happen(i, step)
+	case kind == healthlab.NotFound, kind == healthlab.Invalid, kind == healthlab.Precondition:
+		v.Move, v.Attempts = nil, 0
+	default:
+		v.Attempts++
+		v.Next = step.at.Add(s.opts.Retry(v.Attempts))
+	}
+	r.planVisits(step.at)
+	return nil, nil
+}
+
+// CancelVisit cancels an order's appointment. The provider is told in the background.
+// RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
+// CANCELLATION_REASON_UNKNOWN.
+func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, reason uuid.UUID, notes *string) (Appointment, error) {
+	var p healthlab.Problems
+	check{problems: &p}.optional(notes, "notes", maxNotes)
+	if err := p.Err(); err != nil {
+		return Appointment{}, err
+	}
+	reasons := s.opts.CancellationReasons(t)
+	why := slices.IndexFunc(reasons, func(r CancellationReason) bool { return r.ID == reason })
+	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
+	var visit int
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		following := ids
+		if visit = r.shownVisit(t); visit < 0 {
+			return nil, noAppointment()
+		}
+		v := &r.Visits[visit]
+		switch {
+		case why < 0:
+			return nil, broken(ReasonUnknown, "is not one of the reasons")
+		case v.Status.Final(), v.PatientManaged:
+			return nil, broken(NotCancellable, "the appointment cannot be cancelled now")
+		}
+		v.Reason = reasons[why].Name
+		data := said{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,
+			"is_refundable": reasons[why].IsRefundable && (t != Phlebotomy || v.StartAt == nil || !at.After(v.StartAt.Add(-refundBefore)))}
+		if notes != nil {
+			v.Remark, data["notes"] = *notes, *notes
+		}
+		return r.happen(visit, visitStep{on: VisitDropped, at: at, ids: &following, data: because(data)})
+	})
+	if err != nil {
+		return Appointment{}, fmt.Errorf("cancel appointment: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	return r.Visits[visit].Appointment, nil
+}
+
+// CancellationReasons returns why appointments of a type can be cancelled.
+func (s *Service) CancellationReasons(t AppointmentType) []CancellationReason {
+	return slices.Clone(s.opts.CancellationReasons(t))
+}
+
+// DefaultCancellationReasons are reasons that fit most visits.
+func DefaultCancellationReasons(t AppointmentType) []CancellationReason {
+	named := func(name string, refundable bool) CancellationReason {
+		return CancellationReason{ID: uuid.NewSHA1(uuid.Nil, []byte("cancellation reason: "+name)), Name: name, IsRefundable: refundable}
+	}
+	common := []CancellationReason{named("The time does not suit", true), named("The test is not needed any more", true), named("Other", true)}
+	if t == Phlebotomy {
+		return append(common, named("The patient was not at home", false))
+	}
+	return append(common, named("Another place suits better", true))
+}

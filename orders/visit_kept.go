@@ -1,0 +1,444 @@
+package orders
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Visit is an appointment as it is kept with its order: what is published, and what is
+// not.
+type Visit struct {
+	Appointment
+	// PatientManaged: only the patient and the lab can change it; its order does not
+	// move before it is confirmed.
+	PatientManaged bool
+	// Slot is what was chosen; empty for a visit that was only asked for.
+	Slot Slot
+	// Keys name the booking keys that were used for it, the latest last.
+	Keys []uuid.UUID
+	// Open: the provider owes an answer to the call that books.
+	Open bool
+	// Async: the team takes pending as an answer.
+	Async bool
+	// Told: the provider has nothing of it any more.
+	Told bool
+	// Deadline is until when an open booking may be confirmed; zero means that there
+	// is time.
+	Deadline time.Time
+	// Move is another slot that the provider was asked for; nil for none.
+	Move *VisitMove
+	// Next is when the provider is to be called next, if it is; Attempts counts the
+	// calls since the last one that was answered.
+	Next     time.Time
+	Attempts int
+	// Reason and Remark go with a cancellation.
+	Reason, Remark string
+}
+
+// VisitMove is another slot that a provider was asked for.
+type VisitMove struct {
+	Key  uuid.UUID
+	Slot Slot
+	// Notes are those of the visit afterwards; null for none.
+	Notes *string
+}
+
+// VisitWork is when something is to be done about the appointments of an order.
+type VisitWork struct {
+	// Due is when; zero means never. [VisitStore.ClaimVisits] looks for it, and moves
+	// it to the end of the lease.
+	Due time.Time
+	// Lease is until when a process may be talking to a provider; zero if none is.
+	Lease time.Time
+}
+
+// Rules for appointments of orders without a requisition.
+const (
+	// noRequisitionFor is how old an order without one may be, if no day was set.
+	noRequisitionFor = 8 * time.Hour
+	// noRequisitionBefore is how close a visit without one may come.
+	noRequisitionBefore = 2 * time.Hour
+	// refundBefore is how long before a visit what was paid is still given back.
+	refundBefore = 24 * time.Hour
+	// more is the least that is more.
+	more = time.Microsecond
+)
+
+// hasRequisition reports whether the lab, or whoever placed the order, has written one.
+func (r *Record) hasRequisition() bool {
+	return r.reached(RequisitionCreated) || r.reached(RequisitionBypassed)
+}
+
+// visit returns the place of an appointment; -1 if the order has no such one.
+func (r *Record) visit(id uuid.UUID) int {
+	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
+}
+
+// activeVisit returns the place of the appointment that is not over; -1 if there is none.
+func (r *Record) activeVisit() int {
+	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
+}
+
+// shownVisit returns the place of the appointment that a team sees: the active one,
+// else the latest; -1 if there is none of this type.
+func (r *Record) shownVisit(t AppointmentType) int {
+	shown := -1
+	for i, v := range r.Visits {
+		if v.Type == t && v.Status.Published() && (shown < 0 || !v.Status.Final() || r.Visits[shown].Status.Final()) {
+			shown = i
+		}
+	}
+	return shown
+}
+
+// Holds returns names that no two orders of a team may have at once: of every booking
+// key that was used, and of the provider who comes to the patient's home next.
+func (r *Record) Holds() []string {
+	var out []string
+	for _, v := range r.Visits {
+		for _, k := range v.Keys {
+			out = append(out, "slot "+k.String())
+		}
+		if v.Move != nil {
+			out = append(out, "slot "+v.Move.Key.String())
+		}
+		if v.Type == Phlebotomy && !v.Status.Final() {
+			out = append(out, HoldVisit+v.Provider+" "+r.UserID.String())
+		}
+	}
+	return out
+}
+
+// HoldVisit is how the names of [Record.Holds] begin that are about a provider's next
+// visit to a patient; the others are about booking keys.
+const HoldVisit = "visit "
+
+// HeldError says that another order of the team has one of [Record.Holds]. It unwraps to
+// [healthlab.Conflict].
+type HeldError struct{ Name string }
+
+// Error does not say which.
+func (e *HeldError) Error() string { return "conflict: another order holds a slot or a visit" }
+
+// Unwrap returns [healthlab.Conflict].
+func (e *HeldError) Unwrap() error { return healthlab.Conflict }
+
+// visitStep is one thing that happens to an appointment.
+type visitStep struct {
+	on  VisitTrigger
+	at  time.Time
+	ids *eventIDs
+	// data is the provider's own, or ours, of the step; nil for none.
+	data json.RawMessage
+	// start and end are the new time; zero if it is the same.
+	start, end time.Time
+}
+
+// eventIDs makes the ids of events that follow from one step: the same every time.
+type eventIDs struct {
+	base uuid.UUID
+	n    int
+}
+
+func (g *eventIDs) next() uuid.UUID {
+	g.n++
+	return uuid.NewSHA1(g.base, []byte("visit "+strconv.Itoa(g.n)))
+}
+
+// said is the data of a step that somebody of ours is the origin of.
+type said map[string]any
+
+func because(data said) json.RawMessage {
+	b, err := json.Marshal(data)
+	if err != nil {
+		panic("orders: data of an appointment does not encode")
+	}
+	return b
+}
+
+// happen lets one thing happen to an appointment, with what follows for its order, and
+// returns what the team is told. It is pure apart from r; an error leaves r as it was.
+func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
+	v := &r.Visits[i]
+	timed := v.StartAt != nil || !s.start.IsZero()
+	from := v.Status
+	to, ok := NextVisit(v.Type, from, s.on, VisitFacts{Timed: timed, Requisition: r.hasRequisition()})
+	if !ok {
+		return nil, broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.on))
+	}
+	if !s.start.IsZero() {
+		start, end := healthlab.At(s.start), healthlab.At(s.end)
+		v.StartAt, v.EndAt = &start, &end
+	}
+	v.Status = to
+	if to.Final() {
+		v.Open, v.Move, v.Next = false, nil, s.at
+	}
+	r.shows()
+	if !to.Published() {
+		r.planVisits(s.at)
+		return nil, nil
+	}
+	at := healthlab.At(s.at)
+	v.EventStatus, v.EventData = to.EventStatus(), s.data
+	v.Events = append(slices.Clone(v.Events), AppointmentEvent{CreatedAt: at, Status: v.EventStatus, Data: s.data})
+	v.CanReschedule = v.StartAt != nil && !v.PatientManaged && !to.Final() && to != VisitInProgress
+	name := EventAppointmentUpdated
+	if !from.Published() {
+		name = EventAppointmentCreated
+	}
+	events, err := event(v.Appointment, healthlab.Event{
+		ID: s.ids.next(), Type: name, Team: r.TeamID, User: r.UserID, Key: v.ID.String(), At: at.Time,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, on := range r.effects(v, from, s.on) {
+		told, err := r.orderStep(on, s)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, told...)
+	}
+	r.planVisits(s.at)
+	return events, nil
+}
+
+// effects returns what a step of an appointment means for its order.
+func (r *Record) effects(v *Visit, from AppointmentStatus, on VisitTrigger) []Trigger {
+	if !r.hasRequisition() {
+		return nil
+	}
+	agreed := v.Status == VisitConfirmed && from != VisitConfirmed
+	var out []Trigger
+	if made := !from.Published() && !v.PatientManaged; made || agreed && v.PatientManaged {
+		out = append(out, AppointmentMade)
+	}
+	switch {
+	case agreed:
+		out = append(out, AppointmentConfirmed)
+	case on == VisitMoved && v.Status == VisitConfirmed && v.Type == PatientServiceCenter:
+		out = append(out, AppointmentMoved, AppointmentConfirmed)
+	case on == VisitMoved && v.Status == VisitConfirmed:
+		out = append(out, AppointmentMoved)
+	case v.Status == VisitCancelled:
+		out = append(out, AppointmentDropped)
+	case v.Status == VisitCompleted && v.Type == Phlebotomy:
+		out = append(out, SampleDrawn)
+	}
+	return out
+}
+
+// orderStep lets a step of an appointment happen to the order, if the order has not
+// moved on without it.
+func (r *Record) orderStep(on Trigger, s visitStep) ([]healthlab.Event, error) {
+	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
+		return nil, nil
+	}
+	return Apply(&r.Order, Step{On: on, At: s.at, EventID: s.ids.next()})
+}
+
+// shows puts the active appointment into the details of the order.
+func (r *Record) shows() {
+	var active *uuid.UUID
+	if i := r.activeVisit(); i >= 0 && r.Visits[i].Status.Published() {
+		id := r.Visits[i].ID
+		active = &id
+	}
+	for _, d := range []**VisitDetails{&r.Details.WalkIn, &r.Details.AtHome} {
+		if *d != nil {
+			own := **d
+			own.AppointmentID = active
+			*d = &own
+		}
+	}
+}
+
+// visitsFollow lets the appointment of an order follow what happened to the order.
+func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
+	i := r.activeVisit()
+	if i < 0 {
+		return nil, nil
+	}
+	v, home := &r.Visits[i], r.Method() == AtHomePhlebotomy
+	s := visitStep{at: st.At, ids: &eventIDs{base: st.EventID}}
+	switch {
+	case st.On == LabAccepted || st.On == Imported:
+		return r.requisitionCame(i, s)
+	case home && (st.On == CancelAsked || st.On == Stopped):
+		if s.on, s.data = VisitDropped, because(said{"origin": "order_cancelled"}); !v.Status.Published() {
+			s.on = VisitRefused
+		}
+		return r.happen(i, s)
+	case home && st.On == SampleDrawn && (v.Status == VisitConfirmed || v.Status == VisitInProgress):
+		s.on = VisitDone
+		return r.happen(i, s)
+	}
+	r.planVisits(st.At)
+	return nil, nil
+}
+
+// requisitionCame: what waited for the requisition goes on.
+func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) {
+	v := &r.Visits[i]
+	waits := v.PatientManaged && v.Open // for the patient and the lab
+	if !v.Status.Published() || waits {
+		r.planVisits(s.at)
+		return nil, nil
+	}
+	var events []healthlab.Event
+	if !v.PatientManaged {
+		made, err := r.orderStep(AppointmentMade, s)
+		if err != nil {
+			return nil, err
+		}
+		events = made
+	}
+	if v.Status != VisitReserved {
+		r.planVisits(s.at)
+		return events, nil
+	}
+	s.on = VisitAgreed
+	agreed, err := r.happen(i, s)
+	return append(events, agreed...), err
+}
+
+// autoCancelAt is when an appointment of an order without requisition is cancelled;
+// zero means never.
+func (r *Record) autoCancelAt(v *Visit) time.Time {
+	if r.LowLevel() != Ordered || v.Status.Final() || !v.Status.Published() {
+		return time.Time{}
+	}
+	var at time.Time
+	if !r.Scheduled {
+		at = r.CreatedAt.Add(noRequisitionFor + more)
+	}
+	if v.StartAt != nil {
+		if near := v.StartAt.Add(more - noRequisitionBefore); at.IsZero() || near.Before(at) {
+			at = near
+		}
+	}
+	return at
+}
+
+// calls reports whether the provider is to be called about an appointment.
+func (v *Visit) calls() bool {
+	if v.Status.Final() {
+		return v.Status != VisitCompleted && !v.Told
+	}
+	return v.Open || v.Move != nil
+}
+
+// planVisits sets when something is to be done next; not while a process may be talking
+// to a provider, which would let a cancellation overtake its booking.
+func (r *Record) planVisits(at time.Time) {
+	var due time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	for i := range r.Visits {
+		v := &r.Visits[i]
+		if v.calls() {
+			sooner(v.Next)
+		}
+		if v.Open && !v.Status.Final() {
+			sooner(v.Deadline)
+		}
+		sooner(r.autoCancelAt(v))
+	}
+	if !due.IsZero() && r.VisitWork.Lease.After(at) && due.Before(r.VisitWork.Lease) {
+		due = r.VisitWork.Lease
+	}
+	r.VisitWork.Due = due
+}
+
+// learn notes what the provider calls an appointment; empty text is no news.
+func (v *Visit) learn(providerID, externalID string) {
+	if providerID != "" {
+		v.ProviderID = providerID
+	}
+	if externalID != "" {
+		v.ExternalID = &externalID
+	}
+}
+
+// settle records what a provider answered to the call that books.
+func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
+	v := &r.Visits[i]
+	kind := healthlab.KindOf(fault)
+	refused := fault != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
+	switch {
+	case v.Status.Final():
+		// It was cancelled while the call was under way; so it is taken back.
+		v.Told, v.Next = v.Status == VisitCompleted || refused, s.at
+		r.planVisits(s.at)
+		return nil, nil
+	case refused:
+		s.on, s.data = VisitDropped, because(said{"origin": "provider", "reason": "not_available"})
+		if !v.Status.Published() {
+			s.on = VisitRefused
+		}
+		v.Told = true
+		return r.happen(i, s)
+	}
+	v.Attempts++
+	if b.Start.Before(b.End) && v.StartAt == nil {
+		s.start, s.end = b.Start, b.End
+	}
+	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.start.IsZero()) // without a time, nothing is
+	if fault == nil {
+		v.learn(b.ProviderID, b.ExternalID)
+		s.data = b.Data
+	}
+	v.Next = s.at.Add(retry(v.Attempts))
+	answered := fault == nil && !b.Confirmed
+	var events []healthlab.Event
+	announce := func(on VisitTrigger) error {
+		step := s
+		if step.on = on; on == VisitAsked {
+			step.start, step.end = time.Time{}, time.Time{}
+		}
+		told, err := r.happen(i, step)
+		events = append(events, told...)
+		return err
+	}
+	if !v.Status.Published() {
+		var err error
+		switch {
+		case v.Type == Phlebotomy && fault == nil:
+			v.Deadline = time.Time{} // it says so when it knows
+			err = announce(VisitAsked)
+		case v.PatientManaged && fault == nil:
+			v.Deadline = time.Time{}
+			err = announce(VisitKept)
+		case v.Async && (answered || fault != nil):
+			err = announce(VisitAsked)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if fault == nil && b.Confirmed {
+		v.Open, v.Attempts = false, 0
+		on := VisitAgreed
+		if !r.hasRequisition() {
+			on = VisitKept
+		}
+		if on != VisitKept || v.Status != VisitReserved {
+			if err := announce(on); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.planVisits(s.at)
+	return events, nil
+}

@@ -1,0 +1,88 @@
+package orders
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// bookingKey is what a booking key says, under seal.
+type bookingKey struct {
+	ID   uuid.UUID       `json:"id"`
+	Type AppointmentType `json:"type"`
+	// Lab is the slug of the lab whose center it is; Address where a phlebotomist is to
+	// come.
+	Lab     string              `json:"lab,omitempty"`
+	Address *AppointmentAddress `json:"address,omitempty"`
+	Slot    Slot                `json:"slot"`
+}
+
+// expires is until when the key can be used.
+func (k *bookingKey) expires() time.Time {
+	if k.Slot.Expires.IsZero() || k.Slot.Expires.After(k.Slot.Start) {
+		return k.Slot.Start
+	}
+	return k.Slot.Expires
+}
+
+// boundTo is what a booking key is bound to.
+func boundTo(team healthlab.TeamID) []byte { return []byte("booking key of " + team.String()) }
+
+// sealKey makes a booking key, for one team.
+func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k bookingKey) (string, error) {
+	plain, err := json.Marshal(k)
+	if err != nil {
+		return "", fmt.Errorf("booking key: %w", err)
+	}
+	box, err := s.opts.BookingKeys.Seal(ctx, plain, boundTo(team))
+	if err != nil {
+		return "", fmt.Errorf("booking key: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(box.KeyID)) + "." + base64.RawURLEncoding.EncodeToString(box.Box), nil
+}
+
+// openKey reads a booking key. RuleErrors BOOKING_KEY_INVALID for what is none of this
+// team, or is one for another kind of visit; SLOT_NOT_AVAILABLE if its time is over.
+func (s *Service) openKey(ctx context.Context, team healthlab.TeamID, t AppointmentType, text string, at time.Time) (bookingKey, error) {
+	var k bookingKey
+	name, box, ok := strings.Cut(text, ".")
+	id, noName := base64.RawURLEncoding.DecodeString(name)
+	sealed, noBox := base64.RawURLEncoding.DecodeString(box)
+	if !ok || noName != nil || noBox != nil {
+		return k, broken(BookingKeyInvalid, "this is no booking key")
+	}
+	plain, err := s.opts.BookingKeys.Open(ctx, healthlab.Sealed{KeyID: string(id), Box: sealed}, boundTo(team))
+	if err != nil {
+		if ctx.Err() != nil {
+			return k, ctx.Err()
+		}
+		return k, broken(BookingKeyInvalid, "this is no booking key")
+	}
+	if err := json.Unmarshal(plain, &k); err != nil {
+		return k, broken(BookingKeyInvalid, "this is no booking key")
+	}
+	switch {
+	case k.Type != t:
+		return k, broken(BookingKeyInvalid, "the booking key is for another kind of visit")
+	case !at.Before(k.expires()):
+		return k, s.slotGone(t)
+	}
+	return k, nil
+}
+
+// slotGone says that a slot cannot be had. What is a conflict in production is a plain
+// refusal in a sandbox, for visits to centers.
+func (s *Service) slotGone(t AppointmentType) error {
+	e := &healthlab.RuleError{Kind: healthlab.NotFound, Type: SlotNotAvailable, Msg: "the slot is taken or over"}
+	if t == PatientServiceCenter && s.opts.Environment == healthlab.Sandbox {
+		e.Kind = healthlab.Precondition
+	}
+	return e
+}

@@ -1,0 +1,518 @@
+package orders
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// AvailabilityDays is how many days an answer about free slots covers.
+const AvailabilityDays = 14
+
+const (
+	// cachedDays is how many days ahead the cache knows.
+	cachedDays = 21
+	// cachedFor is how old a cached answer may be.
+	cachedFor = 15 * time.Minute
+	// cachedEvery is how often the cache asks.
+	cachedEvery = time.Minute
+	// maxSites is how many centers a request may name; nearSites how many are asked
+	// for around a postal code.
+	maxSites  = 3
+	nearSites = 10
+)
+
+// AvailabilitySlots are the free slots of [AvailabilityDays] days.
+type AvailabilitySlots struct {
+	Slots []DaySlots `json:"slots"`
+	// Timezone is the IANA name of the zone of a visit at home; null for centers, each
+	// of which has its own, and where there is no slot.
+	Timezone *string `json:"timezone"`
+}
+
+// DaySlots are the slots of one local day at one place.
+type DaySlots struct {
+	// Location is the center; null for a visit at home.
+	Location *SlotLocation `json:"location"`
+	// Date is a day in the zone of the place.
+	Date healthlab.Date `json:"date"`
+	// Slots are in the order of their beginning; none if nothing is free that day.
+	Slots []TimeSlot `json:"slots"`
+}
+
+// TimeSlot is a time that can be booked.
+type TimeSlot struct {
+	// BookingKey books the slot, once; null if it cannot be booked.
+	BookingKey *string        `json:"booking_key"`
+	Start      healthlab.Time `json:"start"`
+	End        healthlab.Time `json:"end"`
+	// ExpiresAt is until when the key can be used.
+	ExpiresAt *healthlab.Time `json:"expires_at"`
+	// Price is in the smallest unit of the currency; 0 at centers.
+	Price      int64 `json:"price"`
+	IsPriority bool  `json:"is_priority"`
+	// NumAppointmentsAvailable is how many appointments there is room for.
+	NumAppointmentsAvailable int `json:"num_appointments_available"`
+}
+
+// SlotLocation is a center whose slots are shown.
+type SlotLocation struct {
+	Location LngLat `json:"location"`
+	// Distance is in whole miles from the postal code that was asked for; null if none
+	// was.
+	Distance     *int               `json:"distance"`
+	Address      AppointmentAddress `json:"address"`
+	Code         string             `json:"code"`
+	Name         string             `json:"name"`
+	IANATimezone *string            `json:"iana_timezone"`
+}
+
+// SlotCache keeps what providers offered a while ago. All methods are safe for
+// concurrent use and atomic. Once ctx has ended, they return its error and write
+// nothing.
+type SlotCache interface {
+	// KeepSlots replaces what is kept of each of the sites of a lab that slots names,
+	// an empty list included: these were free at an instant. What is kept of a later
+	// instant stays.
+	KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]Slot) error
+	// CachedSlots returns what is kept of the sites, by site. Nothing is known of one
+	// that is not in the answer.
+	CachedSlots(ctx context.Context, lab string, sites []string) (map[string]CachedSlots, error)
+}
+
+// CachedSlots are the slots of a center that were free at an instant.
+type CachedSlots struct {
+	At    time.Time
+	Slots []Slot
+}
+
+// span is the days that are asked for at one place.
+type span struct {
+	first healthlab.Date
+	loc   *time.Location
+}
+
+func (d span) day(at time.Time) healthlab.Date { return healthlab.DateOf(at.In(d.loc)) }
+
+func (d span) last() healthlab.Date { return d.first.AddDays(AvailabilityDays - 1) }
+
+// spanAt is the asked days at a place; false if they began before today there.
+func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, bool) {
+	d := span{loc: loc}
+	if d.first = d.day(now); start == nil {
+		return d, true
+	}
+	ok := !start.Before(d.first)
+	d.first = *start
+	return d, ok
+}
+
+// bounds are instants around the asked days, whatever zone they are in.
+func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
+	if start == nil {
+		return now, now.Add((AvailabilityDays + 1) * 24 * time.Hour)
+	}
+	from, to = start.At(time.UTC).Add(-14*time.Hour), start.AddDays(AvailabilityDays).At(time.UTC).Add(12*time.Hour)
+	if from.Before(now) {
+		from = now
+	}
+	return from, to
+}
+
+func inPast() error { return broken(StartDateInPast, "the first day is today or later") }
+
+// ask asks the provider for free slots, and passes over what cannot be.
+func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
+	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+	defer cancel()
+	all, err := s.slots.FreeSlots(call, q)
+	if err != nil {
+		return nil, fmt.Errorf("find free slots: %w", away(ctx, err))
+	}
+	return slices.DeleteFunc(all, func(slot Slot) bool {
+		site := q.Type == Phlebotomy || slices.ContainsFunc(q.Sites, func(c Center) bool { return c.SiteCode == slot.SiteCode })
+		return !slot.Start.After(now) || !slot.Start.Before(slot.End) || !site || slot.Start.Before(q.From) || !slot.Start.Before(q.To)
+	}), nil
+}
+
+// offer makes slots of one place the answer: a list for each day.
+func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k bookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
+	days := make([]DaySlots, AvailabilityDays)
+	for i := range days {
+		days[i] = DaySlots{Location: at, Date: d.first.AddDays(i), Slots: []TimeSlot{}}
+	}
+	slices.SortFunc(free, func(a, b Slot) int {
+		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), strings.Compare(a.Provider, b.Provider), strings.Compare(a.Key, b.Key))
+	})
+	for _, slot := range free {
+		i := 0
+		for i < len(days) && days[i].Date != d.day(slot.Start) {
+			i++
+		}
+		if i == len(days) || !slot.Start.After(now) {
+			continue
+		}
+		out := TimeSlot{Start: healthlab.At(slot.Start), End: healthlab.At(slot.End), Price: slot.Price, IsPriority: slot.Priority,
+			NumAppointmentsAvailable: max(slot.Places, 0)}
+		k.ID, k.Slot = s.opts.NewID(), slot
+		if expires := k.expires(); slot.Key != "" && slot.Places > 0 && expires.After(now) {
+			key, err := s.sealKey(ctx, team, k)
+			if err != nil {
+				return nil, err
+			}
+			until := healthlab.At(expires)
+			out.BookingKey, out.ExpiresAt = &key, &until
+		}
+		days[i].Slots = append(days[i].Slots, out)
+	}
+	return days, nil
+}
+
+// HomeSlots returns when a phlebotomist can come to an address: [AvailabilityDays] days
+// from a day on (today there, if nil), each with its slots. RuleErrors
+// STREET_NUMBER_MISSING, AREA_NOT_SERVED, START_DATE_IN_PAST.
+func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *healthlab.Date, req AppointmentAddressInput) (AvailabilitySlots, error) {
+	var none AvailabilitySlots
+	if err := req.Check(); err != nil {
+		return none, err
+	}
+	if _, err := s.scheduling(ctx, team, Phlebotomy); err != nil {
+		return none, err
+	}
+	now := s.now()
+	// Nowhere on earth is it yet the day before this.
+	if start != nil && start.Before(today(now.Add(-12*time.Hour))) {
+		return none, inPast()
+	}
+	if !streetNumber(req.FirstLine) {
+		return none, broken(StreetNumberMissing, "the address has a street number")
+	}
+	address := req.address()
+	area, err := s.served(ctx, address.ZipCode[:5])
+	if err != nil {
+		return none, err
+	}
+	ready := func(p PhlebotomyProvider) bool { return slices.Contains(p.ServiceTypes, AppointmentReady) }
+	if !slices.ContainsFunc(area.Providers, ready) {
+		return none, broken(AreaNotServed, "nobody comes there whose visits can be booked")
+	}
+	from, to := bounds(start, now)
+	free, err := s.ask(ctx, SlotQuery{Type: Phlebotomy, Address: address, From: from, To: to}, now)
+	if err != nil {
+		return none, err
+	}
+	free = slices.DeleteFunc(free, func(slot Slot) bool {
+		_, err := zoneOf(slot.Zone)
+		return err != nil || !slices.ContainsFunc(area.Providers, func(p PhlebotomyProvider) bool { return p.Name == slot.Provider && ready(p) })
+	})
+	loc := time.UTC
+	var out AvailabilitySlots
+	if len(free) > 0 {
+		zone := free[0].Zone
+		loc, _ = zoneOf(zone)
+		out.Timezone = &zone
+	}
+	d, ok := spanAt(start, loc, now)
+	if !ok && out.Timezone != nil {
+		return none, inPast()
+	}
+	if out.Slots, err = s.offer(ctx, team, d, nil, bookingKey{Type: Phlebotomy, Address: &address}, free, now); err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
+// CenterSlotsRequest asks for free slots at a lab's centers.
+type CenterSlotsRequest struct {
+	// Lab is the slug.
+	Lab string
+	// Start is the first day; nil means today, where the center is.
+	Start *healthlab.Date
+	// SiteCodes are at most three. If there are any, Zip and Radius do not count.
+	SiteCodes []string
+	// Zip has five digits; Radius is one of [Radii], zero means [DefaultRadius].
+	Zip    string
+	Radius int
+	// AllowStale takes an answer that is some minutes old.
+	AllowStale bool
+}
+
+// CenterSlots returns when samples are taken at a lab's centers: for each center that
+// has a free slot, nearest first, [AvailabilityDays] days. RuleErrors PLACE_MISSING,
+// TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS (NotFound).
+func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req CenterSlotsRequest) (AvailabilitySlots, error) {
+	none := AvailabilitySlots{Slots: []DaySlots{}}
+	settings, err := s.scheduling(ctx, team, PatientServiceCenter)
+	if err != nil {
+		return none, err
+	}
+	if err := s.allowed(settings, &req); err != nil {
+		return none, err
+	}
+	now := s.now()
+	lab, err := s.labBySlug(ctx, req.Lab)
+	if err != nil {
+		return none, err
+	}
+	sites, from, err := s.sites(ctx, lab, req)
+	if err != nil {
+		return none, err
+	}
+	spans, err := spansAt(req.Start, sites, now)
+	if err != nil {
+		return none, err
+	}
+	sites = slices.DeleteFunc(sites, func(c Center) bool { return !slices.Contains(c.Capabilities, PSCSchedulingViaService) })
+	free, err := s.freeAt(ctx, lab.Slug, sites, req, now)
+	if err != nil {
+		return none, err
+	}
+	for _, at := range sites {
+		here := free[at.SiteCode]
+		place := &SlotLocation{Location: at.Location, Address: at.Metadata.Address(), Code: at.SiteCode, Name: at.Metadata.Name}
+		zone := at.IANATimezone
+		place.IANATimezone = &zone
+		if from != nil {
+			miles := wholeMiles(*from, at.Location)
+			place.Distance = &miles
+		}
+		days, err := s.offer(ctx, team, spans[at.SiteCode], place, bookingKey{Type: PatientServiceCenter, Lab: lab.Slug}, here, now)
+		if err != nil {
+			return none, err
+		}
+		if slices.ContainsFunc(days, func(d DaySlots) bool { return len(d.Slots) > 0 }) {
+			none.Slots = append(none.Slots, days...)
+		}
+	}
+	if len(none.Slots) == 0 {
+		return none, missing(NoSlots, "no slot is free there")
+	}
+	return none, nil
+}
+
+// allowed checks a request for free slots at centers, and fills in what it leaves out.
+func (s *Service) allowed(settings Settings, req *CenterSlotsRequest) error {
+	var p healthlab.Problems
+	c := check{problems: &p}
+	if len(req.SiteCodes) == 0 && req.Zip != "" {
+		c.fiveDigits(req.Zip)
+		c.radius(&req.Radius)
+	}
+	provider, known := s.provider(PatientServiceCenter, req.Lab)
+	if !known {
+		c.add("enum", "is the slug of a lab that takes appointments", "lab")
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	switch {
+	case len(req.SiteCodes) == 0 && req.Zip == "":
+		return broken(PlaceMissing, "site codes or a postal code are needed")
+	case len(req.SiteCodes) > maxSites:
+		return broken(TooManySites, "at most three site codes can be asked for")
+	case provider.PatientManaged && !settings.PatientManagedPSC:
+		return notEnabled("a patient-managed provider")
+	case req.AllowStale && !settings.CachedAvailability:
+		return notEnabled("cached availability")
+	}
+	return nil
+}
+
+// spansAt is the asked days at each of the centers, by site.
+func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]span, error) {
+	spans := map[string]span{}
+	past := len(sites) > 0
+	for _, at := range sites {
+		loc, err := zoneOf(at.IANATimezone)
+		if err != nil {
+			return nil, fmt.Errorf("zone of a center: %w", healthlab.Unknown)
+		}
+		d, ok := spanAt(start, loc, now)
+		spans[at.SiteCode] = d
+		past = past && !ok
+	}
+	if past || start != nil && start.Before(today(now.Add(-12*time.Hour))) {
+		return nil, inPast()
+	}
+	return spans, nil
+}
+
+// sites are the centers that a request is about, and the place that distances are from.
+func (s *Service) sites(ctx context.Context, lab Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
+	if len(req.SiteCodes) > 0 {
+		codes := slices.Compact(slices.Sorted(slices.Values(req.SiteCodes)))
+		sites, err := s.opts.Centers.CentersAt(ctx, lab.ID, codes)
+		if err != nil {
+			return nil, nil, fmt.Errorf("find centers: %w", err)
+		}
+		if len(sites) < len(codes) || slices.ContainsFunc(sites, func(c Center) bool { return c.Inactive }) {
+			return nil, nil, broken(SiteUnknown, "the lab has no such center, or nobody can go there now")
+		}
+		return sites, nil, nil
+	}
+	zip, err := s.zip(ctx, req.Zip)
+	if err != nil {
+		return nil, nil, err
+	}
+	near, err := s.opts.Centers.CentersNear(ctx, CenterQuery{LabID: lab.ID, Near: zip.Location, Miles: float64(req.Radius),
+		Capabilities: []PSCCapability{PSCSchedulingViaService}, Most: nearSites})
+	if err != nil {
+		return nil, nil, fmt.Errorf("find centers: %w", err)
+	}
+	return near.Centers, &zip.Location, nil
+}
+
+// freeAt returns the free slots of centers, by site: from the cache where that is allowed
+// and it knows all of them well enough, else from the provider.
+func (s *Service) freeAt(ctx context.Context, lab string, sites []Center, req CenterSlotsRequest, now time.Time) (map[string][]Slot, error) {
+	if len(sites) == 0 {
+		return nil, nil
+	}
+	from, to := bounds(req.Start, now)
+	if req.AllowStale && s.opts.SlotCache != nil && !to.After(now.Add(cachedDays*24*time.Hour)) {
+		out := map[string][]Slot{}
+		cached, err := s.opts.SlotCache.CachedSlots(ctx, lab, siteCodes(sites))
+		if err != nil {
+			return nil, fmt.Errorf("read cached slots: %w", err)
+		}
+		for site, c := range cached {
+			if now.Sub(c.At) < cachedFor {
+				out[site] = c.Slots
+			}
+		}
+		if len(out) == len(sites) {
+			return out, nil
+		}
+	}
+	all, err := s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: lab, Sites: sites, From: from, To: to}, now)
+	if err != nil {
+		return nil, err
+	}
+	return bySite(sites, all), nil
+}
+
+func siteCodes(sites []Center) []string {
+	out := make([]string, 0, len(sites))
+	for _, c := range sites {
+		out = append(out, c.SiteCode)
+	}
+	return out
+}
+
+// bySite has a list for every site, an empty one included.
+func bySite(sites []Center, all []Slot) map[string][]Slot {
+	out := map[string][]Slot{}
+	for _, c := range sites {
+		out[c.SiteCode] = nil
+	}
+	for _, slot := range all {
+		out[slot.SiteCode] = append(out[slot.SiteCode], slot)
+	}
+	return out
+}
+
+// RunSlotCache keeps the cache of free slots fresh until ctx ends: about every minute it
+// asks every lab that takes appointments for the next three weeks of all its centers
+// that can be booked. Any number of processes may run it; each lab is asked by one at a
+// time. It returns Unimplemented where there is no cache to keep.
+func (s *Service) RunSlotCache(ctx context.Context) error {
+	if s.opts.SlotCache == nil || s.slots == nil || s.opts.Centers == nil {
+		return fmt.Errorf("%w: there is no cache of slots", healthlab.Unimplemented)
+	}
+	loop := &work.Loop[struct{}]{
+		Name: "slot cache", Workers: 1, Idle: min(cachedEvery/4, max(s.opts.Idle, time.Second)), Log: s.opts.Log,
+		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
+			_, err := s.RefreshSlots(ctx)
+			return nil, err
+		},
+		Do: func(context.Context, struct{}) error { return nil },
+	}
+	return loop.Run(ctx)
+}
+
+// RefreshSlots refreshes what is older than a minute now, and returns how many centers
+// it asked for: for hosts that bring their own scheduler.
+func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
+	if s.opts.SlotCache == nil || s.slots == nil || s.opts.Centers == nil {
+		return 0, nil
+	}
+	asked := 0
+	var faults []error
+	for _, p := range s.opts.Providers {
+		if p.Type != PatientServiceCenter {
+			continue
+		}
+		n, err := s.refreshLab(ctx, p.Slug)
+		asked, faults = asked+n, append(faults, err)
+	}
+	return asked, errors.Join(faults...)
+}
+
+// refreshLab asks one lab, if nobody has within a minute. The cursor of the feed says
+// when somebody did.
+func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
+	const batch = 25
+	now := s.now()
+	until := healthlab.At(now.Add(s.opts.Lease)).Time
+	feed := "slots of " + slug
+	last, ok, err := s.store.ClaimFeed(ctx, feed, now, until)
+	if err != nil || !ok {
+		return 0, err
+	}
+	if t, err := time.Parse(time.RFC3339Nano, last); err == nil && now.Sub(t) < cachedEvery {
+		return 0, s.store.MoveFeed(ctx, feed, until, last)
+	}
+	lab, err := s.labBySlug(ctx, slug)
+	asked := 0
+	for after := ""; err == nil; {
+		var sites []Center
+		if sites, err = s.opts.Centers.NextCenters(ctx, lab.ID, PSCSchedulingViaService, after, batch); err != nil || len(sites) == 0 {
+			break
+		}
+		at := s.now()
+		var all []Slot
+		if all, err = s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: slug, Sites: sites, From: at, To: at.Add(cachedDays * 24 * time.Hour)}, at); err != nil {
+			break
+		}
+		if err = s.opts.SlotCache.KeepSlots(ctx, slug, at, bySite(sites, all)); err != nil {
+			break
+		}
+		asked += len(sites)
+		after = sites[len(sites)-1].SiteCode
+		if len(sites) < batch || !s.now().Before(until.Add(-s.opts.LabTimeout)) {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("refresh slots: %w", err)
+	}
+	return asked, errors.Join(err, s.store.MoveFeed(context.WithoutCancel(ctx), feed, until, now.Format(time.RFC3339Nano)))
+}
+
+// WallTime returns the instant at which clocks in loc show a time on a day, the first of
+// two where they are set back. Invalid if they never show it, because they are set
+// forward over it.
+func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Time, error) {
+	shows := func(t time.Time) bool {
+		l := t.In(loc)
+		return healthlab.DateOf(l) == day && l.Hour() == hour && l.Minute() == minute
+	}
+	t := time.Date(day.Year, time.Month(day.Month), day.Day, hour, minute, 0, 0, loc)
+	if !shows(t) {
+		return time.Time{}, fmt.Errorf("%w: clocks there do not show this time on that day", healthlab.Invalid)
+	}
+	// What clocks show a second time, they showed first before they were set back.
+	for _, back := range []time.Duration{time.Hour, 30 * time.Minute, 2 * time.Hour} {
+		if shows(t.Add(-back)) {
+			return t.Add(-back).UTC(), nil
+		}
+	}
+	return t.UTC(), nil
+}

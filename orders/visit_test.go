@@ -1,0 +1,839 @@
+package orders_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // zones, also where the machine has none
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+const home, center = orders.Phlebotomy, orders.PatientServiceCenter
+
+// visitsOn is a team that has everything about appointments switched on.
+var visitsOn = orders.Settings{PSCScheduling: true, PreRequisitionBooking: true, PatientManagedPSC: true,
+	CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
+
+// newVisits is a desk that makes appointments.
+func newVisits(t testing.TB, edit ...func(*orders.Options)) *desk {
+	t.Helper()
+	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
+	require.NoError(t, err)
+	d := newDesk(t, append([]func(*orders.Options){withPlaces(t), func(o *orders.Options) {
+		o.BookingKeys = seal
+		o.Providers = []orders.AppointmentProvider{{Slug: "northlab", Type: center}, {Slug: "eastlab", Type: center, PatientManaged: true}}
+		o.Retry = func(int) time.Duration { return time.Minute }
+	}}, edit...)...)
+	d.settings = visitsOn
+	d.everywhere()
+	return d
+}
+
+func homeAddress() orders.AppointmentAddressInput {
+	return orders.AppointmentAddressInput{FirstLine: "100 Example Avenue", City: "Phoenix", State: "AZ", ZipCode: "85004"}
+}
+
+// keys returns the booking keys of free slots, by the time of day at the place.
+func (d *desk) homeKeys() []string {
+	d.t.Helper()
+	slots, err := d.HomeSlots(d.t.Context(), d.team, nil, homeAddress())
+	require.NoError(d.t, err)
+	return keysOf(slots)
+}
+
+func (d *desk) centerKeys(sites ...string) []string {
+	d.t.Helper()
+	slots, err := d.CenterSlots(d.t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites})
+	require.NoError(d.t, err)
+	return keysOf(slots)
+}
+
+func keysOf(a orders.AvailabilitySlots) []string {
+	var out []string
+	for _, day := range a.Slots {
+		for _, slot := range day.Slots {
+			if slot.BookingKey != nil {
+				out = append(out, *slot.BookingKey)
+			}
+		}
+	}
+	return out
+}
+
+// tomorrow is the key of a slot more than a day away.
+func (d *desk) tomorrow(t orders.AppointmentType) string {
+	if t == home {
+		return d.homeKeys()[8]
+	}
+	return d.centerKeys("THERE")[60]
+}
+
+func (d *desk) books(o orders.Order, t orders.AppointmentType, edit ...func(*orders.BookRequest)) (orders.Appointment, error) {
+	var req orders.BookRequest
+	for _, e := range edit {
+		e(&req)
+	}
+	if req.BookingKey == "" {
+		req.BookingKey = d.tomorrow(t)
+	}
+	return d.BookVisit(d.t.Context(), d.team, o.ID, t, req)
+}
+
+func noted(notes string) func(*orders.BookRequest) {
+	return func(r *orders.BookRequest) { r.AppointmentNotes = ptr("sandbox:" + notes) }
+}
+
+func (d *desk) booked(o orders.Order, t orders.AppointmentType, edit ...func(*orders.BookRequest)) orders.Appointment {
+	d.t.Helper()
+	a, err := d.books(o, t, edit...)
+	require.NoError(d.t, err)
+	return a
+}
+
+func (d *desk) visit(o orders.Order, t orders.AppointmentType) orders.Appointment {
+	d.t.Helper()
+	a, err := d.Visit(d.t.Context(), d.team, o.ID, t)
+	require.NoError(d.t, err)
+	checkVisit(d.t, a)
+	return a
+}
+
+// checkVisit checks what is true of every appointment that somebody sees.
+func checkVisit(t require.TestingT, a orders.Appointment) {
+	require.True(t, a.Status.Published())
+	require.Equal(t, a.Status.EventStatus(), a.EventStatus)
+	require.NotEmpty(t, a.Events)
+	require.Equal(t, a.EventStatus, a.Events[len(a.Events)-1].Status)
+	require.Equal(t, string(a.EventData), string(a.Events[len(a.Events)-1].Data))
+	require.Equal(t, a.StartAt == nil, a.EndAt == nil)
+	if a.Status == orders.VisitConfirmed || a.Status == orders.VisitReserved {
+		require.NotNil(t, a.StartAt)
+	}
+}
+
+// life is the statuses of an appointment, as its history has them.
+func life(a orders.Appointment) string {
+	var out []string
+	for _, e := range a.Events {
+		out = append(out, string(e.Status))
+	}
+	return strings.Join(out, " ")
+}
+
+func steps(o orders.Order) string { return toText(history(o)) }
+
+// heard returns what the team was told of an appointment.
+func (d *desk) heard(a orders.Appointment) string {
+	d.t.Helper()
+	told := d.messages(orders.Order{ID: orders.OrderID{UUID: a.ID}})
+	var out []string
+	for i, m := range told {
+		want := orders.EventAppointmentUpdated
+		if i == 0 {
+			want = orders.EventAppointmentCreated
+		}
+		require.Equal(d.t, want, m.Type)
+		var envelope struct{ Data orders.Appointment }
+		require.NoError(d.t, json.Unmarshal(m.Body, &envelope))
+		checkVisit(d.t, envelope.Data)
+		require.Len(d.t, envelope.Data.Events, i+1)
+		out = append(out, string(envelope.Data.EventStatus))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestVisitLifecycleEveryStateAndTrigger(t *testing.T) {
+	var b strings.Builder
+	all := []orders.AppointmentStatus{orders.VisitHeld, orders.VisitPending, orders.VisitReserved, orders.VisitConfirmed,
+		orders.VisitInProgress, orders.VisitCompleted, orders.VisitCancelled, orders.VisitWithdrawn}
+	for _, typ := range orders.AppointmentTypes() {
+		for _, facts := range []orders.VisitFacts{{}, {Timed: true}, {Timed: true, Requisition: true}} {
+			fmt.Fprintf(&b, "%s timed=%t requisition=%t\n", typ, facts.Timed, facts.Requisition)
+			for _, from := range all {
+				fmt.Fprintf(&b, "  %s\n", from)
+				for _, on := range orders.VisitTriggers() {
+					if to, ok := orders.NextVisit(typ, from, on, facts); ok {
+						fmt.Fprintf(&b, "    %-14s -> %s\n", on, to)
+					}
+				}
+			}
+		}
+	}
+	golden(t, "testdata/visit_lifecycle.golden", b.String())
+	require.Equal(t, []orders.AppointmentStatus{orders.VisitPending, orders.VisitReserved, orders.VisitConfirmed, orders.VisitInProgress,
+		orders.VisitCompleted, orders.VisitCancelled}, orders.AppointmentStatuses())
+}
+
+func TestVisitDiagrams(t *testing.T) {
+	for _, typ := range orders.AppointmentTypes() {
+		golden(t, "../docs/appointment-lifecycle-"+string(typ)+".mmd", orders.VisitDiagram(typ))
+	}
+}
+
+func TestVisitToACenter(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("walk-in")
+	d.work()
+	a := d.booked(o, center, func(r *orders.BookRequest) { r.AppointmentNotes = ptr("left arm") })
+	checkVisit(t, a)
+	require.Equal(t, orders.VisitConfirmed, a.Status)
+	require.Equal(t, "scheduled", life(a))
+	require.Equal(t, "scheduled", d.heard(a))
+	require.Equal(t, d.user, a.UserID)
+	require.Equal(t, o.OrderTransaction.ID, *a.OrderTransactionID)
+	require.Equal(t, "America/Phoenix", *a.IANATimezone)
+	require.Equal(t, "northlab", a.Provider)
+	require.Equal(t, "left arm", *a.AppointmentNotes)
+	require.Equal(t, "Mesa", a.Address.City)
+	require.True(t, a.CanReschedule)
+	require.NotEmpty(t, *a.ExternalID)
+	o = d.get(o)
+	require.Equal(t, a.ID, *o.Details.WalkIn.AppointmentID)
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(o))
+
+	_, err := d.books(o, center)
+	requireRule(t, err, orders.AppointmentExists, healthlab.Precondition)
+	_, err = d.books(o, home)
+	requireRule(t, err, orders.OrderNotBookable, healthlab.Precondition)
+
+	moved, err := d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], KeepNotes: true})
+	require.NoError(t, err)
+	require.NotEqual(t, a.StartAt, moved.StartAt)
+	require.Equal(t, "left arm", *moved.AppointmentNotes)
+	require.JSONEq(t, `{"origin":"patient","is_reschedule":true}`, string(moved.EventData))
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled appointment_pending appointment_scheduled", steps(d.get(o)))
+	require.Equal(t, "scheduled scheduled", d.heard(a))
+
+	reason := d.CancellationReasons(center)[0]
+	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, uuid.New(), nil)
+	requireRule(t, err, orders.ReasonUnknown, healthlab.Precondition)
+	gone, err := d.CancelVisit(t.Context(), d.team, o.ID, center, reason.ID, ptr("raining"))
+	require.NoError(t, err)
+	require.Equal(t, "scheduled scheduled cancelled", life(gone))
+	require.False(t, gone.CanReschedule)
+	o = d.get(o)
+	require.Nil(t, o.Details.WalkIn.AppointmentID)
+	require.Equal(t, orders.AppointmentCancelled, o.LowLevel())
+	require.Equal(t, 1, d.lab.Appointments(o.ID), "the provider is told in the background")
+	d.work()
+	require.Equal(t, 0, d.lab.Appointments(o.ID))
+	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, reason.ID, nil)
+	requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
+	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.tomorrow(center)})
+	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
+
+	again := d.booked(o, center)
+	require.NotEqual(t, a.ID, again.ID)
+	require.Equal(t, again.ID, d.visit(o, center).ID)
+	_, err = d.Visit(t.Context(), d.team, o.ID, home)
+	requireRule(t, err, orders.AppointmentNotFound, healthlab.NotFound)
+	_, err = d.Visit(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, center)
+	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
+	require.Len(t, d.told(o), len(d.get(o).Events), "the team was told of every step of the order")
+}
+
+func TestVisitAtHome(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("at home")
+	d.work()
+	a := d.booked(o, home)
+	require.Equal(t, "pending scheduled", life(a))
+	require.Equal(t, "pending scheduled", d.heard(a))
+	require.Equal(t, "America/Phoenix", *a.IANATimezone)
+	require.Equal(t, "100 Example Avenue", a.Address.FirstLine)
+	require.Equal(t, 2*time.Hour, a.EndAt.Sub(a.StartAt.Time))
+	moved, err := d.RescheduleVisit(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[12], Notes: nil})
+	require.NoError(t, err)
+	require.Nil(t, moved.AppointmentNotes)
+	for d.get(o).LowLevel() != orders.Completed {
+		d.later(6 * time.Hour)
+	}
+	o = d.get(o)
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled appointment_scheduled draw_completed completed", steps(o))
+	a = d.visit(o, home)
+	require.Equal(t, "pending scheduled scheduled in_progress completed", life(a))
+	require.Equal(t, life(a), d.heard(a))
+	require.Nil(t, o.Details.AtHome.AppointmentID)
+}
+
+// An appointment that is made before the lab has the order waits for it.
+func TestBookedBeforeTheRequisition(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("at home")
+	a := d.booked(o, home)
+	require.Equal(t, "pending reserved", life(a))
+	require.Equal(t, "ordered", steps(d.get(o)))
+	require.Equal(t, a.ID, *d.get(o).Details.AtHome.AppointmentID)
+	d.work()
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
+	require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
+	require.Equal(t, "pending reserved scheduled", d.heard(a))
+
+	o = d.placed("walk-in")
+	a = d.booked(o, center)
+	require.Equal(t, "reserved", life(a))
+	d.work()
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
+
+	d.settings.PreRequisitionBooking = false
+	_, err := d.books(d.placed("walk-in"), center)
+	requireRule(t, err, orders.OrderNotBookable, healthlab.Precondition)
+}
+
+func TestVisitOnRequest(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("at home")
+	d.work()
+	address := homeAddress()
+	address.ZipCode = "54650"
+	req := orders.VisitRequest{Address: address, Provider: "phleb_request"}
+	a, err := d.RequestVisit(t.Context(), d.team, o.ID, req)
+	require.NoError(t, err)
+	require.Equal(t, "pending", life(a))
+	require.Nil(t, a.StartAt)
+	require.False(t, a.CanReschedule)
+	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[9]})
+	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
+	d.later(day)
+	a = d.visit(o, home)
+	require.Equal(t, "pending scheduled", life(a))
+	require.Equal(t, 10, a.StartAt.In(zone(t, "America/Chicago")).Hour())
+	for d.get(o).LowLevel() != orders.Completed {
+		d.later(6 * time.Hour)
+	}
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled draw_completed completed", steps(d.get(o)))
+
+	o = d.placed("at home")
+	for _, tc := range []struct {
+		edit func(*orders.VisitRequest)
+		rule string
+	}{
+		{func(r *orders.VisitRequest) { r.Provider = "phleb_ready" }, orders.ProviderNotAvailable},
+		{func(r *orders.VisitRequest) { r.Address.ZipCode = "10001" }, orders.ProviderNotAvailable},
+		{func(r *orders.VisitRequest) { r.Address.FirstLine = "Elm Road" }, orders.StreetNumberMissing},
+	} {
+		bad := req
+		tc.edit(&bad)
+		_, err = d.RequestVisit(t.Context(), d.team, o.ID, bad)
+		requireRule(t, err, tc.rule, healthlab.Precondition)
+	}
+}
+
+func zone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	require.NoError(t, err)
+	return loc
+}
+
+// A provider that takes a booking and does not answer: the outcome is open, and there
+// is one appointment in the end, whether the team asks again or not.
+func TestOneAppointmentAfterATimeout(t *testing.T) {
+	for _, typ := range orders.AppointmentTypes() {
+		for _, again := range []bool{false, true} {
+			for _, fate := range []string{"silent", "down", "down,silent"} {
+				d := newVisits(t)
+				o := d.placed(map[orders.AppointmentType]string{home: "at home", center: "walk-in"}[typ])
+				d.work()
+				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + fate)}
+				_, err := d.BookVisit(t.Context(), d.team, o.ID, typ, req)
+				requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+				_, err = d.Visit(t.Context(), d.team, o.ID, typ)
+				requireRule(t, err, orders.AppointmentNotFound, healthlab.NotFound)
+				require.Equal(t, "ordered requisition_created", steps(d.get(o)))
+				if again {
+					for err != nil {
+						_, err = d.BookVisit(t.Context(), d.team, o.ID, typ, req)
+					}
+				}
+				d.later(time.Minute)
+				d.later(time.Minute)
+				a := d.visit(o, typ)
+				require.Equal(t, orders.VisitConfirmed, a.Status)
+				require.Equal(t, life(a), d.heard(a))
+				require.Equal(t, 1, d.lab.Appointments(o.ID))
+				require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
+			}
+		}
+	}
+}
+
+// Booking another slot while the outcome of the first is open gives the first up.
+func TestAnotherSlotWhileOneIsOpen(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("walk-in")
+	d.work()
+	keys := d.centerKeys("THERE")
+	_, err := d.BookVisit(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[60], AppointmentNotes: ptr("sandbox:silent")})
+	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	a, err := d.BookVisit(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[61]})
+	require.NoError(t, err)
+	require.Equal(t, 2, d.lab.Appointments(o.ID))
+	d.work()
+	require.Equal(t, 1, d.lab.Appointments(o.ID))
+	require.Equal(t, a.ID, d.visit(o, center).ID)
+}
+
+func TestRescheduleTimeout(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("walk-in")
+	d.work()
+	a := d.booked(o, center)
+	req := orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], Notes: ptr("sandbox:silent")}
+	_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, center, req)
+	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	require.Equal(t, a.StartAt, d.visit(o, center).StartAt)
+	d.later(time.Minute)
+	moved := d.visit(o, center)
+	require.NotEqual(t, a.StartAt, moved.StartAt)
+	require.Equal(t, "scheduled scheduled", d.heard(a))
+	require.Equal(t, 1, d.lab.Appointments(o.ID))
+	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
+	requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+	require.Equal(t, moved.StartAt, d.visit(o, center).StartAt)
+}
+
+func TestAsyncConfirmation(t *testing.T) {
+	async := func(r *orders.BookRequest) { r.AsyncConfirmation = true }
+	d := newVisits(t)
+	for _, tc := range []struct{ fate, first, last, order string }{
+		{"", "scheduled", "scheduled", "appointment_scheduled"},
+		{"slow", "pending", "pending scheduled", "appointment_scheduled"},
+		{"down", "pending", "pending scheduled", "appointment_scheduled"},
+		{"silent", "pending", "pending scheduled", "appointment_scheduled"},
+		{"never", "pending", "pending cancelled", "appointment_cancelled"},
+	} {
+		o := d.placed("walk-in")
+		d.work()
+		a := d.booked(o, center, async, noted(tc.fate))
+		require.Equal(t, tc.first, life(a), tc.fate)
+		d.later(time.Minute)
+		d.later(14 * time.Minute)
+		a = d.visit(o, center)
+		require.Equal(t, tc.last, life(a), tc.fate)
+		require.Equal(t, tc.last, d.heard(a), tc.fate)
+		require.Equal(t, tc.order, string(d.get(o).LowLevel()))
+		require.Equal(t, tc.order == "appointment_scheduled", d.lab.Appointments(o.ID) == 1)
+	}
+	_, err := d.books(d.placed("walk-in"), center, async, noted("gone"))
+	requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+	_, err = d.books(d.placed("walk-in"), center, async, noted("refused"))
+	requireRule(t, err, orders.BookingRefused, healthlab.Precondition)
+	// Without it, a provider that does not confirm is a failure.
+	o := d.placed("walk-in")
+	d.work()
+	_, err = d.books(o, center, noted("never"))
+	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	d.later(15 * time.Minute)
+	require.Equal(t, 0, d.lab.Appointments(o.ID), "it was given up and taken back")
+	require.Equal(t, "ordered requisition_created", steps(d.get(o)))
+	d.settings.AsyncConfirmation = false
+	_, err = d.books(o, center, async)
+	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+}
+
+// Only the patient and the lab change such an appointment, and the order moves when they
+// have confirmed it.
+func TestPatientManaged(t *testing.T) {
+	d := newVisits(t, func(o *orders.Options) {
+		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, orders.PSCSchedulingViaService))
+	})
+	key := func() string {
+		slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
+		require.NoError(t, err)
+		return keysOf(slots)[70]
+	}
+	for _, tc := range []struct{ fate, life, order string }{
+		{"", "reserved scheduled", "ordered requisition_created appointment_pending appointment_scheduled"},
+		{"dropped", "reserved cancelled", "ordered requisition_created"},
+	} {
+		d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: time.Hour, PatientManaged: []string{"eastlab"}})
+		d.again()
+		o := d.placed("east", fated("never_again"))
+		d.work()
+		a := d.booked(o, center, noted(tc.fate), func(r *orders.BookRequest) { r.BookingKey = key() })
+		require.Equal(t, "reserved", life(a))
+		require.False(t, a.CanReschedule)
+		require.Equal(t, "ordered requisition_created", steps(d.get(o)))
+		_, err := d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+		requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
+		_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key()})
+		requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
+		d.later(time.Hour)
+		require.Equal(t, tc.life, life(d.visit(o, center)))
+		require.Equal(t, tc.order, steps(d.get(o)))
+	}
+}
+
+// An appointment without a requisition does not wait for ever.
+func TestAutoCancel(t *testing.T) {
+	idle := func(o *orders.Options) { o.LabTimeout = time.Second }
+	tomorrow := healthlab.Date{Year: 2026, Month: 3, Day: 9}
+	for _, tc := range []struct {
+		name string
+		edit func(*orders.PlaceRequest)
+		key  int // which slot of the center
+		wait []time.Duration
+		want []string
+	}{
+		{"order too old", func(*orders.PlaceRequest) {}, 60, []time.Duration{8 * time.Hour, time.Second}, []string{"reserved", "reserved cancelled"}},
+		{"visit too close", func(*orders.PlaceRequest) {}, 9, []time.Duration{2 * time.Hour, time.Second}, []string{"reserved", "reserved cancelled"}},
+		{"scheduled order", func(r *orders.PlaceRequest) { r.ActivateBy = &tomorrow }, 60, []time.Duration{9 * time.Hour}, []string{"reserved"}},
+	} {
+		d := newVisits(t, idle)
+		o := d.placed("walk-in", tc.edit, fated("down"))
+		d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = d.centerKeys("THERE")[tc.key] })
+		for i, wait := range tc.wait {
+			d.mu.Lock()
+			d.at = d.at.Add(wait)
+			d.mu.Unlock()
+			for n := 1; n > 0; {
+				var err error
+				n, err = d.VisitsDue(t.Context())
+				require.NoError(t, err)
+			}
+			require.Equal(t, tc.want[i], life(d.visit(o, center)), tc.name)
+			require.Equal(t, "ordered", steps(d.get(o)), tc.name)
+			require.Equal(t, strings.HasSuffix(tc.want[i], "cancelled"), d.lab.Appointments(o.ID) == 0, tc.name)
+		}
+	}
+}
+
+func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("at home")
+	d.work()
+	a := d.booked(o, home)
+	_, err := d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "pending scheduled cancelled", life(d.visit(o, home)))
+	require.Equal(t, "pending scheduled cancelled", d.heard(a))
+	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
+	d.work()
+	require.Equal(t, 0, d.lab.Appointments(o.ID))
+
+	o = d.placed("walk-in")
+	d.work()
+	d.booked(o, center)
+	_, err = d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "scheduled", life(d.visit(o, center)), "it is cancelled on its own")
+	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+	require.NoError(t, err)
+	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
+
+	// A booking that is open when the order is cancelled is taken back.
+	o = d.placed("at home")
+	d.work()
+	_, err = d.books(o, home, noted("silent"))
+	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	_, err = d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	d.work()
+	require.Equal(t, 0, d.lab.Appointments(o.ID))
+}
+
+func TestRefund(t *testing.T) {
+	for _, tc := range []struct {
+		before time.Duration
+		want   string
+	}{{24 * time.Hour, "true"}, {24*time.Hour - time.Second, "false"}} {
+		d := newVisits(t)
+		o := d.placed("at home")
+		d.work()
+		a := d.booked(o, home)
+		d.at = a.StartAt.Add(-tc.before)
+		gone, err := d.CancelVisit(t.Context(), d.team, o.ID, home, d.CancellationReasons(home)[0].ID, nil)
+		require.NoError(t, err)
+		require.Contains(t, string(gone.EventData), `"is_refundable":`+tc.want)
+	}
+}
+
+func TestBookingRefused(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("walk-in")
+	d.work()
+	good := d.tomorrow(center)
+	refused := func(key string, o orders.Order, typ orders.AppointmentType, rule string, kind healthlab.Kind) {
+		t.Helper()
+		_, err := d.BookVisit(t.Context(), d.team, o.ID, typ, orders.BookRequest{BookingKey: key})
+		requireRule(t, err, rule, kind)
+	}
+	const no = healthlab.Precondition
+	spoilt := []byte(good)
+	spoilt[len(spoilt)-3] ^= 1
+	for _, key := range []string{"x", ".", "dGVzdA.", string(spoilt), good + "A", strings.ToUpper(good), "dGVzdA.AAAA"} {
+		refused(key, o, center, orders.BookingKeyInvalid, no)
+	}
+	refused(d.tomorrow(home), o, center, orders.BookingKeyInvalid, no)
+	_, err := d.BookVisit(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, center, orders.BookRequest{BookingKey: good})
+	requireRule(t, err, orders.BookingKeyInvalid, no)
+	south := d.placed("south")
+	d.work()
+	refused(good, south, center, orders.SlotOfOtherPlace, no)
+	_, err = d.BookVisit(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, orders.BookRequest{BookingKey: good})
+	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
+
+	// A key is good once, whoever comes first.
+	d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = good })
+	other := d.placed("walk-in")
+	d.work()
+	refused(good, other, center, orders.SlotNotAvailable, no)
+	// The same slot under a key of another answer, made before it was taken.
+	third := d.placed("walk-in")
+	fresh := d.centerKeys("THERE")
+	d.booked(other, center, func(r *orders.BookRequest) { r.BookingKey = fresh[60] })
+	refused(fresh[60], third, center, orders.SlotNotAvailable, no)
+	require.NotContains(t, d.centerKeys("THERE"), fresh[60])
+
+	// A slot in the past.
+	late := d.centerKeys("THERE")[0]
+	d.later(day)
+	refused(late, third, center, orders.SlotNotAvailable, no)
+
+	child := d.placed("at home", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 2000 })
+	d.work()
+	d.settings.Minors = true
+	young, err := d.Place(t.Context(), d.team, d.asks("at home", func(r *orders.PlaceRequest) {
+		r.PatientDetails.DOB.Year = 2010
+		r.PatientDetails.MedicalProxy = &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+			Address: orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
+	}))
+	require.NoError(t, err)
+	d.work()
+	refused(d.tomorrow(home), young, home, orders.PatientTooYoung, no)
+	// A patient has one visit of a provider at a time, whatever it is for.
+	d.booked(child, home)
+	second := d.placed("at home")
+	d.work()
+	refused(d.homeKeys()[9], second, home, orders.AppointmentExists, no)
+	_, err = d.RescheduleVisit(t.Context(), d.team, child.ID, home, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[60]})
+	requireRule(t, err, orders.BookingKeyInvalid, no)
+
+	d.settings.PSCScheduling = false
+	_, err = d.books(third, home)
+	requireRule(t, err, orders.OrderNotBookable, no)
+	_, err = d.BookVisit(t.Context(), d.team, third.ID, center, orders.BookRequest{BookingKey: good})
+	requireRule(t, err, orders.SchedulingNotEnabled, healthlab.Unavailable)
+	plain := newDesk(t)
+	_, err = plain.BookVisit(t.Context(), d.team, third.ID, home, orders.BookRequest{BookingKey: good})
+	requireRule(t, err, orders.AppointmentsNotOffered, healthlab.Unimplemented)
+}
+
+// News of the provider move the appointment and its order; what makes no sense changes
+// nothing, and the feed goes on.
+func TestNewsOfAppointments(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("walk-in")
+	d.work()
+	a := d.booked(o, center)
+	news := func(id string, n orders.VisitNews) {
+		t.Helper()
+		n.Appointment = a.ID
+		for range 2 { // the second time changes nothing
+			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &n, At: d.now()}))
+		}
+	}
+	start := a.StartAt.Add(24 * time.Hour)
+	news("1", orders.VisitNews{On: orders.VisitMoved, Start: start, End: start.Add(time.Hour), Data: []byte(`{"by":"lab"}`)})
+	moved := d.visit(o, center)
+	require.True(t, moved.StartAt.Equal(start))
+	require.JSONEq(t, `{"by":"lab"}`, string(moved.EventData))
+	require.Equal(t, "scheduled scheduled", life(moved))
+	before := d.get(o)
+	news("2", orders.VisitNews{On: orders.VisitMoved, Start: start, End: start})
+	news("3", orders.VisitNews{On: orders.VisitAsked})
+	news("4", orders.VisitNews{On: orders.VisitRefused})
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: uuid.New(), On: orders.VisitDropped}}))
+	require.Equal(t, before, d.get(o))
+	require.Equal(t, moved, d.visit(o, center))
+	news("6", orders.VisitNews{On: orders.VisitDropped})
+	require.Equal(t, "scheduled scheduled cancelled", life(d.visit(o, center)))
+	require.Equal(t, orders.AppointmentCancelled, d.get(o).LowLevel())
+	news("7", orders.VisitNews{On: orders.VisitAgreed})
+	require.Equal(t, "scheduled scheduled cancelled", d.heard(a))
+}
+
+// A simulated order takes its appointment along.
+func TestSimulationWithAnAppointment(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("at home")
+	a := d.booked(o, home)
+	_, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{})
+	require.NoError(t, err)
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled draw_completed completed", steps(d.get(o)))
+	require.Equal(t, "pending reserved scheduled completed", d.heard(a))
+}
+
+func TestHomeSlots(t *testing.T) {
+	d := newVisits(t)
+	slots, err := d.HomeSlots(t.Context(), d.team, nil, homeAddress())
+	require.NoError(t, err)
+	require.Equal(t, "America/Phoenix", *slots.Timezone)
+	require.Len(t, slots.Slots, orders.AvailabilityDays)
+	for i, day := range slots.Slots {
+		require.Equal(t, healthlab.Date{Year: 2026, Month: 3, Day: 2}.AddDays(i), day.Date)
+		require.Nil(t, day.Location)
+		for _, s := range day.Slots {
+			require.Equal(t, day.Date, healthlab.DateOf(s.Start.In(zone(t, "America/Phoenix"))))
+			require.Equal(t, 2, s.NumAppointmentsAvailable)
+			require.NotNil(t, s.BookingKey)
+			require.False(t, s.ExpiresAt.After(s.Start.Time))
+		}
+	}
+	other := homeAddress()
+	other.FirstLine = "1 Other Street"
+	slots, err = d.HomeSlots(t.Context(), d.team, nil, other)
+	require.NoError(t, err)
+	require.Len(t, slots.Slots, orders.AvailabilityDays)
+	require.Empty(t, keysOf(slots))
+	start := healthlab.Date{Year: 2026, Month: 5, Day: 1}
+	slots, err = d.HomeSlots(t.Context(), d.team, &start, homeAddress())
+	require.NoError(t, err)
+	require.Equal(t, start, slots.Slots[0].Date)
+	require.Equal(t, start.AddDays(13), slots.Slots[13].Date)
+	require.Len(t, keysOf(slots), 14*4)
+
+	refused := func(edit func(*orders.AppointmentAddressInput), start *healthlab.Date, rule string) {
+		t.Helper()
+		a := homeAddress()
+		edit(&a)
+		_, err := d.HomeSlots(t.Context(), d.team, start, a)
+		requireRule(t, err, rule, healthlab.Precondition)
+	}
+	same := func(*orders.AppointmentAddressInput) {}
+	refused(func(a *orders.AppointmentAddressInput) { a.FirstLine = "Example Avenue" }, nil, orders.StreetNumberMissing)
+	refused(func(a *orders.AppointmentAddressInput) { a.ZipCode = "10001" }, nil, orders.AreaNotServed)
+	refused(func(a *orders.AppointmentAddressInput) { a.ZipCode = "54650" }, nil, orders.AreaNotServed)
+	refused(same, &healthlab.Date{Year: 2026, Month: 3, Day: 1}, orders.StartDateInPast)
+	d.at = time.Date(2026, 3, 3, 5, 0, 0, 0, time.UTC) // the evening of the second in Phoenix
+	yesterday := healthlab.Date{Year: 2026, Month: 3, Day: 2}
+	slots, err = d.HomeSlots(t.Context(), d.team, &yesterday, homeAddress())
+	require.NoError(t, err, "it is still today there")
+	require.Equal(t, yesterday, slots.Slots[0].Date)
+	d.at = time.Date(2026, 3, 3, 8, 0, 0, 0, time.UTC)
+	refused(same, &yesterday, orders.StartDateInPast)
+	_, err = d.HomeSlots(t.Context(), d.team, nil, orders.AppointmentAddressInput{ZipCode: "1", Zip: ptr("2")})
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+func TestCenterSlots(t *testing.T) {
+	d := newVisits(t)
+	ask := func(edit func(*orders.CenterSlotsRequest)) (orders.AvailabilitySlots, error) {
+		req := orders.CenterSlotsRequest{Lab: "northlab", Zip: "85201"}
+		edit(&req)
+		return d.CenterSlots(t.Context(), d.team, req)
+	}
+	slots, err := ask(func(*orders.CenterSlotsRequest) {})
+	require.NoError(t, err)
+	require.Nil(t, slots.Timezone)
+	require.Len(t, slots.Slots, 2*orders.AvailabilityDays, "two of the centers can be booked")
+	require.Equal(t, "THERE", slots.Slots[0].Location.Code)
+	require.Equal(t, 10, *slots.Slots[0].Location.Distance)
+	require.Equal(t, "FAR", slots.Slots[14].Location.Code)
+	require.Len(t, slots.Slots[0].Slots, 11*3, "from six to five")
+	require.Len(t, slots.Slots[1].Slots, 5*3, "from seven to twelve")
+	slots, err = ask(func(r *orders.CenterSlotsRequest) { r.SiteCodes, r.Zip = []string{"FAR", "THERE"}, "10001" })
+	require.NoError(t, err)
+	require.Len(t, slots.Slots, 2*orders.AvailabilityDays)
+	require.Nil(t, slots.Slots[0].Location.Distance)
+	for _, tc := range []struct {
+		edit func(*orders.CenterSlotsRequest)
+		rule string
+		kind healthlab.Kind
+	}{
+		{func(r *orders.CenterSlotsRequest) { r.Zip = "" }, orders.PlaceMissing, healthlab.Precondition},
+		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"a", "b", "c", "d"} }, orders.TooManySites, healthlab.Precondition},
+		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"NOWHERE"} }, orders.SiteUnknown, healthlab.Precondition},
+		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"CLOSED"} }, orders.SiteUnknown, healthlab.Precondition},
+		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"HERE"} }, orders.NoSlots, healthlab.NotFound},
+		{func(r *orders.CenterSlotsRequest) { r.Zip = "10001" }, orders.NoSlots, healthlab.NotFound},
+		{func(r *orders.CenterSlotsRequest) { r.Zip = "00000" }, orders.ZipCodeUnknown, healthlab.Precondition},
+		{func(r *orders.CenterSlotsRequest) { r.Start = &healthlab.Date{Year: 2026, Month: 3, Day: 1} }, orders.StartDateInPast, healthlab.Precondition},
+	} {
+		_, err := ask(tc.edit)
+		requireRule(t, err, tc.rule, tc.kind)
+	}
+	_, err = ask(func(r *orders.CenterSlotsRequest) { r.Lab, r.Radius = "southlab", 7 })
+	var invalid *healthlab.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Len(t, invalid.Problems, 2)
+}
+
+// A day on which clocks change has its slots at the same local times, and none that
+// clocks do not show.
+func TestSlotsWhenClocksChange(t *testing.T) {
+	for _, tc := range []struct {
+		zone        string
+		day         healthlab.Date
+		before, now time.Time
+	}{
+		{"America/New_York", healthlab.Date{Year: 2026, Month: 3, Day: 8}, time.Time{}, time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)},
+		{"America/New_York", healthlab.Date{Year: 2026, Month: 11, Day: 1}, time.Time{}, time.Date(2026, 10, 30, 12, 0, 0, 0, time.UTC)},
+		// At half past one in the night the clocks are about to change.
+		{"America/New_York", healthlab.Date{Year: 2026, Month: 3, Day: 8}, time.Time{}, time.Date(2026, 3, 8, 6, 30, 0, 0, time.UTC)},
+		{"America/New_York", healthlab.Date{Year: 2026, Month: 11, Day: 1}, time.Time{}, time.Date(2026, 11, 1, 4, 30, 0, 0, time.UTC)},
+		{"Australia/Lord_Howe", healthlab.Date{Year: 2026, Month: 10, Day: 4}, time.Time{}, time.Date(2026, 10, 3, 12, 0, 0, 0, time.UTC)},
+	} {
+		c := centerAt(1, "C", mesa.Lng, mesa.Lat, orders.PSCSchedulingViaService)
+		c.IANATimezone = tc.zone
+		d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
+		d.at = tc.now
+		slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+		require.NoError(t, err)
+		loc := zone(t, tc.zone)
+		seen := map[time.Time]bool{}
+		for _, day := range slots.Slots {
+			for i, s := range day.Slots {
+				local := s.Start.In(loc)
+				require.Equal(t, day.Date, healthlab.DateOf(local))
+				back, err := orders.WallTime(day.Date, local.Hour(), local.Minute(), loc)
+				require.NoError(t, err, "clocks show it")
+				require.True(t, back.Equal(s.Start.Time) || s.Start.Sub(back) == time.Hour || s.Start.Sub(back) == 30*time.Minute, "the first or the second time")
+				require.Equal(t, 20*time.Minute, s.End.Sub(s.Start.Time))
+				require.False(t, seen[s.Start.Time])
+				seen[s.Start.Time] = true
+				if i == 0 && day.Date != healthlab.DateOf(tc.now.In(loc)) {
+					require.Equal(t, "07:00", local.Format("15:04"))
+				}
+			}
+		}
+		require.True(t, slices.ContainsFunc(slots.Slots, func(s orders.DaySlots) bool { return s.Date == tc.day && len(s.Slots) > 0 }))
+	}
+}
+
+func TestWallTime(t *testing.T) {
+	newYork, spring, autumn := zone(t, "America/New_York"), healthlab.Date{Year: 2026, Month: 3, Day: 8}, healthlab.Date{Year: 2026, Month: 11, Day: 1}
+	for _, tc := range []struct {
+		day          healthlab.Date
+		hour, minute int
+		loc          *time.Location
+		want         string
+	}{
+		{spring, 1, 59, newYork, "2026-03-08T06:59:00Z"}, {spring, 3, 0, newYork, "2026-03-08T07:00:00Z"},
+		{autumn, 1, 30, newYork, "2026-11-01T05:30:00Z"}, {autumn, 2, 0, newYork, "2026-11-01T07:00:00Z"}, {autumn, 0, 30, newYork, "2026-11-01T04:30:00Z"},
+		{healthlab.Date{Year: 2026, Month: 4, Day: 5}, 1, 45, zone(t, "Australia/Lord_Howe"), "2026-04-04T14:45:00Z"},
+	} {
+		got, err := orders.WallTime(tc.day, tc.hour, tc.minute, tc.loc)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, got.Format(time.RFC3339))
+	}
+	for _, tc := range []struct {
+		day          healthlab.Date
+		hour, minute int
+		loc          *time.Location
+	}{{spring, 2, 0, newYork}, {spring, 2, 59, newYork}, {healthlab.Date{Year: 2026, Month: 10, Day: 4}, 2, 15, zone(t, "Australia/Lord_Howe")},
+		{spring, 24, 0, newYork}, {spring, -1, 0, newYork}, {healthlab.Date{Year: 2026, Month: 2, Day: 30}, 12, 0, time.UTC}} {
+		_, err := orders.WallTime(tc.day, tc.hour, tc.minute, tc.loc)
+		require.ErrorIs(t, err, healthlab.Invalid)
+	}
+}

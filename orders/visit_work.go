@@ -1,0 +1,212 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// RunVisits does what is due about appointments until ctx ends: asks providers again
+// whose answer is open, takes cancelled ones back, and cancels those that wait too long
+// for a requisition or a confirmation. Any number of processes may run it. It returns
+// Unimplemented where there are no appointments.
+func (s *Service) RunVisits(ctx context.Context) error {
+	if s.visits == nil || s.bookings == nil {
+		return fmt.Errorf("%w: there are no appointments", healthlab.Unimplemented)
+	}
+	loop := &work.Loop[Record]{
+		Name: "appointments",
+		Claim: func(ctx context.Context, n int) ([]Record, error) {
+			now := s.now()
+			return s.visits.ClaimVisits(ctx, n, now, now.Add(s.opts.Lease))
+		},
+		Do: s.attend, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
+	}
+	return loop.Run(ctx)
+}
+
+// VisitsDue does what is due about appointments now, and returns how many orders it took
+// up: for hosts that bring their own scheduler. The first errors that left an outcome
+// unrecorded are returned; a provider that fails is not an error.
+func (s *Service) VisitsDue(ctx context.Context) (int, error) {
+	if s.visits == nil || s.bookings == nil {
+		return 0, nil
+	}
+	const most = 100
+	now := s.now()
+	claimed, err := s.visits.ClaimVisits(ctx, most, now, now.Add(s.opts.Lease))
+	if err != nil {
+		return 0, fmt.Errorf("claim appointments: %w", err)
+	}
+	var faults []error
+	for _, r := range claimed {
+		faults = append(faults, s.attend(ctx, r))
+	}
+	return len(claimed), errors.Join(faults...)
+}
+
+// attend does one thing about the appointments of a claimed order, and records the
+// outcome; what is left is due again.
+func (s *Service) attend(ctx context.Context, claimed Record) error {
+	r, err := s.timePassed(ctx, claimed)
+	if err != nil {
+		return err
+	}
+	at := s.now()
+	for i := range r.Visits {
+		v := &r.Visits[i]
+		if !v.calls() || v.Next.After(at) {
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+		defer cancel()
+		lease := claimed.VisitWork.Lease
+		var fault error
+		var b Booked
+		switch {
+		case v.Status.Final():
+			fault = s.bookings.CancelVisit(call, VisitCancellation{
+				Appointment: v.ID, Team: r.TeamID, Provider: v.Provider, Reason: v.Reason, Notes: v.Remark,
+			})
+			if ctx.Err() == nil {
+				_, err = s.takenBack(ctx, r, v.ID, lease, fault)
+			}
+		case v.Move != nil:
+			b, fault = s.bookings.MoveVisit(call, r.booking(v))
+			if ctx.Err() == nil {
+				_, err = s.moved(ctx, r.TeamID, r.ID, v.ID, v.Move.Key, lease, b, fault)
+			}
+		default:
+			b, fault = s.bookings.BookVisit(call, r.booking(v))
+			if ctx.Err() == nil {
+				_, err = s.settled(ctx, r.TeamID, r.ID, v.ID, lease, b, fault)
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err() // stopping; the lease brings the order back
+		}
+		return err
+	}
+	_, err = s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
+		r.freed(claimed.VisitWork.Lease)
+		r.planVisits(at)
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("plan appointments: %w", err)
+	}
+	return nil
+}
+
+// timePassed cancels what has waited too long.
+func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error) {
+	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
+	over := func(r *Record) (int, visitStep) {
+		i := r.activeVisit()
+		if i < 0 {
+			return -1, visitStep{}
+		}
+		v := &r.Visits[i]
+		st := visitStep{on: VisitDropped, at: at}
+		if !v.Status.Published() {
+			st.on = VisitRefused
+		}
+		switch auto := r.autoCancelAt(v); {
+		case !auto.IsZero() && !auto.After(at):
+			st.data = because(said{"origin": "service", "reason": "no_requisition"})
+		case v.Open && !v.Deadline.IsZero() && !v.Deadline.After(at):
+			st.data = because(said{"origin": "service", "reason": "not_confirmed"})
+		default:
+			return -1, visitStep{}
+		}
+		return i, st
+	}
+	if i, _ := over(&claimed); i < 0 {
+		return claimed, nil
+	}
+	r, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+		i, st := over(r)
+		if i < 0 {
+			return nil, nil
+		}
+		following := ids
+		st.ids = &following
+		return r.happen(i, st)
+	})
+	if err != nil {
+		return r, fmt.Errorf("cancel appointment: %w", err)
+	}
+	return r, nil
+}
+
+// takenBack records what a provider said to a cancellation.
+func (s *Service) takenBack(ctx context.Context, claimed Record, visit uuid.UUID, lease time.Time, fault error) (Record, error) {
+	at := s.now()
+	r, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+		r.freed(lease)
+		if i := r.visit(visit); i >= 0 {
+			v := &r.Visits[i]
+			switch kind := healthlab.KindOf(fault); {
+			case fault == nil, kind == healthlab.Precondition, kind == healthlab.Invalid, kind == healthlab.NotFound:
+				v.Told = true // or it is too late to tell
+			default:
+				v.Attempts++
+				v.Next = at.Add(s.opts.Retry(v.Attempts))
+			}
+		}
+		r.planVisits(at)
+		return nil, nil
+	})
+	if err != nil {
+		return r, fmt.Errorf("record cancellation: %w", err)
+	}
+	return r, nil
+}
+
+// hear takes in what a provider reports of an appointment. It is pure apart from r.
+func (r *Record) hear(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+	i := r.visit(n.Appointment)
+	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
+		return nil, broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
+	}
+	v := &r.Visits[i]
+	v.learn(n.ProviderID, n.ExternalID)
+	s := visitStep{on: n.On, at: at, ids: &eventIDs{base: base}, data: n.Data, start: n.Start, end: n.End}
+	var events []healthlab.Event
+	if v.Status == VisitHeld && v.Type == Phlebotomy && (n.On == VisitAgreed || n.On == VisitKept) {
+		first := s
+		first.on, first.data = VisitAsked, nil
+		told, err := r.happen(i, first)
+		if err != nil {
+			return nil, err
+		}
+		events = told
+	}
+	if n.On == VisitAgreed {
+		v.Open = false
+		if !r.hasRequisition() {
+			s.on = VisitKept
+			if v.Status == VisitReserved {
+				r.planVisits(at)
+				return events, nil // it waits for the requisition
+			}
+		}
+	}
+	if s.on == VisitMoved && s.data == nil {
+		s.data = because(said{"origin": "provider", "is_reschedule": true})
+	}
+	if s.on == VisitDropped {
+		v.Told = true
+		if !v.Status.Published() {
+			s.on = VisitRefused
+		}
+	}
+	told, err := r.happen(i, s)
+	return append(events, told...), err
+}
