@@ -51,10 +51,7 @@ var constraints = map[string]healthlab.Kind{
 	"insurance_id":   healthlab.Conflict,
 	"insurance_pkey": healthlab.Conflict,
 	"payor_pkey":     healthlab.Conflict,
-
-	"continuous_query_pkey": healthlab.Conflict,
-	"continuous_query_id":   healthlab.Conflict,
-	"continuous_query_slug": healthlab.Conflict,
+	holdKey:          healthlab.Conflict,
 }
 
 // eventTable is how the names of the partitions of messages begin; each has its own

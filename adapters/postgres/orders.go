@@ -52,6 +52,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		return orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
 	}
 	var kept orders.Record
+	var wanted []string
 	err := v.s.do(ctx, r.TeamID, writing, func(x *unit) error {
 		next := r
 		var taken bool
@@ -74,6 +75,8 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		}
 		b = x.batch()
 		b.Queue(insertOrder, row...)
+		wanted = holdsOf(&next)
+		queueHolds(b, &next, nil)
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
@@ -81,7 +84,7 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		return x.commit(ctx, b)
 	})
 	if err != nil {
-		return orders.Record{}, err
+		return orders.Record{}, v.held(ctx, err, r.TeamID, r.ID, wanted)
 	}
 	return kept, nil
 }
@@ -92,6 +95,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: an order needs a team and an id", healthlab.Invalid)
 	}
 	var keptParent, keptChild orders.Record
+	var wanted []string
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
 		var p orders.Record
 		var drawn int64
@@ -111,6 +115,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 			orders.TransactionMember{ID: c.ID, Origin: c.Origin, ParentID: &parent, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt}))
 		p.NextEventID, c.NextEventID = drawn, drawn+eventRoom
 		wasParent, wasChild, revision := orderIdentity(&p), orderIdentity(&c), p.Revision
+		held := holdsOf(&p)
 		events, err := change(&p, &c)
 		if err != nil {
 			return answer{err}
@@ -126,6 +131,8 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		b = x.batch()
 		b.Queue(updateOrder, parentRow...)
 		b.Queue(insertOrder, childRow...)
+		wanted = holdsOf(&p)
+		queueHolds(b, &p, held)
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
@@ -134,7 +141,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		return x.commit(ctx, b)
 	})
 	if err != nil {
-		return orders.Record{}, orders.Record{}, noOrder(err)
+		return orders.Record{}, orders.Record{}, noOrder(v.held(ctx, err, team, parent, wanted))
 	}
 	return keptParent, keptChild, nil
 }
@@ -149,6 +156,7 @@ func (v ordersStore) Get(ctx context.Context, team healthlab.TeamID, id orders.O
 
 func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
 	var kept orders.Record
+	var wanted []string
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
 		var r orders.Record
 		var drawn int64
@@ -158,7 +166,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		if err := x.send(ctx, b); err != nil {
 			return err
 		}
-		was, revision := orderIdentity(&r), r.Revision
+		was, revision, held := orderIdentity(&r), r.Revision, holdsOf(&r)
 		r.NextEventID = drawn
 		events, err := change(&r)
 		if err != nil {
@@ -170,6 +178,8 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		}
 		b = x.batch()
 		b.Queue(updateOrder, row...)
+		wanted = holdsOf(&r)
+		queueHolds(b, &r, held)
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
@@ -177,7 +187,7 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 		return x.commit(ctx, b)
 	})
 	if err != nil {
-		return orders.Record{}, noOrder(err)
+		return orders.Record{}, noOrder(v.held(ctx, err, team, id, wanted))
 	}
 	return kept, nil
 }
@@ -213,6 +223,10 @@ with due as (
 select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 
 func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	return v.claim(ctx, claimOrders, n, now, until)
+}
+
+func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until time.Time) ([]orders.Record, error) {
 	if n <= 0 {
 		return []orders.Record{}, ctx.Err()
 	}
@@ -220,7 +234,7 @@ func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]
 	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
 		out = []orders.Record{}
 		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimOrders, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+			b.Queue(sql, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var r orders.Record
 					if err := scanOrder(rows, &r); err != nil {

@@ -17,6 +17,9 @@ func init() {
 		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
 		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
 		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
+		"releaseHolds": releaseHolds, "takeHolds": takeHolds, "selectHeld": selectHeld, "deleteHoldsOfUser": deleteHoldsOfUser,
+		"claimVisits": claimVisits, "keepSlots": keepSlots, "selectSlots": selectSlots, "centersNear": centersNear,
+		"centersAt": centersAt, "nextCenters": nextCenters, "deleteCenters": deleteCenters, "keepCenter": keepCenter,
 	})
 	for by, sql := range orderPages {
 		statements[fmt.Sprintf("page by %+v", by)] = sql

@@ -43,12 +43,78 @@ func TestOrderErasure(t *testing.T) {
 	})
 }
 
+func newVisits(t testing.TB, s *postgres.Store) storetest.OrderVisitsHarness {
+	t.Helper()
+	v, ok := s.Orders().(orders.VisitStore)
+	require.True(t, ok)
+	return storetest.OrderVisitsHarness{Orders: s.Orders(), Visits: v}
+}
+
+func TestOrderVisits(t *testing.T) {
+	storetest.RunOrderVisits(t, func(t testing.TB) storetest.OrderVisitsHarness {
+		return newVisits(t, postgres.New(pgtest.Pool(t), nil))
+	})
+}
+
+func TestSlotCache(t *testing.T) {
+	storetest.RunSlotCache(t, func(t testing.TB) orders.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
+}
+
+// fill returns the centers of a store that has these.
+func fill(t testing.TB, s *postgres.Store, list []orders.Center) orders.Centers {
+	t.Helper()
+	labs := map[int][]orders.Center{}
+	for _, c := range list {
+		labs[c.LabID] = append(labs[c.LabID], c)
+	}
+	for lab, of := range labs {
+		require.NoError(t, s.Centers().Replace(t.Context(), lab, of))
+	}
+	return s.Centers()
+}
+
+func TestCenters(t *testing.T) {
+	storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
+		return fill(t, postgres.New(pgtest.Pool(t), nil), list)
+	})
+}
+
+func TestReplaceCenters(t *testing.T) {
+	s := postgres.New(pgtest.Pool(t), nil)
+	at := func(lab int, code string) orders.Center {
+		return orders.Center{LabID: lab, SiteCode: code, Location: orders.LngLat{Lng: -112, Lat: 33}, IANATimezone: "UTC",
+			Metadata: orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
+	}
+	sites := func(lab int) []string {
+		near, err := s.Centers().CentersNear(t.Context(), orders.CenterQuery{LabID: lab, Near: orders.LngLat{Lng: -112, Lat: 33}, Miles: 10, Most: 9})
+		require.NoError(t, err)
+		var out []string
+		for _, c := range near.Centers {
+			out = append(out, c.SiteCode)
+		}
+		return out
+	}
+	fill(t, s, []orders.Center{at(1, "A"), at(1, "B"), at(2, "A")})
+	closed := at(1, "B")
+	closed.Inactive = true
+	require.NoError(t, s.Centers().Replace(t.Context(), 1, []orders.Center{closed, at(1, "C")}))
+	require.Equal(t, []string{"C"}, sites(1))
+	require.Equal(t, []string{"A"}, sites(2))
+	for _, bad := range [][]orders.Center{{at(1, "D"), at(2, "E")}, {at(1, "")}, {at(1, "D"), at(1, "D")}} {
+		require.ErrorIs(t, s.Centers().Replace(t.Context(), 1, bad), healthlab.Invalid)
+	}
+	require.Equal(t, []string{"C"}, sites(1))
+	require.NoError(t, s.Centers().Replace(t.Context(), 1, nil))
+	require.Empty(t, sites(1))
+}
+
 // The suites pass for a role that row-level security holds for.
 func TestOrdersWithRowSecurity(t *testing.T) {
 	storetest.RunOrders(t, func(t testing.TB) storetest.OrdersHarness {
 		s := newRestricted(t)
 		return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
 	})
+	storetest.RunOrderVisits(t, func(t testing.TB) storetest.OrderVisitsHarness { return newVisits(t, newRestricted(t)) })
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
 	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(newRestricted(t)) })
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
@@ -101,6 +167,17 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	due, err := s.Orders().Claim(t.Context(), 10, at, end)
 	require.NoError(t, err)
 	require.Len(t, due, 1)
+	r, err = s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+		r.Visits, r.VisitWork.Due = []orders.Visit{{Keys: []uuid.UUID{uuid.New()}}}, at
+		return nil, nil
+	})
+	require.NoError(t, err)
+	due, err = newVisits(t, s).Visits.ClaimVisits(t.Context(), 10, at, end)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	require.NoError(t, s.SlotCache().KeepSlots(t.Context(), "northlab", at, map[string][]orders.Slot{"A": nil}))
+	fill(t, s, []orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC",
+		Metadata: orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}})
 	_, ok, err := s.Orders().ClaimFeed(t.Context(), "northlab", at, end)
 	require.NoError(t, err)
 	require.True(t, ok)
