@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"maps"
 	"math"
 	"slices"
 
@@ -143,10 +142,7 @@ type mainSleep struct {
 // readinessRows computes the table derived_readiness for the days of a window.
 func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m *models) ([]kept, error) {
 	days := map[int64]mainSleep{}
-	w := p.window
-	if w != everything {
-		w.from -= baselineDays * day
-	}
+	w := window{p.window.from - baselineDays*day, p.window.to}
 	t := healthdata.TableByName("sleep")
 	err := eachSummary(ctx, v, t, w, false, func(r *healthdata.Row, at int64) error {
 		s, ok := r.Summary.(*healthdata.Sleep)
@@ -164,9 +160,9 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 		return nil, err
 	}
 	var out []kept
-	for _, d := range slices.Sorted(maps.Keys(days)) {
-		n := days[d]
-		if d*day < p.window.from || d*day >= p.window.to {
+	for d := floorDiv(p.window.from, day); d*day < p.window.to; d++ {
+		n, ok := days[d]
+		if !ok || d*day < p.window.from {
 			continue
 		}
 		var before []Night

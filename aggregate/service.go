@@ -195,7 +195,6 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 			var t *trace
 			if explain {
 				t = newTrace(p)
-				p.traced = true
 			}
 			g, err := s.run(ctx, v, p, o, t)
 			if err == nil && p.align != nil {
@@ -260,21 +259,13 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 		if b, ok := bucketPlanOf(p, set); ok {
 			t.path("buckets")
 			b.parallel, b.limit, b.trace = s.opts.Parallel, limit.Rows, t
-			g, err := b.run(ctx)
-			if err == nil {
-				t.winners(p, g.wins, set.sources)
-			}
-			return g, err
+			return b.run(ctx)
 		}
 		t.path("samples")
 		for i := range set.list {
 			t.chunks(set.list[i].Chunks, len(set.list[i].Chunks))
 		}
-		g, err := p.runSamples(ctx, set, limit, s.opts.Parallel)
-		if err == nil {
-			t.winners(p, g.wins, set.sources)
-		}
-		return g, err
+		return p.runSamples(ctx, set, limit, s.opts.Parallel)
 	}
 	t.path("rows")
 	var rows []kept
@@ -290,8 +281,5 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 	t.rows(len(rows))
 	g, sources, err := p.runRows(ctx, rows, o, limit)
 	t.sources(o, sources)
-	if err == nil {
-		t.winners(p, g.wins, sources)
-	}
 	return g, err
 }

@@ -29,7 +29,6 @@ func pairs() []contract.Pair {
 		personPairs(),
 		userPairs(),
 		webhookPairs(),
-		continuousPairs(),
 		linkPairs(),
 	} {
 		all = append(all, list...)
@@ -43,7 +42,6 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
 	c := newClinic(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
-	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
 	return c.config, c.user

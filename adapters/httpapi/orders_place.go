@@ -33,9 +33,9 @@ func (a api) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return a.answerOnce(w, r, once, body, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.PlaceAs(ctx, team, id, body)
-	})
+	}))
 }
 
 func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -49,9 +49,9 @@ func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return a.answerOnce(w, r, once, body, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.Create(ctx, team, id, body)
-	})
+	}))
 }
 
 func (a api) importOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -113,17 +113,27 @@ type keptAnswer struct {
 	Body []byte `json:"body"`
 }
 
-// answerOnce places an order and answers; with a key, what was answered the first time
+// orderPlaced makes what places an order something that is done once.
+func orderPlaced(place func(context.Context, orders.OrderID) (orders.Order, error)) func(context.Context, orders.OrderID) (func(http.ResponseWriter) error, error) {
+	return func(ctx context.Context, id orders.OrderID) (func(http.ResponseWriter) error, error) {
+		o, err := place(ctx, id)
+		return func(w http.ResponseWriter) error { return answerOrder(w, o, nil, "order placed") }, err
+	}
+}
+
+// answerOnce does something and answers; with a key, what was answered the first time
 // is answered every time, byte for byte. What is kept are successes and refusals by a
 // rule of the business; input that is not valid and failures of ours are not, so that
 // the same key may try again.
 func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any,
-	place func(context.Context, orders.OrderID) (orders.Order, error),
+	do func(context.Context, orders.OrderID) (func(http.ResponseWriter) error, error),
 ) error {
-	const message = "order placed"
 	if once == nil {
-		o, err := place(r.Context(), orders.OrderID{})
-		return answerOrder(w, o, err, message)
+		write, err := do(r.Context(), orders.OrderID{})
+		if err != nil {
+			return err
+		}
+		return write(w)
 	}
 	if a.OrderKeys == nil {
 		return &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this installation keeps no idempotency keys"}
@@ -135,7 +145,7 @@ func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Onc
 	sum := sha256.Sum256(text)
 	once.Fingerprint = hex.EncodeToString(sum[:])
 	kept, err := a.Orders.Once(r.Context(), a.OrderKeys, *once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
-		o, err := place(ctx, id)
+		write, err := do(ctx, id)
 		switch healthlab.KindOf(err) {
 		case healthlab.NotFound, healthlab.Precondition, healthlab.Forbidden:
 			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, faultOf(err, nil)) })
@@ -144,7 +154,7 @@ func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Onc
 				return orders.Outcome{}, err
 			}
 		}
-		return outcome(false, func(w http.ResponseWriter) error { return answerOrder(w, o, nil, message) })
+		return outcome(false, write)
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,13 @@ func orderPairs() []contract.Pair {
 		{Schema: "ImportRequest", Value: orders.ImportRequest{}, Input: true},
 		{Schema: "TestkitRequest", Value: orders.TestkitRequest{}, Input: true},
 		{Schema: "RegisterRequest", Value: orders.RegisterRequest{}, Input: true},
+		{Schema: "AreaInfo", Value: orders.AreaInfo{}},
+		{Schema: "PSCInfo", Value: orders.PSCInfo{}},
+		{Schema: "AvailabilitySlots", Value: orders.AvailabilitySlots{}},
+		{Schema: "Appointment", Value: orders.Appointment{}},
+		{Schema: "CancellationReason", Value: orders.CancellationReason{}},
+		{Schema: "BookRequest", Value: orders.BookRequest{}, Input: true},
+		{Schema: "VisitRequest", Value: orders.VisitRequest{}, Input: true},
 		{Schema: "ResendRequest", Value: orders.ResendRequest{}, Input: true},
 	}
 }
@@ -85,12 +92,17 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	require.NoError(t, err)
 	registry, err := orders.ReadRegistry(bytes.NewReader(text))
 	require.NoError(t, err)
-	s, err := orders.New(store.Orders(), users, book, idleLab{}, &orders.Options{
+	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
+	require.NoError(t, err)
+	s, err := orders.New(store.Orders(), users, book, newBusyLab(), &orders.Options{
+		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
+		Providers:   []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
 		People: store.Persons(), Registry: registry, Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			own := of == team
-			return orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: own, OwnPayors: own}, nil
+			return orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: own, OwnPayors: own, PSCScheduling: true,
+				PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}, nil
 		},
 	})
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.SetOutput(stderr)
 	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made and printed)")
-	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints and continuous queries (default: closed)")
+	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints (default: closed)")
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")

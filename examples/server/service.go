@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/adapters/uszips"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -39,6 +40,9 @@ var exampleProviders []byte
 //go:embed lab.json
 var exampleLab []byte
 
+//go:embed centers.csv
+var exampleCenters []byte
+
 // service is everything that runs.
 type service struct {
 	config
@@ -48,7 +52,6 @@ type service struct {
 	health     *healthdata.Service
 	links      *linking.Service
 	orders     *orders.Service
-	continuous *aggregate.ContinuousService
 	endpoints  *webhook.Service
 	dispatcher *webhook.Dispatcher
 	handler    http.Handler
@@ -71,11 +74,6 @@ func build(c config, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.continuous, err = aggregate.NewContinuous(questions, s.store.Continuous(), s.store.ContinuousWork(), &aggregate.ContinuousOptions{
-		Log: c.log,
-	}); err != nil {
-		return nil, err
-	}
 	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
 	if err != nil {
 		return nil, err
@@ -84,15 +82,20 @@ func build(c config, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+	seal, err := newSealer()
+	if err != nil {
+		return nil, err
+	}
+	centers, err := orders.ReadAtlas(bytes.NewReader(exampleCenters))
+	if err != nil {
+		return nil, err
+	}
 	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
 	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: c.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
-		Settings: everything, Log: c.log,
+		Settings: everything, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
+		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: c.log,
 	}); err != nil {
-		return nil, err
-	}
-	seal, err := newSealer()
-	if err != nil {
 		return nil, err
 	}
 	if err := s.buildWebhooks(seal); err != nil {
@@ -111,7 +114,7 @@ func build(c config, url string) (*service, error) {
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
 	}
 	if c.managementKey != "" {
-		mount.Webhooks, mount.Continuous, mount.Environment = s.endpoints, s.continuous, c.environment
+		mount.Webhooks, mount.Environment = s.endpoints, c.environment
 		mount.AuthenticateManagement = httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(c.managementKey),
 			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
@@ -125,6 +128,7 @@ func build(c config, url string) (*service, error) {
 func everything(context.Context, healthlab.TeamID) (orders.Settings, error) {
 	return orders.Settings{
 		PartialWebhooks: true, Redraws: true, OnSiteCollection: true, OrderImport: true, Minors: true, InsuranceRead: true, OwnPayors: true,
+		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
 	}, nil
 }
 
@@ -172,7 +176,7 @@ func (s *service) withSignIn(next http.Handler) http.Handler {
 
 // buildWebhooks makes what tells the world.
 func (s *service) buildWebhooks(seal healthlab.Sealer) error {
-	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), webhook.EventTypes())
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), webhook.EventTypes())
 	if err != nil {
 		return err
 	}
@@ -252,10 +256,11 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 // until somebody simulates them, so nobody hands them to the lab.
 func (s *service) loops() map[string]func(context.Context) error {
 	loops := map[string]func(context.Context) error{
-		"continuous queries": s.continuous.Run,
-		"deliveries":         s.dispatcher.Run,
-		"erasures":           s.health.RunErasures,
-		"idempotency keys":   func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
+		"deliveries":       s.dispatcher.Run,
+		"erasures":         s.health.RunErasures,
+		"appointments":     s.orders.RunVisits,
+		"slot cache":       s.orders.RunSlotCache,
+		"idempotency keys": func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
 	}
 	if s.environment == healthlab.Production {
 		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates

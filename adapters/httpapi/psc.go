@@ -1,0 +1,100 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func (a api) pscOperations() []operation {
+	if a.Orders == nil {
+		return nil
+	}
+	return []operation{
+		{id: "read_area", pattern: "GET /v3/order/area/info", team: a.readArea},
+		{id: "find_patient_service_centers", pattern: "GET /v3/order/psc/info", team: a.findPSCs},
+		{id: "find_patient_service_centers_of_order", pattern: "GET /v3/order/{order_id}/psc/info", team: a.findOrderPSCs},
+	}
+}
+
+// radius reads one of the distances, in miles.
+func radius(in *wire.In) int {
+	var allowed []string
+	for _, miles := range orders.Radii() {
+		allowed = append(allowed, strconv.Itoa(miles))
+	}
+	miles, _ := strconv.Atoi(in.OneOf("radius", strconv.Itoa(orders.DefaultRadius), allowed...))
+	return miles
+}
+
+func pscCapabilities(in *wire.In) []orders.PSCCapability {
+	var allowed []string
+	for _, c := range orders.PSCCapabilities() {
+		allowed = append(allowed, string(c))
+	}
+	var out []orders.PSCCapability
+	for _, c := range in.Strings("capabilities", allowed...) {
+		out = append(out, orders.PSCCapability(c))
+	}
+	return out
+}
+
+func labAccount(in *wire.In) *orders.LabAccountID {
+	if id := in.OptUUID("lab_account_id"); id != nil {
+		return &orders.LabAccountID{UUID: *id}
+	}
+	return nil
+}
+
+func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	req := orders.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), LabAccountID: labAccount(in)}
+	if lab := text(in, "lab"); lab != "" && len(req.Labs) == 0 {
+		req.Labs = []string{lab}
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	info, err := a.Orders.Area(r.Context(), team, req)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, info)
+}
+
+func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	req := orders.CenterRequest{
+		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: pscCapabilities(in), LabAccountID: labAccount(in),
+	}
+	if lab := in.OptInt("lab_id", 1, 1<<31-1); lab != nil {
+		req.LabID = *lab
+	} else {
+		in.Problem("missing", "is required", "query", "lab_id")
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	info, err := a.Orders.PSCs(r.Context(), team, req)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, info)
+}
+
+func (a api) findOrderPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	req := orders.CenterRequest{Radius: radius(in), Capabilities: pscCapabilities(in)}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	info, err := a.Orders.OrderPSCs(r.Context(), team, id, req)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, info)
+}

@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+func (a api) visitOperations() []operation {
+	if a.Orders == nil {
+		return nil
+	}
+	// A provider that does not confirm in time is a failure of ours for those who wait.
+	open := []reply{{rule: orders.BookingNotConfirmed, status: http.StatusInternalServerError}}
+	const home, center = orders.Phlebotomy, orders.PatientServiceCenter
+	return []operation{
+		{id: "find_phlebotomy_slots", pattern: "POST /v3/order/phlebotomy/appointment/availability", team: a.findHomeSlots},
+		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, replies: open},
+		{id: "request_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", team: a.requestVisit, replies: open},
+		{id: "reschedule_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", team: a.reschedule(home), replies: open},
+		{id: "cancel_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", team: a.cancelHome},
+		{id: "list_phlebotomy_cancellation_reasons", pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", team: a.listReasons(home)},
+		{id: "read_phlebotomy_appointment", pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", team: a.readVisit(home)},
+		{id: "find_psc_slots", pattern: "POST /v3/order/psc/appointment/availability", team: a.findCenterSlots},
+		{id: "book_psc_appointment", pattern: "POST /v3/order/{order_id}/psc/appointment/book", team: a.bookCenter, replies: open},
+		{id: "reschedule_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", team: a.reschedule(center), replies: open},
+		{id: "cancel_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", team: a.cancelCenter},
+		{id: "list_psc_cancellation_reasons", pattern: "GET /v3/order/psc/appointment/cancellation-reasons", team: a.listReasons(center)},
+		{id: "read_psc_appointment", pattern: "GET /v3/order/{order_id}/psc/appointment", team: a.readVisit(center)},
+	}
+}
+
+func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, v)
+}
+
+func (a api) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	start := in.OptDate("start_date")
+	var body orders.AppointmentAddressInput
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	slots, err := a.Orders.HomeSlots(r.Context(), team, start, body)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, slots)
+}
+
+func (a api) findCenterSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	req := orders.CenterSlotsRequest{
+		Lab: in.Text("lab", 255), Start: in.OptDate("start_date"), SiteCodes: in.Strings("site_codes"), Zip: text(in, "zip_code"),
+		Radius: radius(in), AllowStale: in.Bool("allow_stale", false),
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	slots, err := a.Orders.CenterSlots(r.Context(), team, req)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, slots)
+}
+
+func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	var body orders.BookRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	v, err := a.Orders.BookVisit(r.Context(), team, id, orders.Phlebotomy, body)
+	return answerVisit(w, v, err)
+}
+
+func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	var body orders.BookRequest
+	in.Body(&body)
+	once := onceFrom(in, r, team, "book_psc_appointment "+id.String())
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := body.Check(); err != nil {
+		return err
+	}
+	if once != nil {
+		if err := a.Orders.MayBookOnce(r.Context(), team); err != nil {
+			return err
+		}
+		once.About, once.Keep = id, orders.BookingKeep()
+	}
+	return a.answerOnce(w, r, once, body, func(ctx context.Context, _ orders.OrderID) (func(http.ResponseWriter) error, error) {
+		v, err := a.Orders.BookVisit(ctx, team, id, orders.PatientServiceCenter, body)
+		return func(w http.ResponseWriter) error { return answerVisit(w, v, nil) }, err
+	})
+}
+
+func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	var body orders.VisitRequest
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	v, err := a.Orders.RequestVisit(r.Context(), team, id, body)
+	return answerVisit(w, v, err)
+}
+
+// rescheduling is the body of a reschedule. Notes that are absent stay as they are.
+type rescheduling struct {
+	BookingKey       string           `json:"booking_key"`
+	AppointmentNotes wire.Opt[string] `json:"appointment_notes,omitzero"`
+}
+
+func (a api) reschedule(t orders.AppointmentType) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		id := orderID(in)
+		var body rescheduling
+		in.Body(&body)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		v, err := a.Orders.RescheduleVisit(r.Context(), team, id, t, orders.RescheduleRequest{
+			BookingKey: body.BookingKey, Notes: body.AppointmentNotes.Ptr(), KeepNotes: !body.AppointmentNotes.Set,
+		})
+		return answerVisit(w, v, err)
+	}
+}
+
+// homeCancellation is the body of the cancellation of a visit at home.
+type homeCancellation struct {
+	CancellationReasonID uuid.UUID `json:"cancellation_reason_id"`
+	Notes                *string   `json:"notes"`
+}
+
+func (a api) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	var body homeCancellation
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	v, err := a.Orders.CancelVisit(r.Context(), team, id, orders.Phlebotomy, body.CancellationReasonID, body.Notes)
+	return answerVisit(w, v, err)
+}
+
+// centerCancellation is the body of the cancellation of a visit to a center. Its names
+// are unlike those of all others, which are taken, too.
+type centerCancellation struct {
+	CancellationReasonID *uuid.UUID `json:"cancellationReasonId"`
+	Note                 *string    `json:"note"`
+	OtherID              *uuid.UUID `json:"cancellation_reason_id"`
+	OtherNotes           *string    `json:"notes"`
+}
+
+func (a api) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	var body centerCancellation
+	in.Body(&body)
+	if body.CancellationReasonID == nil {
+		body.CancellationReasonID = body.OtherID
+	}
+	if body.Note == nil {
+		body.Note = body.OtherNotes
+	}
+	var reason uuid.UUID
+	if body.CancellationReasonID != nil {
+		reason = *body.CancellationReasonID
+	} else if in.Err() == nil {
+		in.Problem("missing", "is required", "body", "cancellationReasonId")
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	v, err := a.Orders.CancelVisit(r.Context(), team, id, orders.PatientServiceCenter, reason, body.Note)
+	return answerVisit(w, v, err)
+}
+
+func (a api) listReasons(t orders.AppointmentType) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+		if err := wire.From(r).Err(); err != nil {
+			return err
+		}
+		return wire.JSON(w, http.StatusOK, a.Orders.CancellationReasons(t))
+	}
+}
+
+func (a api) readVisit(t orders.AppointmentType) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		id := orderID(in)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		v, err := a.Orders.Visit(r.Context(), team, id, t)
+		return answerVisit(w, v, err)
+	}
+}
