@@ -253,7 +253,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 	if err != nil {
 		return none, err
 	}
-	if err := s.allowed(settings, &req); err != nil {
+	if err := s.askable(settings, &req); err != nil {
 		return none, err
 	}
 	now := s.now()
@@ -297,8 +297,8 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 	return none, nil
 }
 
-// allowed checks a request for free slots at centers, and fills in what it leaves out.
-func (s *Service) allowed(settings Settings, req *CenterSlotsRequest) error {
+// askable checks a request for free slots at centers, and fills in what it leaves out.
+func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	var p healthlab.Problems
 	c := check{problems: &p}
 	if len(req.SiteCodes) == 0 && req.Zip != "" {
