@@ -227,12 +227,11 @@ func billTypes(lab *Lab, want *LabAccountID, accounts Accounts, state string) ([
 	out := []BillingType{}
 	a, err := accountFor(lab, want, accounts, false)
 	var rule *healthlab.RuleError
-	switch {
-	case err != nil && want != nil && errors.As(err, &rule) && rule.Type == LabAccountWrongLab:
-		return out, nil // it is another lab's, and pays for nothing here
-	case err != nil && want != nil:
+	elsewhere := errors.As(err, &rule) && rule.Type == LabAccountWrongLab // it pays for nothing here
+	if err != nil && want != nil && !elsewhere {
 		return nil, err
-	case err != nil || a == nil:
+	}
+	if a == nil {
 		return out, nil
 	}
 	for _, b := range billingTypes {

@@ -142,7 +142,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 			return nil, err
 		}
 		events = append(append(events, more...), alarm...)
-		if path = path[1:]; r.LowLevel() == stop {
+		if r.LowLevel() == stop {
 			break
 		}
 		// An appointment may have taken the order further than one step.

@@ -400,45 +400,49 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 		s.data = b.Data
 	}
 	v.Next = s.at.Add(retry(v.Attempts))
-	answered := fault == nil && !b.Confirmed
-	var events []healthlab.Event
-	announce := func(on VisitTrigger) error {
-		step := s
-		if step.on = on; on == VisitAsked {
-			step.start, step.end = time.Time{}, time.Time{}
-		}
-		told, err := r.happen(i, step)
-		events = append(events, told...)
-		return err
-	}
-	if !v.Status.Published() {
-		var err error
-		switch {
-		case v.Type == Phlebotomy && fault == nil:
-			v.Deadline = time.Time{} // it says so when it knows
-			err = announce(VisitAsked)
-		case v.PatientManaged && fault == nil:
-			v.Deadline = time.Time{}
-			err = announce(VisitKept)
-		case v.Async && (answered || fault != nil):
-			err = announce(VisitAsked)
-		}
-		if err != nil {
-			return nil, err
-		}
+	events, err := r.announce(i, b, fault, s)
+	if err != nil {
+		return nil, err
 	}
 	if fault == nil && b.Confirmed {
 		v.Open, v.Attempts = false, 0
-		on := VisitAgreed
+		s.on = VisitAgreed
 		if !r.hasRequisition() {
-			on = VisitKept
+			s.on = VisitKept
 		}
-		if on != VisitKept || v.Status != VisitReserved {
-			if err := announce(on); err != nil {
+		if s.on != VisitKept || v.Status != VisitReserved {
+			told, err := r.happen(i, s)
+			if err != nil {
 				return nil, err
 			}
+			events = append(events, told...)
 		}
 	}
 	r.planVisits(s.at)
 	return events, nil
+}
+
+// announce shows an appointment that is held, where its provider's answer allows it
+// before it is confirmed.
+func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthlab.Event, error) {
+	v := &r.Visits[i]
+	if v.Status.Published() {
+		return nil, nil
+	}
+	switch {
+	case fault == nil && (v.Type == Phlebotomy || v.PatientManaged):
+		v.Deadline = time.Time{} // it says so when it knows
+		s.on = VisitAsked
+		if v.PatientManaged {
+			s.on = VisitKept
+		}
+	case v.Async && (fault != nil || !b.Confirmed):
+		s.on = VisitAsked
+	default:
+		return nil, nil
+	}
+	if s.on == VisitAsked {
+		s.start, s.end = time.Time{}, time.Time{}
+	}
+	return r.happen(i, s)
 }

@@ -101,8 +101,6 @@ type span struct {
 
 func (d span) day(at time.Time) healthlab.Date { return healthlab.DateOf(at.In(d.loc)) }
 
-func (d span) last() healthlab.Date { return d.first.AddDays(AvailabilityDays - 1) }
-
 // spanAt is the asked days at a place; false if they began before today there.
 func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, bool) {
 	d := span{loc: loc}
@@ -504,7 +502,7 @@ func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Ti
 		l := t.In(loc)
 		return healthlab.DateOf(l) == day && l.Hour() == hour && l.Minute() == minute
 	}
-	t := time.Date(day.Year, time.Month(day.Month), day.Day, hour, minute, 0, 0, loc)
+	t := time.Date(day.Year, day.Month, day.Day, hour, minute, 0, 0, loc)
 	if !shows(t) {
 		return time.Time{}, fmt.Errorf("%w: clocks there do not show this time on that day", healthlab.Invalid)
 	}
