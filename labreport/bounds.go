@@ -3,6 +3,7 @@ package labreport
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,8 +29,31 @@ var (
 	reAfterNum  = regexp.MustCompile(`^(.*\d)\s*([^\d\s<>=-][^<>]*)$`)
 	reBetween   = regexp.MustCompile(`(?i)^(?:between|entre|zwischen|von|de|desde)\s+(.+?)\s+(?:and|y|et|und|bis|a|à|hasta)\s+(.+)$`)
 	reCategory  = regexp.MustCompile(`(?i)(?:desirable|optimal|normal|deseable|óptimo|optimo|wünschenswert|souhaitable|sufficient|suffisant|suficiente|ausreichend|non-diabetic|nondiabetic|low risk|negative)\s*(?:range|level|value)?\s*[:=]?\s*((?:[<>]=?|≤|≥)?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?)`)
-	reGroups    = regexp.MustCompile(`(?i)\b(?:male|female|men|women|man|woman|männer|frauen|mann|frau|m|f|w|hombres?|mujeres?|varones|hommes?|femmes?|children|adults?|kinder|erwachsene|niños|adultos|years?|yrs?|jahre|años|ans|months?|monate|trimester|trimestre|weeks?|follicular|luteal|midcycle|postmenopausal|follikelphase|lutealphase|pregnan\w*)\b`)
 )
+
+// groupWords are words of lists by sex, age or state, folded.
+var groupWords = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(`male female men women man woman manner frauen mann frau m f w hombre hombres mujer mujeres varones homme hommes femme femmes
+		children adult adults kinder erwachsene ninos adultos year years yr yrs jahre anos ans month months monate trimester trimestre week weeks
+		follicular luteal midcycle postmenopausal follikelphase lutealphase pregnant pregnancy`) {
+		m[w] = true
+	}
+	return m
+}()
+
+// byGroups reports whether a range is one of several, by sex, age or state.
+func byGroups(s string) bool {
+	return slices.ContainsFunc(foldWords(s), func(w string) bool { return groupWords[w] })
+}
+
+// categoryWords begin the categories that reCategory takes the bounds of.
+var categoryWords = []string{"desirable", "optim", "normal", "deseable", "ptimo", "nschenswert", "souhaitable", "sufficient", "suffisant", "suficiente", "ausreichend", "diabetic", "low risk", "negative"}
+
+func hasCategory(s string) bool {
+	low := strings.ToLower(s)
+	return slices.ContainsFunc(categoryWords, func(w string) bool { return strings.Contains(low, w) })
+}
 
 var turned = strings.NewReplacer("=<", "<=", "=>", ">=")
 
@@ -51,8 +75,14 @@ func parseBounds(s string) (Bounds, bool) {
 	if b, ok := oneRange(s); ok {
 		return b, true
 	}
-	if len(reGroups.FindAllString(s, 2)) > 0 && strings.IndexFunc(s, isDigit) >= 0 {
+	if strings.IndexFunc(s, isDigit) < 0 {
+		return Bounds{}, false
+	}
+	if byGroups(s) {
 		return Bounds{}, len(reAnyNumber.FindAllString(s, 3)) > 1
+	}
+	if !hasCategory(s) {
+		return Bounds{}, false
 	}
 	if m := reCategory.FindAllStringSubmatch(s, 2); len(m) == 1 {
 		if b, ok := oneRange(strings.TrimSpace(m[0][1])); ok {

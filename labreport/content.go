@@ -17,19 +17,62 @@ var (
 // content is how well the text itself fits a role.
 func (s *search) content(r role, i, n int) float64 {
 	tokens := s.l.tokens[i : i+n]
-	text := textOf(tokens)
 	for _, t := range tokens {
 		if (t.text == "|" || t.text == ";") && r != rNote {
 			return impossible
 		}
 	}
+	key := stretch{r, n, s.hasCol, textOf(tokens)}
+	v, ok := s.g.fits[key]
+	if !ok {
+		v = s.fit(r, tokens, key.text)
+		s.g.fits[key] = v
+	}
+	if v <= impossible/2 {
+		return s.byColumn(r, tokens, key.text)
+	}
+	return v
+}
+
+// byColumn is how well a text that says nothing fits a role by where it stands: in a
+// value column any short text is a value, in a range column a range.
+func (s *search) byColumn(r role, tokens []token, text string) float64 {
+	n := len(tokens)
+	if r != rValue && r != rRange || !s.hasCol.has(r) {
+		return impossible
+	}
+	if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role != r || off >= 2 {
+		return impossible
+	}
+	if r == rRange {
+		if n > 6 || looksLikeDate(strings.Trim(text, "()[]")) || strings.IndexFunc(text, isDigit) >= 0 && strings.Count(text, "(") != strings.Count(text, ")") {
+			return impossible
+		}
+		return -0.6
+	}
+	t := strings.TrimRight(strings.TrimSpace(text), ";,")
+	if n > 4 || strings.IndexFunc(t, unicode.IsLetter) < 0 || strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") || looksLikeDate(t) {
+		return impossible
+	}
+	if _, unit := ParseUnit(t); unit {
+		return impossible
+	}
+	if _, flag := flagMeaning(t); flag {
+		return impossible
+	}
+	return 0.2 + 0.2*float64(n)
+}
+
+// fit is how well a text fits a role, wherever it stands.
+func (s *search) fit(r role, tokens []token, text string) float64 {
+	n := len(tokens)
 	switch r {
 	case rName:
 		return s.nameContent(tokens, text)
 	case rValue:
-		return s.valueContent(tokens, text, i, n)
+		return s.valueContent(text, n)
 	case rRange:
-		return s.rangeContent(text, i, n)
+		return s.rangeContent(text, n)
 	case rUnit:
 		return s.unitContent(text, n)
 	case rFlag:
@@ -45,17 +88,17 @@ func (s *search) content(r role, i, n int) float64 {
 	case rPrev:
 		switch valueShape(text, s.g.decimals) {
 		case noValue:
-			if s.hasCol[rPrev] && n == 1 && (looksLikeDate(text) || isMark(text)) {
+			if s.hasCol.has(rPrev) && n == 1 && (looksLikeDate(text) || isMark(text)) {
 				return 0.2
 			}
 			return impossible
 		case number1, titerShape, spanShape:
-			if s.hasCol[rPrev] {
+			if s.hasCol.has(rPrev) {
 				return 1.5
 			}
 			return -1.2
 		default:
-			if s.hasCol[rPrev] {
+			if s.hasCol.has(rPrev) {
 				return 1.2
 			}
 			return -1.5
@@ -64,7 +107,7 @@ func (s *search) content(r role, i, n int) float64 {
 		if !reLabCode.MatchString(text) || n > 1 {
 			return impossible
 		}
-		if s.hasCol[rCode] {
+		if s.hasCol.has(rCode) {
 			return 0.5
 		}
 		return -0.5
@@ -115,7 +158,7 @@ func (s *search) flagContent(text string) float64 {
 		return 1
 	case strings.Trim(text, "+-=<>") == "":
 		return 0.9
-	case m == Normal && !s.hasCol[rFlag]:
+	case m == Normal && !s.hasCol.has(rFlag):
 		return 1.2
 	}
 	return 2
@@ -134,7 +177,7 @@ func (s *search) noteContent(tokens []token, text string) float64 {
 	if strings.Trim(text, ".,-•*:()[]=") == "" {
 		return -0.1
 	}
-	if s.hasCol[rNote] {
+	if s.hasCol.has(rNote) {
 		return -0.35
 	}
 	return -0.8
@@ -204,7 +247,7 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 	return v
 }
 
-func (s *search) valueContent(tokens []token, text string, i, n int) float64 {
+func (s *search) valueContent(text string, n int) float64 {
 	t := strings.TrimRight(strings.TrimSpace(text), ";,")
 	if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") && !reGrade.MatchString(t) {
 		return impossible
@@ -227,7 +270,7 @@ func (s *search) valueContent(tokens []token, text string, i, n int) float64 {
 	case titerShape:
 		return 3.4
 	case gradeShape:
-		if strings.Trim(t, "+-") == "" && !s.hasCol[rValue] {
+		if strings.Trim(t, "+-") == "" && !s.hasCol.has(rValue) {
 			return 1
 		}
 		return 2.4
@@ -241,22 +284,12 @@ func (s *search) valueContent(tokens []token, text string, i, n int) float64 {
 			return 1.6
 		}
 	}
-	// In a value column any short text is a value.
-	if s.hasCol[rValue] && n <= 4 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
-		if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role == rValue && off < 2 {
-			if _, unit := ParseUnit(t); !unit {
-				if _, flag := flagMeaning(t); !flag {
-					return 0.2 + 0.2*float64(n)
-				}
-			}
-		}
-	}
 	return impossible
 }
 
 var reReadable = regexp.MustCompile(`^\d+[.,]\d+$`)
 
-func (s *search) rangeContent(text string, i, n int) float64 {
+func (s *search) rangeContent(text string, n int) float64 {
 	t := strings.TrimRight(strings.TrimSpace(toPointAll(text, s.g.decimals)), ";,")
 	if looksLikeDate(strings.Trim(text, "()[]")) {
 		return impossible
@@ -292,14 +325,8 @@ func (s *search) rangeContent(text string, i, n int) float64 {
 	case titerShape:
 		return 1.9
 	case gradeShape:
-		if s.hasCol[rRange] {
+		if s.hasCol.has(rRange) {
 			return 0.8
-		}
-	}
-	if s.hasCol[rRange] && n <= 6 {
-		tokens := s.l.tokens[i : i+n]
-		if c, off := columnOf(s.cols, tokens[0].x0, tokens[n-1].x1, s.l.height); s.cols[c].role == rRange && off < 2 {
-			return -0.6
 		}
 	}
 	return impossible

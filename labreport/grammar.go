@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // piece is a stretch of a line with its role.
@@ -42,8 +43,27 @@ type grammar struct {
 	decimals  Decimals
 	names     map[string]float64
 	ranges    map[string]ranged
+	fits      map[stretch]float64
 	image     bool
 }
+
+func newGrammar(c Catalogue) grammar {
+	return grammar{catalogue: c, names: map[string]float64{}, ranges: map[string]ranged{}, fits: map[stretch]float64{}}
+}
+
+// stretch is a text in a role. How well the two go together is asked again and again:
+// the same units stand in every row, and a line is read more than once.
+type stretch struct {
+	role   role
+	tokens int
+	cols   roleSet
+	text   string
+}
+
+// roleSet is a set of roles.
+type roleSet uint16
+
+func (s roleSet) has(r role) bool { return s&(1<<r) != 0 }
 
 // known says how well a name is known, 0 to 1, letter for letter.
 func (g *grammar) known(name string) float64 {
@@ -116,17 +136,24 @@ var (
 // cleanName trims what is printed round a name: bullets, colons, footnote marks.
 func cleanName(s string) string {
 	s = strings.TrimSpace(s)
-	s = reBullet.ReplaceAllString(s, "")
+	if first, _ := utf8.DecodeRuneInString(s); !unicode.IsLetter(first) || len(s) > 1 && s[1] == ' ' {
+		s = reBullet.ReplaceAllString(s, "")
+	}
 	s = strings.TrimRight(s, " :;.,-=|")
-	s = reFootnote.ReplaceAllString(s, "")
+	if last, _ := utf8.DecodeLastRuneInString(s); !unicode.IsLetter(last) && !isDigit(last) {
+		s = reFootnote.ReplaceAllString(s, "")
+	}
 	s = strings.TrimLeft(s, " :;.,|*•-")
 	return strings.Join(strings.Fields(s), " ")
 }
 
 const impossible = -1e9
 
+// mostTokens is the largest of longest.
+const mostTokens = 12
+
 // longest is how many tokens a stretch of each role may have.
-var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: 12, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 3, rDate: 3, rOut: 0}
+var longest = [roles]int{rName: 9, rValue: 4, rFlag: 2, rUnit: 4, rRange: mostTokens, rLow: 2, rHigh: 2, rPrev: 2, rCode: 2, rNote: 3, rDate: 3, rOut: 0}
 
 // parse reads a line as one result. It returns nil if no reading has both a name and
 // a value.
@@ -135,13 +162,13 @@ func (g *grammar) parse(l *line, cols []column) *parsed {
 	if n < 2 || n > 48 {
 		return nil
 	}
-	s := search{g: g, l: l, cols: cols, hasCol: map[role]bool{}, memo: map[int]step{}, scores: map[[3]int]float64{}}
+	s := search{g: g, l: l, cols: cols, memo: map[int]step{}, scores: make([]scored, int(roles)*n*mostTokens)}
 	for _, c := range cols {
 		r := c.role
 		if r == rOut {
 			r = rValue
 		}
-		s.hasCol[r] = true
+		s.hasCol |= 1 << r
 	}
 	best := s.best(0, 0)
 	if best.score <= impossible/2 {
@@ -166,9 +193,14 @@ type search struct {
 	g      *grammar
 	l      *line
 	cols   []column
-	hasCol map[role]bool
+	hasCol roleSet
 	memo   map[int]step
-	scores map[[3]int]float64
+	scores []scored // by role, first token and number of tokens
+}
+
+type scored struct {
+	v    float64
+	done bool
 }
 
 type step struct {
@@ -193,10 +225,10 @@ func (s *search) best(i, mask int) step {
 		if r < rPrev && mask&(1<<r) != 0 {
 			continue
 		}
-		if (r == rPrev || r == rCode) && mask&(1<<rValue) == 0 && !s.hasCol[r] {
+		if (r == rPrev || r == rCode) && mask&(1<<rValue) == 0 && !s.hasCol.has(r) {
 			continue
 		}
-		if (r == rLow || r == rHigh) && !s.hasCol[r] {
+		if (r == rLow || r == rHigh) && !s.hasCol.has(r) {
 			continue
 		}
 		next := mask
@@ -226,19 +258,19 @@ func (s *search) order(r role, mask int) float64 {
 	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
 	switch r {
 	case rName:
-		if value && !s.hasCol[rName] {
+		if value && !s.hasCol.has(rName) {
 			return -2.5
 		}
 	case rValue:
-		if !name && !s.hasCol[rValue] {
+		if !name && !s.hasCol.has(rValue) {
 			return -0.5
 		}
 	case rRange:
-		if !value && !s.hasCol[rRange] {
+		if !value && !s.hasCol.has(rRange) {
 			return -1
 		}
 	case rUnit:
-		if !value && !s.hasCol[rUnit] {
+		if !value && !s.hasCol.has(rUnit) {
 			return -2
 		}
 	case rNote:
@@ -255,17 +287,20 @@ func (s *search) order(r role, mask int) float64 {
 
 // score is how well tokens i to i+n fit a role.
 func (s *search) score(r role, i, n int) float64 {
-	key := [3]int{int(r), i, n}
-	if v, ok := s.scores[key]; ok {
-		return v
+	known := &s.scores[(int(r)*len(s.l.tokens)+i)*mostTokens+n-1]
+	if known.done {
+		return known.v
 	}
 	v := s.content(r, i, n)
 	if v > impossible/2 {
 		v += s.place(r, i, n) + s.gaps(r, i, n)
 	}
-	s.scores[key] = v
+	*known = scored{v, true}
 	return v
 }
+
+// crossing is the cost of a wide gap inside a stretch of each role.
+var crossing = [roles]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}
 
 // gaps weighs where the stretch begins and ends against the cells.
 func (s *search) gaps(r role, i, n int) float64 {
@@ -276,8 +311,7 @@ func (s *search) gaps(r role, i, n int) float64 {
 			crossed++
 		}
 	}
-	cost := map[role]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}[r]
-	v += float64(crossed) * cost
+	v += float64(crossed) * crossing[r]
 	end := i + n
 	atEnd := end == len(s.l.tokens) || s.l.tokens[end].gap
 	last := s.l.tokens[end-1].text
@@ -337,7 +371,7 @@ func isMark(s string) bool {
 
 // place weighs the stretch's place against the table's columns.
 func (s *search) place(r role, i, n int) float64 {
-	if len(s.cols) == 0 || r == rNote && !s.hasCol[rNote] {
+	if len(s.cols) == 0 || r == rNote && !s.hasCol.has(rNote) {
 		return 0
 	}
 	x0, x1 := s.l.tokens[i].x0, s.l.tokens[i+n-1].x1
@@ -360,7 +394,7 @@ func (s *search) place(r role, i, n int) float64 {
 				return 1.6
 			}
 		}
-		if !s.hasCol[rName] && c == 0 && x0 < s.cols[0].x0 {
+		if !s.hasCol.has(rName) && c == 0 && x0 < s.cols[0].x0 {
 			return 1
 		}
 		if col == rNote || col == rCode {
@@ -370,22 +404,22 @@ func (s *search) place(r role, i, n int) float64 {
 	}
 	switch {
 	case r == rFlag && (col == rValue || col == rRange || col == rUnit || col == rPrev):
-		if s.hasCol[rFlag] {
+		if s.hasCol.has(rFlag) {
 			return -0.3
 		}
 		return 0
 	case r == rUnit && (col == rValue || col == rRange):
-		if s.hasCol[rUnit] {
+		if s.hasCol.has(rUnit) {
 			return -1.2
 		}
 		return 0
-	case r == rRange && col == rValue && !s.hasCol[rRange] && !s.hasCol[rLow]:
+	case r == rRange && col == rValue && !s.hasCol.has(rRange) && !s.hasCol.has(rLow):
 		return 0
 	case r == rNote:
 		return -0.2
 	case r == rDate, r == rCode:
 		return -0.3
-	case !s.hasCol[r]:
+	case !s.hasCol.has(r):
 		return -0.7
 	case !near:
 		return -0.8

@@ -167,6 +167,7 @@ var heldOut = map[string]func(m *maker){
 
 // The layouts that the rules never saw.
 func TestHeldOutLayouts(t *testing.T) {
+	t.Parallel()
 	all := runLayouts(t, heldOut, 1000, prove.Count(6, 60))
 	require.GreaterOrEqual(t, all.f1(), 0.97)
 	require.GreaterOrEqual(t, all.sure, 1000)

@@ -110,7 +110,7 @@ type row struct {
 
 func (r *Reader) document(pages []Page) *document {
 	d := &document{pages: pages, isRow: map[int]bool{}, catalogue: r.catalogue,
-		g: grammar{catalogue: r.catalogue, names: map[string]float64{}, ranges: map[string]ranged{}}}
+		g: newGrammar(r.catalogue)}
 	var texts []string
 	for _, p := range pages {
 		if p.Image {

@@ -205,6 +205,7 @@ func TestMatcherThatFailsIsNoFailure(t *testing.T) {
 
 // The same words in any order are the same report.
 func TestOrderOfWordsDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	reader := labreport.NewReader(nil)
 	r := generate("six columns", layouts["six columns"], 5)
 	want, _ := reader.Read(r.pages)

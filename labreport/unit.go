@@ -32,11 +32,14 @@ func ParseUnit(printed string) (Unit, bool) {
 	return units().parse(printed)
 }
 
+// form is a folded unit, and the same with glyphs made equal.
+type form struct{ text, look string }
+
 type unitTable struct {
 	exact  map[string]string // case kept
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
-	byLength map[int][]string
+	byLength map[int][]form
 	// forms are printed forms by their UCUM code, in lower case, "mcg" kept.
 	forms map[string][]string
 }
@@ -138,7 +141,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
 	}
-	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]string{}, forms: map[string][]string{}}
+	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}}
 	add := func(printed, ucum string) {
 		key := unitKey(printed)
 		if key == "" {
@@ -179,7 +182,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 		delete(t.exact, key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.folded)) {
-		t.byLength[len(key)] = append(t.byLength[len(key)], key)
+		t.byLength[len(key)] = append(t.byLength[len(key)], form{key, glyphs(key)})
 	}
 	return t, nil
 }
@@ -230,23 +233,23 @@ func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
 	found := ""
 	for _, n := range []int{len(key) - 1, len(key), len(key) + 1} {
 		for _, have := range t.byLength[n] {
-			if glyphs(have) == look {
-				if found != "" && t.folded[found] != t.folded[have] {
+			if have.look == look {
+				if found != "" && t.folded[found] != t.folded[have.text] {
 					found = ""
 					break
 				}
-				found = have
+				found = have.text
 			}
 		}
 	}
 	if found == "" && len(key) >= 4 {
 		for _, n := range []int{len(key) - 1, len(key), len(key) + 1} {
 			for _, have := range t.byLength[n] {
-				if strings.IndexFunc(have, isDigit) < 0 && distance(look, glyphs(have), 1) <= 1 {
-					if found != "" && t.folded[found] != t.folded[have] {
+				if strings.IndexFunc(have.text, isDigit) < 0 && distance(look, have.look, 1) <= 1 {
+					if found != "" && t.folded[found] != t.folded[have.text] {
 						return "", "", false
 					}
-					found = have
+					found = have.text
 				}
 			}
 		}

@@ -137,11 +137,15 @@ var (
 
 // toPoint rewrites the numbers of s with a decimal point and without group marks.
 func toPoint(s string, d Decimals) string {
-	s = reApostrophe.ReplaceAllString(s, "$1$2")
-	if m := reSpaceGroup.FindStringSubmatch(s); m != nil {
-		s = m[1] + strings.ReplaceAll(m[2], " ", "") + m[3]
+	if strings.ContainsAny(s, "'’") {
+		s = reApostrophe.ReplaceAllString(s, "$1$2")
 	}
-	if d != Comma {
+	if strings.IndexByte(s, ' ') > 0 {
+		if m := reSpaceGroup.FindStringSubmatch(s); m != nil {
+			s = m[1] + strings.ReplaceAll(m[2], " ", "") + m[3]
+		}
+	}
+	if d != Comma || !strings.ContainsAny(s, ".,") {
 		return s
 	}
 	return reCommaNumber.ReplaceAllStringFunc(s, func(n string) string {
@@ -205,10 +209,10 @@ func valueShape(s string, d Decimals) shape {
 	if s == "" || len(s) > 60 {
 		return noValue
 	}
-	if reTiter.MatchString(s) {
+	if strings.IndexByte(s, ':') > 0 && reTiter.MatchString(s) {
 		return titerShape
 	}
-	if reGrade.MatchString(s) {
+	if strings.ContainsAny(s, "+-") && reGrade.MatchString(s) {
 		return gradeShape
 	}
 	if c, ok := valueClass(s); ok {
@@ -216,6 +220,9 @@ func valueShape(s string, d Decimals) shape {
 			return noteShape
 		}
 		return wordShape
+	}
+	if strings.IndexFunc(s, isDigit) < 0 {
+		return noValue
 	}
 	p := toPoint(s, d)
 	switch {
@@ -234,4 +241,7 @@ var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">
 
 var reDateLike = regexp.MustCompile(`^\(?\d{1,4}[./-]\d{1,2}[./-]\d{2,4}\)?[,;]?$|^\d{1,2}[./ -](?i:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|ene|abr|ago|dic|fév|avr|aoû|déc)[a-zäéû]*\.?[./ -]\d{2,4}$|^\d{1,2}\.\d{1,2}\.$`)
 
-func looksLikeDate(s string) bool { return reDateLike.MatchString(strings.TrimSpace(s)) }
+func looksLikeDate(s string) bool {
+	s = strings.TrimSpace(s)
+	return len(s) <= 40 && strings.IndexFunc(s, isDigit) >= 0 && strings.ContainsAny(s, "./- ") && reDateLike.MatchString(s)
+}
