@@ -55,10 +55,15 @@ type Query struct {
 // BlobStore keeps files. Whoever implements it sees to it that they lie encrypted;
 // they are health data.
 //
-// A key is made by this package of letters, digits, hyphens and slashes, and names
-// one content for ever. Put and Delete may be called again after any error. Get of
-// what is not there is [healthlab.NotFound]; Delete of it is no error.
-// Implementations are safe for concurrent use.
+// A key is letters, digits, hyphens, underscores and single slashes between them, at
+// most 512 bytes; another one is [healthlab.Invalid]. Keys that differ in case are
+// different, and one may begin with another. Put keeps the whole content, in place of
+// what was there, or after any error nothing of it: whoever reads sees the old content
+// or the new, never a part, even after a crash. An error of content comes back so that
+// errors.Is finds it. Put and Delete may be called again after any error. Get of what is
+// not there is [healthlab.NotFound]; Delete of it is no error. Once ctx has ended, a
+// call returns the context's error and changes nothing. Implementations are safe for
+// concurrent use.
 type BlobStore interface {
 	Put(ctx context.Context, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.

@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -44,6 +45,12 @@ func (s *Store) ParsingJobs() labreport.Store { return jobStore{s} }
 func (s *Store) Blobs() labreport.BlobStore { return blobStore{s} }
 
 type jobStore struct{ s *Store }
+
+// erase removes the jobs of a user. Their files are the service's to delete, before. It
+// is called with the lock held.
+func (t *reportTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	maps.DeleteFunc(t.jobs, func(_ labreport.JobID, k *keptJob) bool { return k.team == team && k.user == user })
+}
 
 func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
 	if j.Team.IsZero() || j.ID == (labreport.JobID{}) {
@@ -193,9 +200,19 @@ func (v jobStore) Claim(ctx context.Context, at, until time.Time, n int) ([]labr
 
 type blobStore struct{ s *Store }
 
+// reBlobKey are the keys of files.
+var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
+
+func checkBlobKey(key string) error {
+	if len(key) > 512 || !reBlobKey.MatchString(key) {
+		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them", healthlab.Invalid)
+	}
+	return nil
+}
+
 func (v blobStore) Put(ctx context.Context, key string, content io.Reader) error {
-	if key == "" || strings.ContainsRune(key, 0) {
-		return fmt.Errorf("%w: not a key", healthlab.Invalid)
+	if err := checkBlobKey(key); err != nil {
+		return err
 	}
 	data, err := io.ReadAll(content)
 	if err != nil {
@@ -210,6 +227,9 @@ func (v blobStore) Put(ctx context.Context, key string, content io.Reader) error
 }
 
 func (v blobStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if err := checkBlobKey(key); err != nil {
+		return nil, err
+	}
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -222,6 +242,9 @@ func (v blobStore) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 }
 
 func (v blobStore) Delete(ctx context.Context, key string) error {
+	if err := checkBlobKey(key); err != nil {
+		return err
+	}
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ var mutants = slices.Concat(
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
+	of("blobs", blobMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

@@ -86,6 +86,7 @@ var modules = map[string][]string{
 	"adapters/nats":      {"github.com/nats-io/nats.go"},
 	"adapters/otel":      {"go.opentelemetry.io/otel"},
 	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
+	"adapters/blob":      {"filippo.io/age", "github.com/minio/minio-go/v7"},
 
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
 }
@@ -95,7 +96,7 @@ var testModules = []string{
 	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/standard-webhooks/standard-webhooks/libraries/go",
 	"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5",
-	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk",
+	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "github.com/johannesboyne/gofakes3",
 }
 
 // std says who may import the packages of the standard library, and what is below them,

@@ -1,0 +1,277 @@
+// Package blob keeps files: reports that people uploaded, documents of orders. They lie
+// encrypted, in a folder or in a bucket of an S3-compatible service, and are health
+// data in both.
+//
+// [New] makes a [Store] of a place and a sealer. It implements the BlobStore seam of
+// every package that has one:
+//
+//	place, err := blob.OpenDirectory("/var/lib/lab/files", nil)
+//	files, err := blob.New(place, sealer)
+//	reports, err := labreport.New(jobs, files, users, extractors, nil, nil)
+//
+// Each file has a key of its own, which encrypts it piece by piece (the age format,
+// version 1: ChaCha20-Poly1305 over 64 KiB), so that a large file is never in memory
+// and nothing of a damaged one is handed out. The host's [healthlab.Sealer] seals that
+// key, bound to the file's name; the name of the sealing key stands in the file's head.
+//
+// To rotate, give the sealer a new current key and leave it the old ones. [Store.Keys]
+// says which keys files still need.
+package blob
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"filippo.io/age"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// Place is where sealed files lie: a [Directory] or a [Bucket].
+//
+// A name is letters, digits, hyphens, underscores and slashes. Write puts the whole
+// content under a name, in place of what was there, or nothing at all: whoever opens
+// the name sees the old content or the new, never a part, whatever ends the process or
+// the content's reader. Open of what is not there is [healthlab.NotFound]; Remove of it
+// is no error. List calls name for each, in any order, and stops at its first error.
+// What may pass is [healthlab.Unavailable]. Implementations are safe for concurrent
+// use, by several processes too.
+type Place interface {
+	Write(ctx context.Context, name string, content io.Reader) error
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	Remove(ctx context.Context, name string) error
+	List(ctx context.Context, name func(string) error) error
+}
+
+// Store keeps files encrypted in a place. It is safe for concurrent use.
+type Store struct {
+	place Place
+	seal  healthlab.Sealer
+}
+
+var _ labreport.BlobStore = (*Store)(nil)
+
+// New returns a Store. Both are required.
+func New(place Place, seal healthlab.Sealer) (*Store, error) {
+	if place == nil || seal == nil {
+		return nil, fmt.Errorf("%w: files need a place and a sealer", healthlab.Invalid)
+	}
+	return &Store{place: place, seal: seal}, nil
+}
+
+// Put keeps the content under a key, in place of what was there: all of it or, after
+// any error, nothing of it. Invalid if the key is not letters, digits, hyphens,
+// underscores and single slashes between them, or longer than 512 bytes. An error of
+// content is returned unchanged (errors.Is works).
+func (s *Store) Put(ctx context.Context, key string, content io.Reader) error {
+	if err := checkKey(key); err != nil {
+		return fmt.Errorf("keep file: %w", err)
+	}
+	sealed, err := age.EncryptReader(&whole{ctx: ctx, r: content}, &envelope{ctx: ctx, seal: s.seal, key: key})
+	if err != nil {
+		return fmt.Errorf("keep file: %w", err)
+	}
+	if err := s.place.Write(ctx, key, sealed); err != nil {
+		return fmt.Errorf("keep file: %w", err)
+	}
+	return nil
+}
+
+// Get returns the content; the caller closes it. NotFound if there is none, Invalid if
+// the file was damaged or moved here from another key, Unavailable if the sealer does
+// not have its key. What is damaged further back shows when it is read, as an error in
+// place of the damaged part and all that follows: a reader that reaches io.EOF has read
+// what was put.
+func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if err := checkKey(key); err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	sealed, err := s.place.Open(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	e := &envelope{ctx: ctx, seal: s.seal, key: key}
+	plain, err := age.Decrypt(&noted{r: sealed, err: &e.broken}, e)
+	if err != nil {
+		_ = sealed.Close()
+		return nil, fmt.Errorf("read file: %w", e.fault(ctx, err))
+	}
+	return &opened{plain: plain, sealed: sealed, e: e}, nil
+}
+
+// Delete removes a file. One that is not there is no error.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return fmt.Errorf("delete file: %w", err)
+	}
+	if err := s.place.Remove(ctx, key); err != nil {
+		return fmt.Errorf("delete file: %w", err)
+	}
+	return nil
+}
+
+// Keys counts the files by the name of the sealing key that opens them. A key that is
+// not among the names is needed by no file, and may go from the sealer. It reads the
+// head of every file.
+func (s *Store) Keys(ctx context.Context) (map[string]int, error) {
+	out := map[string]int{}
+	err := s.place.List(ctx, func(name string) error {
+		sealed, err := s.place.Open(ctx, name)
+		if errors.Is(err, healthlab.NotFound) {
+			return nil // deleted in the meantime
+		}
+		if err != nil {
+			return err
+		}
+		var head asker
+		_, err = age.Decrypt(sealed, &head)
+		if err = errors.Join(ignoreAsked(err), sealed.Close()); err != nil {
+			return fmt.Errorf("%w: a file is damaged", healthlab.Invalid)
+		}
+		out[head.keyID]++
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list keys of files: %w", err)
+	}
+	return out, nil
+}
+
+var reKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
+
+// longest is the longest key, in bytes.
+const longest = 512
+
+func checkKey(key string) error {
+	if len(key) > longest || !reKey.MatchString(key) {
+		return fmt.Errorf("%w: a file's key is letters, digits, hyphens and single slashes between them", healthlab.Invalid)
+	}
+	return nil
+}
+
+// envelope seals and opens the key of one file.
+type envelope struct {
+	ctx    context.Context //nolint:containedctx // age's interfaces have no context; the envelope lives as long as one call
+	seal   healthlab.Sealer
+	key    string
+	broken error // what the sealer, or the place, said
+}
+
+// stanza is the type of our entry in the head of a file.
+const stanza = "healthlab-sealed"
+
+// bound ties the sealed key to the file's name.
+func (e *envelope) bound() []byte { return []byte("file:" + e.key) }
+
+// Wrap implements age.Recipient.
+func (e *envelope) Wrap(fileKey []byte) ([]*age.Stanza, error) {
+	box, err := e.seal.Seal(e.ctx, fileKey, e.bound())
+	if err != nil {
+		return nil, fmt.Errorf("seal key of file: %w", err)
+	}
+	return []*age.Stanza{{Type: stanza, Args: []string{base64.RawStdEncoding.EncodeToString([]byte(box.KeyID))}, Body: box.Box}}, nil
+}
+
+// Unwrap implements age.Identity.
+func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	keyID, body, ok := ours(stanzas)
+	if !ok {
+		return nil, age.ErrIncorrectIdentity
+	}
+	key, err := e.seal.Open(e.ctx, healthlab.Sealed{KeyID: keyID, Box: body}, e.bound())
+	if err != nil {
+		e.broken = err
+		return nil, fmt.Errorf("open key of file: %w", err)
+	}
+	return key, nil
+}
+
+// fault says what is wrong with a file that does not open. Whatever the sealer or the
+// place did not say is the file's own.
+func (e *envelope) fault(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.broken != nil:
+		return e.broken
+	}
+	return fmt.Errorf("%w: the file is damaged: %v", healthlab.Invalid, err)
+}
+
+// ours finds our entry in the head of a file.
+func ours(stanzas []*age.Stanza) (keyID string, body []byte, ok bool) {
+	if len(stanzas) != 1 || stanzas[0].Type != stanza || len(stanzas[0].Args) != 1 {
+		return "", nil, false
+	}
+	id, err := base64.RawStdEncoding.DecodeString(stanzas[0].Args[0])
+	return string(id), stanzas[0].Body, err == nil
+}
+
+// asker reads the name of the key from the head of a file, and opens nothing.
+type asker struct{ keyID string }
+
+var errAsked = errors.New("only asked")
+
+func (a *asker) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	var ok bool
+	if a.keyID, _, ok = ours(stanzas); !ok {
+		return nil, age.ErrIncorrectIdentity
+	}
+	return nil, errAsked
+}
+
+func ignoreAsked(err error) error {
+	if errors.Is(err, errAsked) {
+		return nil
+	}
+	return err
+}
+
+// whole is a content that ends with its context.
+type whole struct {
+	ctx context.Context //nolint:containedctx // it lives as long as one call
+	r   io.Reader
+}
+
+func (w *whole) Read(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(b)
+}
+
+// noted remembers what a place said, which age would take for damage.
+type noted struct {
+	r   io.Reader
+	err *error
+}
+
+func (n *noted) Read(b []byte) (int, error) {
+	k, err := n.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		*n.err = err
+	}
+	return k, err
+}
+
+// opened is a file that is being read.
+type opened struct {
+	plain  io.Reader
+	sealed io.Closer
+	e      *envelope
+}
+
+func (o *opened) Read(b []byte) (int, error) {
+	n, err := o.plain.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("read file: %w", o.e.fault(o.e.ctx, err))
+	}
+	return n, err
+}
+
+func (o *opened) Close() error { return o.sealed.Close() }

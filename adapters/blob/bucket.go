@@ -1,0 +1,137 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Bucket is a bucket of a service that speaks the protocol of S3. Its client is the
+// host's, with the host's credentials and region; it needs to get, put and delete
+// objects, and to list them for [Store.Keys]. It is safe for concurrent use.
+//
+// An upload that a crash cut off is nowhere to be read, yet may be charged for: a rule
+// of the bucket should end unfinished uploads after a day. Versions should be off, or
+// deleted files stay.
+type Bucket struct {
+	client *minio.Client
+	name   string
+	prefix string
+}
+
+var _ Place = (*Bucket)(nil)
+
+// NewBucket returns a bucket that exists already. prefix goes before every name, such as
+// "healthlab/"; it may be empty. Nothing is asked of the service yet. Invalid if there
+// is no client or no name.
+func NewBucket(client *minio.Client, name, prefix string) (*Bucket, error) {
+	if client == nil || name == "" {
+		return nil, fmt.Errorf("%w: a bucket needs a client and a name", healthlab.Invalid)
+	}
+	return &Bucket{client: client, name: name, prefix: prefix}, nil
+}
+
+// part is how much of a file is in memory while it is sent. A file that fits is sent as
+// one object.
+const part = 8 << 20
+
+// Write implements [Place].
+func (b *Bucket) Write(ctx context.Context, name string, content io.Reader) error {
+	source := &noted{r: content, err: new(error)}
+	var first bytes.Buffer
+	n, err := io.CopyN(&first, source, part)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	body, size := io.Reader(&first), n
+	if err == nil {
+		body, size = io.MultiReader(&first, source), -1
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err = b.client.PutObject(ctx, b.name, b.prefix+name, body, size, minio.PutObjectOptions{
+		ContentType: "application/octet-stream", PartSize: part,
+	})
+	if *source.err != nil {
+		return *source.err
+	}
+	return service(ctx, "write object", err)
+}
+
+// Open implements [Place]. It is one request, for two might see two contents.
+func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	body, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, service(ctx, "open object", err)
+	}
+	return &object{body: body, ctx: ctx}, nil
+}
+
+// object is an object that is being read.
+type object struct {
+	body io.ReadCloser
+	ctx  context.Context //nolint:containedctx // it lives as long as one reading
+}
+
+func (o *object) Read(b []byte) (int, error) {
+	n, err := o.body.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = service(o.ctx, "read object", err)
+	}
+	return n, err
+}
+
+func (o *object) Close() error { return o.body.Close() }
+
+// Remove implements [Place].
+func (b *Bucket) Remove(ctx context.Context, name string) error {
+	err := service(ctx, "remove object", b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+	if errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// List implements [Place].
+func (b *Bucket) List(ctx context.Context, name func(string) error) error {
+	listing, stop := context.WithCancel(ctx)
+	defer stop()
+	for o := range b.client.ListObjects(listing, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
+		if o.Err != nil {
+			return service(ctx, "list objects", o.Err)
+		}
+		if err := name(strings.TrimPrefix(o.Key, b.prefix)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// service says what an error of the service means. Its own words may name the object,
+// so only its code is kept.
+func service(ctx context.Context, verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch code := minio.ToErrorResponse(err).Code; code {
+	case minio.NoSuchKey:
+		return fmt.Errorf("%s: %w: %s", verb, healthlab.NotFound, code)
+	case "":
+		return fmt.Errorf("%s: %w: the service does not answer", verb, healthlab.Unavailable)
+	case minio.AccessDenied, minio.NoSuchBucket:
+		return fmt.Errorf("%s: %s", verb, code)
+	default:
+		return fmt.Errorf("%s: %w: %s", verb, healthlab.Unavailable, code)
+	}
+}

@@ -1,0 +1,217 @@
+package blob
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// DirectoryOptions adjusts a Directory. The zero value, and nil, mean the defaults.
+type DirectoryOptions struct {
+	// Now is the clock that tells a write under way from one that a crash left.
+	// Default time.Now.
+	Now func() time.Time
+}
+
+// Directory is a folder of files, for one machine or for several that share a file
+// system whose renames are atomic. Only the user that runs the program can read it. It
+// is safe for concurrent use.
+type Directory struct{ root *os.Root }
+
+var _ Place = (*Directory)(nil)
+
+const (
+	// suffix ends the name of each file, so that "a" and "a/b" may both be there.
+	suffix = ".age"
+	// unfinished is the folder of files that are being written. A key never has a dot.
+	unfinished = ".unfinished"
+	// abandoned is when a file there is what a crash left.
+	abandoned = 24 * time.Hour
+)
+
+// OpenDirectory opens a folder, and makes it if it is not there. What a crash left
+// unfinished a day ago or longer is removed. Unavailable if the folder cannot be used.
+func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
+	now := time.Now
+	if opts != nil && opts.Now != nil {
+		now = opts.Now
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, place("open folder", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, place("open folder", err)
+	}
+	d := &Directory{root: root}
+	if err := d.tidy(now()); err != nil {
+		return nil, errors.Join(place("open folder", err), root.Close())
+	}
+	return d, nil
+}
+
+// Close lets go of the folder. Files that are being read stay open.
+func (d *Directory) Close() error { return d.root.Close() }
+
+func (d *Directory) tidy(now time.Time) error {
+	if err := d.root.MkdirAll(unfinished, 0o700); err != nil {
+		return err
+	}
+	list, err := fs.ReadDir(d.root.FS(), unfinished)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		info, err := e.Info()
+		if err == nil && now.Sub(info.ModTime()) >= abandoned {
+			err = d.root.Remove(unfinished + "/" + e.Name())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write implements [Place]: beside, to the disk, and then under its name.
+func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (err error) {
+	temp := unfinished + "/" + rand.Text()
+	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return place("write file", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = d.root.Remove(temp)
+		}
+	}()
+	if _, err = io.Copy(f, content); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if err = errors.Join(f.Sync(), f.Close()); err != nil {
+		return place("write file", err)
+	}
+	if err = ctx.Err(); err != nil {
+		return err
+	}
+	return d.publish(temp, name)
+}
+
+// publish gives a finished file its name.
+func (d *Directory) publish(temp, name string) error {
+	folder := path.Dir(name)
+	// A removal may take an empty folder away between the two steps.
+	for range 100 {
+		if err := d.root.MkdirAll(folder, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			return place("write file", err)
+		}
+		err := d.root.Rename(temp, name+suffix)
+		switch {
+		case err == nil:
+			return d.settle(folder)
+		case !errors.Is(err, fs.ErrNotExist):
+			return place("write file", err)
+		}
+	}
+	return fmt.Errorf("write file: %w: its folder is removed again and again", healthlab.Unavailable)
+}
+
+// settle writes the entries of a folder, and of those that it is in, to the disk.
+func (d *Directory) settle(folder string) error {
+	for ; ; folder = path.Dir(folder) {
+		f, err := d.root.Open(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed with what was in it
+		}
+		if err != nil {
+			return place("write file", err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return place("write file", err)
+		}
+		if folder == "." {
+			return nil
+		}
+	}
+}
+
+// Open implements [Place].
+func (d *Directory) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := d.root.Open(name + suffix)
+	if err != nil {
+		return nil, place("open file", err)
+	}
+	return f, nil
+}
+
+// Remove implements [Place]. Folders that are empty then go too.
+func (d *Directory) Remove(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := d.root.Remove(name + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return place("remove file", err)
+	}
+	folder := path.Dir(name)
+	for folder != "." && d.root.Remove(folder) == nil {
+		folder = path.Dir(folder)
+	}
+	return d.settle(folder)
+}
+
+// List implements [Place].
+func (d *Directory) List(ctx context.Context, name func(string) error) error {
+	var fault error
+	err := fs.WalkDir(d.root.FS(), ".", func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // removed in the meantime
+		case err != nil:
+			return err
+		case e.IsDir() && p == unfinished:
+			return fs.SkipDir
+		}
+		if n, ok := strings.CutSuffix(p, suffix); ok && !e.IsDir() {
+			if fault = name(n); fault != nil {
+				return fault
+			}
+		}
+		return nil
+	})
+	if fault != nil || err == nil || ctx.Err() != nil {
+		return errors.Join(fault, ctx.Err())
+	}
+	return place("list files", err)
+}
+
+// place says what an error of the system means, without the path that it names.
+func place(verb string, err error) error {
+	kind := healthlab.Unavailable
+	if errors.Is(err, fs.ErrNotExist) {
+		kind = healthlab.NotFound
+	}
+	var broken *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &broken):
+		err = broken.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return fmt.Errorf("%s: %w: %w", verb, kind, err)
+}
