@@ -42,6 +42,10 @@ type Options struct {
 	NewID func() uuid.UUID
 	// NewUserID makes ids of users. Default UUID version 4.
 	NewUserID func() uuid.UUID
+	// Forget is called before a user is erased for good, for what is kept about it
+	// outside the store: files. Each may be called again for the same user; an error
+	// puts the erasure off. Default: none.
+	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Log receives what a person should look at. Default: discard.
 	Log *slog.Logger
 }

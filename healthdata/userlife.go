@@ -138,6 +138,11 @@ func (s *Service) RunErasures(ctx context.Context) error {
 
 // erase removes one user. One that is gone, or came back, needs no more of it.
 func (s *Service) erase(ctx context.Context, ref UserRef) error {
+	for _, forget := range s.opts.Forget {
+		if err := forget(ctx, ref.Team, ref.User); err != nil {
+			return fmt.Errorf("erase user: %w", err)
+		}
+	}
 	err := s.users.Erase(ctx, ref.Team, ref.User)
 	switch {
 	case errors.Is(err, healthlab.NotFound), errors.Is(err, healthlab.Precondition):

@@ -173,6 +173,39 @@ func TestRunErasures(t *testing.T) {
 	})
 }
 
+// What lies outside the store goes first, and is tried again until it is gone.
+func TestErasureForgetsWhatLiesOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		providers, err := healthdata.NewProviders(nil)
+		require.NoError(t, err)
+		calls := 0
+		s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
+			Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+				func(ctx context.Context, who healthlab.TeamID, user healthlab.UserID) error {
+					calls++
+					_, err := store.Users().Get(ctx, who, user)
+					require.NoError(t, err, "the user is there until its files are gone")
+					if calls < 3 {
+						return healthlab.Unavailable
+					}
+					return nil
+				},
+			},
+		})
+		require.NoError(t, err)
+		u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+		require.NoError(t, err)
+		require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
+		running, stop := context.WithTimeout(t.Context(), healthdata.GracePeriod+24*time.Hour)
+		defer stop()
+		require.NoError(t, s.RunErasures(running))
+		require.Equal(t, 3, calls)
+		_, err = store.Users().Get(t.Context(), team, u.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	})
+}
+
 // unsure is a store whose Erase says what a test wants: what a claim finds when it
 // comes can be other than what it left.
 type unsure struct {

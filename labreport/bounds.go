@@ -94,28 +94,19 @@ func parseBounds(s string) (Bounds, bool) {
 
 // oneRange reads forms 1 to 6 of a range.
 func oneRange(s string) (Bounds, bool) {
-	s = strings.TrimSpace(reRefWord.ReplaceAllString(strings.TrimSpace(s), ""))
+	s = withoutRefWord(strings.TrimSpace(s))
 	for len(s) > 1 && (s[0] == '(' && s[len(s)-1] == ')' || s[0] == '[' && s[len(s)-1] == ']') {
-		s = strings.TrimSpace(s[1 : len(s)-1])
-		s = strings.TrimSpace(reRefWord.ReplaceAllString(s, ""))
+		s = withoutRefWord(strings.TrimSpace(s[1 : len(s)-1]))
 	}
 	s = strings.Trim(s, " ,;")
 	if s == "" {
 		return Bounds{}, false
 	}
-	s = reOrEqual.ReplaceAllString(s, "$1=")
-	s = turned.Replace(s)
-	for _, w := range []struct {
-		re   *regexp.Regexp
-		sign string
-	}{{reWordsLess, "<="}, {reWordsMore, ">="}, {reWordsLT, "<"}, {reWordsGT, ">"}} {
-		if t := w.re.ReplaceAllString(s, ""); t != s {
-			s = w.sign + t
-			break
-		}
+	if strings.ContainsAny(s, "<>=") {
+		s = turned.Replace(reOrEqual.ReplaceAllString(s, "$1="))
 	}
-	if m := reBetween.FindStringSubmatch(s); m != nil {
-		s = m[1] + " - " + m[2]
+	if !isDigit(rune(s[0])) {
+		s = withoutWords(s)
 	}
 	if b, ok := bareRange(s); ok {
 		return b, true
@@ -157,6 +148,34 @@ func oneRange(s string) (Bounds, bool) {
 		}
 	}
 	return Bounds{}, false
+}
+
+// withoutRefWord takes off a word such as "Ref:" or "Normal range".
+func withoutRefWord(s string) string {
+	if s == "" || strings.IndexByte("rnvbsRNVBS", s[0]) < 0 {
+		return s
+	}
+	return strings.TrimSpace(reRefWord.ReplaceAllString(s, ""))
+}
+
+// withoutWords writes a comparison in words with signs, and "between 3 and 5" with a
+// hyphen.
+func withoutWords(s string) string {
+	for _, w := range []struct {
+		re   *regexp.Regexp
+		sign string
+	}{{reWordsLess, "<="}, {reWordsMore, ">="}, {reWordsLT, "<"}, {reWordsGT, ">"}} {
+		if t := w.re.ReplaceAllString(s, ""); t != s {
+			s = w.sign + t
+			break
+		}
+	}
+	if strings.IndexByte("bezvdBEZVD", s[0]) >= 0 {
+		if m := reBetween.FindStringSubmatch(s); m != nil {
+			s = m[1] + " - " + m[2]
+		}
+	}
+	return s
 }
 
 func withoutUnit(s string) (string, bool) {

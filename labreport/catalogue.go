@@ -350,42 +350,40 @@ func ValidCode(code string) bool {
 func readCommon(table, names io.Reader) ([]Term, error) {
 	more := map[string][]string{}
 	less := map[string][]string{}
-	rows, err := readCSV(names)
+	err := readCSV(names, []string{"loinc_num", "names", "not"}, func(column func(string) string) {
+		code := column("loinc_num")
+		more[code] = append(more[code], split(column("names"))...)
+		less[code] = append(less[code], split(column("not"))...)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("names: %w", err)
 	}
-	for _, row := range rows {
-		code := row["loinc_num"]
-		more[code] = append(more[code], split(row["names"])...)
-		less[code] = append(less[code], split(row["not"])...)
-	}
-	rows, err = readCSV(table)
-	if err != nil {
-		return nil, fmt.Errorf("terms: %w", err)
-	}
-	out := make([]Term, 0, len(rows))
-	for _, row := range rows {
-		code := row["loinc_num"]
-		t := Term{Code: code, Name: row["long_common_name"], Component: row["component"], Property: row["property"],
-			System: row["system"], Scale: row["scale"], Units: split(row["example_ucum_units"])}
-		given := split(row["synonyms"])
+	var out []Term
+	err = readCSV(table, []string{"loinc_num", "long_common_name", "component"}, func(column func(string) string) {
+		code := column("loinc_num")
+		t := Term{Code: code, Name: column("long_common_name"), Component: column("component"), Property: column("property"),
+			System: column("system"), Scale: column("scale"), Units: split(column("example_ucum_units"))}
+		given := split(column("synonyms"))
 		t.Names = append(slices.Clone(more[code]), given...)
 		t.Names = slices.DeleteFunc(t.Names, func(n string) bool { return slices.Contains(less[code], n) })
 		if len(given) > 0 {
 			t.Display = given[0]
 		}
-		us, _ := strconv.Atoi(row["rank_us"])
-		si, _ := strconv.Atoi(row["rank_si"])
+		us, _ := strconv.Atoi(column("rank_us"))
+		si, _ := strconv.Atoi(column("rank_si"))
 		switch {
 		case us > 0 && si > 0:
 			t.Rank = min(us, si)
 		default:
 			t.Rank = us + si
 		}
-		if row["tier"] == "2" && t.Rank == 0 {
+		if column("tier") == "2" && t.Rank == 0 {
 			t.Rank = 3000
 		}
 		out = append(out, t)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("terms: %w", err)
 	}
 	return out, nil
 }
@@ -397,34 +395,44 @@ func split(s string) []string {
 	return strings.Split(s, "|")
 }
 
-// readCSV reads a table with a header into one map a row. Lines that begin with #
-// are comments.
-func readCSV(r io.Reader) ([]map[string]string, error) {
+// readCSV reads a table with a header, row by row. Lines that begin with # are comments.
+// column returns the field under a heading, empty if there is no such heading; what it
+// returns may be kept. A table has a hundred thousand rows and forty columns: a row is
+// gone when its call is over.
+func readCSV(r io.Reader, need []string, row func(column func(name string) string)) error {
 	c := csv.NewReader(r)
 	c.Comment = '#'
 	c.ReuseRecord = true
 	head, err := c.Read()
 	if err != nil {
-		return nil, fmt.Errorf("%w: no header line", healthlab.Invalid)
+		return fmt.Errorf("%w: no header line", healthlab.Invalid)
 	}
-	names := slices.Clone(head)
-	names[0] = strings.TrimPrefix(names[0], "\ufeff")
-	var out []map[string]string
-	for {
-		row, err := c.Read()
+	at := map[string]int{}
+	for i, name := range head {
+		if i == 0 {
+			name = strings.TrimPrefix(name, "\ufeff")
+		}
+		at[strings.Clone(name)] = i
+	}
+	for _, name := range need {
+		if _, ok := at[name]; !ok {
+			return fmt.Errorf("%w: no column %s", healthlab.Invalid, name)
+		}
+	}
+	for n := 1; ; n++ {
+		fields, err := c.Read()
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: row %d is not CSV", healthlab.Invalid, len(out)+1)
+			return fmt.Errorf("%w: row %d is not CSV", healthlab.Invalid, n)
 		}
-		m := make(map[string]string, len(row))
-		for i, v := range row {
-			if i < len(names) {
-				m[names[i]] = v
+		row(func(name string) string {
+			if i, ok := at[name]; ok && i < len(fields) {
+				return strings.Clone(fields[i])
 			}
-		}
-		out = append(out, m)
+			return ""
+		})
 	}
 }
 
@@ -436,43 +444,31 @@ func readCSV(r io.Reader) ([]map[string]string, error) {
 // The table's licence is the caller's business. [healthlab.Invalid] if it is not a
 // CSV with at least LOINC_NUM, COMPONENT and LONG_COMMON_NAME, or has no term.
 func LoadLOINC(r io.Reader) ([]Term, error) {
-	rows, err := readCSV(r)
-	if err != nil {
-		return nil, fmt.Errorf("load LOINC: %w", err)
-	}
-	if len(rows) > 0 {
-		for _, need := range []string{"LOINC_NUM", "COMPONENT", "LONG_COMMON_NAME"} {
-			if _, ok := rows[0][need]; !ok {
-				return nil, fmt.Errorf("load LOINC: %w: no column %s", healthlab.Invalid, need)
-			}
-		}
-	}
 	known := map[string]*Term{}
 	ours := Embedded()
 	for i := range ours.terms {
 		known[ours.terms[i].Code] = &ours.terms[i]
 	}
 	var out []Term
-	for _, row := range rows {
-		if s := row["STATUS"]; s == "DEPRECATED" || s == "DISCOURAGED" {
-			continue
+	err := readCSV(r, []string{"LOINC_NUM", "COMPONENT", "LONG_COMMON_NAME"}, func(column func(string) string) {
+		if s := column("STATUS"); s == "DEPRECATED" || s == "DISCOURAGED" {
+			return
 		}
-		if c := row["CLASSTYPE"]; c != "" && c != "1" {
-			continue
+		if c := column("CLASSTYPE"); c != "" && c != "1" {
+			return
 		}
-		t := Term{Code: row["LOINC_NUM"], Name: row["LONG_COMMON_NAME"], Display: row["DisplayName"], Component: row["COMPONENT"],
-			Property: row["PROPERTY"], System: row["SYSTEM"], Scale: row["SCALE_TYP"]}
-		for _, u := range strings.Split(row["EXAMPLE_UCUM_UNITS"], ";") {
+		t := Term{Code: column("LOINC_NUM"), Name: column("LONG_COMMON_NAME"), Display: column("DisplayName"), Component: column("COMPONENT"),
+			Property: column("PROPERTY"), System: column("SYSTEM"), Scale: column("SCALE_TYP")}
+		for _, u := range strings.Split(column("EXAMPLE_UCUM_UNITS"), ";") {
 			if u = strings.TrimSpace(u); u != "" {
 				t.Units = append(t.Units, u)
 			}
 		}
-		t.Rank, _ = strconv.Atoi(row["COMMON_TEST_RANK"])
-		if row["CONSUMER_NAME"] != "" {
-			t.Names = append(t.Names, row["CONSUMER_NAME"])
-		}
-		if row["SHORTNAME"] != "" {
-			t.Names = append(t.Names, row["SHORTNAME"])
+		t.Rank, _ = strconv.Atoi(column("COMMON_TEST_RANK"))
+		for _, name := range []string{column("CONSUMER_NAME"), column("SHORTNAME")} {
+			if name != "" {
+				t.Names = append(t.Names, name)
+			}
 		}
 		if k := known[t.Code]; k != nil {
 			t.Names = append(slices.Clone(k.Names), t.Names...)
@@ -484,6 +480,9 @@ func LoadLOINC(r io.Reader) ([]Term, error) {
 			}
 		}
 		out = append(out, t)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load LOINC: %w", err)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("load LOINC: %w: no laboratory term", healthlab.Invalid)

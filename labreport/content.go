@@ -304,7 +304,7 @@ func (s *search) rangeContent(text string, n int) float64 {
 		if b.Low == nil || b.High == nil {
 			v -= 0.9
 		}
-		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || reRefWord.MatchString(t) {
+		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || withoutRefWord(t) != t {
 			v++
 		}
 		if !b.Any() {
@@ -312,7 +312,7 @@ func (s *search) rangeContent(text string, n int) float64 {
 		}
 		return v
 	}
-	inner := strings.TrimSpace(reRefWord.ReplaceAllString(strings.Trim(t, "()[] "), ""))
+	inner := withoutRefWord(strings.Trim(t, "()[] "))
 	switch valueShape(inner, s.g.decimals) {
 	case wordShape:
 		if n <= 5 {

@@ -1,5 +1,7 @@
 package labreport
 
+import "encoding/json"
+
 // Data is what a report says.
 type Data struct {
 	Metadata Metadata `json:"metadata"`
@@ -74,10 +76,12 @@ type Result struct {
 	// Type is the class of Value.
 	Type *ValueType `json:"type"`
 	// Units is as printed, nil if none is.
-	Units             *string  `json:"units"`
-	ReferenceRange    *string  `json:"reference_range"`
-	MinReferenceRange *float64 `json:"min_reference_range"`
-	MaxReferenceRange *float64 `json:"max_reference_range"`
+	Units *string `json:"units"`
+	// ReferenceRange is as printed. Its ends are numbers with the digits that are
+	// printed, trailing zeros included; nil is open, or not one range.
+	ReferenceRange    *string      `json:"reference_range"`
+	MinReferenceRange *json.Number `json:"min_reference_range"`
+	MaxReferenceRange *json.Number `json:"max_reference_range"`
 	// SourcePanelName is the heading that the marker is printed under.
 	SourcePanelName *string  `json:"source_panel_name"`
 	SampleType      Specimen `json:"sample_type"`
@@ -91,6 +95,6 @@ type Result struct {
 	LoincMatchStatus *MatchStatus    `json:"loinc_match_status"`
 	// LoincMatches has at most five candidates, best first; nil if matching was not
 	// possible.
-	LoincMatches []Match  `json:"loinc_matches"`
+	LoincMatches []Match  `json:"loinc_matches" wire:"nullable"`
 	Evidence     Evidence `json:"evidence"`
 }

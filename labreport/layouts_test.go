@@ -1,6 +1,7 @@
 package labreport_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -146,8 +147,12 @@ func same(got, want string) bool {
 	return norm(got) == norm(want)
 }
 
-func equal(a, b *float64) bool {
-	return a == nil && b == nil || a != nil && b != nil && math.Abs(*a-*b) < 1e-9
+func equal(a *json.Number, b *float64) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	v, err := a.Float64()
+	return err == nil && math.Abs(v-*b) < 1e-9
 }
 
 func runLayouts(t *testing.T, which map[string]func(*maker), seed uint64, each int) tally {

@@ -172,6 +172,75 @@ Glucosa en polvo 1 kg  2  4,50  9,00
 Sodio cloruro 500 g  1  3,20  3,20
 IVA 21 %  2,56
 Total  14,76 EUR`,
+	"blood sugar diary": `Blood sugar diary of Omar Hartley
+Date  Before breakfast  After lunch  Bedtime
+01.02.2026  104 mg/dL  142 mg/dL  118 mg/dL
+02.02.2026  99 mg/dL  151 mg/dL  121 mg/dL
+03.02.2026  110 mg/dL  139 mg/dL  115 mg/dL`,
+	"supplement label": `Supplement facts
+Serving size 1 tablet
+Amount per serving  % Daily value
+Vitamin D3 25 mcg  125%
+Vitamin B12 500 mcg  20,833%
+Folate 400 mcg  100%
+Iron 18 mg  100%
+Zinc 11 mg  100%
+Magnesium 50 mg  12%`,
+	"elements": `Chemistry, table 3: atomic mass and melting point
+Element  Symbol  Mass  Unit  Melting point
+Sodium  Na  22.99  u  97.8
+Potassium  K  39.10  u  63.4
+Calcium  Ca  40.08  u  842
+Iron  Fe  55.85  u  1538
+Zinc  Zn  65.38  u  419.5`,
+	"hospital bill": `Northfield Hospital  Statement of charges
+Patient: Amara Hartley  Account: 5512
+Date  Description  Qty  Charge
+02/03/2026  Comprehensive metabolic panel  1  $48.00
+02/03/2026  Glucose  1  $12.00
+02/03/2026  Hemoglobin A1c  1  $31.50
+02/03/2026  TSH  1  $44.00
+Total charges  $135.50`,
+	"aquarium": `Aquarium log
+Test  Reading  Target
+Nitrite  0.02 mg/L  < 0.1
+Nitrate  12 mg/L  < 25
+Phosphate  0.1 mg/L  < 0.5
+Ammonia  0 mg/L  0
+pH  7.2  6.8 - 7.5
+Temperature  25 C  24 - 26`,
+	"commodities": `Markets on Friday
+Copper  9,812 USD/t  +1.2 %
+Zinc  2,710 USD/t  -0.4 %
+Iron ore  104 USD/t  +0.1 %
+Lithium carbonate  13.2 USD/kg  -2.0 %
+Glucose syrup  0.62 EUR/kg  0.0 %`,
+	"study abstract": `Abstract. In 412 adults, ferritin below 30 ng/mL was found in 18 % (95 % CI 14-22).
+Hemoglobin was 13.2 g/dL (12.1-14.8) in women and 14.9 g/dL (13.9-16.1) in men.
+Median CRP was 1.4 mg/L (0.6-3.1). Vitamin D was 24 ng/mL (17-33).
+Serum iron and TSH did not differ between the groups (p = 0.41).`,
+	"machine data sheet": `Analyser X200, technical data
+Throughput  240  tests/h
+Sample volume  2 - 35  uL
+Reagent volume  50 - 300  uL
+Wavelength  340 - 800  nm
+Linearity of glucose  5 - 700  mg/dL
+Weight  98  kg`,
+	"quality control": `Quality control, level 2, lot 7741
+Analyte  Mean  SD  Unit  Limits
+Glucose  112  2.1  mg/dL  106 - 118
+Sodium  139  0.9  mmol/L  136 - 142
+Potassium  4.1  0.05  mmol/L  3.9 - 4.3
+Creatinine  1.02  0.03  mg/dL  0.93 - 1.11
+Approved by: Dr. Lindqvist`,
+	"Beipackzettel": `Magnesium Brausetabletten 300 mg
+Wirkstoff: Magnesiumcitrat. Sonstige Bestandteile: Natrium 120 mg, Kalium 40 mg.
+Erwachsene nehmen 1 bis 2 Tabletten täglich. Nicht bei Niereninsuffizienz (Kreatinin über 2 mg/dl).
+Lagerung: nicht über 25 Grad.`,
+	"courrier": `Chère Madame Moreau,
+Votre hémoglobine était à 12,1 g/dL en mars et la ferritine reste basse.
+Merci de refaire un bilan (NFS, ferritine, CRP) dans trois mois.
+Dr. Fournier`,
 	"appointment": `Appointment confirmation
 Your appointment for a fasting blood draw is on 14/05/2025 at 08:30.
 Please do not eat for 12 hours. Bring your insurance card.

@@ -3,6 +3,7 @@ package labreport
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -106,17 +107,15 @@ func (d *document) limits(r *row) {
 
 // pretty returns a folded unit as it is usually printed.
 func (t *unitTable) pretty(folded string) string {
-	for key, ucum := range t.exact {
-		if strings.ToLower(key) == folded && (key == ucum || strings.ToLower(ucum) == folded) {
-			return ucum
-		}
+	if as, ok := t.cased[folded]; ok {
+		return as
 	}
 	r := strings.NewReplacer("/dl", "/dL", "/ml", "/mL", "/l", "/L", "/ul", "/uL", "iu/", "IU/", "fl", "fL", "u/l", "U/L")
 	return r.Replace(folded)
 }
 
 var (
-	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water)\b`)
+	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water|quality control|qualitätskontrolle|control de calidad|contrôle de qualité)\b`)
 )
 
 // refuse decides whether the document is a lab report at all.
@@ -137,7 +136,7 @@ func (d *document) refuse() FailureReason {
 		if sh == spanShape {
 			spans++
 		}
-		if r.known > 0.8 && (r.unit.UCUM != "" || r.bounds.Any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
+		if r.known > 0.8 && (r.unit.UCUM == "" || d.measuredIn(r)) && (r.unit.UCUM != "" || r.bounds.Any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
 			strong++
 		}
 	}
@@ -157,7 +156,7 @@ func (d *document) refuse() FailureReason {
 		return InvalidInput // a list of reference values
 	case reNotReport.MatchString(text.String()) && frame < 3:
 		return InvalidInput
-	case strong >= 3:
+	case strong >= 3 && (frame > 0 || strong*3 >= len(d.rows)*2):
 		return ""
 	case strong >= 1 && frame >= 2:
 		return ""
@@ -167,6 +166,16 @@ func (d *document) refuse() FailureReason {
 		return LowQuality
 	}
 	return InvalidInput
+}
+
+// measuredIn reports whether the row's unit is one that something of its name is measured
+// in. The price of copper changes by percents; copper in blood has none.
+func (d *document) measuredIn(r *row) bool {
+	found := d.g.find(r.name)
+	return slices.ContainsFunc(found[:min(len(found), 12)], func(f Found) bool {
+		score, _ := unitScore(f.Term, question{unit: r.unit, unitText: r.unitText})
+		return score >= 0.1
+	})
 }
 
 // frame counts the kinds of labels that lab reports have and other papers do not.
@@ -208,115 +217,12 @@ var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
 
 // result publishes one row.
 func (d *document) result(r *row) (Result, bool) {
-	if r.value == "" || r.name == "" {
-		return Result{}, false
+	raw := RawRow{Name: r.name, Value: r.value, Unit: r.unitText, Range: r.reference, Panel: r.panel, Specimen: r.specimen, Flag: r.flag}
+	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
+	if ok {
+		res.Evidence = d.evidence(r, &res, best)
 	}
-	printed := toPointAll(r.value, d.g.decimals)
-	typ, value := TypeOf(printed, r.unitText)
-	res := Result{TestName: r.name, Value: value, Type: &typ, SampleType: NoSpecimen, MeasurementKind: "unknown", Sensitivity: "unknown"}
-	if r.unitText != "" {
-		res.Units = ptr(r.unitText)
-	}
-	if r.reference != "" {
-		res.ReferenceRange = ptr(r.reference)
-	}
-	res.MinReferenceRange, res.MaxReferenceRange = r.bounds.Low, r.bounds.High
-	if r.panel != "" {
-		res.SourcePanelName = ptr(r.panel)
-	}
-	res.IsAboveMaxRange, res.IsBelowMinRange = RangeFlags(typ, value, r.bounds)
-	expected := r.reference
-	if r.bounds.Any() {
-		expected = ""
-	}
-	res.Interpretation = ptr(Interpret(typ, value, r.flag, expected, r.bounds))
-
-	q := question{name: r.name, unit: r.unit, unitText: r.unitText, panel: r.panel, specimen: r.specimen, low: r.bounds.Low, high: r.bounds.High}
-	switch sh := valueShape(r.value, d.g.decimals); {
-	case sh == titerShape:
-		q.scale = "Titr"
-	case sh == wordShape, sh == gradeShape:
-		q.scale = "Ord"
-	case sh == number1, sh == spanShape:
-		q.scale = "Qn"
-	}
-	candidates, err := rank(d.catalogue, q)
-	best := 0.0
-	if err == nil {
-		best = d.match(&res, candidates, q)
-	}
-	d.describe(&res, r, candidates, best)
-	res.Evidence = d.evidence(r, &res, best)
-	return res, true
-}
-
-// match publishes the candidates.
-func (d *document) match(res *Result, candidates []candidate, q question) (best float64) {
-	res.LoincMatches = []Match{}
-	second := 0.0
-	for i, c := range candidates {
-		if i == 0 {
-			best = c.score
-		}
-		if i == 1 {
-			second = c.score
-		}
-		if i < 5 && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
-			names := c.term.Names
-			if len(names) > 5 {
-				names = names[:5]
-			}
-			res.LoincMatches = append(res.LoincMatches, Match{LoincCode: c.term.Code, LoincName: c.term.Name, DisplayName: c.term.Display,
-				Aliases: append([]string{}, names...), ConfidenceScore: round2(c.score)})
-		}
-	}
-	status := NoMatch
-	switch {
-	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash:
-		status = AutoMatch
-	case best >= 0.5:
-		status = NeedsReview
-	default:
-		res.LoincMatches = []Match{}
-	}
-	res.LoincMatchStatus = &status
-	return best
-}
-
-// describe fills what follows from the name and the best candidate.
-func (d *document) describe(res *Result, r *row, candidates []candidate, best float64) {
-	specimen := specimenOf(r.name)
-	if specimen == NoSpecimen {
-		specimen = r.specimen
-	}
-	if specimen == NoSpecimen && best >= 0.5 {
-		specimen = systemOf(candidates[0].term.System)
-	}
-	res.SampleType = specimen
-	name := " " + strings.Join(termKey(r.name), " ") + " "
-	kind := ""
-	if best >= 0.5 {
-		kind = propertyKind(candidates[0].term)
-	}
-	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(name, " "+w+" ") {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case has("ratio", "quotient") || (kind == "ratio" || kind == "massratio") && strings.Contains(r.name, "/"):
-		res.MeasurementKind = "ratio"
-	case has("calculated", "estimated", "egfr", "eag", "vldl", "est") || best >= 0.5 && kind == "rate" || strings.Contains(strings.ToLower(r.unitText), "calc"):
-		res.MeasurementKind = "calculated"
-	case best >= 0.9:
-		res.MeasurementKind = "direct"
-	}
-	if has("hs", "hscrp", "ultrasensitive", "ultrasensible", "us", "hochsensitiv", "ultrasensitiv") || has("high") && has("sensitivity", "sensitive") {
-		res.Sensitivity = "sensitive"
-	}
+	return res, ok
 }
 
 // evidence says where each field was read and how surely.

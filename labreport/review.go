@@ -2,6 +2,7 @@ package labreport
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,6 +83,11 @@ func checkReview(by string, d *Data) error {
 			}
 			if r.Value == "" {
 				p.Add("missing", "a result needs a value", "data", "results", i, "value")
+			}
+			for name, n := range map[string]*json.Number{"min_reference_range": r.MinReferenceRange, "max_reference_range": r.MaxReferenceRange} {
+				if n != nil && !json.Valid([]byte(*n)) {
+					p.Add("number", "not a number", "data", "results", i, name)
+				}
 			}
 			for k, m := range r.LoincMatches {
 				if !ValidCode(m.LoincCode) {

@@ -1,6 +1,7 @@
 package labreport_test
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -187,6 +188,30 @@ func TestLoadLOINC(t *testing.T) {
 type down struct{}
 
 func (down) Find(string) ([]labreport.Found, error) { return nil, healthlab.Unavailable }
+
+// The ends of ranges keep the digits that are printed.
+func TestEndsOfRangesAsPrinted(t *testing.T) {
+	d, reason := labreport.NewReader(nil).Read(typed(`Laborbefund  Patient: Stefan Weber  geb. 03.04.1966
+Abnahme: 02.05.2025  Labor-Nr.: A1234567
+Untersuchung  Ergebnis  Einheit  Referenzbereich
+Kreatinin  1,12  mg/dl  0,60 - 1,30
+Kalium  4,1  mmol/l  3,50 - 5,0
+Thrombozyten  251  Tsd/µl  140 - 400
+Base Excess  -1,5  mmol/l  -2,0 - 3,00
+CRP  3,2  mg/l  < 5,0`))
+	require.Empty(t, reason)
+	got := map[string]string{}
+	for _, r := range d.Results {
+		end := func(n *json.Number) string {
+			if n == nil {
+				return "null"
+			}
+			return n.String()
+		}
+		got[r.TestName] = end(r.MinReferenceRange) + " " + end(r.MaxReferenceRange)
+	}
+	require.Equal(t, map[string]string{"Kreatinin": "0.60 1.30", "Kalium": "3.50 5.0", "Thrombozyten": "140 400", "Base Excess": "-2.0 3.00", "CRP": "null 5.0"}, got)
+}
 
 // A catalogue that cannot be asked costs the codes, and nothing else.
 func TestMatcherThatFailsIsNoFailure(t *testing.T) {

@@ -59,6 +59,8 @@ type Options struct {
 	Tries int
 	// Workers is how many jobs are read at a time. Default 1.
 	Workers int
+	// Rows makes rows of words. Default: the reader's own pipeline.
+	Rows RowExtractor
 	// Idle is how long background work waits when there is nothing to do. Default
 	// 1 s.
 	Idle time.Duration
@@ -152,42 +154,62 @@ func rule(kind healthlab.Kind, name, msg string) error {
 	return &healthlab.RuleError{Kind: kind, Type: name, Msg: msg}
 }
 
-// Allowed checks what can be checked of a request before its body is read: that the
-// team has the feature. Forbidden with [RuleFeatureNotEnabled] otherwise.
-func (s *Service) Allowed(ctx context.Context, team healthlab.TeamID) error {
+// Open begins a request to read a report, before its body is read. Faults: Forbidden
+// with [RuleFeatureNotEnabled] if the team does not have the feature, Exhausted with
+// [RuleTooManyRequests] if it has as many requests under way as it may. Close what it
+// returns.
+func (s *Service) Open(ctx context.Context, team healthlab.TeamID) (*Intake, error) {
 	set, err := s.opts.Settings(ctx, team)
 	if err != nil {
-		return fmt.Errorf("create parsing job: %w", err)
+		return nil, fmt.Errorf("create parsing job: %w", err)
 	}
 	if !set.Enabled {
-		return rule(healthlab.Forbidden, RuleFeatureNotEnabled, "lab report parsing is not enabled for the team")
+		return nil, rule(healthlab.Forbidden, RuleFeatureNotEnabled, "lab report parsing is not enabled for the team")
 	}
-	return nil
+	if err := s.enter(team); err != nil {
+		return nil, err
+	}
+	return &Intake{s: s, team: team, settings: set}, nil
+}
+
+// Intake is one request under way. It is for one goroutine.
+type Intake struct {
+	s        *Service
+	team     healthlab.TeamID
+	settings Settings
+	closed   bool
+}
+
+// Close ends the request. Calling it again does nothing.
+func (i *Intake) Close() {
+	if !i.closed {
+		i.closed = true
+		i.s.leave(i.team)
+	}
+}
+
+// Create takes a report in; see [Service.Create].
+func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (PublishedJob, error) {
+	i, err := s.Open(ctx, team)
+	if err != nil {
+		return PublishedJob{}, err
+	}
+	defer i.Close()
+	return i.Create(ctx, u)
 }
 
 // Create takes a report in. It answers at once; the outcome comes with the events or
 // by Get. The same report twice is two jobs. Faults are a [healthlab.RuleError] with
 // one of the names of this package, the first check that fails.
-func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (PublishedJob, error) {
-	done, err := s.enter(team)
-	if err != nil {
-		return PublishedJob{}, err
-	}
-	defer done()
-	set, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
-	}
-	if !set.Enabled {
-		return PublishedJob{}, rule(healthlab.Forbidden, RuleFeatureNotEnabled, "lab report parsing is not enabled for the team")
-	}
-	has, err := s.users.HasUser(ctx, team, u.User)
+func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
+	s := i.s
+	has, err := s.users.HasUser(ctx, i.team, u.User)
 	switch {
 	case err != nil:
 		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
 	case !has:
 		return PublishedJob{}, rule(healthlab.NotFound, RuleUserNotFound, "the team has no such user")
-	case u.NeedsHumanReview && !set.HumanReview:
+	case u.NeedsHumanReview && !i.settings.HumanReview:
 		return PublishedJob{}, rule(healthlab.Precondition, RuleHumanReviewNotEnabled, "human review is not enabled for the team")
 	}
 	files, err := CheckFiles(u.Files)
@@ -197,28 +219,18 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (
 	if err := s.checkContent(ctx, files); err != nil {
 		return PublishedJob{}, err
 	}
-	return s.insert(ctx, team, u, files)
+	return s.insert(ctx, i.team, u, files)
 }
 
-// insert stores the files and then the job, so that a job never waits for files that
-// are not there. Files without a job are deleted again.
-func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, files []File) (_ PublishedJob, err error) {
+// insert keeps the job and then its files, so that a file never lies there without a job
+// that knows of it, whatever ends this process. Background work waits until the files
+// are there, or looks for them in vain and tells so.
+func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, files []File) (PublishedJob, error) {
 	at := s.now()
 	j := Job{ID: JobID{s.opts.NewID()}, Team: team, User: u.User, Revision: 1, Status: lifecycle.Initial(), NeedsHumanReview: u.NeedsHumanReview,
-		CreatedAt: at, UpdatedAt: at, DueAt: at}
-	defer func() {
-		if err != nil {
-			for _, f := range j.Files {
-				_ = s.blobs.Delete(context.WithoutCancel(ctx), f.Key)
-			}
-		}
-	}()
+		CreatedAt: at, UpdatedAt: at, DueAt: at.Add(keepTimeout)}
 	for i, f := range files {
-		stored := StoredFile{Key: "lab-reports/" + team.String() + "/" + j.ID.String() + "/" + strconv.Itoa(i), Type: f.Type, Size: int64(len(f.Data))}
-		j.Files = append(j.Files, stored)
-		if err := s.blobs.Put(ctx, stored.Key, bytes.NewReader(f.Data)); err != nil {
-			return PublishedJob{}, fmt.Errorf("create parsing job: keep file: %w", err)
-		}
+		j.Files = append(j.Files, StoredFile{Key: "lab-reports/" + team.String() + "/" + j.ID.String() + "/" + strconv.Itoa(i), Type: f.Type, Size: int64(len(f.Data))})
 	}
 	quota := 0
 	if s.opts.Environment == healthlab.Sandbox {
@@ -230,24 +242,54 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 		}
 		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
 	}
+	// The job is there: it is brought to an end, or to its work, also if the caller goes.
+	after := context.WithoutCancel(ctx)
+	for i, f := range files {
+		if err := s.keep(ctx, j.Files[i].Key, f.Data); err != nil {
+			return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: keep file: %w", err), s.fail(after, j, s.now(), ProcessingError))
+		}
+	}
+	_, err := s.store.Update(after, team, j.ID, func(j *Job) ([]healthlab.Event, error) {
+		j.DueAt = at
+		return nil, nil
+	})
+	if err != nil {
+		s.opts.Log.Warn("parsing job begins late", "job", j.ID.String(), "kind", healthlab.KindOf(err).Error())
+	}
 	return j.Published(), nil
 }
 
+// keepTimeout is how long keeping the files of a job may take.
+const keepTimeout = 2 * time.Minute
+
+// keep puts a file where it stays.
+func (s *Service) keep(ctx context.Context, key string, data []byte) error {
+	ctx, stop := context.WithTimeout(ctx, keepTimeout/MaxFiles)
+	defer stop()
+	err := s.blobs.Put(ctx, key, bytes.NewReader(data))
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return unavailable(err)
+}
+
 // enter counts the team's requests in progress.
-func (s *Service) enter(team healthlab.TeamID) (done func(), err error) {
+func (s *Service) enter(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.creating[team] >= s.opts.CreatesPerTeam {
-		return nil, rule(healthlab.Exhausted, RuleTooManyRequests, "too many uploads of the team are in progress")
+		return rule(healthlab.Exhausted, RuleTooManyRequests, "too many uploads of the team are in progress")
 	}
 	s.creating[team]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.creating[team]--; s.creating[team] == 0 {
-			delete(s.creating, team)
-		}
-	}, nil
+	return nil
+}
+
+func (s *Service) leave(team healthlab.TeamID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.creating[team]--; s.creating[team] == 0 {
+		delete(s.creating, team)
+	}
 }
 
 // CheckFiles checks number, size and type of uploaded files and returns them with
@@ -420,7 +462,10 @@ func (s *Service) read(ctx context.Context, j Job) error {
 			return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
 		}
 	}
-	data, reason := s.understand(pages)
+	data, reason, err := s.understand(ctx, pages)
+	if err != nil {
+		return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+	}
 	at := s.now()
 	if reason != "" {
 		return s.fail(ctx, j, at, reason)
@@ -434,15 +479,26 @@ func (s *Service) read(ctx context.Context, j Job) error {
 	}, EventJobUpdated)
 }
 
-// understand reads the words. A bug of ours in it must not take other jobs along.
-func (s *Service) understand(pages []Page) (data Data, reason FailureReason) {
+// understand reads the words. A bug in it must not take other jobs along.
+func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reason FailureReason, err error) {
 	defer func() {
 		if recover() != nil {
 			s.opts.Log.Error("lab report reader panicked")
-			data, reason = Data{}, ProcessingError
+			data, reason, err = Data{}, ProcessingError, nil
 		}
 	}()
-	return s.reader.Read(pages)
+	if s.opts.Rows == nil {
+		data, reason = s.reader.Read(pages)
+		return data, reason, nil
+	}
+	raw, reason, err := s.opts.Rows.Rows(ctx, pages)
+	if err != nil || reason != "" {
+		return Data{}, reason, err
+	}
+	if data = s.reader.Complete(raw); len(data.Results) == 0 {
+		reason = InvalidInput
+	}
+	return data, reason, nil
 }
 
 // reasonFor turns a fault of the extractor into the published reason; final means
@@ -497,6 +553,30 @@ func (s *Service) discard(ctx context.Context, j Job) error {
 		return fmt.Errorf("delete files: %w", err)
 	}
 	return nil
+}
+
+// Forget deletes the files of a user's reports, before the user is erased for good and
+// the store forgets the jobs. It may be called again after any error. Hand it to
+// whatever erases users.
+func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	q := Query{Team: team, User: user, Size: 100}
+	for {
+		jobs, err := s.store.List(ctx, q)
+		if err != nil {
+			return fmt.Errorf("forget lab reports: %w", err)
+		}
+		for _, j := range jobs {
+			for _, f := range j.Files {
+				if err := s.blobs.Delete(ctx, f.Key); err != nil {
+					return fmt.Errorf("forget lab reports: %w", err)
+				}
+			}
+		}
+		if len(jobs) < q.Size {
+			return nil
+		}
+		q.After = jobs[len(jobs)-1].ID
+	}
 }
 
 // finish takes a step and tells it.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -314,6 +316,178 @@ func TestWhoMayUpload(t *testing.T) {
 	require.Equal(t, labreport.RuleSandboxQuotaReached, ruleOf(err))
 	_, err = d.Get(t.Context(), healthlab.TeamID{UUID: uuid.New()}, labreport.JobID{UUID: uuid.New()})
 	require.Equal(t, labreport.RuleJobNotFound, ruleOf(err))
+}
+
+// shut is a BlobStore that takes a number of files and then no more.
+type shut struct {
+	labreport.BlobStore
+	left int
+}
+
+func (s *shut) Put(ctx context.Context, key string, content io.Reader) error {
+	if s.left--; s.left < 0 {
+		return errors.New("no room")
+	}
+	return s.BlobStore.Put(ctx, key, content)
+}
+
+// A file never lies there without a job that knows of it.
+func TestAFileThatCannotBeKept(t *testing.T) {
+	d := newDesk(t, labreport.Options{})
+	s, err := labreport.New(d.store, &shut{d.blobs, 1}, everybody{d.user}, d.paper, nil, &labreport.Options{Now: func() time.Time { return d.now }})
+	require.NoError(t, err)
+	png := labreport.File{Data: []byte("\x89PNG\r\n\x1a\n")}
+	_, err = s.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{png, png}})
+	require.ErrorIs(t, err, healthlab.Unavailable)
+	jobs, err := d.store.List(t.Context(), labreport.Query{Team: d.team, Size: 2})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	require.Equal(t, labreport.Failed, jobs[0].Status)
+	require.Equal(t, []string{"created failed", "updated failed"}, d.told(t))
+	d.now = d.now.Add(30 * 24 * time.Hour)
+	d.work(t)
+	_, err = d.blobs.Get(t.Context(), jobs[0].Files[0].Key)
+	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+// A process that ends between the job and its files leaves a job that fails.
+func TestAnUploadThatIsCutOff(t *testing.T) {
+	d := newDesk(t, labreport.Options{})
+	id := d.create(t, false)
+	_, err := d.store.Update(t.Context(), d.team, id, func(j *labreport.Job) ([]healthlab.Event, error) {
+		j.DueAt = d.now.Add(2 * time.Minute) // as it is before the files are there
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, d.blobs.Delete(t.Context(), "lab-reports/"+d.team.String()+"/"+id.String()+"/0"))
+	d.work(t)
+	require.Equal(t, labreport.UploadPending, d.get(t, id).Status)
+	for range 6 {
+		d.now = d.now.Add(time.Minute)
+		d.work(t)
+	}
+	require.Equal(t, labreport.Failed, d.get(t, id).Status)
+}
+
+// engine is an extractor of rows that knows what stands on every page.
+type engine struct {
+	raw    labreport.RawReport
+	reason labreport.FailureReason
+	fault  error
+}
+
+func (e engine) Rows(context.Context, []labreport.Page) (labreport.RawReport, labreport.FailureReason, error) {
+	return e.raw, e.reason, e.fault
+}
+
+// A host's own engine reads the rows; what follows from them is ours.
+func TestRowsOfAnotherEngine(t *testing.T) {
+	low, high := json.Number("70"), json.Number("99.0")
+	e := engine{raw: labreport.RawReport{Rows: []labreport.RawRow{
+		{Name: "Glucose", Value: " 1,200 ", Unit: "mg/dL", Low: &low, High: &high, Type: labreport.Numeric, Panel: "Chemistry"},
+		{Name: "Potassium", Value: "4.1", Unit: "mmol/L", Range: "3.50-5.0", Type: labreport.Comment},
+		{Name: "HIV Ag/Ab", Value: "See note", Type: labreport.Numeric, Flag: "A"},
+		{Name: "Empty", Value: " "},
+	}}}
+	d := newDesk(t, labreport.Options{Rows: e})
+	id := d.create(t, false)
+	d.work(t)
+	got := d.get(t, id).Data.Results
+	require.Len(t, got, 3)
+	require.Equal(t, "1200", got[0].Value)
+	require.Equal(t, labreport.Numeric, *got[0].Type)
+	require.Equal(t, json.Number("99"), *got[0].MaxReferenceRange)
+	require.True(t, *got[0].IsAboveMaxRange)
+	require.Equal(t, "2345-7", got[0].LoincMatches[0].LoincCode)
+	require.NotNil(t, got[0].Evidence)
+	require.Equal(t, labreport.Comment, *got[1].Type)
+	require.Equal(t, json.Number("3.50"), *got[1].MinReferenceRange)
+	require.Nil(t, got[1].IsAboveMaxRange, "words have no flags")
+	require.Equal(t, labreport.Comment, *got[2].Type)
+	require.Equal(t, labreport.Abnormal, *got[2].Interpretation)
+
+	for name, c := range map[string]struct {
+		e      engine
+		reason labreport.FailureReason
+	}{
+		"a reason":       {engine{reason: labreport.NotEnglish}, labreport.NotEnglish},
+		"no rows":        {engine{}, labreport.InvalidInput},
+		"out of service": {engine{fault: errors.New("x")}, labreport.ProcessingError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, labreport.Options{Rows: c.e})
+			id := d.create(t, false)
+			for range 4 {
+				d.work(t)
+				d.now = d.now.Add(time.Minute)
+			}
+			require.Equal(t, c.reason, *d.get(t, id).FailureReason)
+		})
+	}
+}
+
+// A user's files go with the user.
+func TestForget(t *testing.T) {
+	d := newDesk(t, labreport.Options{})
+	var keys []string
+	for range 3 {
+		keys = append(keys, "lab-reports/"+d.team.String()+"/"+d.create(t, false).String()+"/0")
+	}
+	require.NoError(t, d.Forget(t.Context(), d.team, healthlab.UserID{UUID: uuid.New()}))
+	_, err := d.blobs.Get(t.Context(), keys[0])
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, d.Forget(t.Context(), d.team, d.user))
+	}
+	for _, k := range keys {
+		_, err := d.blobs.Get(t.Context(), k)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	}
+}
+
+// What a report holds is not told by printing it.
+func TestNothingIsTold(t *testing.T) {
+	const mark = "Qz7Marker"
+	d := labreport.Data{Metadata: labreport.Metadata{LabName: ptr(mark), Gender: mark}, Results: []labreport.Result{{TestName: mark, Value: mark}}}
+	review := labreport.Review{By: mark, Data: &d}
+	j := labreport.Job{Draft: &d, Review: &review}
+	word := labreport.Word{Text: mark}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	for _, v := range []any{d, &d, d.Metadata, d.Results[0], d.Results, j, &j, []labreport.Job{j}, review, j.Published(), word, labreport.Page{Words: []labreport.Word{word}}, labreport.File{Data: []byte(mark)}} {
+		logger.Info("x", "v", v)
+		require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", v, v, v, v), mark)
+	}
+	require.NotContains(t, log.String(), mark)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// A team's eleventh upload at the same time is refused, and one that ends makes room.
+func TestUploadsInProgress(t *testing.T) {
+	d := newDesk(t, labreport.Options{})
+	var all []*labreport.Intake
+	for range 10 {
+		i, err := d.Open(t.Context(), d.team)
+		require.NoError(t, err)
+		all = append(all, i)
+	}
+	_, err := d.Open(t.Context(), d.team)
+	require.ErrorIs(t, err, healthlab.Exhausted)
+	_, err = d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{pdf}})
+	require.ErrorIs(t, err, healthlab.Exhausted)
+	other, err := d.Open(t.Context(), healthlab.TeamID{UUID: uuid.New()})
+	require.NoError(t, err)
+	other.Close()
+	for range 3 {
+		all[0].Close()
+	}
+	i, err := d.Open(t.Context(), d.team)
+	require.NoError(t, err)
+	_, err = i.Create(t.Context(), labreport.Upload{User: d.user, Files: []labreport.File{pdf}})
+	require.NoError(t, err)
+	_, err = d.Open(t.Context(), d.team)
+	require.ErrorIs(t, err, healthlab.Exhausted)
 }
 
 // The background loop takes jobs by itself, and stops when it is told to.

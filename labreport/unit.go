@@ -40,6 +40,8 @@ type unitTable struct {
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
 	byLength map[int][]form
+	// cased are printed forms, as they are printed, by their folded form.
+	cased map[string]string
 	// forms are printed forms by their UCUM code, in lower case, "mcg" kept.
 	forms map[string][]string
 }
@@ -141,7 +143,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: units: not a table", healthlab.Invalid)
 	}
-	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}}
+	t := &unitTable{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
 	add := func(printed, ucum string) {
 		key := unitKey(printed)
 		if key == "" {
@@ -152,7 +154,7 @@ func loadUnits(r io.Reader) (*unitTable, error) {
 		}
 		low := strings.ToLower(key)
 		if _, taken := t.folded[low]; !taken {
-			t.folded[low] = ucum
+			t.folded[low], t.cased[low] = ucum, key
 		}
 		if form := strings.ToLower(strings.ReplaceAll(plain(printed), " ", "")); !slices.Contains(t.forms[ucum], form) {
 			t.forms[ucum] = append(t.forms[ucum], form)
@@ -257,7 +259,7 @@ func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
 	if found == "" {
 		return "", "", false
 	}
-	return t.folded[found], t.folded[found], true
+	return t.folded[found], found, true
 }
 
 // repairFor finds the unit that a misread one must be, among the units that the

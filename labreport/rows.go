@@ -1,0 +1,242 @@
+package labreport
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// RowExtractor makes rows of words. The package's own, a [Reader], is the default; a host
+// may put an engine of its own in its place. Types, bounds, flags, interpretation and
+// LOINC codes are then still those of this package.
+//
+// A reason that is not empty says why there are no rows, and is final. An error is a
+// failure that may pass. Implementations are safe for concurrent use and stop soon after
+// ctx ends.
+type RowExtractor interface {
+	Rows(ctx context.Context, pages []Page) (RawReport, FailureReason, error)
+}
+
+// RawReport is a report as it stands on the paper.
+type RawReport struct {
+	Metadata Metadata
+	// Rows are in the order of the document.
+	Rows []RawRow
+}
+
+// RawRow is one result as it stands on the paper. Without a name or a value it is none.
+type RawRow struct {
+	Name, Value string
+	// Type is what the extractor took the value for; empty means that the value
+	// decides. Numeric is kept of numbers only.
+	Type ValueType
+	// Unit, Range, Panel and Flag are as printed; empty if there is none.
+	Unit, Range, Panel, Flag string
+	// Low and High are the ends of the range, both of them part of it, where it is not
+	// printed in one piece. Range goes before them.
+	Low, High *json.Number
+	// Specimen is what was examined; empty if the row does not say.
+	Specimen Specimen
+	// Evidence is where the fields were read. May be nil.
+	Evidence Evidence
+}
+
+// Complete adds to raw rows what follows from them: the type of each value, bounds, flags,
+// interpretation and LOINC candidates. Numbers are written with a point.
+func (r *Reader) Complete(raw RawReport) Data {
+	var texts []string
+	for _, row := range raw.Rows {
+		texts = append(texts, strings.Fields(row.Value)...)
+		texts = append(texts, strings.Fields(row.Range)...)
+	}
+	decimals := decimalsOf(texts)
+	d := Data{Metadata: raw.Metadata, Results: []Result{}}
+	if d.Metadata.Gender == "" {
+		d.Metadata.Gender = "other"
+	}
+	if d.Metadata.Evidence == nil {
+		d.Metadata.Evidence = Evidence{}
+	}
+	for _, row := range raw.Rows {
+		row.Name, row.Value = cleanName(row.Name), strings.Join(strings.Fields(row.Value), " ")
+		unit, _ := ParseUnit(row.Unit)
+		res, _, ok := finish(r.catalogue, row, row.bounds(decimals), unit, decimals)
+		if !ok {
+			continue
+		}
+		if res.Evidence = row.Evidence; res.Evidence == nil {
+			res.Evidence = Evidence{}
+		}
+		d.Results = append(d.Results, res)
+	}
+	return d
+}
+
+// bounds are the ends of the row's range.
+func (r *RawRow) bounds(decimals Decimals) Bounds {
+	if r.Range != "" {
+		return ParseBounds(toPointAll(r.Range, decimals))
+	}
+	end := func(n *json.Number) *float64 {
+		if n == nil {
+			return nil
+		}
+		v, ok := number(n.String())
+		if !ok {
+			return nil
+		}
+		return &v
+	}
+	b := Bounds{Low: end(r.Low), High: end(r.High)}
+	if b.Low != nil && b.High != nil && *b.Low > *b.High {
+		return Bounds{}
+	}
+	return b
+}
+
+// finish makes the result that a row is. best is the score of its best LOINC candidate.
+func finish(c Catalogue, raw RawRow, bounds Bounds, unit Unit, decimals Decimals) (res Result, best float64, ok bool) {
+	if raw.Value == "" || raw.Name == "" {
+		return Result{}, 0, false
+	}
+	typ, value := typeOf(raw, decimals)
+	res = Result{TestName: raw.Name, Value: value, Type: &typ, SampleType: NoSpecimen, MeasurementKind: "unknown", Sensitivity: "unknown"}
+	if raw.Unit != "" {
+		res.Units = ptr(raw.Unit)
+	}
+	if raw.Range != "" {
+		res.ReferenceRange = ptr(raw.Range)
+	}
+	reference := toPointAll(raw.Range, decimals)
+	res.MinReferenceRange, res.MaxReferenceRange = asPrinted(bounds.Low, reference), asPrinted(bounds.High, reference)
+	if raw.Panel != "" {
+		res.SourcePanelName = ptr(raw.Panel)
+	}
+	res.IsAboveMaxRange, res.IsBelowMinRange = RangeFlags(typ, value, bounds)
+	expected := raw.Range
+	if bounds.Any() {
+		expected = ""
+	}
+	res.Interpretation = ptr(Interpret(typ, value, raw.Flag, expected, bounds))
+
+	if raw.Specimen == "" {
+		raw.Specimen = NoSpecimen
+	}
+	q := question{name: raw.Name, unit: unit, unitText: raw.Unit, panel: raw.Panel, specimen: raw.Specimen, low: bounds.Low, high: bounds.High}
+	switch sh := valueShape(raw.Value, decimals); {
+	case sh == titerShape:
+		q.scale = "Titr"
+	case sh == wordShape, sh == gradeShape:
+		q.scale = "Ord"
+	case sh == number1, sh == spanShape:
+		q.scale = "Qn"
+	}
+	candidates, err := rank(c, q)
+	if err == nil {
+		best = res.match(candidates)
+	}
+	res.describe(raw, candidates, best)
+	return res, best, true
+}
+
+// typeOf is the type of a row's value, and the value as it is published.
+func typeOf(raw RawRow, decimals Decimals) (ValueType, string) {
+	printed := toPointAll(raw.Value, decimals)
+	typ, value := TypeOf(printed, raw.Unit)
+	switch raw.Type {
+	case Percentage, RangeValue, Ratio, Boolean, Duration, Comment:
+		return raw.Type, printed
+	}
+	return typ, value
+}
+
+// asPrinted is an end of a range with the digits that the text prints.
+func asPrinted(end *float64, text string) *json.Number {
+	if end == nil {
+		return nil
+	}
+	for _, digits := range reDecimal.FindAllString(strings.ReplaceAll(text, ",", ""), -1) {
+		if v, ok := number(digits); ok && v == math.Abs(*end) {
+			if math.Signbit(*end) {
+				digits = "-" + digits
+			}
+			return ptr(json.Number(digits))
+		}
+	}
+	return ptr(json.Number(strconv.FormatFloat(*end, 'f', -1, 64)))
+}
+
+// reDecimal is a number without a sign, as JSON has them.
+var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
+
+// match publishes the candidates.
+func (res *Result) match(candidates []candidate) (best float64) {
+	res.LoincMatches = []Match{}
+	second := 0.0
+	for i, c := range candidates {
+		if i == 0 {
+			best = c.score
+		}
+		if i == 1 {
+			second = c.score
+		}
+		if i < 5 && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
+			names := c.term.Names
+			if len(names) > 5 {
+				names = names[:5]
+			}
+			res.LoincMatches = append(res.LoincMatches, Match{LoincCode: c.term.Code, LoincName: c.term.Name, DisplayName: c.term.Display,
+				Aliases: append([]string{}, names...), ConfidenceScore: round2(c.score)})
+		}
+	}
+	status := NoMatch
+	switch {
+	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash:
+		status = AutoMatch
+	case best >= 0.5:
+		status = NeedsReview
+	default:
+		res.LoincMatches = []Match{}
+	}
+	res.LoincMatchStatus = &status
+	return best
+}
+
+// describe fills what follows from the name and the best candidate.
+func (res *Result) describe(raw RawRow, candidates []candidate, best float64) {
+	specimen := specimenOf(raw.Name)
+	if specimen == NoSpecimen {
+		specimen = raw.Specimen
+	}
+	if specimen == NoSpecimen && best >= 0.5 {
+		specimen = systemOf(candidates[0].term.System)
+	}
+	res.SampleType = specimen
+	name := " " + strings.Join(termKey(raw.Name), " ") + " "
+	kind := ""
+	if best >= 0.5 {
+		kind = propertyKind(candidates[0].term)
+	}
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(name, " "+w+" ") {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("ratio", "quotient") || (kind == "ratio" || kind == "massratio") && strings.Contains(raw.Name, "/"):
+		res.MeasurementKind = "ratio"
+	case has("calculated", "estimated", "egfr", "eag", "vldl", "est") || best >= 0.5 && kind == "rate" || strings.Contains(strings.ToLower(raw.Unit), "calc"):
+		res.MeasurementKind = "calculated"
+	case best >= 0.9:
+		res.MeasurementKind = "direct"
+	}
+	if has("hs", "hscrp", "ultrasensitive", "ultrasensible", "us", "hochsensitiv", "ultrasensitiv") || has("high") && has("sensitivity", "sensitive") {
+		res.Sensitivity = "sensitive"
+	}
+}
