@@ -3,6 +3,7 @@ package pdftext
 import (
 	"bufio"
 	"encoding/gob"
+	"errors"
 	"image"
 	"io"
 	"os"
@@ -31,16 +32,21 @@ func Child() {
 
 // request is one thing that the child is asked to do.
 type request struct {
-	Op     string // "open", "text", "render"
-	PDF    []byte
-	Page   int // from 0
+	Op     string // "open", "text", "render", "pages"
+	PDF    []byte // to open
+	Close  []int  // documents to close first
+	Doc    int    // the document meant
+	Page   int    // from 0
 	DPI    int
 	Pixels int
 }
 
 // reply is the answer to one request.
 type reply struct {
-	Err           string
+	Err string
+	// Broken says that the engine may be damaged: the child is not to be used again.
+	Broken        bool
+	Doc           int // its number, of a document that was opened
 	Pages         int
 	Text          pageText
 	Pix           []byte
@@ -82,23 +88,27 @@ func serve(in io.Reader, out io.Writer, cache, limit string) {
 func answer(e *engine, q request) (a reply) {
 	defer func() {
 		if recover() != nil {
-			a = reply{Err: "file"}
+			a = reply{Err: "file", Broken: true}
 		}
 	}()
+	for _, doc := range q.Close {
+		e.close(doc)
+	}
 	var err error
 	switch q.Op {
 	case "open":
-		a.Pages, err = e.open(q.PDF)
+		a.Doc, a.Pages, err = e.open(q.PDF)
 	case "text":
-		a.Text, err = e.text(q.Page)
+		a.Text, err = e.text(q.Doc, q.Page)
 	case "render":
 		var g *image.Gray
-		if g, err = e.render(q.Page, q.DPI, q.Pixels); err == nil {
+		if g, err = e.render(q.Doc, q.Page, q.DPI, q.Pixels); err == nil {
 			a.Pix, a.Width, a.Height = g.Pix, g.Rect.Dx(), g.Rect.Dy()
 		}
 	}
 	if err != nil {
-		a.Err = "file"
+		// A page that the engine gives up on may be the end of the engine.
+		a.Err, a.Broken = "file", q.Op != "open" || !errors.Is(err, errFile)
 	}
 	return a
 }

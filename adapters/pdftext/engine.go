@@ -8,11 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/klippa-app/go-pdfium"
+	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
 	"github.com/klippa-app/go-pdfium/webassembly"
@@ -23,7 +25,8 @@ import (
 type engine struct {
 	pool pdfium.Pool
 	inst pdfium.Pdfium
-	doc  *references.FPDF_DOCUMENT
+	docs map[int]references.FPDF_DOCUMENT // by number
+	last int
 }
 
 // newEngine compiles PDFium, or takes it from the cache. The module insists on being
@@ -44,30 +47,38 @@ func newEngine(cache string) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start pdf engine: %w", err)
 	}
-	return &engine{pool: pool, inst: inst}, nil
+	return &engine{pool: pool, inst: inst, docs: map[int]references.FPDF_DOCUMENT{}}, nil
 }
 
 var errFile = errors.New("the file cannot be opened")
 
-// open opens a file and counts its pages.
-func (e *engine) open(pdf []byte) (int, error) {
-	e.close()
+// ownFaults are what the engine says of a file that it refuses. Any other error is one
+// of the engine itself.
+var ownFaults = []error{pdfiumerrors.ErrUnknown, pdfiumerrors.ErrFile, pdfiumerrors.ErrFormat, pdfiumerrors.ErrPassword, pdfiumerrors.ErrSecurity, pdfiumerrors.ErrPage}
+
+// open opens a file, gives it a number and counts its pages.
+func (e *engine) open(pdf []byte) (number, pages int, err error) {
 	doc, err := e.inst.OpenDocument(&requests.OpenDocument{File: &pdf})
 	if err != nil {
-		return 0, errFile
+		if slices.ContainsFunc(ownFaults, func(f error) bool { return errors.Is(err, f) }) {
+			return 0, 0, errFile
+		}
+		return 0, 0, errors.New("the engine fails")
 	}
-	e.doc = &doc.Document
 	n, err := e.inst.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
 	if err != nil || n.PageCount <= 0 {
-		return 0, errFile
+		_, _ = e.inst.FPDF_CloseDocument(&requests.FPDF_CloseDocument{Document: doc.Document})
+		return 0, 0, errFile
 	}
-	return n.PageCount, nil
+	e.last++
+	e.docs[e.last] = doc.Document
+	return e.last, n.PageCount, nil
 }
 
-func (e *engine) close() {
-	if e.doc != nil {
-		_, _ = e.inst.FPDF_CloseDocument(&requests.FPDF_CloseDocument{Document: *e.doc})
-		e.doc = nil
+func (e *engine) close(number int) {
+	if doc, ok := e.docs[number]; ok {
+		_, _ = e.inst.FPDF_CloseDocument(&requests.FPDF_CloseDocument{Document: doc})
+		delete(e.docs, number)
 	}
 }
 
@@ -91,15 +102,19 @@ type wordBox struct {
 const most = 40000
 
 // text reads the words of a page, by its characters.
-func (e *engine) text(index int) (pageText, error) {
+func (e *engine) text(number, index int) (pageText, error) {
 	var out pageText
-	p, err := e.inst.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: *e.doc, Index: index})
+	doc, ok := e.docs[number]
+	if !ok {
+		return out, errFile
+	}
+	p, err := e.inst.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: doc, Index: index})
 	if err != nil {
 		return out, errFile
 	}
 	defer func() { _, _ = e.inst.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: p.Page}) }()
 	page := requests.Page{ByReference: &p.Page}
-	size, err := e.inst.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: *e.doc, Index: index})
+	size, err := e.inst.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: doc, Index: index})
 	if err != nil || !(size.Width > 0) || !(size.Height > 0) || size.Width > 1e6 || size.Height > 1e6 {
 		return out, errFile
 	}
@@ -248,8 +263,12 @@ func (e *engine) transform(page requests.Page) (func(x, y float64) (float64, flo
 }
 
 // render draws a page in shades of grey.
-func (e *engine) render(index, dpi, pixels int) (*image.Gray, error) {
-	size, err := e.inst.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: *e.doc, Index: index})
+func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
+	doc, ok := e.docs[number]
+	if !ok {
+		return nil, errFile
+	}
+	size, err := e.inst.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: doc, Index: index})
 	if err != nil || !(size.Width > 0) || !(size.Height > 0) {
 		return nil, errFile
 	}
@@ -260,7 +279,7 @@ func (e *engine) render(index, dpi, pixels int) (*image.Gray, error) {
 	if inches*float64(dpi*dpi) > float64(pixels)*1.1 {
 		return nil, errFile
 	}
-	r, err := e.inst.RenderPageInDPI(&requests.RenderPageInDPI{DPI: dpi, Page: requests.Page{ByIndex: &requests.PageByIndex{Document: *e.doc, Index: index}}})
+	r, err := e.inst.RenderPageInDPI(&requests.RenderPageInDPI{DPI: dpi, Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc, Index: index}}})
 	if err != nil {
 		return nil, errFile
 	}

@@ -16,10 +16,10 @@
 package pdftext
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"image"
+	"sync"
 	"time"
 	"unicode"
 
@@ -32,8 +32,9 @@ type Options struct {
 	// OCR reads the words of the picture of a page. Default: none; files without a
 	// text layer are then refused with [healthlab.Unimplemented].
 	OCR func(ctx context.Context, page image.Image) (labreport.Page, error)
-	// Workers is how many files are read at a time, and how many child processes
-	// there may be. Default 1.
+	// Workers is how many child processes there may be. Each does one thing at a time,
+	// for any number of files by turns: one that takes long, or waits for OCR, does not
+	// keep others from being checked. Default 1.
 	Workers int
 	// MemoryBytes is the most that one child may use. Default 384 MiB.
 	MemoryBytes int64
@@ -58,9 +59,11 @@ type Options struct {
 // Extractor implements [labreport.TextExtractor] for PDF files. It is safe for
 // concurrent use. Close it to end its child processes.
 type Extractor struct {
-	o       Options
-	slots   chan struct{}
-	workers chan *worker
+	o     Options
+	slots chan struct{} // one for each child that is at work
+
+	mu   sync.Mutex
+	idle []*worker
 }
 
 var _ labreport.TextExtractor = (*Extractor)(nil)
@@ -96,69 +99,71 @@ func New(opts *Options) (*Extractor, error) {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 60 * time.Second
 	}
-	return &Extractor{o: o, slots: make(chan struct{}, o.Workers), workers: make(chan *worker, o.Workers)}, nil
+	return &Extractor{o: o, slots: make(chan struct{}, o.Workers)}, nil
 }
 
 // Close ends the child processes that wait for work. Files that are being read are
 // finished first by their callers.
 func (x *Extractor) Close() error {
-	for {
-		select {
-		case w := <-x.workers:
-			w.kill()
-		default:
-			return nil
-		}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.idle {
+		w.kill()
 	}
+	x.idle = nil
+	return nil
 }
 
 // Check implements [labreport.TextExtractor].
 func (x *Extractor) Check(ctx context.Context, file labreport.File) (int, error) {
-	pages := 0
-	err := x.with(ctx, file, func(_ *worker, n int) error {
-		pages = n
-		return nil
-	})
+	s, err := x.open(ctx, file)
 	if err != nil {
 		return 0, fmt.Errorf("check pdf: %w", err)
 	}
-	return pages, nil
+	defer s.close(ctx)
+	return s.pages, nil
 }
 
 // Extract implements [labreport.TextExtractor].
 func (x *Extractor) Extract(ctx context.Context, file labreport.File, page func(labreport.Page) error) error {
-	err := x.with(ctx, file, func(w *worker, n int) error {
-		if n > x.o.MaxPages {
-			return &healthlab.RuleError{Kind: healthlab.Invalid, Type: labreport.RuleTooManyPages, Msg: "the file has too many pages"}
-		}
-		blind := 0
-		for i := range n {
-			p, ok, err := x.page(ctx, w, i)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				blind++
-			}
-			if blind == n {
-				return fmt.Errorf("%w: the pages are pictures and there is no OCR", healthlab.Unimplemented)
-			}
-			if err := page(p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	s, err := x.open(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read pdf: %w", err)
+	}
+	defer s.close(ctx)
+	if err := s.extract(ctx, page); err != nil {
+		return fmt.Errorf("read pdf: %w", err)
+	}
+	return nil
+}
+
+func (s *session) extract(ctx context.Context, page func(labreport.Page) error) error {
+	if s.pages > s.x.o.MaxPages {
+		return &healthlab.RuleError{Kind: healthlab.Invalid, Type: labreport.RuleTooManyPages, Msg: "the file has too many pages"}
+	}
+	blind := 0
+	for i := range s.pages {
+		p, ok, err := s.page(ctx, i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			blind++
+		}
+		if blind == s.pages {
+			return fmt.Errorf("%w: the pages are pictures and there is no OCR", healthlab.Unimplemented)
+		}
+		if err := page(p); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // page reads one page: its text, or what OCR sees on it. False means that the page
 // is a picture and there is no OCR.
-func (x *Extractor) page(ctx context.Context, w *worker, index int) (labreport.Page, bool, error) {
-	a, err := w.call(ctx, request{Op: "text", Page: index}, x.o.PageTimeout)
+func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, error) {
+	a, err := s.call(ctx, request{Op: "text", Page: index})
 	if err != nil {
 		return labreport.Page{}, false, err
 	}
@@ -172,15 +177,14 @@ func (x *Extractor) page(ctx context.Context, w *worker, index int) (labreport.P
 	if !picture(a.Text) {
 		return p, true, nil
 	}
-	if x.o.OCR == nil {
+	if s.x.o.OCR == nil {
 		return p, len(p.Words) > 0, nil
 	}
-	r, err := w.call(ctx, request{Op: "render", Page: index, DPI: x.o.DPI, Pixels: 12 << 20}, x.o.PageTimeout)
+	img, err := s.render(ctx, index, s.x.o.DPI)
 	if err != nil {
 		return p, false, err
 	}
-	img := &image.Gray{Pix: r.Pix, Stride: r.Width, Rect: image.Rect(0, 0, r.Width, r.Height)}
-	seen, err := x.o.OCR(ctx, img)
+	seen, err := s.x.o.OCR(ctx, img)
 	if err != nil {
 		return p, false, err
 	}
@@ -224,73 +228,27 @@ func picture(t pageText) bool {
 	return t.Bad > (letters+digits)/2
 }
 
-// with opens the file in a child and hands it to use.
-func (x *Extractor) with(ctx context.Context, file labreport.File, use func(w *worker, pages int) error) error {
-	if file.Type != "application/pdf" {
-		return fmt.Errorf("%w: not a PDF", healthlab.Invalid)
-	}
-	if i := bytes.Index(file.Data[:min(1024, len(file.Data))], []byte("%PDF-")); i < 0 {
-		return fmt.Errorf("%w: not a PDF", healthlab.Invalid)
-	}
-	if err := prescan(file.Data, x.o.InflateBytes); err != nil {
-		return err
-	}
-	select {
-	case x.slots <- struct{}{}:
-		defer func() { <-x.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	var w *worker
-	select {
-	case w = <-x.workers:
-	default:
-		var err error
-		if w, err = start(ctx, x.o); err != nil {
-			return err
-		}
-	}
-	defer x.put(w)
-	a, err := w.call(ctx, request{Op: "open", PDF: file.Data}, x.o.PageTimeout)
+// render draws a page, counted from 0.
+func (s *session) render(ctx context.Context, index, dpi int) (image.Image, error) {
+	r, err := s.call(ctx, request{Op: "render", Page: index, DPI: dpi, Pixels: 12 << 20})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.files++
-	return use(w, a.Pages)
-}
-
-// put keeps a living child for the next file. One that has read many files is
-// replaced, so that nothing that leaks grows for ever.
-func (x *Extractor) put(w *worker) {
-	if w.dead.Load() {
-		return
-	}
-	if n, ok := resident(w.cmd.Process.Pid); w.files >= 200 || ok && n > x.o.MemoryBytes*3/4 {
-		w.kill()
-		return
-	}
-	select {
-	case x.workers <- w:
-	default:
-		w.kill()
-	}
+	return &image.Gray{Pix: r.Pix, Stride: r.Width, Rect: image.Rect(0, 0, r.Width, r.Height)}, nil
 }
 
 // Render draws one page, counted from 1, in shades of grey, at a resolution in dots
 // per inch; of a very large page less. Faults as of Extract.
 func (x *Extractor) Render(ctx context.Context, file labreport.File, page, dpi int) (image.Image, error) {
-	var img image.Image
-	err := x.with(ctx, file, func(w *worker, n int) error {
-		if page < 1 || page > n {
-			return fmt.Errorf("%w: no such page", healthlab.NotFound)
-		}
-		r, err := w.call(ctx, request{Op: "render", Page: page - 1, DPI: dpi, Pixels: 12 << 20}, x.o.PageTimeout)
-		if err != nil {
-			return err
-		}
-		img = &image.Gray{Pix: r.Pix, Stride: r.Width, Rect: image.Rect(0, 0, r.Width, r.Height)}
-		return nil
-	})
+	s, err := x.open(ctx, file)
+	if err != nil {
+		return nil, fmt.Errorf("render pdf: %w", err)
+	}
+	defer s.close(ctx)
+	if page < 1 || page > s.pages {
+		return nil, fmt.Errorf("render pdf: %w: no such page", healthlab.NotFound)
+	}
+	img, err := s.render(ctx, page-1, dpi)
 	if err != nil {
 		return nil, fmt.Errorf("render pdf: %w", err)
 	}

@@ -97,6 +97,73 @@ func TestPagesWithoutTextGoToOCR(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
+// While a page waits for OCR, its child reads for others; and when the child is gone by
+// then, the file goes on in another.
+func TestAFileThatWaitsKeepsNobodyWaiting(t *testing.T) {
+	waits, goOn := make(chan struct{}), make(chan struct{})
+	x := newExtractor(t, &pdftext.Options{OCR: func(_ context.Context, _ image.Image) (labreport.Page, error) {
+		waits <- struct{}{}
+		<-goOn
+		return labreport.Page{Number: 1, Width: 1, Height: 1, Image: true, Words: []labreport.Word{{Text: "seen"}}}, nil
+	}})
+	var pages []labreport.Page
+	done := make(chan error)
+	go func() {
+		done <- x.Extract(context.Background(), file(writePDF("", false, nil, nil, nil)), func(p labreport.Page) error {
+			pages = append(pages, p)
+			return nil
+		})
+	}()
+	<-waits
+	n, err := x.Check(t.Context(), file(reportPDF(true, "")))
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Len(t, pagesOf(t, x, reportPDF(false, "")), 1)
+	goOn <- struct{}{}
+	<-waits
+	require.NoError(t, x.Close()) // ends the child
+	goOn <- struct{}{}
+	<-waits
+	_, err = x.Check(t.Context(), file([]byte("%PDF-1.7\n")))
+	require.ErrorIs(t, err, healthlab.Invalid)
+	goOn <- struct{}{}
+	require.NoError(t, <-done)
+	require.Len(t, pages, 3)
+	for i, p := range pages {
+		require.Equal(t, i+1, p.Number)
+	}
+}
+
+// Many files by turns in two children: each gets its own words.
+func TestManyFilesAtOnce(t *testing.T) {
+	x := newExtractor(t, &pdftext.Options{Workers: 2, OCR: func(context.Context, image.Image) (labreport.Page, error) {
+		return labreport.Page{}, nil
+	}})
+	var all sync.WaitGroup
+	for i := range 6 {
+		name := strings.Repeat("abcdef"[i:i+1], 8)
+		lines := []set{{50, 700, name}}
+		for k := range 30 {
+			lines = append(lines, set{50, 650 - 15*float64(k), "word"})
+		}
+		data := writePDF("", i%2 == 0, lines, lines, lines)
+		all.Go(func() {
+			pages := 0
+			err := x.Extract(context.Background(), file(data), func(p labreport.Page) error {
+				pages++
+				if len(p.Words) != 31 || p.Words[0].Text != name {
+					return errors.New("words of another file")
+				}
+				return nil
+			})
+			if err != nil || pages != 3 {
+				t.Error(err, pages)
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestTheCallersErrorComesBack(t *testing.T) {
 	x := newExtractor(t, nil)
 	stop := errors.New("enough")

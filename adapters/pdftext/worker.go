@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,45 @@ type worker struct {
 	fat   atomic.Bool // killed for its memory
 	done  chan struct{}
 	files int
+
+	// open is how many files the child has open, closing those among them that nobody
+	// needs any more. Files are let go of by whoever read them, also while the child
+	// works for somebody else.
+	mu      sync.Mutex
+	open    int
+	closing []int
+}
+
+// release notes that a file need not be open any more.
+func (w *worker) release(doc int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closing = append(w.closing, doc)
+}
+
+// holds is how many files are open and needed.
+func (w *worker) holds() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open - len(w.closing)
+}
+
+// opened notes that the child has one more file open.
+func (w *worker) opened() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open++
+	w.files++
+}
+
+// unneeded returns the files that the child is to close now.
+func (w *worker) unneeded() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.closing
+	w.open -= len(list)
+	w.closing = nil
+	return list
 }
 
 // start starts a child and waits until it is ready.
@@ -92,6 +132,7 @@ func (w *worker) kill() {
 
 // call sends a request and waits for the answer. After any error the worker is dead.
 func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (reply, error) {
+	q.Close = w.unneeded()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -107,6 +148,9 @@ func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (re
 		return reply{}, err
 	}
 	<-sent
+	if a.Broken {
+		w.kill()
+	}
 	if a.Err != "" {
 		return a, fmt.Errorf("%w: not a PDF that can be read", healthlab.Invalid)
 	}

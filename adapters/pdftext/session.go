@@ -1,0 +1,157 @@
+package pdftext
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// session is one file that is being read, by one goroutine. It holds a child only while
+// the child works for it: between two calls, others use the child.
+type session struct {
+	x     *Extractor
+	data  []byte
+	pages int
+	w     *worker // where the file is open; nil if nowhere
+	doc   int     // its number there
+}
+
+// open begins to read a file.
+func (x *Extractor) open(ctx context.Context, file labreport.File) (*session, error) {
+	if file.Type != "application/pdf" || !bytes.Contains(file.Data[:min(1024, len(file.Data))], []byte("%PDF-")) {
+		return nil, fmt.Errorf("%w: not a PDF", healthlab.Invalid)
+	}
+	if err := prescan(file.Data, x.o.InflateBytes); err != nil {
+		return nil, err
+	}
+	s := &session{x: x, data: file.Data}
+	if _, err := s.call(ctx, request{Op: "pages"}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// call asks a child something about the file.
+func (s *session) call(ctx context.Context, q request) (reply, error) {
+	a, shared, err := s.try(ctx, q)
+	if err != nil && shared && ctx.Err() == nil {
+		// Another file may have ended the child. Alone in a new one, this file answers
+		// for itself.
+		a, _, err = s.try(ctx, q)
+	}
+	return a, err
+}
+
+// try is one attempt. shared says that the child ended, and had another file open too.
+func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err error) {
+	select {
+	case s.x.slots <- struct{}{}:
+		defer func() { <-s.x.slots }()
+	case <-ctx.Done():
+		return reply{}, false, ctx.Err()
+	}
+	w, err := s.x.take(ctx, s.w)
+	if err != nil {
+		return reply{}, false, err
+	}
+	defer func() {
+		mine := 0
+		if s.w == w {
+			mine = 1
+		}
+		if s.x.put(w); w.dead.Load() {
+			shared, s.w = w.holds() > mine, nil
+		}
+	}()
+	if s.w != w {
+		s.forget()
+		if a, err = w.call(ctx, request{Op: "open", PDF: s.data}, s.x.o.PageTimeout); err != nil {
+			return reply{}, false, err
+		}
+		s.w, s.doc, s.pages = w, a.Doc, a.Pages
+		w.opened()
+	}
+	if q.Op == "pages" {
+		return a, false, nil
+	}
+	q.Doc = s.doc
+	a, err = w.call(ctx, q, s.x.o.PageTimeout)
+	return a, false, err
+}
+
+// close ends the reading. The child lets go of the file now, if it has nothing else to
+// do, or with its next request.
+func (s *session) close(ctx context.Context) {
+	w := s.w
+	s.forget()
+	if w == nil {
+		return
+	}
+	select {
+	case s.x.slots <- struct{}{}:
+		defer func() { <-s.x.slots }()
+	default:
+		return
+	}
+	if got := s.x.pick(w); got != nil {
+		if got == w {
+			_, _ = w.call(context.WithoutCancel(ctx), request{Op: "pages"}, s.x.o.PageTimeout)
+		}
+		s.x.put(got)
+	}
+}
+
+// forget notes that the file need not be open any more where it is.
+func (s *session) forget() {
+	if s.w != nil {
+		s.w.release(s.doc)
+		s.w = nil
+	}
+}
+
+// take returns a child for one piece of work: the one that is asked for if it has
+// nothing to do, else another one, else a new one. The caller holds a slot.
+func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
+	if w := x.pick(prefer); w != nil {
+		return w, nil
+	}
+	return start(ctx, x.o)
+}
+
+func (x *Extractor) pick(prefer *worker) *worker {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.idle = slices.DeleteFunc(x.idle, func(w *worker) bool {
+		if w.fat.Load() {
+			w.kill() // ended for its memory since
+		}
+		return w.dead.Load()
+	})
+	if len(x.idle) == 0 {
+		return nil
+	}
+	i := max(0, slices.Index(x.idle, prefer))
+	w := x.idle[i]
+	x.idle = slices.Delete(x.idle, i, i+1)
+	return w
+}
+
+// put keeps a living child for the next piece of work. One that has read many files, or
+// still has much in memory when none is open, is replaced, so that nothing that leaks
+// grows for ever.
+func (x *Extractor) put(w *worker) {
+	if w.dead.Load() {
+		return
+	}
+	if n, ok := resident(w.cmd.Process.Pid); w.holds() == 0 && (w.files >= 200 || ok && n > x.o.MemoryBytes*3/4) {
+		w.kill()
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.idle = append(x.idle, w)
+}
