@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	_ "image/jpeg" // the types that we read
 	_ "image/png"  // the types that we read
 	"os/exec"
@@ -37,7 +38,8 @@ type Options struct {
 	// PageTimeout is the most that all runs for one page may take together. Default
 	// 25 s.
 	PageTimeout time.Duration
-	// MaxPixels is the most pixels that a picture may have. Default 40 million.
+	// MaxPixels is the most pixels that a picture may have, of three bytes each; of a
+	// deeper one fewer. Default 40 million.
 	MaxPixels int
 	// DataDir holds tesseract's language data. Default: where tesseract looks itself.
 	DataDir string
@@ -52,6 +54,9 @@ type Engine struct {
 	path  string
 	langs string
 	slots chan struct{}
+	// own holds one processor free of our own work on pictures, for whatever else the
+	// program does: tesseract gives way by its priority, goroutines do not.
+	own chan struct{}
 }
 
 var _ labreport.TextExtractor = (*Engine)(nil)
@@ -86,7 +91,7 @@ func New(opts *Options) (*Engine, error) {
 	for _, l := range o.Languages {
 		langs += "+" + l
 	}
-	return &Engine{o: o, path: path, langs: langs, slots: make(chan struct{}, o.Workers)}, nil
+	return &Engine{o: o, path: path, langs: langs, slots: make(chan struct{}, o.Workers), own: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}, nil
 }
 
 // Check implements [labreport.TextExtractor]: a picture is one page. It looks at the
@@ -104,10 +109,29 @@ func (e *Engine) header(file labreport.File) error {
 	if err != nil || "image/"+format != file.Type {
 		return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
 	}
-	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > e.o.MaxPixels/c.Height {
+	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > e.o.MaxPixels/c.Height ||
+		c.Width*c.Height*depth(c.ColorModel) > 3*e.o.MaxPixels {
 		return fmt.Errorf("%w: the picture has too many pixels", healthlab.Exhausted)
 	}
 	return nil
+}
+
+// depth is how many bytes a pixel takes when it is decoded.
+func depth(m color.Model) int {
+	switch m {
+	case color.GrayModel:
+		return 1
+	case color.Gray16Model:
+		return 2
+	case color.YCbCrModel:
+		return 3
+	case color.RGBA64Model, color.NRGBA64Model:
+		return 8
+	}
+	if _, ok := m.(color.Palette); ok {
+		return 1
+	}
+	return 4
 }
 
 // Extract implements [labreport.TextExtractor].
@@ -121,11 +145,18 @@ func (e *Engine) Extract(ctx context.Context, file labreport.File, page func(lab
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	img, _, err := image.Decode(bytes.NewReader(file.Data))
+	var g *image.Gray
+	err := e.alone(ctx, func() error {
+		img, _, err := image.Decode(bytes.NewReader(file.Data))
+		if err != nil {
+			return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
+		}
+		g = grey(img, orientation(file.Data))
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("read picture: %w: not a picture that can be read", healthlab.Invalid)
+		return fmt.Errorf("read picture: %w", err)
 	}
-	g := grey(img, orientation(file.Data))
 	p, err := e.read(ctx, g)
 	if err != nil {
 		return fmt.Errorf("read picture: %w", err)
@@ -142,6 +173,17 @@ func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, err
 		return labreport.Page{}, ctx.Err()
 	}
 	return e.read(ctx, grey(img, 1))
+}
+
+// alone does work of our own that takes long.
+func (e *Engine) alone(ctx context.Context, work func() error) error {
+	select {
+	case e.own <- struct{}{}:
+		defer func() { <-e.own }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return work()
 }
 
 // try is one way to read a page.
@@ -162,7 +204,13 @@ const sureEnough = 0.95
 func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
 	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
 	defer stop()
-	p := prepare(g)
+	if empty(g) {
+		return labreport.Page{Number: 1, Width: float64(g.Rect.Dx()), Height: float64(g.Rect.Dy()), Image: true}, nil
+	}
+	var p *prepared
+	if err := e.alone(ctx, func() error { p = prepare(g); return nil }); err != nil {
+		return labreport.Page{}, err
+	}
 	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
 	judge := e.o.Judge
 	if judge == nil {
@@ -180,11 +228,17 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		return score
 	}
 	for i, t := range tries {
-		img := p.scaled(t.part)
-		if t.raw {
-			img = p.flat
+		img := p.flat
+		err := e.alone(ctx, func() error {
+			if !t.raw {
+				img = p.scaled(t.part)
+			}
+			return nil
+		})
+		var words []labreport.Word
+		if err == nil {
+			words, err = e.tesseract(ctx, img, t.psm)
 		}
-		words, err := e.tesseract(ctx, img, t.psm)
 		if err != nil {
 			if i > 0 && ctx.Err() != nil && bestScore >= 0 {
 				break // out of time: the best so far
@@ -196,8 +250,8 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		if i == 0 && (confidence(words) >= sureEnough && score > 0 || len(words) == 0 && e.blank(p.flat)) {
 			return best, nil
 		}
-		if i == 1 && bestScore == 0 && len(words) < 10 {
-			return best, nil
+		if i == 1 && bestScore == 0 {
+			return best, nil // twice nothing that a report has
 		}
 		// Three that agree on most need no fourth.
 		if i == 2 && e.o.Judge != nil {
@@ -226,6 +280,22 @@ func confidence(words []labreport.Word) float64 {
 		}
 	}
 	return sum / max(n, 1)
+}
+
+// empty reports whether a picture is of one brightness all over, or nearly.
+func empty(g *image.Gray) bool {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	low, high := 255, 0
+	for y := 0; y < h; y++ {
+		row := g.Pix[y*g.Stride : y*g.Stride+w]
+		for _, v := range row {
+			low, high = min(low, int(v)), max(high, int(v))
+		}
+		if high-low > 12 {
+			return false
+		}
+	}
+	return true
 }
 
 // blank reports whether a page has next to no ink.

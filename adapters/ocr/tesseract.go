@@ -34,7 +34,12 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm string) ([]
 	c.Stdout = &limited{&out, 16 << 20}
 	c.WaitDelay = time.Second
 	attributes(c)
-	if err := c.Run(); err != nil {
+	err := c.Start()
+	if err == nil {
+		giveWay(c.Process.Pid)
+		err = c.Wait()
+	}
+	if err != nil {
 		switch {
 		case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return nil, ctx.Err()
