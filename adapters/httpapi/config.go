@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -40,6 +41,9 @@ type Config struct {
 	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
 	// request with such a key is refused (501), for whoever sends one relies on it.
 	OrderKeys orders.Keys
+
+	// Reports stands behind the parsing of lab reports.
+	Reports *labreport.Service
 
 	// Webhooks stands behind the management of webhook endpoints. With it,
 	// AuthenticateManagement and Environment are required.

@@ -30,6 +30,7 @@ func pairs() []contract.Pair {
 		userPairs(),
 		webhookPairs(),
 		linkPairs(),
+		reportPairs(),
 	} {
 		all = append(all, list...)
 	}
@@ -44,6 +45,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
+	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)
 	return c.config, c.user
 }
 

@@ -100,6 +100,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.webhookOperations()...)
 	ops = append(ops, a.labTestOperations()...)
 	ops = append(ops, a.personOperations()...)
+	ops = append(ops, a.reportOperations()...)
 	return ops
 }
 

@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -186,6 +190,7 @@ func (d *Document) probes(op *Operation, p Probes) []probe {
 		out = append(out, probe{name: "unknown parameter " + dr.name, target: plain + "?" + query.Encode()})
 		out = append(out, d.parameterProbes(op, plain, dr.name, dr.text)...)
 		out = append(out, d.bodyProbes(op, plain, dr.name, dr.text)...)
+		out = append(out, d.formProbes(op, plain, dr.name, dr.text)...)
 	}
 	for _, name := range []string{"Authorization", "Cookie", "User-Agent", "Accept", "X-Request-Id"} {
 		out = append(out, probe{name: name, target: plain, header: http.Header{name: {textMark}}})
@@ -257,6 +262,59 @@ func (d *Document) bodyProbes(op *Operation, plain, name, text string) []probe {
 		add(key+" as a list", one)
 		one[key] = map[string]any{"a": text}
 		add(key+" as an object", one)
+	}
+	return out
+}
+
+// formProbes makes forms from the schema: one with a mark in every field, one per field
+// with sound ones beside it, and marks in the names of parts and of files.
+func (d *Document) formProbes(op *Operation, plain, name, text string) []probe {
+	body, _ := op.node["requestBody"].(map[string]any)
+	body, pointer := d.resolve(body, op.pointer+"/requestBody")
+	schema, ok := content(body, pointer)["multipart/form-data"]
+	if !ok || schema == "" {
+		return nil
+	}
+	sound, _ := d.sample(d.at(schema), func(map[string]any) (any, bool) { return nil, false }, 0).(map[string]any)
+	fields := slices.Sorted(maps.Keys(sound))
+	// form writes the fields; marks says what stands in which, and what it is called.
+	form := func(what, extra string, marks func(field string) (fieldText, file string)) probe {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		for _, field := range append(slices.Clone(fields), extra) {
+			if field == "" {
+				continue
+			}
+			value, file := marks(field)
+			h := textproto.MIMEHeader{"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": field})}}
+			if file != "" {
+				h.Set("Content-Disposition", mime.FormatMediaType("form-data", map[string]string{"name": field, "filename": file}))
+			}
+			if p, err := w.CreatePart(h); err == nil {
+				_, _ = io.WriteString(p, value)
+			}
+		}
+		_ = w.Close()
+		return probe{name: "form, " + what + " " + name, target: plain, body: b.String(), contentType: w.FormDataContentType()}
+	}
+	plainly := func(field string) string { return strings.Trim(fmt.Sprint(sound[field]), "[]") }
+	out := []probe{
+		form("every field", "", func(string) (string, string) { return text, "" }),
+		form("a part that is none", "no_such_part", func(field string) (string, string) {
+			if field == "no_such_part" {
+				return text, ""
+			}
+			return plainly(field), ""
+		}),
+		form("names of files", "", func(field string) (string, string) { return plainly(field), text }),
+	}
+	for _, one := range fields {
+		out = append(out, form(one, "", func(field string) (string, string) {
+			if field == one {
+				return text, ""
+			}
+			return plainly(field), ""
+		}))
 	}
 	return out
 }

@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Part is one part of a form, as it arrives.
+type Part struct {
+	// Name is the name of the field; empty if the part has none.
+	Name string
+	// Type is the declared media type, in lower case and without parameters; empty if
+	// none is declared, or what is declared is none.
+	Type string
+
+	r io.Reader
+}
+
+// Read reads the content.
+func (p *Part) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// mostParts is how many parts a form may have.
+const mostParts = 200
+
+// Form reads a body of multipart/form-data, part by part in the order of the body. What
+// part leaves unread is passed over; an error that it returns ends the reading, and is
+// that of the form. Nothing is kept: the limit of the body is the only one.
+//
+// It returns whether the form arrived whole. One that is broken, or has more than 200
+// parts, is a problem of the request, and part was called for what came before.
+func (in *In) Form(part func(p *Part) error) bool {
+	in.settings.body = true
+	limit := in.settings.MaxBody
+	if in.r.ContentLength > limit {
+		in.fault = tooLarge(limit)
+		return false
+	}
+	kind, params, err := mime.ParseMediaType(in.r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" {
+		in.fault = unsupported("the body must be multipart/form-data")
+		return false
+	}
+	// Longer ones are against the standard.
+	const longest = 70
+	if b := params["boundary"]; b == "" || len(b) > longest {
+		in.Problem("boundary_missing", "multipart/form-data needs a boundary of at most 70 characters", "header", "content-type")
+		return false
+	}
+	source := &watched{r: bodyOf(in.r)}
+	form := multipart.NewReader(source, params["boundary"])
+	for n := 0; ; n++ {
+		p, err := form.NextPart()
+		switch {
+		case errors.Is(err, io.EOF) && source.err == nil:
+			return true
+		case err != nil:
+			in.formEnds(source.err)
+			return false
+		case n == mostParts:
+			in.Problem("too_many_parts", "a form has at most 200 parts", "body")
+			return false
+		}
+		declared, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		if err != nil {
+			declared = ""
+		}
+		err = part(&Part{Name: p.FormName(), Type: strings.ToLower(declared), r: p})
+		if err == nil {
+			_, err = io.Copy(io.Discard, p)
+		}
+		if err != nil {
+			in.formEnds(source.err)
+			return false
+		}
+	}
+}
+
+// formEnds says why a form ended early: fault is what reading the body said, nil if the
+// form itself is broken.
+func (in *In) formEnds(fault error) {
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(fault, &over):
+		in.fault = tooLarge(in.settings.MaxBody)
+	case fault != nil:
+		in.fault = &Fault{
+			Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: fault,
+		}
+	default:
+		in.Problem("form_invalid", "is not a well-formed form", "body")
+	}
+}
+
+// watched remembers how reading a body failed.
+type watched struct {
+	r   io.Reader
+	err error
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
+// UnknownPart notes a part that the operation has no field for, unless unknown keys are
+// passed over.
+func (in *In) UnknownPart(p *Part) {
+	if !in.settings.IgnoreUnknown {
+		in.Problem("unknown_key", "is not a part of this form", "body", shortKey(text{raw: []byte(p.Name)}))
+	}
+}
+
+// Field is a short text of a form, which comes once.
+type Field struct {
+	name  string
+	value string
+	there bool
+}
+
+// Field reads a part into f. A second one of the same name is a problem.
+func (in *In) Field(p *Part, f *Field) error {
+	if f.there {
+		in.Problem("duplicate_key", "stands more than once", "body", p.Name)
+		return nil
+	}
+	const longest = 100
+	b, err := io.ReadAll(io.LimitReader(p, longest))
+	*f = Field{p.Name, string(b), true}
+	return err
+}
+
+// FieldUUID returns the UUID that a field holds, which must be there.
+func (in *In) FieldUUID(f Field, name string) uuid.UUID {
+	if !f.there {
+		in.Problem("missing", "is required", "body", name)
+		return uuid.Nil
+	}
+	return in.uuid(f.value, "body", name)
+}
+
+// FieldBool returns true for true and 1, false for false and 0, in any case, and def for
+// a field that is not there.
+func (in *In) FieldBool(f Field, def bool) bool {
+	if !f.there {
+		return def
+	}
+	switch strings.ToLower(f.value) {
+	case "true", "1":
+		return true
+	case "false", "0":
+		return false
+	}
+	in.Problem("wrong_type", "must be true, false, 1 or 0", "body", f.name)
+	return def
+}

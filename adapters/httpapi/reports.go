@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// maxReportBody is the largest body with a report: the files, and the form around them.
+const maxReportBody = labreport.MaxFileBytes + 512<<10
+
+func (a api) reportOperations() []operation {
+	if a.Reports == nil {
+		return nil
+	}
+	return []operation{
+		{
+			id: "create_lab_report_job", pattern: "POST /lab_report/v1/parser/job", team: a.createReport, maxBody: maxReportBody,
+			replies: []reply{{rule: labreport.RuleUploadTooLarge, status: http.StatusRequestEntityTooLarge}},
+		},
+		{id: "get_lab_report_job", pattern: "GET /lab_report/v1/parser/job/{job_id}", team: a.getReport},
+	}
+}
+
+func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	// Before the body is read: the team may do it, and has not too many under way.
+	intake, err := a.Reports.Open(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	defer intake.Close()
+	in := wire.From(r)
+	upload, err := readUpload(in)
+	if err != nil {
+		return err
+	}
+	job, err := intake.Create(r.Context(), upload)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, job)
+}
+
+func (a api) getReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := labreport.JobID{UUID: in.PathUUID("job_id")}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	job, err := a.Reports.Get(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, job)
+}
+
+// readUpload reads what was asked for, or everything that is wrong with the form.
+func readUpload(in *wire.In) (labreport.Upload, error) {
+	var user, review wire.Field
+	var files uploadedFiles
+	whole := in.Form(func(p *wire.Part) error {
+		switch p.Name {
+		case "file":
+			return files.add(p)
+		case "user_id":
+			return in.Field(p, &user)
+		case "needs_human_review":
+			return in.Field(p, &review)
+		}
+		in.UnknownPart(p)
+		return nil
+	})
+	u := labreport.Upload{Files: files.list}
+	if whole {
+		u.User.UUID = in.FieldUUID(user, "user_id")
+		u.NeedsHumanReview = in.FieldBool(review, false)
+		if len(files.list) == 0 {
+			in.Problem("missing", "at least one file is required", "body", "file")
+		}
+	}
+	err := in.Err()
+	var fault *wire.Fault
+	if errors.As(err, &fault) && fault.Status == http.StatusRequestEntityTooLarge {
+		own := *fault
+		own.Type = labreport.RuleUploadTooLarge
+		err = &own
+	}
+	return u, err
+}
+
+// uploadedFiles are the files of a form as far as it has arrived.
+type uploadedFiles struct {
+	list  []labreport.File
+	bytes int // of all
+}
+
+// add keeps a file. Of too many, or too large ones, no more is kept than shows it, for
+// what is wrong with the rest of the form is told first.
+func (f *uploadedFiles) add(p *wire.Part) error {
+	if len(f.list) > labreport.MaxFiles {
+		return nil
+	}
+	room := max(1, labreport.MaxFileBytes+1-f.bytes)
+	var data bytes.Buffer
+	n, err := io.CopyN(&data, p, int64(room))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	f.bytes += int(n)
+	f.list = append(f.list, labreport.File{Type: p.Type, Data: data.Bytes()})
+	return nil
+}
