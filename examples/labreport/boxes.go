@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	_ "image/jpeg" // pages may be photos
 	"image/png"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 	"github.com/healthlab-dev/healthlab/labreport"
@@ -17,27 +20,41 @@ import (
 
 type pageImage = image.Image
 
-// drawBoxes draws the boxes of every field of the first page over its picture.
-func drawBoxes(ctx context.Context, name string, file labreport.File, pages []labreport.Page, data labreport.Data) error {
-	if len(pages) == 0 {
+// drawBoxes draws the boxes of every field over the pictures of the pages: the first into
+// the file that is named, the others into files beside it, -2 and so on.
+func drawBoxes(ctx context.Context, name string, files []labreport.File, pages int, data labreport.Data) error {
+	if pages == 0 {
 		return errors.New("no page to draw")
 	}
-	var page image.Image
-	if file.Type == "application/pdf" {
-		x, err := pdftext.New(nil)
+	x, err := pdftext.New(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = x.Close() }()
+	for n := 1; n <= pages; n++ {
+		var page image.Image
+		if files[0].Type == "application/pdf" {
+			page, err = x.Render(ctx, files[0], n, 110)
+		} else {
+			page, _, err = image.Decode(bytes.NewReader(files[n-1].Data)) // each picture is a page
+		}
 		if err != nil {
 			return err
 		}
-		defer func() { _ = x.Close() }()
-		if page, err = x.Render(ctx, file, 1, 110); err != nil {
-			return err
+		to := name
+		if n > 1 {
+			ext := filepath.Ext(name)
+			to = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 		}
-	} else {
-		var err error
-		if page, _, err = image.Decode(bytes.NewReader(file.Data)); err != nil {
+		if err := drawPage(to, page, n, data); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// drawPage draws the boxes of one page.
+func drawPage(name string, page image.Image, number int, data labreport.Data) error {
 	b := page.Bounds()
 	out := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
 	draw.Draw(out, out.Bounds(), page, b.Min, draw.Src)
@@ -51,7 +68,7 @@ func drawBoxes(ctx context.Context, name string, file labreport.File, pages []la
 	}
 	for _, e := range evidence {
 		for field, r := range e {
-			if r.Page != 1 {
+			if r.Page != number {
 				continue
 			}
 			c, ok := colours[field]

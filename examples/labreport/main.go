@@ -5,6 +5,7 @@
 //	labreport page1.jpg page2.jpg -as-one
 //	labreport -json report.pdf
 //	labreport -boxes boxes.png report.pdf
+//	labreport -loinc Loinc.csv report.pdf
 //
 // With -results DIR it writes one JSON file per report instead. Pictures and scanned
 // pages need tesseract in the path.
@@ -47,23 +48,47 @@ type settings struct {
 	results string
 	words   bool
 	asOne   bool
+	loinc   string
+}
+
+// catalogue is the table that the flags name, or nil for the one that comes with the
+// library.
+func (s settings) catalogue() (labreport.Catalogue, error) {
+	if s.loinc == "" {
+		return nil, nil //nolint:nilnil // nil is the default of the reader
+	}
+	f, err := os.Open(s.loinc)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	terms, err := labreport.LoadLOINC(f)
+	if err != nil {
+		return nil, err
+	}
+	return labreport.NewTable(terms)
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("labreport", flag.ContinueOnError)
 	flags.BoolVar(&s.json, "json", false, "print the shape of the API")
-	flags.StringVar(&s.boxes, "boxes", "", "draw the boxes of the first page into this PNG `file`")
+	flags.StringVar(&s.boxes, "boxes", "", "draw the boxes of the fields over the pages, the first into this PNG `file`")
 	flags.StringVar(&s.results, "results", "", "write one JSON file per report into this `folder`")
 	flags.BoolVar(&s.words, "words", false, "print the words that were read, line by line")
 	flags.BoolVar(&s.asOne, "as-one", false, "the files are pages of one report")
+	flags.StringVar(&s.loinc, "loinc", "", "match with the table that LOINC publishes, this CSV `file` (LoincTable/Loinc.csv of a release)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() == 0 {
 		return errors.New("which file?")
 	}
-	reader := labreport.NewReader(nil)
+	catalogue, err := s.catalogue()
+	if err != nil {
+		return err
+	}
+	reader := labreport.NewReader(catalogue)
 	var see func(context.Context, pageImage) (labreport.Page, error)
 	engine, err := ocr.New(&ocr.Options{Judge: reader.Judge})
 	extractors := labreport.Extractors{}
@@ -128,7 +153,7 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 		printWords(out, pages)
 	}
 	if s.boxes != "" {
-		if err := drawBoxes(ctx, s.boxes, files[0], pages, data); err != nil {
+		if err := drawBoxes(ctx, s.boxes, files, len(pages), data); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // newServer serves a handler on a free port of this machine, and returns its URL.
-func newServer(t *testing.T, h http.HandlerFunc) string {
+func newServer(t testing.TB, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)

@@ -27,9 +27,12 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 )
 
 func main() {
+	// Hostile PDFs are read in a process of their own, which is this program again.
+	pdftext.Child()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -52,6 +55,8 @@ type config struct {
 	webhookSecret string
 	importPath    string
 	importUser    string
+	filesPath     string
+	reportWorkers int
 	environment   healthlab.Environment
 	tour          bool
 	invite        bool
@@ -73,6 +78,8 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
+	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports, encrypted under a key of this process (default: memory)")
+	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")

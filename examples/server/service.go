@@ -26,6 +26,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/uszips"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -52,9 +53,11 @@ type service struct {
 	health     *healthdata.Service
 	links      *linking.Service
 	orders     *orders.Service
+	reports    *labreport.Service
 	endpoints  *webhook.Service
 	dispatcher *webhook.Dispatcher
 	handler    http.Handler
+	closers    []func() error // at the end
 }
 
 // build makes the service, which will answer at url, out of the parts. It starts
@@ -67,6 +70,12 @@ func build(c config, url string) (*service, error) {
 	}
 	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
 		Environment: c.environment, Log: c.log,
+		// The service for reports is made later, and before anybody is erased.
+		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+				return s.reports.Forget(ctx, team, user)
+			},
+		},
 	}); err != nil {
 		return nil, err
 	}
@@ -101,6 +110,9 @@ func build(c config, url string) (*service, error) {
 	if err := s.buildWebhooks(seal); err != nil {
 		return nil, err
 	}
+	if err := s.buildReports(seal); err != nil {
+		return nil, err
+	}
 	whose, err := httpapi.KeyAuth(httpapi.Keys{{Team: s.team, Sum: httpapi.SumKey(c.apiKey)}}, c.environment, region, nil)
 	if err != nil {
 		return nil, err
@@ -110,7 +122,7 @@ func build(c config, url string) (*service, error) {
 	}
 	mount := httpapi.Config{
 		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links,
-		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Log: c.log,
+		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
 	}
 	if c.managementKey != "" {
@@ -176,7 +188,7 @@ func (s *service) withSignIn(next http.Handler) http.Handler {
 
 // buildWebhooks makes what tells the world.
 func (s *service) buildWebhooks(seal healthlab.Sealer) error {
-	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), webhook.EventTypes())
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 	if err != nil {
 		return err
 	}
@@ -249,6 +261,9 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 	s.handOver(grace, stdout)
 	stopBackground()
 	running.Wait()
+	for _, closer := range s.closers {
+		err = errors.Join(err, closer())
+	}
 	return err
 }
 
@@ -260,6 +275,7 @@ func (s *service) loops() map[string]func(context.Context) error {
 		"erasures":         s.health.RunErasures,
 		"appointments":     s.orders.RunVisits,
 		"slot cache":       s.orders.RunSlotCache,
+		"lab reports":      s.reports.Run,
 		"idempotency keys": func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
 	}
 	if s.environment == healthlab.Production {
