@@ -140,7 +140,7 @@ func (s *search) unitContent(text string, n int) float64 {
 		return 1.2
 	}
 	if s.g.image && n == 1 && strings.IndexFunc(t, unicode.IsLetter) >= 0 {
-		if _, _, ok := units().repair(t); ok || rePower.MatchString(strings.ToLower(strings.Trim(t, "()"))) || reFiltration.MatchString(strings.ToLower(t)) {
+		if _, _, ok := units().repair(t); ok || readsAsShort(t) || rePower.MatchString(strings.ToLower(strings.Trim(t, "()"))) || reFiltration.MatchString(strings.ToLower(t)) {
 			return 2
 		}
 	}

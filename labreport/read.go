@@ -70,6 +70,11 @@ func (r *Reader) Judge(p Page) float64 {
 	return score
 }
 
+// Language says which language a page is in, by the words of reports that stand on it:
+// en, de, es or fr; empty if it cannot be told. It is for an extractor of pictures that
+// has dictionaries.
+func (r *Reader) Language(p Page) string { return languageOf(linesOf(p, 0)) }
+
 // document is one report while it is read.
 type document struct {
 	g         grammar

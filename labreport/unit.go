@@ -269,6 +269,13 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 	if len(key) < 3 {
 		return "", false
 	}
+	for _, short := range shortUnits {
+		if short.re.MatchString(key) && slices.ContainsFunc(terms, func(term *Term) bool {
+			return slices.ContainsFunc(term.Units, func(u string) bool { return slices.Contains(short.ucum, u) })
+		}) {
+			return short.form, true
+		}
+	}
 	if m := rePower.FindStringSubmatch(key); m != nil {
 		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
 	}
@@ -302,6 +309,25 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 		return "", false
 	}
 	return at, true
+}
+
+type shortUnit struct {
+	re   *regexp.Regexp
+	ucum []string
+	form string
+}
+
+// shortUnits are units of three letters whose slash was read as a letter. They are mended
+// only where the analyte has them.
+var shortUnits = []shortUnit{
+	{regexp.MustCompile("^u[il1|!/]{1,2}[il1|!]$"), []string{"U/L", "[U]/L", "[IU]/L"}, "U/L"},
+	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
+}
+
+// readsAsShort reports whether a text may be one of them.
+func readsAsShort(text string) bool {
+	key := strings.ToLower(strings.Trim(text, "()[],;:"))
+	return slices.ContainsFunc(shortUnits, func(s shortUnit) bool { return s.re.MatchString(key) })
 }
 
 // reFiltration is the unit of a filtration rate, however its letters were read.

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -30,6 +31,10 @@ type Options struct {
 	// several ways to read it is kept; [labreport.Reader.Judge]. Default: one way
 	// only.
 	Judge func(labreport.Page) float64
+	// Language says which language a page is in, by what a first reading made of it:
+	// [labreport.Reader.Language]. Where tesseract has the data of that language, the
+	// page is read with it from then on. Default: every page is read as Languages say.
+	Language func(labreport.Page) string
 	// Workers is how many pages are read at a time. Default: the number of
 	// processors, at most 2.
 	Workers int
@@ -53,6 +58,8 @@ type Engine struct {
 	o     Options
 	path  string
 	langs string
+	asked sync.Once
+	have  map[string]string // tesseract's names of the languages that it has, by ours; once asked
 	slots chan struct{}
 	// own holds one processor free of our own work on pictures, for whatever else the
 	// program does: tesseract gives way by its priority, goroutines do not.
@@ -216,6 +223,7 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	if judge == nil {
 		judge = func(p labreport.Page) float64 { return float64(len(p.Words)) }
 	}
+	langs := e.langs
 	var readings [][]labreport.Word
 	best, bestScore := page, -1.0
 	consider := func(words []labreport.Word) float64 {
@@ -228,22 +236,16 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		return score
 	}
 	for i, t := range tries {
-		img := p.flat
-		err := e.alone(ctx, func() error {
-			if !t.raw {
-				img = p.scaled(t.part)
-			}
-			return nil
-		})
-		var words []labreport.Word
-		if err == nil {
-			words, err = e.tesseract(ctx, img, t.psm)
-		}
+		words, err := e.attempt(ctx, p, t, langs)
 		if err != nil {
 			if i > 0 && ctx.Err() != nil && bestScore >= 0 {
 				break // out of time: the best so far
 			}
 			return labreport.Page{}, err
+		}
+		if i == 0 {
+			page.Words = words
+			words, langs = e.inItsLanguage(ctx, p, page, langs)
 		}
 		readings = append(readings, words)
 		score := consider(words)
@@ -268,6 +270,40 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		}
 	}
 	return best, nil
+}
+
+// attempt reads a page in one way.
+func (e *Engine) attempt(ctx context.Context, p *prepared, t try, langs string) ([]labreport.Word, error) {
+	img := p.flat
+	err := e.alone(ctx, func() error {
+		if !t.raw {
+			img = p.scaled(t.part)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.tesseract(ctx, img, t.psm, langs)
+}
+
+// inItsLanguage reads a page once more if its first reading shows that it is in another
+// language: what was read as English is the shape of its letters. It returns the words to
+// go on with, and the language.
+func (e *Engine) inItsLanguage(ctx context.Context, p *prepared, first labreport.Page, langs string) ([]labreport.Word, string) {
+	if e.o.Language == nil {
+		return first.Words, langs
+	}
+	e.asked.Do(func() { e.have = e.installed(context.WithoutCancel(ctx)) })
+	own := e.have[e.o.Language(first)]
+	if own == "" || own == langs {
+		return first.Words, langs
+	}
+	words, err := e.attempt(ctx, p, tries[0], own)
+	if err != nil {
+		return first.Words, langs
+	}
+	return words, own
 }
 
 // confidence is the mean over the words that matter, those with a letter or a digit.

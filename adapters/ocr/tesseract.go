@@ -19,10 +19,10 @@ import (
 )
 
 // tesseract runs the program on one picture.
-func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm string) ([]labreport.Word, error) {
+func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs string) ([]labreport.Word, error) {
 	run, stop := context.WithTimeout(ctx, e.o.Timeout)
 	defer stop()
-	args := []string{"stdin", "stdout", "-l", e.langs, "--psm", psm, "--dpi", "300"}
+	args := []string{"stdin", "stdout", "-l", langs, "--psm", psm, "--dpi", "300"}
 	if e.o.DataDir != "" {
 		args = append(args, "--tessdata-dir", e.o.DataDir)
 	}
@@ -49,6 +49,27 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm string) ([]
 		return nil, fmt.Errorf("%w: tesseract cannot read the picture", healthlab.Invalid)
 	}
 	return parseTSV(&out, float64(w), float64(h)), nil
+}
+
+// installed asks the program which of the languages that reports are read in it has.
+func (e *Engine) installed(ctx context.Context) map[string]string {
+	args := []string{"--list-langs"}
+	if e.o.DataDir != "" {
+		args = append(args, "--tessdata-dir", e.o.DataDir)
+	}
+	out, err := exec.CommandContext(ctx, e.path, args...).Output() //nolint:gosec // the host names the program
+	if err != nil {
+		return nil
+	}
+	have := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		for ours, theirs := range map[string]string{"de": "deu", "es": "spa", "fr": "fra"} {
+			if strings.TrimSpace(line) == theirs {
+				have[ours] = theirs
+			}
+		}
+	}
+	return have
 }
 
 // limited refuses to write more than a limit.

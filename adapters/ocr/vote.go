@@ -112,12 +112,22 @@ func elect(group [][]labreport.Word) []labreport.Word {
 		}
 	}
 	var won *party
-	total := 0.0
+	wonText, total := "", 0.0
 	for _, n := range names {
 		p := parties[n]
 		total += p.weight
 		if won == nil || p.weight > won.weight {
-			won = p
+			won, wonText = p, n
+		}
+	}
+	// A point is the first thing to get lost, and next to never made up: a reading that
+	// has the same digits with one goes before those without.
+	if !strings.ContainsAny(wonText, ".,") && strings.ContainsAny(wonText, "0123456789") {
+		for _, n := range names {
+			if p := parties[n]; p.best >= 0.6 && strings.ContainsAny(n, ".,") && withoutPoints.Replace(n) == wonText {
+				won = p
+				break
+			}
 		}
 	}
 	if won.voters == 1 && silent > 0 && silent >= len(group)-1 && won.best < 0.6 {
@@ -137,6 +147,8 @@ func elect(group [][]labreport.Word) []labreport.Word {
 	}
 	return out
 }
+
+var withoutPoints = strings.NewReplacer(".", "", ",", "")
 
 func sortByX(words []labreport.Word) {
 	for i := 1; i < len(words); i++ {

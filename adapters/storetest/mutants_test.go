@@ -21,6 +21,7 @@ type mutant struct {
 // mutants are those of all seams.
 var mutants = slices.Concat(
 	of("users", usersMutants),
+	of("blobs", blobMutants),
 	of("data", dataMutants),
 	of("orders", ordersMutants),
 	of("orders", orderErasureMutants),
@@ -32,7 +33,6 @@ var mutants = slices.Concat(
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
-	of("blobs", blobMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.
