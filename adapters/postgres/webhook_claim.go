@@ -37,9 +37,10 @@ where ` + isAwake + `
 	// One claim at a time tries an endpoint that is on probation.
 	lockTrials = selectTrials + ` order by e.id for no key update skip locked`
 
+	// A token tells two leases of one delivery apart: 53 bits of chance do for that.
 	leaseOf = `leased as (
 	update healthlab.webhook_delivery d set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
-		lease_token = ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint
+		lease_token = 1 + (random() * 9007199254740991)::bigint
 	where d.id = any (array(select x.id from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
 		join healthlab.webhook_endpoint e on e.id = q.endpoint_id
 		cross join lateral (
