@@ -29,6 +29,21 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user he
 	if err != nil {
 		return err
 	}
+	return s.let(ctx, team, user, provider, change)
+}
+
+// Pause is [Service.Disconnect] of a connection that stays to be seen, as paused, until
+// the person links again: its time of ingestion is over.
+func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	change, err := s.users.Pausing(provider)
+	if err != nil {
+		return err
+	}
+	return s.let(ctx, team, user, provider, change)
+}
+
+// let changes a connection, lets its credential go, and tells the provider.
+func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) error) error {
 	c, err := s.store.Disconnect(ctx, team, user, provider, change)
 	if err != nil {
 		return fmt.Errorf("disconnect: %w", err)

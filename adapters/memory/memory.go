@@ -50,6 +50,7 @@ type Store struct {
 	orders  orderTable
 	persons personTable
 	linking linkTable
+	pulls   pullTable
 	reports reportTable
 }
 
@@ -69,6 +70,7 @@ func New(opts *Options) *Store {
 		orders:    newOrderTable(),
 		persons:   newPersonTable(),
 		linking:   newLinkTable(),
+		pulls:     newPullTable(),
 		reports:   newReportTable(),
 	}
 	s.clientUserID = s.users.clientUserID

@@ -205,10 +205,11 @@ func TestRowSecurity(t *testing.T) {
 		_, err = s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, noon.Time, noon.Time)
 		require.NoError(t, err)
 		link(t, s, u)
+		fetch(t, s, u)
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
 	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'seen', 'slot_cache', 'webhook_event_rest')`)
-	require.Len(t, tables, 25)
+	require.Len(t, tables, 28)
 	for _, table := range append(tables, "samples") {
 		count := func(team string) (n int) {
 			tx, err := pool.Begin(t.Context())
@@ -247,7 +248,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	appendEvents(t, s, event(u, "k"), event(other, "k"))
 	tables := texts(t, pool, `
 		select c.relname from`+ourTables+`and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'user_id') order by 1`)
-	require.Len(t, tables, 17, "a table is added here, to eraseUser, and to the people of this test")
+	require.Len(t, tables, 20, "a table is added here, to eraseUser, and to the people of this test")
 	// These have rows of a message each, and each of these people is a team.
 	tables = append(tables, "webhook_delivery", "webhook_attempt")
 	count := func(table string, u healthdata.User) (n int) {
@@ -291,6 +292,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	}}, nil))
 	placeOrder(t, s, u)
 	link(t, s, u)
+	fetch(t, s, u)
 	insure(t, s, u)
 	deliverTo(t, s, u)
 	return u

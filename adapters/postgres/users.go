@@ -281,6 +281,9 @@ var eraseUser = [...]string{
 	`delete from healthlab.link_code where user_id = $1`,
 	`delete from healthlab.link_session where user_id = $1`,
 	`delete from healthlab.link_credential where user_id = $1`,
+	`delete from healthlab.pull_task where user_id = $1`,
+	`delete from healthlab.pull_budget where user_id = $1`,
+	`delete from healthlab.pull_refused where user_id = $1`,
 }
 
 func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. What is below one of them and has no row of its own
 // is a part of it.
 var domain = []string{
-	"healthdata", "healthdata/series", "linking", "aggregate", "orders", "labreport", "webhook",
+	"healthdata", "healthdata/series", "linking", "linking/pull", "aggregate", "orders", "labreport", "webhook",
 }
 
 // mayImport says which of our packages a package may import. A package without a row,
@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"healthdata/series": {".", "internal/fsm", "internal/work"},
 	"healthdata":        {".", "internal/fsm", "internal/work", "healthdata/series"},
 	"linking":           {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"linking/pull":      {".", "internal/fsm", "internal/work", "healthdata", "linking"},
 	"aggregate":         {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"orders":            {".", "internal/fsm", "internal/work", "healthdata"},
 	"labreport":         {".", "internal/fsm", "internal/work"},
@@ -69,6 +70,7 @@ var modules = map[string][]string{
 	"healthdata/series": {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"healthdata":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking":           {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"linking/pull":      {"github.com/google/uuid"},
 	"orders":            {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":         {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate": {"github.com/google/uuid", "github.com/shopspring/decimal",

@@ -1,0 +1,320 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// pullTable keeps tasks, budgets and quarantine of all teams.
+type pullTable struct {
+	tasks   map[pull.Key]*pull.Task
+	budgets map[pull.BudgetKey]pull.Budget
+	refused map[refusedKey]pull.Refused
+}
+
+type refusedKey struct {
+	team healthlab.TeamID
+	user healthlab.UserID
+	id   uuid.UUID
+}
+
+func newPullTable() pullTable {
+	return pullTable{
+		tasks: map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
+	}
+}
+
+// Pulls returns the store as a [pull.Store]. It shares its users with [Store.Users].
+func (s *Store) Pulls() pull.Store { return pullStore{s} }
+
+type pullStore struct{ s *Store }
+
+func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.Time) ([]pull.Ref, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	type due struct {
+		ref pull.Ref
+		c   *healthdata.Connection
+	}
+	var found []due
+	for _, row := range v.s.users.byID {
+		if !row.user.Live() {
+			continue
+		}
+		for i := range row.user.Connections {
+			c := &row.user.Connections[i]
+			if c.Status != healthdata.Deregistered && !c.Due.IsZero() && !c.Due.After(now) {
+				found = append(found, due{pull.Ref{Team: row.user.Team, User: row.user.ID, Provider: c.Provider}, c})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b due) int { return cmp.Or(a.c.Due.Compare(b.c.Due), compareRefs(a.ref, b.ref)) })
+	var out []pull.Ref
+	for _, d := range found[:min(max(n, 0), len(found))] {
+		d.c.Due = instant(until)
+		out = append(out, d.ref)
+	}
+	return out, nil
+}
+
+func compareRefs(a, b pull.Ref) int {
+	return cmp.Or(slices.Compare(a.User.UUID[:], b.User.UUID[:]), cmp.Compare(a.Provider, b.Provider))
+}
+
+func compareTasks(a, b pull.Task) int {
+	return cmp.Or(compareRefs(a.Ref, b.Ref), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind))
+}
+
+// tasksOf returns the tasks of a user that fit, in the order of their keys.
+func (v pullStore) tasksOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.Key) bool) []pull.Task {
+	var out []pull.Task
+	for k, t := range v.s.pulls.tasks {
+		if k.Team == team && k.User == user && fits(k) {
+			out = append(out, cloneTask(*t))
+		}
+	}
+	slices.SortFunc(out, compareTasks)
+	return out
+}
+
+func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	row := v.s.users.find(ref.Team, ref.User)
+	if row == nil || !row.user.Live() || row.user.Connection(ref.Provider) == nil {
+		return fmt.Errorf("%w: no such connection", healthlab.NotFound)
+	}
+	u := cloneUser(row.user)
+	old := v.tasksOf(ref.Team, ref.User, func(k pull.Key) bool { return k.Ref == ref })
+	planned, err := change(*u.Connection(ref.Provider), u, old)
+	if err != nil {
+		return err
+	}
+	next := map[pull.Key]*pull.Task{}
+	for _, t := range planned.Tasks {
+		t, err := keepTask(t)
+		if err != nil {
+			return err
+		}
+		if t.Ref != ref || next[t.Key] != nil {
+			return fmt.Errorf("%w: a plan has tasks of its connection, each once", healthlab.Invalid)
+		}
+		next[t.Key] = &t
+	}
+	if err := v.s.emit(planned.Events); err != nil {
+		return err
+	}
+	for _, t := range old {
+		delete(v.s.pulls.tasks, t.Key)
+	}
+	for k, t := range next {
+		v.s.pulls.tasks[k] = t
+	}
+	row.user.Connection(ref.Provider).Due = instant(planned.Due)
+	return nil
+}
+
+func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var due []*pull.Task
+	for _, t := range v.s.pulls.tasks {
+		if !t.Due.IsZero() && !t.Due.After(q.Now) && !t.Lease.After(q.Now) && !slices.Contains(q.Without, t.Provider) {
+			due = append(due, t)
+		}
+	}
+	slices.SortFunc(due, func(a, b *pull.Task) int {
+		return cmp.Or(cmp.Compare(a.Turn, b.Turn), a.Due.Compare(b.Due), compareTasks(*a, *b))
+	})
+	var out []pull.Task
+	for _, t := range due[:min(max(q.N, 0), len(due))] {
+		t.Lease = instant(q.Until)
+		t.Fence++
+		out = append(out, cloneTask(*t))
+	}
+	return out, nil
+}
+
+func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.Task) ([]healthlab.Event, error)) (pull.Task, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return pull.Task{}, err
+	}
+	defer v.s.mu.Unlock()
+	old := v.s.pulls.tasks[key]
+	if old == nil || !v.s.userIsLive(key.Team, key.User) {
+		return pull.Task{}, fmt.Errorf("%w: no such task", healthlab.NotFound)
+	}
+	next := cloneTask(*old)
+	events, err := change(&next)
+	if err != nil {
+		return pull.Task{}, err
+	}
+	next.Key = key
+	if next, err = keepTask(next); err != nil {
+		return pull.Task{}, err
+	}
+	if err := v.s.emit(events); err != nil {
+		return pull.Task{}, err
+	}
+	*old = next
+	return cloneTask(next), nil
+}
+
+func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]pull.Task, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	if !v.s.userIsLive(team, user) {
+		return nil, nil
+	}
+	return v.tasksOf(team, user, func(pull.Key) bool { return true }), nil
+}
+
+func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, change func([]pull.Budget) error) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	list := make([]pull.Budget, len(keys))
+	for i, k := range keys {
+		if err := checkText(k.Provider, k.Name); err != nil {
+			return err
+		}
+		if slices.Contains(keys[:i], k) {
+			return fmt.Errorf("%w: a budget is named once", healthlab.Invalid)
+		}
+		if !k.User.IsZero() && !v.s.userIsLive(k.Team, k.User) {
+			return noUser()
+		}
+		list[i] = cloneBudget(v.s.pulls.budgets[k])
+	}
+	if err := change(list); err != nil {
+		return err
+	}
+	for i, k := range keys {
+		v.s.pulls.budgets[k] = cloneBudget(list[i])
+	}
+	return nil
+}
+
+func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	if !v.s.userIsLive(ref.Team, ref.User) {
+		return noUser()
+	}
+	for _, r := range refused {
+		if err := checkRefused(&r); err != nil {
+			return err
+		}
+	}
+	for _, r := range refused {
+		k := refusedKey{ref.Team, ref.User, r.ID}
+		if old, ok := v.s.pulls.refused[k]; ok {
+			old.At, old.Count = healthlab.At(r.At.Time), old.Count+r.Count
+			v.s.pulls.refused[k] = old
+			continue
+		}
+		r.Provider, r.At, r.Reasons = ref.Provider, healthlab.At(r.At.Time), slices.Clone(r.Reasons)
+		v.s.pulls.refused[k] = r
+	}
+	return nil
+}
+
+func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	if !v.s.userIsLive(team, user) {
+		return nil, nil
+	}
+	var out []pull.Refused
+	for k, r := range v.s.pulls.refused {
+		if k.team == team && k.user == user {
+			r.Reasons = slices.Clone(r.Reasons)
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b pull.Refused) int {
+		return cmp.Or(b.At.Compare(a.At.Time), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	return out[:min(max(n, 0), len(out))], nil
+}
+
+func checkRefused(r *pull.Refused) error {
+	text := []string{r.Provider, r.Resource}
+	for _, why := range r.Reasons {
+		text = append(text, why.Field, why.Code, why.Message)
+	}
+	return checkText(text...)
+}
+
+func cloneTask(t pull.Task) pull.Task {
+	t.Days = slices.Clone(t.Days)
+	if len(t.Days) == 0 {
+		t.Days = nil
+	}
+	return t
+}
+
+// keepTask returns a task in the form in which it is kept.
+func keepTask(t pull.Task) (pull.Task, error) {
+	t = cloneTask(t)
+	for _, at := range []*time.Time{
+		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor,
+		&t.ScheduledAt, &t.StartedAt, &t.EndedAt, &t.LastTry, &t.Oldest, &t.Newest,
+	} {
+		*at = instant(*at)
+	}
+	return t, checkText(t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
+}
+
+func cloneBudget(b pull.Budget) pull.Budget {
+	b.Next, b.Blocked, b.PaceEnd = instant(b.Next), instant(b.Blocked), instant(b.PaceEnd)
+	b.Recent = slices.Clone(b.Recent)
+	for i := range b.Recent {
+		b.Recent[i] = instant(b.Recent[i])
+	}
+	if len(b.Recent) == 0 {
+		b.Recent = nil
+	}
+	return b
+}
+
+// erase removes what is kept about a user.
+func (t *pullTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	for k := range t.tasks {
+		if k.Team == team && k.User == user {
+			delete(t.tasks, k)
+		}
+	}
+	for k := range t.budgets {
+		if k.Team == team && k.User == user {
+			delete(t.budgets, k)
+		}
+	}
+	for k := range t.refused {
+		if k.team == team && k.user == user {
+			delete(t.refused, k)
+		}
+	}
+}

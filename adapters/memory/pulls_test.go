@@ -1,0 +1,15 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+)
+
+func newPulls(testing.TB) storetest.PullHarness {
+	s := memory.New(nil)
+	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog()}
+}
+
+func TestPulls(t *testing.T) { storetest.RunPulls(t, newPulls) }

@@ -1,0 +1,425 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// Pulls returns the store as a [pull.Store]. It shares its users with [Store.Users].
+func (s *Store) Pulls() pull.Store { return pullStore{s} }
+
+type pullStore struct{ s *Store }
+
+const (
+	claimConnections = `
+with due as (
+	select c.user_id, c.provider, c.due_at was from healthlab.connection c
+	join healthlab.users u on u.user_id = c.user_id
+	where c.due_at <= $1 and c.status <> 'deregistered' and u.deleted_at is null
+	order by c.due_at, c.user_id, c.provider limit $2 for update of c skip locked
+), claimed as (
+	update healthlab.connection c set due_at = $3 from due where c.user_id = due.user_id and c.provider = due.provider
+	returning c.team_id, c.user_id, c.provider, due.was
+)
+select team_id, user_id, provider from claimed order by was, user_id, provider`
+
+	setConnectionDue = `update healthlab.connection set due_at = $3 where user_id = $1 and provider = $2`
+
+	taskColumns = `t.team_id, t.user_id, t.provider, t.resource, t.kind, t.turn, t.due_at, t.leased_until, t.fence, t.doc`
+
+	// A task that is due joins the queue, in which only the turn counts.
+	queueTasks = `
+update healthlab.pull_task t set queued = true from (
+	select user_id, provider, resource, kind from healthlab.pull_task
+	where due_at <= $1 and not queued order by due_at limit 1000 for update skip locked
+) d where t.user_id = d.user_id and t.provider = d.provider and t.resource = d.resource and t.kind = d.kind`
+
+	claimTasks = `
+with due as (
+	select user_id, provider, resource, kind from healthlab.pull_task
+	where queued and due_at <= $1 and (leased_until is null or leased_until <= $1) and provider <> all ($4)
+	order by turn, due_at, user_id, provider, resource, kind limit $2 for update skip locked
+), claimed as (
+	update healthlab.pull_task t set leased_until = $3, fence = t.fence + 1 from due d
+	where t.user_id = d.user_id and t.provider = d.provider and t.resource = d.resource and t.kind = d.kind
+	returning t.*
+)
+select ` + taskColumns + ` from claimed t order by t.turn, t.due_at, t.user_id, t.provider, t.resource, t.kind`
+
+	selectTasks = `
+select ` + taskColumns + ` from healthlab.pull_task t join healthlab.users u on u.user_id = t.user_id
+where t.team_id = $1 and t.user_id = $2 and u.deleted_at is null order by t.user_id, t.provider, t.resource, t.kind`
+
+	lockTask = `
+select ` + taskColumns + ` from healthlab.pull_task t join healthlab.users u on u.user_id = t.user_id
+where t.team_id = $1 and t.user_id = $2 and t.provider = $3 and t.resource = $4 and t.kind = $5 and u.deleted_at is null
+for update of t`
+
+	deleteTasks = `delete from healthlab.pull_task where user_id = $1 and provider = $2`
+
+	insertTask = `
+insert into healthlab.pull_task (team_id, user_id, provider, resource, kind, turn, due_at, leased_until, fence, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+	updateTask = `
+update healthlab.pull_task set turn = $6, due_at = $7, leased_until = $8, fence = $9, doc = $10, queued = false
+where team_id = $1 and user_id = $2 and provider = $3 and resource = $4 and kind = $5`
+
+	// Whoever erases a user waits for those who count for it.
+	shareLiveUser = `
+select 1 from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for key share`
+
+	insertBudget = `
+insert into healthlab.pull_budget (team_id, user_id, provider, name, doc) values ($1, $2, $3, $4, '{}') on conflict do nothing`
+	lockBudget   = `select doc from healthlab.pull_budget where team_id = $1 and user_id = $2 and provider = $3 and name = $4 for update`
+	updateBudget = `update healthlab.pull_budget set doc = $5 where team_id = $1 and user_id = $2 and provider = $3 and name = $4`
+
+	putRefused = `
+insert into healthlab.pull_refused (user_id, id, team_id, provider, resource, seen_at, count, reasons)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (user_id, id) do update set seen_at = excluded.seen_at, count = pull_refused.count + excluded.count`
+
+	selectRefused = `
+select r.id, r.provider, r.resource, r.seen_at, r.count, r.reasons
+from healthlab.pull_refused r join healthlab.users u on u.user_id = r.user_id
+where r.team_id = $1 and r.user_id = $2 and u.deleted_at is null order by r.seen_at desc, r.id limit $3`
+)
+
+func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.Time) ([]pull.Ref, error) {
+	if n <= 0 {
+		return nil, ctx.Err()
+	}
+	var out []pull.Ref
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		out = nil
+		return u.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimConnections, instant(now), n, instant(until)).Query(func(rows pgx.Rows) error {
+				var r pull.Ref
+				_, err := pgx.ForEachRow(rows, []any{&r.Team.UUID, &r.User.UUID, &r.Provider}, func() error {
+					out = append(out, r)
+					return nil
+				})
+				return err
+			})
+		})
+	})
+	return out, err
+}
+
+// scanTasks reads rows of taskColumns.
+func scanTasks(out *[]pull.Task) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			t, err := scanTask(rows)
+			if err != nil {
+				return err
+			}
+			*out = append(*out, t)
+		}
+		return rows.Err()
+	}
+}
+
+func scanTask(row pgx.Row) (pull.Task, error) {
+	var k pull.Key
+	var turn, fence int64
+	var due, leased *time.Time
+	var doc []byte
+	if err := row.Scan(&k.Team.UUID, &k.User.UUID, &k.Provider, &k.Resource, &k.Kind, &turn, &due, &leased, &fence, &doc); err != nil {
+		return pull.Task{}, err
+	}
+	var t pull.Task
+	if err := json.Unmarshal(doc, &t); err != nil {
+		return pull.Task{}, fmt.Errorf("decode task: %w", err)
+	}
+	t.Key, t.Turn, t.Fence, t.Due, t.Lease = k, turn, fence, timeOrZero(due), timeOrZero(leased)
+	return t, nil
+}
+
+// keepTask returns a task in the form in which it is kept, and its row.
+func keepTask(t pull.Task) (pull.Task, []any, error) {
+	t.Days = slices.Clone(t.Days)
+	if len(t.Days) == 0 {
+		t.Days = nil
+	}
+	for _, at := range []*time.Time{
+		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor,
+		&t.ScheduledAt, &t.StartedAt, &t.EndedAt, &t.LastTry, &t.Oldest, &t.Newest,
+	} {
+		*at = instant(*at)
+	}
+	doc := t
+	doc.Key, doc.Turn, doc.Fence, doc.Due, doc.Lease = pull.Key{}, 0, 0, time.Time{}, time.Time{}
+	text, err := json.Marshal(doc)
+	if err == nil {
+		err = checkText(t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
+	}
+	return t, []any{
+		t.Team.UUID, t.User.UUID, t.Provider, t.Resource, string(t.Kind), t.Turn, nullable(t.Due), nullable(t.Lease), t.Fence, text,
+	}, err
+}
+
+func noPull(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: no such connection or task", healthlab.NotFound)
+	}
+	return err
+}
+
+func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error)) error {
+	if err := checkText(ref.Provider); err != nil {
+		return err
+	}
+	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
+		person, err := u.lockUser(ctx, ref.Team, ref.User)
+		if err != nil {
+			return err
+		}
+		if c := person.Connection(ref.Provider); !person.Live() || c == nil {
+			return pgx.ErrNoRows
+		}
+		var all []pull.Task
+		b := u.batch()
+		b.Queue(selectTasks+` for update of t`, ref.Team.UUID, ref.User.UUID).Query(scanTasks(&all))
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		old := slices.DeleteFunc(all, func(t pull.Task) bool { return t.Ref != ref })
+		planned, err := change(*person.Connection(ref.Provider), person, old)
+		if err != nil {
+			return answer{err}
+		}
+		b = u.batch()
+		b.Queue(deleteTasks, ref.User.UUID, ref.Provider)
+		seen := map[pull.Key]bool{}
+		for _, t := range planned.Tasks {
+			t, row, err := keepTask(t)
+			if err == nil && (t.Ref != ref || seen[t.Key]) {
+				err = fmt.Errorf("%w: a plan has tasks of its connection, each once", healthlab.Invalid)
+			}
+			if err != nil {
+				return answer{err}
+			}
+			seen[t.Key] = true
+			b.Queue(insertTask, row...)
+		}
+		b.Queue(setConnectionDue, ref.User.UUID, ref.Provider, nullable(instant(planned.Due)))
+		if err := u.emit(ctx, b, planned.Events, names{{ref.Team, ref.User}: person.ClientUserID}); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+	return noPull(err)
+}
+
+func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
+	if q.N <= 0 {
+		return nil, ctx.Err()
+	}
+	without := q.Without
+	if without == nil {
+		without = []string{}
+	}
+	var out []pull.Task
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		out = nil
+		b := u.batch()
+		b.Queue(queueTasks, instant(q.Now))
+		b.Queue(claimTasks, instant(q.Now), q.N, instant(q.Until), without).Query(scanTasks(&out))
+		return u.commit(ctx, b)
+	})
+	return out, err
+}
+
+func (v pullStore) Update(ctx context.Context, key pull.Key, change func(*pull.Task) ([]healthlab.Event, error)) (pull.Task, error) {
+	if err := checkText(key.Provider, key.Resource, string(key.Kind)); err != nil {
+		return pull.Task{}, err
+	}
+	var next pull.Task
+	err := v.s.do(ctx, key.Team, writing, func(u *unit) error {
+		b := u.batch()
+		b.Queue(lockTask, key.Team.UUID, key.User.UUID, key.Provider, key.Resource, string(key.Kind)).QueryRow(func(row pgx.Row) (err error) {
+			next, err = scanTask(row)
+			return err
+		})
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		events, err := change(&next)
+		if err != nil {
+			return answer{err}
+		}
+		next.Key = key
+		var row []any
+		if next, row, err = keepTask(next); err != nil {
+			return answer{err}
+		}
+		b = u.batch()
+		b.Queue(updateTask, row...)
+		if err := u.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return pull.Task{}, noPull(err)
+	}
+	return next, nil
+}
+
+func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]pull.Task, error) {
+	var out []pull.Task
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		out = nil
+		b.Queue(selectTasks, team.UUID, user.UUID).Query(scanTasks(&out))
+	})
+	return out, err
+}
+
+func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, change func([]pull.Budget) error) error {
+	team := allTeams // what holds for all users has no team
+	users := map[userKey]bool{}
+	for i, k := range keys {
+		if err := checkText(k.Provider, k.Name); err != nil {
+			return err
+		}
+		if slices.Contains(keys[:i], k) {
+			return fmt.Errorf("%w: a budget is named once", healthlab.Invalid)
+		}
+		if !k.User.IsZero() {
+			users[userKey{k.Team, k.User}] = true
+		}
+	}
+	order := make([]int, len(keys)) // of locking, which is the same for everybody
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		x, y := keys[a], keys[b]
+		return cmp.Or(slices.Compare(x.Team.UUID[:], y.Team.UUID[:]), slices.Compare(x.User.UUID[:], y.User.UUID[:]),
+			cmp.Compare(x.Provider, y.Provider), cmp.Compare(x.Name, y.Name))
+	})
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		list := make([]pull.Budget, len(keys))
+		b := u.batch()
+		for who := range users {
+			b.Queue(shareLiveUser, who.team.UUID, who.user.UUID).QueryRow(func(row pgx.Row) error {
+				var any int
+				return row.Scan(&any)
+			})
+		}
+		for _, i := range order {
+			k := keys[i]
+			b.Queue(insertBudget, k.Team.UUID, k.User.UUID, k.Provider, k.Name)
+			b.Queue(lockBudget, k.Team.UUID, k.User.UUID, k.Provider, k.Name).QueryRow(func(row pgx.Row) error {
+				var doc []byte
+				if err := row.Scan(&doc); err != nil {
+					return err
+				}
+				return json.Unmarshal(doc, &list[i])
+			})
+		}
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		if err := change(list); err != nil {
+			return answer{err}
+		}
+		b = u.batch()
+		for _, i := range order {
+			k := keys[i]
+			doc, err := json.Marshal(keepBudget(list[i]))
+			if err != nil {
+				return err
+			}
+			b.Queue(updateBudget, k.Team.UUID, k.User.UUID, k.Provider, k.Name, doc)
+		}
+		return u.commit(ctx, b)
+	})
+	return noUser(err)
+}
+
+func keepBudget(b pull.Budget) pull.Budget {
+	b.Next, b.Blocked, b.PaceEnd = instant(b.Next), instant(b.Blocked), instant(b.PaceEnd)
+	b.Recent = slices.Clone(b.Recent)
+	for i := range b.Recent {
+		b.Recent[i] = instant(b.Recent[i])
+	}
+	if len(b.Recent) == 0 {
+		b.Recent = nil
+	}
+	return b
+}
+
+func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+	rows := make([][]any, 0, len(refused))
+	for _, r := range refused {
+		reasons, err := json.Marshal(r.Reasons)
+		if err != nil {
+			return fmt.Errorf("encode reasons: %w", err)
+		}
+		text := []string{ref.Provider, r.Resource}
+		for _, why := range r.Reasons {
+			text = append(text, why.Field, why.Code, why.Message)
+		}
+		if err := checkText(text...); err != nil {
+			return err
+		}
+		rows = append(rows, []any{ref.User.UUID, r.ID, ref.Team.UUID, ref.Provider, r.Resource, instant(r.At.Time), r.Count, reasons})
+	}
+	slices.SortFunc(rows, func(a, b []any) int { return compareIDs(a[1].(uuid.UUID), b[1].(uuid.UUID)) })
+	err := v.s.do(ctx, ref.Team, writing, func(u *unit) error {
+		person, err := u.lockUser(ctx, ref.Team, ref.User)
+		if err == nil && !person.Live() {
+			err = pgx.ErrNoRows
+		}
+		if err != nil {
+			return err
+		}
+		b := u.batch()
+		for _, row := range rows {
+			b.Queue(putRefused, row...)
+		}
+		return u.commit(ctx, b)
+	})
+	return noUser(err)
+}
+
+func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]pull.Refused, error) {
+	if n <= 0 {
+		return nil, ctx.Err()
+	}
+	var out []pull.Refused
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		out = nil
+		b.Queue(selectRefused, team.UUID, user.UUID, n).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var r pull.Refused
+				var at time.Time
+				var reasons []byte
+				if err := rows.Scan(&r.ID, &r.Provider, &r.Resource, &at, &r.Count, &reasons); err != nil {
+					return err
+				}
+				r.At = healthlab.At(at)
+				if err := json.Unmarshal(reasons, &r.Reasons); err != nil {
+					return err
+				}
+				out = append(out, r)
+			}
+			return rows.Err()
+		})
+	})
+	return out, err
+}

@@ -1,0 +1,11 @@
+package postgres
+
+import "maps"
+
+func init() {
+	maps.Copy(statements, map[string]string{
+		"claimConnections": claimConnections, "setConnectionDue": setConnectionDue, "queueTasks": queueTasks, "claimTasks": claimTasks,
+		"selectTasks": selectTasks, "lockTask": lockTask, "deleteTasks": deleteTasks, "insertTask": insertTask, "updateTask": updateTask,
+		"shareLiveUser": shareLiveUser, "insertBudget": insertBudget, "lockBudget": lockBudget, "updateBudget": updateBudget, "putRefused": putRefused, "selectRefused": selectRefused,
+	})
+}

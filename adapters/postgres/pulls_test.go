@@ -1,0 +1,40 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+func pullsOf(s *postgres.Store) storetest.PullHarness {
+	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog()}
+}
+
+func TestPulls(t *testing.T) {
+	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+}
+
+// The suite passes for a role that row-level security holds for.
+func TestPullsWithRowSecurity(t *testing.T) {
+	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(newRestricted(t)) })
+}
+
+// fetch gives a user's connection a row in every table of pulls.
+func fetch(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	ref := pull.Ref{Team: u.Team, User: u.ID, Provider: linkedProvider}
+	require.NoError(t, s.Pulls().Plan(t.Context(), ref, func(healthdata.Connection, healthdata.User, []pull.Task) (pull.Planned, error) {
+		return pull.Planned{Tasks: []pull.Task{{Key: pull.Key{Ref: ref, Resource: "sleep", Kind: pull.History}}}}, nil
+	}))
+	key := pull.BudgetKey{Team: u.Team, User: u.ID, Provider: linkedProvider, Name: "user"}
+	require.NoError(t, s.Pulls().UpdateBudgets(t.Context(), []pull.BudgetKey{key}, func([]pull.Budget) error { return nil }))
+	require.NoError(t, s.Pulls().Quarantine(t.Context(), ref, []pull.Refused{{ID: uuid.New(), Resource: "sleep", At: healthlab.At(noon.Time)}}))
+}

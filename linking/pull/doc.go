@@ -1,0 +1,29 @@
+// Package pull fetches the data of people's connections: their history once, and what is
+// new for as long as the connection works.
+//
+// What is to be fetched are tasks, one for each user, provider, resource and kind
+// ([History] or [News]); they are rows of a [Store], claimed under a lease, so any number
+// of processes share them and a crash forgets nothing. A task makes one request to the
+// provider at a time, stores what came (healthdata.Service keeps what comes twice once),
+// notes how far it is, and goes to the end of the queue: so everybody's first data comes
+// before anybody's second page.
+//
+//	pulls, err := pull.New(store, users, keeper, connectors, nil)
+//	go pulls.Run(ctx)
+//	result, err := pulls.Refresh(ctx, team, user, 10*time.Second)
+//
+// # Limits
+//
+// A provider's limits ([Limit]) are kept by reserving a slot for every request in a
+// [Budget] that all processes share. Slots are spread over the window, and a request
+// waits for its own, so we never ask more often than we may; what a provider says in its
+// answers (remaining requests, Retry-After) is obeyed on top.
+//
+// # What can be relied on
+//
+// History is walked from the newest day to the oldest. Its event is written when all of
+// it is stored and readable, once. News begins where history began, looks back a few days
+// every time, because providers deliver late, and once a day further than that. What a
+// provider sends and healthdata refuses is quarantined with the reason, and the rest is
+// kept.
+package pull

@@ -1,0 +1,227 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Modes of a provider's backfill.
+const (
+	modePushIncremental = "push_incremental"
+	modeNone            = "none"
+)
+
+// tendLease is how long looking after a connection may take.
+const tendLease = time.Minute
+
+// tend looks after a connection that is due: it closes one whose ingestion window is over,
+// and plans the others.
+func (s *Service) tend(ctx context.Context, ref Ref) error {
+	at := s.now()
+	u, err := s.users.User(ctx, ref.Team, ref.User)
+	if errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if end := closes(&u); !end.IsZero() && !at.Before(end) {
+		return s.pause(ctx, ref)
+	}
+	settings, err := s.opts.Settings(ctx, ref.Team)
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
+		if c.Status != healthdata.Connected || s.puller(&c) == nil {
+			return Planned{Tasks: old}, nil
+		}
+		return s.plan(ref, &c, &u, old, settings, at)
+	})
+	if errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("plan pulls: %w", err)
+	}
+	s.Wake()
+	return nil
+}
+
+// closes is when a user's connections are closed: the late-delivery window after the last
+// day of ingestion is over. Zero if there is no last day.
+func closes(u *healthdata.User) time.Time {
+	if u.IngestionEnd == nil {
+		return time.Time{}
+	}
+	return u.IngestionEnd.AddDays(1 + healthdata.LateDelivery).At(u.Location())
+}
+
+// pause closes a connection, and takes its tasks off the queue.
+func (s *Service) pause(ctx context.Context, ref Ref) error {
+	if s.opts.Pause != nil {
+		if err := s.opts.Pause(ctx, ref.Team, ref.User, ref.Provider); err != nil && !errors.Is(err, healthlab.NotFound) {
+			return fmt.Errorf("pause connection: %w", err)
+		}
+	}
+	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, _ healthdata.User, old []Task) (Planned, error) {
+		for i := range old {
+			old[i].stop()
+		}
+		return Planned{Tasks: old}, nil
+	})
+	if errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// plan makes the tasks of a connection. Those of the same link stay as they are.
+func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (Planned, error) {
+	out := Planned{Due: closes(u)}
+	p := s.users.Providers().Get(ref.Provider)
+	resources := pullable(p, c)
+	for i, r := range resources {
+		history, news, err := s.planResource(ref, c, u, p, r, settings, at)
+		if err != nil {
+			return Planned{}, err
+		}
+		for _, n := range []*Task{&history.Task, &news} {
+			n.Turn, n.Step = int64(i), int64(len(resources))
+			if n.Kind == News {
+				n.Turn, n.Step = 0, 0
+			}
+			k := slices.IndexFunc(old, func(t Task) bool { return t.Key == n.Key })
+			if k >= 0 && n.Kind == News && p.RelinkRerunsBackfill != nil && !*p.RelinkRerunsBackfill {
+				n.Seen, n.Due = old[k].Seen, at // nobody else looks at the time between
+			}
+			if k >= 0 && (old[k].Linked.Equal(c.LinkedAt) || keepsHistory(p, &old[k])) {
+				kept := old[k]
+				kept.Linked = c.LinkedAt
+				if kept.Due.IsZero() && n.Kind == News {
+					kept.Due = at // it was stopped when the connection failed
+				}
+				out.Tasks = append(out.Tasks, kept)
+				continue
+			}
+			out.Tasks = append(out.Tasks, *n)
+			if n.Kind == History && history.event != nil {
+				out.Events = append(out.Events, *history.event)
+			}
+		}
+	}
+	for _, t := range old { // of resources that are no longer offered: for the record
+		if !slices.ContainsFunc(out.Tasks, func(n Task) bool { return n.Key == t.Key }) {
+			t.stop()
+			out.Tasks = append(out.Tasks, t)
+		}
+	}
+	return out, nil
+}
+
+// keepsHistory reports whether linking again leaves a history alone.
+func keepsHistory(p *healthdata.Provider, t *Task) bool {
+	return t.Kind == History && p.RelinkRerunsBackfill != nil && !*p.RelinkRerunsBackfill
+}
+
+// pullable are the resources that are fetched: summaries first.
+func pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
+	available := p.Availability(c.Scopes)
+	var summaries, series []string
+	for _, r := range p.Resources {
+		if !c.Demo && available[r.Resource].Status != healthdata.Available {
+			continue
+		}
+		switch healthdata.ResourceBySlug(r.Resource).Class {
+		case healthdata.ClassSummary:
+			summaries = append(summaries, r.Resource)
+		case healthdata.ClassTimeseries:
+			series = append(series, r.Resource)
+		case healthdata.ClassStream, healthdata.ClassMetadata:
+		}
+	}
+	return append(summaries, series...)
+}
+
+// plannedHistory is a history, and its event if it is complete already.
+type plannedHistory struct {
+	Task
+	event *healthlab.Event
+}
+
+// planResource makes the tasks of one resource.
+func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.User, p *healthdata.Provider, resource string, settings TeamSettings, at time.Time,
+) (plannedHistory, Task, error) {
+	days := historyDays(p, resource, settings.HistoryDays[p.Slug])
+	from := at.AddDate(0, 0, -days)
+	h := plannedHistory{Task: Task{
+		Key: Key{ref, resource, History}, Linked: c.LinkedAt, Status: Scheduled, ScheduledAt: at,
+		From: from, To: at, Due: at,
+	}}
+	news := Task{
+		Key: Key{ref, resource, News}, Linked: c.LinkedAt, Status: Scheduled, ScheduledAt: at, Seen: at, Swept: at, Due: at.Add(s.opts.Every),
+		Floor: at.Add(-s.opts.NewsBefore),
+	}
+	switch p.Backfill.Mode {
+	case modePushIncremental: // all history arrives as news
+		news.Seen, news.Floor, news.Due = from, from, at
+	case modeNone:
+		news.Seen, news.Due = at.Add(-24*time.Hour), at
+		news.Floor = news.Seen
+		h.From = h.To
+	}
+	h.clip(u)
+	if p.Backfill.Mode == modePushIncremental || !h.From.Before(h.To) {
+		h.Status, h.StartedAt, h.EndedAt, h.Due = Success, at, at, time.Time{}
+		if p.Backfill.Mode == modeNone {
+			return h, news, nil
+		}
+		e, ok, err := s.users.HistoricalEvent(ref.Team, ref.User, ref.Provider, resource, h.From, h.To)
+		if ok {
+			h.event = &e
+		}
+		return h, news, err
+	}
+	return h, news, nil
+}
+
+// clip cuts a range to a user's ingestion bounds. An empty one is left at its end.
+func (t *Task) clip(u *healthdata.User) {
+	if u.IngestionStart != nil {
+		t.From = later(t.From, u.IngestionStart.At(u.Location()))
+	}
+	if u.IngestionEnd != nil {
+		t.To = earlier(t.To, u.IngestionEnd.AddDays(1).At(u.Location()))
+	}
+	if t.To.Before(t.From) {
+		t.From = t.To
+	}
+}
+
+// historyDays is how many days of history are fetched.
+func historyDays(p *healthdata.Provider, resource string, want HistoryDays) int {
+	const most = 365
+	limit := p.Backfill.MaxDays
+	if limit <= 0 {
+		limit = most
+	}
+	days := p.Backfill.DefaultDays
+	if fixed, ok := p.Backfill.Days[resource]; ok {
+		return min(fixed, most)
+	}
+	if p.Backfill.Configurable {
+		if want.Default > 0 {
+			days = want.Default
+		}
+		if n := want.Resources[resource]; n > 0 {
+			days = n
+		}
+	}
+	return min(days, limit, most)
+}

@@ -1,0 +1,210 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// RefreshResult says what became of a refresh. Each entry is the slug of a provider, a
+// slash, and the path of a resource; a task is in one of the lists.
+type RefreshResult struct {
+	Success bool             `json:"success"`
+	User    healthlab.UserID `json:"user_id"`
+	// Refreshed were fetched, InProgress go on in the background, Failed failed. Each
+	// ascends, and is never nil.
+	Refreshed  []string `json:"refreshed_sources"`
+	InProgress []string `json:"in_progress_sources"`
+	Failed     []string `json:"failed_sources"`
+}
+
+// RuleNoSources says that a user has nothing that could be refreshed.
+const RuleNoSources = "NO_CONNECTED_SOURCES"
+
+// LimitError says that a user was refreshed too often. It unwraps to healthlab.Exhausted.
+type LimitError struct{ Wait time.Duration }
+
+// Error says so.
+func (*LimitError) Error() string { return "the user was refreshed too often" }
+
+// Unwrap returns healthlab.Exhausted.
+func (*LimitError) Unwrap() error { return healthlab.Exhausted }
+
+// RetryAfter is when the next refresh may come.
+func (e *LimitError) RetryAfter() time.Duration { return e.Wait }
+
+// Bounds of a refresh.
+const (
+	MinRefresh = 5 * time.Second
+	MaxRefresh = time.Minute
+)
+
+// looks at what became of a refresh, at first and at last.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = 250 * time.Millisecond
+)
+
+// Refresh looks for news of all working connections of a user that data can be fetched
+// of, and waits for them, as long as wait. What has not come to its end then goes on. A
+// task that is running is joined. The work itself is done by whoever runs [Service.Run].
+//
+// Faults: Invalid (wait is out of bounds), NotFound (no such user), a
+// [*healthlab.RuleError] of type [RuleNoSources], a [*LimitError].
+func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
+	out, err := s.refresh(ctx, team, user, wait)
+	if err != nil {
+		return RefreshResult{}, fmt.Errorf("refresh: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
+	if wait < MinRefresh || wait > MaxRefresh {
+		var p healthlab.Problems
+		p.Add("range", "from 5 to 60 seconds", "timeout")
+		return RefreshResult{}, p.Err()
+	}
+	u, err := s.users.User(ctx, team, user)
+	if err != nil {
+		return RefreshResult{}, err
+	}
+	var refs []Ref
+	for i := range u.Connections {
+		c := &u.Connections[i]
+		if c.Status == healthdata.Connected && s.puller(c) != nil {
+			refs = append(refs, Ref{team, user, c.Provider})
+		}
+	}
+	if len(refs) == 0 {
+		return RefreshResult{}, &healthlab.RuleError{Type: RuleNoSources, Msg: "the user has no connected source that can be refreshed"}
+	}
+	if err := s.countRefresh(ctx, team, user); err != nil {
+		return RefreshResult{}, err
+	}
+	for _, ref := range refs { // one that was linked a moment ago has no plan yet
+		if err := s.tend(ctx, ref); err != nil {
+			return RefreshResult{}, err
+		}
+	}
+	asked, err := s.hasten(ctx, team, user, refs)
+	if err != nil {
+		return RefreshResult{}, err
+	}
+	s.Wake()
+	tasks, err := s.await(ctx, team, user, asked, wait)
+	if err != nil {
+		return RefreshResult{}, err
+	}
+	return s.result(user, asked, tasks), nil
+}
+
+// countRefresh counts a refresh against the user's limit.
+func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	now := s.now()
+	return s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, User: user, Name: "refresh"}}, func(b []Budget) error {
+		if wait := b[0].count(now, s.opts.RefreshLimit, time.Hour); wait > 0 {
+			return &LimitError{wait}
+		}
+		return nil
+	})
+}
+
+// hasten puts the news of connections first, and returns how many tries had ended before.
+func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (map[Key]int64, error) {
+	tasks, err := s.store.Tasks(ctx, team, user)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[Key]int64{}
+	now := s.now()
+	for _, t := range tasks {
+		if t.Kind != News || !slices.Contains(refs, t.Ref) || t.Due.IsZero() {
+			continue
+		}
+		got, err := s.store.Update(ctx, t.Key, only(func(t *Task) {
+			if t.Due.IsZero() {
+				return
+			}
+			t.Turn, t.Due = -1, earlier(t.Due, now)
+		}))
+		if errors.Is(err, healthlab.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		asked[t.Key] = got.Ended
+	}
+	return asked, nil
+}
+
+// await waits until every task has ended a try, as long as it may.
+func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, asked map[Key]int64, wait time.Duration) ([]Task, error) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for look := firstLook; ; look = min(2*look, lastLook) {
+		tasks, err := s.store.Tasks(ctx, team, user)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(tasks, func(t Task) bool { n, ok := asked[t.Key]; return ok && t.Ended == n && !t.Due.IsZero() }) {
+			return tasks, nil
+		}
+		next := time.NewTimer(look)
+		select {
+		case <-next.C:
+		case <-over.C:
+			next.Stop()
+			return tasks, nil
+		case <-ctx.Done():
+			next.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// result sorts tasks into the lists.
+func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task) RefreshResult {
+	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: []string{}}
+	for _, t := range tasks {
+		before, ok := asked[t.Key]
+		if !ok {
+			continue
+		}
+		name := t.Provider + "/" + s.refreshPath(t.Provider, t.Resource)
+		switch {
+		case t.Ended == before && !t.Due.IsZero():
+			out.InProgress = append(out.InProgress, name)
+		case t.LastOK && t.Ended != before:
+			out.Refreshed = append(out.Refreshed, name)
+		default:
+			out.Failed = append(out.Failed, name)
+		}
+	}
+	for _, list := range [][]string{out.Refreshed, out.InProgress, out.Failed} {
+		slices.SortFunc(list, strings.Compare)
+	}
+	return out
+}
+
+// refreshPath is what a resource is called in the answer of a refresh.
+func (s *Service) refreshPath(provider, resource string) string {
+	if p := s.users.Providers().Get(provider); p != nil {
+		for _, r := range p.Resources {
+			if r.Resource == resource && r.RefreshPath != "" {
+				return r.RefreshPath
+			}
+		}
+	}
+	if r := healthdata.ResourceBySlug(resource); r.Class == healthdata.ClassTimeseries {
+		return "vitals/" + resource
+	}
+	return resource
+}

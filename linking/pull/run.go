@@ -1,0 +1,539 @@
+package pull
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// parking keeps this process from claiming tasks of providers who have no slot for a
+// while. Another process finds out for itself.
+type parking struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (p *parking) park(provider string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until[provider] = until
+}
+
+// parked returns the providers whose time has not come, sorted.
+func (p *parking) parked(now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.until, func(_ string, until time.Time) bool { return !until.After(now) })
+	return slices.Sorted(maps.Keys(p.until))
+}
+
+// Wake makes this process look for tasks at once.
+func (s *Service) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run fetches until ctx ends, then lets what is running finish and returns nil. Run it in
+// at least one process; any number may.
+func (s *Service) Run(ctx context.Context) error {
+	connections := &work.Loop[Ref]{
+		Name: "connections", Idle: s.opts.Idle, Log: s.opts.Log, Do: s.tend, Workers: 4,
+		Claim: func(ctx context.Context, n int) ([]Ref, error) {
+			now := s.now()
+			return s.store.ClaimConnections(ctx, n, now, now.Add(tendLease))
+		},
+	}
+	pulls := &work.Loop[job]{
+		Name: "pulls", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.pull, Workers: s.opts.Workers,
+		Claim: s.claim,
+	}
+	var both sync.WaitGroup
+	both.Go(func() { _ = connections.Run(ctx) })
+	err := pulls.Run(ctx)
+	both.Wait()
+	return err
+}
+
+// job is a claimed task with a slot for its request.
+type job struct {
+	Task
+	user        healthdata.User
+	historyOver bool
+	slot        time.Time
+}
+
+// claim takes tasks that are due, and reserves their slots in the order of their turns.
+// Those that get none are given back.
+func (s *Service) claim(ctx context.Context, n int) ([]job, error) {
+	now := s.now()
+	tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: s.parked.parked(now), Now: now, Until: now.Add(s.opts.Lease)})
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job
+	var faults []error
+	for _, t := range tasks {
+		j, ok, err := s.prepare(ctx, t)
+		if ok {
+			jobs = append(jobs, j)
+		}
+		faults = append(faults, err)
+	}
+	if len(jobs) > 0 {
+		return jobs, nil // the lease brings the others back
+	}
+	return nil, errors.Join(faults...)
+}
+
+// Step does what is due now, and returns how many connections and tasks it took up: for
+// hosts that bring their own scheduler, and for tests. A provider that fails is not an
+// error.
+func (s *Service) Step(ctx context.Context) (int, error) {
+	now := s.now()
+	refs, err := s.store.ClaimConnections(ctx, 100, now, now.Add(tendLease))
+	if err != nil {
+		return 0, fmt.Errorf("claim connections: %w", err)
+	}
+	var faults []error
+	for _, ref := range refs {
+		faults = append(faults, s.tend(ctx, ref))
+	}
+	jobs, err := s.claim(ctx, s.opts.Workers)
+	if err != nil {
+		return len(refs), fmt.Errorf("claim pulls: %w", err)
+	}
+	for _, j := range jobs {
+		faults = append(faults, s.pull(ctx, j))
+	}
+	return len(refs) + len(jobs), errors.Join(faults...)
+}
+
+// errLost says that a task is somebody else's by now.
+var errLost = errors.New("the lease is over")
+
+// settle records what became of a task, unless its lease went to somebody else.
+func (s *Service) settle(ctx context.Context, t Task, change func(*Task) ([]healthlab.Event, error)) error {
+	_, err := s.store.Update(ctx, t.Key, func(now *Task) ([]healthlab.Event, error) {
+		if now.Fence != t.Fence {
+			return nil, errLost
+		}
+		return change(now)
+	})
+	if errors.Is(err, errLost) || errors.Is(err, healthlab.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// only makes a change of one without events.
+func only(change func(*Task)) func(*Task) ([]healthlab.Event, error) {
+	return func(t *Task) ([]healthlab.Event, error) {
+		change(t)
+		return nil, nil
+	}
+}
+
+// prepare finds out whether a claimed task can go on, and reserves its slot.
+func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err error) {
+	u, err := s.users.User(ctx, t.Team, t.User)
+	if err != nil && !errors.Is(err, healthlab.NotFound) {
+		return j, false, err
+	}
+	c := u.Connection(t.Provider)
+	if err != nil || c == nil || c.Status != healthdata.Connected || !c.LinkedAt.Equal(t.Linked) || s.puller(c) == nil {
+		return j, false, s.settle(ctx, t, only((*Task).stop))
+	}
+	j = job{Task: t, user: u, historyOver: true}
+	if t.Kind == News && !t.running() {
+		if j.historyOver, err = s.historyOver(ctx, &t); err != nil {
+			return j, false, err
+		}
+		if at := s.now(); !j.historyOver && t.Turn >= 0 { // nobody asked for it: history comes first
+			return j, false, s.settle(ctx, t, only(func(t *Task) { t.Due, t.Lease = at.Add(time.Minute), time.Time{} }))
+		}
+	}
+	j.slot, ok, err = s.reserve(ctx, &t, c)
+	return j, ok, err
+}
+
+// pull makes one request of a claimed task.
+func (s *Service) pull(ctx context.Context, j job) error {
+	t, u := j.Task, j.user
+	c := u.Connection(t.Provider)
+	var access linking.Access
+	if !c.Demo {
+		var err error
+		if access, err = s.keeper.Secret(ctx, t.Team, t.User, t.Provider); err != nil {
+			return s.failed(ctx, t, err)
+		}
+	}
+	if err := pause(ctx, j.slot.Sub(s.now())); err != nil {
+		return err
+	}
+	if late := s.now(); late.Sub(j.slot) > s.opts.Ahead { // renewing the secret took its time
+		return s.settle(ctx, t, only(func(t *Task) { t.Lease = time.Time{} }))
+	}
+	now := s.now()
+	t.begin(now, j.historyOver, &s.opts)
+	from, to := t.piece(&s.opts)
+	page, err := s.ask(ctx, s.puller(c), linking.PullRequest{
+		Secret: access.Secret, User: t.User, ExternalUserID: c.ExternalUserID, Resource: t.Resource,
+		From: from, To: to, Zone: u.Location(), Cursor: t.Cursor,
+	})
+	if err != nil {
+		return s.refused(ctx, t, c, access, err)
+	}
+	return s.keep(ctx, t, c, page)
+}
+
+// historyOver reports whether the history of a task's resource came to its end.
+func (s *Service) historyOver(ctx context.Context, t *Task) (bool, error) {
+	tasks, err := s.store.Tasks(ctx, t.Team, t.User)
+	if err != nil {
+		return false, err
+	}
+	key := t.Key
+	key.Kind = History
+	i := slices.IndexFunc(tasks, func(h Task) bool { return h.Key == key })
+	return i < 0 || tasks[i].Status == Success || tasks[i].Status == Failure, nil
+}
+
+// ask calls a puller.
+func (s *Service) ask(ctx context.Context, p linking.Puller, r linking.PullRequest) (linking.PullPage, error) {
+	ctx, stop := context.WithTimeout(ctx, s.opts.Timeout)
+	defer stop()
+	page, err := p.Pull(ctx, r)
+	if err == nil && page.Next != "" && page.Next == r.Cursor {
+		err = fmt.Errorf("%w: the provider's cursor does not move", healthlab.Unavailable)
+	}
+	return page, err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// keys returns the budgets of a request, and the limit of each; nil if it is only for what
+// the provider says.
+func (s *Service) keys(t *Task, c *healthdata.Connection) ([]BudgetKey, []*Limit) {
+	if c.Demo {
+		return nil, nil
+	}
+	l := s.opts.Limits[t.Provider]
+	keys := []BudgetKey{{Provider: t.Provider, Name: "app"}, {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}
+	limits := []*Limit{nil, nil}
+	for i := range l.App {
+		keys, limits = append(keys, BudgetKey{Provider: t.Provider, Name: fmt.Sprint("app ", i)}), append(limits, &l.App[i])
+	}
+	for i := range l.User {
+		keys = append(keys, BudgetKey{Team: t.Team, User: t.User, Provider: t.Provider, Name: fmt.Sprint("user ", i)})
+		limits = append(limits, &l.User[i])
+	}
+	return keys, limits
+}
+
+// reserve takes the next slot that all budgets have, if it comes soon. If it does not,
+// nothing is taken, the task is given back, and whoever could use it stands aside.
+func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection) (slot time.Time, ok bool, err error) {
+	now := s.now()
+	keys, limits := s.keys(t, c)
+	if len(keys) == 0 {
+		return now, true, nil
+	}
+	if slices.Contains(s.parked.parked(now), t.Provider) {
+		return now, false, s.settle(ctx, *t, only(func(t *Task) { t.Lease = time.Time{} }))
+	}
+	var app, own time.Time
+	err = s.store.UpdateBudgets(ctx, keys, func(b []Budget) error {
+		app, own = now, now
+		for i := range b {
+			if keys[i].User.IsZero() {
+				app = b[i].slot(app, limits[i])
+			} else {
+				own = b[i].slot(own, limits[i])
+			}
+		}
+		if slot = later(app, own); slot.Sub(now) > s.opts.Ahead {
+			return errFull
+		}
+		for i := range b {
+			b[i].take(slot, limits[i])
+		}
+		return nil
+	})
+	if !errors.Is(err, errFull) {
+		return slot, err == nil, err
+	}
+	due := t.Due
+	if app.Sub(now) > s.opts.Ahead {
+		s.parked.park(t.Provider, app.Add(-s.opts.Ahead))
+	} else {
+		due = own.Add(-s.opts.Ahead / 2)
+	}
+	return slot, false, s.settle(ctx, *t, only(func(t *Task) { t.Due, t.Lease = due, time.Time{} }))
+}
+
+// errFull says that there is no slot soon.
+var errFull = errors.New("no slot soon")
+
+// told passes on what a provider said of its limits.
+func (s *Service) told(ctx context.Context, t *Task, rates []linking.Rate, limited *linking.RateError) (until time.Time, err error) {
+	now := s.now()
+	keys := []BudgetKey{{Provider: t.Provider, Name: "app"}, {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}
+	if len(rates) == 0 && limited == nil {
+		return time.Time{}, nil
+	}
+	err = s.store.UpdateBudgets(ctx, keys, func(b []Budget) error {
+		until = time.Time{}
+		at := func(scope linking.RateScope) *Budget {
+			if scope == linking.RateUser {
+				return &b[1]
+			}
+			return &b[0]
+		}
+		for _, r := range rates {
+			at(r.Scope).told(r.Remaining, r.Reset.UTC(), now)
+		}
+		if limited != nil {
+			until = at(limited.Scope).refused(limited.Wait, now)
+			return nil
+		}
+		b[0].Refusals, b[1].Refusals = 0, 0
+		return nil
+	})
+	return until, err
+}
+
+// refused records that a provider gave no data.
+func (s *Service) refused(ctx context.Context, t Task, c *healthdata.Connection, access linking.Access, cause error) error {
+	var over *linking.GrantError
+	var limited *linking.RateError
+	switch {
+	case c.Demo:
+	case errors.As(cause, &over):
+		if err := s.keeper.Fail(ctx, t.Team, t.User, t.Provider, access, over); err != nil {
+			return err
+		}
+	case errors.As(cause, &limited):
+		until, err := s.told(ctx, &t, nil, limited)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		return s.settle(ctx, t, only(func(t *Task) { t.fail(RateLimited, max(until.Sub(now), time.Microsecond), now, &s.opts) }))
+	case errors.Is(cause, healthlab.Unauthenticated):
+		if _, err := s.keeper.Renew(ctx, t.Team, t.User, t.Provider, access); err != nil {
+			cause = err
+			break
+		}
+		now := s.now()
+		if t.Failures == 0 { // the first time, it is done at once
+			return s.settle(ctx, t, only(func(t *Task) { t.Failures, t.Due, t.Lease = 1, now, time.Time{} }))
+		}
+	}
+	return s.failed(ctx, t, cause)
+}
+
+// failed records that a try failed.
+func (s *Service) failed(ctx context.Context, t Task, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // we stop; the lease brings the task back
+	}
+	class := ProviderDown
+	var over *linking.GrantError
+	switch {
+	case errors.As(cause, &over), errors.Is(cause, healthlab.Invalid), errors.Is(cause, healthlab.Unimplemented):
+		class = NonRetriable
+	case errors.Is(cause, healthlab.NotFound): // the connection went away
+		return s.settle(ctx, t, only((*Task).stop))
+	case errors.Is(cause, context.DeadlineExceeded):
+		class = TransportFailure
+	}
+	var wait time.Duration
+	var hint interface{ RetryAfter() time.Duration }
+	if errors.As(cause, &hint) {
+		wait = min(hint.RetryAfter(), maxBlock)
+	}
+	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "class", string(class), "kind", healthlab.KindOf(cause).Error())
+	now := s.now()
+	return s.settle(ctx, t, only(func(t *Task) {
+		t.fail(class, wait, now, &s.opts)
+		if over != nil {
+			t.stop()
+		}
+	}))
+}
+
+// keep stores a page and notes how far the task is.
+func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, page linking.PullPage) error {
+	if !c.Demo {
+		if _, err := s.told(ctx, &t, page.Rates, nil); err != nil {
+			return err
+		}
+	}
+	var sum healthdata.Received
+	var bad []Refused
+	for i := range page.Items {
+		got, refused, err := s.receive(ctx, &t, c, &page.Items[i])
+		if err != nil {
+			return s.failed(ctx, t, err)
+		}
+		bad = append(bad, refused...)
+		sum.Sent += got.Sent
+		sum.Days = append(sum.Days, got.Days...)
+		if !got.Oldest.IsZero() && (sum.Oldest.IsZero() || got.Oldest.Before(sum.Oldest)) {
+			sum.Oldest = got.Oldest
+		}
+		sum.Newest = later(sum.Newest, got.Newest)
+	}
+	if len(bad) > 0 {
+		if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
+			return fmt.Errorf("quarantine: %w", err)
+		}
+	}
+	now := s.now()
+	begun := t
+	var done []healthlab.Event
+	if t.Kind == History {
+		e, ok, err := s.users.HistoricalEvent(t.Team, t.User, t.Provider, t.Resource, t.From, t.To)
+		if err != nil {
+			return err
+		}
+		if ok {
+			done = []healthlab.Event{e}
+		}
+	}
+	err := s.settle(ctx, t, func(t *Task) ([]healthlab.Event, error) {
+		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
+		t.Sent += int64(sum.Sent)
+		if t.Kind == History {
+			for _, d := range sum.Days {
+				t.mark(d)
+			}
+		}
+		if !sum.Oldest.IsZero() && (t.Oldest.IsZero() || sum.Oldest.Before(t.Oldest)) {
+			t.Oldest = sum.Oldest
+		}
+		t.Newest = later(t.Newest, sum.Newest)
+		if !t.advance(page.Next, now, &s.opts) {
+			return nil, nil
+		}
+		return done, nil
+	})
+	s.Wake()
+	return err
+}
+
+// receive stores what one source recorded.
+func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection, p *linking.Pulled) (healthdata.Received, []Refused, error) {
+	n := max(len(p.Samples), len(p.Summaries))
+	refuse := func(i int, problems []healthlab.Problem) Refused {
+		var item any
+		if len(p.Samples) > 0 {
+			item = &p.Samples[i]
+		} else {
+			item = p.Summaries[i]
+		}
+		return s.refusal(t, i, item, problems)
+	}
+	if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
+		var bad []Refused
+		for i := range n {
+			bad = append(bad, refuse(i, []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}))
+		}
+		return healthdata.Received{}, bad, nil
+	}
+	stage := healthdata.StageDaily
+	if t.Kind == History {
+		stage = healthdata.StageHistorical
+	}
+	up := healthdata.Upload{Provider: t.Provider, Stage: stage, Source: p.Source, TimeZone: p.TimeZone}
+	var got healthdata.Received
+	var err error
+	switch {
+	case n == 0:
+		return got, nil, nil
+	case len(p.Samples) > 0:
+		got, err = s.users.ReceiveSamples(ctx, t.Team, t.User, t.Resource, up, p.Samples)
+	default:
+		got, err = s.users.ReceiveSummaries(ctx, t.Team, t.User, t.Resource, up, p.Summaries)
+	}
+	var invalid *healthlab.InvalidError
+	var rule *healthlab.RuleError
+	switch {
+	case errors.As(err, &invalid): // the source itself is wrong, so all of it is
+		got, err = healthdata.Received{}, nil
+		for i := range n {
+			got.Refused = append(got.Refused, healthdata.Refusal{Index: i, Problems: invalid.Problems})
+		}
+	case errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection:
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return got, nil, err
+	}
+	var bad []Refused
+	for _, r := range got.Refused {
+		bad = append(bad, refuse(r.Index, r.Problems))
+	}
+	return got, bad, nil
+}
+
+// refusal is what is told of an item that was refused.
+func (s *Service) refusal(t *Task, i int, item any, problems []healthlab.Problem) Refused {
+	print, err := json.Marshal(item)
+	if err != nil { // no JSON has it, as numbers that are not finite: where it stood has to do
+		print = fmt.Appendf(nil, "item %d of %s", i, t.Until)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %s", t.Team, t.User, t.Provider, t.Resource, print))
+	r := Refused{
+		ID: uuid.NewSHA1(refusedSpace, sum[:]), Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1,
+	}
+	for _, p := range problems {
+		parts := make([]string, len(p.Path))
+		for i, part := range p.Path {
+			parts[i] = fmt.Sprint(part)
+		}
+		r.Reasons = append(r.Reasons, Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg})
+	}
+	return r
+}
+
+// merged joins refusals of one id.
+func merged(list []Refused) []Refused {
+	var out []Refused
+	for _, r := range list {
+		if i := slices.IndexFunc(out, func(o Refused) bool { return o.ID == r.ID }); i >= 0 {
+			out[i].Count++
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,422 @@
+package pull_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+const historyDone = "historical.data.heartrate.created"
+
+func TestHistoryAndNews(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	w.cloud.hourly = true
+	w.cloud.page = 500
+	s := w.service(nil)
+	ann := w.person("ann")
+	w.idle(s)
+
+	tasks := w.tasks(ann)
+	h := tasks[pull.History]
+	require.Equal(t, pull.Success, h.Status)
+	require.Equal(t, noon.AddDate(0, 0, -90), h.From)
+	require.Equal(t, 91, h.DaysWithData(), "ninety days that begin at noon touch ninety-one")
+	require.Len(t, w.stored(ann), 90*24)
+	require.Len(t, w.cloud.requests, 6, "three pieces of 720 readings, in pages of 500")
+	require.Zero(t, h.Sent)
+	said := w.said(ann, historyDone)
+	require.Len(t, said, 1)
+	var done healthdata.Historical
+	require.NoError(t, json.Unmarshal(said[0], &done))
+	require.Equal(t, healthdata.Historical{
+		UserID: ann, Provider: band, IsFinal: true, StartDate: healthlab.At(h.From), EndDate: healthlab.At(noon),
+	}, done)
+
+	w.wait(time.Hour)
+	w.idle(s)
+	n := w.tasks(ann)[pull.News]
+	require.Equal(t, pull.Success, n.Status)
+	require.EqualValues(t, 1, n.Sent)
+	require.Equal(t, w.now(), n.Seen)
+	require.Len(t, w.stored(ann), 90*24+1)
+	require.Len(t, w.said(ann, historyDone), 1)
+	require.True(t, n.Due.After(w.now()))
+}
+
+func TestNothingIsFoundIsASuccess(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.service(nil)
+	ann := w.person("ann")
+	w.idle(s)
+	require.Equal(t, pull.Success, w.tasks(ann)[pull.History].Status)
+	require.Len(t, w.said(ann, historyDone), 1)
+}
+
+func TestModesOfBackfill(t *testing.T) {
+	for mode, want := range map[string]struct {
+		events, requests int
+		from             time.Time
+	}{
+		"push_incremental": {1, 3, noon.AddDate(0, 0, -90)},
+		"none":             {0, 1, noon.Add(-24 * time.Hour)},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t, nil, func(p *healthdata.Provider) { p.Backfill.Mode = mode })
+			w.cloud.hourly = true
+			s := w.service(nil)
+			ann := w.person("ann")
+			w.idle(s)
+			require.Len(t, w.said(ann, historyDone), want.events)
+			require.Len(t, w.cloud.requests, want.requests)
+			n := w.tasks(ann)[pull.News]
+			require.Equal(t, want.from, n.From)
+			require.EqualValues(t, len(w.stored(ann)), n.Sent, "it arrives as news")
+			require.NotZero(t, n.Sent)
+		})
+	}
+}
+
+func TestIngestionBounds(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	w.cloud.hourly = true
+	s := w.service(nil)
+	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{
+		ClientUserID: "ann", IngestionStart: &healthlab.Date{Year: 2026, Month: 2, Day: 28}, IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1},
+	})
+	require.NoError(t, err)
+	w.link(u.ID)
+	w.idle(s)
+	h := w.tasks(u.ID)[pull.History]
+	require.Equal(t, time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC), h.From)
+	require.Equal(t, time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), h.To)
+	require.Len(t, w.stored(u.ID), 48)
+
+	// The last day, and seven more for what comes late.
+	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Now: w.now})
+	require.NoError(t, err)
+	s = w.service(func(o *pull.Options) { o.Pause = links.Pause })
+	w.wait(time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC).Sub(noon) - time.Microsecond)
+	w.idle(s)
+	status := func() healthdata.ConnectionStatus {
+		list, err := w.health.Connections(t.Context(), team, u.ID)
+		require.NoError(t, err)
+		return list[0].Status
+	}
+	require.Equal(t, healthdata.Connected, status())
+	w.wait(time.Microsecond)
+	w.idle(s)
+	require.Equal(t, healthdata.Paused, status())
+	_, err = w.store.Grants().Credential(t.Context(), team, u.ID, band)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	asked := len(w.cloud.requests)
+	w.wait(24 * time.Hour)
+	w.idle(s)
+	require.Len(t, w.cloud.requests, asked)
+}
+
+func TestAnEmptyRangeIsASuccess(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.service(nil)
+	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionStart: &healthlab.Date{Year: 2026, Month: 4, Day: 1}})
+	require.NoError(t, err)
+	w.link(u.ID)
+	w.idle(s)
+	h := w.tasks(u.ID)[pull.History]
+	require.Equal(t, pull.Success, h.Status)
+	require.Zero(t, h.DaysWithData())
+	require.Len(t, w.said(u.ID, historyDone), 1)
+	require.Empty(t, w.cloud.requests)
+}
+
+func TestBadDataIsQuarantined(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.service(nil)
+	ann := w.person("ann")
+	w.cloud.held[ann] = []reading{
+		{at: noon.Add(-time.Hour), value: 61},
+		{at: noon.Add(-2 * time.Hour), value: 62, unit: "furlong"},
+	}
+	w.idle(s)
+	require.Equal(t, map[time.Time]float64{noon.Add(-time.Hour): 61}, w.stored(ann))
+	bad, err := w.spy.Quarantined(t.Context(), team, ann, 10)
+	require.NoError(t, err)
+	require.Len(t, bad, 1)
+	require.Equal(t, "unit", bad[0].Reasons[0].Code)
+	require.Equal(t, "unit", bad[0].Reasons[0].Field)
+	require.Equal(t, pull.Success, w.tasks(ann)[pull.History].Status)
+
+	for range 2 { // the second look goes back to before the link
+		w.wait(time.Hour)
+		w.idle(s)
+	}
+	again, err := w.spy.Quarantined(t.Context(), team, ann, 10)
+	require.NoError(t, err)
+	require.Len(t, again, 1, "the same thing is the same refusal")
+	require.EqualValues(t, 2, again[0].Count)
+
+	other := "somebody else"
+	w.cloud.owner = &other
+	bob := w.person("bob")
+	w.cloud.held[bob] = []reading{{at: noon, value: 61}}
+	w.wait(time.Hour)
+	w.idle(s)
+	require.Empty(t, w.stored(bob))
+	bad, err = w.spy.Quarantined(t.Context(), team, bob, 10)
+	require.NoError(t, err)
+	require.Equal(t, "other_user", bad[0].Reasons[0].Code)
+}
+
+func TestErrors(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	w.cloud.hourly = true
+	s := w.service(nil)
+	fault := errors.New("502")
+	w.cloud.answer = func(linking.PullRequest) error { return fault }
+	ann := w.person("ann")
+	w.idle(s)
+	h := w.tasks(ann)[pull.History]
+	require.Equal(t, pull.Retrying, h.Status)
+	require.Equal(t, pull.ProviderDown, h.Error)
+	require.Equal(t, w.now().Add(15*time.Second), h.Due)
+
+	fault = &linking.RateError{Wait: 7 * time.Minute}
+	w.wait(15 * time.Second)
+	w.idle(s)
+	h = w.tasks(ann)[pull.History]
+	require.Equal(t, pull.RateLimited, h.Error)
+	require.Equal(t, w.now().Add(7*time.Minute), h.Due)
+	asked := len(w.cloud.requests)
+	bob := w.person("bob")
+	w.wait(7*time.Minute - 3*time.Second)
+	w.idle(s)
+	require.Len(t, w.cloud.requests, asked, "nobody asks before the time")
+	require.Equal(t, pull.Scheduled, w.tasks(bob)[pull.History].Status)
+
+	fault = nil
+	w.wait(3 * time.Second)
+	w.idle(s)
+	require.Equal(t, pull.Success, w.tasks(ann)[pull.History].Status)
+	require.Equal(t, pull.Success, w.tasks(bob)[pull.History].Status)
+
+	fault = &linking.GrantError{Type: healthdata.FailureDeregistered}
+	w.wait(time.Hour)
+	w.idle(s)
+	list, err := w.health.Connections(t.Context(), team, ann)
+	require.NoError(t, err)
+	require.Equal(t, healthdata.ConnectionError, list[0].Status)
+	require.Equal(t, healthdata.FailureDeregistered, list[0].ErrorDetails.ErrorType)
+	asked = len(w.cloud.requests)
+	w.wait(time.Hour)
+	w.idle(s)
+	require.Len(t, w.cloud.requests, asked)
+
+	fault = nil
+	w.link(ann)
+	w.idle(s)
+	require.Equal(t, pull.Success, w.tasks(ann)[pull.History].Status)
+	require.Len(t, w.said(ann, historyDone), 2, "linking again fetches history again")
+}
+
+func TestAHistoryIsGivenUp(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.service(nil)
+	w.cloud.answer = func(linking.PullRequest) error { return errors.New("502") }
+	ann := w.person("ann")
+	for range 70 {
+		w.idle(s)
+		w.wait(time.Hour)
+	}
+	h := w.tasks(ann)[pull.History]
+	require.Equal(t, pull.Failure, h.Status)
+	require.Equal(t, pull.QuotaExhausted, h.Error)
+	require.Empty(t, w.said(ann, historyDone))
+}
+
+// Every reading of the provider ends up stored once, whatever the processes die of, and
+// however late it comes.
+func TestCrashes(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	r := rand.New(rand.NewPCG(6, 2026))
+	w.cloud.page = 7
+	ann := w.person("ann")
+	truth := map[time.Time]float64{}
+	hold := func(at time.Time, late time.Duration) {
+		x := reading{at: at, value: float64(50 + r.IntN(50)), visible: at.Add(late)}
+		w.cloud.mu.Lock()
+		w.cloud.held[ann] = append(w.cloud.held[ann], x) // out of order as they come
+		w.cloud.mu.Unlock()
+		truth[at] = x.value
+	}
+	for i := range 200 {
+		hold(noon.Add(-time.Duration(i)*9*time.Hour), 0)
+	}
+	died := errors.New("the process died")
+	crashes := prove.Count(10, 100)
+	for n := 0; n < crashes; {
+		at, writes := 1+r.IntN(8), 0
+		w.spy.die = func(string) error {
+			if writes++; writes >= at {
+				return died
+			}
+			return nil
+		}
+		s := w.service(nil)
+		for step := 0; step < 40; step++ {
+			if _, err := s.Step(t.Context()); errors.Is(err, died) {
+				n++
+				break
+			}
+			w.wait(time.Minute)
+		}
+		w.spy.die = nil
+		w.wait(time.Duration(1+r.IntN(20)) * time.Minute) // leases end
+		hold(w.now().Add(-time.Duration(r.IntN(600))*time.Minute), time.Duration(r.IntN(36))*time.Hour)
+		if old := w.cloud.held[ann]; r.IntN(2) == 0 { // a bucket is sent once more, fuller
+			i := len(old) - 1
+			old[i].value += 3
+			truth[old[i].at] += 3
+		}
+	}
+	s := w.service(nil)
+	for range 60 {
+		w.idle(s)
+		w.wait(time.Hour)
+	}
+	require.Equal(t, truth, w.stored(ann))
+	require.Len(t, w.said(ann, historyDone), 1)
+}
+
+// A provider takes a hundred requests a minute, and five hundred people have just come.
+func TestBudgetOfAProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const users, limit = 500, 100
+		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
+		})
+		r := rand.New(rand.NewPCG(1, 2))
+		w.cloud.perMin = limit
+		w.cloud.latency = func() time.Duration { return 100*time.Millisecond + time.Duration(r.IntN(900))*time.Millisecond }
+		begin := time.Now()
+		for i := range users {
+			w.person(fmt.Sprint("person ", i))
+		}
+		stop := w.run(t, 2, func(o *pull.Options) {
+			o.Limits = map[string]pull.Limits{band: {App: []pull.Limit{{Requests: limit, Per: time.Minute}}}}
+		})
+		const minutes = 30 // 4,500 requests wait: 500 people, three resources, three pieces
+		time.Sleep(minutes * time.Minute)
+		stop()
+		require.Zero(t, w.cloud.refused)
+		require.Len(t, w.cloud.first, users)
+		var last time.Time
+		for _, at := range w.cloud.first {
+			if at.After(last) {
+				last = at
+			}
+		}
+		ideal := users * time.Minute / limit
+		t.Logf("%d requests in %d minutes; the last user's first data after %v, ideally %v", len(w.cloud.requests), minutes, last.Sub(begin), ideal)
+		require.LessOrEqual(t, last.Sub(begin), ideal*12/10)
+		require.GreaterOrEqual(t, len(w.cloud.requests), minutes*limit*95/100)
+	})
+}
+
+// run starts processes; stop ends them.
+func (w *world) run(t *testing.T, n int, edit func(*pull.Options)) (stop func()) {
+	t.Helper()
+	ctx, cancel := contextWithCancel(t)
+	done := make(chan error, n)
+	for range n {
+		s := w.service(edit)
+		go func() { done <- s.Run(ctx) }()
+	}
+	return func() {
+		cancel()
+		for range n {
+			require.NoError(t, <-done)
+		}
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
+		})
+		w.cloud.hourly = true
+		slow := make(map[string]time.Duration)
+		w.cloud.answer = func(r linking.PullRequest) error {
+			switch {
+			case r.Resource == "body":
+				return errors.New("502")
+			case slow[r.Resource] > 0:
+				w.cloud.mu.Unlock()
+				time.Sleep(slow[r.Resource])
+				w.cloud.mu.Lock()
+			}
+			return nil
+		}
+		ann := w.person("ann")
+		stop := w.run(t, 2, nil)
+		defer stop()
+		s := w.service(nil)
+		time.Sleep(time.Hour)
+		slow["steps"] = 20 * time.Second
+
+		begin := time.Now()
+		got, err := s.Refresh(t.Context(), team, ann, 10*time.Second)
+		require.NoError(t, err)
+		require.Equal(t, pull.RefreshResult{
+			Success: true, User: ann, Refreshed: []string{band + "/vitals/heartrate"},
+			InProgress: []string{band + "/vitals/steps"}, Failed: []string{band + "/body"},
+		}, got)
+		require.Equal(t, 10*time.Second, time.Since(begin))
+		tasks, err := w.spy.Tasks(t.Context(), team, ann)
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second) // it goes on
+		later, err := w.spy.Tasks(t.Context(), team, ann)
+		require.NoError(t, err)
+		for i, x := range later {
+			if x.Resource == "steps" && x.Kind == pull.News {
+				require.Equal(t, tasks[i].Ended+1, x.Ended)
+			}
+		}
+		delete(slow, "steps")
+		for range 7 {
+			got, err = s.Refresh(t.Context(), team, ann, time.Minute)
+			require.NoError(t, err)
+			require.Empty(t, got.InProgress)
+		}
+		var limit *pull.LimitError
+		_, err = s.Refresh(t.Context(), team, ann, time.Minute)
+		require.ErrorAs(t, err, &limit, "the ninth in an hour")
+		time.Sleep(limit.Wait)
+		_, err = s.Refresh(t.Context(), team, ann, time.Minute)
+		require.NoError(t, err, "those that were refused do not count")
+
+		for _, d := range []time.Duration{0, 5*time.Second - 1, time.Minute + 1} {
+			_, err = s.Refresh(t.Context(), team, ann, d)
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+		_, err = s.Refresh(t.Context(), team, healthlab.UserID{}, time.Minute)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		bob, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "bob"})
+		require.NoError(t, err)
+		var rule *healthlab.RuleError
+		_, err = s.Refresh(t.Context(), team, bob.ID, time.Minute)
+		require.ErrorAs(t, err, &rule)
+		require.Equal(t, pull.RuleNoSources, rule.Type)
+	})
+}

@@ -1,0 +1,108 @@
+package pull
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Store keeps tasks, budgets and what was quarantined, beside the users of
+// healthdata.Users: one adapter, one place.
+//
+// All methods are safe for concurrent use and atomic: either everything a call writes is
+// there, or nothing is. A context that has ended before a call writes nothing and is the
+// error. What a call takes and returns is a copy. Text that is not UTF-8 or has a NUL is
+// healthlab.Invalid. Times are kept in UTC to the microsecond. What a team asks for and
+// does not have is healthlab.NotFound.
+//
+// A change may run more than once, so it is pure: no I/O, no clock, no calls to a store.
+// Its error is returned unchanged, and nothing is written. Concurrent changes of one thing
+// behave as if they ran one after another.
+//
+// When a user is erased, so are its tasks, budgets and quarantine.
+type Store interface {
+	// ClaimConnections returns up to n connections, that are not Deregistered, of live
+	// users of any team whose Due is set and not after now, the longest due first, and
+	// sets their Due to until. That is no new revision of the user. Two claims that run
+	// at the same time never return the same one.
+	ClaimConnections(ctx context.Context, n int, now, until time.Time) ([]Ref, error)
+
+	// Plan lets change make a new set of tasks for a connection out of the old one, and
+	// writes it with the events and the connection's next Due. The user is not changed,
+	// and there is no new revision. Tasks that are left out are gone; those that are kept
+	// are written as they are returned. NotFound if there is no such live user, or the
+	// user has no such connection, Deregistered or not; Invalid if a task is of another
+	// connection, or there twice.
+	Plan(ctx context.Context, ref Ref, change func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error)) error
+
+	// Claim takes up to n tasks of any team whose Due is set and not after Now, and whose
+	// Lease is not after Now: of those the ones with the lowest Turn, of equal ones the
+	// longest due, then by user, provider, resource and kind. It sets their Lease to
+	// Until, adds one to their Fence, and returns them so.
+	Claim(ctx context.Context, q ClaimQuery) ([]Task, error)
+
+	// Update lets change edit a task and writes it back with the events. Key is the
+	// store's: what change does to it is undone.
+	Update(ctx context.Context, key Key, change func(*Task) ([]healthlab.Event, error)) (Task, error)
+
+	// Tasks returns the tasks of a live user, by provider, resource and kind; none if the
+	// team has no such user.
+	Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Task, error)
+
+	// UpdateBudgets lets change edit budgets, in the order of the keys, and writes them
+	// back. One that was never written has its zero value. Two equal keys are Invalid; a
+	// user who is not there is NotFound.
+	UpdateBudgets(ctx context.Context, keys []BudgetKey, change func([]Budget) error) error
+
+	// Quarantine adds refusals of a user's connection. Of one that is there already, by
+	// its id, only At and the count are renewed.
+	Quarantine(ctx context.Context, ref Ref, refused []Refused) error
+
+	// Quarantined returns the refusals of a live user, the latest first, then by id, at
+	// most n; none if the team has no such user.
+	Quarantined(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, n int) ([]Refused, error)
+}
+
+// Planned is what becomes of a connection.
+type Planned struct {
+	Tasks  []Task
+	Events []healthlab.Event
+	// Due is when to look at it next; zero for never.
+	Due time.Time
+}
+
+// ClaimQuery says which tasks to take.
+type ClaimQuery struct {
+	N int
+	// Without are providers whose tasks stay.
+	Without    []string
+	Now, Until time.Time
+}
+
+// Refused is something that a provider sent and that was not kept. It says nothing of what
+// was measured.
+type Refused struct {
+	// ID is made of what was refused, so that the same thing is the same refusal.
+	ID uuid.UUID `json:"id"`
+	// Provider and Resource are slugs.
+	Provider string `json:"provider"`
+	Resource string `json:"resource"`
+	// At is when it was last seen, and Count how often.
+	At    healthlab.Time `json:"last_seen_at"`
+	Count int64          `json:"count"`
+	// Reasons name fields and rules.
+	Reasons []Reason `json:"reasons"`
+}
+
+// Reason is a field and the rule that it breaks.
+type Reason struct {
+	// Field is a path: "value", "source.type".
+	Field string `json:"field"`
+	// Code is a stable name: future, unit, duplicate, other_user, …
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}

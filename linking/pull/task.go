@@ -1,0 +1,250 @@
+package pull
+
+import (
+	"log/slog"
+	"math/bits"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Kind says what a task fetches.
+type Kind string
+
+const (
+	// History is what was recorded before the source was connected.
+	History Kind = "history"
+	// News is what comes after, again and again.
+	News Kind = "news"
+)
+
+// Status is where a task stands.
+type Status string
+
+const (
+	// Scheduled: it waits for its turn, and nothing of it was fetched yet.
+	Scheduled Status = "scheduled"
+	// InProgress: some of it was fetched.
+	InProgress Status = "in_progress"
+	// Retrying: it waits after an error that may pass.
+	Retrying Status = "retrying"
+	// Success: all of it was fetched.
+	Success Status = "success"
+	// Failure: it was given up.
+	Failure Status = "failure"
+)
+
+// ErrorClass says why a task waits, or was given up.
+type ErrorClass string
+
+// The first four may pass, the others do not.
+const (
+	RateLimited      ErrorClass = "provider_rate_limit_exceeded"
+	ProviderDown     ErrorClass = "provider_unavailable"
+	TransportFailure ErrorClass = "transport_failure"
+	Contention       ErrorClass = "resource_contention"
+	NonRetriable     ErrorClass = "non_retriable_error"
+	Unexpected       ErrorClass = "unexpected_error"
+	QuotaExhausted   ErrorClass = "retry_quota_exhausted"
+)
+
+// Ref names a connection.
+type Ref struct {
+	Team     healthlab.TeamID
+	User     healthlab.UserID
+	Provider string
+}
+
+// Key names a task.
+type Key struct {
+	Ref
+	Resource string
+	Kind     Kind
+}
+
+// LogValue shows ids and names.
+func (k Key) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user", k.User.String()), slog.String("provider", k.Provider),
+		slog.String("resource", k.Resource), slog.String("kind", string(k.Kind)))
+}
+
+// Task is what is to be fetched of one resource, and how far that is. Instants are in UTC;
+// the zero time means never.
+type Task struct {
+	Key
+	// Linked is when the connection was linked that the task was planned for.
+	Linked time.Time
+	Status Status
+	// From and To bound what this run fetches. What lies between Until and To was fetched;
+	// a run that has not begun has no Until.
+	From, To, Until time.Time
+	// Cursor is how far it is in the piece before Until.
+	Cursor string
+	// Turn orders tasks that are due, the lowest first, and Step is how much a turn costs.
+	Turn, Step int64
+	// Due is when it is to go on; zero if it is not to.
+	Due time.Time
+	// Lease is until when a process has it, and Fence counts the claims.
+	Lease time.Time
+	Fence int64
+	// Failures counts the errors in a row, and Error is the last of them.
+	Failures int
+	Error    ErrorClass
+	// Ended counts the tries that came to an end, well or not.
+	Ended int64
+	// Seen is until when everything was fetched, Swept when the task last looked far back,
+	// and Floor how far back it may look at all; of News alone.
+	Seen, Swept, Floor time.Time
+	// ScheduledAt, StartedAt and EndedAt are when this run was.
+	ScheduledAt, StartedAt, EndedAt time.Time
+
+	// What it has brought in its life.
+
+	// LastTry is when a request was last made, and LastOK whether it went well.
+	LastTry time.Time
+	LastOK  bool
+	// Oldest and Newest bound what was stored.
+	Oldest, Newest time.Time
+	// Sent counts the objects that were announced.
+	Sent int64
+	// Days has a bit for each day with data since From; of History alone.
+	Days []byte
+}
+
+// DaysWithData counts them.
+func (t *Task) DaysWithData() (n int) {
+	for _, b := range t.Days {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}
+
+// maxDays is how many days a history can have at most: 365, and some at its ends.
+const maxDays = 400
+
+// mark notes a day with data.
+func (t *Task) mark(day healthlab.Date) {
+	n := int(day.At(time.UTC).Sub(healthlab.DateOf(t.From).At(time.UTC))/(24*time.Hour)) + 1 // zones put a day before From
+	if n < 0 || n >= maxDays {
+		return
+	}
+	for len(t.Days) <= n/8 {
+		t.Days = append(t.Days, 0)
+	}
+	t.Days[n/8] |= 1 << (n % 8)
+}
+
+// running reports whether a run has begun.
+func (t *Task) running() bool { return !t.Until.IsZero() }
+
+// begin starts a run, if none is under way. News never leave out what was not seen; how
+// far they look back beyond that is bounded, and by the link itself as long as the history
+// is not over, for what history finds is not news.
+func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
+	if t.running() {
+		return
+	}
+	t.StartedAt, t.EndedAt = now, time.Time{}
+	if t.Kind == News {
+		t.To, t.From = now, t.Seen.Add(-o.Overlap)
+		floor := t.Linked
+		if historyOver && t.Seen.After(t.Linked) { // it is not the first time
+			floor = t.Floor
+			if now.Sub(t.Swept) >= o.SweepEvery {
+				t.From = earlier(t.From, now.Add(-o.SweepBack))
+				t.Swept = now
+			}
+		}
+		t.From = earlier(t.Seen, later(t.From, floor))
+	}
+	t.Until = t.To
+}
+
+// piece is the range of the next request.
+func (t *Task) piece(o *Options) (from, to time.Time) {
+	return later(t.From, t.Until.Add(-o.Piece)), t.Until
+}
+
+// advance notes a page. It reports whether the run has come to its end.
+func (t *Task) advance(next string, now time.Time, o *Options) bool {
+	t.Failures, t.Error = 0, ""
+	t.LastTry, t.LastOK = now, true
+	t.Status = InProgress
+	t.Due, t.Lease = now, time.Time{}
+	t.Turn += t.Step
+	if next != "" {
+		t.Cursor = next
+		return false
+	}
+	t.Until, _ = t.piece(o)
+	t.Cursor = ""
+	if t.Until.After(t.From) {
+		return false
+	}
+	t.end(now, o)
+	return true
+}
+
+// end ends a run that fetched all of its range.
+func (t *Task) end(now time.Time, o *Options) {
+	t.Status, t.EndedAt, t.Until, t.Cursor = Success, now, time.Time{}, ""
+	t.Ended++
+	t.Lease, t.Due = time.Time{}, time.Time{}
+	if t.Kind == News {
+		t.Seen, t.Turn = t.To, 0
+		t.Due = t.next(now, o)
+	}
+}
+
+// next is when news are looked for again: at a moment of its own in the interval, so that
+// people who connected together do not come together for ever.
+func (t *Task) next(now time.Time, o *Options) time.Time {
+	spread := time.Duration(t.User.UUID[7]) * o.Every / (8 * 256)
+	return now.Add(o.Every - o.Every/16 + spread)
+}
+
+// maxFailures is how many errors in a row a history withstands: about two days of them.
+const maxFailures = 60
+
+// fail notes an error. It reports whether the task was given up.
+func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Options) bool {
+	t.LastTry, t.LastOK = now, false
+	t.Lease = time.Time{}
+	t.Failures++
+	t.Ended++
+	t.Error = class
+	final := class == NonRetriable || class == Unexpected
+	if class != RateLimited && t.Failures >= maxFailures && t.Kind == History {
+		t.Error, final = QuotaExhausted, true
+	}
+	if wait <= 0 {
+		wait = min(15*time.Second<<min(t.Failures-1, 8), time.Hour)
+	}
+	switch {
+	case !final:
+		t.Status, t.Due = Retrying, now.Add(wait)
+	case t.Kind == News: // it has another chance when the next news come
+		t.Status, t.Until, t.Cursor = Failure, time.Time{}, ""
+		t.Turn, t.Due = 0, t.next(now, o)
+	default:
+		t.Status, t.EndedAt, t.Due = Failure, now, time.Time{}
+	}
+	return final
+}
+
+// stop takes a task off the queue whose connection does not work any more.
+func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
