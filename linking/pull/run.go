@@ -81,25 +81,33 @@ type job struct {
 // claim takes tasks that are due, and reserves their slots in the order of their turns.
 // Those that get none are given back.
 func (s *Service) claim(ctx context.Context, n int) ([]job, error) {
-	now := s.now()
-	tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: s.parked.parked(now), Now: now, Until: now.Add(s.opts.Lease)})
-	if err != nil {
-		return nil, err
-	}
 	var jobs []job
 	var faults []error
-	for _, t := range tasks {
-		j, ok, err := s.prepare(ctx, t)
-		if ok {
-			jobs = append(jobs, j)
+	for range maxClaims { // behind tasks that cannot go on now, there may be some that can
+		now := s.now()
+		tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: s.parked.parked(now), Now: now, Until: now.Add(s.opts.Lease)})
+		if err != nil {
+			return nil, err
 		}
-		faults = append(faults, err)
-	}
-	if len(jobs) > 0 {
-		return jobs, nil // the lease brings the others back
+		for _, t := range tasks {
+			j, ok, err := s.prepare(ctx, t)
+			if ok {
+				jobs = append(jobs, j)
+			}
+			faults = append(faults, err)
+		}
+		if len(jobs) > 0 {
+			return jobs, nil // the lease brings back what failed
+		}
+		if len(tasks) < n {
+			break
+		}
 	}
 	return nil, errors.Join(faults...)
 }
+
+// maxClaims bounds how often one claim looks for work.
+const maxClaims = 200
 
 // Step does what is due now, and returns how many connections and tasks it took up: for
 // hosts that bring their own scheduler, and for tests. A provider that fails is not an
@@ -165,7 +173,7 @@ func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err erro
 			return j, false, err
 		}
 		if at := s.now(); !j.historyOver && t.Turn >= 0 { // nobody asked for it: history comes first
-			return j, false, s.settle(ctx, t, only(func(t *Task) { t.Due, t.Lease = at.Add(time.Minute), time.Time{} }))
+			return j, false, s.settle(ctx, t, only(func(t *Task) { t.Due, t.Lease = at.Add(s.opts.Every), time.Time{} }))
 		}
 	}
 	j.slot, ok, err = s.reserve(ctx, &t, c)
@@ -320,11 +328,11 @@ func (s *Service) told(ctx context.Context, t *Task, rates []linking.Rate, limit
 		for _, r := range rates {
 			at(r.Scope).told(r.Remaining, r.Reset.UTC(), now)
 		}
-		if limited != nil {
+		if limited == nil {
+			b[0].Refusals, b[1].Refusals = 0, 0
+		} else {
 			until = at(limited.Scope).refused(limited.Wait, now)
-			return nil
 		}
-		b[0].Refusals, b[1].Refusals = 0, 0
 		return nil
 	})
 	return until, err
