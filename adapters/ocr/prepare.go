@@ -88,6 +88,7 @@ func (p *prepared) scaled(part float64) *image.Gray {
 func (p *prepared) unruledPage() *image.Gray {
 	if p.unruled == nil {
 		p.unruled = eraseRules(p.flat)
+		eraseLeaders(p.unruled)
 	}
 	return p.unruled
 }
