@@ -1,0 +1,247 @@
+package orders_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// TestRandomVisits mixes bookings, reschedules and cancellations with what happens to
+// the orders and with news of providers, sensible and not, from providers that fail in
+// every way. Whatever happens: histories are walks through the tables, the team was told
+// of every step, once; an order has one appointment at most; and what is called off here
+// is called off at the provider.
+func TestRandomVisits(t *testing.T) {
+	for range prove.Count(1, 100) { // of a hundred walks each
+		rapid.Check(t, randomVisits(t))
+	}
+}
+
+func randomVisits(t *testing.T) func(*rapid.T) {
+	fates := []string{"", "", "", "refused", "gone", "down", "silent", "down,silent", "slow", "never", "moved", "dropped", "repeats", "slow,silent"}
+	return func(rt *rapid.T) {
+		d := newVisits(t)
+		d.settings.PreRequisitionBooking = rapid.Bool().Draw(rt, "pre-requisition")
+		var all []orders.Order
+		var used []string
+		news := 0
+		some := func() orders.Order { return rapid.SampledFrom(all).Draw(rt, "order") }
+		refused := func(err error) {
+			var rule *healthlab.RuleError
+			require.True(rt, err == nil || errors.As(err, &rule), "%v", err)
+		}
+		typeOf := func(o orders.Order) orders.AppointmentType {
+			if o.Method() == orders.AtHomePhlebotomy {
+				return home
+			}
+			return center
+		}
+		key := func(typ orders.AppointmentType) string {
+			if len(used) > 0 && rapid.IntRange(0, 5).Draw(rt, "old key") == 0 {
+				return rapid.SampledFrom(used).Draw(rt, "key")
+			}
+			keys := d.homeKeys
+			if typ == center {
+				keys = func() []string { return d.centerKeys("THERE") }
+			}
+			k := rapid.SampledFrom(keys()).Draw(rt, "key")
+			used = append(used, k)
+			return k
+		}
+		notes := func() *string { return ptr("sandbox:" + rapid.SampledFrom(fates).Draw(rt, "fate")) }
+		rt.Repeat(map[string]func(*rapid.T){
+			"place": func(rt *rapid.T) {
+				fate := rapid.SampledFrom([]string{"", "never_again", "slow", "down"}).Draw(rt, "order fate")
+				all = append(all, d.placed(rapid.SampledFrom([]string{"walk-in", "at home"}).Draw(rt, "test"), fated(fate)))
+			},
+			"book": func(rt *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				o := some()
+				_, err := d.BookVisit(t.Context(), d.team, o.ID, typeOf(o), orders.BookRequest{BookingKey: key(typeOf(o)), AppointmentNotes: notes(),
+					AsyncConfirmation: rapid.Bool().Draw(rt, "async")})
+				refused(err)
+			},
+			"request": func(rt *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				address := homeAddress()
+				address.ZipCode = "54650"
+				_, err := d.RequestVisit(t.Context(), d.team, some().ID, orders.VisitRequest{Address: address, Provider: "phleb_request", AppointmentNotes: notes()})
+				refused(err)
+			},
+			"reschedule": func(rt *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				o := some()
+				_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, typeOf(o), orders.RescheduleRequest{BookingKey: key(typeOf(o)), Notes: notes()})
+				refused(err)
+			},
+			"cancel visit": func(rt *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				o := some()
+				_, err := d.CancelVisit(t.Context(), d.team, o.ID, typeOf(o), d.CancellationReasons(typeOf(o))[0].ID, nil)
+				refused(err)
+			},
+			"cancel order": func(rt *rapid.T) {
+				if len(all) > 0 {
+					_, err := d.Cancel(t.Context(), d.team, some().ID)
+					refused(err)
+				}
+			},
+			"simulate": func(rt *rapid.T) {
+				if len(all) > 0 {
+					_, err := d.Simulate(t.Context(), d.team, some().ID, rapid.SampledFrom(orders.Statuses()).Draw(rt, "final"), orders.SimulationFlags{})
+					refused(err)
+				}
+			},
+			"news": func(rt *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				o := some()
+				r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+				require.NoError(rt, err)
+				if len(r.Visits) == 0 {
+					return
+				}
+				n := orders.VisitNews{Appointment: rapid.SampledFrom(r.Visits).Draw(rt, "visit").ID,
+					On: rapid.SampledFrom([]orders.VisitTrigger{orders.VisitAsked, orders.VisitKept, orders.VisitAgreed, orders.VisitMoved, orders.VisitStarted}).Draw(rt, "on")}
+				if rapid.Bool().Draw(rt, "timed") {
+					n.Start = d.now().Add(time.Duration(rapid.IntRange(-5, 100).Draw(rt, "hours")) * time.Hour)
+					n.End = n.Start.Add(time.Duration(rapid.IntRange(-1, 2).Draw(rt, "length")) * time.Hour)
+				}
+				news++
+				m := orders.Message{ID: fmt.Sprint("news ", news), Team: d.team, Order: o.ID, Visit: &n, At: d.now()}
+				require.NoError(rt, d.Receive(t.Context(), m))
+				before := d.get(o)
+				require.NoError(rt, d.Receive(t.Context(), m))
+				require.Equal(rt, before, d.get(o), "news that comes again changes nothing")
+			},
+			"wait": func(rt *rapid.T) { d.later(time.Duration(rapid.IntRange(0, 40).Draw(rt, "hours")) * time.Hour) },
+			"":     func(*rapid.T) {},
+		})
+		for range 3 {
+			d.later(time.Hour) // what is open is settled
+		}
+		for _, o := range all {
+			d.checkWalk(rt, d.get(o))
+			d.checkVisits(rt, o)
+		}
+	}
+}
+
+// checkVisits follows the histories of an order's appointments through their table, and
+// compares them with what the team was told.
+func (d *desk) checkVisits(t require.TestingT, o orders.Order) {
+	r, err := d.store.Orders().Get(d.t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	active, held := 0, 0
+	for _, v := range r.Visits {
+		if !v.Status.Final() {
+			active++
+			require.True(t, v.Status.Published(), "nothing is open for hours")
+		}
+		if v.Status != orders.VisitCancelled && v.Status != orders.VisitWithdrawn {
+			held++
+		}
+		if !v.Status.Published() {
+			require.Empty(t, d.heard(v.Appointment))
+			continue
+		}
+		checkVisit(t, v.Appointment)
+		require.Equal(t, life(v.Appointment), d.heard(v.Appointment))
+		from := orders.VisitHeld
+		for _, e := range v.Events {
+			i := slices.IndexFunc(orders.AppointmentStatuses(), func(s orders.AppointmentStatus) bool { return s.EventStatus() == e.Status })
+			require.GreaterOrEqual(t, i, 0)
+			to := orders.AppointmentStatuses()[i]
+			require.True(t, slices.ContainsFunc(orders.VisitTriggers(), func(on orders.VisitTrigger) bool {
+				next, ok := orders.NextVisit(v.Type, from, on, orders.VisitFacts{Timed: true, Requisition: true})
+				return ok && next == to
+			}), "%s to %s", from, to)
+			from = to
+		}
+	}
+	require.LessOrEqual(t, active, 1)
+	require.LessOrEqual(t, d.lab.Appointments(o.ID), held, "what is called off here is called off there: %s", visitsOf(r))
+}
+
+func visitsOf(r orders.Record) string {
+	var out []string
+	for _, v := range r.Visits {
+		out = append(out, string(v.Status))
+	}
+	return strings.Join(out, " ")
+}
+
+// Cached availability is answered from the cache if it knows every center well enough,
+// else by the provider.
+func TestCachedSlots(t *testing.T) {
+	d := newVisits(t)
+	d.opts.SlotCache = d.store.SlotCache()
+	d.again()
+	ask := func(stale bool, sites ...string) int {
+		t.Helper()
+		slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites, AllowStale: stale})
+		require.NoError(t, err)
+		return len(keysOf(slots))
+	}
+	live := ask(false, "THERE")
+	require.Equal(t, live, ask(true, "THERE"), "nothing is cached yet")
+	n, err := d.RefreshSlots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "two centers can be booked")
+	n, err = d.RefreshSlots(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n, "not within a minute")
+
+	o := d.placed("walk-in")
+	d.work()
+	d.booked(o, center)
+	require.Equal(t, live-1, ask(false, "THERE"))
+	require.Equal(t, live, ask(true, "THERE"), "the cache does not know yet")
+	// The slot is offered and gone.
+	slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
+	require.NoError(t, err)
+	other := d.placed("walk-in")
+	d.work()
+	_, err = d.BookVisit(t.Context(), d.team, other.ID, center, orders.BookRequest{BookingKey: keysOf(slots)[60]})
+	requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+
+	pass := func(by time.Duration) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.at = d.at.Add(by)
+	}
+	pass(15*time.Minute - time.Second)
+	require.Equal(t, live, ask(true, "THERE"))
+	pass(time.Second)
+	require.Equal(t, live-1, ask(true, "THERE"), "too old")
+	n, err = d.RefreshSlots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, live-1, ask(true, "THERE"))
+	start := healthlab.Date{Year: 2026, Month: 4, Day: 20}
+	far, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, Start: &start, AllowStale: true})
+	require.NoError(t, err, "what the cache cannot know is asked for")
+	require.Len(t, keysOf(far), 14*15)
+	d.settings.CachedAvailability = false
+	_, err = d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
+	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+}
