@@ -148,7 +148,8 @@ func (l LngLat) Cell() int {
 // some more, ascending.
 func CellsWithin(l LngLat, miles float64) []int {
 	degrees := max(miles, 0) / earthMiles * 180 / math.Pi
-	south, north := int(math.Floor(max(l.Lat-degrees, -90))), int(math.Floor(min(l.Lat+degrees, 90)))
+	// The pole itself is in the cells below it.
+	south, north := min(int(math.Floor(max(l.Lat-degrees, -90))), 89), min(int(math.Floor(min(l.Lat+degrees, 90))), 89)
 	// How many degrees of longitude the circle spans where it is widest; all of them
 	// if it has a pole in it.
 	wide := 180.0
@@ -161,7 +162,7 @@ func CellsWithin(l LngLat, miles float64) []int {
 		west, east = -180, 179
 	}
 	cells := make([]int, 0, (north-south+1)*(east-west+1))
-	for lat := south; lat <= min(north, 89); lat++ {
+	for lat := south; lat <= north; lat++ {
 		row := (lat + 90) * 360
 		first := len(cells)
 		for lng := west; lng <= east; lng++ {

@@ -86,7 +86,7 @@ func TestAtlasFindsWhatIsNear(t *testing.T) {
 		var want []orders.Center
 		for _, c := range all {
 			has := !slices.ContainsFunc(q.Capabilities, func(w orders.PSCCapability) bool { return !slices.Contains(c.Capabilities, w) })
-			if c.LabID == 1 && !c.Inactive && has && near.Miles(c.Location) <= q.Miles {
+			if c.LabID == 1 && !c.Inactive && has && (near.Miles(c.Location) <= q.Miles || near == c.Location) {
 				want = append(want, c)
 			}
 		}

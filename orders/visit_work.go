@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -169,8 +170,20 @@ func (s *Service) takenBack(ctx context.Context, claimed Record, visit uuid.UUID
 	return r, nil
 }
 
-// hear takes in what a provider reports of an appointment. It is pure apart from r.
+// hear takes in what a provider reports of an appointment. It is pure apart from r; an
+// error leaves r as it was.
 func (r *Record) hear(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
+	was, visits := *r, slices.Clone(r.Visits)
+	events, err := r.heed(n, at, base)
+	if err != nil {
+		*r, r.Visits = was, visits
+		return nil, err
+	}
+	return events, nil
+}
+
+// heed lets the steps happen that news are about; an error may come between two.
+func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.visit(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
 		return nil, broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
