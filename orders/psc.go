@@ -147,7 +147,7 @@ func (l LngLat) Cell() int {
 // CellsWithin returns every cell that has a place within so many miles, and perhaps
 // some more, ascending.
 func CellsWithin(l LngLat, miles float64) []int {
-	degrees := max(miles, 0) / earthMiles * 180 / math.Pi
+	degrees := max(miles, 0)/earthMiles*180/math.Pi + 1e-9 // numbers end somewhere
 	// The pole itself is in the cells below it.
 	south, north := min(int(math.Floor(max(l.Lat-degrees, -90))), 89), min(int(math.Floor(min(l.Lat+degrees, 90))), 89)
 	// How many degrees of longitude the circle spans where it is widest; all of them
