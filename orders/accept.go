@@ -264,7 +264,7 @@ func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
 	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
-	c.Lab, c.Messages = Handover{}, nil
+	c.Lab, c.Messages, c.Later = Handover{}, nil, Later{Notify: r.Later.Notify}
 	c.Visits, c.VisitWork = nil, VisitWork{}
 	return c
 }

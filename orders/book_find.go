@@ -151,7 +151,7 @@ func (b *Book) FindLabTests(_ context.Context, q LabTestQuery) (LabTestPage, err
 	if q.Cursor != "" {
 		i := slices.Index(found, after)
 		if i < 0 {
-			return LabTestPage{}, badCursor()
+			return LabTestPage{}, BadCursor()
 		}
 		found = found[i+1:]
 	}
@@ -200,16 +200,17 @@ func testAfter(cursor string) (LabTestID, error) {
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil {
-		return LabTestID{}, badCursor()
+		return LabTestID{}, BadCursor()
 	}
 	id, err := uuid.FromBytes(raw)
 	if err != nil {
-		return LabTestID{}, badCursor()
+		return LabTestID{}, BadCursor()
 	}
 	return LabTestID{id}, nil
 }
 
-func badCursor() error {
+// BadCursor is the error of a cursor that is none of a query.
+func BadCursor() error {
 	var p healthlab.Problems
 	p.Add("cursor_invalid", "is a next_cursor of this query", "next_cursor")
 	return p.Err()

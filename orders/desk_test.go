@@ -51,7 +51,7 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	d.store = memory.New(&memory.Options{Now: d.now})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
 	opts := &orders.Options{
-		Environment: healthlab.Sandbox, Now: d.now, People: d.store.Persons(),
+		Environment: healthlab.Sandbox, Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(), Trials: d.store.Trials(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

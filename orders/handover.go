@@ -41,6 +41,7 @@ func (r *Record) task() task {
 // may be talking to the lab about it, which would let a cancellation overtake the
 // order.
 func (r *Record) plan(at time.Time) {
+	r.planLater()
 	r.Lab.Attempts = 0
 	t := r.task()
 	switch {

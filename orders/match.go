@@ -105,10 +105,11 @@ type judgement struct {
 // are the orders of everybody who has the reported name and birth date.
 //
 // A result goes to an order by itself only if nothing contradicts that: the message
-// names the order; the patient that the lab reports is the order's, or the lab echoes
-// the order's own id and reports no patient; nobody else of the team has the same name
-// and birth date, unless the id was echoed; lab and account are the order's; and the
-// order can take a result where it stands. It is pure.
+// names the order; the patient that the lab reports is the order's, and nobody else of
+// the team has the same name and birth date; lab and account are the order's; and the
+// order can take a result where it stands. A lab that names both the order's own id and
+// its specimen need not report a patient, and may mean one of several namesakes. It is
+// pure.
 func judge(m Message, tied *Record, namesakes []Order) judgement {
 	p := m.patient()
 	people := map[healthlab.UserID]bool{}
@@ -118,13 +119,13 @@ func judge(m Message, tied *Record, namesakes []Order) judgement {
 	if tied == nil {
 		return unnamed(m, namesakes, people)
 	}
-	echoed := !m.Order.IsZero() && m.Order == tied.ID
+	sure := m.sure(tied)
 	switch how := p.of(tied.PatientDetails); {
 	case m.SampleID != "" && tied.SampleID != nil && *tied.SampleID != m.SampleID:
 		return judgement{code: MatchSampleMismatch, reason: "the order has another specimen than the result"}
-	case how == differs, how == silent && !echoed:
+	case how == differs, how == silent && !sure:
 		return judgement{code: MatchSampleMismatch, reason: "the specimen is an order's, and the patient is not known to be the order's"}
-	case how == agrees && !echoed && len(people) > 1:
+	case how == agrees && !sure && len(people) > 1:
 		return judgement{code: MatchSeveralPeople, reason: "several patients have the reported name and birth date"}
 	case m.Lab != "" && (tied.LabTest.Lab == nil || tied.LabTest.Lab.Slug != m.Lab):
 		return judgement{code: MatchWrongLab, reason: "the order is at another laboratory"}
@@ -142,6 +143,11 @@ func judge(m Message, tied *Record, namesakes []Order) judgement {
 	default:
 		return judgement{code: MatchWrongCollection, reason: "the order is not in a state in which it has results"}
 	}
+}
+
+// sure reports whether a message names an order by its id and by its specimen.
+func (m Message) sure(o *Record) bool {
+	return m.Order == o.ID && o.SampleID != nil && m.SampleID == *o.SampleID
 }
 
 // unnamed judges a result that names no order: there is only its patient.

@@ -257,6 +257,7 @@ func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.Us
 		UpdatedAt:        now,
 		OrderTransaction: OrderTransaction{ID: TransactionID{s.opts.NewID()}},
 	}}
+	r.Later.Notify = s.opts.Messenger != nil
 	if a != nil {
 		r.LabAccountID, r.LabAccountNumber = &a.ID, a.ProviderAccountID
 		r.Comment = comment(nil, a.DefaultClinicalNotes)

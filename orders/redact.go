@@ -409,3 +409,12 @@ func (VisitNews) GoString() string { return redacted }
 
 // LogValue shows nothing of what VisitNews holds.
 func (VisitNews) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String shows nothing of what PatientMessage holds.
+func (PatientMessage) String() string { return redacted }
+
+// GoString shows nothing of what PatientMessage holds.
+func (PatientMessage) GoString() string { return redacted }
+
+// LogValue shows nothing of what PatientMessage holds.
+func (PatientMessage) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -22,6 +22,8 @@ type RegistryContents struct {
 	Diagnoses  []DiagnosisEntry             `json:"diagnoses"`
 	// NotInsurable are markers that no insurer pays for.
 	NotInsurable []NotInsurable `json:"not_insurable"`
+	// Markers are what is known of markers beside the catalogue.
+	Markers []MarkerFacts `json:"markers"`
 }
 
 // RegistryPayor is a payor, and what clearing houses call it: their codes, by the name
@@ -98,6 +100,7 @@ type Registry struct {
 	known     map[string]int   // by code without its dot
 	words     *index
 	never     []NotInsurable
+	of        map[[2]string]MarkerFacts
 }
 
 // ReadRegistry reads a registry from JSON in the form of [RegistryContents]. Invalid
@@ -116,7 +119,7 @@ func ReadRegistry(r io.Reader) (*Registry, error) {
 // with it: codes used twice or malformed, clearing houses and plans that do not exist.
 func NewRegistry(c RegistryContents) (*Registry, error) {
 	var p healthlab.Problems
-	g := &Registry{houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
+	g := &Registry{of: map[[2]string]MarkerFacts{}, houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
 	for i, payor := range c.Payors {
 		if _, taken := g.byCode[payor.PayorCode]; taken || payor.PayorCode == "" {
 			p.Add("duplicate", "has a code of its own", "payors", i, "payor_code")
@@ -136,6 +139,10 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 				p.Add("unknown_payor", "is the code of one of the payors", "state_plans", programme)
 			}
 		}
+	}
+	for _, f := range c.Markers {
+		f.CPTCodes = list(f.CPTCodes)
+		g.of[[2]string{f.Lab, f.ProviderID}] = f
 	}
 	g.diagnoses = slices.Clone(c.Diagnoses)
 	slices.SortFunc(g.diagnoses, func(a, b DiagnosisEntry) int { return strings.Compare(a.Code, b.Code) })

@@ -51,6 +51,7 @@ const (
 	StatusNotReachable     = "STATUS_NOT_REACHABLE"
 	OrderNotFound          = "ORDER_NOT_FOUND"
 	ResultNotFound         = "RESULT_NOT_FOUND"
+	TeamNotFound           = "TEAM_NOT_FOUND"
 	TransactionNotFound    = "ORDER_TRANSACTION_NOT_FOUND"
 	LabNotFound            = "LAB_NOT_FOUND"
 	PSCNotAvailable        = "PSC_NOT_AVAILABLE"

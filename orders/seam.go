@@ -85,6 +85,11 @@ type Settings struct {
 	InsuranceRead bool
 	// OwnPayors: payors that only the team sees.
 	OwnPayors bool
+	// CompendiumTools: the compendium may be searched.
+	CompendiumTools bool
+	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
+	// reminded.
+	SMSOff, EmailOff, Reminders bool
 	// UnmatchedResults: results that match no order for certain wait for the team's
 	// decision. Without it, operations alone see them.
 	UnmatchedResults bool

@@ -29,6 +29,12 @@ type Options struct {
 	// TrialUser makes, or finds, the user with a client_user_id for test runs that make
 	// their own orders. Default: they cannot.
 	TrialUser func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
+	// Messenger sends messages to patients. Default: they get none.
+	Messenger Messenger
+	// CentralLabs are the slugs of the labs that the compendium compares. Nil means all.
+	CentralLabs []string
+	// Physicians returns a team's own physicians. Default: none.
+	Physicians func(ctx context.Context, team healthlab.TeamID) ([]Physician, error)
 	// Registry knows payors and diagnosis codes. Default: no payor is known, and of
 	// codes the form alone counts.
 	Registry *Registry

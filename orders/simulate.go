@@ -50,6 +50,13 @@ func SuccessPath(m CollectionMethod, registrable bool) []Trigger {
 // RuleErrors: SANDBOX_ONLY (NotFound) in production, STATUS_OF_OTHER_METHOD,
 // STATUS_NOT_REACHABLE.
 func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderID, final Status, flags SimulationFlags) (Order, error) {
+	return s.SimulateSlowly(ctx, team, id, final, flags, 0)
+}
+
+// SimulateSlowly is [Service.Simulate] with a time between two steps: the first happens
+// at once, the others in the background ([Service.RunLater]). An order that goes another
+// way meanwhile is left alone.
+func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id OrderID, final Status, flags SimulationFlags, delay time.Duration) (Order, error) {
 	if s.opts.Environment != healthlab.Sandbox {
 		return Order{}, missing(SandboxOnly, "orders are simulated in a sandbox only")
 	}
@@ -69,13 +76,10 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderI
 		return Order{}, fmt.Errorf("find expected results: %w", err)
 	}
 	at := s.now()
-	steps := make([]Step, maxSimulated)
-	for i := range steps {
-		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
-	}
+	steps := s.steps(at, settings)
 	critical := s.opts.NewID()
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		return r.simulate(final, flags, expected, steps, critical)
+		return r.simulate(final, flags, expected, steps, critical, delay)
 	})
 	if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
@@ -102,7 +106,16 @@ func (f *SimulationFlags) check(final Status) error {
 // maxSimulated bounds the steps of one simulation; the longest life has fewer.
 const maxSimulated = 20
 
-func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int][]ExpectedResult, steps []Step, critical uuid.UUID) ([]healthlab.Event, error) {
+// steps are those of a simulation, all at one time.
+func (s *Service) steps(at time.Time, settings Settings) []Step {
+	steps := make([]Step, maxSimulated)
+	for i := range steps {
+		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
+	}
+	return steps
+}
+
+func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int][]ExpectedResult, steps []Step, critical uuid.UUID, delay time.Duration) ([]healthlab.Event, error) {
 	target := Completed
 	if final != "" {
 		final, _ = ParseStatus(string(final))
@@ -120,6 +133,11 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 	}
 	if !ok {
 		return nil, broken(StatusNotReachable, "the order cannot get there from where it stands")
+	}
+	r.Later.Simulation = nil
+	if delay > 0 && len(path) > 1 {
+		path = path[:1]
+		r.Later.Simulation = &Simulation{Final: StatusOf(r.Method(), target), Flags: flags, Delay: delay, Next: steps[0].At.Add(delay)}
 	}
 	var events []healthlab.Event
 	for i := 0; len(path) > 0 && i < len(steps); i++ {

@@ -45,6 +45,10 @@ type Record struct {
 	Visits []Visit
 	// VisitWork is when something is to be done about them.
 	VisitWork VisitWork
+	// SMSEnabled is what was said of this order; nil means as the team's.
+	SMSEnabled *bool
+	// Later is what is to happen by itself.
+	Later Later
 }
 
 // Handover is how far a laboratory has been told of an order, and when to go on.
@@ -132,6 +136,10 @@ type Store interface {
 	// revision and no event. Two claims that run at the same time never return the same
 	// order.
 	Claim(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+
+	// ClaimLater is Claim for orders whose Later.Due is set and not after now; it moves
+	// that, and nothing else.
+	ClaimLater(ctx context.Context, n int, now, until time.Time) ([]Record, error)
 
 	// ClaimFeed takes the feed of a lab's messages for the caller alone until a
 	// time, and returns the cursor where reading goes on; empty at the very start.

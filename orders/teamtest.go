@@ -409,7 +409,7 @@ func (q *LabTestQuery) page(all []LabTest) (LabTestPage, error) {
 	if q.Cursor != "" {
 		i := slices.IndexFunc(all, func(t LabTest) bool { return t.ID == after })
 		if i < 0 {
-			return LabTestPage{}, badCursor()
+			return LabTestPage{}, BadCursor()
 		}
 		all = all[i+1:]
 	}

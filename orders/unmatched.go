@@ -384,7 +384,7 @@ func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
 	if err != nil {
 		return weighed{}, err
 	}
-	if tied != nil && tied.ID == m.Order {
+	if tied != nil && m.sure(tied) {
 		if j := judge(m, tied, nil); !j.to.IsZero() {
 			return weighed{j, tied, nil}, nil
 		}

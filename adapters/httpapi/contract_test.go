@@ -27,6 +27,8 @@ func pairs() []contract.Pair {
 		orderPairs(),
 		labTestPairs(),
 		personPairs(),
+		unmatchedPairs(),
+		compendiumPairs(),
 		userPairs(),
 		webhookPairs(),
 		linkPairs(),

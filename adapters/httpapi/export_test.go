@@ -54,3 +54,21 @@ func PersonBodies() []contract.Pair {
 		{Schema: "DiagnosisCodes", Value: diagnosisCodesIn{}, Input: true},
 	}
 }
+
+// UnmatchedBodies are the schemas of results under review whose Go types nobody else
+// sees.
+func UnmatchedBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "UnmatchedPage", Value: unmatchedOut{}},
+		{Schema: "TrialCases", Value: trialCasesOut{}},
+		{Schema: "TrialStarted", Value: trialStarted{}},
+	}
+}
+
+// CompendiumBodies are the schemas of the compendium whose Go types nobody else sees.
+func CompendiumBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "OrderableTests", Value: orderableOut{}},
+		{Schema: "CommunicationChange", Value: communicationIn{}, Input: true},
+	}
+}

@@ -179,12 +179,13 @@ func (a api) simulateOrder(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	id := orderID(in)
 	final := orders.Status(text(in, "final_status"))
+	delay := in.Int("delay", 0, 0, 24*60*60)
 	var body simulation
 	in.OptBody(&body)
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if _, err := a.Orders.Simulate(r.Context(), team, id, final, orders.SimulationFlags(body)); err != nil {
+	if _, err := a.Orders.SimulateSlowly(r.Context(), team, id, final, orders.SimulationFlags(body), time.Duration(delay)*time.Second); err != nil {
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, nil)

@@ -98,10 +98,19 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
 		Providers:   []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
+		Physicians: func(context.Context, healthlab.TeamID) ([]orders.Physician, error) {
+			return []orders.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
+		},
+		Reviews: store.Reviews(), Trials: store.Trials(),
+		TrialUser: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
+			u, err := users.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
+			return u.ID, err
+		},
 		People: store.Persons(), Registry: registry, Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			own := of == team
-			return orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: own, OwnPayors: own, PSCScheduling: true,
+			return orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: own, OwnPayors: own, UnmatchedResults: own, UnmatchedTestRuns: own, CompendiumTools: own,
+				PSCScheduling:         true,
 				PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}, nil
 		},
 	})

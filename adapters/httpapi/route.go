@@ -101,6 +101,8 @@ func (a api) operations() []operation {
 	ops = append(ops, a.labTestOperations()...)
 	ops = append(ops, a.personOperations()...)
 	ops = append(ops, a.reportOperations()...)
+	ops = append(ops, a.unmatchedOperations()...)
+	ops = append(ops, a.compendiumOperations()...)
 	return ops
 }
 

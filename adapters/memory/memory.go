@@ -49,6 +49,7 @@ type Store struct {
 	data    data
 	orders  orderTable
 	persons personTable
+	reviews reviewTable
 	linking linkTable
 	pulls   pullTable
 	reports reportTable
@@ -69,6 +70,7 @@ func New(opts *Options) *Store {
 		data:      newData(),
 		orders:    newOrderTable(),
 		persons:   newPersonTable(),
+		reviews:   newReviewTable(),
 		linking:   newLinkTable(),
 		pulls:     newPullTable(),
 		reports:   newReportTable(),

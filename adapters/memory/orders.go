@@ -95,8 +95,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		return orders.Record{}, orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 	}
 	child.Revision = 0
-	child.OrderTransaction = orders.NewTransaction(p.OrderTransaction.ID, append(slices.Clone(p.OrderTransaction.Orders),
-		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
+	child.OrderTransaction = joined(&p, &child)
 	wasParent, wasChild, revision := identityOf(&p), identityOf(&child), p.Revision
 	p.NextEventID = t.nextEvent(p.TeamID)
 	child.NextEventID = p.NextEventID + eventRoom
@@ -205,33 +204,63 @@ func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var due []*keptOrder
-	for _, kept := range v.s.orders.byID {
-		if at := kept.read.Lab.Due; !at.IsZero() && !at.After(now) {
-			due = append(due, kept)
-		}
-	}
-	slices.SortFunc(due, func(a, b *keptOrder) int {
-		return cmp.Or(a.read.Lab.Due.Compare(b.read.Lab.Due), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
-	})
-	out := make([]orders.Record, 0, min(n, len(due)))
-	for _, kept := range due[:min(n, len(due))] {
+	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Lab.Due })
+	out := make([]orders.Record, 0, len(due))
+	for _, kept := range due {
 		r := kept.read
 		r.Lab.Due, r.Lab.Lease = instant(until), instant(until)
 		r.Lab.Attempts++
 		r.Lab.Started = true
-		data, err := json.Marshal(r)
-		if err != nil {
-			return nil, err
-		}
-		kept.read, kept.data = r, data
-		loaded, err := v.s.orders.load(kept)
+		loaded, err := v.s.orders.moved(kept, r)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, loaded)
 	}
 	return out, nil
+}
+
+func (v ordersStore) ClaimLater(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Later.Due })
+	out := make([]orders.Record, 0, len(due))
+	for _, kept := range due {
+		r := kept.read
+		r.Later.Due = instant(until)
+		loaded, err := v.s.orders.moved(kept, r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, loaded)
+	}
+	return out, nil
+}
+
+// due returns up to n orders whose time has come, the longest due first.
+func (t *orderTable) due(n int, now time.Time, when func(*orders.Record) time.Time) []*keptOrder {
+	var due []*keptOrder
+	for _, kept := range t.byID {
+		if at := when(&kept.read); !at.IsZero() && !at.After(now) {
+			due = append(due, kept)
+		}
+	}
+	slices.SortFunc(due, func(a, b *keptOrder) int {
+		return cmp.Or(when(&a.read).Compare(when(&b.read)), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
+	})
+	return due[:max(min(n, len(due)), 0)]
+}
+
+// moved keeps an order whose times alone have changed.
+func (t *orderTable) moved(kept *keptOrder, r orders.Record) (orders.Record, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return orders.Record{}, err
+	}
+	kept.read, kept.data = r, data
+	return t.load(kept)
 }
 
 func (v ordersStore) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {
@@ -333,7 +362,7 @@ func (t *orderTable) check(r orders.Record, was identity, revision int64) (*kept
 		}
 	}
 	r.Revision = revision + 1
-	r.Lab.Due, r.Lab.Lease = instant(r.Lab.Due), instant(r.Lab.Lease)
+	r.Lab.Due, r.Lab.Lease, r.Later.Due = instant(r.Lab.Due), instant(r.Lab.Lease), instant(r.Later.Due)
 	r.VisitWork.Due, r.VisitWork.Lease = instant(r.VisitWork.Due), instant(r.VisitWork.Lease)
 	kept := &keptOrder{parent: r.Parent()}
 	var err error

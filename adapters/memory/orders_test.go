@@ -34,6 +34,13 @@ func TestPersons(t *testing.T) {
 	})
 }
 
+func TestReviews(t *testing.T) {
+	storetest.RunReviews(t, func(testing.TB) storetest.ReviewsHarness {
+		s := memory.New(nil)
+		return storetest.ReviewsHarness{Reviews: s.Reviews(), Trials: s.Trials(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+	})
+}
+
 func TestOrderErasure(t *testing.T) {
 	storetest.RunOrderErasure(t, func(testing.TB) storetest.OrderErasureHarness {
 		s := memory.New(nil)
@@ -67,3 +74,14 @@ func TestCenters(t *testing.T) {
 		return a
 	})
 }
+
+// twice is one store as two processes would see it.
+func twice(testing.TB) []storetest.Process {
+	s := memory.New(nil)
+	p := storetest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+	return []storetest.Process{p, p}
+}
+
+func TestOrderWalks(t *testing.T) { storetest.RunOrderWalks(t, twice) }
+
+func TestConcurrentCreates(t *testing.T) { storetest.RunConcurrentCreates(t, twice) }

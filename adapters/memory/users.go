@@ -296,6 +296,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	v.s.pulls.erase(team, id)
 	v.s.orders.erase(team, id)
 	v.s.persons.erase(team, id)
+	v.s.reviews.erase(team, id)
 	v.s.eraseEvents(team, id)
 	return nil
 }

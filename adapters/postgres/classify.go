@@ -43,15 +43,16 @@ type answer struct{ error }
 
 // constraints says what the violation of a constraint means.
 var constraints = map[string]healthlab.Kind{
-	"users_pkey":     healthlab.Conflict,
-	"user_name_pkey": healthlab.Conflict,
-	"orders_pkey":    healthlab.Conflict,
-	"orders_id":      healthlab.Conflict,
-	"orders_sample":  healthlab.Conflict,
-	"insurance_id":   healthlab.Conflict,
-	"insurance_pkey": healthlab.Conflict,
-	"payor_pkey":     healthlab.Conflict,
-	holdKey:          healthlab.Conflict,
+	"users_pkey":      healthlab.Conflict,
+	"user_name_pkey":  healthlab.Conflict,
+	"orders_pkey":     healthlab.Conflict,
+	"orders_id":       healthlab.Conflict,
+	"orders_sample":   healthlab.Conflict,
+	"insurance_id":    healthlab.Conflict,
+	"insurance_pkey":  healthlab.Conflict,
+	"payor_pkey":      healthlab.Conflict,
+	holdKey:           healthlab.Conflict,
+	"raw_result_pkey": healthlab.Conflict,
 }
 
 // eventTable is how the names of the partitions of messages begin; each has its own

@@ -111,8 +111,7 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 			return errOrderTaken
 		}
 		c := child
-		c.OrderTransaction = orders.NewTransaction(p.OrderTransaction.ID, append(p.OrderTransaction.Orders[:len(p.OrderTransaction.Orders):len(p.OrderTransaction.Orders)],
-			orders.TransactionMember{ID: c.ID, Origin: c.Origin, ParentID: &parent, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt}))
+		c.OrderTransaction = joined(&p, &c)
 		p.NextEventID, c.NextEventID = drawn, drawn+eventRoom
 		wasParent, wasChild, revision := orderIdentity(&p), orderIdentity(&c), p.Revision
 		held := holdsOf(&p)
@@ -222,8 +221,23 @@ with due as (
 )
 select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 
+const claimLater = `
+with due as (
+	select team_id, order_id, later_due as was from healthlab.orders
+	where later_due <= $1 order by later_due, order_id limit $2 for no key update skip locked
+), moved as (
+	update healthlab.orders t set later_due = $3
+	from due where t.team_id = due.team_id and t.order_id = due.order_id
+	returning t.*, due.was
+)
+select ` + orderColumns + ` from moved o order by o.was, o.order_id`
+
 func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 	return v.claim(ctx, claimOrders, n, now, until)
+}
+
+func (v ordersStore) ClaimLater(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	return v.claim(ctx, claimLater, n, now, until)
 }
 
 func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until time.Time) ([]orders.Record, error) {

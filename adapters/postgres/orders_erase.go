@@ -30,6 +30,10 @@ where i.user_id = $1 and u.user_id = $1 and i.team_id = u.team_id`
 delete from healthlab.insurance i using healthlab.users u
 where i.user_id = $1 and u.user_id = $1 and i.team_id = u.team_id`
 
+	deleteResultsOfUser = `
+delete from healthlab.raw_result r using healthlab.users u
+where r.user_id = $1 and u.user_id = $1 and r.team_id = u.team_id`
+
 	deleteOrdersOfUser = `
 delete from healthlab.orders o using healthlab.users u
 where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id`

@@ -16,17 +16,17 @@ import (
 // orderColumns are what scanOrder reads, of a row o of orders. The members are those of
 // the moment of reading.
 const orderColumns = `
-o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease,
+o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due,
 (select json_agg(m.member) from healthlab.orders m where m.team_id = o.team_id and m.transaction_id = o.transaction_id)`
 
 func scanOrder(row pgx.Row, r *orders.Record) error {
 	var doc, members []byte
 	var kept orders.Record
-	var due, lease, visitDue, visitLease *time.Time
+	var due, lease, visitDue, visitLease, later *time.Time
 	var revision int64
 	var attempts int
 	var started bool
-	if err := row.Scan(&doc, &revision, &due, &lease, &attempts, &started, &visitDue, &visitLease, &members); err != nil {
+	if err := row.Scan(&doc, &revision, &due, &lease, &attempts, &started, &visitDue, &visitLease, &later, &members); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(doc, &kept); err != nil {
@@ -40,6 +40,7 @@ func scanOrder(row pgx.Row, r *orders.Record) error {
 	kept.Revision = revision
 	kept.Lab.Due, kept.Lab.Lease = timeOrZero(due), timeOrZero(lease)
 	kept.Lab.Attempts, kept.Lab.Started = attempts, started
+	kept.Later.Due = timeOrZero(later)
 	kept.VisitWork = orders.VisitWork{Due: timeOrZero(visitDue), Lease: timeOrZero(visitLease)}
 	*r = kept
 	return nil
@@ -56,15 +57,15 @@ const (
 	insertOrder = `
 insert into healthlab.orders (team_id, order_id, transaction_id, user_id, revision, sample_id, method, status, last_status,
 	created_at, updated_at, event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date,
-	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
+	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease, later_due)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
 
 	updateOrder = `
 update healthlab.orders set transaction_id = $3, user_id = $4, revision = $5, sample_id = $6, method = $7, status = $8,
 	last_status = $9, created_at = $10, updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14,
 	patient_name = $15, sort_name = $16, recipient = $17, birth_date = $18, lab_due = $19, lab_lease = $20,
 	lab_attempts = $21, lab_started = $22, member = $23, doc = $24,
-	visit_due = $25, visit_lease = $26
+	visit_due = $25, visit_lease = $26, later_due = $27
 where team_id = $1 and order_id = $2`
 )
 
@@ -94,6 +95,7 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	stored.OrderTransaction = orders.OrderTransaction{ID: was.transaction}
 	stored.Lab.Due, stored.Lab.Lease, stored.Lab.Attempts, stored.Lab.Started = time.Time{}, time.Time{}, 0, false
 	stored.VisitWork = orders.VisitWork{}
+	stored.Later.Due = time.Time{}
 	doc, err := json.Marshal(stored)
 	if err != nil {
 		return nil, fmt.Errorf("encode order: %w", err)
@@ -116,7 +118,7 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
 		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, lowerName(first, last), lowerName(last, first),
 		strings.ToLower(o.Recipient()), birth, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
-		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)),
+		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Later.Due)),
 	}, nil
 }
 

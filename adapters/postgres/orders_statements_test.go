@@ -8,12 +8,16 @@ import (
 func init() {
 	maps.Copy(statements, map[string]string{
 		"selectOrder": selectOrder, "selectSample": selectSample, "lockOrder": lockOrder, "drawForNew": drawForNew,
-		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimFeed": claimFeed, "moveFeed": moveFeed,
+		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimLater": claimLater, "claimFeed": claimFeed, "moveFeed": moveFeed,
 		"insertOrder": insertOrder, "updateOrder": updateOrder, "countOrders": countOrders,
 		"putInfo": putInfo, "selectInfo": selectInfo, "lockInfo": lockInfo, "hasCoverage": hasCoverage, "endCoverage": endCoverage,
 		"insertCoverage": insertCoverage, "coverageColumns": coverageColumns, "selectCoverage": selectCoverage,
 		"selectCoverageAt": selectCoverageAt, "insertPayor": insertPayor, "selectPayors": selectPayors,
 		"deleteInfoOfUser": deleteInfoOfUser, "deleteInsuranceOfUser": deleteInsuranceOfUser,
+		"deleteResultsOfUser": deleteResultsOfUser, "insertResult": insertResult, "updateResult": updateResult, "selectResult": selectResult,
+		"lockResult": lockResult, "countResults": countResults, "selectResults": selectResults, "startTrial": startTrial,
+		"trialColumns": trialColumns, "selectTrialByKey": selectTrialByKey, "selectTrial": selectTrial, "lockTrial": lockTrial,
+		"updateTrial": updateTrial, "claimResultTrials": claimResultTrials,
 		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
 		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
 		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,

@@ -36,6 +36,14 @@ func TestPersons(t *testing.T) {
 	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
+func reviewsOf(s *postgres.Store) storetest.ReviewsHarness {
+	return storetest.ReviewsHarness{Reviews: s.Reviews(), Trials: s.Trials(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+}
+
+func TestReviews(t *testing.T) {
+	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), nil)) })
+}
+
 func TestOrderErasure(t *testing.T) {
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := postgres.New(pgtest.Pool(t), nil)
@@ -117,6 +125,7 @@ func TestOrdersWithRowSecurity(t *testing.T) {
 	storetest.RunOrderVisits(t, func(t testing.TB) storetest.OrderVisitsHarness { return newVisits(t, newRestricted(t)) })
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
 	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(newRestricted(t)) })
+	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(newRestricted(t)) })
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := newRestricted(t)
 		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
@@ -151,13 +160,34 @@ func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Persons().AddPayor(t.Context(), orders.KeptPayor{Team: u.Team, Payor: orders.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
 }
 
+// hold keeps a result of a user under review, and starts a test run of the team.
+func hold(t testing.TB, s *postgres.Store, u healthdata.User) orders.RawResult {
+	t.Helper()
+	r := orders.RawResult{Team: u.Team, Subject: u.ID}
+	r.ID.UUID, r.Status, r.CreatedAt, r.UpdatedAt = uuid.New(), orders.MatchPendingCustomer, noon, noon
+	require.NoError(t, s.Reviews().InsertResult(t.Context(), r, nil))
+	_, fresh, err := s.Trials().StartTrial(t.Context(), orders.KeptTrial{Team: u.Team, Key: uuid.NewString(), Due: noon.Time,
+		Trial: orders.Trial{RunID: orders.TrialID{UUID: uuid.New()}, CreatedAt: noon, UpdatedAt: noon}})
+	require.NoError(t, err)
+	require.True(t, fresh)
+	return r
+}
+
 // everyOrderWrite calls every method of the seams of orders that writes, once.
 func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	at, end := noon.Time, noon.Add(time.Minute)
 	insure(t, s, u)
 	r := placeOrder(t, s, u)
-	r, err := s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+	raw := hold(t, s, u)
+	_, err := s.Reviews().SettleResult(t.Context(), u.Team, raw.ID, orders.Settlement{Order: r.ID}, func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
+	require.NoError(t, err)
+	runs, err := s.Trials().ClaimTrials(t.Context(), 10, at, end)
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	_, err = s.Trials().UpdateTrial(t.Context(), u.Team, runs[0].RunID, func(*orders.KeptTrial) error { return nil })
+	require.NoError(t, err)
+	r, err = s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		r.Lab.Due = at
 		return nil, nil
 	})

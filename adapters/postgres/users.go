@@ -272,7 +272,7 @@ const lockForErase = `select deleted_at is null from healthlab.users where team_
 // user_id is here or in eraseMessages, but user_name, where a deleted user has no row.
 var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
-	deleteInfoOfUser, deleteInsuranceOfUser,
+	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
 	`delete from healthlab.series where user_id = $1`,
 	`delete from healthlab.segment where user_id = $1`,
 	`delete from healthlab.chunk where user_id = $1`,

@@ -19,6 +19,18 @@ import (
 
 // ordersMutants are stores that break one promise each.
 var ordersMutants = []mutant{
+	{"claims later work without a lease", spoiltOrders(func(b *brokenOrders) {
+		b.later = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
+			return b.Store.ClaimLater(ctx, n, now, now)
+		}
+	}), "Claim/Later"},
+	{"tells the lab of later work", spoiltOrders(func(b *brokenOrders) {
+		b.later = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+			due, _ := b.Store.Claim(ctx, n, now, until)
+			more, err := b.Store.ClaimLater(ctx, n, now, until)
+			return append(due, more...), err
+		}
+	}), "Claim/Later"},
 	{"sees other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.get = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 			return b.Store.Get(ctx, b.owner(id, team), id)
@@ -295,6 +307,7 @@ type brokenOrders struct {
 	list   func(context.Context, orders.Query) (orders.Page, error)
 	sample func(context.Context, healthlab.TeamID, string) (orders.Record, error)
 	claim  func(context.Context, int, time.Time, time.Time) ([]orders.Record, error)
+	later  func(context.Context, int, time.Time, time.Time) ([]orders.Record, error)
 	feed   func(context.Context, string, time.Time, time.Time) (string, bool, error)
 	move   func(context.Context, string, time.Time, string) error
 }
@@ -370,6 +383,13 @@ func (b *brokenOrders) Claim(ctx context.Context, n int, now, until time.Time) (
 		return b.claim(ctx, n, now, until)
 	}
 	return b.Store.Claim(ctx, n, now, until)
+}
+
+func (b *brokenOrders) ClaimLater(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	if b.later != nil {
+		return b.later(ctx, n, now, until)
+	}
+	return b.Store.ClaimLater(ctx, n, now, until)
 }
 
 func (b *brokenOrders) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {

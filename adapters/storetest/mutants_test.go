@@ -29,6 +29,7 @@ var mutants = slices.Concat(
 	of("visits", visitsMutants),
 	of("slot cache", slotCacheMutants),
 	of("centers", centersMutants),
+	of("reviews", reviewMutants),
 	of("webhook", webhookMutants),
 	of("seen", seenMutants),
 	of("linking", linkingMutants),

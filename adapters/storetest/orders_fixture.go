@@ -87,6 +87,9 @@ func fullRecord(team, name string) orders.Record {
 		DiagnosisCodes:     []string{"E11.9"}}
 	r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
 	r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
+	r.SMSEnabled = ptr(true)
+	r.Later = orders.Later{Due: orderNoon.Add(3 * time.Hour), Notify: true, Told: []uuid.UUID{named("told")},
+		Simulation: &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: orders.Normal, ResultTypes: []orders.ResultType{orders.NumericResult}, HasMissingResults: ptr(true)}, Delay: time.Second, Next: orderNoon}}
 	r.Lab = orders.Handover{Due: orderNoon.Add(time.Hour), Lease: orderNoon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
 	r.Messages, r.CriticalSent = []string{"m1", "m2"}, true

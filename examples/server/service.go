@@ -102,6 +102,7 @@ func build(c config, url string) (*service, error) {
 	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
 	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: c.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
+		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
 		Settings: everything, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
 		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: c.log,
 	}); err != nil {
@@ -141,7 +142,17 @@ func everything(context.Context, healthlab.TeamID) (orders.Settings, error) {
 	return orders.Settings{
 		PartialWebhooks: true, Redraws: true, OnSiteCollection: true, OrderImport: true, Minors: true, InsuranceRead: true, OwnPayors: true,
 		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
+		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true, Reminders: true,
 	}, nil
+}
+
+// trialUser makes, or finds, a user for a test run.
+func (s *service) trialUser(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
+	u, err := s.health.ResolveUser(ctx, team, name)
+	if errors.Is(err, healthlab.NotFound) {
+		u, err = s.health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
+	}
+	return u.ID, err
 }
 
 // newSealer makes what encrypts the secrets in the store, with a key that lives as long
@@ -277,6 +288,10 @@ func (s *service) loops() map[string]func(context.Context) error {
 		"slot cache":       s.orders.RunSlotCache,
 		"lab reports":      s.reports.Run,
 		"idempotency keys": func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
+		"patient messages": s.orders.RunLater,
+	}
+	if s.environment == healthlab.Sandbox {
+		loops["test runs"] = s.orders.RunTrials
 	}
 	if s.environment == healthlab.Production {
 		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates

@@ -1,0 +1,357 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// reviewTable keeps results under review, and the test runs of their queue, in bytes
+// that nobody can edit.
+type reviewTable struct {
+	results map[teamResult]*keptResult
+	trials  map[orders.TrialID]*keptTrial
+}
+
+type teamResult struct {
+	team healthlab.TeamID
+	id   orders.RawResultID
+}
+
+type keptResult struct {
+	data []byte
+	read orders.RawResult // for reading only
+}
+
+type keptTrial struct {
+	team healthlab.TeamID
+	key  string
+	due  time.Time
+	data []byte
+}
+
+func newReviewTable() reviewTable {
+	return reviewTable{results: map[teamResult]*keptResult{}, trials: map[orders.TrialID]*keptTrial{}}
+}
+
+// erase removes what is a user's. It is called with the lock held.
+func (t *reviewTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	for id, k := range t.results {
+		if id.team == team && k.read.Belongs() == user {
+			delete(t.results, id)
+		}
+	}
+}
+
+// Reviews returns the store as an [orders.ReviewStore].
+func (s *Store) Reviews() orders.ReviewStore { return reviews{s} }
+
+type reviews struct{ s *Store }
+
+// keepResult encodes a result as it is to be kept.
+func keepResult(r orders.RawResult) (*keptResult, error) {
+	r.CandidateGroups, r.AllowedActions = nil, nil
+	data, err := document(r)
+	if err != nil {
+		return nil, err
+	}
+	k := &keptResult{data: data}
+	return k, json.Unmarshal(data, &k.read)
+}
+
+func (k *keptResult) load() (r orders.RawResult, err error) { return r, json.Unmarshal(k.data, &r) }
+
+func noResult() error { return fmt.Errorf("%w: result under review", healthlab.NotFound) }
+
+func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+	r.Revision = 1
+	kept, err := keepResult(r)
+	if err != nil {
+		return err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	id := teamResult{r.Team, r.ID}
+	if v.s.reviews.results[id] != nil {
+		return fmt.Errorf("%w: the result is there", healthlab.Conflict)
+	}
+	if err := v.s.emit(events); err != nil {
+		return err
+	}
+	v.s.reviews.results[id] = kept
+	return nil
+}
+
+func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.RawResult{}, err
+	}
+	defer v.s.mu.Unlock()
+	k := v.s.reviews.results[teamResult{team, id}]
+	if k == nil {
+		return orders.RawResult{}, noResult()
+	}
+	return k.load()
+}
+
+func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+	q, err := q.Normal()
+	if err != nil {
+		return orders.ResultPage{}, err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return orders.ResultPage{}, err
+	}
+	defer v.s.mu.Unlock()
+	var found []*keptResult
+	for _, k := range v.s.reviews.results {
+		if q.Match(&k.read) {
+			found = append(found, k)
+		}
+	}
+	slices.SortFunc(found, func(a, b *keptResult) int {
+		return cmp.Or(b.read.CreatedAt.Compare(a.read.CreatedAt.Time), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
+	})
+	page := orders.ResultPage{Results: []orders.RawResult{}, Total: len(found)}
+	if q.Cursor != "" {
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
+		i := slices.IndexFunc(found, func(k *keptResult) bool { return err == nil && bytes.Equal(k.read.ID.UUID[:], raw) })
+		if i < 0 {
+			return orders.ResultPage{}, orders.BadCursor()
+		}
+		found = found[i+1:]
+	}
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		page.Next = base64.RawURLEncoding.EncodeToString(found[q.Limit-1].read.ID.UUID[:])
+	}
+	for _, k := range found {
+		r, err := k.load()
+		if err != nil {
+			return orders.ResultPage{}, err
+		}
+		page.Results = append(page.Results, r)
+	}
+	return page, nil
+}
+
+func (v reviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
+	return v.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+		return change(r)
+	})
+}
+
+func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.RawResult{}, err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.orders
+	held := v.s.reviews.results[teamResult{team, id}]
+	if held == nil {
+		return orders.RawResult{}, noResult()
+	}
+	item, err := held.load()
+	if err != nil {
+		return item, err
+	}
+	revision := item.Revision
+	was, made, err := t.sides(team, s)
+	if err != nil {
+		return orders.RawResult{}, err
+	}
+	before := []orders.Record{}
+	for _, r := range []*orders.Record{was, made} {
+		if r != nil {
+			before = append(before, *r)
+		}
+	}
+	events, err := change(&item, was, made)
+	if err != nil {
+		return orders.RawResult{}, err
+	}
+	if item.Team != team || item.ID != id {
+		return orders.RawResult{}, fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)
+	}
+	item.Revision = revision + 1
+	kept, err := keepResult(item)
+	if err != nil {
+		return orders.RawResult{}, err
+	}
+	var keep []*keptOrder
+	for _, r := range []*orders.Record{was, made} {
+		if r == nil {
+			continue
+		}
+		k, err := t.check(*r, identityOf(&before[len(keep)]), r.Revision)
+		if err != nil {
+			return orders.RawResult{}, err
+		}
+		keep = append(keep, k)
+	}
+	if err := v.s.emit(events); err != nil {
+		return orders.RawResult{}, err
+	}
+	for _, k := range keep {
+		t.keep(k)
+	}
+	v.s.reviews.results[teamResult{team, id}] = kept
+	return kept.load()
+}
+
+// sides are the orders that a decision about a result changes: the one that is there,
+// and the one that is new; nil for none.
+func (t *orderTable) sides(team healthlab.TeamID, s orders.Settlement) (was, made *orders.Record, err error) {
+	if !s.Order.IsZero() {
+		r, err := t.get(team, s.Order)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.NextEventID = t.nextEvent(team)
+		was = &r
+	}
+	if s.New == nil {
+		return was, nil, nil
+	}
+	r := *s.New
+	if r.TeamID != team || r.ID.IsZero() {
+		return nil, nil, fmt.Errorf("%w: an order needs its team and an id", healthlab.Invalid)
+	}
+	if t.byID[r.ID] != nil {
+		return nil, nil, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
+	}
+	r.Revision = 0
+	if was != nil {
+		r.OrderTransaction = joined(was, &r)
+	}
+	r.NextEventID = t.nextEvent(team) + eventRoom
+	return was, &r, nil
+}
+
+// joined is the transaction of an order with another one that is about to come in.
+func joined(parent, child *orders.Record) orders.OrderTransaction {
+	return orders.NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
+		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
+}
+
+// Trials returns the store as an [orders.TrialStore].
+func (s *Store) Trials() orders.TrialStore { return trials{s} }
+
+type trials struct{ s *Store }
+
+func keepTrial(t orders.KeptTrial) (*keptTrial, error) {
+	t.Due = instant(t.Due)
+	data, err := document(t)
+	if err != nil {
+		return nil, err
+	}
+	return &keptTrial{t.Team, t.Key, t.Due, data}, nil
+}
+
+func (k *keptTrial) load() (t orders.KeptTrial, err error) { return t, json.Unmarshal(k.data, &t) }
+
+func (v trials) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+	kept, err := keepTrial(t)
+	if err != nil {
+		return orders.KeptTrial{}, false, err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return orders.KeptTrial{}, false, err
+	}
+	defer v.s.mu.Unlock()
+	for _, k := range v.s.reviews.trials {
+		if k.team == t.Team && k.key == t.Key {
+			had, err := k.load()
+			return had, false, err
+		}
+	}
+	v.s.reviews.trials[t.RunID] = kept
+	fresh, err := kept.load()
+	return fresh, true, err
+}
+
+func (v trials) get(team healthlab.TeamID, id orders.TrialID) (orders.KeptTrial, error) {
+	k := v.s.reviews.trials[id]
+	if k == nil || k.team != team {
+		return orders.KeptTrial{}, fmt.Errorf("%w: test run", healthlab.NotFound)
+	}
+	return k.load()
+}
+
+func (v trials) Trial(ctx context.Context, team healthlab.TeamID, id orders.TrialID) (orders.KeptTrial, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.KeptTrial{}, err
+	}
+	defer v.s.mu.Unlock()
+	return v.get(team, id)
+}
+
+func (v trials) UpdateTrial(ctx context.Context, team healthlab.TeamID, id orders.TrialID, change func(*orders.KeptTrial) error) (orders.KeptTrial, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return orders.KeptTrial{}, err
+	}
+	defer v.s.mu.Unlock()
+	t, err := v.get(team, id)
+	if err != nil {
+		return orders.KeptTrial{}, err
+	}
+	was := t
+	if err := change(&t); err != nil {
+		return orders.KeptTrial{}, err
+	}
+	t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
+	kept, err := keepTrial(t)
+	if err != nil {
+		return orders.KeptTrial{}, err
+	}
+	v.s.reviews.trials[id] = kept
+	return kept.load()
+}
+
+func (v trials) ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]orders.KeptTrial, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var due []orders.TrialID
+	for id, k := range v.s.reviews.trials {
+		if !k.due.IsZero() && !k.due.After(now) {
+			due = append(due, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b orders.TrialID) int {
+		return cmp.Or(v.s.reviews.trials[a].due.Compare(v.s.reviews.trials[b].due), compareIDs(a.UUID, b.UUID))
+	})
+	out := []orders.KeptTrial{}
+	for _, id := range due[:max(min(n, len(due)), 0)] {
+		t, err := v.s.reviews.trials[id].load()
+		if err != nil {
+			return nil, err
+		}
+		t.Due = until
+		kept, err := keepTrial(t)
+		if err != nil {
+			return nil, err
+		}
+		v.s.reviews.trials[id] = kept
+		if t, err = kept.load(); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }

@@ -1,0 +1,412 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Reviews returns the store as an [orders.ReviewStore].
+func (s *Store) Reviews() orders.ReviewStore { return reviews{s} }
+
+type reviews struct{ s *Store }
+
+const (
+	insertResult = `
+insert into healthlab.raw_result (team_id, raw_id, user_id, revision, status, escalated, decision, lab, name, birth_date, created_at, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+
+	updateResult = `
+update healthlab.raw_result set user_id = $3, revision = $4, status = $5, escalated = $6, decision = $7, lab = $8, name = $9,
+	birth_date = $10, created_at = $11, doc = $12
+where team_id = $1 and raw_id = $2`
+
+	selectResult = `select doc, revision from healthlab.raw_result where team_id = $1 and raw_id = $2`
+
+	lockResult = selectResult + ` for update`
+
+	resultFilters = ` from healthlab.raw_result where team_id = $1
+	and case when $2 = '' then status = 'pending_customer_review' or status = 'pending_ops_review' and escalated else status = $2 end
+	and ($3 = '' or decision = $3) and ($4 = '' or lab = $4)
+	and ($5::timestamptz is null or created_at >= $5) and ($6::timestamptz is null or created_at < $6)
+	and ($7 = '' or strpos(name, $7) > 0 or starts_with(birth_date, $8))`
+
+	countResults = `select count(*)` + resultFilters
+
+	// The cursor names the row where the page before ended, whatever became of it.
+	selectResults = `select doc, revision` + resultFilters + `
+	and ($9::uuid is null or (created_at, raw_id) = ($10, $9) or created_at < $10 or created_at = $10 and raw_id > $9)
+order by created_at desc, raw_id limit $11`
+
+	startTrial = `
+insert into healthlab.result_trial (team_id, trial_id, key_hash, due_at, doc) values ($1, $2, $3, $4, $5)
+on conflict (team_id, key_hash) do nothing`
+
+	trialColumns = `select doc, due_at from healthlab.result_trial `
+
+	selectTrialByKey = trialColumns + `where team_id = $1 and key_hash = $2`
+
+	selectTrial = trialColumns + `where team_id = $1 and trial_id = $2`
+
+	lockTrial = selectTrial + ` for update`
+
+	updateTrial = `update healthlab.result_trial set due_at = $3, doc = $4 where team_id = $1 and trial_id = $2`
+
+	claimResultTrials = `
+with due as (
+	select team_id, trial_id, due_at as was from healthlab.result_trial
+	where due_at <= $1 order by due_at, trial_id limit $2 for no key update skip locked
+), moved as (
+	update healthlab.result_trial t set due_at = $3 from due where t.team_id = due.team_id and t.trial_id = due.trial_id
+	returning t.doc, t.due_at, t.trial_id, due.was
+)
+select doc, due_at from moved order by was, trial_id`
+)
+
+// resultRow returns the arguments of insertResult and updateResult.
+func resultRow(r orders.RawResult, revision int64) ([]any, error) {
+	r.CandidateGroups, r.AllowedActions, r.Revision = nil, nil, 0
+	doc, err := document(r)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		r.Team.UUID, r.ID.UUID, optional(r.Belongs().UUID), revision, string(r.Status), r.Escalated, string(r.DecisionCode), r.Lab.Slug,
+		r.ReportedName(), r.ReportedDOB(), instant(r.CreatedAt.Time), doc,
+	}, nil
+}
+
+func scanResult(row pgx.Row, r *orders.RawResult) error {
+	var doc []byte
+	var kept orders.RawResult
+	var revision int64
+	if err := row.Scan(&doc, &revision); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(doc, &kept); err != nil {
+		return fmt.Errorf("decode result: %w", err)
+	}
+	kept.Revision = revision
+	*r = kept
+	return nil
+}
+
+func queueResult(b *pgx.Batch, sql string, team healthlab.TeamID, id orders.RawResultID, r *orders.RawResult) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanResult(row, r) })
+}
+
+func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+	row, err := resultRow(r, 1)
+	if err != nil {
+		return err
+	}
+	return v.s.do(ctx, r.Team, writing, func(x *unit) error {
+		b := x.batch()
+		b.Queue(insertResult, row...)
+		if err := x.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		return x.commit(ctx, b)
+	})
+}
+
+func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
+	var r orders.RawResult
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueResult(b, selectResult, team, id, &r) })
+	return r, missingRow(err, "result under review")
+}
+
+// resultCursor is the cursor behind a result.
+func resultCursor(r *orders.RawResult) string {
+	text := r.ID.String() + " " + instant(r.CreatedAt.Time).Format(time.RFC3339Nano)
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+func readResultCursor(cursor string) (*uuid.UUID, time.Time, error) {
+	if cursor == "" {
+		return nil, time.Time{}, nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	first, second, _ := strings.Cut(string(raw), " ")
+	id, errID := uuid.Parse(first)
+	at, errAt := time.Parse(time.RFC3339Nano, second)
+	if err != nil || errID != nil || errAt != nil {
+		return nil, time.Time{}, orders.BadCursor()
+	}
+	return &id, at, nil
+}
+
+func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+	q, err := q.Normal()
+	if err != nil {
+		return orders.ResultPage{}, err
+	}
+	if err := checkText(q.Search, q.LabSlug); err != nil {
+		return orders.ResultPage{}, err
+	}
+	after, at, err := readResultCursor(q.Cursor)
+	if err != nil {
+		return orders.ResultPage{}, err
+	}
+	filters := []any{q.Team.UUID, string(q.Status), string(q.Decision), q.LabSlug, bound(q.CreatedFrom), bound(q.CreatedBefore),
+		strings.ToLower(q.Search), q.Search}
+	var page orders.ResultPage
+	var more bool
+	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
+		page, more = orders.ResultPage{Results: []orders.RawResult{}}, false
+		b := x.batch()
+		b.Queue(countResults, filters...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
+		b.Queue(selectResults, append(filters, after, at, q.Limit+2)...).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var r orders.RawResult
+				if err := scanResult(rows, &r); err != nil {
+					return err
+				}
+				if after != nil && r.ID.UUID == *after {
+					continue
+				}
+				if more = len(page.Results) == q.Limit; !more {
+					page.Results = append(page.Results, r)
+				}
+			}
+			return rows.Err()
+		})
+		return x.send(ctx, b)
+	})
+	if err != nil {
+		return orders.ResultPage{}, err
+	}
+	if more {
+		page.Next = resultCursor(&page.Results[q.Limit-1])
+	}
+	return page, nil
+}
+
+func (v reviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
+	return v.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+		return change(r)
+	})
+}
+
+func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, change orders.Settle) (orders.RawResult, error) {
+	if s.New != nil && (s.New.TeamID != team || s.New.ID.IsZero()) {
+		return orders.RawResult{}, fmt.Errorf("%w: an order needs its team and an id", healthlab.Invalid)
+	}
+	var kept orders.RawResult
+	err := v.s.do(ctx, team, writing, func(x *unit) error {
+		sides, item, err := v.lockSides(ctx, x, team, id, s)
+		if err != nil {
+			return err
+		}
+		revision := item.Revision
+		events, err := change(&item, sides.was, sides.made)
+		if err != nil {
+			return answer{err}
+		}
+		if item.Team != team || item.ID != id {
+			return answer{fmt.Errorf("%w: a result keeps its id and its team", healthlab.Invalid)}
+		}
+		row, err := resultRow(item, revision+1)
+		if err != nil {
+			return answer{err}
+		}
+		b := x.batch()
+		if err := sides.queue(b); err != nil {
+			return answer{err}
+		}
+		b.Queue(updateResult, row...)
+		if err := x.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		queueResult(b, selectResult, team, id, &kept)
+		return x.commit(ctx, b)
+	})
+	return kept, missingRow(err, "result under review, or its order")
+}
+
+// settled are the orders that a decision about a result changes.
+type settled struct {
+	was, made             *orders.Record
+	wasBefore, madeBefore orderKept
+}
+
+// lockSides locks what a decision changes: the orders' transaction first, as everybody
+// does, and the result last.
+func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement) (settled, orders.RawResult, error) {
+	var out settled
+	var item orders.RawResult
+	var drawn int64
+	var taken bool
+	b := x.batch()
+	switch {
+	case !s.Order.IsZero():
+		out.was = &orders.Record{}
+		queueDraw(b, &drawn, drawForOrder, team.UUID, s.Order.UUID)
+		queueOrder(b, lockOrder, team, s.Order, out.was)
+	case s.New != nil:
+		queueDraw(b, &drawn, drawForNew, team.UUID, s.New.OrderTransaction.ID.UUID)
+	}
+	if s.New != nil {
+		queueTaken(b, s.New.ID, &taken)
+	}
+	queueResult(b, lockResult, team, id, &item)
+	if err := x.send(ctx, b); err != nil {
+		return out, item, err
+	}
+	if taken {
+		return out, item, errOrderTaken
+	}
+	if out.was != nil {
+		out.was.NextEventID = drawn
+		out.wasBefore = orderIdentity(out.was)
+	}
+	if s.New != nil {
+		r := *s.New
+		if out.was != nil {
+			r.OrderTransaction = joined(out.was, &r)
+		}
+		r.NextEventID = drawn + eventRoom
+		out.made, out.madeBefore = &r, orderIdentity(&r)
+	}
+	return out, item, nil
+}
+
+// queue writes the orders.
+func (s settled) queue(b *pgx.Batch) error {
+	if s.was != nil {
+		row, err := keepOrder(s.was, s.wasBefore, s.was.Revision+1)
+		if err != nil {
+			return err
+		}
+		b.Queue(updateOrder, row...)
+	}
+	if s.made != nil {
+		row, err := keepOrder(s.made, s.madeBefore, 1)
+		if err != nil {
+			return err
+		}
+		b.Queue(insertOrder, row...)
+	}
+	return nil
+}
+
+// joined is the transaction of an order with another one that is about to come in.
+func joined(parent, child *orders.Record) orders.OrderTransaction {
+	members := parent.OrderTransaction.Orders
+	return orders.NewTransaction(parent.OrderTransaction.ID, append(members[:len(members):len(members)],
+		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
+}
+
+// Trials returns the store as an [orders.TrialStore].
+func (s *Store) Trials() orders.TrialStore { return trials{s} }
+
+type trials struct{ s *Store }
+
+func trialDoc(t orders.KeptTrial) ([]byte, error) {
+	t.Due = time.Time{}
+	return document(t)
+}
+
+func scanTrial(row pgx.Row, t *orders.KeptTrial) error {
+	var doc []byte
+	var due *time.Time
+	var kept orders.KeptTrial
+	if err := row.Scan(&doc, &due); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(doc, &kept); err != nil {
+		return fmt.Errorf("decode test run: %w", err)
+	}
+	if due != nil {
+		kept.Due = due.UTC()
+	}
+	*t = kept
+	return nil
+}
+
+func keyHash(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return sum[:]
+}
+
+func (v trials) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+	doc, err := trialDoc(t)
+	if err != nil {
+		return orders.KeptTrial{}, false, err
+	}
+	var kept orders.KeptTrial
+	err = v.s.do(ctx, t.Team, writing, func(x *unit) error {
+		b := x.batch()
+		b.Queue(startTrial, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
+		b.Queue(selectTrialByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return scanTrial(row, &kept) })
+		return x.commit(ctx, b)
+	})
+	return kept, err == nil && kept.RunID == t.RunID, err
+}
+
+func (v trials) Trial(ctx context.Context, team healthlab.TeamID, id orders.TrialID) (orders.KeptTrial, error) {
+	var t orders.KeptTrial
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectTrial, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanTrial(row, &t) })
+	})
+	return t, missingRow(err, "test run")
+}
+
+func (v trials) UpdateTrial(ctx context.Context, team healthlab.TeamID, id orders.TrialID, change func(*orders.KeptTrial) error) (orders.KeptTrial, error) {
+	var kept orders.KeptTrial
+	err := v.s.do(ctx, team, writing, func(x *unit) error {
+		var t orders.KeptTrial
+		b := x.batch()
+		b.Queue(lockTrial, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanTrial(row, &t) })
+		if err := x.send(ctx, b); err != nil {
+			return err
+		}
+		was := t
+		if err := change(&t); err != nil {
+			return answer{err}
+		}
+		t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
+		doc, err := trialDoc(t)
+		if err != nil {
+			return answer{err}
+		}
+		b = x.batch()
+		b.Queue(updateTrial, team.UUID, id.UUID, nullable(instant(t.Due)), doc)
+		b.Queue(selectTrial, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanTrial(row, &kept) })
+		return x.commit(ctx, b)
+	})
+	return kept, missingRow(err, "test run")
+}
+
+func (v trials) ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]orders.KeptTrial, error) {
+	if n <= 0 {
+		return []orders.KeptTrial{}, ctx.Err()
+	}
+	var out []orders.KeptTrial
+	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
+		out = []orders.KeptTrial{}
+		return x.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimResultTrials, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+				for rows.Next() {
+					var t orders.KeptTrial
+					if err := scanTrial(rows, &t); err != nil {
+						return err
+					}
+					out = append(out, t)
+				}
+				return rows.Err()
+			})
+		})
+	})
+	return out, err
+}

@@ -1,0 +1,152 @@
+package storetest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// brokenReviews is a store of results under review with methods replaced.
+type brokenReviews struct {
+	orders.ReviewStore
+	orders.TrialStore
+	insert func(context.Context, orders.RawResult, []healthlab.Event) error
+	list   func(context.Context, orders.ResultQuery) (orders.ResultPage, error)
+	settle func(context.Context, healthlab.TeamID, orders.RawResultID, orders.Settlement, orders.Settle) (orders.RawResult, error)
+	start  func(context.Context, orders.KeptTrial) (orders.KeptTrial, bool, error)
+	claim  func(context.Context, int, time.Time, time.Time) ([]orders.KeptTrial, error)
+}
+
+func (b *brokenReviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+	if b.insert != nil {
+		return b.insert(ctx, r, events)
+	}
+	return b.ReviewStore.InsertResult(ctx, r, events)
+}
+
+func (b *brokenReviews) Results(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+	if b.list != nil {
+		return b.list(ctx, q)
+	}
+	return b.ReviewStore.Results(ctx, q)
+}
+
+func (b *brokenReviews) UpdateResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, change func(*orders.RawResult) ([]healthlab.Event, error)) (orders.RawResult, error) {
+	return b.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) { return change(r) })
+}
+
+func (b *brokenReviews) SettleResult(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+	if b.settle != nil {
+		return b.settle(ctx, team, id, s, c)
+	}
+	return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+}
+
+func (b *brokenReviews) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+	if b.start != nil {
+		return b.start(ctx, t)
+	}
+	return b.TrialStore.StartTrial(ctx, t)
+}
+
+func (b *brokenReviews) ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]orders.KeptTrial, error) {
+	if b.claim != nil {
+		return b.claim(ctx, n, now, until)
+	}
+	return b.TrialStore.ClaimTrials(ctx, n, now, until)
+}
+
+func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
+	return func(t *testing.T) {
+		storetest.RunReviews(t, func(testing.TB) storetest.ReviewsHarness {
+			s := memory.New(nil)
+			b := &brokenReviews{ReviewStore: s.Reviews(), TrialStore: s.Trials()}
+			spoil(b)
+			return storetest.ReviewsHarness{Reviews: b, Trials: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+		})
+	}
+}
+
+// reviewMutants are stores of results under review that break one promise each.
+var reviewMutants = []mutant{
+	{"forgets events", spoiltReviews(func(b *brokenReviews) {
+		b.insert = func(ctx context.Context, r orders.RawResult, _ []healthlab.Event) error {
+			return b.ReviewStore.InsertResult(ctx, r, nil)
+		}
+	}), "Insert/RoundTrip"},
+	{"takes what is there", spoiltReviews(func(b *brokenReviews) {
+		b.insert = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+			if _, err := b.Result(ctx, r.Team, r.ID); err == nil {
+				return nil
+			}
+			return b.ReviewStore.InsertResult(ctx, r, events)
+		}
+	}), "Insert/Duplicate"},
+	{"shows what operations alone see", spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			page, err := b.ReviewStore.Results(ctx, q)
+			if q.Status == "" && q.Decision == "" && q.LabSlug == "" && q.Search == "" && q.Cursor == "" {
+				q.Status = orders.MatchPendingOps
+				more, _ := b.ReviewStore.Results(ctx, q)
+				page.Results, page.Total = append(page.Results, more.Results...), page.Total+more.Total
+			}
+			return page, err
+		}
+	}), "List/Filters"},
+	{"counts the page", spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			page, err := b.ReviewStore.Results(ctx, q)
+			page.Total = len(page.Results)
+			return page, err
+		}
+	}), "List/Pages"},
+	{"writes the result first", spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			if s.New == nil {
+				return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+			}
+			_, _ = b.ReviewStore.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+				r.Status = orders.MatchResolved
+				return nil, nil
+			})
+			return b.ReviewStore.SettleResult(ctx, team, id, s, c)
+		}
+	}), "Settle/AllOrNothing"},
+	{"gives a result twice", spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				if was != nil {
+					r.Status = orders.MatchPendingCustomer
+				}
+				return c(r, was, made)
+			})
+		}
+	}), "Settle/OnlyOneWins"},
+	{"forgets the order", spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				events, err := c(r, was, made)
+				if was != nil {
+					was.Results = nil
+				}
+				return events, err
+			})
+		}
+	}), "Settle/ExistingOrder"},
+	{"starts a run for every request", spoiltReviews(func(b *brokenReviews) {
+		b.start = func(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+			t.Key += t.Fingerprint
+			return b.TrialStore.StartTrial(ctx, t)
+		}
+	}), "Trials/OnePerKey"},
+	{"claims without a lease", spoiltReviews(func(b *brokenReviews) {
+		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]orders.KeptTrial, error) {
+			return b.TrialStore.ClaimTrials(ctx, n, now, now)
+		}
+	}), "Trials/ClaimAndUpdate"},
+}

@@ -1,0 +1,253 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Process is one process's view of a store that keeps orders.
+type Process struct {
+	Orders   orders.Store
+	Keys     orders.Keys
+	Messages webhook.Log
+}
+
+// walkBook has one test for each collection method, at one lab.
+func walkBook(t testing.TB) *orders.Book {
+	lab := 1
+	all := orders.CollectionMethods()
+	c := orders.BookContents{
+		Labs:    []orders.Lab{{ID: lab, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []orders.SampleType{orders.Serum}}},
+		Markers: []orders.MarkerComplete{{Marker: orders.Marker{ID: 11, LabID: &lab, Name: "Iron", Slug: "iron", ProviderID: ptr("N1")}}},
+		Accounts: []orders.LabAccount{{ID: orders.LabAccountID{UUID: named("account")}, Lab: "northlab", Status: orders.LabAccountActive,
+			DelegatedFlow: orders.NotDelegated, ProviderAccountID: "1", AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}},
+	}
+	for _, m := range all {
+		c.Tests = append(c.Tests, orders.BookTest{LabTest: orders.LabTest{ID: orders.LabTestID{UUID: named("test " + string(m))}, Slug: string(m),
+			Name: string(m), SampleType: orders.Serum, Method: m, Price: orderNumber("1"), Status: orders.LabTestActive}, LabID: lab, MarkerIDs: []int{11}})
+	}
+	b, err := orders.NewBook(c)
+	require.NoError(t, err)
+	return b
+}
+
+// walkLab takes everything, loses some answers, and reports nothing by itself.
+type walkLab struct {
+	mu    sync.Mutex
+	calls int
+}
+
+func (l *walkLab) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.calls++; l.calls%5 == 0 {
+		return orders.Accepted{}, context.DeadlineExceeded
+	}
+	return orders.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
+}
+
+func (*walkLab) Cancel(context.Context, healthlab.TeamID, orders.OrderID) error { return nil }
+
+func (*walkLab) Updates(context.Context, string, int) (orders.Batch, error) {
+	return orders.Batch{}, nil
+}
+
+// walker is a team whose orders go through two processes.
+type walker struct {
+	services []*orders.Service
+	team     healthlab.TeamID
+	mu       sync.Mutex
+	ids      []uuid.UUID // every id that the services made
+}
+
+func newWalker(t testing.TB, book *orders.Book, processes []Process, now func() time.Time) *walker {
+	w := &walker{team: healthlab.TeamID{UUID: uuid.New()}}
+	lab := &walkLab{}
+	users := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	for _, p := range processes {
+		s, err := orders.New(p.Orders, users, book, lab, &orders.Options{
+			Environment: healthlab.Sandbox, Now: now,
+			NewID: func() uuid.UUID {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.ids = append(w.ids, uuid.Must(uuid.NewV7()))
+				return w.ids[len(w.ids)-1]
+			},
+			Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+				return orders.Settings{OnSiteCollection: true, PartialWebhooks: true}, nil
+			},
+		})
+		require.NoError(t, err)
+		w.services = append(w.services, s)
+	}
+	return w
+}
+
+func walkRequest(method orders.CollectionMethod) orders.PlaceRequest {
+	return orders.PlaceRequest{
+		UserID: orderUser("ana"), OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{{UUID: named("test " + string(method))}}},
+		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: orders.Female, PhoneNumber: "+15550100",
+			Email: "ana@example.com"},
+		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+	}
+}
+
+// RunOrderWalks lets two processes work on the orders of one team at the same time, with
+// calls of the API and messages of the lab, sensible and not. Whatever happens: every
+// history is a walk through the table, the team was told of each step once, ids of
+// events grow, the latest event is the last one, and the status of a transaction follows
+// from its members. newProcesses returns two views of one fresh, empty store.
+func RunOrderWalks(t *testing.T, newProcesses func(t testing.TB) []Process) {
+	book := walkBook(t)
+	processes := newProcesses(t)
+	for range prove.Count(5, 100) {
+		rapid.Check(t, func(rt *rapid.T) { walk(t, rt, book, processes) })
+	}
+}
+
+func walk(t *testing.T, rt *rapid.T, book *orders.Book, processes []Process) {
+	w := newWalker(t, book, processes, func() time.Time { return orderNoon })
+	ctx := t.Context()
+	var all []orders.OrderID
+	for range rapid.IntRange(1, 2).Draw(rt, "orders") {
+		o, err := w.services[0].Place(ctx, w.team, walkRequest(rapid.SampledFrom(orders.CollectionMethods()).Draw(rt, "method")))
+		require.NoError(rt, err)
+		all = append(all, o.ID)
+	}
+	// Each process does its own things, at the same time.
+	type deed func(*orders.Service) error
+	plans := make([][]deed, len(w.services))
+	for p := range plans {
+		for range rapid.IntRange(1, 4).Draw(rt, "deeds") {
+			id := rapid.SampledFrom(all).Draw(rt, "order")
+			on, n := rapid.SampledFrom(orders.Triggers()).Draw(rt, "on"), rapid.IntRange(0, 3).Draw(rt, "message")
+			final := rapid.SampledFrom(orders.Statuses()).Draw(rt, "final")
+			plans[p] = append(plans[p], rapid.SampledFrom([]deed{
+				func(s *orders.Service) error { _, err := s.Cancel(ctx, w.team, id); return err },
+				func(s *orders.Service) error { _, err := s.DrawCompleted(ctx, w.team, id); return err },
+				func(s *orders.Service) error { _, err := s.PlaceDue(ctx); return err },
+				func(s *orders.Service) error {
+					_, err := s.Simulate(ctx, w.team, id, final, orders.SimulationFlags{})
+					return err
+				},
+				func(s *orders.Service) error {
+					return s.Receive(ctx, orders.Message{ID: fmt.Sprint(n), Team: w.team, Order: id, On: on, At: orderNoon})
+				},
+				func(s *orders.Service) error {
+					_, err := s.Create(ctx, w.team, orders.OrderID{}, orders.CreateRequest{PlaceRequest: walkRequest(orders.WalkInTest), ParentID: &id})
+					return err
+				},
+			}).Draw(rt, "deed"))
+		}
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(plans))
+	for p, plan := range plans {
+		wait.Go(func() {
+			for _, do := range plan {
+				err := do(w.services[p])
+				var rule *healthlab.RuleError
+				if err != nil && !errors.As(err, &rule) {
+					errs[p] = errors.Join(errs[p], err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(rt, errors.Join(errs...))
+	w.check(t, rt, processes[1])
+}
+
+// check looks at everything that the team has.
+func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
+	page, err := w.services[1].List(t.Context(), orders.Query{Team: w.team, Size: orders.MaxPageSize})
+	require.NoError(rt, err)
+	told := map[orders.OrderID]int{}
+	for _, id := range w.ids {
+		m, err := p.Messages.Message(t.Context(), w.team, id)
+		if err != nil {
+			continue
+		}
+		if m.Type == orders.EventOrderCreated || m.Type == orders.EventOrderUpdated {
+			told[orders.OrderID{UUID: uuid.MustParse(m.Key)}]++
+		}
+	}
+	seen := map[int64]bool{}
+	for _, o := range page.Orders {
+		require.Equal(rt, o.Events[len(o.Events)-1], o.LastEvent)
+		require.Equal(rt, len(o.Events), told[o.ID], "told of each step once")
+		facts := orders.Facts{Initial: o.Origin == orders.OriginInitial}
+		for i, e := range o.Events {
+			require.False(rt, seen[e.ID], "an id of an event twice")
+			seen[e.ID] = true
+			if i == 0 {
+				require.Equal(rt, orders.Ordered, e.Status.LowLevel())
+				continue
+			}
+			require.Greater(rt, e.ID, o.Events[i-1].ID)
+			from := o.Events[i-1].Status.LowLevel()
+			require.True(rt, slices.ContainsFunc(orders.Triggers(), func(on orders.Trigger) bool {
+				to, ok := orders.Next(o.Method(), from, on, facts)
+				return ok && to == e.Status.LowLevel()
+			}), "%s to %s", from, e.Status)
+		}
+		members := slices.Clone(o.OrderTransaction.Orders)
+		require.Equal(rt, orders.NewTransaction(o.OrderTransaction.ID, members), o.OrderTransaction)
+		at := slices.IndexFunc(members, func(m orders.TransactionMember) bool { return m.ID == o.ID })
+		require.Equal(rt, o.LowLevel(), *members[at].LowLevelStatus)
+	}
+}
+
+// RunConcurrentCreates sends a thousand requests with one idempotency key through two
+// processes at the same time: one order comes of them, and whoever is not told to ask
+// again is answered with the same bytes.
+func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Process) {
+	processes := newProcesses(t)
+	w := newWalker(t, walkBook(t), processes, func() time.Time { return orderNoon })
+	const callers = 1000
+	answers := make([]string, callers)
+	retried := make([]bool, callers)
+	errs := make([]error, callers)
+	var wait sync.WaitGroup
+	for i := range callers {
+		wait.Go(func() {
+			s, keys := w.services[i%2], processes[i%2].Keys
+			for {
+				answer, err := s.Once(t.Context(), keys, orders.Once{KeyScope: orders.KeyScope{Team: w.team, Endpoint: "create", Key: "one"}},
+					func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
+						o, err := s.PlaceAs(ctx, w.team, id, walkRequest(orders.WalkInTest))
+						return orders.Outcome{Answer: fmt.Appendf(nil, "%s by %d", o.ID, i)}, err
+					})
+				if errors.Is(err, healthlab.Conflict) {
+					retried[i] = true
+					continue // the retryable answer: ask again
+				}
+				answers[i], errs[i] = string(answer), err
+				return
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(errs...))
+	for _, a := range answers {
+		require.Equal(t, answers[0], a)
+	}
+	page, err := w.services[0].List(t.Context(), orders.Query{Team: w.team})
+	require.NoError(t, err)
+	require.Equal(t, 1, page.Total)
+	require.Contains(t, answers[0], page.Orders[0].ID.String())
+}

@@ -1,0 +1,500 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// ReviewsHarness is a fresh, empty store that keeps results under review, orders and
+// users.
+type ReviewsHarness struct {
+	Reviews  orders.ReviewStore
+	Trials   orders.TrialStore
+	Orders   orders.Store
+	Users    healthdata.Users
+	Messages webhook.Log
+}
+
+// RunReviews runs the contracts of [orders.ReviewStore] and [orders.TrialStore].
+// newStore returns a fresh, empty store and registers its own cleanup on t.
+func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
+	for name, run := range reviewCases {
+		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+	}
+}
+
+func rawID(name string) orders.RawResultID { return orders.RawResultID{UUID: named("raw " + name)} }
+
+// rawResult has no field at its zero value but those of a decision, and those that are
+// drawn.
+func rawResult(team, name string, at time.Time) orders.RawResult {
+	dob := healthlab.At(birthday.At(time.UTC))
+	return orders.RawResult{
+		Team: orderTeam(team), Subject: orderUser("ana"), Escalated: true,
+		UnmatchedResult: orders.UnmatchedResult{
+			ID: rawID(name), Status: orders.MatchPendingCustomer, DecisionCode: orders.MatchNone,
+			SubReasonCodes: []orders.MatchSubReason{orders.LabAccountMismatch}, Reason: "nothing matches",
+			Patient: &orders.ReviewPatient{FirstName: ptr("Ana"), LastName: ptr("Roe"), DOB: &dob, Gender: ptr("female")},
+			Lab:     orders.MatchLab{ID: 6, Name: "Northlab", Slug: "northlab"}, Markers: []orders.MatchMarker{{ProviderID: ptr("N1"), Name: ptr("Iron")}},
+			Interpretation: ptr(orders.Normal), ResultStatus: ptr(orders.ResultFinal), CreatedAt: healthlab.At(at), UpdatedAt: healthlab.At(at),
+		},
+		Message: orders.Message{ID: name, Team: orderTeam(team), Order: orderID("o"), SampleID: "S", On: orders.FinalResult, At: at,
+			Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: orders.Female},
+			Lab:     "northlab", AccountNumber: "7", Results: &orders.OrderResults{Results: []orders.LabResult{}}},
+	}
+}
+
+// held keeps a result with its event.
+func (h ReviewsHarness) held(t *testing.T, r orders.RawResult) orders.RawResult {
+	t.Helper()
+	require.NoError(t, h.Reviews.InsertResult(t.Context(), r, []healthlab.Event{reviewEvent(r, "created")}))
+	kept, err := h.Reviews.Result(t.Context(), r.Team, r.ID)
+	require.NoError(t, err)
+	return kept
+}
+
+func reviewEvent(r orders.RawResult, what string) healthlab.Event {
+	return healthlab.Event{ID: named(r.Team.String() + r.ID.String() + what), Type: "labtest.match_review." + what, Team: r.Team, Key: r.ID.String(), At: orderNoon, Data: []byte(`{"n":1}`)}
+}
+
+// told counts what the team was told of the result called 1.
+func (h ReviewsHarness) told(t *testing.T, team string) int {
+	t.Helper()
+	n := 0
+	for _, what := range []string{"created", "updated"} {
+		_, err := h.Messages.Message(t.Context(), orderTeam(team), reviewEvent(rawResult(team, "1", orderNoon), what).ID)
+		if err == nil {
+			n++
+		} else {
+			require.ErrorIs(t, err, healthlab.NotFound)
+		}
+	}
+	return n
+}
+
+// order stores an order in a transaction of its name.
+func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
+	t.Helper()
+	r, err := h.Orders.Insert(t.Context(), newRecord(team, name), begin)
+	require.NoError(t, err)
+	return r
+}
+
+// accepted gives a result to whichever order there is.
+func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+	to := was
+	if made != nil {
+		to = made
+		if _, err := orders.Begin(&made.Order, orderNoon, uuid.New()); err != nil {
+			return nil, err
+		}
+	}
+	item.Status, item.ResolvedUserID, item.ResolvedOrderID = orders.MatchResolved, &to.UserID, &to.ID
+	to.Results = &orders.OrderResults{Results: []orders.LabResult{}}
+	return []healthlab.Event{reviewEvent(*item, "updated")}, nil
+}
+
+func trial(team, name string) orders.KeptTrial {
+	at := healthlab.At(orderNoon)
+	return orders.KeptTrial{
+		Team: orderTeam(team), Key: "key " + name, Fingerprint: "print", Due: orderNoon,
+		Request: orders.TrialRequest{Case: orders.MatchNone, OrderSource: orders.TrialManaged, Orders: map[string]orders.OrderID{"target": orderID("o")}},
+		Trial: orders.Trial{RunID: orders.TrialID{UUID: named("trial " + team + name)}, Status: orders.TrialQueued, Stage: "queued", Case: orders.MatchNone,
+			OrderSource: orders.TrialManaged, ResultStatus: orders.ResultFinal,
+			Orders:      map[string]orders.TrialOrder{"target": {OrderID: orderID("o"), UserID: orderUser("ana"), OrderTransactionID: journey("o")}},
+			RawResultID: ptr(rawID("r")), Error: &orders.TrialFault{Code: "C", Message: "M"},
+			CreatedAt: at, UpdatedAt: at, StartedAt: &at, CompletedAt: &at},
+	}
+}
+
+var reviewCases = map[string]func(*testing.T, ReviewsHarness){
+	"Insert/RoundTrip": func(t *testing.T, h ReviewsHarness) {
+		in := rawResult("a", "1", orderNoon)
+		in.AllowedActions, in.CandidateGroups = []orders.ReviewAction{orders.ReviewAccept}, []orders.CandidateGroup{{}}
+		got := h.held(t, in)
+		want := rawResult("a", "1", orderNoon)
+		want.Revision = 1
+		require.Equal(t, want, got)
+		require.Equal(t, 1, h.told(t, "a"))
+		*got.Patient.FirstName = "changed"
+		again, err := h.Reviews.Result(t.Context(), want.Team, want.ID)
+		require.NoError(t, err)
+		require.Equal(t, want, again)
+	},
+	"Insert/Duplicate": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		other := rawResult("a", "1", orderNoon)
+		other.Reason = "another"
+		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), other, []healthlab.Event{reviewEvent(other, "created")}), healthlab.Conflict)
+		kept, err := h.Reviews.Result(t.Context(), other.Team, other.ID)
+		require.NoError(t, err)
+		require.Equal(t, "nothing matches", kept.Reason)
+		require.Equal(t, 1, h.told(t, "a"), "and nothing is told")
+		h.held(t, rawResult("b", "1", orderNoon)) // another team's is another one
+	},
+	"Insert/Text": func(t *testing.T, h ReviewsHarness) {
+		r := rawResult("a", "1", orderNoon)
+		r.Patient.FirstName = ptr("A\x00")
+		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), r, nil), healthlab.Invalid)
+	},
+	"Get/OtherTeam": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		_, err := h.Reviews.Result(t.Context(), orderTeam("b"), rawID("1"))
+		require.ErrorIs(t, err, healthlab.NotFound)
+		_, err = h.Reviews.UpdateResult(t.Context(), orderTeam("b"), rawID("1"), func(*orders.RawResult) ([]healthlab.Event, error) { return nil, nil })
+		require.ErrorIs(t, err, healthlab.NotFound)
+		page, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: orderTeam("b")})
+		require.NoError(t, err)
+		require.Zero(t, page.Total)
+	},
+	"Update/WritesAndCounts": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		got, err := h.Reviews.UpdateResult(t.Context(), orderTeam("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
+			r.Status, r.Note = orders.MatchResolved, ptr("no")
+			return []healthlab.Event{reviewEvent(*r, "updated")}, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, int64(2), got.Revision)
+		kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
+		require.NoError(t, err)
+		require.Equal(t, got, kept)
+		require.Equal(t, "no", *kept.Note)
+		require.Equal(t, 2, h.told(t, "a"))
+	},
+	"Update/ErrorWritesNothing": func(t *testing.T, h ReviewsHarness) {
+		before := h.held(t, rawResult("a", "1", orderNoon))
+		no := errors.New("no")
+		_, err := h.Reviews.UpdateResult(t.Context(), orderTeam("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
+			r.Status = orders.MatchResolved
+			return []healthlab.Event{reviewEvent(*r, "updated")}, no
+		})
+		require.ErrorIs(t, err, no)
+		kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
+		require.NoError(t, err)
+		require.Equal(t, before, kept)
+		require.Equal(t, 1, h.told(t, "a"))
+	},
+	"Update/NoLostUpdates": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		var all sync.WaitGroup
+		errs := make([]error, 16)
+		for i := range errs {
+			all.Go(func() {
+				_, errs[i] = h.Reviews.UpdateResult(t.Context(), orderTeam("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
+					r.Lab.ID++
+					return nil, nil
+				})
+			})
+		}
+		all.Wait()
+		require.NoError(t, errors.Join(errs...))
+		kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
+		require.NoError(t, err)
+		require.Equal(t, 22, kept.Lab.ID)
+	},
+	"List/Filters": func(t *testing.T, h ReviewsHarness) {
+		plain := rawResult("a", "plain", orderNoon)
+		plain.Escalated = false
+		other := rawResult("a", "other", orderNoon.Add(time.Hour))
+		other.DecisionCode, other.Lab.Slug, other.Patient.FirstName = orders.MatchPatient, "southlab", ptr("Bo")
+		ours := rawResult("a", "ours", orderNoon.Add(2*time.Hour))
+		ours.Status = orders.MatchPendingOps
+		theirs := rawResult("a", "theirs", orderNoon.Add(3*time.Hour))
+		theirs.Status, theirs.Escalated = orders.MatchPendingOps, false
+		done := rawResult("a", "done", orderNoon.Add(4*time.Hour))
+		done.Status, done.Patient = orders.MatchResolved, nil
+		for _, r := range []orders.RawResult{plain, other, ours, theirs, done, rawResult("b", "foreign", orderNoon)} {
+			h.held(t, r)
+		}
+		for name, tc := range map[string]struct {
+			q    orders.ResultQuery
+			want []orders.RawResult
+		}{
+			"default":             {orders.ResultQuery{}, []orders.RawResult{ours, other, plain}},
+			"ops":                 {orders.ResultQuery{Status: orders.MatchPendingOps}, []orders.RawResult{theirs, ours}},
+			"resolved":            {orders.ResultQuery{Status: orders.MatchResolved}, []orders.RawResult{done}},
+			"decision":            {orders.ResultQuery{Decision: orders.MatchPatient}, []orders.RawResult{other}},
+			"lab":                 {orders.ResultQuery{LabSlug: "southlab"}, []orders.RawResult{other}},
+			"from":                {orders.ResultQuery{CreatedFrom: orderNoon.Add(time.Hour)}, []orders.RawResult{ours, other}},
+			"before":              {orders.ResultQuery{CreatedBefore: orderNoon.Add(time.Hour)}, []orders.RawResult{plain}},
+			"name":                {orders.ResultQuery{Search: " aNA r "}, []orders.RawResult{ours, plain}},
+			"birth":               {orders.ResultQuery{Search: "1984-05"}, []orders.RawResult{ours, other, plain}},
+			"birth in the middle": {orders.ResultQuery{Search: "05-09"}, nil},
+		} {
+			tc.q.Team = orderTeam("a")
+			page, err := h.Reviews.Results(t.Context(), tc.q)
+			require.NoError(t, err, name)
+			var got, want []orders.RawResultID
+			for _, r := range page.Results {
+				got = append(got, r.ID)
+			}
+			for _, r := range tc.want {
+				want = append(want, r.ID)
+			}
+			require.Equal(t, want, got, name)
+			require.Equal(t, len(want), page.Total, name)
+		}
+	},
+	"List/Pages": func(t *testing.T, h ReviewsHarness) {
+		for i := range 5 {
+			h.held(t, rawResult("a", string(rune('a'+i)), orderNoon.Add(time.Duration(i/2)*time.Microsecond))) // ties
+		}
+		whole, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: orderTeam("a")})
+		require.NoError(t, err)
+		require.Len(t, whole.Results, 5)
+		require.Empty(t, whole.Next)
+		var got []orders.RawResult
+		q := orders.ResultQuery{Team: orderTeam("a"), Limit: 2}
+		for range 3 {
+			page, err := h.Reviews.Results(t.Context(), q)
+			require.NoError(t, err)
+			require.Equal(t, 5, page.Total)
+			got = append(got, page.Results...)
+			q.Cursor = page.Next
+		}
+		require.Equal(t, whole.Results, got)
+		require.Empty(t, q.Cursor)
+		for _, bad := range []string{"x", "%%%", "AAAA"} {
+			_, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: orderTeam("a"), Cursor: bad})
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+	},
+	"Settle/ExistingOrder": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		o := h.order(t, "a", "o")
+		got, err := h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{Order: o.ID}, accepted)
+		require.NoError(t, err)
+		require.Equal(t, o.ID, *got.ResolvedOrderID)
+		kept, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
+		require.NoError(t, err)
+		require.NotNil(t, kept.Results)
+		require.Equal(t, o.Revision+1, kept.Revision)
+		require.Equal(t, 2, h.told(t, "a"))
+	},
+	"Settle/NewOrder": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		made := newRecord("a", "made")
+		_, err := h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{New: &made}, accepted)
+		require.NoError(t, err)
+		kept, err := h.Orders.Get(t.Context(), made.TeamID, made.ID)
+		require.NoError(t, err)
+		require.NotNil(t, kept.Results)
+		require.Equal(t, made.OrderTransaction.ID, kept.OrderTransaction.ID)
+		require.Len(t, kept.OrderTransaction.Orders, 1)
+	},
+	"Settle/NewOrderInATransaction": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		o := h.order(t, "a", "o")
+		made := newRecord("a", "made")
+		made.Origin = orders.OriginRecreation
+		_, err := h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{Order: o.ID, New: &made},
+			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				require.Equal(t, o.ID, *made.Parent())
+				require.Greater(t, made.NextEventID, was.NextEventID)
+				if _, err := orders.Apply(&was.Order, orders.Step{On: orders.CancelAsked, At: orderNoon}); err != nil {
+					return nil, err
+				}
+				return accepted(item, was, made)
+			})
+		require.NoError(t, err)
+		kept, err := h.Orders.Get(t.Context(), made.TeamID, made.ID)
+		require.NoError(t, err)
+		require.Equal(t, o.OrderTransaction.ID, kept.OrderTransaction.ID)
+		require.Equal(t, []orders.OrderID{o.ID, made.ID}, memberIDs(kept.OrderTransaction))
+		require.Equal(t, o.ID, *kept.Parent())
+		old, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
+		require.NoError(t, err)
+		require.Equal(t, orders.Cancelled, old.LowLevel())
+	},
+	"Settle/AllOrNothing": func(t *testing.T, h ReviewsHarness) {
+		before := h.held(t, rawResult("a", "1", orderNoon))
+		o := h.order(t, "a", "o")
+		no := errors.New("no")
+		told := h.told(t, "a")
+		for name, settle := range map[string]orders.Settle{
+			"refused": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				_, _ = accepted(item, was, made)
+				return nil, no
+			},
+			"spoilt order": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				_, err := accepted(item, was, made)
+				was.Notes = ptr("\x00")
+				return nil, err
+			},
+			"spoilt result": func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				_, err := accepted(item, was, made)
+				item.Note = ptr("\x00")
+				return nil, err
+			},
+		} {
+			made := newRecord("a", "made")
+			_, err := h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{Order: o.ID, New: &made}, settle)
+			require.Error(t, err, name)
+			kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
+			require.NoError(t, err)
+			require.Equal(t, before, kept, name)
+			old, err := h.Orders.Get(t.Context(), o.TeamID, o.ID)
+			require.NoError(t, err)
+			require.Equal(t, o.Revision, old.Revision, name)
+			_, err = h.Orders.Get(t.Context(), made.TeamID, made.ID)
+			require.ErrorIs(t, err, healthlab.NotFound, name)
+			require.Equal(t, told, h.told(t, "a"), name)
+		}
+	},
+	"Settle/NotThere": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		foreign := h.order(t, "b", "o")
+		_, err := h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{Order: foreign.ID}, accepted)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		_, err = h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{Order: orderID("none")}, accepted)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		o := h.order(t, "a", "mine")
+		_, err = h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("none"), orders.Settlement{Order: o.ID}, accepted)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		taken := newRecord("a", "mine")
+		_, err = h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{New: &taken}, accepted)
+		require.ErrorIs(t, err, healthlab.Conflict)
+	},
+	"Settle/OnlyOneWins": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		var all sync.WaitGroup
+		errs := make([]error, 8)
+		late := errors.New("late")
+		for i := range errs {
+			o := h.order(t, "a", string(rune('a'+i)))
+			all.Go(func() {
+				_, errs[i] = h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{Order: o.ID},
+					func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+						if !item.Open() {
+							return nil, late
+						}
+						return accepted(item, was, made)
+					})
+			})
+		}
+		all.Wait()
+		with := 0
+		for i, err := range errs {
+			if err != nil {
+				require.ErrorIs(t, err, late)
+			}
+			o, err := h.Orders.Get(t.Context(), orderTeam("a"), orderID(string(rune('a'+i))))
+			require.NoError(t, err)
+			if o.Results != nil {
+				with++
+			}
+		}
+		require.Equal(t, 1, with, "a result goes to one order")
+	},
+	"Erase": func(t *testing.T, h ReviewsHarness) {
+		given := rawResult("a", "given", orderNoon)
+		given.Status, given.ResolvedUserID = orders.MatchResolved, ptr(orderUser("bo"))
+		anybody := rawResult("a", "anybody", orderNoon)
+		anybody.Subject = healthlab.UserID{}
+		for _, r := range []orders.RawResult{rawResult("a", "hers", orderNoon), given, anybody, rawResult("b", "elsewhere", orderNoon)} {
+			h.held(t, r)
+		}
+		OrderErasureHarness{Users: h.Users}.remove(t, orderTeam("a"), orderUser("ana"))
+		_, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("hers"))
+		require.ErrorIs(t, err, healthlab.NotFound)
+		for _, of := range []struct{ team, name string }{{"a", "given"}, {"a", "anybody"}, {"b", "elsewhere"}} {
+			_, err := h.Reviews.Result(t.Context(), orderTeam(of.team), rawID(of.name))
+			require.NoError(t, err, of.name)
+		}
+	},
+	"Trials/OnePerKey": func(t *testing.T, h ReviewsHarness) {
+		want := trial("a", "1")
+		got, fresh, err := h.Trials.StartTrial(t.Context(), want)
+		require.NoError(t, err)
+		require.True(t, fresh)
+		require.Equal(t, want, got)
+		other := trial("a", "1")
+		other.RunID.UUID, other.Fingerprint = named("other"), "other"
+		got, fresh, err = h.Trials.StartTrial(t.Context(), other)
+		require.NoError(t, err)
+		require.False(t, fresh)
+		require.Equal(t, want, got)
+		_, fresh, err = h.Trials.StartTrial(t.Context(), trial("b", "1"))
+		require.NoError(t, err)
+		require.True(t, fresh)
+		got, err = h.Trials.Trial(t.Context(), want.Team, want.RunID)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		_, err = h.Trials.Trial(t.Context(), orderTeam("b"), want.RunID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	},
+	"Trials/ClaimAndUpdate": func(t *testing.T, h ReviewsHarness) {
+		later, first := trial("a", "later"), trial("b", "first")
+		later.Due = orderNoon.Add(time.Second)
+		for _, one := range []orders.KeptTrial{later, first} {
+			_, _, err := h.Trials.StartTrial(t.Context(), one)
+			require.NoError(t, err)
+		}
+		end := orderNoon.Add(time.Minute)
+		claim := func(n int, at time.Time) []string {
+			got, err := h.Trials.ClaimTrials(t.Context(), n, at, at.Add(time.Minute))
+			require.NoError(t, err)
+			var keys []string
+			for _, one := range got {
+				require.Equal(t, at.Add(time.Minute), one.Due)
+				keys = append(keys, one.Key)
+			}
+			return keys
+		}
+		require.Empty(t, claim(10, orderNoon.Add(-time.Microsecond)))
+		require.Equal(t, []string{"key first"}, claim(1, orderNoon.Add(time.Second)))
+		require.Equal(t, []string{"key later"}, claim(10, orderNoon.Add(time.Second)))
+		require.Empty(t, claim(10, orderNoon.Add(time.Second)))
+		got, err := h.Trials.UpdateTrial(t.Context(), later.Team, later.RunID, func(k *orders.KeptTrial) error {
+			k.Status, k.Due, k.Key = orders.TrialSucceeded, time.Time{}, "another"
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, orders.TrialSucceeded, got.Status)
+		require.Equal(t, "key later", got.Key)
+		no := errors.New("no")
+		_, err = h.Trials.UpdateTrial(t.Context(), first.Team, first.RunID, func(k *orders.KeptTrial) error {
+			k.Status = orders.TrialFailed
+			return no
+		})
+		require.ErrorIs(t, err, no)
+		_, err = h.Trials.UpdateTrial(t.Context(), orderTeam("c"), first.RunID, func(*orders.KeptTrial) error { return nil })
+		require.ErrorIs(t, err, healthlab.NotFound)
+		require.Equal(t, []string{"key first"}, claim(10, end.Add(time.Hour)), "the one that ended is not due")
+		kept, err := h.Trials.Trial(t.Context(), first.Team, first.RunID)
+		require.NoError(t, err)
+		require.Equal(t, orders.TrialQueued, kept.Status)
+	},
+	"ContextEnded": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_, err := h.Reviews.Result(ended, orderTeam("a"), rawID("1"))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, h.Reviews.InsertResult(ended, rawResult("a", "2", orderNoon), nil), context.Canceled)
+		_, err = h.Reviews.UpdateResult(ended, orderTeam("a"), rawID("1"), func(r *orders.RawResult) ([]healthlab.Event, error) {
+			r.Note = ptr("x")
+			return nil, nil
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		_, _, err = h.Trials.StartTrial(ended, trial("a", "1"))
+		require.ErrorIs(t, err, context.Canceled)
+		kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
+		require.NoError(t, err)
+		require.Nil(t, kept.Note)
+		page, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: orderTeam("a")})
+		require.NoError(t, err)
+		require.Equal(t, 1, page.Total)
+	},
+}

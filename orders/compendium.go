@@ -1,0 +1,569 @@
+package orders
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// SearchMode says what a search of the compendium returns.
+type SearchMode string
+
+// The modes.
+const (
+	// SearchCanonical looks for what can be measured, whichever lab does.
+	SearchCanonical SearchMode = "canonical"
+	// SearchCrosswalk looks for one such thing at every lab.
+	SearchCrosswalk SearchMode = "crosswalk"
+)
+
+// CompendiumRelation compares what two markers measure.
+type CompendiumRelation string
+
+// The relations.
+const (
+	RelationExact     CompendiumRelation = "exact"
+	RelationSubset    CompendiumRelation = "subset"
+	RelationSuperset  CompendiumRelation = "superset"
+	RelationOverlap   CompendiumRelation = "overlap"
+	RelationSuggested CompendiumRelation = "suggested"
+)
+
+// CompendiumRequest asks what labs can measure.
+type CompendiumRequest struct {
+	Mode  SearchMode `json:"mode"`
+	Query *string    `json:"query"`
+	// CPTCodes keep what has one of these procedure codes.
+	CPTCodes []string `json:"cpt_codes" wire:"opt,max=100"`
+	// LOINCSetHash is that of a canonical candidate.
+	LOINCSetHash *string `json:"loinc_set_hash"`
+	// Labs are slugs; all if there are none.
+	Labs []string `json:"labs" wire:"opt,max=50"`
+	// IncludeRelated is true if it is not given.
+	IncludeRelated *bool `json:"include_related"`
+	// Limit is 3 if it is not given; 1 to 10, or 1 to 20 for a crosswalk.
+	Limit *int `json:"limit"`
+}
+
+// CanonicalCandidate is something that can be measured: all markers that bring the same
+// set of LOINC codes are the same.
+type CanonicalCandidate struct {
+	LOINCSetHash    string   `json:"loinc_set_hash"`
+	DisplayName     string   `json:"display_name"`
+	Aliases         []string `json:"aliases"`
+	LOINCCodes      []string `json:"loinc_codes"`
+	ProviderIDs     []string `json:"provider_ids"`
+	LOINCComponents []string `json:"loinc_components"`
+	LOINCGroups     []string `json:"loinc_groups"`
+	CPTCodes        []string `json:"cpt_codes"`
+	PopularityScore float64  `json:"popularity_score"`
+	Confidence      float64  `json:"confidence"`
+}
+
+// PerLabCandidate is a marker of one lab.
+type PerLabCandidate struct {
+	MarkerID              int                `json:"marker_id"`
+	LabID                 int                `json:"lab_id"`
+	LabSlug               *string            `json:"lab_slug"`
+	ProviderID            *string            `json:"provider_id"`
+	Name                  string             `json:"name"`
+	LOINCSetHash          string             `json:"loinc_set_hash"`
+	Relation              CompendiumRelation `json:"relation"`
+	ResultNames           []string           `json:"result_names"`
+	LOINCCodes            []string           `json:"loinc_codes"`
+	LOINCComponents       []string           `json:"loinc_components"`
+	LOINCGroups           []string           `json:"loinc_groups"`
+	CPTCodes              []string           `json:"cpt_codes"`
+	ReasonCodes           []string           `json:"reason_codes"`
+	Confidence            float64            `json:"confidence"`
+	MarkerPopularityScore float64            `json:"marker_popularity_score"`
+}
+
+// RelatedCandidate measures more, less, or partly something else.
+type RelatedCandidate struct {
+	Canonical   CanonicalCandidate `json:"canonical"`
+	Relation    CompendiumRelation `json:"relation"`
+	Confidence  float64            `json:"confidence"`
+	ReasonCodes []string           `json:"reason_codes"`
+}
+
+// CompendiumResult is what a search of the compendium found.
+type CompendiumResult struct {
+	Mode                SearchMode                   `json:"mode"`
+	SelectedCanonical   *CanonicalCandidate          `json:"selected_canonical"`
+	CanonicalCandidates []CanonicalCandidate         `json:"canonical_candidates"`
+	PerLab              map[string][]PerLabCandidate `json:"per_lab"`
+	Related             []RelatedCandidate           `json:"related"`
+}
+
+// ConvertRequest asks for the codes of another lab.
+type ConvertRequest struct {
+	// LabTestID or ProviderIDs: exactly one of the two.
+	LabTestID   *LabTestID `json:"lab_test_id"`
+	ProviderIDs []string   `json:"provider_ids" wire:"opt,max=100"`
+	TargetLab   string     `json:"target_lab"`
+	// Limit is 3 if it is not given, 1 to 20.
+	Limit *int `json:"limit"`
+}
+
+// ConvertedCode are the candidates for one code.
+type ConvertedCode struct {
+	SourceProviderID string            `json:"source_provider_id"`
+	Candidates       []PerLabCandidate `json:"candidates"`
+}
+
+// Conversion are a lab's codes for those of another one.
+type Conversion struct {
+	SourceLabTestID       *LabTestID               `json:"source_lab_test_id"`
+	SourceLabID           *int                     `json:"source_lab_id"`
+	TargetLabID           int                      `json:"target_lab_id"`
+	TargetLabSlug         string                   `json:"target_lab_slug"`
+	SourceProviderIDs     []string                 `json:"source_provider_ids"`
+	ConvertedProviderIDs  []string                 `json:"converted_provider_ids"`
+	UnresolvedProviderIDs []string                 `json:"unresolved_provider_ids"`
+	BySourceProviderID    map[string]ConvertedCode `json:"by_source_provider_id"`
+}
+
+// OrderableRequest asks what a lab has for codes of any lab.
+type OrderableRequest struct {
+	ProviderIDs []string `json:"provider_ids" wire:"max=100"`
+	TargetLab   string   `json:"target_lab"`
+	// PerProviderLimit is 1 if it is not given, at most 20.
+	PerProviderLimit *int `json:"per_provider_limit"`
+}
+
+// MarkerFacts are what is known of a marker beside the catalogue.
+type MarkerFacts struct {
+	Lab        string   `json:"lab"`
+	ProviderID string   `json:"provider_id"`
+	CPTCodes   []string `json:"cpt_codes"`
+	// Popularity is 0 to 1: how often it is ordered, compared with others.
+	Popularity float64 `json:"popularity"`
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *CompendiumRequest) Check() error {
+	var p healthlab.Problems
+	oneOf(&p, r.Mode, []SearchMode{SearchCanonical, SearchCrosswalk}, "mode")
+	query, hash := r.Query != nil && strings.TrimSpace(*r.Query) != "", r.LOINCSetHash != nil && *r.LOINCSetHash != ""
+	most := 10
+	switch {
+	case r.Mode == SearchCrosswalk:
+		most = 20
+		if query == hash {
+			p.Add("exactly_one", "give query or loinc_set_hash", "query")
+		}
+	case !query:
+		p.Add("missing", "is required", "query")
+	case r.LOINCSetHash != nil:
+		p.Add("forbidden", "goes with a crosswalk only", "loinc_set_hash")
+	}
+	limited(&p, r.Limit, most, "limit")
+	return p.Err()
+}
+
+func limited(p *healthlab.Problems, n *int, most int, field string) {
+	if n != nil && (*n < 1 || *n > most) {
+		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", most), field)
+	}
+}
+
+func orElse(n *int, def int) int {
+	if n == nil {
+		return def
+	}
+	return *n
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *ConvertRequest) Check() error {
+	var p healthlab.Problems
+	if (r.LabTestID == nil) == (len(r.ProviderIDs) == 0) {
+		p.Add("exactly_one", "give lab_test_id or provider_ids", "provider_ids")
+	}
+	check{problems: &p}.text(r.TargetLab, "target_lab", 1, maxText)
+	limited(&p, r.Limit, 20, "limit")
+	return p.Err()
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *OrderableRequest) Check() error {
+	var p healthlab.Problems
+	if len(r.ProviderIDs) > 100 {
+		p.Add("too_long", "has at most 100", "provider_ids")
+	}
+	check{problems: &p}.text(r.TargetLab, "target_lab", 1, maxText)
+	limited(&p, r.PerProviderLimit, 20, "per_provider_limit")
+	return p.Err()
+}
+
+// compendium are all markers that can be ordered, by what they measure.
+type compendium struct {
+	labs    []Lab
+	markers []entry
+	sets    map[string][]int // indexes of markers, by the hash of what they measure
+}
+
+// entry is a marker and what it measures.
+type entry struct {
+	MarkerComplete
+	MarkerFacts
+	lab   *Lab
+	hash  string
+	codes []string // LOINC, sorted
+}
+
+// compendium reads the catalogue of the central labs that have markers. Forbidden
+// unless the team may use it.
+func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
+	if err := s.allowed(ctx, team, func(have Settings) bool { return have.CompendiumTools }); err != nil {
+		return nil, err
+	}
+	labs, err := s.Labs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &compendium{sets: map[string][]int{}}
+	for _, l := range labs {
+		if s.opts.CentralLabs == nil || slices.Contains(s.opts.CentralLabs, l.Slug) {
+			c.labs = append(c.labs, l)
+		}
+	}
+	for page := 1; ; page++ {
+		found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Page: page, Size: MaxPageSize})
+		if err != nil {
+			return nil, fmt.Errorf("read compendium: %w", err)
+		}
+		for _, m := range found.Markers {
+			i := slices.IndexFunc(c.labs, func(l Lab) bool { return m.LabID != nil && *m.LabID == l.ID })
+			if i < 0 {
+				continue
+			}
+			e := entry{MarkerComplete: m, lab: &c.labs[i], MarkerFacts: s.opts.Registry.facts(c.labs[i].Slug, m.Marker)}
+			for _, r := range m.ExpectedResults {
+				if r.LOINC != nil {
+					e.codes = append(e.codes, r.LOINC.Code)
+				}
+			}
+			slices.Sort(e.codes)
+			e.codes = slices.Compact(e.codes)
+			text := strings.Join(e.codes, " ")
+			if text == "" {
+				text = fmt.Sprint("marker ", m.ID) // like nothing else
+			}
+			sum := sha256.Sum256([]byte(text))
+			e.hash = hex.EncodeToString(sum[:12])
+			c.sets[e.hash] = append(c.sets[e.hash], len(c.markers))
+			c.markers = append(c.markers, e)
+		}
+		if len(found.Markers) < MaxPageSize {
+			return c, nil
+		}
+	}
+}
+
+// facts are what the registry knows of a marker.
+func (g *Registry) facts(lab string, m Marker) MarkerFacts {
+	if g != nil && m.ProviderID != nil {
+		if f, ok := g.of[[2]string{lab, *m.ProviderID}]; ok {
+			return f
+		}
+	}
+	return MarkerFacts{CPTCodes: []string{}}
+}
+
+// canonical is what the markers of one set measure.
+func (c *compendium) canonical(hash string, confidence float64) CanonicalCandidate {
+	out := CanonicalCandidate{LOINCSetHash: hash, Aliases: []string{}, LOINCCodes: []string{}, ProviderIDs: []string{},
+		LOINCComponents: []string{}, LOINCGroups: []string{}, CPTCodes: []string{}, Confidence: confidence}
+	for i, at := range c.sets[hash] {
+		e := c.markers[at]
+		if i == 0 {
+			out.DisplayName, out.LOINCCodes, out.LOINCComponents = e.Name, list(e.codes), e.components()
+		} else if e.Name != out.DisplayName && !slices.Contains(out.Aliases, e.Name) {
+			out.Aliases = append(out.Aliases, e.Name)
+		}
+		if e.Marker.ProviderID != nil {
+			out.ProviderIDs = append(out.ProviderIDs, *e.Marker.ProviderID)
+		}
+		out.CPTCodes = append(out.CPTCodes, e.CPTCodes...)
+		out.PopularityScore = max(out.PopularityScore, e.Popularity)
+	}
+	slices.Sort(out.CPTCodes)
+	out.CPTCodes = slices.Compact(out.CPTCodes)
+	return out
+}
+
+// components are the names of what is measured.
+func (e *entry) components() []string {
+	out := []string{}
+	for _, r := range e.ExpectedResults {
+		if r.LOINC != nil && !slices.Contains(out, r.LOINC.Name) {
+			out = append(out, r.LOINC.Name)
+		}
+	}
+	return out
+}
+
+// relation compares what a marker measures with a set of codes.
+func relation(codes, with []string) (CompendiumRelation, float64) {
+	shared := 0
+	for _, code := range codes {
+		if slices.Contains(with, code) {
+			shared++
+		}
+	}
+	union := len(codes) + len(with) - shared
+	switch {
+	case union == 0 || shared == 0:
+		return RelationSuggested, 0.2
+	case shared == union:
+		return RelationExact, 1
+	case shared == len(codes):
+		return RelationSubset, 0.3 + 0.6*float64(shared)/float64(union)
+	case shared == len(with):
+		return RelationSuperset, 0.3 + 0.6*float64(shared)/float64(union)
+	}
+	return RelationOverlap, 0.2 + 0.5*float64(shared)/float64(union)
+}
+
+// reasons say a relation in the words of the contract.
+var reasons = map[CompendiumRelation]string{
+	RelationExact: "EXACT_LOINC_SET", RelationSubset: "SUBSET", RelationSuperset: "SUPERSET",
+	RelationOverlap: "OVERLAP", RelationSuggested: "NAME_MATCH",
+}
+
+// perLab is a marker as a candidate.
+func (e *entry) perLab(rel CompendiumRelation, confidence float64) PerLabCandidate {
+	out := PerLabCandidate{MarkerID: e.ID, LabID: e.lab.ID, LabSlug: &e.lab.Slug, ProviderID: e.Marker.ProviderID, Name: e.Name,
+		LOINCSetHash: e.hash, Relation: rel, ResultNames: []string{}, LOINCCodes: list(e.codes), LOINCComponents: e.components(),
+		LOINCGroups: []string{}, CPTCodes: list(e.CPTCodes), ReasonCodes: []string{reasons[rel]}, Confidence: confidence,
+		MarkerPopularityScore: e.Popularity}
+	for _, r := range e.ExpectedResults {
+		out.ResultNames = append(out.ResultNames, r.Name)
+	}
+	return out
+}
+
+// at returns the markers of a lab that measure a set of codes, or something like it, the
+// best first.
+func (c *compendium) at(lab string, codes []string, hash string, limit int) []PerLabCandidate {
+	out := []PerLabCandidate{}
+	for i := range c.markers {
+		e := &c.markers[i]
+		if e.lab.Slug != lab {
+			continue
+		}
+		rel, confidence := relation(e.codes, codes)
+		if e.hash == hash {
+			rel, confidence = RelationExact, 1
+		}
+		if rel != RelationSuggested {
+			out = append(out, e.perLab(rel, confidence))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b PerLabCandidate) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(b.MarkerPopularityScore, a.MarkerPopularityScore))
+	})
+	return out[:min(len(out), limit)]
+}
+
+// SearchCompendium says what can be measured, and by which markers of which labs.
+// Invalid lists every problem of the request; Forbidden unless the team may use it.
+func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, req CompendiumRequest) (CompendiumResult, error) {
+	out := CompendiumResult{Mode: req.Mode, CanonicalCandidates: []CanonicalCandidate{}, PerLab: map[string][]PerLabCandidate{}, Related: []RelatedCandidate{}}
+	c, err := s.compendium(ctx, team)
+	if err != nil {
+		return out, err
+	}
+	if err := req.Check(); err != nil {
+		return out, err
+	}
+	limit := orElse(req.Limit, 3)
+	if req.LOINCSetHash != nil && *req.LOINCSetHash != "" {
+		if len(c.sets[*req.LOINCSetHash]) > 0 {
+			out.CanonicalCandidates = append(out.CanonicalCandidates, c.canonical(*req.LOINCSetHash, 1))
+		}
+	} else if out.CanonicalCandidates, err = s.ranked(ctx, c, *req.Query); err != nil {
+		return out, err
+	}
+	if len(req.CPTCodes) > 0 {
+		out.CanonicalCandidates = slices.DeleteFunc(out.CanonicalCandidates, func(k CanonicalCandidate) bool {
+			return !slices.ContainsFunc(k.CPTCodes, func(code string) bool { return slices.Contains(req.CPTCodes, code) })
+		})
+	}
+	if req.Mode == SearchCrosswalk {
+		limit = min(limit, 20)
+		out.CanonicalCandidates = out.CanonicalCandidates[:min(len(out.CanonicalCandidates), 1)]
+	}
+	out.CanonicalCandidates = out.CanonicalCandidates[:min(len(out.CanonicalCandidates), limit)]
+	if len(out.CanonicalCandidates) == 0 {
+		return out, nil
+	}
+	best := out.CanonicalCandidates[0]
+	out.SelectedCanonical = &best
+	if req.Mode == SearchCrosswalk {
+		for _, l := range c.labs {
+			if found := c.at(l.Slug, best.LOINCCodes, best.LOINCSetHash, limit); len(found) > 0 && (len(req.Labs) == 0 || slices.Contains(req.Labs, l.Slug)) {
+				out.PerLab[l.Slug] = found
+			}
+		}
+		if req.IncludeRelated == nil || *req.IncludeRelated {
+			out.Related = c.related(best, limit)
+		}
+	}
+	return out, nil
+}
+
+// ranked are the sets that a text may mean, the best first: by how well the name
+// matches, and how often they are ordered.
+func (s *Service) ranked(ctx context.Context, c *compendium, query string) ([]CanonicalCandidate, error) {
+	found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Name: query, Size: MaxPageSize})
+	if err != nil {
+		return nil, fmt.Errorf("search compendium: %w", err)
+	}
+	out := []CanonicalCandidate{}
+	for place, m := range found.Markers {
+		i := slices.IndexFunc(c.markers, func(e entry) bool { return e.ID == m.ID })
+		if i < 0 || slices.ContainsFunc(out, func(k CanonicalCandidate) bool { return k.LOINCSetHash == c.markers[i].hash }) {
+			continue
+		}
+		k := c.canonical(c.markers[i].hash, 0)
+		match := 1 / (1 + 0.2*float64(place))
+		k.Confidence = 0.8*match + 0.2*k.PopularityScore
+		out = append(out, k)
+	}
+	slices.SortStableFunc(out, func(a, b CanonicalCandidate) int { return cmp.Compare(b.Confidence, a.Confidence) })
+	return out, nil
+}
+
+// related are the sets that share something with one, the closest first.
+func (c *compendium) related(with CanonicalCandidate, limit int) []RelatedCandidate {
+	out := []RelatedCandidate{}
+	for _, hash := range slices.Sorted(maps.Keys(c.sets)) {
+		rel, confidence := relation(c.markers[c.sets[hash][0]].codes, with.LOINCCodes)
+		if hash != with.LOINCSetHash && rel != RelationSuggested {
+			out = append(out, RelatedCandidate{c.canonical(hash, confidence), rel, confidence, []string{reasons[rel]}})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b RelatedCandidate) int { return cmp.Compare(b.Confidence, a.Confidence) })
+	return out[:min(len(out), limit)]
+}
+
+// targetLab finds a lab of the compendium.
+func (c *compendium) targetLab(slug string) (*Lab, error) {
+	i := slices.IndexFunc(c.labs, func(l Lab) bool { return l.Slug == slug })
+	if i < 0 {
+		var p healthlab.Problems
+		p.Add("enum", "is not one of the central labs", "target_lab")
+		return nil, p.Err()
+	}
+	return &c.labs[i], nil
+}
+
+// sources are the markers that have a code; of one lab if it is not negative.
+func (c *compendium) sources(code string, lab int) []entry {
+	return slices.DeleteFunc(slices.Clone(c.markers), func(e entry) bool {
+		return e.Marker.ProviderID == nil || *e.Marker.ProviderID != code || lab >= 0 && e.lab.ID != lab
+	})
+}
+
+// Convert returns a lab's codes for those of another lab, or of a lab test. Invalid lists
+// every problem of the request; NotFound for a lab test that the team does not have;
+// Forbidden unless the team may use the compendium.
+func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
+	c, err := s.compendium(ctx, team)
+	if err != nil {
+		return Conversion{}, err
+	}
+	if err := req.Check(); err != nil {
+		return Conversion{}, err
+	}
+	target, err := c.targetLab(req.TargetLab)
+	if err != nil {
+		return Conversion{}, err
+	}
+	out := Conversion{SourceLabTestID: req.LabTestID, TargetLabID: target.ID, TargetLabSlug: target.Slug, SourceProviderIDs: list(req.ProviderIDs),
+		ConvertedProviderIDs: []string{}, UnresolvedProviderIDs: []string{}, BySourceProviderID: map[string]ConvertedCode{}}
+	from := -1
+	if req.LabTestID != nil {
+		t, err := s.LabTest(ctx, team, nil, *req.LabTestID)
+		if err != nil {
+			return Conversion{}, err
+		}
+		for _, m := range t.Markers {
+			if m.ProviderID != nil {
+				out.SourceProviderIDs = append(out.SourceProviderIDs, *m.ProviderID)
+			}
+		}
+		if t.Lab != nil {
+			from, out.SourceLabID = t.Lab.ID, &t.Lab.ID
+		}
+	}
+	for _, code := range out.SourceProviderIDs {
+		found := c.candidatesFor(code, from, target.Slug, orElse(req.Limit, 3))
+		out.BySourceProviderID[code] = ConvertedCode{code, found}
+		if len(found) == 0 || found[0].ProviderID == nil {
+			out.UnresolvedProviderIDs = append(out.UnresolvedProviderIDs, code)
+		} else if best := *found[0].ProviderID; !slices.Contains(out.ConvertedProviderIDs, best) {
+			out.ConvertedProviderIDs = append(out.ConvertedProviderIDs, best)
+		}
+	}
+	return out, nil
+}
+
+// candidatesFor are a lab's markers for a code of another lab.
+func (c *compendium) candidatesFor(code string, from int, target string, limit int) []PerLabCandidate {
+	out := []PerLabCandidate{}
+	for _, e := range c.sources(code, from) {
+		for _, k := range c.at(target, e.codes, e.hash, limit) {
+			if !slices.ContainsFunc(out, func(have PerLabCandidate) bool { return have.MarkerID == k.MarkerID }) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out[:min(len(out), limit)]
+}
+
+// SearchOrderable returns what a lab has for codes of any lab, by code. Faults as
+// [Service.Convert].
+func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
+	c, err := s.compendium(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	target, err := c.targetLab(req.TargetLab)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]PerLabCandidate{}
+	for _, code := range req.ProviderIDs {
+		out[code] = c.candidatesFor(code, -1, target.Slug, orElse(req.PerProviderLimit, 1))
+	}
+	return out, nil
+}
+
+// Physicians returns the physicians of a team. NotFound unless it is the caller's.
+func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]Physician, error) {
+	if caller != team {
+		return nil, missing(TeamNotFound, "there is no such team")
+	}
+	if s.opts.Physicians == nil {
+		return []Physician{}, nil
+	}
+	found, err := s.opts.Physicians(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("list physicians: %w", err)
+	}
+	return list(found), nil
+}

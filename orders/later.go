@@ -1,0 +1,349 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// Later is what is to happen with an order by itself: messages to its patient, and the
+// next step of a simulation.
+type Later struct {
+	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimLater]
+	// moves it to the end of the lease.
+	Due time.Time
+	// Notify: the patient gets messages.
+	Notify bool
+	// Told are the messages that were sent, or were not to be, by their ids.
+	Told []uuid.UUID
+	// Simulation is under way; nil for none.
+	Simulation *Simulation
+}
+
+// Simulation is a walk of an order that takes its time.
+type Simulation struct {
+	Final Status
+	Flags SimulationFlags
+	// Delay is between two steps.
+	Delay time.Duration
+	Next  time.Time
+}
+
+// Channel is how a message reaches a patient.
+type Channel string
+
+// The channels.
+const (
+	SMS   Channel = "sms"
+	Email Channel = "email"
+)
+
+// Moment is what a message is about: a low-level status of the order, or a reminder.
+type Moment string
+
+// The reminders.
+const (
+	// RemindKit: the patient has the kit and has not sent the sample.
+	RemindKit Moment = "kit_reminder"
+	// RemindVisit: the patient can go to the lab and has not booked.
+	RemindVisit Moment = "visit_reminder"
+)
+
+// PatientMessage is a message to a patient. Printing or logging it shows nothing.
+type PatientMessage struct {
+	// ID is the same each time that the message is handed over.
+	ID      uuid.UUID
+	Team    healthlab.TeamID
+	Order   OrderID
+	User    healthlab.UserID
+	Channel Channel
+	// To is the phone number or the e-mail address.
+	To     string
+	Moment Moment
+	Method CollectionMethod
+	// FirstName may be empty.
+	FirstName string
+	// At is when what it is about happened.
+	At time.Time
+}
+
+// Messenger sends messages to patients.
+//
+// Send may be called again with the same message after any error or timeout; an
+// implementation recognises its ID and sends it once. Faults: Invalid (the address is no
+// good: it is not tried again), anything else: it is tried again later.
+// Implementations must be safe for concurrent use.
+type Messenger interface {
+	Send(ctx context.Context, m PatientMessage) error
+}
+
+// moment says when a patient is told, on which channels, and how long after.
+type moment struct {
+	low      LowLevel
+	as       Moment
+	after    time.Duration
+	channels []Channel
+}
+
+// moments are those of each method. Partial results, sample errors and bypassed
+// requisitions have none.
+var moments = func() map[CollectionMethod][]moment {
+	const days = 24 * time.Hour
+	both, sms, mail := []Channel{SMS, Email}, []Channel{SMS}, []Channel{Email}
+	at := func(channels []Channel, lows ...LowLevel) []moment {
+		var out []moment
+		for _, l := range lows {
+			out = append(out, moment{l, Moment(l), 0, channels})
+		}
+		return out
+	}
+	return map[CollectionMethod][]moment{
+		Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
+			moment{WithCustomer, RemindKit, 2 * days, sms}, moment{WithCustomer, RemindKit, 7 * days, sms}),
+		// Of visits at home, mail tells; SMS where there is no address.
+		AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
+			at(mail, AppointmentPending, AppointmentScheduled, AppointmentCancelled)...),
+		WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
+			at(sms, AppointmentScheduled, AppointmentCancelled)...),
+			moment{RequisitionCreated, RemindVisit, 1 * days, both}, moment{RequisitionCreated, RemindVisit, 3 * days, both},
+			moment{RequisitionCreated, RemindVisit, 7 * days, both}),
+		OnSiteCollection: at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
+	}
+}()
+
+// notice is a message that the history of an order asks for.
+type notice struct {
+	PatientMessage
+	due      time.Time
+	reminder bool
+}
+
+// notices are the messages that the history asks for and that were not sent. A reminder
+// is asked for as long as the order stands where it was. It is pure.
+func (r *Record) notices() []notice {
+	if !r.Later.Notify {
+		return nil
+	}
+	imported := r.reached(RequisitionBypassed)
+	var out []notice
+	for _, e := range r.Events {
+		low := e.Status.LowLevel()
+		for _, m := range moments[r.Method()] {
+			if m.low != low || imported && low == Ordered || m.after > 0 && r.LowLevel() != low {
+				continue
+			}
+			channels := m.channels
+			if r.Method() == AtHomePhlebotomy && len(channels) == 1 && r.address(Email) == "" {
+				channels = []Channel{SMS}
+			}
+			for _, c := range channels {
+				n := notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0, PatientMessage: PatientMessage{
+					ID:   uuid.NewSHA1(r.ID.UUID, fmt.Appendf(nil, "%d %s %s %d", e.ID, m.as, c, m.after)),
+					Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c), Moment: m.as, Method: r.Method(), At: e.CreatedAt.Time,
+				}}
+				if r.PatientDetails != nil && r.PatientDetails.FirstName != nil {
+					n.FirstName = *r.PatientDetails.FirstName
+				}
+				if !slices.Contains(r.Later.Told, n.ID) && n.To != "" {
+					out = append(out, n)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// address is where a patient can be reached; empty if nobody knows.
+func (r *Record) address(c Channel) string {
+	p := r.PatientDetails
+	switch {
+	case p == nil:
+		return ""
+	case c == SMS && p.PhoneNumber != nil:
+		return *p.PhoneNumber
+	case c == Email && p.Email != nil:
+		return *p.Email
+	}
+	return ""
+}
+
+// planLater sets when the order is to be looked at again.
+func (r *Record) planLater() {
+	var due time.Time
+	earlier := func(t time.Time) {
+		if due.IsZero() || t.Before(due) {
+			due = t
+		}
+	}
+	for _, n := range r.notices() {
+		earlier(n.due)
+	}
+	if s := r.Later.Simulation; s != nil {
+		earlier(s.Next)
+	}
+	r.Later.Due = due
+}
+
+// CommunicationSettings says how the patient of an order may be told.
+type CommunicationSettings struct {
+	OrderID    OrderID `json:"order_id"`
+	SMSEnabled bool    `json:"sms_enabled"`
+}
+
+// Communication returns how the patient of an order may be told. NotFound if the team
+// has no such order.
+func (s *Service) Communication(ctx context.Context, team healthlab.TeamID, id OrderID) (CommunicationSettings, error) {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return CommunicationSettings{}, fmt.Errorf("team settings: %w", err)
+	}
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return CommunicationSettings{}, fmt.Errorf("get communication settings: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	return CommunicationSettings{r.ID, r.sms(settings)}, nil
+}
+
+// sms reports whether the patient may get an SMS.
+func (r *Record) sms(settings Settings) bool {
+	if r.SMSEnabled != nil {
+		return *r.SMSEnabled
+	}
+	return !settings.SMSOff
+}
+
+// SetCommunication says whether the patient of an order may get an SMS, whatever holds
+// for the team. NotFound if the team has no such order.
+func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, id OrderID, sms bool) (CommunicationSettings, error) {
+	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+		r.SMSEnabled = &sms
+		return nil, nil
+	})
+	if err != nil {
+		return CommunicationSettings{}, fmt.Errorf("set communication settings: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	}
+	return CommunicationSettings{r.ID, sms}, nil
+}
+
+// RunLater sends messages to patients and goes on with simulations, until ctx ends. Any
+// number of processes may run it.
+func (s *Service) RunLater(ctx context.Context) error {
+	loop := &work.Loop[Record]{
+		Name: "patient messages",
+		Claim: func(ctx context.Context, n int) ([]Record, error) {
+			now := s.now()
+			return s.store.ClaimLater(ctx, n, now, now.Add(s.opts.Lease))
+		},
+		Do: s.doLater, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
+	}
+	return loop.Run(ctx)
+}
+
+// DoLater does what is due now, and returns how many orders it looked at: for hosts that
+// bring their own scheduler.
+func (s *Service) DoLater(ctx context.Context) (int, error) {
+	const most = 100
+	now := s.now()
+	claimed, err := s.store.ClaimLater(ctx, most, now, now.Add(s.opts.Lease))
+	if err != nil {
+		return 0, fmt.Errorf("claim orders: %w", err)
+	}
+	var faults []error
+	for _, r := range claimed {
+		faults = append(faults, s.doLater(ctx, r))
+	}
+	return len(claimed), errors.Join(faults...)
+}
+
+func (s *Service) doLater(ctx context.Context, r Record) error {
+	settings, err := s.opts.Settings(ctx, r.TeamID)
+	if err != nil {
+		return fmt.Errorf("team settings: %w", err)
+	}
+	now := s.now()
+	var done []uuid.UUID
+	var again time.Time
+	for _, n := range r.notices() {
+		if n.due.After(now) {
+			continue
+		}
+		if s.opts.Messenger != nil && n.wanted(&r, settings) {
+			call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
+			err := s.opts.Messenger.Send(call, n.PatientMessage)
+			cancel()
+			if ctx.Err() != nil {
+				return ctx.Err() // stopping; the lease brings the order back
+			}
+			if err != nil && healthlab.KindOf(err) != healthlab.Invalid {
+				s.opts.Log.Warn("a message to a patient was not sent", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
+				again = now.Add(s.opts.Retry(1))
+				continue
+			}
+		}
+		done = append(done, n.ID)
+	}
+	if sim := r.Later.Simulation; sim != nil && !sim.Next.After(now) {
+		if err := s.stepOn(ctx, r, settings, now); err != nil {
+			return err
+		}
+	}
+	_, err = s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
+		r.Later.Told = append(slices.Clone(r.Later.Told), done...)
+		r.planLater()
+		if !again.IsZero() && r.Later.Due.Before(again) {
+			r.Later.Due = again
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("record messages: %w", err)
+	}
+	return nil
+}
+
+// wanted reports whether a message is to be sent at all.
+func (n notice) wanted(r *Record, settings Settings) bool {
+	switch {
+	case n.reminder && !settings.Reminders:
+		return false
+	case n.Channel == SMS:
+		return r.sms(settings)
+	default:
+		return !settings.EmailOff
+	}
+}
+
+// stepOn does the next step of a simulation. One that leads nowhere any more ends.
+func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings, now time.Time) error {
+	expected, err := s.catalogue.ExpectedResults(ctx, claimed.LabTest.MarkerIDs())
+	if err != nil {
+		return fmt.Errorf("find expected results: %w", err)
+	}
+	steps := s.steps(now, settings)
+	critical := s.opts.NewID()
+	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+		sim := r.Later.Simulation
+		if sim == nil || sim.Next.After(now) {
+			return nil, nil
+		}
+		r.Later.Simulation = nil
+		events, err := r.simulate(sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
+		var rule *healthlab.RuleError
+		if errors.As(err, &rule) {
+			r.planLater() // the order has gone another way
+			return nil, nil
+		}
+		return events, err
+	})
+	if err != nil {
+		return fmt.Errorf("go on with simulation: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package orders_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// newMessageDesk is a desk with patients who get messages.
+func newMessageDesk(t testing.TB) (*desk, *sandbox.Outbox) {
+	out := &sandbox.Outbox{}
+	return newDesk(t, func(o *orders.Options) { o.Messenger = out }), out
+}
+
+// settle does everything that is to happen by itself.
+func (d *desk) settle() {
+	d.t.Helper()
+	for {
+		n, err := d.DoLater(d.t.Context())
+		require.NoError(d.t, err)
+		if n == 0 {
+			return
+		}
+	}
+}
+
+func (d *desk) wait(by time.Duration) {
+	d.mu.Lock()
+	d.at = d.at.Add(by)
+	d.mu.Unlock()
+}
+
+func sent(out *sandbox.Outbox, o orders.Order) []string {
+	var got []string
+	for _, m := range out.Sent(o.ID) {
+		got = append(got, fmt.Sprintf("%s %s", m.Channel, m.Moment))
+	}
+	return got
+}
+
+func TestPatientMessages(t *testing.T) {
+	for _, tc := range []struct {
+		test  string
+		final orders.LowLevel
+		want  []string
+	}{
+		{"kit", orders.Completed, []string{"sms ordered", "sms transit_customer", "sms out_for_delivery", "sms delivered_to_lab", "sms completed"}},
+		{"walk-in", orders.Completed, []string{"sms ordered", "email ordered", "sms requisition_created", "email requisition_created", "sms completed", "email completed"}},
+		{"walk-in", orders.PartialResults, []string{"sms ordered", "email ordered", "sms requisition_created", "email requisition_created"}},
+		{"walk-in", orders.SampleError, []string{"sms ordered", "email ordered", "sms requisition_created", "email requisition_created"}},
+		{"at home", orders.DrawCompleted, []string{"sms ordered", "email ordered", "sms requisition_created", "email requisition_created",
+			"email appointment_pending", "email appointment_scheduled", "sms draw_completed", "email draw_completed"}},
+		{"on site", orders.Completed, []string{"sms ordered", "email ordered", "sms requisition_created", "email requisition_created",
+			"sms draw_completed", "email draw_completed", "sms completed", "email completed"}},
+	} {
+		t.Run(tc.test+" "+string(tc.final), func(t *testing.T) {
+			d, out := newMessageDesk(t)
+			d.settings.OnSiteCollection = true
+			o := d.placed(tc.test)
+			_, err := d.Simulate(t.Context(), d.team, o.ID, orders.StatusOf(o.Method(), tc.final), orders.SimulationFlags{})
+			require.NoError(t, err)
+			d.settle()
+			require.Equal(t, tc.want, sent(out, o))
+			d.settle()
+			require.Equal(t, tc.want, sent(out, o), "each once")
+			for _, m := range out.Sent(o.ID) {
+				require.Equal(t, map[orders.Channel]string{orders.SMS: "+15550100", orders.Email: "ana@example.com"}[m.Channel], m.To)
+				require.Equal(t, "Ana", m.FirstName)
+			}
+		})
+	}
+}
+
+func TestMessagesAreSwitchedOff(t *testing.T) {
+	d, out := newMessageDesk(t)
+	d.settings.SMSOff = true
+	o := d.placed("walk-in")
+	got, err := d.Communication(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, orders.CommunicationSettings{OrderID: o.ID}, got)
+	d.settle()
+	require.Equal(t, []string{"email ordered"}, sent(out, o))
+
+	// What is said of an order counts, whatever holds for the team.
+	got, err = d.SetCommunication(t.Context(), d.team, o.ID, true)
+	require.NoError(t, err)
+	require.True(t, got.SMSEnabled)
+	d.settings.EmailOff = true
+	_, err = d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	d.settle()
+	require.Equal(t, []string{"email ordered", "sms cancelled"}, sent(out, o))
+	_, err = d.Communication(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID)
+	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
+}
+
+// A messenger that is away delays messages and loses none.
+func TestMessengerAway(t *testing.T) {
+	d, out := newMessageDesk(t)
+	out.Fail(1)
+	o := d.placed("walk-in")
+	d.settle()
+	require.Equal(t, []string{"email ordered"}, sent(out, o))
+	d.wait(time.Minute)
+	d.settle()
+	require.Equal(t, []string{"email ordered", "sms ordered"}, sent(out, o))
+}
+
+func TestReminders(t *testing.T) {
+	d, out := newMessageDesk(t)
+	d.settings.Reminders = true
+	o := d.requisitioned("walk-in")
+	kit := d.placed("kit")
+	_, err := d.Simulate(t.Context(), d.team, kit.ID, orders.StatusOf(orders.Testkit, orders.WithCustomer), orders.SimulationFlags{})
+	require.NoError(t, err)
+	d.settle()
+	before, kitBefore := len(sent(out, o)), len(sent(out, kit))
+	for _, at := range []struct {
+		wait      time.Duration
+		walk, kit int
+	}{{23 * time.Hour, 0, 0}, {time.Hour, 2, 0}, {day, 2, 1}, {day, 4, 1}} {
+		d.wait(at.wait)
+		d.settle()
+		require.Len(t, sent(out, o)[before:], at.walk)
+		require.Len(t, sent(out, kit)[kitBefore:], at.kit)
+	}
+	_, err = d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	d.wait(10 * day)
+	d.settle()
+	require.Equal(t, []string{"sms cancelled", "email cancelled"}, sent(out, o)[before+4:], "nobody is reminded of what is over")
+	require.Len(t, sent(out, kit)[kitBefore:], 2)
+}
+
+// A simulation with a delay takes a step at a time, and stops where the order goes
+// another way.
+func TestSimulateSlowly(t *testing.T) {
+	d := newDesk(t)
+	o := d.placed("kit")
+	_, err := d.SimulateSlowly(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: orders.Abnormal}, 10*time.Second)
+	require.NoError(t, err)
+	steps := []orders.LowLevel{orders.RequisitionCreated, orders.TransitCustomer, orders.OutForDelivery, orders.WithCustomer, orders.TransitLab,
+		orders.DeliveredToLab, orders.Completed}
+	for i, low := range steps {
+		d.settle()
+		got := d.get(o)
+		require.Equal(t, low, got.LowLevel())
+		require.Len(t, got.Events, i+2)
+		d.wait(9 * time.Second)
+		d.settle()
+		require.Equal(t, low, d.get(o).LowLevel(), "not before its time")
+		d.wait(time.Second)
+	}
+	require.Equal(t, orders.Abnormal, *d.get(o).Interpretation)
+	require.NotEqual(t, d.get(o).Events[1].CreatedAt, d.get(o).Events[2].CreatedAt)
+
+	other := d.placed("walk-in")
+	_, err = d.SimulateSlowly(t.Context(), d.team, other.ID, "", orders.SimulationFlags{}, time.Second)
+	require.NoError(t, err)
+	_, err = d.Cancel(t.Context(), d.team, other.ID)
+	require.NoError(t, err)
+	d.wait(time.Hour)
+	d.settle()
+	require.Equal(t, orders.Cancelled, d.get(other).LowLevel())
+}

@@ -1,0 +1,541 @@
+package orders_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/prove"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// newReviewDesk is a desk whose team reviews results.
+func newReviewDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
+	d := newDesk(t, edit...)
+	d.settings.UnmatchedResults, d.settings.UnmatchedTestRuns = true, true
+	return d
+}
+
+// report is a final result that an order's lab sends of its patient, as edited.
+func (d *desk) report(o orders.Order, edit ...func(*orders.Message)) orders.Message {
+	m := orders.Message{
+		ID: uuid.NewString(), Team: d.team, Order: o.ID, On: orders.FinalResult, At: d.now(), Lab: o.LabTest.Lab.Slug,
+		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1", Type: orders.NumericResult,
+			Interpretation: orders.Normal, ProviderID: o.LabTest.Markers[0].ProviderID}}},
+	}
+	if o.SampleID != nil {
+		m.SampleID = *o.SampleID
+	}
+	if p := o.PatientDetails; p != nil {
+		m.Patient = &orders.ReportedPatient{FirstName: *p.FirstName, LastName: *p.LastName, DOB: p.DOB, Gender: p.Gender}
+	}
+	for _, e := range edit {
+		e(&m)
+	}
+	return m
+}
+
+func bySample(m *orders.Message) { m.Order = orders.OrderID{} }
+
+// requisitioned is an order that the lab has.
+func (d *desk) requisitioned(test string, edit ...func(*orders.PlaceRequest)) orders.Order {
+	d.t.Helper()
+	o := d.placed(test, edit...)
+	d.work()
+	o = d.get(o)
+	require.Equal(d.t, orders.RequisitionCreated, o.LowLevel())
+	return o
+}
+
+// waiting returns the results that wait for the team.
+func (d *desk) waiting() []orders.UnmatchedResult {
+	d.t.Helper()
+	page, err := d.UnmatchedResults(d.t.Context(), orders.ResultQuery{Team: d.team})
+	require.NoError(d.t, err)
+	require.Equal(d.t, len(page.Results), page.Total)
+	return page.Results
+}
+
+// held hands in a message, which must wait for the team then.
+func (d *desk) held(m orders.Message) orders.UnmatchedResult {
+	d.t.Helper()
+	require.NoError(d.t, d.Receive(d.t.Context(), m))
+	all := d.waiting()
+	require.Len(d.t, all, 1)
+	return all[0]
+}
+
+func as(user string, edit func(*orders.PatientDetailsInput)) func(*orders.PlaceRequest) {
+	return func(r *orders.PlaceRequest) {
+		r.UserID = healthlab.UserID{UUID: id(user)}
+		if edit != nil {
+			edit(&r.PatientDetails)
+		}
+	}
+}
+
+// What is certain goes to its order; everything else waits, and says why.
+func TestResultsAreJudged(t *testing.T) {
+	person := func(edit func(*orders.ReportedPatient)) func(*orders.Message) {
+		return func(m *orders.Message) { edit(m.Patient) }
+	}
+	for _, tc := range []struct {
+		name   string
+		before func(*desk, orders.Order)
+		edit   []func(*orders.Message)
+		want   orders.MatchDecision // empty: it goes to the order
+	}{
+		{"echoed", nil, nil, ""},
+		{"echoed without a patient", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient = nil }}, ""},
+		{"echoed alone", nil, []func(*orders.Message){func(m *orders.Message) { m.Patient, m.SampleID = nil, "" }}, orders.MatchSampleMismatch},
+		{"echoed with its patient", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, ""},
+		{"twins, and one is echoed without a specimen", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
+			[]func(*orders.Message){func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
+		{"specimen and patient", nil, []func(*orders.Message){bySample}, ""},
+		{"name in another case", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.LastName = "ROE" })}, ""},
+		{"patient in the report's head", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
+			m.Patient, m.Results.Metadata = nil, orders.ResultsMetadata{Patient: "ROE, ANA", DOB: "19840509"}
+		}}, ""},
+		{"birth date that can be read as two", nil, []func(*orders.Message){bySample, func(m *orders.Message) {
+			m.Patient, m.Results.Metadata = nil, orders.ResultsMetadata{Patient: "Ana Roe", DOB: "05/09/1984"}
+		}}, orders.MatchSampleMismatch},
+		{"specimen alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
+		{"swapped birth date", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.DOB.Month, p.DOB.Day = 9, 5 })}, orders.MatchSampleMismatch},
+		{"other first name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName = "Anna" })}, orders.MatchSampleMismatch},
+		{"other gender", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = orders.Male })}, orders.MatchSampleMismatch},
+		{"another specimen", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "other" }}, orders.MatchSampleMismatch},
+		{"leading zeros", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "00" + m.SampleID }}, orders.MatchPatient},
+		{"twins", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, orders.MatchSeveralPeople},
+		{"twins, and order and specimen are named", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, nil, ""},
+		{"namesakes", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
+			[]func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
+		{"patient alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchPatient},
+		{"nobody", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "x" }, person(func(p *orders.ReportedPatient) { p.LastName = "Moe" })}, orders.MatchNone},
+		{"another lab", nil, []func(*orders.Message){func(m *orders.Message) { m.Lab = "eastlab" }}, orders.MatchWrongLab},
+		{"another lab, by patient", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Lab, m.SampleID = "eastlab", "" }}, orders.MatchWrongLab},
+		{"another account", nil, []func(*orders.Message){func(m *orders.Message) { m.AccountNumber = "P-2" }}, orders.MatchWrongLab},
+		{"the account", nil, []func(*orders.Message){func(m *orders.Message) { m.AccountNumber = "P-1" }}, ""},
+		{"completed", func(d *desk, o orders.Order) { require.NoError(d.t, d.Receive(d.t.Context(), d.report(o))) }, nil, orders.MatchCompleted},
+		{"cancelled", func(d *desk, o orders.Order) {
+			_, err := d.Cancel(d.t.Context(), d.team, o.ID)
+			require.NoError(d.t, err)
+		}, nil, orders.MatchCancelled},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newReviewDesk(t)
+			o := d.requisitioned("walk-in")
+			if tc.before != nil {
+				tc.before(d, o)
+			}
+			m := d.report(o, tc.edit...)
+			require.NoError(t, d.Receive(t.Context(), m))
+			all := d.waiting()
+			if tc.want == "" {
+				require.Empty(t, all)
+				require.Equal(t, orders.Completed, d.get(o).LowLevel())
+				return
+			}
+			require.Len(t, all, 1)
+			require.Equal(t, tc.want, all[0].DecisionCode)
+			require.Equal(t, []orders.ReviewAction{orders.ReviewAccept, orders.ReviewReject, orders.ReviewUnsure}, all[0].AllowedActions)
+			require.NotEmpty(t, all[0].Reason)
+			require.NoError(t, d.Receive(t.Context(), m))
+			require.Equal(t, all, d.waiting(), "a message that comes again changes nothing")
+		})
+	}
+	t.Run("wrong collection", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("at home")
+		require.Equal(t, orders.MatchWrongCollection, d.held(d.report(o)).DecisionCode)
+	})
+}
+
+func TestAcceptUnmatched(t *testing.T) {
+	accept := func(d *desk, r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
+		o, err := d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
+		require.NoError(d.t, err)
+		got, err := d.UnmatchedResult(d.t.Context(), d.team, r.ID)
+		require.NoError(d.t, err)
+		require.Equal(d.t, orders.MatchResolved, got.Status)
+		require.Equal(d.t, o.ID, *got.ResolvedOrderID)
+		require.Equal(d.t, o.UserID, *got.ResolvedUserID)
+		require.Empty(d.t, got.AllowedActions)
+		results, err := d.Results(d.t.Context(), d.team, o.ID)
+		require.NoError(d.t, err)
+		require.Len(d.t, results.Results, 1)
+		_, err = d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
+		requireRule(d.t, err, orders.RawResultNotFound, healthlab.NotFound)
+		return o
+	}
+	t.Run("into the chosen order", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" }))
+		require.Len(t, r.CandidateGroups, 1)
+		require.Equal(t, o.ID, *r.CandidateGroups[0].Candidates[0].OrderID)
+		got := accept(d, r, orders.AcceptRequest{OrderID: &o.ID, Note: ptr("sure")})
+		require.Equal(t, o.ID, got.ID)
+		require.Equal(t, orders.Completed, got.LowLevel())
+	})
+	t.Run("into a completed order", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		require.NoError(t, d.Receive(t.Context(), d.report(o)))
+		got := accept(d, d.held(d.report(o)), orders.AcceptRequest{})
+		require.Equal(t, o.ID, got.ID)
+		require.Equal(t, orders.Corrected, got.LowLevel())
+	})
+	t.Run("in place of a cancelled order", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		_, err := d.Cancel(t.Context(), d.team, o.ID)
+		require.NoError(t, err)
+		got := accept(d, d.held(d.report(d.get(o))), orders.AcceptRequest{})
+		require.NotEqual(t, o.ID, got.ID)
+		require.Equal(t, orders.OriginRecreation, got.Origin)
+		require.Equal(t, o.OrderTransaction.ID, got.OrderTransaction.ID)
+		require.Equal(t, o.ID, *got.Parent())
+		require.Equal(t, orders.Completed, got.LowLevel())
+		require.Equal(t, []string{"ordered", "completed"}, strings.Fields(toText(history(got))))
+		d.later(2 * day)
+		require.Equal(t, orders.Completed, d.get(got).LowLevel(), "no lab is told of it")
+	})
+	t.Run("at the lab that has it", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		r := d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "southlab", ptr("code-lipids") }))
+		_, err := d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{})
+		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid) // the team has no account there
+	})
+	t.Run("for a user without an order", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		other := healthlab.UserID{UUID: id("patient")}
+		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }))
+		_, err := d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{})
+		requireRule(t, err, orders.ReviewNeedsChoice, healthlab.Invalid)
+		_, err = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{UserID: &other})
+		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
+		home := orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
+		_, err = d.SetUserInfo(t.Context(), d.team, other, orders.UserInfoRequest{FirstName: "Ana", LastName: "Moe", Email: "ana@example.com",
+			PhoneNumber: "5550100", Gender: "Female", DOB: patient().DOB, Address: orders.UserAddressInput{AddressInput: home}})
+		require.NoError(t, err)
+		got := accept(d, r, orders.AcceptRequest{UserID: &other})
+		require.Equal(t, other, got.UserID)
+		require.Equal(t, "Moe", *got.PatientDetails.LastName)
+		require.Equal(t, orders.OriginInitial, got.Origin)
+		require.NotEqual(t, o.OrderTransaction.ID, got.OrderTransaction.ID)
+	})
+	t.Run("refused", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" }))
+		other, nobody, none := healthlab.UserID{UUID: id("patient")}, healthlab.UserID{UUID: id("nobody")}, orders.OrderID{UUID: id("none")}
+		for _, tc := range []struct {
+			req  orders.AcceptRequest
+			rule string
+			kind healthlab.Kind
+		}{
+			{orders.AcceptRequest{UserID: &other, OrderID: &o.ID}, orders.ReviewInconsistent, healthlab.Invalid},
+			{orders.AcceptRequest{UserID: &nobody}, orders.UserNotFound, healthlab.NotFound},
+			{orders.AcceptRequest{OrderID: &none}, orders.OrderNotFound, healthlab.NotFound},
+			{orders.AcceptRequest{}, orders.ReviewNeedsChoice, healthlab.Invalid},
+		} {
+			_, err := d.AcceptUnmatched(t.Context(), d.team, r.ID, tc.req)
+			requireRule(t, err, tc.rule, tc.kind)
+		}
+		_, err := d.AcceptUnmatched(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, orders.AcceptRequest{OrderID: &o.ID})
+		requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+		require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
+		d.settings.UnmatchedResults = false
+		_, err = d.UnmatchedResults(t.Context(), orders.ResultQuery{Team: d.team})
+		requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
+	})
+	t.Run("by many at once", func(t *testing.T) {
+		d := newReviewDesk(t)
+		var mine []orders.Order
+		for range 4 {
+			mine = append(mine, d.requisitioned("walk-in"))
+		}
+		r := d.held(d.report(mine[0], bySample, func(m *orders.Message) { m.SampleID = "" }))
+		var all sync.WaitGroup
+		for _, o := range mine {
+			all.Go(func() { _, _ = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID}) })
+		}
+		all.Wait()
+		with := 0
+		for _, o := range mine {
+			if d.get(o).LowLevel() == orders.Completed {
+				with++
+			}
+		}
+		require.Equal(t, 1, with)
+	})
+}
+
+func TestResolveUnmatched(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in")
+	nobody := func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }
+	r := d.held(d.report(o, bySample, nobody))
+	_, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewAccept})
+	require.ErrorIs(t, err, healthlab.Invalid)
+	got, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewUnsure, Note: ptr("who?")})
+	require.NoError(t, err)
+	require.Equal(t, orders.MatchPendingOps, got.Status)
+	require.Empty(t, got.AllowedActions)
+	require.Len(t, d.waiting(), 1, "the team still sees what it handed over")
+	_, err = d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+	got, err = d.ReturnUnmatched(t.Context(), d.team, r.ID, ptr("look again"))
+	require.NoError(t, err)
+	require.Len(t, got.AllowedActions, 3)
+	got, err = d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+	require.NoError(t, err)
+	require.Equal(t, orders.MatchResolved, got.Status)
+	require.Equal(t, orders.ReviewReject, *got.ResolutionAction)
+	require.Empty(t, d.waiting())
+
+	// Without the queue, operations alone see what came.
+	d.settings.UnmatchedResults = false
+	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, nobody)))
+	d.settings.UnmatchedResults = true
+	require.Empty(t, d.waiting())
+	page, err := d.store.Reviews().Results(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})
+	require.NoError(t, err)
+	require.Len(t, page.Results, 1)
+	_, err = d.UnmatchedResult(t.Context(), d.team, page.Results[0].ID)
+	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
+}
+
+// truth is a person of the adversarial world: who they are, and which orders are theirs.
+type truth struct {
+	user   healthlab.UserID
+	input  orders.PatientDetailsInput
+	orders []orders.Order
+}
+
+// adversary makes result messages that are wrong in every way that labs are: the same
+// name, swapped birth dates, leading zeros, specimen ids of others.
+type adversary struct {
+	*desk
+	r      *rand.Rand
+	people []*truth
+	owner  map[orders.OrderID]healthlab.UserID
+}
+
+func newAdversary(t testing.TB, seed uint64) *adversary {
+	a := &adversary{desk: newReviewDesk(t), r: rand.New(rand.NewPCG(seed, 7)), owner: map[orders.OrderID]healthlab.UserID{}}
+	firsts, lasts := []string{"Ana", "Anna"}, []string{"Roe", "Lee"}
+	for i := range 12 {
+		p := &truth{user: healthlab.UserID{UUID: id(fmt.Sprint("person ", i))}, input: patient()}
+		a.mu.Lock()
+		a.users[p.user] = true
+		a.mu.Unlock()
+		p.input.FirstName, p.input.LastName = pick(a.r, firsts), pick(a.r, lasts)
+		p.input.DOB = pick(a.r, []healthlab.Date{{Year: 1984, Month: 5, Day: 9}, {Year: 1984, Month: 9, Day: 5}, {Year: 1984, Month: 5, Day: 19}})
+		p.input.Gender = pick(a.r, []orders.Gender{orders.Female, orders.Male, orders.UnknownGender})
+		a.people = append(a.people, p)
+		for range 1 + a.r.IntN(2) {
+			o := a.placed(pick(a.r, []string{"walk-in", "kit", "at home"}), func(req *orders.PlaceRequest) { req.UserID, req.PatientDetails = p.user, p.input })
+			p.orders, a.owner[o.ID] = append(p.orders, o), p.user
+		}
+	}
+	a.work()
+	for _, p := range a.people {
+		for i := range p.orders {
+			p.orders[i] = a.get(p.orders[i])
+		}
+	}
+	return a
+}
+
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// message is a report of somebody's sample, and who that is.
+func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
+	p := pick(a.r, a.people)
+	o := pick(a.r, p.orders)
+	m := a.report(o, func(m *orders.Message) {
+		m.ID, m.Order = fmt.Sprint("m", n), orders.OrderID{}
+		m.On = pick(a.r, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.ResultCorrected})
+	})
+	m.Results.Results[0].Notes = ptr(p.user.String()) // whose sample it truly is
+	victim := pick(a.r, pick(a.r, a.people).orders)
+	for range a.r.IntN(4) {
+		switch a.r.IntN(10) {
+		case 0: // a specimen id of somebody else, used again
+			if victim.SampleID != nil {
+				m.SampleID = *victim.SampleID
+			}
+		case 1:
+			m.SampleID = strings.Repeat("0", 1+a.r.IntN(3)) + m.SampleID
+		case 2:
+			m.SampleID = strings.TrimLeft(m.SampleID, "S0")
+		case 3:
+			m.Patient.DOB.Month, m.Patient.DOB.Day = time.Month(m.Patient.DOB.Day%12+1), int(m.Patient.DOB.Month)
+		case 4:
+			m.Patient.LastName = pick(a.r, []string{"Roe", "Roe-Lee", "Lee"})
+		case 5:
+			m.Patient.FirstName = strings.ToUpper(m.Patient.FirstName)
+		case 6:
+			m.Patient.Gender = ""
+		case 7:
+			m.Patient = nil
+			return m, p.user
+		case 8:
+			m.SampleID = ""
+		case 9: // the id of somebody else's order, with one's own specimen and name
+			m.Order = victim.ID
+		}
+	}
+	// What a lab gets wrong is not all of it, in one way: a message whose every word is
+	// another person's is that person's.
+	return m, p.user
+}
+
+// consistent reports whether every word of a message is another person's: then nobody
+// could know.
+func (a *adversary) consistent(m orders.Message, truly healthlab.UserID) bool {
+	is := func(p *truth) bool {
+		return strings.EqualFold(m.Patient.FirstName, p.input.FirstName) && strings.EqualFold(m.Patient.LastName, p.input.LastName) && m.Patient.DOB == p.input.DOB
+	}
+	me := a.people[slices.IndexFunc(a.people, func(p *truth) bool { return p.user == truly })]
+	for _, p := range a.people {
+		if p == me || m.Patient != nil && !is(p) {
+			continue
+		}
+		for _, o := range p.orders {
+			id, specimen := m.Order == o.ID, o.SampleID != nil && *o.SampleID == m.SampleID
+			if id && specimen || m.Patient != nil && !is(me) && (id || specimen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Of many result messages that are wrong in some way, not one goes to another person.
+func TestNoResultGoesToTheWrongPerson(t *testing.T) {
+	const each = 50 // a small world each time, so that many orders are still open
+	attached, heldBack := 0, 0
+	for world := range prove.Count(5_000, 100_000) / each {
+		a := newAdversary(t, uint64(world))
+		for n := range each {
+			m, truly := a.message(n)
+			if a.consistent(m, truly) {
+				continue
+			}
+			require.NoError(t, a.Receive(t.Context(), m))
+		}
+		for id, owner := range a.owner {
+			o, err := a.store.Orders().Get(t.Context(), a.team, id)
+			require.NoError(t, err)
+			if o.Results == nil {
+				continue
+			}
+			attached++
+			for _, r := range o.Results.Results {
+				require.Equal(t, owner.String(), *r.Notes, "world %d: an order has another person's result", world)
+			}
+		}
+		page, err := a.store.Reviews().Results(t.Context(), orders.ResultQuery{Team: a.team})
+		require.NoError(t, err)
+		heldBack += page.Total
+	}
+	require.NotZero(t, attached, "some are certain")
+	require.NotZero(t, heldBack)
+	t.Logf("%d orders have results, %d results wait", attached, heldBack)
+}
+
+// A test run ends as its case says, whichever it is, and the result waits.
+func TestTrials(t *testing.T) {
+	d := newReviewDesk(t, func(o *orders.Options) {
+		o.TrialUser = func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
+			return healthlab.UserID{UUID: id(name)}, nil
+		}
+	})
+	known := func(o orders.TrialRule, run orders.Trial) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, role := range o.OrderRoles {
+			d.users[healthlab.UserID{UUID: id("unmatched-test-" + run.RunID.String() + "-" + role)}] = true
+		}
+	}
+	rules, err := d.TrialCases(t.Context(), d.team)
+	require.NoError(t, err)
+	require.Len(t, rules, 8)
+	for _, rule := range rules {
+		for _, status := range []orders.ResultStatus{orders.ResultFinal, orders.ResultPartial} {
+			req := orders.TrialRequest{Case: rule.Case, OrderSource: orders.TrialManaged, ResultStatus: status, Interpretation: orders.Abnormal}
+			if rule.Case == orders.MatchWrongCollection {
+				req.OrderSource, req.Orders = orders.TrialProvided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
+			}
+			run, err := d.StartTrial(t.Context(), d.team, string(rule.Case)+string(status), req)
+			require.NoError(t, err)
+			require.Equal(t, orders.TrialQueued, run.Status)
+			known(rule, run)
+			n, err := d.TryOut(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			got, err := d.Trial(t.Context(), d.team, run.RunID)
+			require.NoError(t, err)
+			require.Nil(t, got.Error, "%s: %+v", rule.Case, got.Error)
+			require.Equal(t, orders.TrialSucceeded, got.Status, rule.Case)
+			require.Len(t, got.Orders, len(rule.OrderRoles))
+			item, err := d.UnmatchedResult(t.Context(), d.team, *got.RawResultID)
+			require.NoError(t, err)
+			require.Equal(t, rule.Case, item.DecisionCode)
+			require.Equal(t, status, *item.ResultStatus)
+			again, err := d.StartTrial(t.Context(), d.team, string(rule.Case)+string(status), req)
+			require.NoError(t, err)
+			require.Equal(t, got, again)
+		}
+	}
+	n, err := d.TryOut(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	_, err = d.StartTrial(t.Context(), d.team, "no_matchfinal", orders.TrialRequest{Case: orders.MatchPatient, OrderSource: orders.TrialManaged})
+	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
+	for name, req := range map[string]orders.TrialRequest{
+		"case":             {Case: "x", OrderSource: orders.TrialManaged},
+		"source":           {Case: orders.MatchNone},
+		"roles":            {Case: orders.MatchPatient, OrderSource: orders.TrialProvided},
+		"roles of managed": {Case: orders.MatchPatient, OrderSource: orders.TrialManaged, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
+		"managed":          {Case: orders.MatchWrongCollection, OrderSource: orders.TrialManaged},
+		"wrong lab":        {Case: orders.MatchNone, OrderSource: orders.TrialManaged, WrongLabTestID: ptr(test("south"))},
+	} {
+		_, err := d.StartTrial(t.Context(), d.team, name, req)
+		require.ErrorIs(t, err, healthlab.Invalid, name)
+	}
+	_, err = d.StartTrial(t.Context(), d.team, "", orders.TrialRequest{Case: orders.MatchNone, OrderSource: orders.TrialManaged})
+	require.ErrorIs(t, err, healthlab.Invalid)
+
+	// A run of an order that stands elsewhere fails, and says why.
+	run, err := d.StartTrial(t.Context(), d.team, "fails", orders.TrialRequest{Case: orders.MatchCompleted, OrderSource: orders.TrialProvided,
+		Orders: map[string]orders.OrderID{"target": d.requisitioned("walk-in").ID}})
+	require.NoError(t, err)
+	_, err = d.TryOut(t.Context())
+	require.NoError(t, err)
+	run, err = d.Trial(t.Context(), d.team, run.RunID)
+	require.NoError(t, err)
+	require.Equal(t, orders.TrialFailed, run.Status)
+	require.Equal(t, orders.TrialOrderStatus, run.Error.Code)
+
+	d.settings.UnmatchedTestRuns = false
+	_, err = d.TrialCases(t.Context(), d.team)
+	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+	p := newReviewDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
+	_, err = p.TrialCases(t.Context(), p.team)
+	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
+}
