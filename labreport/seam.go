@@ -14,10 +14,16 @@ import (
 // is there, or nothing is. Text with NUL is refused with [healthlab.Invalid]. Times
 // are kept in UTC to the microsecond. What a method hands out is the caller's to
 // edit. Once ctx has ended, a call returns the context's error and writes nothing.
+//
+// When a user is erased, so are the user's jobs: Get and List do not show them, and no
+// quota counts them. Of a job that has files there remain its ID, Team, CreatedAt and
+// Files, as Failed and due since CreatedAt, for whoever claims it to delete the files:
+// once an Update leaves it without files, it is forgotten.
 type Store interface {
-	// Insert adds a job with its events. Conflict if the id is taken. If quota is
-	// above 0 and the team has that many jobs that have not failed, it is
-	// Exhausted and nothing is written: the count and the insert are one step.
+	// Insert adds a job with Revision 1 and its events. Conflict if the team has a
+	// job with this id, Invalid without an id, a team or a user. If quota is above 0
+	// and the team has that many jobs that have not failed, it is Exhausted and
+	// nothing is written: the count and the insert are one step.
 	Insert(ctx context.Context, j Job, quota int, events []healthlab.Event) error
 
 	// Get returns one job. NotFound if the team has no such job, whether or not
@@ -25,17 +31,18 @@ type Store interface {
 	Get(ctx context.Context, team healthlab.TeamID, id JobID) (Job, error)
 
 	// Update loads the job, lets change edit it, and writes it back with the
-	// returned events and the next revision. An error from change is returned
-	// unchanged and nothing is written. change may run more than once, so it must
-	// be pure. Concurrent updates behave as if they ran one after another.
+	// returned events and the next revision. ID, Team, User, CreatedAt and Revision
+	// are the Store's: what change does to them is undone. An error from change is
+	// returned unchanged and nothing is written. change may run more than once, so
+	// it must be pure. Concurrent updates behave as if they ran one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) ([]healthlab.Event, error)) (Job, error)
 
 	// List returns jobs, oldest first, ties by id.
 	List(ctx context.Context, q Query) ([]Job, error)
 
 	// Claim takes at most n jobs of any team that are due at an instant, the
-	// longest due first, moves their DueAt to until, and returns them. Two calls
-	// never return the same job before its lease has ended.
+	// longest due first, moves their DueAt to until, and returns them with their
+	// next revision. Two calls never return the same job before its lease has ended.
 	Claim(ctx context.Context, at, until time.Time, n int) ([]Job, error)
 }
 

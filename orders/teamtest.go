@@ -34,15 +34,17 @@ type TeamTest struct {
 
 // LabTestStore keeps the lab tests that teams make.
 //
-// All methods are safe for concurrent use and atomic. Times are kept in UTC to the
-// microsecond. What a method hands out is the caller's to edit. Once ctx has ended, a
-// call returns its error and writes nothing.
+// All methods are safe for concurrent use and atomic. Text that is not UTF-8 or has a
+// NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. What a method
+// hands out is the caller's to edit. Once ctx has ended, a call returns its error and
+// writes nothing.
 type LabTestStore interface {
 	// InsertLabTest adds a test. Conflict if the id is taken, by whichever team.
 	InsertLabTest(ctx context.Context, t TeamTest) error
-	// UpdateLabTest lets change edit a test of the team, and returns it. An error of
-	// change is returned unchanged and nothing is written; change may run more than
-	// once, so it is pure. NotFound if the team has no such test.
+	// UpdateLabTest lets change edit a test of the team, but for its id and its team,
+	// and returns it. An error of change is returned unchanged and nothing is written;
+	// change may run more than once, so it is pure. Concurrent changes behave as if they
+	// ran one after another. NotFound if the team has no such test.
 	UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (TeamTest, error)
 	// TeamTests returns the team's tests by the time they were made, ties by id.
 	TeamTests(ctx context.Context, team healthlab.TeamID) ([]TeamTest, error)

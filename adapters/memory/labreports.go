@@ -27,7 +27,7 @@ type reportTable struct {
 type keptJob struct {
 	data   []byte
 	team   healthlab.TeamID
-	user   healthlab.UserID
+	user   healthlab.UserID // zero once erased
 	status labreport.Status
 	due    time.Time
 	made   time.Time
@@ -53,8 +53,8 @@ func (t *reportTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 }
 
 func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
-	if j.Team.IsZero() || j.ID == (labreport.JobID{}) {
-		return fmt.Errorf("%w: a parsing job needs a team and an id", healthlab.Invalid)
+	if j.Team.IsZero() || j.ID == (labreport.JobID{}) || j.User.IsZero() {
+		return fmt.Errorf("%w: a parsing job needs a team, a user and an id", healthlab.Invalid)
 	}
 	if err := v.s.lock(ctx); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (v jobStore) write(j labreport.Job, events []healthlab.Event) (labreport.Jo
 	if err != nil {
 		return labreport.Job{}, fmt.Errorf("keep parsing job: %w", err)
 	}
-	if bytes.Contains(data, []byte(`\u0000`)) {
-		return labreport.Job{}, fmt.Errorf("%w: text with NUL", healthlab.Invalid)
+	if spoilt(data) {
+		return labreport.Job{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
 	}
 	if err := v.s.emit(events); err != nil {
 		return labreport.Job{}, err
@@ -97,6 +97,8 @@ func (v jobStore) write(j labreport.Job, events []healthlab.Event) (labreport.Jo
 	v.s.reports.jobs[j.ID] = &keptJob{data: data, team: j.Team, user: j.User, status: j.Status, due: j.DueAt, made: j.CreatedAt}
 	return loadJob(data)
 }
+
+var errNoJob = fmt.Errorf("%w: parsing job", healthlab.NotFound)
 
 func loadJob(data []byte) (labreport.Job, error) {
 	var j labreport.Job
@@ -109,7 +111,7 @@ func loadJob(data []byte) (labreport.Job, error) {
 func (v jobStore) get(team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
 	k := v.s.reports.jobs[id]
 	if k == nil || k.team != team {
-		return labreport.Job{}, fmt.Errorf("%w: parsing job", healthlab.NotFound)
+		return labreport.Job{}, errNoJob
 	}
 	return loadJob(k.data)
 }
@@ -119,7 +121,11 @@ func (v jobStore) Get(ctx context.Context, team healthlab.TeamID, id labreport.J
 		return labreport.Job{}, err
 	}
 	defer v.s.mu.Unlock()
-	return v.get(team, id)
+	j, err := v.get(team, id)
+	if err == nil && j.User.IsZero() {
+		return labreport.Job{}, errNoJob
+	}
+	return j, err
 }
 
 func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID, change func(*labreport.Job) ([]healthlab.Event, error)) (labreport.Job, error) {
@@ -131,13 +137,43 @@ func (v jobStore) Update(ctx context.Context, team healthlab.TeamID, id labrepor
 	if err != nil {
 		return labreport.Job{}, err
 	}
-	revision, made := j.Revision, j.CreatedAt
+	revision, user, made := j.Revision, j.User, j.CreatedAt
 	events, err := change(&j)
 	if err != nil {
 		return labreport.Job{}, err
 	}
-	j.ID, j.Team, j.Revision, j.CreatedAt = id, team, revision, made
-	return v.write(j, events)
+	j.ID, j.Team, j.User, j.Revision, j.CreatedAt = id, team, user, revision, made
+	j, err = v.write(j, events)
+	if err == nil && user.IsZero() && len(j.Files) == 0 {
+		delete(v.s.reports.jobs, id)
+	}
+	return j, err
+}
+
+// erase removes the jobs of a user; what names files stays until they are deleted.
+func (t *reportTable) erase(team healthlab.TeamID, user healthlab.UserID) error {
+	for id, k := range t.jobs {
+		if k.team != team || k.user != user {
+			continue
+		}
+		j, err := loadJob(k.data)
+		if err != nil {
+			return err
+		}
+		if len(j.Files) == 0 {
+			delete(t.jobs, id)
+			continue
+		}
+		j = labreport.Job{
+			ID: id, Team: team, Revision: j.Revision + 1, Status: labreport.Failed, Files: j.Files, CreatedAt: j.CreatedAt, DueAt: j.CreatedAt,
+		}
+		data, err := json.Marshal(j)
+		if err != nil {
+			return fmt.Errorf("erase parsing job: %w", err)
+		}
+		t.jobs[id] = &keptJob{data: data, team: team, status: j.Status, due: j.DueAt, made: j.CreatedAt}
+	}
+	return nil
 }
 
 func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
@@ -147,7 +183,7 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 	defer v.s.mu.Unlock()
 	var ids []labreport.JobID
 	for id, k := range v.s.reports.jobs {
-		if k.team == q.Team && (q.User.IsZero() || k.user == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, k.status)) {
+		if k.team == q.Team && !k.user.IsZero() && (q.User.IsZero() || k.user == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, k.status)) {
 			ids = append(ids, id)
 		}
 	}
@@ -155,7 +191,7 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 		return cmp.Or(v.s.reports.jobs[a].made.Compare(v.s.reports.jobs[b].made), bytes.Compare(a.UUID[:], b.UUID[:]))
 	}
 	slices.SortFunc(ids, order)
-	if after := v.s.reports.jobs[q.After]; after != nil && after.team == q.Team {
+	if after := v.s.reports.jobs[q.After]; after != nil && after.team == q.Team && !after.user.IsZero() {
 		ids = slices.DeleteFunc(ids, func(id labreport.JobID) bool { return order(id, q.After) <= 0 })
 	}
 	out := []labreport.Job{}

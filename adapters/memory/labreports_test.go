@@ -9,7 +9,17 @@ import (
 )
 
 func TestParsingJobs(t *testing.T) {
-	storetest.RunParsingJobs(t, func(*testing.T) labreport.Store { return memory.New(nil).ParsingJobs() })
+	storetest.RunParsingJobs(t, func(testing.TB) storetest.ParsingJobsHarness {
+		s := memory.New(nil)
+		return storetest.ParsingJobsHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
+	})
+}
+
+func TestParsingJobErasure(t *testing.T) {
+	storetest.RunParsingJobErasure(t, func(testing.TB) storetest.ParsingJobErasureHarness {
+		s := memory.New(nil)
+		return storetest.ParsingJobErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+	})
 }
 
 func TestBlobs(t *testing.T) {

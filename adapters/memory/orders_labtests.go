@@ -21,10 +21,14 @@ func (v labTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
 		return err
 	}
 	defer v.s.mu.Unlock()
+	t, err := ownTest(t)
+	if err != nil {
+		return err
+	}
 	if _, taken := v.s.orders.labTests[t.ID]; taken {
 		return fmt.Errorf("%w: the lab test is there", healthlab.Conflict)
 	}
-	v.s.orders.labTests[t.ID] = ownTest(t)
+	v.s.orders.labTests[t.ID] = t
 	return nil
 }
 
@@ -37,14 +41,19 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id o
 	if !ok || kept.Team != team {
 		return orders.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
 	}
-	t := ownTest(kept)
-	if err := change(&t); err != nil {
+	t, err := ownTest(kept)
+	if err == nil {
+		err = change(&t)
+	}
+	if err == nil {
+		t, err = ownTest(t)
+	}
+	if err != nil {
 		return orders.TeamTest{}, err
 	}
-	t = ownTest(t)
 	t.ID, t.Team = id, team
 	v.s.orders.labTests[id] = t
-	return ownTest(t), nil
+	return ownTest(t)
 }
 
 func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
@@ -54,9 +63,14 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]order
 	defer v.s.mu.Unlock()
 	var out []orders.TeamTest
 	for _, t := range v.s.orders.labTests {
-		if t.Team == team {
-			out = append(out, ownTest(t))
+		if t.Team != team {
+			continue
 		}
+		t, err := ownTest(t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b orders.TeamTest) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]))
@@ -64,9 +78,9 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]order
 	return out, nil
 }
 
-// ownTest is a copy in the form in which tests are kept.
-func ownTest(t orders.TeamTest) orders.TeamTest {
+// ownTest returns a copy in the form in which tests are kept.
+func ownTest(t orders.TeamTest) (orders.TeamTest, error) {
 	t.MarkerIDs = slices.Clone(t.MarkerIDs)
 	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
-	return t
+	return t, checkText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
 }

@@ -286,6 +286,9 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	case row.user.Live():
 		return fmt.Errorf("%w: a live user is deleted first", healthlab.Precondition)
 	}
+	if err := v.s.reports.erase(team, id); err != nil {
+		return err
+	}
 	t := v.s.users.teams[team]
 	t.rows = slices.DeleteFunc(t.rows, func(r *userRow) bool { return r == row })
 	delete(v.s.users.byID, id)

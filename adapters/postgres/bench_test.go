@@ -156,3 +156,7 @@ func BenchmarkUsers(b *testing.B) {
 		return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
 	})
 }
+
+func BenchmarkLinking(b *testing.B) {
+	storetest.BenchLinking(b, func(t testing.TB) storetest.LinkingHarness { return linkingOf(postgres.New(durable(b), nil)) })
+}

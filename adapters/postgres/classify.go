@@ -53,6 +53,8 @@ var constraints = map[string]healthlab.Kind{
 	"payor_pkey":      healthlab.Conflict,
 	holdKey:           healthlab.Conflict,
 	"raw_result_pkey": healthlab.Conflict,
+	"lab_test_pkey":   healthlab.Conflict,
+	"lab_test_id":     healthlab.Conflict,
 }
 
 // eventTable is how the names of the partitions of messages begin; each has its own

@@ -15,6 +15,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // writes are calls that change something of a user, and read calls that do not.
@@ -43,6 +46,102 @@ var writes = map[string]func(context.Context, *postgres.Store, healthdata.User) 
 	"outbox": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
 		return s.Outbox().Append(ctx, []healthlab.Event{event(u, "k")})
 	},
+	"order": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.Orders().Insert(ctx, orderOf(u), func(*orders.Record) ([]healthlab.Event, error) { return []healthlab.Event{event(u, "k")}, nil })
+		return err
+	},
+	"order update": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.Orders().Update(ctx, u.Team, thingsOf(u).order.ID, func(*orders.Record) ([]healthlab.Event, error) {
+			return []healthlab.Event{event(u, "k")}, nil
+		})
+		return err
+	},
+	"order claim": func(ctx context.Context, s *postgres.Store, _ healthdata.User) error {
+		_, err := s.Orders().Claim(ctx, 10, noon.Time, noon.Add(time.Minute))
+		return err
+	},
+	"feed": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, _, err := s.Orders().ClaimFeed(ctx, u.ID.String(), noon.Time, noon.Add(time.Minute))
+		return err
+	},
+	"order key": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		scope := orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
+		_, err := s.OrderKeys().StartKey(ctx, scope, "print", thingsOf(u).order.ID, noon.Time, noon.Add(time.Minute))
+		return err
+	},
+	"lab test": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.LabTests().InsertLabTest(ctx, ownTest(u))
+	},
+	"lab test update": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.LabTests().UpdateLabTest(ctx, u.Team, thingsOf(u).test.ID, func(t *orders.TeamTest) error {
+			t.Name = "iron 2"
+			return nil
+		})
+		return err
+	},
+	"link code": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.Linking().InsertCode(ctx, linkCode(u, "other "+u.ID.String()))
+	},
+	"link try": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.Linking().TryCode(ctx, u.Team, [32]byte{1}, u.ID.String(), func(x *linking.Try) { _, _ = x.Redeem(time.Now()) })
+	},
+	"link session": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.Linking().InsertSession(ctx, linkSession(u))
+	},
+	"link session update": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.Linking().UpdateSession(ctx, u.Team, thingsOf(u).session.ID, func(*linking.Session) error { return nil })
+		return err
+	},
+	"link": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.Linking().Complete(ctx, completed(thingsOf(u).session, u.ID.String()))
+		return err
+	},
+	"unlink": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.Linking().Disconnect(ctx, u.Team, u.ID, linkedProvider, func(*healthdata.User) error { return nil })
+		return err
+	},
+	"parsing job": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.ParsingJobs().Insert(ctx, jobOf(u), 10, []healthlab.Event{event(u, "k")})
+	},
+	"parsing job update": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		_, err := s.ParsingJobs().Update(ctx, u.Team, thingsOf(u).job.ID, func(*labreport.Job) ([]healthlab.Event, error) {
+			return []healthlab.Event{event(u, "k")}, nil
+		})
+		return err
+	},
+	"parsing job claim": func(ctx context.Context, s *postgres.Store, _ healthdata.User) error {
+		_, err := s.ParsingJobs().Claim(ctx, noon.Time, noon.Add(time.Minute), 10)
+		return err
+	},
+}
+
+// things are what a person has before something fails.
+type things struct {
+	order   orders.Record
+	test    orders.TeamTest
+	session linking.Session
+	job     labreport.Job
+}
+
+// thingsOf names them by the person.
+func thingsOf(u healthdata.User) things {
+	x := things{orderOf(u), ownTest(u), linkSession(u), jobOf(u)}
+	x.order.ID.UUID, x.test.ID.UUID, x.session.ID.UUID, x.job.ID.UUID = u.ID.UUID, u.ID.UUID, u.ID.UUID, u.ID.UUID
+	return x
+}
+
+// newOwner adds a user with things.
+func newOwner(t *testing.T, s *postgres.Store) healthdata.User {
+	t.Helper()
+	u := newPerson(t, s)
+	x := thingsOf(u)
+	_, err := s.Orders().Insert(t.Context(), x.order, unchanged)
+	require.NoError(t, err)
+	require.NoError(t, s.LabTests().InsertLabTest(t.Context(), x.test))
+	require.NoError(t, s.Linking().InsertCode(t.Context(), linkCode(u, u.ID.String())))
+	require.NoError(t, s.Linking().InsertSession(t.Context(), x.session))
+	require.NoError(t, s.ParsingJobs().Insert(t.Context(), x.job, 0, nil))
+	return u
 }
 
 func read(ctx context.Context, s *postgres.Store, u healthdata.User) error {
@@ -50,15 +149,14 @@ func read(ctx context.Context, s *postgres.Store, u healthdata.User) error {
 	return err
 }
 
-// untouched requires that a user is as it was inserted.
-func untouched(t *testing.T, pool *pgxpool.Pool, u healthdata.User, what string) {
+// state is all rows of all tables.
+func state(t *testing.T, pool *pgxpool.Pool) map[string][]string {
 	t.Helper()
-	got, err := postgres.New(pool, nil).Users().Get(t.Context(), u.Team, u.ID)
-	require.NoError(t, err, what)
-	require.EqualValues(t, 1, got.Revision, what)
-	for _, table := range []string{"series", "chunk", "segment", "record", "webhook_event", "webhook_pending", "event_key"} {
-		require.Zero(t, rows(t, pool, table), what+" "+table)
+	out := map[string][]string{}
+	for _, table := range texts(t, pool, `select relname from`+ourTables) {
+		out[table] = texts(t, pool, `select x::text from healthlab.`+table+` x order by 1`)
 	}
+	return out
 }
 
 // configured returns connections with settings of the server's.
@@ -89,12 +187,13 @@ func bounded(t *testing.T, call func(context.Context) error) error {
 func TestReadOnlyServer(t *testing.T) {
 	address := pgtest.URL(t)
 	good := pgtest.Connect(t, address)
-	u := newPerson(t, postgres.New(good, nil))
+	u := newOwner(t, postgres.New(good, nil))
 	pool := configured(t, address, map[string]string{"default_transaction_read_only": "on"})
 	s := postgres.New(pool, nil)
+	before := state(t, good)
 	for what, write := range writes {
 		require.ErrorIs(t, bounded(t, func(ctx context.Context) error { return write(ctx, s, u) }), healthlab.Unavailable, what)
-		untouched(t, good, u, what)
+		require.Equal(t, before, state(t, good), what)
 	}
 	require.NoError(t, read(t.Context(), s, u))
 	requireIdle(t, pool)
@@ -106,18 +205,21 @@ func TestTimeoutsOfTheServer(t *testing.T) {
 		t.Run(setting, func(t *testing.T) {
 			address := pgtest.URL(t)
 			good := pgtest.Connect(t, address)
-			u := newPerson(t, postgres.New(good, nil))
+			u := newOwner(t, postgres.New(good, nil))
+			before := state(t, good)
 			tx, err := good.Begin(t.Context())
 			require.NoError(t, err)
-			_, err = tx.Exec(t.Context(), `select from healthlab.users for update; lock healthlab.series, healthlab.webhook_event`)
-			require.NoError(t, err)
+			for _, table := range texts(t, good, `select relname from`+ourTables) {
+				_, err = tx.Exec(t.Context(), `lock healthlab.`+table+` in exclusive mode`)
+				require.NoError(t, err)
+			}
 			pool := configured(t, address, map[string]string{setting: "20ms"})
 			s := postgres.New(pool, nil)
 			for what, write := range writes {
 				require.ErrorIs(t, bounded(t, func(ctx context.Context) error { return write(ctx, s, u) }), healthlab.Unavailable, what)
 			}
 			require.NoError(t, tx.Rollback(t.Context()))
-			untouched(t, good, u, setting)
+			require.Equal(t, before, state(t, good))
 			requireIdle(t, pool)
 		})
 	}
@@ -138,7 +240,10 @@ func raising(t *testing.T, pool *pgxpool.Pool, code string, times int) {
 			return null;
 		end $$;`, times, code))
 	require.NoError(t, err)
-	for _, table := range []string{"users", "chunk", "segment", "record", "webhook_pending"} {
+	for _, table := range []string{
+		"users", "chunk", "segment", "record", "webhook_pending", "orders", "order_key", "order_feed", "lab_test",
+		"link_code", "link_try", "link_session", "parsing_job",
+	} {
 		_, err := pool.Exec(t.Context(), `create or replace trigger raise_it after insert or update on healthlab.`+table+
 			` for each statement execute function public.raise_it()`)
 		require.NoError(t, err)
@@ -166,8 +271,8 @@ func TestErrorsInside(t *testing.T) {
 			pool := pgtest.Pool(t)
 			s := postgres.New(pool, nil)
 			for what, write := range writes {
-				u := newPerson(t, s)
-				before := rows(t, pool, "webhook_event")
+				u := newOwner(t, s)
+				before := state(t, pool)
 				raising(t, pool, c.code, c.times)
 				err := bounded(t, func(ctx context.Context) error { return write(ctx, s, u) })
 				raising(t, pool, c.code, 0)
@@ -177,8 +282,7 @@ func TestErrorsInside(t *testing.T) {
 				}
 				require.ErrorIs(t, err, c.want, what)
 				require.NotContains(t, err.Error(), "person", what)
-				require.Equal(t, before, rows(t, pool, "webhook_event"), what)
-				require.Empty(t, readSeries(t, s, u, heart), what)
+				require.Equal(t, before, state(t, pool), what)
 			}
 			requireIdle(t, pool)
 		})
@@ -197,7 +301,7 @@ func TestLostConnections(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for what, write := range writes {
-		u := newPerson(t, s)
+		u := newOwner(t, s)
 		lose()
 		err := bounded(t, func(ctx context.Context) error { return write(ctx, s, u) })
 		if err != nil { // a write in one trip may have arrived; it is not repeated
@@ -248,7 +352,8 @@ var noID = [16]byte{1}
 func TestPoolExhausted(t *testing.T) {
 	pool := pgtest.Connect(t, pgtest.URL(t)+"&pool_max_conns=1")
 	s := postgres.New(pool, nil)
-	u := newPerson(t, s)
+	u := newOwner(t, s)
+	before := state(t, pool)
 	held, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	for what, write := range writes {
@@ -258,7 +363,7 @@ func TestPoolExhausted(t *testing.T) {
 		require.True(t, errors.Is(err, context.DeadlineExceeded), what)
 	}
 	held.Release()
-	untouched(t, pool, u, "afterwards")
+	require.Equal(t, before, state(t, pool))
 	require.NoError(t, writes["samples"](t.Context(), s, u))
 	requireIdle(t, pool)
 }

@@ -40,6 +40,7 @@ func everyWrite(t testing.TB, s *postgres.Store) healthdata.User {
 	require.NoError(t, s.Outbox().Append(t.Context(), emit()))
 	everyOrderWrite(t, s, u)
 	everyLinkWrite(t, s, u)
+	everyJobWrite(t, s, u)
 	return u
 }
 
@@ -53,8 +54,8 @@ func TestHostCommits(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound, "not before the host's commit")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Len(t, readSeries(t, outside, u, heart), 3000)
-	require.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, texts(t, pool, `select seq::text from healthlab.webhook_event order by seq`))
-	require.Equal(t, 7, rows(t, pool, "webhook_pending"))
+	require.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7", "8"}, texts(t, pool, `select seq::text from healthlab.webhook_event order by seq`))
+	require.Equal(t, 8, rows(t, pool, "webhook_pending"))
 }
 
 func TestHostRollsBack(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,8 @@ var migrations embed.FS
 
 // Migrations returns the SQL files that make the schema, for hosts with a migration
 // tool of their own: numbered, going up only, each beginning with the line
-// "-- +goose Up". They make the schema healthlab and put everything into it.
+// "-- +goose Up". They make the schema healthlab and put everything into it. A host uses
+// either its tool or [Migrate], since neither knows what the other has applied.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -42,12 +44,15 @@ const noTransaction = "-- +goose NO TRANSACTION"
 //
 // [healthlab.Precondition] if a file that was applied has another content now: somebody
 // edited it, and nobody knows what the schema looks like.
-func Migrate(ctx context.Context, db DB) error {
+func Migrate(ctx context.Context, db DB) error { return migrateFiles(ctx, db, math.MaxInt) }
+
+// migrateFiles applies at most the first n files.
+func migrateFiles(ctx context.Context, db DB, n int) error {
 	files, err := fs.Glob(Migrations(), "*.sql")
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	for _, name := range files {
+	for _, name := range files[:min(n, len(files))] {
 		text, err := fs.ReadFile(Migrations(), name)
 		if err != nil {
 			return fmt.Errorf("migrate: %w", err)

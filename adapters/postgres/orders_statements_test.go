@@ -19,6 +19,8 @@ func init() {
 		"trialColumns": trialColumns, "selectTrialByKey": selectTrialByKey, "selectTrial": selectTrial, "lockTrial": lockTrial,
 		"updateTrial": updateTrial, "claimResultTrials": claimResultTrials,
 		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
+		"insertLabTest": insertLabTest, "updateLabTest": updateLabTest, "selectLabTests": selectLabTests, "listLabTests": listLabTests,
+		"lockLabTest":      lockLabTest,
 		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
 		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
 		"releaseHolds": releaseHolds, "takeHolds": takeHolds, "selectHeld": selectHeld, "deleteHoldsOfUser": deleteHoldsOfUser,

@@ -44,6 +44,10 @@ func TestReviews(t *testing.T) {
 	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
+func TestLabTests(t *testing.T) {
+	storetest.RunLabTests(t, func(t testing.TB) orders.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
+}
+
 func TestOrderErasure(t *testing.T) {
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := postgres.New(pgtest.Pool(t), nil)
@@ -126,6 +130,7 @@ func TestOrdersWithRowSecurity(t *testing.T) {
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
 	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(newRestricted(t)) })
 	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(newRestricted(t)) })
+	storetest.RunLabTests(t, func(t testing.TB) orders.LabTestStore { return newRestricted(t).LabTests() })
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := newRestricted(t)
 		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
@@ -171,6 +176,10 @@ func hold(t testing.TB, s *postgres.Store, u healthdata.User) orders.RawResult {
 	require.NoError(t, err)
 	require.True(t, fresh)
 	return r
+}
+
+func ownTest(u healthdata.User) orders.TeamTest {
+	return orders.TeamTest{ID: orders.LabTestID{UUID: uuid.New()}, Team: u.Team, Name: "iron", CreatedAt: noon.Time, UpdatedAt: noon.Time}
 }
 
 // everyOrderWrite calls every method of the seams of orders that writes, once.
@@ -222,6 +231,10 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	n, err := s.OrderKeys().PruneKeys(t.Context(), 10, at)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
+	own := ownTest(u)
+	require.NoError(t, s.LabTests().InsertLabTest(t.Context(), own))
+	_, err = s.LabTests().UpdateLabTest(t.Context(), u.Team, own.ID, func(*orders.TeamTest) error { return nil })
+	require.NoError(t, err)
 }
 
 // An order that is being changed is not claimed, and what a claim wrote stays when the

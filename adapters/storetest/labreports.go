@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 var jobsAt = time.Date(2026, 3, 1, 8, 0, 0, 123456000, time.UTC)
@@ -33,114 +34,249 @@ func parsingJob(team healthlab.TeamID) labreport.Job {
 		Tries:  2, DueAt: jobsAt, StartedAt: jobsAt.Add(time.Second), CreatedAt: jobsAt, UpdatedAt: jobsAt.Add(time.Minute)}
 }
 
-// RunParsingJobs runs the contract of [labreport.Store]. newStore returns a fresh,
-// empty store.
-func RunParsingJobs(t *testing.T, newStore func(t *testing.T) labreport.Store) {
-	team := func() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
-	noChange := func(*labreport.Job) ([]healthlab.Event, error) { return nil, nil }
+// ParsingJobsHarness is a fresh, empty store as the suite of parsing jobs needs it. Both
+// seams look at the same store.
+type ParsingJobsHarness struct {
+	// Jobs is the seam that is tested.
+	Jobs labreport.Store
+	// Messages shows the events that were written.
+	Messages webhook.Log
+}
 
-	t.Run("Insert/RoundTrip", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		require.NoError(t, s.Insert(t.Context(), j, 0, nil))
-		got, err := s.Get(t.Context(), j.Team, j.ID)
+// RunParsingJobs runs the contract of [labreport.Store]. newStore returns a fresh, empty
+// store and registers its own cleanup on t.
+func RunParsingJobs(t *testing.T, newStore func(t testing.TB) ParsingJobsHarness) {
+	for name, run := range parsingJobCases {
+		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+	}
+}
+
+func jobTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
+
+func jobUnchanged(*labreport.Job) ([]healthlab.Event, error) { return nil, nil }
+
+// put stores a job.
+func (h ParsingJobsHarness) put(t *testing.T, j labreport.Job) labreport.Job {
+	t.Helper()
+	require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil))
+	return j
+}
+
+// requireJob requires that a job is stored as it is.
+func (h ParsingJobsHarness) requireJob(t *testing.T, want labreport.Job) {
+	t.Helper()
+	got, err := h.Jobs.Get(t.Context(), want.Team, want.ID)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// requireNoJob requires that a job is not there.
+func (h ParsingJobsHarness) requireNoJob(t *testing.T, j labreport.Job) {
+	t.Helper()
+	_, err := h.Jobs.Get(t.Context(), j.Team, j.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+func jobEvent(j *labreport.Job) healthlab.Event {
+	return healthlab.Event{
+		ID: uuid.New(), Type: labreport.EventJobUpdated, Team: j.Team, User: j.User, Key: j.ID.String(), At: jobsAt, Data: []byte(`{"n":1}`),
+	}
+}
+
+func jobIDs(jobs []labreport.Job) []labreport.JobID {
+	var out []labreport.JobID
+	for _, j := range jobs {
+		out = append(out, j.ID)
+	}
+	return out
+}
+
+var parsingJobCases = map[string]func(*testing.T, ParsingJobsHarness){
+	"Insert/RoundTrip": func(t *testing.T, h ParsingJobsHarness) {
+		want := parsingJob(jobTeam())
+		given := want
+		given.Revision = 9
+		zone := time.FixedZone("x", 3600)
+		given.CreatedAt, given.DueAt = want.CreatedAt.In(zone), want.DueAt.In(zone).Add(400*time.Nanosecond)
+		given.StartedAt, given.UpdatedAt = want.StartedAt.In(zone), want.UpdatedAt.Add(400*time.Nanosecond)
+		h.put(t, given)
+		h.requireJob(t, want)
+	},
+	"Insert/Empty": func(t *testing.T, h ParsingJobsHarness) {
+		j := parsingJob(jobTeam())
+		want := labreport.Job{ID: j.ID, Team: j.Team, User: j.User, Status: labreport.UploadPending, CreatedAt: jobsAt, UpdatedAt: jobsAt, Revision: 1}
+		h.put(t, want)
+		h.requireJob(t, want)
+	},
+	"Insert/Duplicate": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		again := j
+		again.Tries = 9
+		require.ErrorIs(t, h.Jobs.Insert(t.Context(), again, 0, nil), healthlab.Conflict)
+		h.requireJob(t, j)
+	},
+	"Insert/Refused": func(t *testing.T, h ParsingJobsHarness) {
+		for _, spoil := range []func(*labreport.Job){
+			func(j *labreport.Job) { j.Review.By = "a\x00b" },
+			func(j *labreport.Job) { j.Files[0].Key = "a\x00b" },
+			func(j *labreport.Job) { j.ID = labreport.JobID{} },
+			func(j *labreport.Job) { j.Team = healthlab.TeamID{} },
+			func(j *labreport.Job) { j.User = healthlab.UserID{} },
+		} {
+			j := parsingJob(jobTeam())
+			spoil(&j)
+			require.ErrorIs(t, h.Jobs.Insert(t.Context(), j, 0, nil), healthlab.Invalid)
+			h.requireNoJob(t, j)
+		}
+		fine := parsingJob(jobTeam())
+		fine.Review.By = `a\u0000b\ufffd` + "\ufffd" // neither NUL nor broken
+		h.put(t, fine)
+		h.requireJob(t, fine)
+	},
+	"Insert/WithItsEvents": func(t *testing.T, h ParsingJobsHarness) {
+		j := parsingJob(jobTeam())
+		e := jobEvent(&j)
+		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, []healthlab.Event{e}))
+		m, err := h.Messages.Message(t.Context(), j.Team, e.ID)
 		require.NoError(t, err)
-		require.Equal(t, j, got)
-	})
-	t.Run("Insert/Duplicate", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		require.NoError(t, s.Insert(t.Context(), j, 0, nil))
-		require.ErrorIs(t, s.Insert(t.Context(), j, 0, nil), healthlab.Conflict)
-	})
-	t.Run("Insert/NUL", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		j.Review.By = "a\x00b"
-		require.ErrorIs(t, s.Insert(t.Context(), j, 0, nil), healthlab.Invalid)
-	})
-	t.Run("Insert/QuotaCountsJobsThatHaveNotFailed", func(t *testing.T) {
-		s, mine := newStore(t), team()
-		other := parsingJob(team())
-		require.NoError(t, s.Insert(t.Context(), other, 2, nil))
+		require.EqualValues(t, 1, m.Seq)
+		bad := parsingJob(j.Team)
+		good := jobEvent(&bad)
+		require.ErrorIs(t, h.Jobs.Insert(t.Context(), bad, 0, []healthlab.Event{good, e}), healthlab.Conflict, "the event's id is taken")
+		h.requireNoJob(t, bad)
+		_, err = h.Messages.Message(t.Context(), j.Team, good.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	},
+	"Insert/QuotaCountsJobsThatHaveNotFailed": func(t *testing.T, h ParsingJobsHarness) {
+		s, mine := h.Jobs, jobTeam()
+		require.NoError(t, s.Insert(t.Context(), parsingJob(jobTeam()), 2, nil))
 		failed := parsingJob(mine)
 		failed.Status = labreport.Failed
 		require.NoError(t, s.Insert(t.Context(), failed, 2, nil))
-		require.NoError(t, s.Insert(t.Context(), parsingJob(mine), 2, nil))
+		one := parsingJob(mine)
+		require.NoError(t, s.Insert(t.Context(), one, 2, nil))
 		require.NoError(t, s.Insert(t.Context(), parsingJob(mine), 2, nil))
 		last := parsingJob(mine)
-		require.ErrorIs(t, s.Insert(t.Context(), last, 2, nil), healthlab.Exhausted)
-		_, err := s.Get(t.Context(), mine, last.ID)
-		require.ErrorIs(t, err, healthlab.NotFound)
-	})
-	t.Run("Insert/QuotaHoldsUnderRace", func(t *testing.T) {
-		s, mine := newStore(t), team()
-		var wg sync.WaitGroup
-		for range 12 {
-			wg.Go(func() { _ = s.Insert(context.Background(), parsingJob(mine), 5, nil) })
-		}
-		wg.Wait()
-		jobs, err := s.List(t.Context(), labreport.Query{Team: mine, Size: 50})
+		require.ErrorIs(t, s.Insert(t.Context(), last, 2, []healthlab.Event{jobEvent(&last)}), healthlab.Exhausted)
+		h.requireNoJob(t, last)
+		_, err := s.Update(t.Context(), mine, one.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			j.Status = labreport.Failed
+			return nil, nil
+		})
 		require.NoError(t, err)
-		require.Len(t, jobs, 5)
-	})
-	t.Run("Teams/SeeNothingOfEachOther", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		require.NoError(t, s.Insert(t.Context(), j, 0, nil))
-		_, err := s.Get(t.Context(), team(), j.ID)
+		require.NoError(t, s.Insert(t.Context(), last, 2, nil))
+	},
+	"Insert/QuotaHoldsUnderRace": func(t *testing.T, h ParsingJobsHarness) {
+		mine := jobTeam()
+		for _, err := range together(12, func(int) error { return h.Jobs.Insert(t.Context(), parsingJob(mine), 3, nil) }) {
+			if err != nil {
+				require.ErrorIs(t, err, healthlab.Exhausted)
+			}
+		}
+		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: mine, Size: 100})
+		require.NoError(t, err)
+		require.Len(t, jobs, 3)
+	},
+	"Teams/SeeNothingOfEachOther": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		_, err := h.Jobs.Get(t.Context(), jobTeam(), j.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		_, err = s.Update(t.Context(), team(), j.ID, noChange)
+		_, err = h.Jobs.Update(t.Context(), jobTeam(), j.ID, jobUnchanged)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		jobs, err := s.List(t.Context(), labreport.Query{Team: team(), Size: 9})
+		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: jobTeam(), Size: 9})
 		require.NoError(t, err)
 		require.Empty(t, jobs)
-	})
-	t.Run("Aliasing", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		require.NoError(t, s.Insert(t.Context(), j, 0, nil))
-		j.Draft.Results[0].Value = "edited"
-		got, err := s.Get(t.Context(), j.Team, j.ID)
+		h.requireJob(t, j)
+	},
+	"Aliasing": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		want := parsingJob(j.Team)
+		want.ID, want.User = j.ID, j.User
+		spoil := func(j labreport.Job) {
+			j.Draft.Results[0].Value, j.Review.By, j.Files[0].Key = "edited", "edited", "edited"
+		}
+		spoil(j)
+		got, err := h.Jobs.Get(t.Context(), j.Team, j.ID)
 		require.NoError(t, err)
-		require.Equal(t, "95", got.Draft.Results[0].Value)
-		got.Draft.Results[0].Value = "edited"
-		got, err = s.Get(t.Context(), j.Team, j.ID)
+		require.Equal(t, want, got)
+		spoil(got)
+		h.requireJob(t, want)
+		var inside *labreport.Data
+		got, err = h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			inside = j.Draft
+			return nil, nil
+		})
 		require.NoError(t, err)
-		require.Equal(t, "95", got.Draft.Results[0].Value)
-	})
-	t.Run("Update/ErrorWritesNothing", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		require.NoError(t, s.Insert(t.Context(), j, 0, nil))
+		want.Revision = 2
+		inside.Results[0].Value = "edited"
+		require.Equal(t, want, got)
+		spoil(got)
+		h.requireJob(t, want)
+	},
+	"Update/WithItsEvents": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		e := jobEvent(&j)
+		tries := func(events ...healthlab.Event) error {
+			_, err := h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+				j.Tries++
+				return events, nil
+			})
+			return err
+		}
+		require.NoError(t, tries(e))
+		_, err := h.Messages.Message(t.Context(), j.Team, e.ID)
+		require.NoError(t, err)
+		j.Tries, j.Revision = j.Tries+1, 2
+		h.requireJob(t, j)
+		good := jobEvent(&j)
+		require.ErrorIs(t, tries(good, e), healthlab.Conflict)
+		h.requireJob(t, j)
+		_, err = h.Messages.Message(t.Context(), j.Team, good.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	},
+	"Update/KeepsItsOwn": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		got, err := h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			*j = labreport.Job{Status: labreport.Failed, UpdatedAt: jobsAt, Revision: 9, Files: []labreport.StoredFile{{Key: "k"}}}
+			return nil, nil
+		})
+		require.NoError(t, err)
+		want := labreport.Job{
+			ID: j.ID, Team: j.Team, User: j.User, CreatedAt: j.CreatedAt, Revision: 2,
+			Status: labreport.Failed, UpdatedAt: jobsAt, Files: []labreport.StoredFile{{Key: "k"}},
+		}
+		require.Equal(t, want, got)
+		h.requireJob(t, want)
+	},
+	"Update/ErrorWritesNothing": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
 		fault := errors.New("no")
-		_, err := s.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+		_, err := h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
 			j.Tries = 99
 			return nil, fault
 		})
 		require.ErrorIs(t, err, fault)
-		got, err := s.Get(t.Context(), j.Team, j.ID)
-		require.NoError(t, err)
-		require.Equal(t, j, got)
-	})
-	t.Run("Update/NoLostUpdates", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		j.Tries = 0
-		require.NoError(t, s.Insert(t.Context(), j, 0, nil))
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				_, err := s.Update(context.Background(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
-					j.Tries++
-					return nil, nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
+		_, err = h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			j.Review.By = "a\x00b"
+			return nil, nil
+		})
+		require.ErrorIs(t, err, healthlab.Invalid)
+		h.requireJob(t, j)
+	},
+	"Update/NoLostUpdates": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		require.NoError(t, errors.Join(together(16, func(int) error {
+			_, err := h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+				j.Tries++
+				return nil, nil
 			})
-		}
-		wg.Wait()
-		got, err := s.Get(t.Context(), j.Team, j.ID)
-		require.NoError(t, err)
-		require.Equal(t, 16, got.Tries)
-		require.Equal(t, int64(17), got.Revision)
-	})
-	t.Run("List/OldestFirst", func(t *testing.T) {
-		s, mine := newStore(t), team()
+			return err
+		})...))
+		j.Tries, j.Revision = j.Tries+16, 17
+		h.requireJob(t, j)
+	},
+	"List/OldestFirst": func(t *testing.T, h ParsingJobsHarness) {
+		mine := jobTeam()
 		var want []labreport.JobID
 		for i := range 5 {
 			j := parsingJob(mine)
@@ -150,76 +286,110 @@ func RunParsingJobs(t *testing.T, newStore func(t *testing.T) labreport.Store) {
 			} else {
 				want = append(want, j.ID)
 			}
-			require.NoError(t, s.Insert(t.Context(), j, 0, nil))
+			h.put(t, j)
 		}
 		var got []labreport.JobID
-		var after labreport.JobID
+		q := labreport.Query{Team: mine, Status: []labreport.Status{labreport.Started, labreport.PendingReview}, Size: 2}
 		for {
-			jobs, err := s.List(t.Context(), labreport.Query{Team: mine, Status: []labreport.Status{labreport.PendingReview}, After: after, Size: 2})
+			jobs, err := h.Jobs.List(t.Context(), q)
 			require.NoError(t, err)
 			if len(jobs) == 0 {
 				break
 			}
-			for _, j := range jobs {
-				got = append(got, j.ID)
-			}
-			after = got[len(got)-1]
+			require.LessOrEqual(t, len(jobs), 2)
+			got = append(got, jobIDs(jobs)...)
+			q.After = got[len(got)-1]
 		}
 		require.Equal(t, want, got)
-	})
-	t.Run("Claim/OnceUntilTheLeaseEnds", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
-		later := parsingJob(team())
-		later.DueAt = jobsAt.Add(time.Hour)
-		never := parsingJob(team())
-		never.DueAt = time.Time{}
-		for _, x := range []labreport.Job{j, later, never} {
-			require.NoError(t, s.Insert(t.Context(), x, 0, nil))
-		}
-		got, err := s.Claim(t.Context(), jobsAt, jobsAt.Add(time.Minute), 9)
+		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: mine})
 		require.NoError(t, err)
-		require.Len(t, got, 1)
-		require.Equal(t, j.ID, got[0].ID)
-		require.Equal(t, jobsAt.Add(time.Minute), got[0].DueAt)
-		got, err = s.Claim(t.Context(), jobsAt.Add(59*time.Second), jobsAt.Add(2*time.Minute), 9)
+		require.Equal(t, want[:1], jobIDs(jobs), "at least one")
+	},
+	"List/OfOneUser": func(t *testing.T, h ParsingJobsHarness) {
+		j := h.put(t, parsingJob(jobTeam()))
+		h.put(t, parsingJob(j.Team)) // of somebody else
+		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: j.Team, User: j.User, Size: 9})
+		require.NoError(t, err)
+		require.Equal(t, []labreport.Job{j}, jobs)
+		jobs, err = h.Jobs.List(t.Context(), labreport.Query{Team: j.Team, User: healthlab.UserID{UUID: uuid.New()}, Size: 9})
+		require.NoError(t, err)
+		require.Empty(t, jobs)
+	},
+	"Claim/OnceUntilTheLeaseEnds": func(t *testing.T, h ParsingJobsHarness) {
+		j, later, never := parsingJob(jobTeam()), parsingJob(jobTeam()), parsingJob(jobTeam())
+		later.DueAt, never.DueAt = jobsAt.Add(time.Hour), time.Time{}
+		for _, x := range []labreport.Job{j, later, never} {
+			h.put(t, x)
+		}
+		got, err := h.Jobs.Claim(t.Context(), jobsAt.Add(-time.Microsecond), jobsAt.Add(time.Minute), 9)
 		require.NoError(t, err)
 		require.Empty(t, got)
-		got, err = s.Claim(t.Context(), jobsAt.Add(time.Minute), jobsAt.Add(2*time.Minute), 9)
+		got, err = h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Minute), 9)
+		require.NoError(t, err)
+		j.DueAt, j.Revision = jobsAt.Add(time.Minute), 2
+		require.Equal(t, []labreport.Job{j}, got)
+		h.requireJob(t, j)
+		got, err = h.Jobs.Claim(t.Context(), jobsAt.Add(59*time.Second), jobsAt.Add(2*time.Minute), 9)
+		require.NoError(t, err)
+		require.Empty(t, got)
+		got, err = h.Jobs.Claim(t.Context(), jobsAt.Add(time.Minute), jobsAt.Add(2*time.Minute), 9)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
-	})
-	t.Run("Claim/NoJobTwice", func(t *testing.T) {
-		s := newStore(t)
+	},
+	"Claim/LongestDueFirst": func(t *testing.T, h ParsingJobsHarness) {
+		var want []labreport.JobID
+		for i := range 5 {
+			j := parsingJob(jobTeam())
+			j.DueAt = jobsAt.Add(time.Duration(i-4) * time.Second)
+			want = append(want, j.ID)
+			h.put(t, j)
+		}
+		for _, n := range []int{0, 2, 3} {
+			got, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Minute), n)
+			require.NoError(t, err)
+			require.Equal(t, want[:n:n], append([]labreport.JobID{}, jobIDs(got)...))
+			want = want[n:]
+		}
+	},
+	"Claim/NoJobTwice": func(t *testing.T, h ParsingJobsHarness) {
 		for range 20 {
-			require.NoError(t, s.Insert(t.Context(), parsingJob(team()), 0, nil))
+			h.put(t, parsingJob(jobTeam()))
 		}
 		var mu sync.Mutex
 		seen := map[labreport.JobID]int{}
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				jobs, err := s.Claim(context.Background(), jobsAt, jobsAt.Add(time.Hour), 4)
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				for _, j := range jobs {
-					seen[j.ID]++
-				}
-			})
-		}
-		wg.Wait()
+		require.NoError(t, errors.Join(together(8, func(int) error {
+			jobs, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Hour), 4)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, j := range jobs {
+				seen[j.ID]++
+			}
+			return err
+		})...))
 		for _, n := range seen {
 			require.Equal(t, 1, n)
 		}
-	})
-	t.Run("Context/CancelledWritesNothing", func(t *testing.T) {
-		s, j := newStore(t), parsingJob(team())
+		rest, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt.Add(time.Hour), 20)
+		require.NoError(t, err)
+		require.Len(t, rest, 20-len(seen), "and none is passed over for good")
+	},
+	"Context/Ended": func(t *testing.T, h ParsingJobsHarness) {
+		j, other := h.put(t, parsingJob(jobTeam())), parsingJob(jobTeam())
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		require.ErrorIs(t, s.Insert(ctx, j, 0, nil), context.Canceled)
-		_, err := s.Get(t.Context(), j.Team, j.ID)
-		require.ErrorIs(t, err, healthlab.NotFound)
-	})
+		require.ErrorIs(t, h.Jobs.Insert(ctx, other, 0, nil), context.Canceled)
+		h.requireNoJob(t, other)
+		_, err := h.Jobs.Update(ctx, j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			j.Tries++
+			return nil, nil
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = h.Jobs.Claim(ctx, jobsAt, jobsAt.Add(time.Minute), 9)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = h.Jobs.Get(ctx, j.Team, j.ID)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = h.Jobs.List(ctx, labreport.Query{Team: j.Team, Size: 9})
+		require.ErrorIs(t, err, context.Canceled)
+		h.requireJob(t, j)
+	},
 }

@@ -55,6 +55,21 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		other.ID = one.ID
 		require.ErrorIs(t, s.InsertLabTest(t.Context(), other), healthlab.Conflict)
 	},
+	"NULRefused": func(t *testing.T, s orders.LabTestStore) {
+		want := labTest("a", "iron")
+		bad := want
+		bad.Description = "a\x00b"
+		require.ErrorIs(t, s.InsertLabTest(t.Context(), bad), healthlab.Invalid)
+		require.NoError(t, s.InsertLabTest(t.Context(), want), "nothing was written")
+		_, err := s.UpdateLabTest(t.Context(), want.Team, want.ID, func(t *orders.TeamTest) error {
+			t.Name = "a\x00b"
+			return nil
+		})
+		require.ErrorIs(t, err, healthlab.Invalid)
+		got, err := s.TeamTests(t.Context(), want.Team)
+		require.NoError(t, err)
+		require.Equal(t, []orders.TeamTest{want}, got)
+	},
 	"Order": func(t *testing.T, s orders.LabTestStore) {
 		third, tied, first := labTest("a", "third"), labTest("a", "tied"), labTest("a", "first")
 		first.CreatedAt = orderNoon.Add(-time.Microsecond)
@@ -76,6 +91,7 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		require.NoError(t, s.InsertLabTest(t.Context(), want))
 		got, err := s.UpdateLabTest(t.Context(), want.Team, want.ID, func(t *orders.TeamTest) error {
 			t.Name, t.Status, t.UpdatedAt = "iron 2", orders.LabTestInactive, orderNoon.Add(time.Hour)
+			t.ID, t.Team = labTest("b", "other").ID, orderTeam("b") // are not its to change
 			return nil
 		})
 		require.NoError(t, err)

@@ -30,6 +30,8 @@ var mutants = slices.Concat(
 	of("slot cache", slotCacheMutants),
 	of("centers", centersMutants),
 	of("reviews", reviewMutants),
+	of("lab tests", labTestMutants),
+	of("parsing jobs", parsingJobMutants),
 	of("webhook", webhookMutants),
 	of("seen", seenMutants),
 	of("linking", linkingMutants),

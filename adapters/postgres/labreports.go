@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// ParsingJobs returns the store as a [labreport.Store].
+func (s *Store) ParsingJobs() labreport.Store { return parsingJobs{s} }
+
+type parsingJobs struct{ s *Store }
+
+const jobColumns = `j.team_id, j.job_id, j.user_id, j.revision, j.status, j.due_at, j.created_at, j.files, j.doc`
+
+const (
+	// Counted under the lock of the team, and no further than the quota.
+	countJobs = `
+select count(*) from (select from healthlab.parsing_job where team_id = $1 and status <> 'failed' limit $2) n`
+
+	insertJob = `
+insert into healthlab.parsing_job (team_id, job_id, user_id, revision, status, due_at, created_at, files, doc)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+on conflict (team_id, job_id) do nothing`
+
+	selectJob = `select ` + jobColumns + ` from healthlab.parsing_job j where j.team_id = $1 and j.job_id = $2`
+
+	lockJob = selectJob + ` for no key update`
+
+	updateJob = `
+update healthlab.parsing_job set user_id = $3, revision = $4, status = $5, due_at = $6, created_at = $7, files = $8, doc = $9
+where team_id = $1 and job_id = $2`
+
+	deleteJob = `delete from healthlab.parsing_job where team_id = $1 and job_id = $2`
+
+	listJobs = `
+select ` + jobColumns + ` from healthlab.parsing_job j
+where j.team_id = $1 and j.user_id is not null
+	and ($2::uuid is null or j.user_id = $2)
+	and (cardinality($3::text[]) = 0 or j.status = any($3))
+	and coalesce((j.created_at, j.job_id) > (select a.created_at, a.job_id from healthlab.parsing_job a
+		where a.team_id = $1 and a.job_id = $4 and a.user_id is not null), true)
+order by j.created_at, j.job_id limit $5`
+
+	claimJobs = `
+with due as (
+	select team_id, job_id, due_at as was from healthlab.parsing_job
+	where due_at <= $1 order by due_at, job_id limit $2 for no key update skip locked
+), moved as (
+	update healthlab.parsing_job t set due_at = $3, revision = t.revision + 1
+	from due where t.team_id = due.team_id and t.job_id = due.job_id
+	returning t.*, due.was
+)
+select ` + jobColumns + ` from moved j order by j.was, j.job_id`
+)
+
+func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
+	if j.Team.IsZero() || j.ID == (labreport.JobID{}) || j.User.IsZero() {
+		return fmt.Errorf("%w: a parsing job needs a team, a user and an id", healthlab.Invalid)
+	}
+	j.Revision = 1
+	row, err := keepJob(&j)
+	if err != nil {
+		return err
+	}
+	return v.s.do(ctx, j.Team, writing, func(u *unit) error {
+		var n int
+		var added pgconn.CommandTag
+		b := u.batch()
+		if quota > 0 {
+			b.Queue(insertTeam, j.Team.UUID)
+			b.Queue(lockTeam, j.Team.UUID)
+			b.Queue(countJobs, j.Team.UUID, quota).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		}
+		count(b.Queue(insertJob, row...), &added)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		switch {
+		case added.RowsAffected() == 0:
+			return fmt.Errorf("%w: the parsing job's id is taken", healthlab.Conflict)
+		case quota > 0 && n >= quota:
+			return fmt.Errorf("%w: the team has that many parsing jobs", healthlab.Exhausted)
+		}
+		b = u.batch()
+		if err := u.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+}
+
+func (v parsingJobs) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
+	var j labreport.Job
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueJob(b, selectJob, team, id, &j) })
+	if err == nil && j.User.IsZero() {
+		err = pgx.ErrNoRows // its user was erased
+	}
+	if err != nil {
+		return labreport.Job{}, noJob(err)
+	}
+	return j, nil
+}
+
+func (v parsingJobs) Update(ctx context.Context, team healthlab.TeamID, id labreport.JobID,
+	change func(*labreport.Job) ([]healthlab.Event, error),
+) (labreport.Job, error) {
+	var next labreport.Job
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		b := u.batch()
+		queueJob(b, lockJob, team, id, &next)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		revision, user, made := next.Revision, next.User, next.CreatedAt
+		events, err := change(&next)
+		if err != nil {
+			return answer{err}
+		}
+		next.ID, next.Team, next.User, next.CreatedAt, next.Revision = id, team, user, made, revision+1
+		row, err := keepJob(&next)
+		if err != nil {
+			return answer{err}
+		}
+		b = u.batch()
+		if user.IsZero() && len(next.Files) == 0 {
+			b.Queue(deleteJob, team.UUID, id.UUID)
+		} else {
+			b.Queue(updateJob, row...)
+		}
+		if err := u.emit(ctx, b, events, names{}); err != nil {
+			return err
+		}
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return labreport.Job{}, noJob(err)
+	}
+	return next, nil
+}
+
+func (v parsingJobs) List(ctx context.Context, q labreport.Query) ([]labreport.Job, error) {
+	status := make([]string, len(q.Status))
+	for i, s := range q.Status {
+		status[i] = string(s)
+	}
+	if err := checkText(status...); err != nil {
+		return nil, err
+	}
+	var out []labreport.Job
+	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+		b.Queue(listJobs, q.Team.UUID, optional(q.User.UUID), status, q.After.UUID, max(1, q.Size)).
+			Query(func(rows pgx.Rows) (err error) {
+				out, err = scanJobs(rows)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (v parsingJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]labreport.Job, error) {
+	if n <= 0 {
+		return []labreport.Job{}, ctx.Err()
+	}
+	var out []labreport.Job
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) {
+			b.Queue(claimJobs, at.UTC(), n, instant(until)).Query(func(rows pgx.Rows) (err error) {
+				out, err = scanJobs(rows)
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// What erases the jobs of a user. Those that have files stay without anything of the
+// person, due at once, until their files are deleted.
+const (
+	deleteJobsOfUser = `
+delete from healthlab.parsing_job j using healthlab.users u
+where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and j.files::text in ('null', '[]')`
+
+	emptyJobsOfUser = `
+update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, doc = '{}'
+from healthlab.users u where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id`
+)
+
+func queueJob(b *pgx.Batch, sql string, team healthlab.TeamID, id labreport.JobID, j *labreport.Job) {
+	b.Queue(sql, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanJob(row, j) })
+}
+
+// noJob says of a row that is not there what it means.
+func noJob(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: parsing job", healthlab.NotFound)
+	}
+	return err
+}
+
+// keepJob puts a job into the form in which it is kept, and returns the arguments of
+// insertJob and updateJob.
+func keepJob(j *labreport.Job) ([]any, error) {
+	j.DueAt, j.CreatedAt = instant(j.DueAt), instant(j.CreatedAt)
+	j.StartedAt, j.UpdatedAt = instant(j.StartedAt), instant(j.UpdatedAt)
+	files, err := json.Marshal(j.Files)
+	if err != nil {
+		return nil, fmt.Errorf("encode parsing job: %w", err)
+	}
+	rest := *j
+	rest.ID, rest.Team, rest.User, rest.Revision = labreport.JobID{}, healthlab.TeamID{}, healthlab.UserID{}, 0
+	rest.Status, rest.DueAt, rest.CreatedAt, rest.Files = "", time.Time{}, time.Time{}, nil
+	doc, err := json.Marshal(rest)
+	if err != nil {
+		return nil, fmt.Errorf("encode parsing job: %w", err)
+	}
+	if spoilt(doc) || spoilt(files) {
+		return nil, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	}
+	// The caller's next edit must not reach what is given back.
+	var kept labreport.Job
+	if err := json.Unmarshal(doc, &kept); err != nil {
+		return nil, fmt.Errorf("encode parsing job: %w", err)
+	}
+	j.Draft, j.Review, j.Files = kept.Draft, kept.Review, slices.Clone(j.Files)
+	return []any{
+		j.Team.UUID, j.ID.UUID, optional(j.User.UUID), j.Revision, string(j.Status), nullable(j.DueAt), j.CreatedAt, files, doc,
+	}, checkText(string(j.Status))
+}
+
+func scanJob(row pgx.Row, j *labreport.Job) error {
+	var kept labreport.Job
+	var user *uuid.UUID
+	var id, team uuid.UUID
+	var revision int64
+	var status string
+	var due *time.Time
+	var made time.Time
+	var files, doc []byte
+	if err := row.Scan(&team, &id, &user, &revision, &status, &due, &made, &files, &doc); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(doc, &kept); err != nil {
+		return fmt.Errorf("decode parsing job: %w", err)
+	}
+	if err := json.Unmarshal(files, &kept.Files); err != nil {
+		return fmt.Errorf("decode parsing job: %w", err)
+	}
+	kept.ID.UUID, kept.Team.UUID, kept.Revision, kept.Status = id, team, revision, labreport.Status(status)
+	kept.DueAt, kept.CreatedAt = timeOrZero(due), made.UTC()
+	if user != nil {
+		kept.User.UUID = *user
+	}
+	*j = kept
+	return nil
+}
+
+func scanJobs(rows pgx.Rows) ([]labreport.Job, error) {
+	out := []labreport.Job{}
+	for rows.Next() {
+		var j labreport.Job
+		if err := scanJob(rows, &j); err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,70 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+func runParsingJobs(t *testing.T, newStore func(t testing.TB) *postgres.Store) {
+	storetest.RunParsingJobs(t, func(t testing.TB) storetest.ParsingJobsHarness {
+		s := newStore(t)
+		return storetest.ParsingJobsHarness{Jobs: s.ParsingJobs(), Messages: s.WebhookLog()}
+	})
+	storetest.RunParsingJobErasure(t, func(t testing.TB) storetest.ParsingJobErasureHarness {
+		s := newStore(t)
+		return storetest.ParsingJobErasureHarness{Users: s.Users(), Jobs: s.ParsingJobs()}
+	})
+}
+
+func TestParsingJobs(t *testing.T) {
+	runParsingJobs(t, func(t testing.TB) *postgres.Store { return postgres.New(pgtest.Pool(t), nil) })
+}
+
+// The suites pass for a role that row-level security holds for.
+func TestParsingJobsWithRowSecurity(t *testing.T) { runParsingJobs(t, newRestricted) }
+
+func jobOf(u healthdata.User) labreport.Job {
+	return labreport.Job{
+		ID: labreport.JobID{UUID: uuid.New()}, Team: u.Team, User: u.ID, Status: labreport.Started,
+		DueAt: noon.Time, CreatedAt: noon.Time, UpdatedAt: noon.Time,
+	}
+}
+
+// everyJobWrite calls every method of the seam that writes, once.
+func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	j := jobOf(u)
+	require.NoError(t, s.ParsingJobs().Insert(t.Context(), j, 10, []healthlab.Event{event(u, "k")}))
+	_, err := s.ParsingJobs().Update(t.Context(), u.Team, j.ID, func(*labreport.Job) ([]healthlab.Event, error) { return nil, nil })
+	require.NoError(t, err)
+	due, err := s.ParsingJobs().Claim(t.Context(), noon.Time, noon.Add(time.Minute), 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+}
+
+// A job that somebody changes is not claimed, and nobody waits.
+func TestClaimsAndChangesOfOneJob(t *testing.T) {
+	s := postgres.New(pgtest.Pool(t), nil)
+	u := newPerson(t, s)
+	j, other := jobOf(u), jobOf(u)
+	require.NoError(t, s.ParsingJobs().Insert(t.Context(), j, 0, nil))
+	require.NoError(t, s.ParsingJobs().Insert(t.Context(), other, 0, nil))
+	_, err := s.ParsingJobs().Update(t.Context(), u.Team, j.ID, func(*labreport.Job) ([]healthlab.Event, error) {
+		due, err := s.ParsingJobs().Claim(t.Context(), noon.Time, noon.Add(time.Minute), 10)
+		require.NoError(t, err)
+		require.Len(t, due, 1)
+		require.Equal(t, other.ID, due[0].ID)
+		return nil, nil
+	})
+	require.NoError(t, err)
+}

@@ -1,0 +1,157 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+)
+
+func migrationFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := fs.Glob(postgres.Migrations(), "*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
+}
+
+// Every beginning of the list of files is a version that somebody may have; released ones
+// will be among them. A database of each, full of data, is brought up to date.
+func TestUpgrades(t *testing.T) {
+	full := pgtest.Pool(t)
+	s := postgres.New(full, nil)
+	u := fullPerson(t, s)
+	everyOrderWrite(t, s, u)
+	samples := readSeries(t, s, u, heart)
+	require.NotEmpty(t, samples)
+	person, err := s.Users().Get(t.Context(), u.Team, u.ID)
+	require.NoError(t, err)
+	for n, name := range migrationFiles(t) {
+		t.Run(fmt.Sprint("from ", name), func(t *testing.T) {
+			old := pgtest.Connect(t, pgtest.Empty(t))
+			require.NoError(t, postgres.MigrateSome(t.Context(), old, n+1))
+			tables := copyRows(t, full, old)
+			before := state(t, old)
+			require.NoError(t, postgres.Migrate(t.Context(), old))
+			after := state(t, old)
+			for _, table := range tables {
+				require.Len(t, after[table], len(before[table]), table)
+			}
+			require.Equal(t, texts(t, full, schemaText), texts(t, old, schemaText), "the schema of a fresh database")
+
+			upgraded := postgres.New(old, nil)
+			got, err := upgraded.Users().Get(t.Context(), u.Team, u.ID)
+			require.NoError(t, err)
+			require.Equal(t, person, got)
+			require.Equal(t, samples, readSeries(t, upgraded, u, heart))
+			everyOrderWrite(t, upgraded, u)
+			_, err = upgraded.Users().Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+				u.DeletedAt = noon.Time
+				return []healthlab.Event{event(*u, "k")}, nil
+			})
+			require.NoError(t, err)
+			require.NoError(t, upgraded.Users().Erase(t.Context(), u.Team, u.ID))
+		})
+	}
+}
+
+// schemaText is what the schema looks like, a line for each part.
+const schemaText = `
+select format('%s.%s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity)
+from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+where c.relnamespace = 'healthlab'::regnamespace and c.relkind in ('r', 'p', 'v')
+union all
+select indexdef from pg_indexes where schemaname = 'healthlab'
+union all
+select format('%s %s', conname, pg_get_constraintdef(oid)) from pg_constraint where connamespace = 'healthlab'::regnamespace
+union all
+select format('%s %s %s', tablename, policyname, qual) from pg_policies where schemaname = 'healthlab'
+order by 1`
+
+// copyRows fills the tables of an older schema with what a newer one holds, as far as
+// the older one has room for it, and returns those that it filled.
+func copyRows(t *testing.T, from, to *pgxpool.Pool) []string {
+	t.Helper()
+	var filled []string
+	for _, table := range texts(t, to, `select relname from`+ourTables+`and relname <> 'migration' and not relispartition`) {
+		for _, row := range texts(t, from, `select row_to_json(x)::text from healthlab.`+table+` x`) {
+			_, err := to.Exec(t.Context(), `insert into healthlab.`+table+` overriding system value
+				select * from json_populate_record(null::healthlab.`+table+`, $1)`, row)
+			require.NoError(t, err, table)
+		}
+		filled = append(filled, table)
+	}
+	return filled
+}
+
+// gooseStatements cuts a file as goose does: at lines that end in a semicolon, but not
+// between StatementBegin and StatementEnd.
+func gooseStatements(t *testing.T, text string) []string {
+	t.Helper()
+	var out []string
+	var statement strings.Builder
+	inside, up := false, false
+	for line := range strings.Lines(text) {
+		if note, ok := strings.CutPrefix(line, "-- +goose "); ok {
+			switch strings.TrimSpace(note) {
+			case "Up":
+				require.False(t, up, "goose wants it once")
+				up = true
+			case "StatementBegin":
+				require.False(t, inside)
+				require.Empty(t, strings.TrimSpace(statement.String()), "what is before it has ended")
+				inside = true
+			case "StatementEnd":
+				require.True(t, inside)
+				out = append(out, statement.String())
+				statement.Reset()
+				inside = false
+			default:
+				require.Equal(t, "NO TRANSACTION", strings.TrimSpace(note), "a note that we use")
+			}
+			continue
+		}
+		require.True(t, up || strings.TrimSpace(line) == "", "nothing comes before the note Up")
+		if bare := strings.TrimSpace(line); statement.Len() == 0 && (bare == "" || strings.HasPrefix(bare, "--")) {
+			continue
+		}
+		statement.WriteString(line)
+		code, _, _ := strings.Cut(line, " --")
+		if !inside && strings.HasSuffix(strings.TrimSpace(code), ";") {
+			out = append(out, statement.String())
+			statement.Reset()
+		}
+	}
+	require.False(t, inside)
+	require.Empty(t, strings.TrimSpace(statement.String()), "the last statement ends in a semicolon")
+	return out
+}
+
+// Applied one statement at a time, as goose does, the files make the same schema.
+func TestMigrationsInStatements(t *testing.T) {
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	for _, name := range migrationFiles(t) {
+		text, err := fs.ReadFile(postgres.Migrations(), name)
+		require.NoError(t, err)
+		tx, err := pool.Begin(t.Context())
+		require.NoError(t, err)
+		for _, statement := range gooseStatements(t, string(text)) {
+			_, err := tx.Conn().PgConn().Exec(t.Context(), statement).ReadAll()
+			require.NoError(t, err, "%s: %s", name, statement)
+		}
+		require.NoError(t, tx.Commit(context.Background()))
+	}
+	want := pgtest.Pool(t)
+	_, err := want.Exec(t.Context(), `drop table healthlab.migration`)
+	require.NoError(t, err)
+	require.Equal(t, texts(t, want, schemaText), texts(t, pool, schemaText))
+}

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// LabTests returns the store as an [orders.LabTestStore].
+func (s *Store) LabTests() orders.LabTestStore { return labTests{s} }
+
+type labTests struct{ s *Store }
+
+const (
+	insertLabTest = `
+insert into healthlab.lab_test (team_id, lab_test_id, slug, name, description, method, sample_type, fasting, status, lab_id, marker_ids, created_at, updated_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+
+	updateLabTest = `
+update healthlab.lab_test set slug = $3, name = $4, description = $5, method = $6, sample_type = $7, fasting = $8, status = $9,
+	lab_id = $10, marker_ids = $11, created_at = $12, updated_at = $13
+where team_id = $1 and lab_test_id = $2`
+
+	selectLabTests = `
+select lab_test_id, slug, name, description, method, sample_type, fasting, status, lab_id, marker_ids, created_at, updated_at
+from healthlab.lab_test where team_id = $1`
+
+	listLabTests = selectLabTests + ` order by created_at, lab_test_id`
+
+	lockLabTest = selectLabTests + ` and lab_test_id = $2 for no key update`
+)
+
+func (v labTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
+	row, err := keepLabTest(&t)
+	if err != nil {
+		return err
+	}
+	return v.s.do(ctx, t.Team, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) { b.Queue(insertLabTest, row...) })
+	})
+}
+
+func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+	var t orders.TeamTest
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		b := u.batch()
+		b.Queue(lockLabTest, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanLabTest(row, team, &t) })
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		if err := change(&t); err != nil {
+			return answer{err}
+		}
+		t.ID, t.Team = id, team
+		row, err := keepLabTest(&t)
+		if err != nil {
+			return answer{err}
+		}
+		b = u.batch()
+		b.Queue(updateLabTest, row...)
+		return u.commit(ctx, b)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return orders.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
+	}
+	if err != nil {
+		return orders.TeamTest{}, err
+	}
+	return t, nil
+}
+
+func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+	var out []orders.TeamTest
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(listLabTests, team.UUID).Query(func(rows pgx.Rows) error {
+			out = nil
+			for rows.Next() {
+				var t orders.TeamTest
+				if err := scanLabTest(rows, team, &t); err != nil {
+					return err
+				}
+				out = append(out, t)
+			}
+			return rows.Err()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// keepLabTest puts a test into the form in which it is kept, and returns the arguments
+// of insertLabTest and updateLabTest.
+func keepLabTest(t *orders.TeamTest) ([]any, error) {
+	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
+	markers := append([]int(nil), t.MarkerIDs...)
+	t.MarkerIDs = markers
+	return []any{
+		t.Team.UUID, t.ID.UUID, t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), t.Fasting, string(t.Status),
+		t.LabID, markers, t.CreatedAt, t.UpdatedAt,
+	}, checkText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
+}
+
+func scanLabTest(row pgx.Row, team healthlab.TeamID, t *orders.TeamTest) error {
+	*t = orders.TeamTest{Team: team}
+	err := row.Scan(&t.ID.UUID, &t.Slug, &t.Name, &t.Description, &t.Method, &t.SampleType, &t.Fasting, &t.Status,
+		&t.LabID, &t.MarkerIDs, &t.CreatedAt, &t.UpdatedAt)
+	t.CreatedAt, t.UpdatedAt = t.CreatedAt.UTC(), t.UpdatedAt.UTC()
+	return err
+}

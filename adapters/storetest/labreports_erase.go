@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
+)
+
+// ParsingJobErasureHarness is a fresh, empty store that keeps users and parsing jobs.
+type ParsingJobErasureHarness struct {
+	Users healthdata.Users
+	Jobs  labreport.Store
+}
+
+// RunParsingJobErasure runs what [healthdata.Users] and [labreport.Store] promise about
+// the jobs of an erased user. newStore returns a fresh, empty store and registers its
+// own cleanup on t.
+func RunParsingJobErasure(t *testing.T, newStore func(t testing.TB) ParsingJobErasureHarness) {
+	for name, run := range parsingJobErasureCases {
+		t.Run("Erase/"+name, func(t *testing.T) { run(t, newStore(t)) })
+	}
+}
+
+// remove erases the user of a job.
+func (h ParsingJobErasureHarness) remove(t *testing.T, j labreport.Job) {
+	t.Helper()
+	OrderErasureHarness{Users: h.Users}.remove(t, j.Team, j.User)
+}
+
+// claim takes what is due.
+func (h ParsingJobErasureHarness) claim(t *testing.T) []labreport.Job {
+	t.Helper()
+	jobs, err := h.Jobs.Claim(t.Context(), jobsAt, jobsAt, 9)
+	require.NoError(t, err)
+	return jobs
+}
+
+var parsingJobErasureCases = map[string]func(*testing.T, ParsingJobErasureHarness){
+	"Jobs": func(t *testing.T, h ParsingJobErasureHarness) {
+		j := parsingJob(jobTeam())
+		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil))
+		bare := parsingJob(j.Team)
+		bare.User, bare.Files = j.User, nil
+		require.NoError(t, h.Jobs.Insert(t.Context(), bare, 0, nil))
+		h.remove(t, j)
+		for _, gone := range []labreport.Job{j, bare} {
+			_, err := h.Jobs.Get(t.Context(), gone.Team, gone.ID)
+			require.ErrorIs(t, err, healthlab.NotFound)
+		}
+		for _, q := range []labreport.Query{{Team: j.Team, Size: 9}, {Team: j.Team, User: j.User, Size: 9}, {Team: j.Team, After: j.ID, Size: 9}} {
+			jobs, err := h.Jobs.List(t.Context(), q)
+			require.NoError(t, err)
+			require.Empty(t, jobs)
+		}
+		require.NoError(t, h.Jobs.Insert(t.Context(), parsingJob(j.Team), 1, nil), "no quota counts them")
+		_, err := h.Jobs.Update(t.Context(), bare.Team, bare.ID, jobUnchanged)
+		require.ErrorIs(t, err, healthlab.NotFound, "it had no files")
+	},
+	"FilesAreStillToBeDeleted": func(t *testing.T, h ParsingJobErasureHarness) {
+		j := parsingJob(jobTeam())
+		j.DueAt = time.Time{} // a person was to look at it
+		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil))
+		h.remove(t, j)
+		got := h.claim(t)
+		require.Len(t, got, 1)
+		want := labreport.Job{
+			ID: j.ID, Team: j.Team, Status: labreport.Failed, Files: j.Files, CreatedAt: j.CreatedAt, DueAt: jobsAt, Revision: got[0].Revision,
+		}
+		require.Equal(t, []labreport.Job{want}, got, "nothing of the person")
+		_, err := h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			j.Tries++
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Len(t, h.claim(t), 1, "until the files are gone")
+		_, err = h.Jobs.Update(t.Context(), j.Team, j.ID, func(j *labreport.Job) ([]healthlab.Event, error) {
+			j.Files, j.DueAt = nil, time.Time{}
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Empty(t, h.claim(t))
+		_, err = h.Jobs.Update(t.Context(), j.Team, j.ID, jobUnchanged)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil), "the id is free")
+	},
+	"NothingElse": func(t *testing.T, h ParsingJobErasureHarness) {
+		j := parsingJob(jobTeam())
+		other := parsingJob(j.Team)
+		elsewhere := parsingJob(jobTeam())
+		elsewhere.User = j.User
+		for _, x := range []labreport.Job{j, other, elsewhere} {
+			require.NoError(t, h.Jobs.Insert(t.Context(), x, 0, nil))
+		}
+		h.remove(t, j)
+		for _, want := range []labreport.Job{other, elsewhere} {
+			got, err := h.Jobs.Get(t.Context(), want.Team, want.ID)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	},
+}

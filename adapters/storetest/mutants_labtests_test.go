@@ -1,0 +1,130 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// brokenLabTests passes on what it is not told to break.
+type brokenLabTests struct {
+	orders.LabTestStore
+	mu     sync.Mutex
+	owners map[orders.LabTestID]healthlab.TeamID
+
+	insert func(context.Context, orders.TeamTest) error
+	update func(context.Context, healthlab.TeamID, orders.LabTestID, func(*orders.TeamTest) error) (orders.TeamTest, error)
+	list   func(context.Context, healthlab.TeamID) ([]orders.TeamTest, error)
+}
+
+func (b *brokenLabTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
+	b.mu.Lock()
+	b.owners[t.ID] = t.Team
+	b.mu.Unlock()
+	if b.insert != nil {
+		return b.insert(ctx, t)
+	}
+	return b.LabTestStore.InsertLabTest(ctx, t)
+}
+
+func (b *brokenLabTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+	if b.update != nil {
+		return b.update(ctx, team, id, change)
+	}
+	return b.LabTestStore.UpdateLabTest(ctx, team, id, change)
+}
+
+func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+	if b.list != nil {
+		return b.list(ctx, team)
+	}
+	return b.LabTestStore.TeamTests(ctx, team)
+}
+
+func labTestMutant(name, dies string, how func(*brokenLabTests)) mutant {
+	return mutant{name, func(t *testing.T) {
+		storetest.RunLabTests(t, func(testing.TB) orders.LabTestStore {
+			b := &brokenLabTests{LabTestStore: memory.New(nil).LabTests(), owners: map[orders.LabTestID]healthlab.TeamID{}}
+			how(b)
+			return b
+		})
+	}, dies}
+}
+
+var labTestMutants = []mutant{
+	labTestMutant("hand out what they keep", "RoundTrip", func(b *brokenLabTests) {
+		kept := map[healthlab.TeamID][]orders.TeamTest{}
+		b.list = func(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+			if kept[team] == nil {
+				kept[team], _ = b.LabTestStore.TeamTests(ctx, team)
+			}
+			return kept[team], nil
+		}
+	}),
+	labTestMutant("take an id twice", "Duplicate", func(b *brokenLabTests) {
+		b.insert = func(ctx context.Context, t orders.TeamTest) error {
+			if err := b.LabTestStore.InsertLabTest(ctx, t); !errors.Is(err, healthlab.Conflict) {
+				return err
+			}
+			return nil
+		}
+	}),
+	labTestMutant("cut text at a NUL", "NULRefused", func(b *brokenLabTests) {
+		b.insert = func(ctx context.Context, t orders.TeamTest) error {
+			t.Description, _, _ = strings.Cut(t.Description, "\x00")
+			return b.LabTestStore.InsertLabTest(ctx, t)
+		}
+	}),
+	labTestMutant("list the latest first", "Order", func(b *brokenLabTests) {
+		b.list = func(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+			all, err := b.LabTestStore.TeamTests(ctx, team)
+			slices.Reverse(all)
+			return all, err
+		}
+	}),
+	labTestMutant("edit other teams' tests", "Update", func(b *brokenLabTests) {
+		b.update = func(ctx context.Context, _ healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+			return b.LabTestStore.UpdateLabTest(ctx, b.owners[id], id, change)
+		}
+	}),
+	labTestMutant("write what change refused", "Update", func(b *brokenLabTests) {
+		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+			var own error
+			t, err := b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *orders.TeamTest) error {
+				own = change(t)
+				return nil
+			})
+			return t, errors.Join(own, err)
+		}
+	}),
+	labTestMutant("lose updates", "NoLostUpdates", func(b *brokenLabTests) {
+		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+			all, err := b.LabTestStore.TeamTests(ctx, team)
+			i := slices.IndexFunc(all, func(t orders.TeamTest) bool { return t.ID == id })
+			if err != nil || i < 0 {
+				return orders.TeamTest{}, errors.Join(err, healthlab.NotFound)
+			}
+			for range 1000 {
+				runtime.Gosched() // so that another one comes in between
+			}
+			return b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *orders.TeamTest) error {
+				*t = all[i]
+				return change(t)
+			})
+		}
+	}),
+	labTestMutant("go on without their caller", "Context", func(b *brokenLabTests) {
+		b.insert = func(ctx context.Context, t orders.TeamTest) error {
+			return b.LabTestStore.InsertLabTest(context.WithoutCancel(ctx), t)
+		}
+	}),
+}
