@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"internal/work":     {"."},
 	"internal/prove":    {},
 	"internal/archtest": {},
-	"internal/pgtest":   {"."},
+	"internal/pgtest":   {".", "adapters/postgres/embedded"},
 	"internal/browse":   {},
 
 	"webhook":           {".", "internal/fsm", "internal/work"},

@@ -1,0 +1,358 @@
+// Package embedded runs a private PostgreSQL for one program, out of the server programs
+// that are installed on the machine: durable storage with nobody to administer it.
+//
+//	server, err := embedded.Start(ctx, "/var/lib/health", nil)
+//	pool, err := pgxpool.New(ctx, server.URL("postgres"))
+//	…
+//	pool.Close()
+//	err = server.Stop(ctx)
+//
+// The folder holds everything: data, log, socket. Nobody but its owner can enter it, and
+// the server listens on the socket alone, so there is neither a port nor a password. As
+// root the server runs as the user postgres (nobody where there is none), to whom the
+// folder then belongs.
+//
+// The server ends with the program, however that ends: asked by [Server.Stop] it writes
+// everything to its place; where the program was killed it stops at once, and recovers
+// when it is started again. What was committed is there either way. Two programs cannot
+// have one folder at the same time.
+//
+// It works on Unix systems with a shell. What it is not: a server for several machines,
+// backups, or upgrades of the data from one major version to the next.
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Options adjusts a Server. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Programs is the folder of the server's programs, initdb and postgres. Default:
+	// those of the search path, else the newest in the places where packages put them;
+	// for a folder that holds data, those of the version that made it.
+	Programs string
+	// Settings are settings of the server besides ours, such as shared_buffers.
+	Settings map[string]string
+	// Temporary says that the folder is removed when the server stops, and that nothing
+	// waits for the disk when it is made.
+	Temporary bool
+}
+
+// Server is a running server. Safe for concurrent use.
+type Server struct {
+	dir  string
+	opts Options
+
+	mu    sync.Mutex
+	leash io.WriteCloser // what the guard reads; its end ends the server
+	done  chan struct{}  // closed when the guard has ended
+}
+
+const (
+	oldest = 15 // the first major version that the adapter works with
+	// maxPath is the longest name of a folder that leaves room for a socket in it.
+	maxPath = 90
+	// lockTime is how long a server that is ending may still hold the folder.
+	lockTime = 6 * time.Second
+	// startTime is how long a server may take to answer, recovery included.
+	startTime = 2 * time.Minute
+)
+
+// Start makes a server in a folder, which is made if it is not there, and waits until it
+// answers.
+//
+// Faults: healthlab.Unimplemented if the programs are missing or too old, or this is no
+// Unix system; Invalid if the folder holds something else, or its name is too long;
+// Precondition if another program has it, or if it was made by a version that is not
+// installed; Unavailable if the server does not start.
+func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
+	s := &Server{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	var err error
+	if s.dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
+	}
+	if err := s.Up(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare looks for the programs and makes the folder.
+func (s *Server) prepare(ctx context.Context) error {
+	if len(s.dir) > maxPath {
+		return fmt.Errorf("%w: the name of the folder is longer than %d bytes", healthlab.Invalid, maxPath)
+	}
+	made, err := os.ReadFile(filepath.Join(s.data(), "PG_VERSION"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	version, _ := strconv.Atoi(strings.TrimSpace(string(made)))
+	if version == 0 {
+		if err := s.vacant(); err != nil {
+			return err
+		}
+	}
+	if s.opts.Programs, err = find(ctx, s.opts.Programs, version); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.dir, 0o700); err != nil { //nolint:gosec // a folder is entered, not run
+		return err
+	}
+	return handOver(s.dir)
+}
+
+// vacant refuses a folder that is somebody else's: one that holds files that are not
+// ours. What a start that was cut off left behind is.
+func (s *Server) vacant() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains([]string{lockName, logName, newName}, e.Name()) && !strings.HasPrefix(e.Name(), ".s.PGSQL.") {
+			return fmt.Errorf("%w: the folder holds something else than a server's data", healthlab.Invalid)
+		}
+	}
+	return nil
+}
+
+// Names of what is in the folder.
+const (
+	dataName = "data"
+	newName  = "data.new"
+	logName  = "log"
+	lockName = "lock"
+)
+
+func (s *Server) data() string { return filepath.Join(s.dir, dataName) }
+
+// URL returns the address of one of its databases. The database postgres is there from
+// the beginning.
+func (s *Server) URL(database string) string {
+	q := url.Values{"host": {s.dir}, "port": {"5432"}}
+	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}).String()
+}
+
+// script is the guard. It makes the files if there are none, in a folder that gets its
+// name when all of it is there, and starts the server given as arguments. It reads
+// signals for the server; when there is nothing more to read, because whoever wrote them
+// let go or is no more, it stops the server at once.
+const script = `trap '' INT TERM HUP
+initdb=$1 remove=$2; shift 2
+exec >log 2>&1 4<&0
+if [ ! -d data ]; then
+	rm -rf data.new
+	"$initdb" --pgdata data.new --username postgres --auth trust --encoding UTF8 --locale C --data-checksums \
+		${remove:+--no-sync} </dev/null && mv data.new data || exit 1
+fi
+"$@" </dev/null 4<&- &
+pid=$!
+(while read signal; do kill -"$signal" $pid; done; kill -QUIT $pid) <&4 2>/dev/null &
+reader=$!
+wait $pid
+kill -KILL $reader
+[ -z "$remove" ] || [ -e keep ] || rm -rf "$PWD"`
+
+// arguments are those of the server. Statements that fail are their caller's to report:
+// the log holds none, so it has no values of people.
+func (s *Server) arguments() []string {
+	args := []string{
+		filepath.Join(s.opts.Programs, "postgres"), "-D", s.data(), "-k", s.dir,
+		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "log_min_messages=log",
+		"-c", "log_min_error_statement=panic", "-c", "log_error_verbosity=terse",
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.opts.Settings)) {
+		args = append(args, "-c", name+"="+s.opts.Settings[name])
+	}
+	return args
+}
+
+// Up starts the server again after [Server.Stop] or [Server.Crash], and waits until it
+// answers. Faults as of [Start].
+func (s *Server) Up(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leash != nil {
+		return fmt.Errorf("embedded PostgreSQL: %w: it runs", healthlab.Precondition)
+	}
+	if err := s.up(ctx); err != nil {
+		return fmt.Errorf("embedded PostgreSQL: %w", err)
+	}
+	if err := s.await(ctx); err != nil {
+		s.down()
+		return fmt.Errorf("embedded PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// up starts the guard.
+func (s *Server) up(ctx context.Context) error {
+	lock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // the guard and the server have it
+	remove := ""
+	if s.opts.Temporary {
+		remove = "yes"
+	}
+	args := append([]string{"-c", script, "sh", filepath.Join(s.opts.Programs, "initdb"), remove}, s.arguments()...)
+	guard := exec.Command("/bin/sh", args...) //nolint:gosec,noctx // it outlives the context of whoever starts it
+	guard.Dir = s.dir
+	guard.ExtraFiles = []*os.File{lock}
+	apart(guard)
+	leash, err := guard.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := guard.Start(); err != nil {
+		return fmt.Errorf("%w: the server's user cannot start in the folder, or in one above it: %w", healthlab.Unavailable, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = guard.Wait() // how it ended is in the log
+		close(done)
+	}()
+	s.leash, s.done = leash, done
+	return nil
+}
+
+// lock takes the folder. The lock is the server's, too, and so is not free before the
+// last of its processes has ended.
+func (s *Server) lock(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	lock, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := tryLock(lock); err == nil {
+			return lock, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("%w: another program has the folder", healthlab.Precondition), lock.Close())
+		}
+	}
+}
+
+// await waits until the server answers.
+func (s *Server) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-tick.C:
+		case <-s.done:
+			return fmt.Errorf("%w: it ended: %s", healthlab.Unavailable, s.lastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("%w: it does not answer: %w", healthlab.Unavailable, ctx.Err())
+		}
+	}
+}
+
+// lastWords returns the end of the log. It holds no statements.
+func (s *Server) lastWords() string {
+	f, err := os.Open(filepath.Join(s.dir, logName))
+	if err != nil {
+		return "there is no log"
+	}
+	defer func() { _ = f.Close() }()
+	last := "the log is empty"
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if text := strings.TrimSpace(lines.Text()); text != "" {
+			last = text
+		}
+	}
+	return last
+}
+
+// Done is closed when the server has ended, whether it was told to or not. After
+// [Server.Up] there is another one.
+func (s *Server) Done() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
+}
+
+// Stop asks the server to end, which cuts its connections and writes everything to its
+// place, and waits for it. When ctx ends it is stopped at once, which loses nothing
+// either, and the error is the context's. A server that has ended is a success.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leash == nil {
+		return nil
+	}
+	if _, err := io.WriteString(s.leash, "INT\n"); err == nil {
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+			s.down()
+			return fmt.Errorf("embedded PostgreSQL: stop: %w", ctx.Err())
+		}
+	}
+	s.down()
+	return nil
+}
+
+// Crash stops the server at once, as a power cut would its processes: nothing is
+// written that was not. The folder stays, a temporary one too. For tests.
+func (s *Server) Crash() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keep := filepath.Join(s.dir, "keep")
+	if s.opts.Temporary {
+		_ = os.WriteFile(keep, nil, 0o600)
+		defer func() { _ = os.Remove(keep) }()
+	}
+	s.down()
+}
+
+// down lets go of the leash, which stops the server at once if it runs, and waits for
+// the guard.
+func (s *Server) down() {
+	if s.leash == nil {
+		return
+	}
+	_ = s.leash.Close()
+	<-s.done
+	s.leash = nil
+}

@@ -1,0 +1,96 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// places is where packages put the server's programs, by version.
+var places = []string{
+	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib*/postgresql*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
+}
+
+// find returns the folder of the programs: the one that is named, or else one of the
+// version, or the best one if version is 0.
+func find(ctx context.Context, named string, version int) (string, error) {
+	candidates := []string{named}
+	if named == "" {
+		candidates = installed()
+	}
+	var have []string
+	for _, dir := range candidates {
+		switch v := versionOf(ctx, dir); {
+		case v == 0:
+		case v < oldest:
+			have = append(have, strconv.Itoa(v))
+		case version == 0 || v == version:
+			return dir, nil
+		default:
+			have = append(have, strconv.Itoa(v))
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case len(have) == 0:
+		return "", fmt.Errorf("%w: the server's programs are missing: install the server package (on Debian: apt-get install postgresql)",
+			healthlab.Unimplemented)
+	case version == 0:
+		return "", fmt.Errorf("%w: the server must be version %d or later, and there is %s", healthlab.Unimplemented, oldest, strings.Join(have, ", "))
+	default:
+		return "", fmt.Errorf("%w: the folder was made by version %d, and there is %s: install that version, or upgrade the data with pg_upgrade",
+			healthlab.Precondition, version, strings.Join(have, ", "))
+	}
+}
+
+// installed returns folders with the programs: that of the search path first, then the
+// newest first.
+func installed() []string {
+	var found []string
+	for _, place := range places {
+		some, _ := filepath.Glob(filepath.Join(place, "initdb"))
+		for _, path := range some {
+			found = append(found, filepath.Dir(path))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b string) int { return number(b) - number(a) })
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			found = slices.Insert(found, 0, filepath.Dir(path))
+		}
+	}
+	return found
+}
+
+// versionOf asks the programs in a folder for their major version; 0 if they do not say.
+func versionOf(ctx context.Context, dir string) int {
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output() //nolint:gosec // it looks for the program
+	if err != nil {
+		return 0
+	}
+	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
+		return 0
+	}
+	return number(string(out))
+}
+
+// number returns the first number in a text: "/usr/lib/postgresql/15/bin", "postgres
+// (PostgreSQL) 15.1".
+func number(s string) int {
+	digits := strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	if len(digits) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(digits[0])
+	if err != nil {
+		return 0
+	}
+	return n
+}

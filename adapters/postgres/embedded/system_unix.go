@@ -1,0 +1,60 @@
+//go:build unix
+
+package embedded
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// servant returns the user to run the server as: PostgreSQL refuses root.
+func servant() (uid, gid int, ok bool) {
+	if os.Getuid() != 0 {
+		return 0, 0, false
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.Atoi(u.Uid)
+		if err != nil {
+			continue
+		}
+		gid, err := strconv.Atoi(u.Gid)
+		if err == nil {
+			return uid, gid, true
+		}
+	}
+	return 65534, 65534, true
+}
+
+// handOver gives a folder to the server's user.
+func handOver(dir string) error {
+	uid, gid, ok := servant()
+	if !ok {
+		return nil
+	}
+	if err := os.Chown(dir, uid, gid); err != nil {
+		return fmt.Errorf("hand the folder over to the server: %w", err)
+	}
+	return nil
+}
+
+// apart makes a command run as the server's user, out of reach of the terminal's
+// interrupt.
+func apart(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if uid, gid, ok := servant(); ok {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+}
+
+// tryLock takes the lock of a file, for all who inherit it, unless somebody has it.
+func tryLock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
