@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +22,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/healthlab-dev/healthlab"
@@ -51,6 +52,9 @@ type config struct {
 	apiKey        string
 	managementKey string
 	providers     string
+	databaseURL   string
+	secretFile    string
+	master        master
 	webhookURL    string
 	webhookSecret string
 	importPath    string
@@ -71,7 +75,9 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f := flag.NewFlagSet("server", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
-	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made and printed)")
+	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
+	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
+	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
 	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints (default: closed)")
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
@@ -101,13 +107,27 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	if c.webhookSecret != "" && c.webhookURL == "" {
 		return config{}, errors.New("-webhook-secret goes with -webhook-url")
 	}
-	if c.apiKey == "" {
-		var err error
-		if c.apiKey, _, err = httpapi.NewKey(rand.Reader, c.environment, region); err != nil {
-			return config{}, err
-		}
+	return c, c.readSecrets()
+}
+
+// readSecrets reads or makes the secret, and the API key if the flags name none.
+func (c *config) readSecrets() error {
+	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private && c.secretFile == "" {
+		c.secretFile = filepath.Clean(dir) + ".secret"
 	}
-	return c, nil
+	if c.databaseURL != "" && c.secretFile == "" {
+		return errors.New("-database-url needs -secret-file: what is sealed in the database must be opened by the next process")
+	}
+	var err error
+	if c.master, err = newMaster(c.secretFile); err != nil || c.apiKey != "" {
+		return err
+	}
+	random, err := c.master.reader("API key")
+	if err != nil {
+		return err
+	}
+	c.apiKey, _, err = httpapi.NewKey(random, c.environment, region)
+	return err
 }
 
 // run is the program without its process: it serves until ctx ends.
@@ -121,9 +141,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := build(c, "http://"+listener.Addr().String())
+	kept, err := openStorage(ctx, c.databaseURL)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return s.serve(ctx, listener, stdout)
+	s, err := build(c, kept, "http://"+listener.Addr().String())
+	if err != nil {
+		err = errors.Join(err, listener.Close())
+	} else {
+		err = s.serve(ctx, listener, stdout)
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	return errors.Join(err, kept.close(closing))
 }

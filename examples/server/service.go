@@ -3,12 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,7 +21,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
-	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/uszips"
 	"github.com/healthlab-dev/healthlab/aggregate"
@@ -49,7 +48,7 @@ type service struct {
 	config
 	team       healthlab.TeamID
 	url        string
-	store      *memory.Store
+	store      *storage
 	health     *healthdata.Service
 	links      *linking.Service
 	orders     *orders.Service
@@ -62,8 +61,8 @@ type service struct {
 
 // build makes the service, which will answer at url, out of the parts. It starts
 // nothing.
-func build(c config, url string) (*service, error) {
-	s := &service{config: c, team: teamOf(c.apiKey), url: url, store: memory.New(nil)}
+func build(c config, kept *storage, url string) (*service, error) {
+	s := &service{config: c, team: teamOf(c.apiKey), url: url, store: kept}
 	providers, err := readProviders(c.providers)
 	if err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func build(c config, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	seal, err := newSealer()
+	seal, err := c.master.sealer()
 	if err != nil {
 		return nil, err
 	}
@@ -155,21 +154,11 @@ func (s *service) trialUser(ctx context.Context, team healthlab.TeamID, name str
 	return u.ID, err
 }
 
-// newSealer makes what encrypts the secrets in the store, with a key that lives as long
-// as the store does: this process.
-func newSealer() (healthlab.Sealer, error) {
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return nil, err
-	}
-	return healthlab.NewAESSealer("process", map[string][]byte{"process": key})
-}
-
 // buildLinking makes what connects people's accounts, to providers of the sandbox: the
 // example's list names none that exist.
 func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.Sealer) (*linking.Service, error) {
-	sign := make([]byte, 32)
-	if _, err := rand.Read(sign); err != nil {
+	sign, err := s.master.derive("link tokens")
+	if err != nil {
 		return nil, err
 	}
 	connectors := sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: s.url + signInPath})
@@ -261,6 +250,8 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 		select {
 		case <-ctx.Done():
 		case err = <-failed:
+		case <-s.store.ended:
+			err = errors.New("the database has ended")
 		}
 	}
 	fmt.Fprintln(stdout, "stopping")
@@ -293,6 +284,7 @@ func (s *service) loops() map[string]func(context.Context) error {
 	if s.environment == healthlab.Sandbox {
 		loops["test runs"] = s.orders.RunTrials
 	}
+	maps.Copy(loops, s.store.loops)
 	if s.environment == healthlab.Production {
 		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates
 	}
@@ -344,12 +336,16 @@ func (s *service) register(ctx context.Context, stdout io.Writer) error {
 }
 
 // handOver waits until every event is with its receivers, as long as grace allows, and
-// says what is left.
+// says what is left. What is in a database waits there.
 func (s *service) handOver(grace context.Context, stdout io.Writer) {
+	if s.store.held == nil {
+		fmt.Fprintln(stdout, "stopped: everything is in the database")
+		return
+	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		unrouted, unfinished := s.store.Backlog()
+		unrouted, unfinished := s.store.held()
 		if unrouted+unfinished == 0 {
 			fmt.Fprintln(stdout, "stopped: nothing is held")
 			return

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+)
+
+// childEnv marks a process that is the server itself, with the arguments that it got.
+const childEnv = "HEALTHLAB_SERVER_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		os.Exit(pgtest.Main(m, nil))
+	}
+	if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		panic(err)
+	}
+}
+
+// spawn runs the server in a process of its own and waits until it listens.
+func spawn(t *testing.T, args ...string) (*program, *os.Process) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	child.Env = append(os.Environ(), childEnv+"=1")
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	p := &program{T: t, lines: make(chan string, 1000), done: make(chan error, 1)}
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+		p.done <- child.Wait()
+		close(p.lines)
+	}()
+	p.url = strings.TrimPrefix(p.until("listening on "), "listening on ")
+	p.key = strings.TrimPrefix(p.until("api key: "), "api key: ")
+	return p, child.Process
+}
+
+// kill ends a process without asking it.
+func (p *program) kill(process *os.Process) {
+	p.Helper()
+	require.NoError(p, process.Kill())
+	for range p.lines { // until it is gone
+	}
+}
+
+// names returns the team's users.
+func (p *program) names() (out []string) {
+	p.Helper()
+	var page struct {
+		Users []struct {
+			ClientUserID string `json:"client_user_id"`
+		} `json:"users"`
+	}
+	p.get("/v2/user/", &page)
+	for _, u := range page.Users {
+		out = append(out, u.ClientUserID)
+	}
+	return out
+}
+
+func secretFile(t *testing.T) string { return filepath.Join(t.TempDir(), "secret") }
+
+func TestDatabaseOutlivesTheProcess(t *testing.T) {
+	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t)}
+	p := start(t, args...)
+	key := p.key
+	post(p, "/v2/user/", `{"client_user_id":"a"}`)
+	require.Equal(t, []string{"stopping", "stopped: everything is in the database"}, p.quit())
+
+	p = start(t, args...)
+	require.Equal(t, key, p.key, "the key is made of the secret")
+	require.Equal(t, []string{"a"}, p.names())
+	p.quit()
+}
+
+// Two processes on one database are one service, and one of them may die.
+func TestTwoProcesses(t *testing.T) {
+	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t)}
+	one, process := spawn(t, args...)
+	two, other := spawn(t, args...)
+	require.Equal(t, one.key, two.key)
+	post(one, "/v2/user/", `{"client_user_id":"a"}`)
+	require.Equal(t, []string{"a"}, two.names())
+	one.kill(process)
+	post(two, "/v2/user/", `{"client_user_id":"b"}`)
+	one, process = spawn(t, args...)
+	require.ElementsMatch(t, []string{"a", "b"}, one.names())
+	one.kill(process)
+	two.kill(other)
+}
+
+// A private server in a folder: its data survives a stop, and a program that is killed.
+func TestEmbeddedDatabase(t *testing.T) {
+	pgtest.Empty(t) // skips where there is no server
+	parent, err := os.MkdirTemp("", "server")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
+	require.NoError(t, os.Chmod(parent, 0o755)) //nolint:gosec // the server's user passes through it
+	args := []string{"-database-url", "embedded:" + filepath.Join(parent, "db")}
+	p := start(t, args...)
+	key := p.key
+	post(p, "/v2/user/", `{"client_user_id":"a"}`)
+	p.quit()
+
+	p, process := spawn(t, args...)
+	require.Equal(t, key, p.key)
+	post(p, "/v2/user/", `{"client_user_id":"b"}`)
+	p.kill(process)
+
+	p = start(t, args...)
+	require.ElementsMatch(t, []string{"a", "b"}, p.names())
+	p.quit()
+}
+
+func TestDatabaseFlags(t *testing.T) {
+	short := secretFile(t)
+	require.NoError(t, os.WriteFile(short, []byte("c2hvcnQ=\n"), 0o600))
+	full := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(full, "letter"), nil, 0o600))
+	for _, c := range []struct {
+		name, says string
+		kind       healthlab.Kind
+		args       []string
+	}{
+		{"no secret file", "needs -secret-file", healthlab.Unknown, []string{"-database-url", "postgres://nobody@127.0.0.1:1/none"}},
+		{"a short secret", "32 bytes", healthlab.Unknown, []string{"-secret-file", short}},
+		{"no folder for the secret", "-secret-file", healthlab.Unknown, []string{"-secret-file", filepath.Join(full, "no", "secret")}},
+		{"no address", "not an address", healthlab.Unknown, []string{"-database-url", "marker://x:y", "-secret-file", secretFile(t)}},
+		{"nobody there", "database", healthlab.Unavailable,
+			[]string{"-database-url", "postgres://nobody@127.0.0.1:1/none", "-secret-file", secretFile(t)}},
+	} {
+		var out strings.Builder
+		err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, c.args...), &out, &out)
+		require.ErrorContains(t, err, c.says, c.name)
+		require.Equal(t, c.kind, healthlab.KindOf(err), c.name)
+		require.NotContains(t, err.Error(), "marker", c.name)
+	}
+	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-database-url", "embedded:" + full}, os.Stdout, os.Stderr)
+	require.Error(t, err)
+}
+
+func TestSecretFileIsMadeOnce(t *testing.T) {
+	file := secretFile(t)
+	one, err := newMaster(file)
+	require.NoError(t, err)
+	two, err := newMaster(file)
+	require.NoError(t, err)
+	require.Equal(t, one, two)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	entries, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is left beside it")
+	sealing, err := one.derive("sealing")
+	require.NoError(t, err)
+	signing, err := one.derive("link tokens")
+	require.NoError(t, err)
+	require.NotEqual(t, sealing, signing)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// master is the secret of which all others are made: what seals secrets in the store,
+// what signs link tokens, and the API key where the flags name none. Processes on one
+// database have the same.
+type master []byte
+
+// masterBytes is how many random bytes it has.
+const masterBytes = 32
+
+// LogValue and String show nothing.
+func (master) String() string { return "secret" }
+
+// derive makes a secret for one purpose.
+func (m master) derive(purpose string) ([]byte, error) {
+	return hkdf.Key(sha256.New, m, nil, "healthlab server: "+purpose, 32)
+}
+
+// reader reads a secret for one purpose as if it were drawn.
+func (m master) reader(purpose string) (io.Reader, error) {
+	b, err := m.derive(purpose)
+	return bytes.NewReader(b), err
+}
+
+// sealer makes what encrypts the secrets in the store.
+func (m master) sealer() (healthlab.Sealer, error) {
+	key, err := m.derive("sealing")
+	if err != nil {
+		return nil, err
+	}
+	return healthlab.NewAESSealer("secret-file", map[string][]byte{"secret-file": key})
+}
+
+// newMaster returns the secret in a file, and makes the file if it is not there. Without
+// a file the secret lives as long as the process.
+func newMaster(file string) (master, error) {
+	drawn := make([]byte, masterBytes)
+	if _, err := rand.Read(drawn); err != nil {
+		return nil, err
+	}
+	if file == "" {
+		return drawn, nil
+	}
+	if err := keepNew(file, base64.StdEncoding.EncodeToString(drawn)+"\n"); err != nil {
+		return nil, fmt.Errorf("-secret-file: %w", err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("-secret-file: %w", err)
+	}
+	kept, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(kept) != masterBytes {
+		return nil, fmt.Errorf("-secret-file: the file does not hold %d bytes in base64", masterBytes)
+	}
+	return kept, nil
+}
+
+// keepNew writes a file that nobody else can read, unless it is there: whole, whoever
+// else is at it.
+func keepNew(file, text string) error {
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".secret") // only its owner can read it
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		if err = os.Link(f.Name(), file); errors.Is(err, os.ErrExist) {
+			err = nil // another process was faster
+		}
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// keeper is a store of everything, wherever it keeps it.
+type keeper interface {
+	Users() healthdata.Users
+	Data() healthdata.Data
+	Orders() orders.Store
+	OrderKeys() orders.Keys
+	LabTests() orders.LabTestStore
+	Linking() linking.Store
+	Deliveries() webhook.Deliveries
+	Endpoints() webhook.Endpoints
+	WebhookLog() webhook.Log
+}
+
+// storage is the keeper that the flags name, with what comes with it.
+type storage struct {
+	keeper
+	// loops is its background work by name.
+	loops map[string]func(context.Context) error
+	// held counts what would be lost with this process; nil where nothing would.
+	held func() (unrouted, unfinished int)
+	// ended is closed when the storage has ended by itself; nil where it cannot.
+	ended <-chan struct{}
+	// close gives everything back.
+	close func(context.Context) error
+}
+
+// openStorage opens what -database-url names.
+func openStorage(ctx context.Context, address string) (*storage, error) {
+	if address == "" {
+		store := memory.New(nil)
+		return &storage{keeper: store, held: store.Backlog, close: func(context.Context) error { return nil }}, nil
+	}
+	dir, private := strings.CutPrefix(address, embeddedPrefix)
+	if !private {
+		return openPostgres(ctx, address)
+	}
+	server, err := embedded.Start(ctx, dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openPostgres(ctx, server.URL("postgres"))
+	if err != nil {
+		return nil, errors.Join(err, server.Stop(ctx))
+	}
+	closePool := s.close
+	s.ended = server.Done()
+	s.close = func(ctx context.Context) error { return errors.Join(closePool(ctx), server.Stop(ctx)) }
+	return s, nil
+}
+
+// embeddedPrefix goes before the folder of a private server.
+const embeddedPrefix = "embedded:"
+
+// connections is how many connections a process has where the address does not say.
+const connections = 16
+
+func openPostgres(ctx context.Context, address string) (*storage, error) {
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("-database-url is not an address of PostgreSQL") // err may quote it
+	}
+	if !strings.Contains(address, "pool_max_conns") {
+		config.MaxConns = connections
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := postgres.Migrate(ctx, pool); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	store := postgres.New(pool, nil)
+	return &storage{
+		keeper: undelivered{store}, loops: map[string]func(context.Context) error{"folding": store.RunFolding},
+		close: func(context.Context) error {
+			pool.Close()
+			return nil
+		},
+	}, nil
+}
+
+// undelivered is a store whose events wait for somebody to deliver them.
+type undelivered struct{ *postgres.Store }
+
+func (undelivered) Deliveries() webhook.Deliveries { return nil }
+func (undelivered) Endpoints() webhook.Endpoints   { return nil }
