@@ -195,7 +195,7 @@ func (v parsingJobs) Claim(ctx context.Context, at, until time.Time, n int) ([]l
 const (
 	deleteJobsOfUser = `
 delete from healthlab.parsing_job j using healthlab.users u
-where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and j.files::text in ('null', '[]')`
+where j.user_id = $1 and u.user_id = $1 and j.team_id = u.team_id and (j.files is null or j.files::text = '[]')`
 
 	emptyJobsOfUser = `
 update healthlab.parsing_job j set user_id = null, revision = j.revision + 1, status = 'failed', due_at = j.created_at, doc = '{}'
@@ -219,9 +219,12 @@ func noJob(err error) error {
 func keepJob(j *labreport.Job) ([]any, error) {
 	j.DueAt, j.CreatedAt = instant(j.DueAt), instant(j.CreatedAt)
 	j.StartedAt, j.UpdatedAt = instant(j.StartedAt), instant(j.UpdatedAt)
-	files, err := json.Marshal(j.Files)
-	if err != nil {
-		return nil, fmt.Errorf("encode parsing job: %w", err)
+	var files []byte
+	if j.Files != nil {
+		var err error
+		if files, err = json.Marshal(j.Files); err != nil {
+			return nil, fmt.Errorf("encode parsing job: %w", err)
+		}
 	}
 	rest := *j
 	rest.ID, rest.Team, rest.User, rest.Revision = labreport.JobID{}, healthlab.TeamID{}, healthlab.UserID{}, 0
@@ -259,8 +262,10 @@ func scanJob(row pgx.Row, j *labreport.Job) error {
 	if err := json.Unmarshal(doc, &kept); err != nil {
 		return fmt.Errorf("decode parsing job: %w", err)
 	}
-	if err := json.Unmarshal(files, &kept.Files); err != nil {
-		return fmt.Errorf("decode parsing job: %w", err)
+	if files != nil {
+		if err := json.Unmarshal(files, &kept.Files); err != nil {
+			return fmt.Errorf("decode parsing job: %w", err)
+		}
 	}
 	kept.ID.UUID, kept.Team.UUID, kept.Revision, kept.Status = id, team, revision, labreport.Status(status)
 	kept.DueAt, kept.CreatedAt = timeOrZero(due), made.UTC()

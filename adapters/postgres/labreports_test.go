@@ -49,7 +49,7 @@ func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, err)
 	due, err := s.ParsingJobs().Claim(t.Context(), noon.Time, noon.Add(time.Minute), 10)
 	require.NoError(t, err)
-	require.Len(t, due, 1)
+	require.NotEmpty(t, due)
 }
 
 // A job that somebody changes is not claimed, and nobody waits.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -319,20 +320,59 @@ func (s *service) start(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// register makes the endpoint that the flags name.
+// register makes the endpoint that the flags name, unless a process before made it or
+// another one does.
 func (s *service) register(ctx context.Context, stdout io.Writer) error {
-	e, err := s.endpoints.Create(ctx, s.team, webhook.NewEndpoint{URL: s.webhookURL, Secret: s.webhookSecret})
+	e, err := s.registered(ctx)
+	if err == nil && e == nil {
+		var made webhook.Endpoint
+		if made, err = s.endpoints.Create(ctx, s.team, webhook.NewEndpoint{URL: s.webhookURL, Secret: s.webhookSecret}); err != nil {
+			return err
+		}
+		// Of processes that start together the first one's endpoint stays.
+		if e, err = s.registered(ctx); err == nil && e.ID != made.ID {
+			err = s.endpoints.Delete(ctx, s.team, made.ID)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if s.webhookSecret == "" {
-		secret, err := s.endpoints.Secret(ctx, s.team, e.ID)
-		if err != nil {
-			return err
-		}
+	secret, err := s.endpoints.Secret(ctx, s.team, e.ID)
+	if err != nil {
+		return err
+	}
+	switch s.webhookSecret {
+	case "":
 		fmt.Fprintf(stdout, "webhook secret: %s\n", secret.Text())
+	case secret.Text():
+	default:
+		return s.endpoints.Rotate(ctx, s.team, e.ID, s.webhookSecret)
 	}
 	return nil
+}
+
+// registered returns the oldest endpoint at the URL that the flags name; nil if there is
+// none.
+func (s *service) registered(ctx context.Context) (*webhook.Endpoint, error) {
+	u, err := url.Parse(s.webhookURL)
+	if err != nil {
+		return nil, errors.New("-webhook-url is not a URL") // err quotes it
+	}
+	var found *webhook.Endpoint
+	for q := (webhook.EndpointQuery{Team: s.team}); ; {
+		page, err := s.endpoints.List(ctx, q) // the newest first
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Endpoints {
+			if e.URL == u.String() {
+				found = &e
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return found, nil
+		}
+	}
 }
 
 // handOver waits until every event is with its receivers, as long as grace allows, and

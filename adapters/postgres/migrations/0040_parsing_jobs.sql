@@ -9,7 +9,7 @@ create table healthlab.parsing_job (
 	status     text        collate "C" not null,
 	due_at     timestamptz,
 	created_at timestamptz not null,
-	files      json        not null,
+	files      json,
 	doc        json        not null,
 	constraint parsing_job_pkey primary key (team_id, job_id)
 );
@@ -17,7 +17,7 @@ comment on table healthlab.parsing_job is 'Lab reports on their way: each job as
 comment on constraint parsing_job_pkey on healthlab.parsing_job is 'Jobs are spread by their team.';
 comment on column healthlab.parsing_job.user_id is 'Whose report it is; null once the user was erased and the files are still to be deleted.';
 comment on column healthlab.parsing_job.due_at is 'When background work goes on; moved to the end of the lease by whoever claims the job. Not in the document.';
-comment on column healthlab.parsing_job.files is 'The names of the files, or null. Not in the document.';
+comment on column healthlab.parsing_job.files is 'The names of the files; null if there are none. Not in the document.';
 create index parsing_job_created on healthlab.parsing_job (team_id, created_at, job_id);
 create index parsing_job_quota on healthlab.parsing_job (team_id) where status <> 'failed';
 create index parsing_job_user on healthlab.parsing_job (user_id) where user_id is not null;
