@@ -80,6 +80,18 @@ var writes = map[string]func(context.Context, *postgres.Store, healthdata.User) 
 		})
 		return err
 	},
+	"demographics": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.Persons().PutUserInfo(ctx, u.Team, u.ID, orders.UserInfo{FirstName: "Ana", DOB: healthlab.DateOf(noon.Time)})
+	},
+	"insurance": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.Persons().AddCoverage(ctx, orders.Coverage{
+			ID: u.ID.UUID, Team: u.Team, User: u.ID, ValidFrom: noon.Time,
+			Record: orders.InsuranceRecord{Insured: orders.PersonDetails{DOB: healthlab.DateOf(noon.Time)}},
+		})
+	},
+	"payor": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
+		return s.Persons().AddPayor(ctx, orders.KeptPayor{Team: u.Team, Payor: orders.Payor{PayorCode: u.ID.String()}, CreatedAt: noon.Time})
+	},
 	"link code": func(ctx context.Context, s *postgres.Store, u healthdata.User) error {
 		return s.Linking().InsertCode(ctx, linkCode(u, "other "+u.ID.String()))
 	},
@@ -232,6 +244,7 @@ func arm(t *testing.T, pool *pgxpool.Pool) {
 	raising(t, pool, "XX000", 0)
 	for _, table := range []string{
 		"users", "chunk", "segment", "record", "webhook_pending", "orders", "order_key", "order_feed", "lab_test",
+		"user_info", "insurance", "payor",
 		"link_code", "link_try", "link_session", "parsing_job",
 	} {
 		_, err := pool.Exec(t.Context(), `create trigger raise_it after insert or update on healthlab.`+table+

@@ -24,6 +24,7 @@ type keeper interface {
 	Orders() orders.Store
 	OrderKeys() orders.Keys
 	LabTests() orders.LabTestStore
+	Persons() orders.PersonStore
 	Linking() linking.Store
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints
