@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
@@ -57,6 +58,7 @@ type config struct {
 	master        master
 	webhookURL    string
 	webhookSecret string
+	lease         time.Duration
 	importPath    string
 	importUser    string
 	filesPath     string
@@ -82,6 +84,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
+	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery is one process's to make before another one takes it over; half of it is the most that a receiver may take, up to 15 s")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports, encrypted under a key of this process (default: memory)")
@@ -103,6 +106,9 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.tour && c.environment != healthlab.Sandbox {
 		return config{}, errors.New("-tour makes things up, which only a sandbox may do")
+	}
+	if c.lease < time.Second {
+		return config{}, errors.New("-lease is a second or more")
 	}
 	if c.webhookSecret != "" && c.webhookURL == "" {
 		return config{}, errors.New("-webhook-secret goes with -webhook-url")

@@ -205,7 +205,7 @@ func TestStopHandsOver(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"-env", "moon"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"},
+		{"-env", "moon"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"}, {"-lease", "1ms"},
 		{"-providers", "no-such-file.json"}, {"-api-key", "not-a-key", "-addr", "nowhere"},
 	} {
 		require.Error(t, run(t.Context(), args, io.Discard, io.Discard), args)

@@ -200,13 +200,13 @@ func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
 		}}
 	}
-	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard})
+	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard, Timeout: min(15*time.Second, s.lease/2)})
 	if s.endpoints, err = webhook.NewService(types, s.store.Deliveries(), s.store.Endpoints(), s.store.WebhookLog(),
 		notifier, seal, &webhook.ServiceOptions{Guard: guard, Log: s.log}); err != nil {
 		return err
 	}
 	s.dispatcher, err = webhook.NewDispatcher(types, s.store.Deliveries(), s.store.Endpoints(), notifier, seal,
-		&webhook.Options{Log: s.log})
+		&webhook.Options{Log: s.log, Lease: s.lease, Timeout: min(15*time.Second, s.lease/2), StartMargin: min(5*time.Second, s.lease/4)})
 	return err
 }
 

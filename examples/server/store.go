@@ -92,16 +92,11 @@ func openPostgres(ctx context.Context, address string) (*storage, error) {
 	}
 	store := postgres.New(pool, nil)
 	return &storage{
-		keeper: undelivered{store}, loops: map[string]func(context.Context) error{"folding": store.RunFolding},
+		keeper: store,
+		loops:  map[string]func(context.Context) error{"folding": store.RunFolding, "retention": store.RunRetention},
 		close: func(context.Context) error {
 			pool.Close()
 			return nil
 		},
 	}, nil
 }
-
-// undelivered is a store whose events wait for somebody to deliver them.
-type undelivered struct{ *postgres.Store }
-
-func (undelivered) Deliveries() webhook.Deliveries { return nil }
-func (undelivered) Endpoints() webhook.Endpoints   { return nil }
