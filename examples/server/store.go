@@ -11,7 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
-	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -26,8 +25,7 @@ type keeper interface {
 	OrderKeys() orders.Keys
 	LabTests() orders.LabTestStore
 	Persons() orders.PersonStore
-	Continuous() aggregate.ContinuousStore
-	ContinuousWork() aggregate.ContinuousWork
+	SlotCache() orders.SlotCache
 	Linking() linking.Store
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints
