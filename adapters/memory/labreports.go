@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -45,12 +44,6 @@ func (s *Store) ParsingJobs() labreport.Store { return jobStore{s} }
 func (s *Store) Blobs() labreport.BlobStore { return blobStore{s} }
 
 type jobStore struct{ s *Store }
-
-// erase removes the jobs of a user. Their files are the service's to delete, before. It
-// is called with the lock held.
-func (t *reportTable) erase(team healthlab.TeamID, user healthlab.UserID) {
-	maps.DeleteFunc(t.jobs, func(_ labreport.JobID, k *keptJob) bool { return k.team == team && k.user == user })
-}
 
 func (v jobStore) Insert(ctx context.Context, j labreport.Job, quota int, events []healthlab.Event) error {
 	if j.Team.IsZero() || j.ID == (labreport.JobID{}) || j.User.IsZero() {

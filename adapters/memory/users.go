@@ -294,7 +294,6 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	delete(v.s.users.byID, id)
 	delete(v.s.users.deleted, id)
 	v.s.data.erase(userKey{team, id})
-	v.s.reports.erase(team, id)
 	v.s.linking.erase(team, id)
 	v.s.pulls.erase(team, id)
 	v.s.orders.erase(team, id)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 )
 
@@ -20,6 +21,7 @@ import (
 const childEnv = "HEALTHLAB_SERVER_CHILD"
 
 func TestMain(m *testing.M) {
+	pdftext.Child()
 	if os.Getenv(childEnv) == "" {
 		os.Exit(pgtest.Main(m, nil))
 	}
@@ -78,7 +80,7 @@ func (p *program) names() (out []string) {
 func secretFile(t *testing.T) string { return filepath.Join(t.TempDir(), "secret") }
 
 func TestDatabaseOutlivesTheProcess(t *testing.T) {
-	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t)}
+	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	p := start(t, args...)
 	key := p.key
 	post(p, "/v2/user/", `{"client_user_id":"a"}`)
@@ -92,7 +94,7 @@ func TestDatabaseOutlivesTheProcess(t *testing.T) {
 
 // Two processes on one database are one service, and one of them may die.
 func TestTwoProcesses(t *testing.T) {
-	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t)}
+	args := []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
 	one, process := spawn(t, args...)
 	two, other := spawn(t, args...)
 	require.Equal(t, one.key, two.key)
@@ -140,9 +142,9 @@ func TestDatabaseFlags(t *testing.T) {
 		{"no secret file", "needs -secret-file", healthlab.Unknown, []string{"-database-url", "postgres://nobody@127.0.0.1:1/none"}},
 		{"a short secret", "32 bytes", healthlab.Unknown, []string{"-secret-file", short}},
 		{"no folder for the secret", "-secret-file", healthlab.Unknown, []string{"-secret-file", filepath.Join(full, "no", "secret")}},
-		{"no address", "not an address", healthlab.Unknown, []string{"-database-url", "marker://x:y", "-secret-file", secretFile(t)}},
+		{"no address", "not an address", healthlab.Unknown, []string{"-database-url", "marker://x:y", "-secret-file", secretFile(t), "-files", full}},
 		{"nobody there", "database", healthlab.Unavailable,
-			[]string{"-database-url", "postgres://nobody@127.0.0.1:1/none", "-secret-file", secretFile(t)}},
+			[]string{"-database-url", "postgres://nobody@127.0.0.1:1/none", "-secret-file", secretFile(t), "-files", full}},
 	} {
 		var out strings.Builder
 		err := run(t.Context(), append([]string{"-addr", "127.0.0.1:0"}, c.args...), &out, &out)

@@ -13,6 +13,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -87,7 +88,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery is one process's to make before another one takes it over; half of it is the most that a receiver may take, up to 15 s")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
-	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports, encrypted under a key of this process (default: memory)")
+	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports, encrypted (default: memory; with embedded:DIR, DIR.files)")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
@@ -118,11 +119,15 @@ func flags(args []string, stderr io.Writer) (config, error) {
 
 // readSecrets reads or makes the secret, and the API key if the flags name none.
 func (c *config) readSecrets() error {
-	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private && c.secretFile == "" {
-		c.secretFile = filepath.Clean(dir) + ".secret"
+	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private {
+		c.secretFile = cmp.Or(c.secretFile, filepath.Clean(dir)+".secret")
+		c.filesPath = cmp.Or(c.filesPath, filepath.Clean(dir)+".files")
 	}
 	if c.databaseURL != "" && c.secretFile == "" {
 		return errors.New("-database-url needs -secret-file: what is sealed in the database must be opened by the next process")
+	}
+	if c.databaseURL != "" && c.filesPath == "" {
+		return errors.New("-database-url needs -files: a folder that all processes on the database see")
 	}
 	var err error
 	if c.master, err = newMaster(c.secretFile); err != nil || c.apiKey != "" {

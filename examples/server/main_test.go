@@ -15,14 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 )
-
-func TestMain(m *testing.M) {
-	pdftext.Child()
-	os.Exit(m.Run())
-}
 
 // program is the server running inside the test.
 type program struct {

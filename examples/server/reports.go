@@ -31,7 +31,7 @@ func (s *service) buildReports(seal healthlab.Sealer) error {
 		return err
 	}
 	extractors["application/pdf"] = pdfs
-	files := s.store.Blobs()
+	files := s.store.blobs
 	if s.filesPath != "" {
 		place, err := blob.OpenDirectory(s.filesPath, nil)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -27,6 +28,7 @@ type keeper interface {
 	Persons() orders.PersonStore
 	SlotCache() orders.SlotCache
 	Linking() linking.Store
+	ParsingJobs() labreport.Store
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints
 	WebhookLog() webhook.Log
@@ -35,6 +37,9 @@ type keeper interface {
 // storage is the keeper that the flags name, with what comes with it.
 type storage struct {
 	keeper
+	// blobs keeps files where the flags name no folder; nil with a database, which needs
+	// one.
+	blobs labreport.BlobStore
 	// loops is its background work by name.
 	loops map[string]func(context.Context) error
 	// held counts what would be lost with this process; nil where nothing would.
@@ -49,7 +54,7 @@ type storage struct {
 func openStorage(ctx context.Context, address string) (*storage, error) {
 	if address == "" {
 		store := memory.New(nil)
-		return &storage{keeper: store, held: store.Backlog, close: func(context.Context) error { return nil }}, nil
+		return &storage{keeper: store, blobs: store.Blobs(), held: store.Backlog, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
