@@ -91,7 +91,9 @@ func BenchmarkAPIWhileReading(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, err := flags([]string{"-report-workers", "2"}, io.Discard)
 			require.NoError(b, err)
-			s, err := build(c, "http://127.0.0.1")
+			kept, err := openStorage(b.Context(), "")
+			require.NoError(b, err)
+			s, err := build(c, kept, "http://127.0.0.1")
 			require.NoError(b, err)
 			server := httptest.NewServer(s.handler)
 			defer server.Close()
