@@ -27,6 +27,8 @@ type keeper interface {
 	LabTests() orders.LabTestStore
 	Persons() orders.PersonStore
 	SlotCache() orders.SlotCache
+	Reviews() orders.ReviewStore
+	Trials() orders.TrialStore
 	Linking() linking.Store
 	ParsingJobs() labreport.Store
 	Deliveries() webhook.Deliveries
