@@ -27,20 +27,26 @@ type slotKey struct {
 
 // check checks a request and returns a plan for each query. What is wrong goes to r.
 func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []*plan {
-	w := r.checkFrame(req, limits, known)
+	w := r.checkFrame(req, limits)
+	r.checkConfig(&req.Config, known, path{"config"})
 	plans := make([]*plan, len(req.Queries))
 	for i := range req.Queries {
-		q := &req.Queries[i]
-		c := &compiler{r: r, q: q, at: path{"queries", i}, slots: map[slotKey]int{}}
-		c.plan = &plan{query: q, trunc: -1, window: w, align: q.Align, grouped: len(q.GroupBy) > 0}
-		c.compile(limits, &req.Config)
-		plans[i] = c.plan
+		plans[i] = r.checkQuery(&req.Queries[i], &req.Config, limits, path{"queries", i})
+		plans[i].window = w
 	}
 	return plans
 }
 
+// checkQuery checks one query and returns its plan, which has no window yet.
+func (r *reader) checkQuery(q *Query, config *Config, limits *Limits, at path) *plan {
+	c := &compiler{r: r, q: q, at: at, slots: map[slotKey]int{}}
+	c.plan = &plan{query: q, trunc: -1, align: q.Align, grouped: len(q.GroupBy) > 0}
+	c.compile(limits, config)
+	return c.plan
+}
+
 // checkFrame checks what is not inside a query, and returns the window.
-func (r *reader) checkFrame(req *Request, limits *Limits, known func(string) bool) (w window) {
+func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	t := &req.Timeframe
 	switch {
 	case t.Anchor.IsZero() || !contains(units, string(t.Past.Unit)):
@@ -66,18 +72,22 @@ func (r *reader) checkFrame(req *Request, limits *Limits, known func(string) boo
 	case n == 0 && len(r.problems) == 0:
 		r.fault(codeBody, "needs at least one query", path{"queries"})
 	}
-	for i, s := range req.Config.ProviderPriorityOverrides {
+	return w
+}
+
+// checkConfig checks what holds for all queries.
+func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
+	for i, s := range c.ProviderPriorityOverrides {
 		if !known(s) {
-			r.fault("unknown_provider", "is not the slug of a provider or lab", path{"config", "provider_priority_overrides", i})
+			r.fault("unknown_provider", "is not the slug of a provider or lab", at.at("provider_priority_overrides", i))
 		}
 	}
-	if n := req.Config.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
-		r.fault(codeBody, "is not one of the allowed values", path{"config", "column_naming"})
+	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
+		r.fault(codeBody, "is not one of the allowed values", at.at("column_naming"))
 	}
-	if o := req.Config.OverlapPolicy; o != "" && o != WinnerOnly && o != FillGaps && len(r.problems) == 0 {
-		r.fault(codeBody, "is not one of the allowed values", path{"config", "overlap_policy"})
+	if o := c.OverlapPolicy; o != "" && o != WinnerOnly && o != FillGaps && len(r.problems) == 0 {
+		r.fault(codeBody, "is not one of the allowed values", at.at("overlap_policy"))
 	}
-	return w
 }
 
 // longPast refuses at a glance what would leave the calendar.

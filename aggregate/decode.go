@@ -77,13 +77,9 @@ func (r *reader) period(n *node, p path) (out Period) {
 	}
 	out.Value = 1
 	if v := n.get("value"); v != nil {
-		i, err := strconv.ParseInt(v.text, 10, 64)
-		switch {
-		case v.kind != '0' || err != nil:
-			r.fault(codeBody, "is not a whole number", p.at("value"))
-		case i < 1 || i > maxPeriod:
+		if i, ok := r.whole(v, p.at("value")); ok && (i < 1 || i > maxPeriod) {
 			r.fault(codeBody, "is not between 1 and 1000000", p.at("value"))
-		default:
+		} else if ok {
 			out.Value = i
 		}
 	}

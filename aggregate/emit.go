@@ -38,7 +38,11 @@ func (s *slab) emit(out *grid) error {
 		emitColumn(&out.aggs[k].v, s.b.p.aggs[k].fn, s.accs[s.b.aggs[k]], hits)
 	}
 	out.n += len(hits)
-	s.b.trace.winners(s, hits)
+	if s.b.p.traced {
+		for _, h := range hits {
+			out.wins = append(out.wins, win{at: s.starts[h], source: int(s.winner[h])})
+		}
+	}
 	return nil
 }
 

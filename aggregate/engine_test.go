@@ -439,3 +439,56 @@ func TestWhoMayAsk(t *testing.T) {
 	_, err = aggregate.New(nil, nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
+
+// Who won is told on every path: by headers, by looking at every sample, and of
+// summaries.
+func TestWinnersAreTold(t *testing.T) {
+	p := newPerson()
+	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 2*1440, time.Minute, 0, rising)...)
+	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 5*1440, time.Minute, 0, rising)...)
+	p.measure(t, key("glucose", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 10, time.Minute, 0, rising)...)
+	for d := range 3 {
+		day := time.Date(2026, 3, 1+d, 0, 0, 0, 0, time.UTC)
+		p.put(t, "activity", "acme_phone", healthdata.SourcePhone, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(1))})
+		if d == 1 {
+			p.put(t, "activity", "acme_watch", healthdata.SourceWatch, day, 0, &healthdata.Activity{CalendarDate: healthlab.DateOf(day), Steps: ptr(int64(2))})
+		}
+	}
+	s := service(t, p, nil)
+	watch, phone := aggregate.Source{Provider: "acme_watch", Type: "watch"}, aggregate.Source{Provider: "acme_phone", Type: "phone"}
+	explain := func(by []aggregate.Expr, sel ...aggregate.Expr) aggregate.Explanation {
+		out, err := s.Explain(t.Context(), team, user, aggregate.Ask(aggregate.Last(5, date("2026-03-05")), aggregate.Query{Select: sel, GroupBy: by}))
+		require.NoError(t, err)
+		return out.Explain[0]
+	}
+	days := []aggregate.Expr{aggregate.By(aggregate.Days(1))}
+	heart := aggregate.Samples("heartrate")
+	want := []aggregate.Winner{
+		{From: "2026-03-01T00:00:00", To: "2026-03-02T00:00:00", Buckets: 2, Source: watch},
+		{From: "2026-03-03T00:00:00", To: "2026-03-05T00:00:00", Buckets: 3, Source: phone},
+	}
+	e := explain(days, aggregate.Mean.Of(heart))
+	require.Equal(t, "buckets", e.Path)
+	require.Equal(t, want, e.Winners)
+	e = explain(days, aggregate.Median.Of(heart))
+	require.Equal(t, "samples", e.Path)
+	require.Equal(t, want, e.Winners)
+	e = explain([]aggregate.Expr{aggregate.ByPart(aggregate.HourOfDay), days[0]}, aggregate.Mean.Of(heart))
+	require.Equal(t, want, e.Winners)
+
+	e = explain(days, aggregate.Sum.Of(aggregate.Col("activity", "steps")))
+	require.Equal(t, "rows", e.Path)
+	require.Equal(t, []aggregate.Winner{
+		{From: "2026-03-01T00:00:00", To: "2026-03-01T00:00:00", Buckets: 1, Source: phone},
+		{From: "2026-03-02T00:00:00", To: "2026-03-02T00:00:00", Buckets: 1, Source: watch},
+		{From: "2026-03-03T00:00:00", To: "2026-03-03T00:00:00", Buckets: 1, Source: phone},
+	}, e.Winners)
+
+	e = explain(days, aggregate.Count.Of(heart), aggregate.Sum.Of(aggregate.Samples("glucose")))
+	want[0].Resource, want[1].Resource = "heartrate", "heartrate"
+	want = append([]aggregate.Winner{{From: "2026-03-02T00:00:00", To: "2026-03-02T00:00:00", Buckets: 1, Source: phone, Resource: "glucose"}}, want...)
+	require.Equal(t, want, e.Winners)
+
+	e = explain(nil, aggregate.Mean.Of(heart))
+	require.Empty(t, e.Winners, "without groups all sources count")
+}

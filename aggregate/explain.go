@@ -1,7 +1,9 @@
 package aggregate
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,8 +38,8 @@ type Explanation struct {
 	Sources []RankedSource `json:"sources"`
 	// Chosen says that one source was chosen for each group.
 	Chosen bool `json:"one_source_per_group"`
-	// Winners are the stretches of buckets and the source that was chosen in them,
-	// on the path buckets.
+	// Winners are the stretches of buckets and the source that was chosen in them.
+	// Where rows are grouped by more than time, a bucket may have several.
 	Winners []Winner `json:"winners,omitempty"`
 }
 
@@ -55,6 +57,8 @@ type Winner struct {
 	To      string `json:"to"`
 	Buckets int    `json:"buckets"`
 	Source  Source `json:"source"`
+	// Resource is set where the query is about several timeseries.
+	Resource string `json:"resource,omitempty"`
 }
 
 // String prints the explanation for a person.
@@ -138,21 +142,35 @@ func (t *trace) chunks(all []series.Chunk, decoded int) {
 	t.out.Decoded += decoded
 }
 
-// winners notes who won the buckets of a slab.
-func (t *trace) winners(s *slab, hits []int32) {
-	if t == nil || !s.b.p.chosen {
+// win is the source that was chosen in one bucket.
+type win struct {
+	at       int64
+	source   int // place among the sources
+	resource int // place among those of the plan
+}
+
+// winners puts wins of neighbouring buckets together.
+func (t *trace) winners(p *plan, list []win, sources []Source) {
+	if t == nil || !p.chosen {
 		return
 	}
-	before := int32(-2)
-	for _, h := range hits {
-		source := s.b.set.sources[s.winner[h]]
-		at := wallText(s.starts[h])
-		if k := len(t.out.Winners) - 1; k >= 0 && before == h-1 && t.out.Winners[k].Source == source {
-			t.out.Winners[k].To = at
+	slices.SortFunc(list, func(a, b win) int {
+		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.at, b.at), cmp.Compare(a.source, b.source))
+	})
+	last := win{source: -1}
+	for _, w := range slices.Compact(list) {
+		k := len(t.out.Winners) - 1
+		if p.trunc >= 0 && w.source == last.source && w.resource == last.resource && p.keys[p.trunc].period.next(last.at) == w.at {
+			t.out.Winners[k].To = wallText(w.at)
 			t.out.Winners[k].Buckets++
 		} else {
-			t.out.Winners = append(t.out.Winners, Winner{From: at, To: at, Buckets: 1, Source: source})
+			at := wallText(w.at)
+			won := Winner{From: at, To: at, Buckets: 1, Source: sources[w.source]}
+			if len(p.resources) > 1 {
+				won.Resource = p.resources[w.resource].Slug
+			}
+			t.out.Winners = append(t.out.Winners, won)
 		}
-		before = h
+		last = w
 	}
 }

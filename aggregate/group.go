@@ -361,6 +361,9 @@ func (g *grouper) grid() (*grid, error) {
 		for i := range n.cells {
 			c := &n.cells[i]
 			rows += c.n
+			if g.p.traced && !g.p.fill && c.source >= 0 {
+				out.wins = append(out.wins, win{at: g.start(n), source: c.source, resource: i})
+			}
 			switch {
 			case c.accs == nil:
 			case accs == nil:
@@ -394,6 +397,14 @@ func (g *grouper) grid() (*grid, error) {
 	}
 	out.sort()
 	return out, nil
+}
+
+// start is where the bucket of a group begins.
+func (g *grouper) start(n *group) int64 {
+	if g.p.trunc < 0 {
+		return g.p.window.from
+	}
+	return n.keys[g.p.trunc]
 }
 
 // keyCell turns a code back into its value.

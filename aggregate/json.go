@@ -23,6 +23,14 @@ func (r *Result) WriteJSON(to io.Writer) error {
 	return w.err
 }
 
+// WriteJSON writes the frame as it is published, {"table":{…}}, 64 KiB at a time.
+func (f *Frame) WriteJSON(to io.Writer) error {
+	w := jsonWriter{b: make([]byte, 0, jsonPiece+4096), to: to}
+	w.frame(f)
+	w.flush()
+	return w.err
+}
+
 const jsonPiece = 64 << 10
 
 // jsonWriter writes JSON by appending. Without a writer it keeps everything.
@@ -48,17 +56,7 @@ func (w *jsonWriter) result(r *Result) {
 		if i > 0 {
 			w.b = append(w.b, ',')
 		}
-		w.b = append(w.b, `{"table":{`...)
-		for k := range r.Frames[i].Columns {
-			c := &r.Frames[i].Columns[k]
-			if k > 0 {
-				w.b = append(w.b, ',')
-			}
-			w.b = append(appendText(w.b, c.Name), ':', '[')
-			w.column(c)
-			w.b = append(w.b, ']')
-		}
-		w.b = append(w.b, '}', '}')
+		w.frame(&r.Frames[i])
 	}
 	w.b = append(w.b, ']')
 	if r.Explain != nil {
@@ -68,6 +66,26 @@ func (w *jsonWriter) result(r *Result) {
 			w.err = err
 		}
 		w.b = append(w.b, e...)
+	}
+	w.b = append(w.b, '}')
+}
+
+func (w *jsonWriter) frame(f *Frame) {
+	w.b = append(w.b, `{"table":`...)
+	w.columns(f.Columns)
+	w.b = append(w.b, '}')
+}
+
+// columns writes columns as an object of arrays.
+func (w *jsonWriter) columns(list []Column) {
+	w.b = append(w.b, '{')
+	for k := range list {
+		if k > 0 {
+			w.b = append(w.b, ',')
+		}
+		w.b = append(appendText(w.b, list[k].Name), ':', '[')
+		w.column(&list[k])
+		w.b = append(w.b, ']')
 	}
 	w.b = append(w.b, '}')
 }

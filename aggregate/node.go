@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -177,6 +178,23 @@ func (r *reader) text(n *node, p path) (string, bool) {
 		return n.text, true
 	}
 	return "", false
+}
+
+// whole reads a whole number.
+func (r *reader) whole(n *node, p path) (int64, bool) {
+	i, err := strconv.ParseInt(n.text, 10, 64)
+	if n.kind != '0' || err != nil {
+		r.fault(codeBody, "is not a whole number", p)
+		return 0, false
+	}
+	return i, true
+}
+
+func (r *reader) boolean(n *node, p path) bool {
+	if n.kind != 't' {
+		r.fault(codeBody, "is not true or false", p)
+	}
+	return n.kind == 't' && n.yes
 }
 
 // choice reads one of a list of words.

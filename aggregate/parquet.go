@@ -3,6 +3,7 @@ package aggregate
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // WriteArchive writes the result as a gzipped tar archive with one Parquet file for
@@ -48,15 +51,14 @@ func (r *Result) WriteArchive(to io.Writer) error {
 }
 
 // WriteParquet writes the frame as one Parquet file, with a flat schema in which every
-// column is optional. Full stops in names are part of the name.
+// column is optional. Full stops in names are part of the name. It is written row group
+// by row group, and little is in memory beside the frame.
 func (f *Frame) WriteParquet(to io.Writer) error {
-	w := parquet.NewWriter(to, parquet.NewSchema("result", frameNode(f)), parquet.DataPageStatistics(true))
-	for i, out := range w.ColumnWriters() {
-		if err := writeColumn(out, &f.Columns[i], i); err != nil {
-			return fmt.Errorf("write parquet: %w", err)
-		}
+	w, err := newParquetWriter(to, f)
+	if err == nil {
+		err = w.write(f)
 	}
-	if err := w.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("write parquet: %w", err)
 	}
 	return nil
@@ -103,42 +105,83 @@ func leaf(t Type) parquet.Node {
 	}
 }
 
-// writeColumn writes a column, some thousand values at a time.
-func writeColumn(out *parquet.ColumnWriter, c *Column, number int) error {
-	const stretch = 4096
-	var values [stretch]parquet.Value
-	for from := 0; from < c.Len(); from += stretch {
-		n := min(stretch, c.Len()-from)
-		for i := range n {
-			values[i] = c.parquetValue(from+i, number)
+// errOtherTable says that a file has not the columns that were expected.
+var errOtherTable = errors.New("the file has other columns")
+
+// readParquet reads what [Frame.WriteParquet] wrote: a frame with the columns of like.
+func readParquet(data []byte, like *Frame) (Frame, error) {
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return Frame{}, fmt.Errorf("read parquet: %w", err)
+	}
+	fields := file.Schema().Fields()
+	if len(fields) != len(like.Columns) {
+		return Frame{}, errOtherTable
+	}
+	out := Frame{Columns: make([]Column, len(fields))}
+	for i, field := range fields {
+		want := &like.Columns[i]
+		if field.Name() != want.Name || field.Type().String() != leaf(want.Type).Type().String() {
+			return Frame{}, errOtherTable
 		}
-		if _, err := out.WriteRowValues(values[:n]); err != nil {
-			return err
+		out.Columns[i] = newColumn(want.Name, want.Type)
+	}
+	for _, group := range file.RowGroups() {
+		for i, chunk := range group.ColumnChunks() {
+			if err := out.Columns[i].readChunk(chunk); err != nil {
+				return Frame{}, fmt.Errorf("read parquet: %w", err)
+			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
-func (c *Column) parquetValue(i, number int) parquet.Value {
-	if c.Null(i) {
-		return parquet.NullValue().Level(0, 0, number)
+func (c *Column) readChunk(chunk parquet.ColumnChunk) (err error) {
+	pages := chunk.Pages()
+	defer func() { err = errors.Join(err, pages.Close()) }()
+	var values [1024]parquet.Value
+	for {
+		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for from := page.Values(); ; {
+			n, err := from.ReadValues(values[:])
+			for _, v := range values[:n] {
+				c.v.add(c.cellOf(v))
+			}
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+		parquet.Release(page)
 	}
-	var v parquet.Value
+}
+
+// cellOf is the other way of parquetValue.
+func (c *Column) cellOf(v parquet.Value) healthdata.Cell {
+	if v.IsNull() {
+		return healthdata.Cell{}
+	}
 	switch c.Type {
 	case typeFloat:
-		x := c.v.floats[i]
-		if x == 0 {
-			x = 0 // not minus zero, as in JSON
-		}
-		v = parquet.DoubleValue(x)
+		return healthdata.Cell{Valid: true, Float: v.Double()}
 	case typeBool:
-		v = parquet.BooleanValue(c.v.ints[i] != 0)
+		if !v.Boolean() {
+			return intCell(0)
+		}
+		return intCell(1)
 	case typeText:
-		v = parquet.ByteArrayValue([]byte(c.v.texts[i]))
+		return healthdata.Cell{Valid: true, Text: string(v.ByteArray())}
 	case typeDate:
-		v = parquet.Int32Value(int32(c.v.ints[i]))
+		return intCell(int64(v.Int32()))
 	default:
-		v = parquet.Int64Value(c.v.ints[i])
+		return intCell(v.Int64())
 	}
-	return v.Level(0, 1, number)
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 // unpack reads an archive back with the library's own reader: by file, by row, by
@@ -122,4 +124,96 @@ func TestArchiveSaysWhatJSONSays(t *testing.T) {
 		}
 	}
 	require.Equal(t, "TIMESTAMP(isAdjustedToUTC=false,unit=MICROS)", files[0].Schema().Fields()[0].Type().String())
+}
+
+// Files of every shape come back as they were: several row groups, nulls here and there
+// and everywhere, few and many different values.
+func TestFilesComeBack(t *testing.T) {
+	p := newPerson()
+	var list []series.Sample
+	for i := range 140_000 {
+		v := float64(i%7) / 8
+		if i%5 == 0 {
+			v = float64(i) / 3
+		}
+		if i == 3 {
+			v = math.Copysign(0, -1)
+		}
+		s := series.Sample{Time: at("2026-03-01T00:00:00Z") + int64(i)*1e6, Value: v}
+		if i/100%3 == 0 {
+			s.Sport = []string{"running", "räv 🦊"}[i/1000%2]
+		}
+		list = append(list, s)
+	}
+	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerSecond, false, list...)
+	s := service(t, p, &aggregate.Options{Limits: aggregate.Limits{Rows: 1_000_000}})
+	heart := aggregate.Samples("heartrate")
+	sport := aggregate.Field{Resource: "heartrate", Field: "source_sport"}
+	result, err := s.Query(t.Context(), team, user, aggregate.Ask(aggregate.Last(3, date("2026-03-03")),
+		aggregate.Query{Select: []aggregate.Expr{aggregate.Index{Table: "timeseries"}, heart, sport, aggregate.Field{Resource: "heartrate", Field: "source_workout_id"}}},
+		aggregate.Query{
+			Select:  []aggregate.Expr{aggregate.Keys(), aggregate.StdDev.Of(heart), aggregate.Count.Of(heart), aggregate.Newest.Of(sport)},
+			GroupBy: []aggregate.Expr{aggregate.By(aggregate.Minutes(1))},
+		},
+		aggregate.Query{Select: []aggregate.Expr{aggregate.Keys(), aggregate.Mean.Of(heart)}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}, Where: "value > 1000000"},
+	))
+	require.NoError(t, err)
+	for i := range result.Frames {
+		f := &result.Frames[i]
+		var file bytes.Buffer
+		require.NoError(t, f.WriteParquet(&file))
+		got, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		require.NoError(t, err)
+		require.EqualValues(t, f.Len(), got.NumRows())
+		at := make([]int, len(f.Columns))
+		for _, g := range got.RowGroups() {
+			for k, chunk := range g.ColumnChunks() {
+				at[k] = sameColumn(t, &f.Columns[k], chunk, at[k])
+			}
+		}
+		for k := range at {
+			require.Equal(t, f.Len(), at[k])
+		}
+	}
+	require.Greater(t, result.Frames[0].Len(), 1<<17)
+}
+
+// sameColumn compares a chunk of a file with the rows of a column from one on, and
+// returns where it ended.
+func sameColumn(t *testing.T, c *aggregate.Column, chunk parquet.ColumnChunk, at int) int {
+	pages := chunk.Pages()
+	defer func() { require.NoError(t, pages.Close()) }()
+	for {
+		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			return at
+		}
+		require.NoError(t, err)
+		values := make([]parquet.Value, page.NumValues())
+		n, err := page.Values().ReadValues(values)
+		require.Equal(t, len(values), n)
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+		}
+		for _, v := range values {
+			var got any
+			switch {
+			case v.IsNull():
+			case c.Type == "float64":
+				got = v.Double()
+				require.False(t, math.Signbit(v.Double()) && v.Double() == 0, "minus zero")
+			case c.Type == "string":
+				got = string(v.ByteArray())
+			case c.Type == "int64":
+				got = v.Int64()
+			default:
+				got = time.UnixMicro(v.Int64()).UTC()
+			}
+			if got != c.Value(at) {
+				require.Equal(t, c.Value(at), got, "row %d", at)
+			}
+			at++
+		}
+		parquet.Release(page)
+	}
 }

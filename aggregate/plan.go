@@ -21,6 +21,7 @@ type plan struct {
 	chosen    bool // sources are chosen per group
 	fill      bool // gaps are filled from the other sources
 	align     *Align
+	traced    bool // somebody asks who won
 }
 
 // slot is something of a row that the plan needs.

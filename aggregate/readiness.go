@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -142,7 +143,10 @@ type mainSleep struct {
 // readinessRows computes the table derived_readiness for the days of a window.
 func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m *models) ([]kept, error) {
 	days := map[int64]mainSleep{}
-	w := window{p.window.from - baselineDays*day, p.window.to}
+	w := p.window
+	if w != everything {
+		w.from -= baselineDays * day
+	}
 	t := healthdata.TableByName("sleep")
 	err := eachSummary(ctx, v, t, w, false, func(r *healthdata.Row, at int64) error {
 		s, ok := r.Summary.(*healthdata.Sleep)
@@ -160,9 +164,9 @@ func (p *plan) readinessRows(ctx context.Context, v healthdata.View, o *order, m
 		return nil, err
 	}
 	var out []kept
-	for d := floorDiv(p.window.from, day); d*day < p.window.to; d++ {
-		n, ok := days[d]
-		if !ok || d*day < p.window.from {
+	for _, d := range slices.Sorted(maps.Keys(days)) {
+		n := days[d]
+		if d*day < p.window.from || d*day >= p.window.to {
 			continue
 		}
 		var before []Night

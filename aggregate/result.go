@@ -137,6 +137,7 @@ type grid struct {
 	aggs []Column
 	rows []Column // by slot, for plain rows, and their index
 	at   []int64
+	wins []win // of a plan that is traced
 }
 
 func (p *plan) newGrid() *grid {
@@ -160,6 +161,7 @@ func (g *grid) append(o *grid) {
 		}
 	}
 	g.n += o.n
+	g.wins = append(g.wins, o.wins...)
 }
 
 // sort puts the groups in the order of their keys, null last.

@@ -195,6 +195,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 			var t *trace
 			if explain {
 				t = newTrace(p)
+				p.traced = true
 			}
 			g, err := s.run(ctx, v, p, o, t)
 			if err == nil && p.align != nil {
@@ -259,13 +260,21 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 		if b, ok := bucketPlanOf(p, set); ok {
 			t.path("buckets")
 			b.parallel, b.limit, b.trace = s.opts.Parallel, limit.Rows, t
-			return b.run(ctx)
+			g, err := b.run(ctx)
+			if err == nil {
+				t.winners(p, g.wins, set.sources)
+			}
+			return g, err
 		}
 		t.path("samples")
 		for i := range set.list {
 			t.chunks(set.list[i].Chunks, len(set.list[i].Chunks))
 		}
-		return p.runSamples(ctx, set, limit, s.opts.Parallel)
+		g, err := p.runSamples(ctx, set, limit, s.opts.Parallel)
+		if err == nil {
+			t.winners(p, g.wins, set.sources)
+		}
+		return g, err
 	}
 	t.path("rows")
 	var rows []kept
@@ -281,5 +290,8 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 	t.rows(len(rows))
 	g, sources, err := p.runRows(ctx, rows, o, limit)
 	t.sources(o, sources)
+	if err == nil {
+		t.winners(p, g.wins, sources)
+	}
 	return g, err
 }

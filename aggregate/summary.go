@@ -24,7 +24,7 @@ const pageOf = 92 * 24 * time.Hour
 func eachSummary(ctx context.Context, v healthdata.View, t *healthdata.Table, w window, cycles bool, visit func(*healthdata.Row, int64) error) error {
 	pages := []healthdata.RecordQuery{{Resource: t.Resource}}
 	if t.IndexType != typeInstant {
-		pages = recordPages(t.Resource, time.UnixMicro(w.from).UTC().Add(-maxOffset), time.UnixMicro(w.to).UTC().Add(maxOffset))
+		pages = w.pages(t.Resource)
 	}
 	for _, q := range pages {
 		if err := ctx.Err(); err != nil {
@@ -62,6 +62,20 @@ func eachSummary(ctx context.Context, v healthdata.View, t *healthdata.Table, w 
 	return nil
 }
 
+// The years in which a window without bounds is read page by page. What lies outside,
+// hardly anything, is read at once.
+var pagedFrom, pagedTo = time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2045, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// pages cuts a window into queries that do not overlap.
+func (w window) pages(resource string) []healthdata.RecordQuery {
+	if w != everything {
+		return recordPages(resource, time.UnixMicro(w.from).UTC().Add(-maxOffset), time.UnixMicro(w.to).UTC().Add(maxOffset))
+	}
+	out := []healthdata.RecordQuery{{Resource: resource, To: pagedFrom.Add(-time.Microsecond)}}
+	out = append(out, recordPages(resource, pagedFrom, pagedTo)...)
+	return append(out, healthdata.RecordQuery{Resource: resource, From: pagedTo})
+}
+
 // recordPages cuts a stretch of time into queries that do not overlap.
 func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 	var out []healthdata.RecordQuery
@@ -79,9 +93,14 @@ func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 // cyclesOf returns the sleep cycles of the sessions that q reads, by session. Of
 // several of one session it is the one that changed last.
 func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) (map[uuid.UUID]*healthdata.SleepCycle, error) {
-	q.Resource = "sleep_cycle"
+	q.Resource = cycleResource
 	// A cycle ends with its session, or nearly.
-	q.From, q.To = q.From.Add(-maxOffset), q.To.Add(maxOffset)
+	if !q.From.IsZero() {
+		q.From = q.From.Add(-maxOffset)
+	}
+	if !q.To.IsZero() {
+		q.To = q.To.Add(maxOffset)
+	}
 	records, err := v.Records(ctx, q)
 	if err != nil {
 		return nil, err
@@ -113,12 +132,8 @@ type kept struct {
 
 // summaryRows reads the rows of a plan over summaries.
 func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([]kept, error) {
-	cycles := false
-	for _, s := range p.slots {
-		cycles = cycles || s.from == fromMacro || s.name == "stage_unknown_second" || s.name == "time_zone"
-	}
 	var out []kept
-	err := eachSummary(ctx, v, p.table.summary, p.window, cycles, func(r *healthdata.Row, at int64) error {
+	err := eachSummary(ctx, v, p.table.summary, p.window, p.cycles(), func(r *healthdata.Row, at int64) error {
 		k := kept{
 			source: Source{r.Record.Provider, r.Record.SourceType}, index: at,
 			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]healthdata.Cell, len(p.slots)),
@@ -130,6 +145,13 @@ func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([
 		return nil
 	})
 	return out, err
+}
+
+// cycles reports whether rows of a plan need the sleep cycles of their sessions.
+func (p *plan) cycles() bool {
+	return p.table.summary != nil && p.table.summary.Cycles && slices.ContainsFunc(p.slots, func(s slot) bool {
+		return s.from == fromMacro || s.name == "stage_unknown_second" || s.name == "time_zone"
+	})
 }
 
 // ofRow returns the value of a slot in a row of summaries.

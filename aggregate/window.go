@@ -22,6 +22,9 @@ const (
 // window is a stretch of time, From inclusive, To exclusive.
 type window struct{ from, to int64 }
 
+// everything is the window of questions that have no timeframe.
+var everything = window{-maxTime, maxTime}
+
 // bounds returns what a timeframe covers: up to the end of its last day.
 func (t Timeframe) bounds() window {
 	end := dayStart(t.Anchor) + day

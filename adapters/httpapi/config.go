@@ -30,6 +30,9 @@ type Config struct {
 	Health *healthdata.Service
 	// Aggregate stands behind questions over health data.
 	Aggregate *aggregate.Service
+	// Continuous stands behind continuous queries. With it, AuthenticateManagement and
+	// Environment are required.
+	Continuous *aggregate.ContinuousService
 	// Linking stands behind link codes, link tokens and what people connect with them.
 	// It needs Health.
 	Linking *linking.Service

@@ -31,6 +31,7 @@ func pairs() []contract.Pair {
 		compendiumPairs(),
 		userPairs(),
 		webhookPairs(),
+		continuousPairs(),
 		linkPairs(),
 		reportPairs(),
 	} {
@@ -45,6 +46,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
 	c := newClinic(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
+	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)

@@ -32,8 +32,8 @@ func Routes(c Config) []Route {
 		panic("httpapi: Config.Authenticate is nil")
 	}
 	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
-	if c.Webhooks != nil && (c.AuthenticateManagement == nil || !known) {
-		panic("httpapi: Config.Webhooks needs AuthenticateManagement and Environment")
+	if (c.Webhooks != nil || c.Continuous != nil) && (c.AuthenticateManagement == nil || !known) {
+		panic("httpapi: Config.Webhooks and Config.Continuous need AuthenticateManagement and Environment")
 	}
 	a := api{Config: c.withDefaults()}
 	a.pages = a.newPages()
@@ -94,6 +94,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.linkPageOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
+	ops = append(ops, a.continuousOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.pscOperations()...)
 	ops = append(ops, a.visitOperations()...)

@@ -475,6 +475,8 @@ func TestWebhooksNeedAManagement(t *testing.T) {
 		change(&less)
 		require.Panics(t, func() { httpapi.Routes(less) })
 		less.Webhooks = nil
+		require.Panics(t, func() { httpapi.Routes(less) }, "continuous queries need it, too")
+		less.Continuous = nil
 		require.NotPanics(t, func() { httpapi.Routes(less) })
 	}
 	c.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return nil, nil }

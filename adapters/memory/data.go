@@ -108,18 +108,22 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		put = map[uuid.UUID]healthdata.Record{}
 	}
 	results := make([]healthdata.PutResult, len(records))
+	var news touched
 	for i := range records {
 		r := keepRecord(&records[i])
+		was, ok := old[r.ID]
 		results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: r.CreatedAt}
-		if was, ok := old[r.ID]; ok {
+		if ok {
 			results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.CreatedAt}
 			if sameRecord(&was, &r) {
 				results[i].Fate = healthdata.FateSame
 				continue
 			}
 			r.CreatedAt = was.CreatedAt
+			news.add(resource, was.Index.UnixMicro(), was.Index.UnixMicro())
 		}
 		put[r.ID] = r
+		news.add(resource, r.Index.UnixMicro(), r.Index.UnixMicro())
 	}
 	if err := d.tell(events, results); err != nil {
 		return err
@@ -130,6 +134,7 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	for i := range records {
 		d.s.data.owners[recordKey{team, resource, records[i].ID}] = user
 	}
+	d.s.touch(userKey{team, user}, news)
 	return nil
 }
 
@@ -211,6 +216,11 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 		}
 	}
 	d.s.data.users[userKey{team, user}] = after
+	var news touched
+	for i := range batches {
+		news.addSamples(&batches[i], &outcomes[i])
+	}
+	d.s.touch(userKey{team, user}, news)
 	return nil
 }
 

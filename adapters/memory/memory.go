@@ -53,6 +53,8 @@ type Store struct {
 	linking linkTable
 	pulls   pullTable
 	reports reportTable
+
+	continuous continuousTable
 }
 
 // New returns an empty store.
@@ -74,6 +76,8 @@ func New(opts *Options) *Store {
 		linking:   newLinkTable(),
 		pulls:     newPullTable(),
 		reports:   newReportTable(),
+
+		continuous: newContinuousTable(),
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

@@ -46,6 +46,14 @@ func (t *userTable) find(team healthlab.TeamID, id healthlab.UserID) *userRow {
 	return nil
 }
 
+// of returns the users of a team.
+func (t *userTable) of(team healthlab.TeamID) []*userRow {
+	if u := t.teams[team]; u != nil {
+		return u.rows
+	}
+	return nil
+}
+
 // clientUserID returns the team's own name for a user, nil if there is no such user.
 func (t *userTable) clientUserID(team healthlab.TeamID, id healthlab.UserID) *string {
 	if r := t.find(team, id); r != nil {
@@ -299,6 +307,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	v.s.orders.erase(team, id)
 	v.s.persons.erase(team, id)
 	v.s.reviews.erase(team, id)
+	v.s.continuous.erase(team, id)
 	v.s.eraseEvents(team, id)
 	return nil
 }

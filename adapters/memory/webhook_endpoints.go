@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -147,13 +144,13 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 	if size <= 0 {
 		size = defaultPage
 	}
-	after, err := parseEndpointCursor(q.Cursor)
+	after, err := parsePlace(q.Cursor)
 	if err != nil {
 		return webhook.EndpointPage{}, err
 	}
 	var mine []webhook.Endpoint
 	for _, t := range s.queue.endpoints {
-		if t.Team == q.Team && (q.Cursor == "" || after.before(t.Endpoint)) {
+		if t.Team == q.Team && (q.Cursor == "" || after.before(t.CreatedAt, t.ID.UUID)) {
 			mine = append(mine, t.Endpoint)
 		}
 	}
@@ -164,7 +161,7 @@ func (p endpoints) List(ctx context.Context, q webhook.EndpointQuery) (webhook.E
 	}
 	if len(mine) > size {
 		last := page.Endpoints[size-1]
-		page.Next = endpointCursor{last.CreatedAt, last.ID.UUID}.String()
+		page.Next = place{last.CreatedAt, last.ID.UUID}.String()
 	}
 	return page, nil
 }
@@ -174,38 +171,6 @@ func newestFirst(a, b webhook.Endpoint) int {
 		return c
 	}
 	return bytes.Compare(b.ID.UUID[:], a.ID.UUID[:])
-}
-
-// endpointCursor is the place after one endpoint of a list.
-type endpointCursor struct {
-	at time.Time
-	id uuid.UUID
-}
-
-// before reports whether e comes after the cursor in the list.
-func (c endpointCursor) before(e webhook.Endpoint) bool {
-	return newestFirst(webhook.Endpoint{CreatedAt: c.at, ID: webhook.EndpointID{UUID: c.id}}, e) < 0
-}
-
-func (c endpointCursor) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(c.at.Format(time.RFC3339Nano) + " " + c.id.String()))
-}
-
-func parseEndpointCursor(text string) (endpointCursor, error) {
-	if text == "" {
-		return endpointCursor{}, nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return endpointCursor{}, badCursor()
-	}
-	at, id, ok := bytes.Cut(b, []byte(" "))
-	t, err1 := time.Parse(time.RFC3339Nano, string(at))
-	u, err2 := uuid.ParseBytes(id)
-	if !ok || err1 != nil || err2 != nil {
-		return endpointCursor{}, badCursor()
-	}
-	return endpointCursor{t, u}, nil
 }
 
 func (p endpoints) Delete(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) error {

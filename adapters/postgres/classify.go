@@ -55,6 +55,10 @@ var constraints = map[string]healthlab.Kind{
 	"raw_result_pkey": healthlab.Conflict,
 	"lab_test_pkey":   healthlab.Conflict,
 	"lab_test_id":     healthlab.Conflict,
+
+	"continuous_query_pkey": healthlab.Conflict,
+	"continuous_query_id":   healthlab.Conflict,
+	"continuous_query_slug": healthlab.Conflict,
 }
 
 // eventTable is how the names of the partitions of messages begin; each has its own

@@ -93,7 +93,10 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		}
 		results := make([]healthdata.PutResult, len(records))
 		var write []int
+		var news touched
 		for i := range records {
+			from := versions[i].index.UnixMicro()
+			to := from
 			results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: versions[i].createdAt}
 			if was, ok := stored[ids[i]]; ok {
 				results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.createdAt}
@@ -101,8 +104,10 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 					results[i].Fate = healthdata.FateSame
 					continue
 				}
+				from, to = min(from, was.index.UnixMicro()), max(to, was.index.UnixMicro())
 			}
 			write = append(write, i)
+			news.add(userKey{team, user}, resource, from, to)
 		}
 		var out []healthlab.Event
 		if events != nil && len(records) > 0 {
@@ -116,6 +121,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		}
 		b = u.batch()
 		queueRecords(b, team, user, records, versions, write)
+		news.queue(b)
 		if err := u.emit(ctx, b, out, names{{team, user}: name}); err != nil {
 			return err
 		}

@@ -209,6 +209,7 @@ func TestRowSecurity(t *testing.T) {
 		link(t, s, u)
 		require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
 		fetch(t, s, u)
+		watch(t, s, u)
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
 	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'seen', 'slot_cache', 'webhook_event_rest')`)
@@ -300,6 +301,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	deliverTo(t, s, u)
 	hold(t, s, u)
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), jobOf(u), 0, nil))
+	watch(t, s, u)
 	return u
 }
 

@@ -159,7 +159,7 @@ with x as materialized (
 ), i as (
 	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
 	select s.user_id, s.series, s.seq, s.team_id, x.start_at, x.stop_at, x.header, x.data from s join x on x.n = s.n
-)
+), ` + touchSeveral + `
 select n from s`
 
 // appending is a group of requests that are written without reading anything.

@@ -50,6 +50,7 @@ type merging struct {
 	lines []*line // by user and key: the order in which they are locked
 	of    map[lineKey]*line
 	names names // of the live users
+	news  touched
 }
 
 type lineKey struct {
@@ -88,6 +89,7 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		if b.Len() == 0 && len(events) == 0 {
 			return nil // nothing has changed; what was locked is let go
 		}
+		m.news.queue(b)
 		if err := u.emit(ctx, b, events, m.names); err != nil {
 			return err
 		}
@@ -463,6 +465,7 @@ func (m *merging) settleOne(r *request) (events []healthlab.Event, err error) {
 			if err := m.of[lineKey{r.userKey, p.Key}].accept(p, &outcomes[i], changes[i]); err != nil {
 				return fmt.Errorf("batch %d: %w", i, err)
 			}
+			m.news.addSamples(r.userKey, &p.SampleBatch, &outcomes[i])
 		}
 		return nil
 	})

@@ -129,7 +129,7 @@ with s as (
 	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
 		and s.last_at < $7 and s.segments < $11 and s.segment_bytes < $12
 		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-	returning s.user_id, s.series, s.seq, s.team_id)
+	returning s.user_id, s.series, s.seq, s.team_id), ` + touchOne + `
 insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
 select s.user_id, s.series, s.seq, s.team_id, $7, $8, $13, $14 from s`
 
@@ -139,7 +139,7 @@ with s as (
 	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
 		and s.last_at < $7
 		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-	returning s.user_id, s.series, s.team_id)
+	returning s.user_id, s.series, s.team_id), ` + touchOne + `
 insert into healthlab.chunk (user_id, series, start_at, team_id, stop_at, header, data)
 select s.user_id, s.series, x.start_at, s.team_id, x.stop_at, x.header, x.data
 from s cross join unnest($9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]) as x (start_at, stop_at, header, data)`

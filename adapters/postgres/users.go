@@ -268,8 +268,9 @@ func (v users) ClaimErasures(ctx context.Context, deletedBefore time.Time, n int
 const lockForErase = `select deleted_at is null from healthlab.users where team_id = $1 and user_id = $2 for update`
 
 // eraseUser deletes what is kept of a user: what is a lock first, as the series are of
-// their chunks and segments and the transactions of their orders. Every table with a
-// user_id is here or in eraseMessages, but user_name, where a deleted user has no row.
+// their chunks and segments, the tasks of their tables and the transactions of their
+// orders. Every table with a user_id is here or in eraseMessages, but user_name, where a
+// deleted user has no row.
 var eraseUser = [...]string{
 	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
 	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
@@ -278,6 +279,9 @@ var eraseUser = [...]string{
 	`delete from healthlab.segment where user_id = $1`,
 	`delete from healthlab.chunk where user_id = $1`,
 	`delete from healthlab.record where user_id = $1`,
+	`delete from healthlab.continuous_task where user_id = $1`,
+	`delete from healthlab.continuous_result where user_id = $1`,
+	`delete from healthlab.continuous_history where user_id = $1`,
 	`delete from healthlab.connection where user_id = $1`,
 	`delete from healthlab.link_code where user_id = $1`,
 	`delete from healthlab.link_session where user_id = $1`,

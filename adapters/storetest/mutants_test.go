@@ -36,6 +36,7 @@ var mutants = slices.Concat(
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
+	of("continuous", continuousMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

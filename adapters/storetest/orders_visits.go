@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -353,13 +352,6 @@ func place(lab int, code string, lng, lat float64, has ...orders.PSCCapability) 
 		Capabilities: append([]orders.PSCCapability{}, has...),
 		Metadata: orders.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", SecondLine: ptr("b"), City: "Mesa", State: "AZ", ZipCode: "85201",
 			PhoneNumber: ptr("1"), FaxNumber: ptr("2"), Website: ptr("https://c.example.com"), Hours: []byte(`{"mon":"7-12"}`)}}
-}
-
-func asJSON(t *testing.T, v any) string {
-	t.Helper()
-	b, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(b)
 }
 
 func sites(list []orders.Center) []string {

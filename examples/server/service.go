@@ -54,6 +54,7 @@ type service struct {
 	links      *linking.Service
 	orders     *orders.Service
 	reports    *labreport.Service
+	continuous *aggregate.ContinuousService
 	endpoints  *webhook.Service
 	dispatcher *webhook.Dispatcher
 	handler    http.Handler
@@ -81,6 +82,11 @@ func build(c config, kept *storage, url string) (*service, error) {
 	}
 	questions, err := aggregate.New(s.health, nil)
 	if err != nil {
+		return nil, err
+	}
+	if s.continuous, err = aggregate.NewContinuous(questions, s.store.Continuous(), s.store.ContinuousWork(), &aggregate.ContinuousOptions{
+		Log: c.log,
+	}); err != nil {
 		return nil, err
 	}
 	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
@@ -127,7 +133,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
 	}
 	if c.managementKey != "" {
-		mount.Webhooks, mount.Environment = s.endpoints, c.environment
+		mount.Webhooks, mount.Continuous, mount.Environment = s.endpoints, s.continuous, c.environment
 		mount.AuthenticateManagement = httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(c.managementKey),
 			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
@@ -189,7 +195,7 @@ func (s *service) withSignIn(next http.Handler) http.Handler {
 
 // buildWebhooks makes what tells the world.
 func (s *service) buildWebhooks(seal healthlab.Sealer) error {
-	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
 	if err != nil {
 		return err
 	}
@@ -274,13 +280,14 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 // until somebody simulates them, so nobody hands them to the lab.
 func (s *service) loops() map[string]func(context.Context) error {
 	loops := map[string]func(context.Context) error{
-		"deliveries":       s.dispatcher.Run,
-		"erasures":         s.health.RunErasures,
-		"appointments":     s.orders.RunVisits,
-		"slot cache":       s.orders.RunSlotCache,
-		"lab reports":      s.reports.Run,
-		"idempotency keys": func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
-		"patient messages": s.orders.RunLater,
+		"continuous queries": s.continuous.Run,
+		"deliveries":         s.dispatcher.Run,
+		"erasures":           s.health.RunErasures,
+		"appointments":       s.orders.RunVisits,
+		"slot cache":         s.orders.RunSlotCache,
+		"lab reports":        s.reports.Run,
+		"idempotency keys":   func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
+		"patient messages":   s.orders.RunLater,
 	}
 	if s.environment == healthlab.Sandbox {
 		loops["test runs"] = s.orders.RunTrials

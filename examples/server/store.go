@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -26,6 +27,8 @@ type keeper interface {
 	OrderKeys() orders.Keys
 	LabTests() orders.LabTestStore
 	Persons() orders.PersonStore
+	Continuous() aggregate.ContinuousStore
+	ContinuousWork() aggregate.ContinuousWork
 	SlotCache() orders.SlotCache
 	Reviews() orders.ReviewStore
 	Trials() orders.TrialStore

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -17,7 +18,7 @@ import (
 // EventTypes lists every event type that this package decodes: the sum of the lists of
 // the packages that emit them.
 func EventTypes() []healthlab.EventType {
-	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), webhook.EventTypes())
+	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), webhook.EventTypes())
 }
 
 // retired are names that are not sent any more, and may still lie in an archive.

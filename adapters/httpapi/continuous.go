@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate"
+)
+
+func (a api) continuousOperations() []operation {
+	if a.Continuous == nil {
+		return nil
+	}
+	const all, one = managementPath + "/continuous_query", managementPath + "/continuous_query/{query_id}"
+	const table = "/aggregate/v1/user/{user_id}/continuous_query/{query_id_or_slug}"
+	const query = "QUERY_NOT_FOUND"
+	limit := min(maxQueryBody, a.MaxBody)
+	ops := []operation{
+		{id: "list_continuous_queries", pattern: "GET " + all, handle: a.managing(a.listContinuous)},
+		{id: "create_continuous_query", pattern: "POST " + all, handle: a.managing(a.createContinuous), maxBody: limit,
+			replies: []reply{{rule: aggregate.SlugTaken, status: http.StatusBadRequest}}},
+		{id: "validate_continuous_query", pattern: "POST " + managementPath + "/validate_continuous_query",
+			handle: a.managing(a.validateContinuous), maxBody: limit},
+		{id: "patch_continuous_query", pattern: "PATCH " + one, handle: a.managing(a.patchContinuous)},
+		{id: "archive_continuous_query", pattern: "DELETE " + one, handle: a.managing(a.archiveContinuous)},
+		{id: "read_continuous_result", pattern: "GET " + table + "/result_table", team: a.readContinuousResult},
+		{id: "list_continuous_tasks", pattern: "GET " + table + "/task_history", team: a.listContinuousTasks},
+	}
+	for i := range ops {
+		if ops[i].team != nil {
+			ops[i].replies = []reply{
+				{rule: aggregate.UserNotFound},
+				{on: healthlab.NotFound, errorType: query, msg: "the team has no such continuous query"},
+			}
+		}
+	}
+	return ops
+}
+
+// continuousPageOut is one page of continuous queries.
+type continuousPageOut struct {
+	Data       []aggregate.ContinuousQuery `json:"data"`
+	NextCursor *string                     `json:"next_cursor"`
+}
+
+// taskHistoryOut is one page of what became of tasks.
+type taskHistoryOut struct {
+	Data       []aggregate.HistoryEntry `json:"data"`
+	NextCursor *string                  `json:"next_cursor"`
+}
+
+func (m *managed) queryID() aggregate.QueryID {
+	return aggregate.QueryID{UUID: m.PathUUID("query_id")}
+}
+
+func (a api) listContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+	size, cursor := m.page()
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	page, err := a.Continuous.List(r.Context(), aggregate.ContinuousListQuery{Team: team, Cursor: cursor, Size: size})
+	if err != nil {
+		return cursorProblem(err)
+	}
+	return wire.JSON(w, http.StatusOK, continuousPageOut{Data: page.Queries, NextCursor: next(page.Next)})
+}
+
+// newContinuous reads the body that makes a continuous query, and the team.
+func (a api) newContinuous(m *managed) (healthlab.TeamID, *aggregate.NewContinuousQuery, error) {
+	n, bad := a.Continuous.DecodeNew(m.Raw(), a.IgnoreUnknown)
+	team, err := m.open()
+	return team, &n, both(err, bad)
+}
+
+func (a api) createContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, n, err := a.newContinuous(m)
+	if err != nil {
+		return err
+	}
+	q, err := a.Continuous.Create(r.Context(), team, n)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, q)
+}
+
+func (a api) validateContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, n, err := a.newContinuous(m)
+	if err != nil {
+		return err
+	}
+	preview, err := a.Continuous.Preview(r.Context(), team, n)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, preview)
+}
+
+func (a api) patchContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.queryID()
+	patch, bad := a.Continuous.DecodePatch(m.Raw(), a.IgnoreUnknown)
+	team, err := m.open()
+	if err := both(err, bad); err != nil {
+		return err
+	}
+	q, err := a.Continuous.Update(r.Context(), team, id, patch)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, q)
+}
+
+func (a api) archiveContinuous(w http.ResponseWriter, r *http.Request, m *managed) error {
+	id := m.queryID()
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	q, err := a.Continuous.Archive(r.Context(), team, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, q)
+}
+
+// parquetType is the media type of one Parquet file.
+const parquetType = "application/vnd.apache.parquet"
+
+func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, name := userID(in), in.PathText("query_id_or_slug", maxPathText)
+	archive := mediaType(a.ServiceName)
+	kind, ok := accepted(r.Header.Values("Accept"), "application/json", parquetType, archive)
+	if !ok {
+		return wire.NotAcceptable()
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	frame, err := a.Continuous.Result(r.Context(), team, user, name)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case parquetType:
+		w.Header().Set("Content-Type", parquetType)
+		return frame.WriteParquet(w)
+	case archive:
+		w.Header().Set("Content-Type", archive)
+		return (&aggregate.Result{Frames: []aggregate.Frame{frame}}).WriteArchive(w)
+	}
+	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return frame.WriteJSON(pieceWriter{p}) })
+}
+
+func (a api) listContinuousTasks(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, name := userID(in), in.PathText("query_id_or_slug", maxPathText)
+	size, cursor := in.Int("limit", 50, 1, 250), text(in, "next_cursor")
+	if err := in.Err(); err != nil {
+		return err
+	}
+	page, err := a.Continuous.History(r.Context(), name, aggregate.HistoryQuery{Team: team, User: user, Cursor: cursor, Size: size})
+	if err != nil {
+		return cursorProblem(err)
+	}
+	return wire.JSON(w, http.StatusOK, taskHistoryOut{Data: page.Entries, NextCursor: next(page.Next)})
+}

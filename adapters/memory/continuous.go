@@ -1,0 +1,500 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// continuousTable keeps continuous queries, and by query and user what they came to.
+type continuousTable struct {
+	queries map[aggregate.QueryID]*keptQuery
+	tasks   map[taskKey]*keptTask
+}
+
+// keptQuery is a query as it was written, in bytes that nobody can edit.
+type keptQuery struct {
+	data     []byte
+	read     aggregate.ContinuousQuery // never handed out
+	backfill bool                      // some users may have no task yet
+	after    healthlab.UserID          // those up to here have
+}
+
+type taskKey struct {
+	userKey
+	query aggregate.QueryID
+}
+
+// keptTask is a query and user.
+type keptTask struct {
+	due      time.Time // of the task that waits; zero if none does
+	skipped  time.Time // the last change that came while it waited
+	waiting  aggregate.Span
+	kept     bool // waiting has a range, due or not
+	run      int64
+	tries    int
+	lease    time.Time // of the task that runs; zero if none does
+	running  aggregate.Span
+	runDue   time.Time
+	started  time.Time
+	table    []byte
+	history  []aggregate.HistoryEntry // the oldest first
+	forgot   int                      // entries that were before history
+	progress int                      // place in history of the one that runs
+}
+
+func newContinuousTable() continuousTable {
+	return continuousTable{queries: map[aggregate.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}}
+}
+
+// Continuous returns the store as an [aggregate.ContinuousStore].
+func (s *Store) Continuous() aggregate.ContinuousStore { return continuousStore{s} }
+
+// ContinuousWork returns the store as an [aggregate.ContinuousWork].
+func (s *Store) ContinuousWork() aggregate.ContinuousWork { return continuousStore{s} }
+
+type continuousStore struct{ s *Store }
+
+func noQuery() error {
+	return fmt.Errorf("%w: the team has no such continuous query", healthlab.NotFound)
+}
+
+// keep returns a query in the form in which it is kept.
+func (t *continuousTable) keep(q aggregate.ContinuousQuery) (*keptQuery, error) {
+	q.CreatedAt = instant(q.CreatedAt)
+	data, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("keep continuous query: %w", err)
+	}
+	if bytes.Contains(data, []byte(`\u0000`)) {
+		return nil, fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
+	}
+	k := &keptQuery{data: data, read: q}
+	k.read, err = k.copy()
+	return k, err
+}
+
+func (k *keptQuery) copy() (aggregate.ContinuousQuery, error) {
+	q := aggregate.ContinuousQuery{CreatedAt: k.read.CreatedAt, Revision: k.read.Revision}
+	if err := json.Unmarshal(k.data, &q); err != nil {
+		return aggregate.ContinuousQuery{}, fmt.Errorf("read continuous query: %w", err)
+	}
+	return q, nil
+}
+
+// slugTaken reports whether another active query of the team has the slug.
+func (t *continuousTable) slugTaken(q *aggregate.ContinuousQuery) bool {
+	for id, k := range t.queries {
+		if id != q.ID && k.read.Team == q.Team && k.read.Slug == q.Slug && k.read.Status == aggregate.ContinuousActive {
+			return true
+		}
+	}
+	return false
+}
+
+func (v continuousStore) Insert(ctx context.Context, q aggregate.ContinuousQuery) error {
+	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
+		return fmt.Errorf("%w: a continuous query needs a team and an id", healthlab.Invalid)
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.continuous
+	q.Revision = 1
+	k, err := t.keep(q)
+	switch {
+	case err != nil:
+		return err
+	case t.queries[q.ID] != nil, q.Status == aggregate.ContinuousActive && t.slugTaken(&q):
+		return fmt.Errorf("%w: a continuous query with this id or slug exists", healthlab.Conflict)
+	}
+	k.backfill = true
+	t.queries[q.ID] = k
+	return nil
+}
+
+// get finds a query of a team. It is called with the lock held.
+func (v continuousStore) get(team healthlab.TeamID, id aggregate.QueryID) (*keptQuery, error) {
+	k := v.s.continuous.queries[id]
+	if k == nil || k.read.Team != team {
+		return nil, noQuery()
+	}
+	return k, nil
+}
+
+func (v continuousStore) Get(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID) (aggregate.ContinuousQuery, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	defer v.s.mu.Unlock()
+	k, err := v.get(team, id)
+	if err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	return k.copy()
+}
+
+func (v continuousStore) Find(ctx context.Context, team healthlab.TeamID, slug string) (aggregate.ContinuousQuery, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	defer v.s.mu.Unlock()
+	if strings.ContainsRune(slug, 0) {
+		return aggregate.ContinuousQuery{}, fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
+	}
+	for _, k := range v.s.continuous.queries {
+		if k.read.Team == team && k.read.Slug == slug && k.read.Status == aggregate.ContinuousActive {
+			return k.copy()
+		}
+	}
+	return aggregate.ContinuousQuery{}, noQuery()
+}
+
+func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id aggregate.QueryID, change func(*aggregate.ContinuousQuery) error) (aggregate.ContinuousQuery, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	defer v.s.mu.Unlock()
+	was, err := v.get(team, id)
+	if err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	q, err := was.copy()
+	if err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	if err := change(&q); err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	o := &was.read
+	q.ID, q.Team, q.Slug, q.CreatedAt, q.Revision = o.ID, o.Team, o.Slug, o.CreatedAt, o.Revision+1
+	if q.Status == aggregate.ContinuousActive && v.s.continuous.slugTaken(&q) {
+		return aggregate.ContinuousQuery{}, fmt.Errorf("%w: a continuous query with this slug exists", healthlab.Conflict)
+	}
+	k, err := v.s.continuous.keep(q)
+	if err != nil {
+		return aggregate.ContinuousQuery{}, err
+	}
+	k.backfill, k.after = was.backfill, was.after
+	v.s.continuous.queries[id] = k
+	return k.copy()
+}
+
+func (v continuousStore) List(ctx context.Context, q aggregate.ContinuousListQuery) (aggregate.ContinuousPage, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return aggregate.ContinuousPage{}, err
+	}
+	defer v.s.mu.Unlock()
+	after, err := parsePlace(q.Cursor)
+	if err != nil {
+		return aggregate.ContinuousPage{}, err
+	}
+	size := q.Size
+	if size <= 0 {
+		size = defaultPage
+	}
+	var mine []*keptQuery
+	for _, k := range v.s.continuous.queries {
+		if k.read.Team == q.Team && (q.Cursor == "" || after.before(k.read.CreatedAt, k.read.ID.UUID)) {
+			mine = append(mine, k)
+		}
+	}
+	slices.SortFunc(mine, func(a, b *keptQuery) int {
+		return cmp.Or(b.read.CreatedAt.Compare(a.read.CreatedAt), bytes.Compare(b.read.ID.UUID[:], a.read.ID.UUID[:]))
+	})
+	page := aggregate.ContinuousPage{Queries: []aggregate.ContinuousQuery{}}
+	for _, k := range mine[:min(size, len(mine))] {
+		c, err := k.copy()
+		if err != nil {
+			return aggregate.ContinuousPage{}, err
+		}
+		page.Queries = append(page.Queries, c)
+	}
+	if len(mine) > size {
+		last := &page.Queries[size-1]
+		page.Next = place{last.CreatedAt, last.ID.UUID}.String()
+	}
+	return page, nil
+}
+
+func (v continuousStore) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id aggregate.QueryID) ([]byte, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	k := v.s.continuous.tasks[taskKey{userKey{team, user}, id}]
+	if k == nil || k.table == nil {
+		return nil, fmt.Errorf("%w: there is no table yet", healthlab.NotFound)
+	}
+	return bytes.Clone(k.table), nil
+}
+
+func (v continuousStore) History(ctx context.Context, q aggregate.HistoryQuery) (aggregate.HistoryPage, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return aggregate.HistoryPage{}, err
+	}
+	defer v.s.mu.Unlock()
+	size := q.Size
+	if size <= 0 {
+		size = defaultPage
+	}
+	page := aggregate.HistoryPage{Entries: []aggregate.HistoryEntry{}}
+	before := -1
+	if q.Cursor != "" {
+		n, err := strconv.Atoi(q.Cursor)
+		if err != nil || n < 0 {
+			return page, badCursor()
+		}
+		before = n
+	}
+	k := v.s.continuous.tasks[taskKey{userKey{q.Team, q.User}, q.Query}]
+	if k == nil {
+		return page, nil
+	}
+	if before < 0 {
+		before = k.forgot + len(k.history)
+		if !k.due.IsZero() {
+			page.Entries = append(page.Entries, aggregate.HistoryEntry{
+				Query: q.Query, User: q.User, Status: aggregate.TaskScheduled, ScheduledAt: healthlab.At(k.due),
+			})
+		}
+	}
+	for i := min(before-k.forgot, len(k.history)) - 1; i >= 0; i-- {
+		if len(page.Entries) == size {
+			page.Next = strconv.Itoa(k.forgot + i + 1)
+			break
+		}
+		e := k.history[i]
+		e.StartedAt, e.EndedAt, e.Details = clone(e.StartedAt), clone(e.EndedAt), clone(e.Details)
+		page.Entries = append(page.Entries, e)
+	}
+	return page, nil
+}
+
+// touched is where a write changed something, by resource.
+type touched map[string]aggregate.Span
+
+func (t *touched) add(resource string, from, to int64) {
+	span := aggregate.Span{From: from, To: to}
+	if *t == nil {
+		*t = touched{}
+	}
+	if was, ok := (*t)[resource]; ok {
+		span = union(span, was)
+	}
+	(*t)[resource] = span
+}
+
+// addSamples adds those samples of a batch that are new or changed.
+func (t *touched) addSamples(b *healthdata.SampleBatch, o *series.Outcome) {
+	if o.Idle() {
+		return
+	}
+	news := func(s series.State) bool { return s != series.Same }
+	first := slices.IndexFunc(o.States, news)
+	last := len(o.States) - 1
+	for !news(o.States[last]) {
+		last--
+	}
+	t.add(b.Key.Resource, b.Samples.Time[first], b.Samples.Time[last])
+}
+
+func union(a, b aggregate.Span) aggregate.Span {
+	return aggregate.Span{From: min(a.From, b.From), To: max(a.To, b.To)}
+}
+
+// touch schedules what depends on the data of a user that a write has changed. It is
+// called with the lock held, by every such write.
+func (s *Store) touch(k userKey, news touched) {
+	at := s.clock()
+	for id, q := range s.continuous.queries {
+		if q.read.Team != k.team || q.read.Status != aggregate.ContinuousActive {
+			continue
+		}
+		var span aggregate.Span
+		any := false
+		for _, resource := range q.read.Resources {
+			if one, ok := news[resource]; ok && any {
+				span = union(span, one)
+			} else if ok {
+				span, any = one, true
+			}
+		}
+		if any {
+			s.continuous.schedule(taskKey{k, id}, q, span, at)
+		}
+	}
+}
+
+func (t *continuousTable) schedule(key taskKey, q *keptQuery, span aggregate.Span, at time.Time) {
+	k := t.tasks[key]
+	if k == nil {
+		k = &keptTask{}
+		t.tasks[key] = k
+	}
+	k.widen(span)
+	if !k.due.IsZero() {
+		k.skipped = at
+		return
+	}
+	k.due = at
+	if next := k.started.Add(q.read.Gap()); k.run > 0 && next.After(at) {
+		k.due = next
+	}
+}
+
+// widen adds a span to what the next task covers.
+func (k *keptTask) widen(span aggregate.Span) {
+	if k.kept {
+		span = union(span, k.waiting)
+	}
+	k.waiting, k.kept = span, true
+}
+
+func (v continuousStore) Backfill(ctx context.Context, n int) (int, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer v.s.mu.Unlock()
+	at := v.s.clock()
+	for id, q := range v.s.continuous.queries {
+		if !q.backfill || q.read.Status != aggregate.ContinuousActive || n <= 0 {
+			continue
+		}
+		var users []healthlab.UserID
+		for _, row := range v.s.users.of(q.read.Team) {
+			if u := row.user.ID; row.user.Live() && bytes.Compare(u.UUID[:], q.after.UUID[:]) > 0 {
+				users = append(users, u)
+			}
+		}
+		slices.SortFunc(users, func(a, b healthlab.UserID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
+		if q.backfill = len(users) > n; q.backfill {
+			users = users[:n]
+		}
+		for _, u := range users {
+			v.s.continuous.schedule(taskKey{userKey{q.read.Team, u}, id}, q, aggregate.Always, at)
+			q.after = u
+		}
+		if len(users) > 0 {
+			return len(users), nil
+		}
+	}
+	return 0, nil
+}
+
+func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) ([]aggregate.ContinuousTask, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	now := v.s.clock()
+	type due struct {
+		taskKey
+		*keptTask
+		at time.Time
+	}
+	var list []due
+	for key, k := range v.s.continuous.tasks {
+		at := k.due
+		if !k.lease.IsZero() {
+			at = k.lease // nobody begins the next one before this one has ended
+		}
+		if !at.IsZero() && !at.After(now) {
+			list = append(list, due{key, k, at})
+		}
+	}
+	slices.SortFunc(list, func(a, b due) int {
+		return cmp.Or(a.at.Compare(b.at), bytes.Compare(a.user.UUID[:], b.user.UUID[:]), bytes.Compare(a.query.UUID[:], b.query.UUID[:]))
+	})
+	var out []aggregate.ContinuousTask
+	for _, d := range list[:min(max(n, 0), len(list))] {
+		d.begin(&d.taskKey, now)
+		d.lease = now.Add(lease)
+		out = append(out, aggregate.ContinuousTask{
+			Team: d.team, User: d.user, Query: d.query, Range: d.running, ScheduledAt: d.runDue, StartedAt: d.started, Try: d.tries, Run: d.run,
+		})
+	}
+	return out, nil
+}
+
+// begin makes the waiting task the one that runs, or counts one more try.
+func (k *keptTask) begin(key *taskKey, now time.Time) {
+	k.run++
+	k.started = now
+	if !k.lease.IsZero() {
+		k.tries++
+		return
+	}
+	k.tries, k.running, k.runDue = 1, k.waiting, k.due
+	k.kept, k.waiting, k.due = false, aggregate.Span{}, time.Time{}
+	at := healthlab.At(now)
+	if !k.skipped.IsZero() {
+		skipped := healthlab.At(k.skipped)
+		k.history = append(k.history, aggregate.HistoryEntry{
+			Query: key.query, User: key.user, Status: aggregate.TaskSkipped, ScheduledAt: skipped, EndedAt: &skipped,
+		})
+		k.skipped = time.Time{}
+	}
+	k.history = append(k.history, aggregate.HistoryEntry{
+		Query: key.query, User: key.user, Status: aggregate.TaskStarted, ScheduledAt: healthlab.At(k.runDue), StartedAt: &at,
+	})
+	if old := len(k.history) - aggregate.HistoryKept; old > 0 {
+		k.history = slices.Delete(k.history, 0, old)
+		k.forgot += old
+	}
+	k.progress = len(k.history) - 1
+}
+
+func (v continuousStore) Finish(ctx context.Context, t aggregate.ContinuousTask, o aggregate.TaskOutcome) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	k := v.s.continuous.tasks[taskKey{userKey{t.Team, t.User}, t.Query}]
+	if k == nil || k.lease.IsZero() || k.run != t.Run {
+		return fmt.Errorf("%w: somebody else has the task", healthlab.Precondition)
+	}
+	if strings.ContainsRune(o.Details, 0) {
+		return fmt.Errorf("%w: text contains no NUL", healthlab.Invalid)
+	}
+	if err := v.s.emit(o.Events); err != nil {
+		return err
+	}
+	if o.Table != nil {
+		k.table = bytes.Clone(o.Table)
+	}
+	if o.Status == aggregate.TaskError {
+		k.widen(k.running)
+	}
+	at := healthlab.At(v.s.clock())
+	e := &k.history[k.progress]
+	e.Status, e.EndedAt = o.Status, &at
+	if o.Details != "" {
+		e.Details = &o.Details
+	}
+	k.lease = time.Time{}
+	return nil
+}
+
+// erase forgets what queries came to for a user. It is called with the lock held.
+func (t *continuousTable) erase(team healthlab.TeamID, user healthlab.UserID) {
+	for key := range t.tasks {
+		if key.team == team && key.user == user {
+			delete(t.tasks, key)
+		}
+	}
+}

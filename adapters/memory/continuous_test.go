@@ -1,0 +1,17 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+)
+
+func TestContinuous(t *testing.T) {
+	storetest.RunContinuous(t, func(testing.TB) storetest.ContinuousHarness {
+		s := memory.New(nil)
+		return storetest.ContinuousHarness{
+			Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
+		}
+	})
+}

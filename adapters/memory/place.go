@@ -1,0 +1,45 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/base64"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// place is where a page of a list ends that has the newest first, ties by id
+// descending.
+type place struct {
+	at time.Time
+	id uuid.UUID
+}
+
+// before reports whether something comes after the place in the list.
+func (p place) before(at time.Time, id uuid.UUID) bool {
+	if c := p.at.Compare(at); c != 0 {
+		return c > 0
+	}
+	return bytes.Compare(p.id[:], id[:]) > 0
+}
+
+func (p place) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.at.Format(time.RFC3339Nano) + " " + p.id.String()))
+}
+
+func parsePlace(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return place{}, badCursor()
+	}
+	at, id, ok := bytes.Cut(b, []byte(" "))
+	t, err1 := time.Parse(time.RFC3339Nano, string(at))
+	u, err2 := uuid.ParseBytes(id)
+	if !ok || err1 != nil || err2 != nil {
+		return place{}, badCursor()
+	}
+	return place{t, u}, nil
+}

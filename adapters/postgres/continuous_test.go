@@ -1,0 +1,46 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/storetest"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+)
+
+func continuousHarness(s *postgres.Store) storetest.ContinuousHarness {
+	return storetest.ContinuousHarness{
+		Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
+	}
+}
+
+func TestContinuous(t *testing.T) {
+	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness {
+		return continuousHarness(postgres.New(pgtest.Pool(t), nil))
+	})
+}
+
+// For a role that row-level security holds for.
+func TestContinuousWithRowSecurity(t *testing.T) {
+	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness { return continuousHarness(newRestricted(t)) })
+}
+
+// watch makes a continuous query and its table for a user.
+func watch(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	require.NoError(t, s.Continuous().Insert(t.Context(), aggregate.ContinuousQuery{
+		ID: aggregate.QueryID{UUID: uuid.New()}, Status: aggregate.ContinuousActive, Slug: "water", Team: u.Team, Resources: []string{"water"},
+		Query: aggregate.Query{Select: []aggregate.Expr{aggregate.Keys()}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}},
+	}))
+	mergeInto(t, s, u, healthdata.SeriesKey{Resource: "water", Provider: "acme_band", SourceType: "watch"}, 0, 1, 1)
+	tasks, err := s.ContinuousWork().Claim(t.Context(), 9, time.Hour)
+	require.NoError(t, err)
+	require.Len(t, tasks, 1)
+	require.NoError(t, s.ContinuousWork().Finish(t.Context(), tasks[0], aggregate.TaskOutcome{Status: aggregate.TaskCompleted, Table: []byte("x")}))
+}
