@@ -135,8 +135,8 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 		return nil, broken(StatusNotReachable, "the order cannot get there from where it stands")
 	}
 	r.Later.Simulation = nil
-	if delay > 0 && len(path) > 1 {
-		path = path[:1]
+	slow := delay > 0 && len(path) > 1
+	if slow {
 		r.Later.Simulation = &Simulation{Final: StatusOf(r.Method(), target), Flags: flags, Delay: delay, Next: steps[0].At.Add(delay)}
 	}
 	var events []healthlab.Event
@@ -160,7 +160,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 			return nil, err
 		}
 		events = append(append(events, more...), alarm...)
-		if r.LowLevel() == stop {
+		if slow || r.LowLevel() == stop {
 			break
 		}
 		// An appointment may have taken the order further than one step.
