@@ -151,6 +151,7 @@ func newOwner(t *testing.T, s *postgres.Store) healthdata.User {
 	_, err := s.Orders().Insert(t.Context(), x.order, unchanged)
 	require.NoError(t, err)
 	require.NoError(t, s.LabTests().InsertLabTest(t.Context(), x.test))
+	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, orders.UserInfo{FirstName: "Bo", DOB: healthlab.DateOf(noon.Time)}))
 	require.NoError(t, s.Linking().InsertCode(t.Context(), linkCode(u, u.ID.String())))
 	require.NoError(t, s.Linking().InsertSession(t.Context(), x.session))
 	require.NoError(t, s.ParsingJobs().Insert(t.Context(), x.job, 0, nil))
@@ -167,7 +168,7 @@ func state(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
 	var all []string
 	for _, table := range texts(t, pool, `select relname from`+ourTables+`and not relispartition`) {
-		all = append(all, `select '`+table+` ' || x::text from healthlab.`+table+` x`)
+		all = append(all, `select '`+table+` ' || whole::text from healthlab.`+table+` whole`)
 	}
 	return texts(t, pool, strings.Join(all, ` union all `)+` order by 1`)
 }

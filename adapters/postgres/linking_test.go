@@ -155,8 +155,8 @@ func requireNowhere(t *testing.T, pool *pgxpool.Pool, text string) {
 	t.Helper()
 	for _, table := range texts(t, pool, `select relname from`+ourTables) {
 		var n int
-		err := pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` x where strpos(x::text, $1) > 0
-			or strpos(x::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0`, text).Scan(&n)
+		err := pool.QueryRow(t.Context(), `select count(*) from healthlab.`+table+` whole where strpos(whole::text, $1) > 0
+			or strpos(whole::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0`, text).Scan(&n)
 		require.NoError(t, err)
 		require.Zero(t, n, table)
 	}

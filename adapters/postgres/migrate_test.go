@@ -81,7 +81,7 @@ func copyRows(t *testing.T, from, to *pgxpool.Pool) []string {
 	t.Helper()
 	var filled []string
 	for _, table := range texts(t, to, `select relname from`+ourTables+`and relname <> 'migration' and not relispartition`) {
-		for _, row := range texts(t, from, `select row_to_json(x)::text from healthlab.`+table+` x`) {
+		for _, row := range texts(t, from, `select row_to_json(whole)::text from healthlab.`+table+` whole`) {
 			_, err := to.Exec(t.Context(), `insert into healthlab.`+table+` overriding system value
 				select * from json_populate_record(null::healthlab.`+table+`, $1)`, row)
 			require.NoError(t, err, table)
