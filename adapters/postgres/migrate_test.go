@@ -86,9 +86,9 @@ func copyRows(t *testing.T, from, to *pgxpool.Pool) []string {
 	var filled []string
 	for _, table := range texts(t, to, `select relname from`+ourTables+`and relname <> 'migration' and not relispartition`) {
 		columns := texts(t, to, `select quote_ident(attname) from pg_attribute
-			where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`, "healthlab."+table)
+			where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`, "healthlab."+table)
 		types := texts(t, to, `select format_type(atttypid, atttypmod) from pg_attribute
-			where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`, "healthlab."+table)
+			where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`, "healthlab."+table)
 		var values []string
 		for i, name := range types {
 			values = append(values, fmt.Sprintf("($1::text[])[%d]::%s", i+1, name))
