@@ -162,7 +162,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	} else {
 		err = s.serve(ctx, listener, stdout)
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storageGrace)
 	defer cancel()
 	return errors.Join(err, kept.close(closing))
 }

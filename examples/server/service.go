@@ -302,6 +302,10 @@ func (s *service) loops() map[string]func(context.Context) error {
 // stopGrace is how long a stop may take to answer requests and send events.
 const stopGrace = 15 * time.Second
 
+// storageGrace is how long the storage may take after that: a private server writes out
+// what it holds in memory, and the disk may be slow.
+const storageGrace = time.Minute
+
 // start does once what the flags ask for.
 func (s *service) start(ctx context.Context, stdout io.Writer) error {
 	if s.webhookURL != "" {
