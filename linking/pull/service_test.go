@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,7 +308,12 @@ func TestBudgetOfAProvider(t *testing.T) {
 		})
 		r := rand.New(rand.NewPCG(1, 2))
 		w.cloud.perMin = limit
-		w.cloud.latency = func() time.Duration { return 100*time.Millisecond + time.Duration(r.IntN(900))*time.Millisecond }
+		var one sync.Mutex // at r: many ask at one time
+		w.cloud.latency = func() time.Duration {
+			one.Lock()
+			defer one.Unlock()
+			return 100*time.Millisecond + time.Duration(r.IntN(900))*time.Millisecond
+		}
 		begin := time.Now()
 		for i := range users {
 			w.person(fmt.Sprint("person ", i))
