@@ -11,6 +11,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ import (
 func engine(t testing.TB) *ocr.Engine {
 	t.Helper()
 	e, err := ocr.New(&ocr.Options{Judge: labreport.NewReader(nil).Judge})
-	if errors.Is(err, healthlab.Unimplemented) {
+	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {
 		t.Skip("tesseract is not installed: pictures are not read in this run")
 	}
 	require.NoError(t, err)
