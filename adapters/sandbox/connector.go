@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,8 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -44,16 +45,69 @@ const (
 	CodeGivenUp = "999999"
 )
 
-// Connector is the sign-in of a provider that does not exist: every flow, and every
-// failure on demand. The same name is always the same account. Safe for concurrent use;
-// make it with [NewConnector].
+// Fates of what comes after the sign-in: it succeeds, and then this happens.
+const (
+	// FateEnded: the provider does not renew the grant, for good.
+	FateEnded = "ended"
+	// FateStuck: the provider cannot be reached when the grant is to be renewed.
+	FateStuck = "stuck"
+	// FateWithdrawn: the person took the consent back, so no data is given.
+	FateWithdrawn = "withdrawn"
+	// FateFlaky: every other request for data fails.
+	FateFlaky = "flaky"
+	// FateHanging: every other request for data is not answered in time.
+	FateHanging = "hanging"
+	// FateLimited: every other request for data is one too many, until the provider says
+	// otherwise; with FateCrowded it does not say when.
+	FateLimited = "limited"
+	FateCrowded = "crowded"
+	// FateGarbled: every other answer is one that nobody can use.
+	FateGarbled = "garbled"
+	// FateLate: data shows a day and a half after it was recorded.
+	FateLate = "late"
+	// FateResent: what was recorded in the last hour is incomplete, and is sent again.
+	FateResent = "resent"
+	// FateStrange: among the data is some that nobody may keep: a unit that does not
+	// exist, a time to come, another person's.
+	FateStrange = "strange"
+	// FateTravelling: every day is spent in another time zone.
+	FateTravelling = "travelling"
+)
+
+// Fates returns all fates of a sign-in at the provider's own page.
+func Fates() []string {
+	return []string{
+		FateRefused, FateDown, FateSlow, FateNonsense, FateEnded, FateStuck, FateWithdrawn, FateFlaky, FateHanging,
+		FateLimited, FateCrowded, FateGarbled, FateLate, FateResent, FateStrange, FateTravelling,
+	}
+}
+
+// Connector is a provider that does not exist: every flow of signing in, grants that end
+// after a while and are renewed, the data of [Provider], and every failure on demand. The
+// same name is always the same account. Safe for concurrent use; make it with
+// [NewConnector].
+//
+// A grant is renewed for a new one, as OAuth with rotation does it: of an account, the
+// last one and the one before it work. What a Connector knows of that ends with the
+// process; a grant that is newer than what it knows is taken.
 type Connector struct {
 	provider string
 	page     string
+	life     time.Duration
+	now      func() time.Time
 
-	mu      sync.Mutex
-	used    map[string]bool // codes
-	revoked map[string]bool // accounts
+	mu       sync.Mutex
+	used     map[string]bool // codes
+	accounts map[string]*account
+}
+
+// account is what the provider remembers of a person.
+type account struct {
+	// last names the newest grant, and before the one that it replaced.
+	last, before int64
+	revoked      bool
+	// asked counts the requests for data by resource.
+	asked map[string]int
 }
 
 // ConnectorOptions adjusts a Connector. The zero value, and nil, mean the defaults.
@@ -61,18 +115,25 @@ type ConnectorOptions struct {
 	// Page is the address of the provider's sign-in page. Default
 	// https://provider.example/sign-in, where nobody lives: use [Connector.Approve].
 	Page string
+	// Life is how long a grant of OAuth works before it has to be renewed. Default 1 hour.
+	Life time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
 }
 
-// NewConnector returns the sign-in of a provider.
+// NewConnector returns the connector of a provider.
 func NewConnector(provider string, opts *ConnectorOptions) *Connector {
-	c := &Connector{
-		provider: provider, page: "https://provider.example/sign-in",
-		used: map[string]bool{}, revoked: map[string]bool{},
+	var o ConnectorOptions
+	if opts != nil {
+		o = *opts
 	}
-	if opts != nil && opts.Page != "" {
-		c.page = opts.Page
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	return c
+	return &Connector{
+		provider: provider, page: cmp.Or(o.Page, "https://provider.example/sign-in"), life: cmp.Or(o.Life, time.Hour), now: o.Now,
+		used: map[string]bool{}, accounts: map[string]*account{},
+	}
 }
 
 // Connectors returns a connector for every provider that people sign in at.
@@ -88,17 +149,23 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 
 // Flows returns all that the connector can do.
 func (c *Connector) Flows() linking.ProviderConnector {
-	return linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c}
+	return linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Puller: c}
 }
 
 var errDown = errors.New("the sandbox provider is down")
 
-// meet lets a name's fate happen. ok is false if that was all.
-func meet(ctx context.Context, name string) (g linking.Grant, fate string, err error) {
+// fateOf is what follows the last plus sign of a name or address.
+func fateOf(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if i := strings.LastIndexByte(name, '+'); i >= 0 {
-		fate = name[i+1:]
+		return name[i+1:]
 	}
+	return ""
+}
+
+// meet lets a name's fate happen at the sign-in.
+func meet(ctx context.Context, name string) (g linking.Grant, fate string, err error) {
+	fate = fateOf(name)
 	switch fate {
 	case FateRefused:
 		return g, fate, &linking.Error{Type: linking.ProviderCredentialError}
@@ -189,7 +256,7 @@ func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 	if err != nil || g.ExternalUserID != "" {
 		return g, err
 	}
-	g = c.grant(code.Name)
+	g = c.grant(code.Name, c.life)
 	g.ExternalUserID = c.account(code.Name)
 	g.Scopes = append([]string{}, code.Scopes...)
 	return g, nil
@@ -206,12 +273,17 @@ func (c *Connector) first(code string) bool {
 	return true
 }
 
-// grant gives a person's grant, also once more after it was revoked.
-func (c *Connector) grant(name string) linking.Grant {
+// grant gives a person's grant, also once more after it was revoked. A life of zero does
+// not end.
+func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.revoked, c.account(name))
-	return linking.Grant{Secret: []byte(c.account(name))}
+	t := ticket{account: c.account(name), fate: fateOf(name)}
+	a := c.remember(t.account)
+	a.revoked = false
+	until := c.issue(&t, a, life)
+	a.before = t.serial // what was granted before is worth nothing
+	return linking.Grant{Secret: t.secret(), ExpiresAt: until}
 }
 
 // SignIn takes any password for a name, and lets the name's fate happen.
@@ -225,14 +297,14 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	case fate == FateMFAEmail:
 		return linking.SignedIn{Challenge: &linking.Challenge{Method: "email", Hint: "a…@example.com"}, Notes: []byte(r.Username)}, nil
 	}
-	return linking.SignedIn{Grant: c.grant(r.Username)}, nil
+	return linking.SignedIn{Grant: c.grant(r.Username, 0)}, nil
 }
 
 // CompleteMFA takes [GoodCode].
 func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linking.Grant, error) {
 	switch r.Code {
 	case GoodCode:
-		return c.grant(string(r.Notes)), nil
+		return c.grant(string(r.Notes), 0), nil
 	case CodeGivenUp:
 		return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 	default:
@@ -246,23 +318,5 @@ func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (
 	if err != nil || g.ExternalUserID != "" {
 		return g, err
 	}
-	return c.grant(r.Email), nil
-}
-
-// Revoke ends a grant.
-func (c *Connector) Revoke(_ context.Context, secret []byte) error {
-	if len(secret) == 0 {
-		return healthlab.Invalid
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.revoked[string(secret)] = true
-	return nil
-}
-
-// Revoked reports whether the grant with this secret was ended.
-func (c *Connector) Revoked(secret []byte) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revoked[string(secret)]
+	return c.grant(r.Email, 0), nil
 }

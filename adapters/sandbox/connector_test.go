@@ -383,3 +383,10 @@ func TestTooManyTries(t *testing.T) {
 	}
 	require.Equal(t, 31, tries)
 }
+
+func queryOf(t *testing.T, address string) url.Values {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	return u.Query()
+}

@@ -45,7 +45,7 @@ func SignInPage(callbacks ...string) http.Handler {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		_ = pageForm.Execute(w, map[string]any{
 			"Action": "?" + r.URL.RawQuery, "Scopes": strings.Fields(q.Get("scope")),
-			"Fates": []string{FateRefused, FateDown, FateSlow, FateNonsense},
+			"Fates": Fates(),
 		})
 	})
 }

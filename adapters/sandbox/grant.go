@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// ticket is what a secret says. It needs no store, so that any process can read it.
+type ticket struct {
+	account, fate string
+	serial        int64
+	until         time.Time // zero if it does not end
+}
+
+func (t *ticket) secret() []byte {
+	var until int64
+	if !t.until.IsZero() {
+		until = t.until.UnixMicro()
+	}
+	return []byte(strings.Join([]string{t.account, t.fate, strconv.FormatInt(t.serial, 10), strconv.FormatInt(until, 10)}, "|"))
+}
+
+func openTicket(secret []byte) (t ticket, ok bool) {
+	parts := strings.Split(string(secret), "|")
+	if len(parts) < 4 {
+		return t, false
+	}
+	n := len(parts) // a fate is a person's own text
+	serial, err := strconv.ParseInt(parts[n-2], 10, 64)
+	until, bad := strconv.ParseInt(parts[n-1], 10, 64)
+	t = ticket{account: parts[0], fate: strings.Join(parts[1:n-2], "|"), serial: serial}
+	if until != 0 {
+		t.until = time.UnixMicro(until)
+	}
+	return t, err == nil && bad == nil
+}
+
+// remember returns what is known of an account; c.mu is locked.
+func (c *Connector) remember(name string) *account {
+	a := c.accounts[name]
+	if a == nil {
+		a = &account{asked: map[string]int{}}
+		c.accounts[name] = a
+	}
+	return a
+}
+
+// issue makes a ticket the newest of its account.
+func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time.Time) {
+	now := c.now()
+	switch {
+	case t.fate == FateEnded || t.fate == FateStuck:
+		until = now // it has to be renewed at once
+	case life > 0:
+		until = now.Add(life)
+	}
+	t.serial, t.until = max(now.UnixMicro(), a.last+1), until
+	a.before, a.last = a.last, t.serial
+	return until
+}
+
+// look finds the account of a secret, and learns of a grant that is newer than what is
+// known. honoured is false of one that was replaced twice.
+func (c *Connector) look(t ticket) (a *account, honoured bool) {
+	a = c.remember(t.account)
+	if t.serial > a.last {
+		a.before, a.last = t.serial, t.serial
+	}
+	return a, t.serial >= a.before
+}
+
+// Refresh gives a new grant for the last one, or the one before it.
+func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal, error) {
+	t, ok := openTicket(secret)
+	if !ok {
+		return linking.Renewal{}, &linking.GrantError{}
+	}
+	if t.fate == FateStuck {
+		return linking.Renewal{}, errDown
+	}
+	if ctx.Err() != nil {
+		return linking.Renewal{}, ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, honoured := c.look(t)
+	if a.revoked || !honoured || t.fate == FateEnded {
+		return linking.Renewal{}, &linking.GrantError{}
+	}
+	until := c.issue(&t, a, c.life)
+	return linking.Renewal{Secret: t.secret(), ExpiresAt: until}, nil
+}
+
+// Revoke ends a grant.
+func (c *Connector) Revoke(_ context.Context, secret []byte) error {
+	t, ok := openTicket(secret)
+	if !ok {
+		return healthlab.Invalid
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remember(t.account).revoked = true
+	return nil
+}
+
+// Revoked reports whether the grant with this secret was ended.
+func (c *Connector) Revoked(secret []byte) bool {
+	t, ok := openTicket(secret)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ok && c.remember(t.account).revoked
+}
+
+// Withdraw is the person who, at the provider, takes the consent of an account back.
+func (c *Connector) Withdraw(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remember(c.account(name)).revoked = true
+}
+
+// admit decides whether a secret opens data, and how often it was asked for before.
+func (c *Connector) admit(secret []byte, resource string) (t ticket, times int, err error) {
+	t, ok := openTicket(secret)
+	if !ok {
+		return t, 0, healthlab.Unauthenticated
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, honoured := c.look(t)
+	switch {
+	case a.revoked || t.fate == FateWithdrawn:
+		return t, 0, &linking.GrantError{Type: healthdata.FailureDeregistered}
+	case !honoured, !t.until.IsZero() && !c.now().Before(t.until):
+		return t, 0, healthlab.Unauthenticated
+	}
+	a.asked[resource]++
+	return t, a.asked[resource] - 1, nil
+}
+
+var errGarbled = errors.New("the sandbox provider answers nonsense")

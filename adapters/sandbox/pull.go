@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Demo fetches the data of people who do not exist: what [Provider] makes up of them, up
+// to now. It never fails. The zero value is ready; safe for concurrent use.
+type Demo struct {
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Pull returns some days of a resource.
+func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	now := d.Now
+	if now == nil {
+		now = time.Now
+	}
+	if ctx.Err() != nil {
+		return linking.PullPage{}, ctx.Err()
+	}
+	return invent(r, now(), sameZone)
+}
+
+// Pull returns some days of a resource, or lets the person's fate happen.
+func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	t, times, err := c.admit(r.Secret, r.Resource)
+	if err != nil {
+		return linking.PullPage{}, err
+	}
+	if times%2 == 0 { // and the next one goes well
+		switch t.fate {
+		case FateFlaky:
+			return linking.PullPage{}, errDown
+		case FateHanging:
+			<-ctx.Done()
+			return linking.PullPage{}, ctx.Err()
+		case FateLimited:
+			return linking.PullPage{}, &linking.RateError{Scope: linking.RateUser, Wait: 2 * time.Second}
+		case FateCrowded:
+			return linking.PullPage{}, &linking.RateError{Scope: linking.RateUser}
+		case FateGarbled:
+			return linking.PullPage{}, errGarbled
+		}
+	}
+	now, zones := c.now(), sameZone
+	switch t.fate {
+	case FateLate:
+		now = now.Add(-lateness)
+	case FateTravelling:
+		zones = otherZones
+	}
+	page, err := invent(r, now, zones)
+	switch {
+	case err != nil:
+	case t.fate == FateResent:
+		halve(&page, now.Add(-time.Hour))
+	case t.fate == FateStrange && len(page.Items) > 0:
+		page.Items = append(page.Items, strange(&page.Items[0], now)...)
+	}
+	return page, err
+}
+
+// lateness is how late data is of people with [FateLate].
+const lateness = 36 * time.Hour
+
+// pullDays is how many days are on a page.
+const pullDays = 10
+
+func sameZone(home *time.Location, _ healthlab.Date) *time.Location { return home }
+
+// otherZones takes people around the world.
+func otherZones(home *time.Location, day healthlab.Date) *time.Location {
+	names := []string{"Asia/Tokyo", "Europe/Berlin", "America/New_York", "Pacific/Auckland"}
+	loc, err := time.LoadLocation(names[day.At(time.UTC).YearDay()%len(names)])
+	if err != nil {
+		return home
+	}
+	return loc
+}
+
+// invent makes up a page, of what was recorded before now.
+func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
+	var page linking.PullPage
+	at := 0
+	if r.Cursor != "" {
+		var err error
+		if at, err = strconv.Atoi(r.Cursor); err != nil || at < 0 {
+			return page, healthlab.Invalid
+		}
+	}
+	resource := healthdata.ResourceBySlug(r.Resource)
+	if resource == nil {
+		return page, healthlab.Invalid
+	}
+	home := r.Zone
+	if home == nil {
+		home = time.UTC
+	}
+	// Wherever people are on a day, it is over two days later here.
+	first, last := healthlab.DateOf(r.From.In(home)).AddDays(-1), healthlab.DateOf(r.To.In(home)).AddDays(1)
+	day := first.AddDays(at)
+	for range pullDays {
+		if day.After(last) {
+			return page, nil
+		}
+		loc := zones(home, day)
+		var p Provider
+		var item linking.Pulled
+		if resource.Class == healthdata.ClassTimeseries {
+			source, samples := p.Samples(r.User, r.Resource, day, loc)
+			item = linking.Pulled{Source: source, Samples: within(samples, r.From, r.To, now)}
+		} else if !day.Before(first.AddDays(1)) && !day.After(last.AddDays(-1)) {
+			source, all := p.Summaries(r.User, r.Resource, day, loc)
+			item = linking.Pulled{Source: source}
+			for _, s := range all {
+				if over(s, day, loc, now) {
+					item.Summaries = append(item.Summaries, s)
+				}
+			}
+		}
+		if item.TimeZone = loc.String(); len(item.Samples)+len(item.Summaries) > 0 {
+			page.Items = append(page.Items, item)
+		}
+		day, at = day.AddDays(1), at+1
+	}
+	if !day.After(last) {
+		page.Next = strconv.Itoa(at)
+	}
+	return page, nil
+}
+
+// within keeps the samples of a range that were recorded before now.
+func within(samples []healthdata.Sample, from, to, now time.Time) (out []healthdata.Sample) {
+	for _, s := range samples {
+		if s.Timestamp.Before(from) || !s.Timestamp.Before(to) || s.Timestamp.After(now) {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// over reports whether what a summary is about had come to its end.
+func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time.Time) bool {
+	end := day.AddDays(1).At(loc)
+	switch s := s.(type) {
+	case *healthdata.Sleep:
+		end = s.BedtimeStop.Time
+	case *healthdata.SleepCycle:
+		end = s.SessionEnd.Time
+	case *healthdata.Body:
+		end = s.MeasuredAt.Time
+	case *healthdata.Meal:
+		end = s.Timestamp.Time
+	}
+	return !end.After(now)
+}
+
+// halve makes what was recorded since an instant incomplete.
+func halve(page *linking.PullPage, since time.Time) {
+	for i := range page.Items {
+		samples := page.Items[i].Samples
+		for k := range samples {
+			if samples[k].Timestamp.After(since) && samples[k].Value != nil {
+				samples[k].Value = healthdata.Number(samples[k].Value.Number / 2)
+			}
+		}
+	}
+}
+
+// strange is what nobody may keep, in the place of something sound.
+func strange(sound *linking.Pulled, now time.Time) []linking.Pulled {
+	if len(sound.Samples) == 0 {
+		return nil
+	}
+	other, unit, tomorrow := *sound, sound.Samples[0], sound.Samples[0]
+	somebody := "somebody else"
+	other.Owner, other.Samples = &somebody, sound.Samples[:1]
+	unit.Unit = "furlong"
+	tomorrow.Timestamp = healthlab.At(now.AddDate(0, 0, 3))
+	tomorrow.Start, tomorrow.End = &tomorrow.Timestamp, &tomorrow.Timestamp
+	odd := *sound
+	odd.Samples = []healthdata.Sample{unit, tomorrow}
+	return []linking.Pulled{other, odd}
+}

@@ -1,0 +1,281 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// watch is somebody who links a source of the sandbox, and a service that fetches.
+type watch struct {
+	t      *testing.T
+	team   healthlab.TeamID
+	user   healthlab.UserID
+	now    time.Time
+	health *healthdata.Service
+	links  *linking.Service
+	keeper *linking.Keeper
+	pulls  *pull.Service
+	store  *memory.Store
+	band   *sandbox.Connector
+}
+
+func newWatch(t *testing.T) *watch {
+	t.Helper()
+	w := &watch{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
+	clock := func() time.Time { return w.now }
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{
+		Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud",
+		Resources: []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}},
+		Backfill:  healthdata.Backfill{DefaultDays: 25, Mode: "pull"},
+	}})
+	require.NoError(t, err)
+	w.store = memory.New(&memory.Options{Now: clock})
+	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: clock})
+	require.NoError(t, err)
+	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	w.band = sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: clock})
+	flows := map[string]linking.ProviderConnector{"acme_band": w.band.Flows()}
+	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: clock})
+	require.NoError(t, err)
+	w.keeper, err = linking.NewKeeper(w.store.Grants(), w.health, flows, seal, &linking.KeeperOptions{Now: clock})
+	require.NoError(t, err)
+	w.pulls, err = pull.New(w.store.Pulls(), w.health, w.keeper, flows, &pull.Options{
+		Now: clock, Pause: w.links.Pause, Timeout: 10 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	u, err := w.health.CreateUser(t.Context(), w.team, healthdata.NewUser{ClientUserID: "ann"})
+	require.NoError(t, err)
+	w.user = u.ID
+	return w
+}
+
+// link signs in under a name.
+func (w *watch) link(name string) {
+	w.t.Helper()
+	offer, err := w.links.CreateToken(w.t.Context(), w.team, linking.NewToken{User: w.user})
+	require.NoError(w.t, err)
+	page, err := w.links.Authorize(w.t.Context(), offer.Token, linking.Departure{Provider: "acme_band"})
+	require.NoError(w.t, err)
+	back, err := w.band.Approve(page.URL, name)
+	require.NoError(w.t, err)
+	q := queryOf(w.t, back)
+	r, err := w.links.Callback(w.t.Context(), linking.Callback{Provider: "acme_band", State: q.Get("state"), Code: q.Get("code")})
+	require.NoError(w.t, err)
+	require.Equal(w.t, linking.ResultSuccess, r.State)
+}
+
+// pass lets time go by, in steps, and does what is due in them.
+func (w *watch) pass(d, step time.Duration) {
+	w.t.Helper()
+	for end := w.now.Add(d); ; w.now = w.now.Add(step) {
+		for n := 1; n > 0; {
+			var err error
+			n, err = w.pulls.Step(w.t.Context())
+			require.NoError(w.t, err)
+		}
+		if !w.now.Before(end) {
+			return
+		}
+	}
+}
+
+func (w *watch) connection() healthdata.ConnectionView {
+	w.t.Helper()
+	list, err := w.health.Connections(w.t.Context(), w.team, w.user)
+	require.NoError(w.t, err)
+	require.Len(w.t, list, 1)
+	return list[0]
+}
+
+// steps reads what is stored of a day, in the order of time.
+func (w *watch) steps(from, to time.Time) []healthdata.Sample {
+	w.t.Helper()
+	list, err := w.health.AllSamples(w.t.Context(), w.team, w.user, healthdata.SampleQuery{
+		Resource: "steps", From: from, To: to.Add(-time.Microsecond), // a query has both ends
+	})
+	require.NoError(w.t, err)
+	return list
+}
+
+// truth is what the provider holds of a stretch of time, at home.
+func (w *watch) truth(from, to time.Time) (out []string) {
+	for day := healthlab.DateOf(from).AddDays(-1); !day.After(healthlab.DateOf(to)); day = day.AddDays(1) {
+		_, samples := sandbox.Provider{}.Samples(w.user, "steps", day, time.UTC)
+		for _, s := range samples {
+			if !s.Timestamp.Before(from) && s.Timestamp.Before(to) {
+				out = append(out, fmt.Sprint(s.Timestamp, s.Value.Number))
+			}
+		}
+	}
+	return out
+}
+
+func (w *watch) stored(from, to time.Time) (out []string) {
+	for _, s := range w.steps(from, to) {
+		out = append(out, fmt.Sprint(s.Timestamp, s.Value.Number))
+	}
+	return out
+}
+
+// Whatever a provider does, in the end everything it holds is stored, once.
+func TestEverythingIsFetchedInTheEnd(t *testing.T) {
+	for _, fate := range []string{
+		"", sandbox.FateFlaky, sandbox.FateHanging, sandbox.FateLimited, sandbox.FateCrowded, sandbox.FateGarbled,
+		sandbox.FateLate, sandbox.FateResent,
+	} {
+		t.Run(fate, func(t *testing.T) {
+			w := newWatch(t)
+			begin := w.now
+			w.link("ann+" + fate)
+			w.pass(time.Hour, time.Minute)
+			done, err := w.pulls.Progress(t.Context(), w.team, w.user, "acme_band")
+			require.NoError(t, err)
+			require.Equal(t, pull.Progress{Total: 2, Done: 2}, done)
+			w.pass(60*time.Hour, 10*time.Minute) // a grant lives for an hour
+			until := begin.Add(20 * time.Hour)   // the last hours may be late, or incomplete
+			require.Equal(t, w.truth(begin.AddDate(0, 0, -25), until), w.stored(begin.AddDate(0, 0, -25), until))
+			require.Equal(t, healthdata.Connected, w.connection().Status)
+			sleep, err := w.health.Summaries(t.Context(), w.team, w.user, healthdata.SummaryQuery{
+				Resource: "sleep", From: begin.AddDate(0, 0, -24), To: begin,
+			})
+			require.NoError(t, err)
+			require.Len(t, sleep, 24)
+		})
+	}
+}
+
+func TestTravellersKeepTheirZones(t *testing.T) {
+	w := newWatch(t)
+	w.link("ann+" + sandbox.FateTravelling)
+	w.pass(time.Hour, time.Minute)
+	offsets := map[int]bool{}
+	for _, s := range w.steps(w.now.AddDate(0, 0, -20), w.now) {
+		offsets[*s.TimezoneOffset] = true
+	}
+	require.Len(t, offsets, 4)
+}
+
+func TestStrangeDataIsTold(t *testing.T) {
+	w := newWatch(t)
+	begin := w.now
+	w.link("ann+" + sandbox.FateStrange)
+	w.pass(time.Hour, time.Minute)
+	require.Equal(t, w.truth(begin.AddDate(0, 0, -25), begin), w.stored(begin.AddDate(0, 0, -25), begin))
+	bad, err := w.store.Pulls().Quarantined(t.Context(), w.team, w.user, 100)
+	require.NoError(t, err)
+	codes := map[string]bool{}
+	for _, r := range bad {
+		codes[r.Reasons[0].Code] = true
+	}
+	require.Equal(t, map[string]bool{"other_user": true, "unit": true, "future": true}, codes)
+}
+
+func TestGrantsEnd(t *testing.T) {
+	for fate, want := range map[string]string{
+		sandbox.FateEnded:     healthdata.FailureTokenRefresh,
+		sandbox.FateWithdrawn: healthdata.FailureDeregistered,
+	} {
+		w := newWatch(t)
+		w.link("ann+" + fate)
+		first := w.connection()
+		w.pass(time.Minute, time.Minute)
+		c := w.connection()
+		require.Equal(t, healthdata.ConnectionError, c.Status)
+		require.Equal(t, want, c.ErrorDetails.ErrorType)
+
+		w.link("ann")
+		w.pass(time.Minute, time.Minute)
+		c = w.connection()
+		require.Equal(t, healthdata.Connected, c.Status)
+		require.Equal(t, first.CreatedOn, c.CreatedOn, "it is the same connection")
+		require.NotZero(t, len(w.steps(w.now.AddDate(0, 0, -20), w.now)))
+		w.band.Withdraw("ann")
+		w.pass(20*time.Minute, time.Minute)
+		require.Equal(t, healthdata.ConnectionError, w.connection().Status)
+		require.NotZero(t, len(w.steps(w.now.AddDate(0, 0, -20), w.now)), "data is kept")
+	}
+}
+
+func TestAnOutageOfRenewalsEndsNothing(t *testing.T) {
+	w := newWatch(t)
+	w.link("ann+" + sandbox.FateStuck)
+	w.pass(3*time.Hour, time.Minute)
+	require.Equal(t, healthdata.Connected, w.connection().Status)
+	require.Zero(t, len(w.steps(w.now.AddDate(0, 0, -20), w.now)))
+}
+
+func TestRotation(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	c := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: func() time.Time { return now }})
+	signed, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann"})
+	require.NoError(t, err)
+	secrets := [][]byte{signed.Grant.Secret}
+	next := func(s []byte) error {
+		r, err := c.Refresh(t.Context(), s)
+		if err == nil {
+			secrets = append(secrets, r.Secret)
+			require.Equal(t, now.Add(time.Hour), r.ExpiresAt)
+		}
+		return err
+	}
+	require.NoError(t, next(secrets[0]))
+	require.NoError(t, next(secrets[1]))
+	require.NoError(t, next(secrets[1]), "the one before works")
+	var over *linking.GrantError
+	require.ErrorAs(t, next(secrets[0]), &over)
+	ask := func(s []byte) error {
+		_, err := c.Pull(t.Context(), linking.PullRequest{Secret: s, User: healthlab.UserID{UUID: uuid.New()}, Resource: "steps", From: now.Add(-time.Hour), To: now})
+		return err
+	}
+	require.NoError(t, ask(secrets[len(secrets)-1]))
+	now = now.Add(time.Hour)
+	require.ErrorIs(t, ask(secrets[len(secrets)-1]), healthlab.Unauthenticated)
+	require.ErrorIs(t, ask([]byte("nobody's")), healthlab.Unauthenticated)
+	other := sandbox.NewConnector("acme_band", nil) // of another process, which has seen nothing
+	_, err = other.Refresh(t.Context(), secrets[len(secrets)-1])
+	require.NoError(t, err)
+}
+
+func TestDemoIsMadeUp(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	d := sandbox.Demo{Now: func() time.Time { return now }}
+	r := linking.PullRequest{User: healthlab.UserID{UUID: uuid.New()}, Resource: "steps", From: now.AddDate(0, 0, -30), To: now.AddDate(0, 0, 1)}
+	seen := map[time.Time]bool{}
+	for pages := 1; ; pages++ {
+		page, err := d.Pull(t.Context(), r)
+		require.NoError(t, err)
+		for _, item := range page.Items {
+			for _, s := range item.Samples {
+				require.False(t, seen[s.Timestamp.Time])
+				require.False(t, s.Timestamp.After(now) || s.Timestamp.Before(r.From))
+				seen[s.Timestamp.Time] = true
+			}
+		}
+		if r.Cursor = page.Next; r.Cursor == "" {
+			require.Equal(t, 4, pages)
+			break
+		}
+	}
+	require.NotEmpty(t, seen)
+	r.Cursor = "x"
+	_, err := d.Pull(t.Context(), r)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = d.Pull(ctx, r)
+	require.ErrorIs(t, err, context.Canceled)
+}
