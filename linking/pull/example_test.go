@@ -25,7 +25,7 @@ func (nightly) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage,
 	return linking.PullPage{Items: []linking.Pulled{beats}}, nil
 }
 
-// A provider's history of ten days is fetched. A host runs Service.Run in place of the
+// The history of a demo connection is fetched, which is thirty days. A host runs Service.Run in place of the
 // loop over Step.
 func Example() {
 	ctx := context.Background()
@@ -50,5 +50,5 @@ func Example() {
 
 	tasks, _ := store.Pulls().Tasks(ctx, team, ann.ID)
 	fmt.Println(tasks[0].Kind, tasks[0].Status, tasks[0].DaysWithData())
-	// Output: history success 11
+	// Output: history success 31
 }

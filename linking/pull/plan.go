@@ -159,6 +159,9 @@ type plannedHistory struct {
 func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.User, p *healthdata.Provider, resource string, settings TeamSettings, at time.Time,
 ) (plannedHistory, Task, error) {
 	days := historyDays(p, resource, settings.HistoryDays[p.Slug])
+	if c.Demo {
+		days = demoDays
+	}
 	from := at.AddDate(0, 0, -days)
 	h := plannedHistory{Task: Task{
 		Key: Key{ref, resource, History}, Linked: c.LinkedAt, Status: Scheduled, ScheduledAt: at,
@@ -203,6 +206,9 @@ func (t *Task) clip(u *healthdata.User) {
 		t.From = t.To
 	}
 }
+
+// demoDays is how many days of history are made up, whatever the provider's record says.
+const demoDays = 30
 
 // historyDays is how many days of history are fetched.
 func historyDays(p *healthdata.Provider, resource string, want HistoryDays) int {
