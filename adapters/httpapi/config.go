@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -36,6 +37,9 @@ type Config struct {
 	// Linking stands behind link codes, link tokens and what people connect with them.
 	// It needs Health.
 	Linking *linking.Service
+	// Pulls stands behind refreshes, and behind looking at what was fetched. It needs
+	// Health.
+	Pulls *pull.Service
 	// LinkPages are the pages on which people link, where link_web_url leads. They need
 	// Linking. Nil: they are not mounted, and a host has its own.
 	LinkPages *LinkPages

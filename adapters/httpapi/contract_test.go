@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
 // pairs are the Go types and the schemas that must be the same. Whoever adds a schema
@@ -34,6 +35,7 @@ func pairs() []contract.Pair {
 		continuousPairs(),
 		linkPairs(),
 		reportPairs(),
+		pullPairs(),
 	} {
 		all = append(all, list...)
 	}
@@ -50,6 +52,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)
+	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
 	return c.config, c.user
 }
 

@@ -72,3 +72,10 @@ func CompendiumBodies() []contract.Pair {
 		{Schema: "CommunicationChange", Value: communicationIn{}, Input: true},
 	}
 }
+
+// PullBodies are the schemas of pulls whose Go types nobody else sees.
+func PullBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "NothingToRefresh", Value: nothingToRefresh{}},
+	}
+}

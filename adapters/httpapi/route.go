@@ -93,6 +93,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.connectionOperations()...)
 	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.linkPageOperations()...)
+	ops = append(ops, a.pullOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.continuousOperations()...)
 	ops = append(ops, a.orderOperations()...)

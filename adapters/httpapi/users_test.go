@@ -49,17 +49,20 @@ func newOffice(t *testing.T) *office {
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
-			id, err := uuid.Parse(r.Header.Get("x-service-api-key"))
-			if err != nil {
-				return healthlab.TeamID{}, healthlab.Unauthenticated
-			}
-			return healthlab.TeamID{UUID: id}, nil
-		},
-		Health: c.health,
+		Authenticate: byTeamID,
+		Health:       c.health,
 	})
 	c.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return c
+}
+
+// byTeamID takes the id of a team for its key.
+func byTeamID(r *http.Request) (healthlab.TeamID, error) {
+	id, err := uuid.Parse(r.Header.Get("x-service-api-key"))
+	if err != nil {
+		return healthlab.TeamID{}, healthlab.Unauthenticated
+	}
+	return healthlab.TeamID{UUID: id}, nil
 }
 
 type object = map[string]any
