@@ -101,6 +101,7 @@ func TestTour(t *testing.T) {
 	require.Equal(t, "tour: ok", said[len(said)-1], all)
 	for _, want := range []string{
 		"daily.data.heartrate.created", "daily.data.sleep.created", "labtest.order.created", "signature verified",
+		"provider.connection.created", "historical.data.meal.created", "refreshed fern_diary/vitals/water",
 		"completed.testkit.completed", "transaction: completed",
 	} {
 		require.Contains(t, all, want)

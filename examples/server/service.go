@@ -28,6 +28,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -52,6 +53,7 @@ type service struct {
 	store      *storage
 	health     *healthdata.Service
 	links      *linking.Service
+	pulls      *pull.Service
 	orders     *orders.Service
 	reports    *labreport.Service
 	continuous *aggregate.ContinuousService
@@ -124,13 +126,13 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.links, err = s.buildLinking(providers, seal); err != nil {
+	if err := s.buildLinking(providers, seal); err != nil {
 		return nil, err
 	}
 	mount := httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links,
+		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links, Pulls: s.pulls,
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
-		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true},
+		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 	}
 	if c.managementKey != "" {
 		mount.Webhooks, mount.Continuous, mount.Environment = s.endpoints, s.continuous, c.environment
@@ -161,20 +163,36 @@ func (s *service) trialUser(ctx context.Context, team healthlab.TeamID, name str
 	return u.ID, err
 }
 
-// buildLinking makes what connects people's accounts, to providers of the sandbox: the
-// example's list names none that exist.
-func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.Sealer) (*linking.Service, error) {
+// buildLinking makes what connects people's accounts, and what fetches their data, of
+// providers of the sandbox: the example's list names none that exist.
+func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.Sealer) error {
 	sign, err := s.master.derive("link tokens")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	connectors := sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: s.url + signInPath})
-	return linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
+	if s.links, err = linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Brand: linking.Brand{CompanyName: s.brand, Color: s.brandColor}}, nil
 		},
+	}); err != nil {
+		return err
+	}
+	grants, err := linking.NewKeeper(s.store.Grants(), s.health, connectors, seal, &linking.KeeperOptions{Log: s.log})
+	if err != nil {
+		return err
+	}
+	s.pulls, err = pull.New(s.store.Pulls(), s.health, grants, connectors, &pull.Options{
+		Demo: sandbox.Demo{}, Pause: s.links.Pause, Log: s.log,
 	})
+	return err
+}
+
+// firstImport says how far the first import of a connection has come.
+func (s *service) firstImport(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (httpapi.FirstImport, error) {
+	p, err := s.pulls.Progress(ctx, team, user, provider)
+	return httpapi.FirstImport(p), err
 }
 
 // signInPath is where the sandbox's providers let people sign in.
@@ -288,6 +306,7 @@ func (s *service) loops() map[string]func(context.Context) error {
 		"lab reports":        s.reports.Run,
 		"idempotency keys":   func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
 		"patient messages":   s.orders.RunLater,
+		"pulls":              s.pulls.Run,
 	}
 	if s.environment == healthlab.Sandbox {
 		loops["test runs"] = s.orders.RunTrials

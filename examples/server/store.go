@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -33,6 +34,8 @@ type keeper interface {
 	Reviews() orders.ReviewStore
 	Trials() orders.TrialStore
 	Linking() linking.Store
+	Grants() linking.Grants
+	Pulls() pull.Store
 	ParsingJobs() labreport.Store
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints

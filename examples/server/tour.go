@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -78,6 +79,9 @@ func (t *tour) play(ctx context.Context) error {
 		return err
 	}
 	if err := t.ask(ctx, user); err != nil {
+		return err
+	}
+	if err := t.connect(ctx, user); err != nil {
 		return err
 	}
 	return t.order(ctx, user)
@@ -285,6 +289,62 @@ func (t *tour) ask(ctx context.Context, user healthlab.UserID) error {
 	return w.Flush()
 }
 
+// tourSource is what the tour's person connects, with five kinds of data.
+const tourSource, tourKinds = "fern_diary", 5
+
+// connect links a source at the sign-in page of its provider, as the person's browser
+// would, waits for its history, and asks for news.
+func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
+	t.step("The person connects a source, and its history comes")
+	var offer struct {
+		Token string `json:"link_token"`
+	}
+	if err := t.call(ctx, "POST", "/v2/link/token", map[string]any{"user_id": user, "provider": tourSource}, &offer); err != nil {
+		return err
+	}
+	var source struct {
+		Name string `json:"name"`
+		URL  string `json:"oauth_url"`
+	}
+	if err := t.call(ctx, "GET", "/v2/link/provider/oauth/"+tourSource, nil, &source, "x-service-link-token", offer.Token); err != nil {
+		return err
+	}
+	form := url.Values{"name": {"tour"}, "answer": {"allow"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, source.URL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("content-type", "application/x-www-form-urlencoded")
+	answer, err := http.DefaultClient.Do(r) // and follows it back to us
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("sign-in: %s", answer.Status)
+	}
+	fmt.Fprintf(t.out, "  %s is connected\n", source.Name)
+	if err := t.printEvents(ctx, 1+tourKinds); err != nil {
+		return err
+	}
+	t.step("A refresh: is there anything new?")
+	var news struct {
+		Refreshed  []string `json:"refreshed_sources"`
+		InProgress []string `json:"in_progress_sources"`
+		Failed     []string `json:"failed_sources"`
+	}
+	if err := t.call(ctx, "POST", "/v2/user/refresh/"+user.String()+"?timeout=30", nil, &news); err != nil {
+		return err
+	}
+	for _, name := range news.Refreshed {
+		fmt.Fprintf(t.out, "  refreshed %s\n", name)
+	}
+	if len(news.Refreshed) != tourKinds {
+		return errors.New("not everything was refreshed")
+	}
+	return nil
+}
+
 // order sends for a kit, and lets the simulated laboratory finish it.
 func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	t.step("A lab order: a test kit, simulated to its result")
@@ -341,8 +401,8 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	return t.printEvents(ctx, len(order.Events))
 }
 
-// call makes one request as the team, and decodes the answer.
-func (t *tour) call(ctx context.Context, method, path string, in, out any) error {
+// call makes one request as the team, with further headers, and decodes the answer.
+func (t *tour) call(ctx context.Context, method, path string, in, out any, header ...string) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -358,6 +418,9 @@ func (t *tour) call(ctx context.Context, method, path string, in, out any) error
 	r.Header.Set("x-service-api-key", t.key)
 	if in != nil {
 		r.Header.Set("content-type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
