@@ -118,12 +118,12 @@ func TestPulls(t *testing.T) {
 			ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &user)
 			ask(p, "POST", "/v2/user/refresh/"+user.ID, "", 400, nil)
 
-			token := connect(p, user.ID, "fern_diary", "ann+withdrawn")
+			connect(p, user.ID, "fern_diary", "ann+withdrawn")
 			wait(t, func() bool { return in.count("provider.connection.error") == 1 })
 			require.Equal(t, "error", status(p, user.ID))
 			ask(p, "POST", "/v2/user/refresh/"+user.ID, "", 400, nil)
 
-			token = connect(p, user.ID, "fern_diary", "ann")
+			token := connect(p, user.ID, "fern_diary", "ann")
 			for _, resource := range []string{"meal", "water", "caffeine", "carbohydrates", "body"} {
 				wait(t, func() bool { return in.count("historical.data."+resource+".created") == 1 })
 			}
@@ -139,7 +139,7 @@ func TestPulls(t *testing.T) {
 			p.get("/v2/timeseries/"+user.ID+"/water/grouped?start_date="+begin, &water)
 			require.NotEmpty(t, water.Groups["fern_diary"], "what was announced can be read")
 
-			r, err := http.Get(p.url + "/link/done?token=" + url.QueryEscape(token)) //nolint:noctx // a person's browser
+			r, err := http.Get(p.url + "/link/done?token=" + url.QueryEscape(token))
 			require.NoError(t, err)
 			defer r.Body.Close()
 			page, err := io.ReadAll(r.Body)
