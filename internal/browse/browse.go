@@ -243,8 +243,17 @@ func (tab *Tab) Enter(label, value string) {
 // Choose chooses an option of a select by its label and its value.
 func (tab *Tab) Choose(label, value string) {
 	tab.t.Helper()
-	field := fmt.Sprintf(`//select[@id=//label[contains(normalize-space(.), %q)]/@for]`, label)
-	tab.do("choose "+label, chromedp.SetValue(field, value))
+	tab.do("choose "+label, choice(label, value))
+}
+
+// ChooseTo chooses an option of a select that leads to another page at once.
+func (tab *Tab) ChooseTo(label, value string) {
+	tab.t.Helper()
+	tab.arrive("choose "+label, choice(label, value))
+}
+
+func choice(label, value string) step {
+	return chromedp.SetValue(fmt.Sprintf(`//select[@id=//label[contains(normalize-space(.), %q)]/@for]`, label), value)
 }
 
 // Untick takes the tick off a box by its label.
