@@ -14,8 +14,21 @@ func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error { return Migrate(ctx, conn) }))
+	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := Migrate(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, `
+			do $$ begin create role `+RestrictedRole+`; exception when duplicate_object or unique_violation then end $$;
+			grant usage on schema healthlab to `+RestrictedRole+`;
+			grant select, insert, update, delete on all tables in schema healthlab to `+RestrictedRole)
+		return err
+	}))
 }
+
+// RestrictedRole may read and write the tables of every database of a test, and owns
+// none, so that row-level security holds for it. A server that is not ours keeps it.
+const RestrictedRole = "healthlab_test_restricted"
 
 // Children are what this program is as a child of a test, by name. They do not return
 // until they are killed.

@@ -127,28 +127,13 @@ func restricted(t testing.TB) *pgxpool.Pool {
 }
 
 func restrictedOf(t testing.TB) (pool, owner *pgxpool.Pool) {
-	address := pgtest.URL(t)
-	owner = pgtest.Connect(t, address)
-	role := "app_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	for _, sql := range []string{
-		`create role ` + role + ` login`,
-		`grant usage on schema healthlab to ` + role,
-		`grant select, insert, update, delete on all tables in schema healthlab to ` + role,
-	} {
-		_, err := owner.Exec(t.Context(), sql)
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		_, err := owner.Exec(context.Background(), `drop owned by `+role+`; drop role `+role)
-		require.NoError(t, err)
-	})
-	config, err := pgxpool.ParseConfig(address)
-	require.NoError(t, err)
+	owner = pgtest.Pool(t)
+	config := owner.Config()
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `set role `+role)
+		_, err := conn.Exec(ctx, `set role `+postgres.RestrictedRole)
 		return err
 	}
-	pool, err = pgxpool.NewWithConfig(t.Context(), config)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool, owner

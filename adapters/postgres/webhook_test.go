@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,9 +57,7 @@ func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) storetes
 	return func(t *testing.T) storetest.WebhookStore {
 		c := &serverClock{t: t, pool: owner}
 		c.advance(0)
-		_, err := owner.Exec(t.Context(), `truncate `+strings.Join(texts(t, owner, `select 'healthlab.' || relname from`+ourTables+`
-			and relname <> 'migration' and not relispartition`), ", "))
-		require.NoError(t, err)
+		pgtest.Clear(t, owner)
 		return webhookStoreOf(s, c)
 	}
 }

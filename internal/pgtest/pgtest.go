@@ -1,5 +1,6 @@
 // Package pgtest gives tests a real PostgreSQL: every test a database of its own, in
-// the form that a migration has left.
+// the form that a migration has left. A database that a test has only written rows to
+// serves the next one, without them.
 //
 // The server is that of TEST_POSTGRES_URL (its user must be allowed to create databases
 // and roles), or else a private one, started from the installed server programs and
@@ -22,6 +23,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +50,7 @@ var run struct {
 	url      string // of the maintenance database
 	template string
 	server   *Server
+	used     *reuse
 }
 
 // Main runs the tests of a package and returns the exit status. The server is started
@@ -63,7 +66,7 @@ func Main(m *testing.M, migrate Migrate) int {
 func URL(t testing.TB) string {
 	t.Helper()
 	base, template := start(t)
-	return create(t, base, "create database "+newName(t, "test")+" template "+template)
+	return create(t, base, "create database "+newName()+" template "+template)
 }
 
 // Empty returns the address of a fresh database to which no migration was applied. It
@@ -71,14 +74,16 @@ func URL(t testing.TB) string {
 func Empty(t testing.TB) string {
 	t.Helper()
 	base, _ := start(t)
-	return create(t, base, "create database "+newName(t, "test")+" template template0")
+	return create(t, base, "create database "+newName()+" template template0")
 }
 
-// Pool returns connections to a fresh database with the migration applied. They are
-// closed, and it is dropped, when the test ends.
+// Pool returns connections to a database as the migration has left it. They are closed
+// when the test ends. Another test may then get the database, emptied; one whose tables,
+// functions or rights a test has changed is dropped.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return Connect(t, URL(t))
+	base, template := start(t)
+	return Connect(t, run.used.take(t, base, template))
 }
 
 // Connect returns connections to a database of the test. They are closed when the test
@@ -147,10 +152,13 @@ func prepare() error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if run.migrate == nil {
-		return nil
+	if run.migrate != nil {
+		if err := run.migrate(ctx, conn); err != nil {
+			return err
+		}
 	}
-	return run.migrate(ctx, conn)
+	run.used, err = newReuse(ctx, conn)
+	return err
 }
 
 // stop removes what start made.
@@ -161,34 +169,50 @@ func stop() {
 	case run.server != nil:
 		run.server.Remove()
 	case run.started && run.template != "":
+		if run.used != nil {
+			run.used.drop(run.url)
+		}
 		_ = execute(context.Background(), run.url, "drop database if exists "+run.template)
 	}
 }
 
-// create makes a database by a statement that ends in its name and a template.
+// create makes a database by a statement that ends in its name and a template. It is
+// dropped when the test ends.
 func create(t testing.TB, base, statement string) string {
 	t.Helper()
+	address, err := build(base, statement)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := remove(base, address); err != nil {
+			t.Logf("pgtest: the database is left behind: %v", err)
+		}
+	})
+	return address
+}
+
+func build(base, statement string) (string, error) {
 	var name string
 	if _, err := fmt.Sscanf(statement, "create database %s", &name); err != nil {
-		t.Fatalf("pgtest: %v", err)
+		return "", err
 	}
 	// One at a time: the server copies a template for one session only.
 	run.Lock()
 	err := execute(context.Background(), base, statement)
 	run.Unlock()
 	if err != nil {
-		t.Fatalf("pgtest: %v", err)
+		return "", err
 	}
-	t.Cleanup(func() {
-		if err := execute(context.Background(), base, "drop database if exists "+name+" with (force)"); err != nil {
-			t.Logf("pgtest: the database is left behind: %v", err)
-		}
-	})
-	address, err := database(base, name)
+	return database(base, name)
+}
+
+func remove(base, address string) error {
+	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatalf("pgtest: %v", err)
+		return err
 	}
-	return address
+	return execute(context.Background(), base, "drop database if exists "+strings.TrimPrefix(u.Path, "/")+" with (force)")
 }
 
 func execute(ctx context.Context, address, sql string) error {
@@ -211,10 +235,7 @@ func database(address, name string) (string, error) {
 	return u.String(), nil
 }
 
-func newName(t testing.TB, prefix string) string {
-	t.Helper()
-	return prefix + "_" + unique()
-}
+func newName() string { return "test_" + unique() }
 
 // unique returns a few random letters: several runs may share a server.
 func unique() string {

@@ -14,7 +14,9 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "create table note (n int primary key)")
+		_, err := conn.Exec(ctx, `create table note (n int primary key); create table seed (word text);
+			insert into seed values ('kept'); create sequence counter;
+			create function twice(n int) returns int language sql as 'select 2 * n'`)
 		return err
 	}))
 }
@@ -24,6 +26,49 @@ func TestEveryTestHasItsOwn(t *testing.T) {
 		pool := pgtest.Pool(t)
 		_, err := pool.Exec(t.Context(), "insert into note values (1)")
 		require.NoError(t, err)
+	}
+}
+
+// A database serves again, empty, after a test that wrote rows, and never after one that
+// changed anything else.
+func TestReuse(t *testing.T) {
+	use := func(t *testing.T, sql ...string) (oid uint32) {
+		t.Run("use", func(t *testing.T) {
+			pool := pgtest.Pool(t)
+			require.NoError(t, pool.QueryRow(t.Context(), "select oid from pg_database where datname = current_database()").Scan(&oid))
+			var rows, next int
+			require.NoError(t, pool.QueryRow(t.Context(), "select (select count(*) from note), nextval('counter')").Scan(&rows, &next))
+			require.Equal(t, []int{0, 1}, []int{rows, next})
+			var seed string
+			require.NoError(t, pool.QueryRow(t.Context(), "select string_agg(word, ',') from seed").Scan(&seed))
+			require.Equal(t, "kept", seed)
+			for _, s := range sql {
+				_, err := pool.Exec(t.Context(), s)
+				require.NoError(t, err)
+			}
+			// A session that the test forgets goes with it.
+			forgotten, err := pgx.ConnectConfig(context.Background(), pool.Config().ConnConfig)
+			require.NoError(t, err)
+			_, err = forgotten.Exec(context.Background(), "begin; lock table note in share mode")
+			require.NoError(t, err)
+		})
+		return oid
+	}
+	first := use(t, "insert into note values (1), (2)", "select nextval('counter')")
+	require.Equal(t, first, use(t, "analyze", "vacuum"), "only rows were written")
+	for _, change := range []string{
+		"alter table note add column m int",
+		"create table more (n int primary key)",
+		"create index on note (n, n)",
+		"create or replace function twice(n int) returns int language sql as 'select n + n'",
+		"grant select on note to public",
+		"comment on table note is 'seen'; alter table note enable row level security",
+		"update seed set word = 'other'",
+		"insert into seed values ('more')",
+		"do $$ begin execute 'alter database ' || current_database() || ' set work_mem = 100'; end $$",
+	} {
+		changed := use(t, change)
+		require.NotEqual(t, changed, use(t), change)
 	}
 }
 

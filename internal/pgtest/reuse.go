@@ -1,0 +1,171 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// mostUses bounds how often a database serves: what was deleted takes room until the
+// server clears it away.
+const mostUses = 50
+
+// reuse keeps the databases that tests have given back, empty. Making one costs the
+// server some hundred files. Safe for concurrent use.
+type reuse struct {
+	shape string   // of the template
+	kept  []string // tables that have rows in the template, which stay as they are
+
+	mu   sync.Mutex
+	free []given
+}
+
+type given struct {
+	address string
+	uses    int
+}
+
+// ourTables are the tables of a database that are not the server's.
+const ourTables = ` pg_class c join pg_namespace n on n.oid = c.relnamespace
+	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast') `
+
+// newReuse looks at the template of all databases to come.
+func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
+	rows, err := template.Query(ctx, `select format('%I.%I', n.nspname, c.relname) from`+ourTables+`order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	r := &reuse{}
+	for _, t := range tables {
+		var some bool
+		if err := template.QueryRow(ctx, `select exists (select from only `+t+`)`).Scan(&some); err != nil {
+			return nil, err
+		}
+		if some {
+			r.kept = append(r.kept, t)
+		}
+	}
+	r.shape, err = r.look(ctx, template)
+	return r, err
+}
+
+// look returns what tells a database in the template's shape from any other: the
+// versions of all rows that say what there is, and the rows of the kept tables.
+func (r *reuse) look(ctx context.Context, conn *pgx.Conn) (string, error) {
+	parts := []string{`
+		select string_agg(c.oid || ':' || c.xmin, ',' order by c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+			where n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`, `
+		select string_agg(attrelid || ':' || attnum || ':' || a.xmin, ',' order by attrelid, attnum)
+			from pg_attribute a join pg_class c on c.oid = attrelid join pg_namespace n on n.oid = c.relnamespace
+			where n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`, `
+		select string_agg(s.setrole || ':' || s.setconfig::text, ',' order by s.setrole) from pg_db_role_setting s
+			where s.setdatabase = (select oid from pg_database where datname = current_database())`,
+	}
+	for _, catalog := range []string{"pg_namespace", "pg_proc", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_type", "pg_default_acl"} {
+		// Objects of the server itself never change here, so that they may be counted in.
+		parts = append(parts, `select string_agg(oid || ':' || xmin, ',' order by oid) from `+catalog+` where oid >= 16384`)
+	}
+	for _, t := range r.kept {
+		parts = append(parts, `select string_agg(x::text, ',' order by x::text) from only `+t+` x`)
+	}
+	var shape string
+	err := conn.QueryRow(ctx, `select md5(concat_ws('|', (`+strings.Join(parts, "), (")+`)))`).Scan(&shape)
+	return shape, err
+}
+
+// take returns the address of a database in the template's form, and gives it back when
+// the test ends.
+func (r *reuse) take(t testing.TB, base, template string) string {
+	t.Helper()
+	r.mu.Lock()
+	var g given
+	if n := len(r.free); n > 0 {
+		g, r.free = r.free[n-1], r.free[:n-1]
+	}
+	r.mu.Unlock()
+	if g.address == "" {
+		var err error
+		if g.address, err = build(base, "create database "+newName()+" template "+template); err != nil {
+			t.Fatalf("pgtest: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		g.uses++
+		if g.uses < mostUses && r.clear(ctx, g.address) == nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.free = append(r.free, g)
+			return
+		}
+		if err := remove(base, g.address); err != nil {
+			t.Logf("pgtest: the database is left behind: %v", err)
+		}
+	})
+	return g.address
+}
+
+// clear takes all rows out of a database that is in the template's shape.
+func (r *reuse) clear(ctx context.Context, address string) error {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	// A session of a test that is over writes nothing any more.
+	_, err = conn.Exec(ctx, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+	if err != nil {
+		return err
+	}
+	shape, err := r.look(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if shape != r.shape {
+		return errors.New("another shape than the template's")
+	}
+	return r.empty(ctx, conn)
+}
+
+// empty deletes the rows of all tables but the kept ones.
+func (r *reuse) empty(ctx context.Context, db interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+}) error {
+	_, err := db.Exec(ctx, `do $$ declare t text; begin
+		for t in select format('%I.%I', n.nspname, c.relname) from`+ourTables+`loop
+			if t <> all ('{`+strings.Join(r.kept, ",")+`}'::text[]) then execute 'delete from only ' || t; end if;
+		end loop;
+		perform setval(seqrelid::regclass, seqstart, false) from pg_sequence;
+	end $$`)
+	return err
+}
+
+// Clear deletes what a test has written into a database of [Pool], for a test that wants
+// it empty time and again.
+func Clear(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	if err := run.used.empty(context.Background(), pool); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+}
+
+// drop removes the databases that nobody has.
+func (r *reuse) drop(base string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range r.free {
+		_ = remove(base, g.address)
+	}
+}
