@@ -14,6 +14,9 @@
 //	offer, err := service.CreateToken(ctx, team, linking.NewToken{User: user})
 //	result, err := service.SignIn(ctx, offer.Token, linking.PasswordSignIn{Provider: "acme_scale", …})
 //
+// A companion app acts for one user with tokens of its own ([Apps]): a team's server asks
+// for a sign-in token, the app exchanges it once, and refreshes what it got.
+//
 // Names to know: [Service], [Store], [ProviderConnector], [Session], [Error]. What
 // fails in front of a person has one of the link error types ([ErrorType]) and travels
 // in a [Result] or in the query of the customer's redirect URL ([Outcome.Redirect]).

@@ -40,6 +40,9 @@ type Config struct {
 	// Pulls stands behind refreshes, and behind looking at what was fetched. It needs
 	// Health.
 	Pulls *pull.Service
+	// Apps stands behind companion apps, which act for one user with tokens of their own.
+	// Nil: no app signs in.
+	Apps *linking.Apps
 	// LinkPages are the pages on which people link, where link_web_url leads. They need
 	// Linking. Nil: they are not mounted, and a host has its own.
 	LinkPages *LinkPages

@@ -35,6 +35,9 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.Err(); err != nil {
 		return err
 	}
+	if err := mine(r, body.UserID); err != nil {
+		return err
+	}
 	_, err := a.Health.Connect(r.Context(), team, body.UserID, healthdata.NewConnection{
 		Provider: provider, ExternalUserID: body.ProviderID,
 	})

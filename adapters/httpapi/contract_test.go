@@ -34,6 +34,7 @@ func pairs() []contract.Pair {
 		webhookPairs(),
 		continuousPairs(),
 		linkPairs(),
+		appPairs(),
 		reportPairs(),
 		pullPairs(),
 	} {

@@ -46,6 +46,25 @@ func LinkBodies() []contract.Pair {
 	}
 }
 
+// AppBodies are the schemas of apps whose Go types nobody else sees.
+func AppBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "SignIn", Value: signInIn{}, Input: true},
+		{Schema: "AppRefresh", Value: refreshIn{}, Input: true},
+	}
+}
+
+// OwnOperations are the operations that a user's own app may call.
+func OwnOperations(c Config) (ids []string) {
+	a := api{Config: c.withDefaults()}
+	for _, op := range a.operations() {
+		if op.own {
+			ids = append(ids, op.id)
+		}
+	}
+	return ids
+}
+
 // PersonBodies are the schemas of persons whose Go types nobody else sees.
 func PersonBodies() []contract.Pair {
 	return []contract.Pair{

@@ -60,6 +60,8 @@ type operation struct {
 	handle func(w http.ResponseWriter, r *http.Request) error
 	// team answers a team, which was authenticated before anything was read.
 	team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
+	// own opens the operation to the app of the user whom it is about.
+	own bool
 	// maxBody is the largest body; 0 means Config.MaxBody.
 	maxBody int64
 	// ignoreUnknown passes over unknown keys and parameters, where the contract of
@@ -94,6 +96,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.linkPageOperations()...)
 	ops = append(ops, a.pullOperations()...)
+	ops = append(ops, a.appOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.continuousOperations()...)
 	ops = append(ops, a.orderOperations()...)
@@ -105,6 +108,9 @@ func (a api) operations() []operation {
 	ops = append(ops, a.reportOperations()...)
 	ops = append(ops, a.unmatchedOperations()...)
 	ops = append(ops, a.compendiumOperations()...)
+	for i := range ops {
+		ops[i].own = isOwn(&ops[i])
+	}
 	return ops
 }
 

@@ -49,7 +49,7 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if c.op.handle != nil {
 		return c.op.handle(w, r)
 	}
-	team, err := a.Authenticate(r)
+	team, r, err := a.caller(r, &c.op)
 	if err != nil {
 		return err
 	}

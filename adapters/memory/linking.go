@@ -20,6 +20,7 @@ type linkTable struct {
 	wrong       map[healthlab.TeamID]int64
 	sessions    map[linking.SessionID]*linking.Session
 	credentials map[account]linking.Credential
+	apps        map[uuid.UUID]linking.AppSession
 	swept       time.Time
 }
 
@@ -46,6 +47,7 @@ func newLinkTable() linkTable {
 		wrong:       map[healthlab.TeamID]int64{},
 		sessions:    map[linking.SessionID]*linking.Session{},
 		credentials: map[account]linking.Credential{},
+		apps:        map[uuid.UUID]linking.AppSession{},
 	}
 }
 
@@ -309,6 +311,11 @@ func (t *linkTable) sweep(now time.Time) {
 			delete(t.sessions, k)
 		}
 	}
+	for k, a := range t.apps {
+		if !a.ExpiresAt.IsZero() && a.ExpiresAt.Before(limit) {
+			delete(t.apps, k)
+		}
+	}
 	for k, w := range t.windows {
 		if w.since.Add(2 * linking.GuessWindow).Before(now) {
 			delete(t.windows, k)
@@ -331,6 +338,11 @@ func (t *linkTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	for k := range t.credentials {
 		if k.team == team && k.user == user {
 			delete(t.credentials, k)
+		}
+	}
+	for k, a := range t.apps {
+		if a.Team == team && a.User == user {
+			delete(t.apps, k)
 		}
 	}
 }

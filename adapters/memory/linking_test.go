@@ -18,6 +18,11 @@ func TestLinking(t *testing.T) { storetest.RunLinking(t, newLinking) }
 
 func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
 
+func TestApps(t *testing.T) {
+	store := memory.New(nil)
+	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+}
+
 func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
 
 func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }

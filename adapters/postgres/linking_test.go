@@ -33,6 +33,11 @@ func TestLinking(t *testing.T) { storetest.RunLinking(t, newLinking) }
 
 func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
 
+func TestApps(t *testing.T) {
+	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
+	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+}
+
 func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
 
 func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }
@@ -42,6 +47,8 @@ func TestLinkingWithRowSecurity(t *testing.T) {
 	restricted := func(t testing.TB) storetest.LinkingHarness { return linkingOf(newRestricted(t)) }
 	storetest.RunLinking(t, restricted)
 	storetest.RunGrants(t, restricted)
+	store := newRestricted(t)
+	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
 const linkedProvider = "acme_scale"
@@ -78,6 +85,7 @@ func completed(x linking.Session, account string) linking.Completion {
 func link(t testing.TB, s *postgres.Store, u healthdata.User) linking.Session {
 	t.Helper()
 	require.NoError(t, s.Linking().InsertCode(t.Context(), linkCode(u, u.ID.String())))
+	require.NoError(t, s.Apps().InsertApp(t.Context(), linking.AppSession{ID: uuid.New(), Team: u.Team, User: u.ID, CreatedAt: noon.Time}))
 	x := linkSession(u)
 	require.NoError(t, s.Linking().InsertSession(t.Context(), x))
 	x, err := s.Linking().Complete(t.Context(), completed(x, u.ID.String()))

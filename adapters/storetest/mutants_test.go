@@ -36,6 +36,7 @@ var mutants = slices.Concat(
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
+	of("linking", appMutants),
 	of("continuous", continuousMutants),
 )
 

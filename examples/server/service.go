@@ -54,6 +54,7 @@ type service struct {
 	health     *healthdata.Service
 	links      *linking.Service
 	pulls      *pull.Service
+	apps       *linking.Apps
 	orders     *orders.Service
 	reports    *labreport.Service
 	continuous *aggregate.ContinuousService
@@ -129,8 +130,11 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if err := s.buildLinking(providers, seal); err != nil {
 		return nil, err
 	}
+	if s.apps, err = s.buildApps(); err != nil {
+		return nil, err
+	}
 	mount := httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links, Pulls: s.pulls,
+		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links, Pulls: s.pulls, Apps: s.apps,
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 	}
@@ -193,6 +197,15 @@ func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.S
 func (s *service) firstImport(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (httpapi.FirstImport, error) {
 	p, err := s.pulls.Progress(ctx, team, user, provider)
 	return httpapi.FirstImport(p), err
+}
+
+// buildApps makes what signs companion apps in.
+func (s *service) buildApps() (*linking.Apps, error) {
+	key, err := s.master.derive("user tokens")
+	if err != nil {
+		return nil, err
+	}
+	return linking.NewApps(s.store.Apps(), s.health, key, nil)
 }
 
 // signInPath is where the sandbox's providers let people sign in.

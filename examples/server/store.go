@@ -36,6 +36,7 @@ type keeper interface {
 	Linking() linking.Store
 	Grants() linking.Grants
 	Pulls() pull.Store
+	Apps() linking.AppSessions
 	ParsingJobs() labreport.Store
 	Deliveries() webhook.Deliveries
 	Endpoints() webhook.Endpoints

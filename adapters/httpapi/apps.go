@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// appOperations sign companion apps in for one user, and out.
+func (a api) appOperations() []operation {
+	if a.Apps == nil {
+		return nil
+	}
+	return []operation{
+		{id: "create_sign_in_token", pattern: "POST /v2/user/{user_id}/sign_in_token", team: a.createSignInToken},
+		{id: "sign_out_user", pattern: "POST /v2/user/{user_id}/sign_out", team: a.signOutUser},
+		{id: "sign_in_app", pattern: "POST /v2/app/sign_in", handle: a.signInApp},
+		{id: "refresh_app", pattern: "POST /v2/app/refresh", handle: a.refreshApp},
+		{id: "sign_out_app", pattern: "POST /v2/app/sign_out", handle: a.signOutApp},
+	}
+}
+
+func (a api) createSignInToken(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	offer, err := a.Apps.Invite(r.Context(), team, user)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, offer)
+}
+
+func (a api) signOutUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if _, err := a.Apps.SignOutUser(r.Context(), team, user); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+// signInIn is the body that exchanges a sign-in token.
+type signInIn struct {
+	Token string `json:"sign_in_token"`
+}
+
+func (a api) signInApp(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	var body signInIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	tokens, err := a.Apps.SignIn(r.Context(), body.Token)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, tokens)
+}
+
+// refreshIn is the body with a refresh token.
+type refreshIn struct {
+	Token string `json:"refresh_token"`
+}
+
+func (a api) refreshApp(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	var body refreshIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	tokens, err := a.Apps.Refresh(r.Context(), body.Token)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, tokens)
+}
+
+func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	var body refreshIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := a.Apps.SignOut(r.Context(), body.Token); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+// ownOperations are those that a user's own app may call, for that user alone, beside the
+// reads and uploads of health data; everybody else calls them with a team's key. The user is
+// that of the path, or else the handler asks mine.
+var ownOperations = []string{"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider"}
+
+func isOwn(op *operation) bool {
+	_, path, _ := strings.Cut(op.pattern, " ")
+	return strings.HasPrefix(path, "/v2/timeseries/{user_id}/") || strings.HasPrefix(path, "/v2/summary/") ||
+		slices.Contains(ownOperations, op.id)
+}
+
+// caller says who is calling: a team by its key or, where the operation is open to it, an
+// app for one user. Of two credentials the key counts.
+func (a api) caller(r *http.Request, op *operation) (healthlab.TeamID, *http.Request, error) {
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !op.own || a.Apps == nil || !bearer || r.Header.Get(a.KeyHeader) != "" || !linking.IsUserToken(token) {
+		team, err := a.Authenticate(r)
+		return team, r, err
+	}
+	team, user, err := a.Apps.Who(r.Context(), token)
+	if err != nil {
+		return healthlab.TeamID{}, r, err
+	}
+	if text := r.PathValue("user_id"); text != "" {
+		if id, err := uuid.Parse(text); err == nil && id != user.UUID {
+			return healthlab.TeamID{}, r, healthlab.NotFound
+		}
+	}
+	return team, r.WithContext(context.WithValue(r.Context(), ownKey{}, user)), nil
+}
+
+// ownKey is where a request carries the user whose app calls.
+type ownKey struct{}
+
+// mine refuses another user than the one whose app calls. A team has all its users.
+func mine(r *http.Request, user healthlab.UserID) error {
+	if own, ok := r.Context().Value(ownKey{}).(healthlab.UserID); ok && own != user {
+		return healthlab.NotFound
+	}
+	return nil
+}

@@ -1,0 +1,390 @@
+package linking
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Names of the rules by which an app is refused (healthlab.RuleError, Unauthenticated).
+const (
+	// RuleInvalidSignInToken: the token is unknown, has expired or was exchanged.
+	RuleInvalidSignInToken = "INVALID_SIGN_IN_TOKEN"
+	// RuleInvalidRefreshToken: the app is signed out, and needs a new sign-in token.
+	RuleInvalidRefreshToken = "INVALID_REFRESH_TOKEN"
+	// RuleInvalidAccessToken: the token is unknown or has expired; refresh it.
+	RuleInvalidAccessToken = "INVALID_ACCESS_TOKEN"
+)
+
+// AppSessions keeps which companion apps are signed in for whom. What the comment of
+// [Store] says of all methods holds here, too. The sessions of a user that is not live
+// are not there; when a user is erased, so are they.
+type AppSessions interface {
+	// InsertApp adds a session. Conflict if its id is taken, Invalid without id, team or
+	// user, NotFound if the team has no such live user. A session whose ExpiresAt is a day
+	// ago may be forgotten.
+	InsertApp(ctx context.Context, a AppSession) error
+
+	// App returns a session.
+	App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (AppSession, error)
+
+	// UpdateApp lets change edit a session and writes it back. ID, Team, User and
+	// CreatedAt are the store's: what change does to them is undone.
+	UpdateApp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*AppSession) error) (AppSession, error)
+
+	// DeleteApps removes one session of a user, or all of them if id is uuid.Nil, and
+	// returns how many there were.
+	DeleteApps(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (int, error)
+}
+
+// AppSession is a companion app that was invited to act for a user, or does. It holds
+// sums of tokens, and no token.
+type AppSession struct {
+	ID   uuid.UUID
+	Team healthlab.TeamID
+	User healthlab.UserID
+	// CreatedAt is when the app was invited.
+	CreatedAt time.Time
+	// ExpiresAt is when the invitation ends; zero once it was taken.
+	ExpiresAt time.Time
+	// SignIn is the sum of the sign-in token until it is exchanged; zero then.
+	SignIn TokenHash
+	// Refresh is the sum of the refresh token, and Previous that of the one whose use
+	// brought it. RotatedAt is when that was, and Rotations counts how often.
+	Refresh, Previous TokenHash
+	RotatedAt         time.Time
+	Rotations         int64
+	// Access are the access tokens that may still work, the oldest first.
+	Access []AppAccess
+}
+
+// AppAccess is an access token as it is stored.
+type AppAccess struct {
+	Sum       TokenHash
+	ExpiresAt time.Time
+}
+
+// SignInOffer is a new sign-in token as its owner sees it, once.
+type SignInOffer struct {
+	UserID healthlab.UserID `json:"user_id"`
+	// Token is good for one exchange, within minutes.
+	Token string `json:"sign_in_token"`
+}
+
+// LogValue shows whose it is, and not the token.
+func (o SignInOffer) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// String names the user, and not the token.
+func (o SignInOffer) String() string { return "sign-in token of user " + o.UserID.String() }
+
+// GoString is String.
+func (o SignInOffer) GoString() string { return o.String() }
+
+// UserTokens are what an app calls with, for one user.
+type UserTokens struct {
+	UserID healthlab.UserID `json:"user_id"`
+	// AccessToken goes with every call, as a bearer token.
+	AccessToken string `json:"access_token"`
+	// TokenType is always Bearer.
+	TokenType string `json:"token_type"`
+	// ExpiresIn is how long the access token works, in seconds.
+	ExpiresIn int `json:"expires_in"`
+	// RefreshToken brings the next UserTokens. It replaces the one before.
+	RefreshToken string `json:"refresh_token"`
+}
+
+// LogValue shows whose they are, and none of the tokens.
+func (t UserTokens) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// String names the user, and none of the tokens.
+func (t UserTokens) String() string { return "tokens of user " + t.UserID.String() }
+
+// GoString is String.
+func (t UserTokens) GoString() string { return t.String() }
+
+// Apps lets companion apps act for one user each. A team's own server asks for a sign-in
+// token and hands it to the app; the app exchanges it once and is signed in from then on,
+// across restarts:
+//
+//   - The access token works for an hour and for this user alone.
+//   - The refresh token brings a new pair and is spent by it. An app that asks twice at
+//     once, or at once again, gets the same refresh token; one that lost the answer may ask
+//     with the spent one for as long as nobody used the new one.
+//   - A refresh token that was spent before is somebody else's copy: the session ends, and
+//     the app has to be signed in again.
+//
+// Safe for concurrent use; make it with [NewApps].
+type Apps struct {
+	store AppSessions
+	users *healthdata.Service
+	key   []byte
+	opts  AppOptions
+}
+
+// AppOptions adjusts Apps. The zero value, and nil, mean the defaults.
+type AppOptions struct {
+	// SignInLife is how long a sign-in token can be exchanged. Default 10 minutes.
+	SignInLife time.Duration
+	// AccessLife is how long an access token works. Default 1 hour.
+	AccessLife time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids of sessions. Default UUID version 4: they do not tell when
+	// somebody signed in.
+	NewID func() uuid.UUID
+	// Random is where tokens come from. Default crypto/rand.Reader.
+	Random io.Reader
+}
+
+// NewApps returns Apps on a store and the users whom apps act for. The key, of at least 32
+// random bytes, derives refresh tokens from the ones before; with another key, apps keep
+// their sessions. Invalid if something is missing or too short. It starts nothing.
+func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
+	if store == nil || users == nil || len(key) < minSigningKey {
+		return nil, fmt.Errorf("%w: apps need a store, users and a key of at least %d bytes", healthlab.Invalid, minSigningKey)
+	}
+	a := &Apps{store: store, users: users, key: slices.Clone(key)}
+	if opts != nil {
+		a.opts = *opts
+	}
+	o := &a.opts
+	if o.SignInLife <= 0 {
+		o.SignInLife = 10 * time.Minute
+	}
+	if o.AccessLife <= 0 {
+		o.AccessLife = time.Hour
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.New
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	return a, nil
+}
+
+// now reads the clock, once for each operation.
+func (a *Apps) now() time.Time { return healthlab.At(a.opts.Now()).Time }
+
+// Invite makes a sign-in token for a user. NotFound if the team has no such user.
+func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (SignInOffer, error) {
+	at := a.now()
+	s := AppSession{ID: a.opts.NewID(), Team: team, User: user, CreatedAt: at, ExpiresAt: at.Add(a.opts.SignInLife)}
+	token, err := a.draw(signInPrefix, &s)
+	if err == nil {
+		s.SignIn = hashToken(token)
+		err = a.store.InsertApp(ctx, s)
+	}
+	if err != nil {
+		return SignInOffer{}, fmt.Errorf("invite app: %w", err)
+	}
+	return SignInOffer{UserID: user, Token: token}, nil
+}
+
+// SignIn exchanges a sign-in token, which works once. A [*healthlab.RuleError] of type
+// [RuleInvalidSignInToken] if it does not.
+func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
+	refused := &healthlab.RuleError{
+		Kind: healthlab.Unauthenticated, Type: RuleInvalidSignInToken, Msg: "the sign-in token is unknown, has expired or was used",
+	}
+	at := a.now()
+	t, ok := readAppToken(signInPrefix, token)
+	if !ok {
+		return UserTokens{}, fmt.Errorf("sign in app: %w", refused)
+	}
+	head := AppSession{ID: t.session, Team: t.team}
+	access, err := a.draw(accessPrefix, &head)
+	if err != nil {
+		return UserTokens{}, fmt.Errorf("sign in app: %w", err)
+	}
+	refresh, err := a.draw(refreshPrefix, &head)
+	if err != nil {
+		return UserTokens{}, fmt.Errorf("sign in app: %w", err)
+	}
+	s, err := a.store.UpdateApp(ctx, t.team, t.session, func(s *AppSession) error {
+		if !at.Before(s.ExpiresAt) || !s.SignIn.of(token) {
+			return refused
+		}
+		s.SignIn, s.ExpiresAt = TokenHash{}, time.Time{}
+		s.Refresh, s.RotatedAt, s.Rotations = hashToken(refresh), at, 1
+		s.allow(access, at, a.opts.AccessLife)
+		return nil
+	})
+	if errors.Is(err, healthlab.NotFound) {
+		err = refused
+	}
+	if err != nil {
+		return UserTokens{}, fmt.Errorf("sign in app: %w", err)
+	}
+	return a.tokens(&s, access, refresh), nil
+}
+
+// rotationOverlap is how long after a rotation the spent refresh token brings the same new
+// one: for calls that an app makes at once, or repeats at once.
+const rotationOverlap = time.Minute
+
+// Refresh brings new tokens for a refresh token, which it spends. A
+// [*healthlab.RuleError] of type [RuleInvalidRefreshToken] if it does not work; if it was
+// spent long before, its session ends.
+func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
+	at := a.now()
+	refused := &healthlab.RuleError{
+		Kind: healthlab.Unauthenticated, Type: RuleInvalidRefreshToken, Msg: "the app is signed out; it needs a new sign-in token",
+	}
+	t, ok := readAppToken(refreshPrefix, token)
+	if !ok {
+		return UserTokens{}, fmt.Errorf("refresh app: %w", refused)
+	}
+	access, err := a.draw(accessPrefix, &AppSession{ID: t.session, Team: t.team})
+	if err != nil {
+		return UserTokens{}, fmt.Errorf("refresh app: %w", err)
+	}
+	var next string
+	var stolen healthlab.UserID
+	s, err := a.store.UpdateApp(ctx, t.team, t.session, func(s *AppSession) error {
+		stolen = healthlab.UserID{}
+		switch {
+		case s.Refresh.of(token):
+			s.Previous = s.Refresh
+			s.Rotations++
+			s.RotatedAt = at
+		case s.Previous.of(token) && at.Sub(s.RotatedAt) > rotationOverlap:
+			// The answer was lost, so the token in it is dropped.
+			s.Rotations++
+			s.RotatedAt = at
+		case s.Previous.of(token):
+		default:
+			stolen = s.User
+			return refused
+		}
+		next = a.derive(t, s.Rotations)
+		s.Refresh = hashToken(next)
+		s.allow(access, at, a.opts.AccessLife)
+		return nil
+	})
+	if !stolen.IsZero() {
+		if _, gone := a.store.DeleteApps(ctx, t.team, stolen, t.session); gone != nil {
+			err = gone
+		}
+	}
+	if errors.Is(err, healthlab.NotFound) {
+		err = refused
+	}
+	if err != nil {
+		return UserTokens{}, fmt.Errorf("refresh app: %w", err)
+	}
+	return a.tokens(&s, access, next), nil
+}
+
+// Who says whom an access token acts for. A [*healthlab.RuleError] of type
+// [RuleInvalidAccessToken] if it does not work.
+func (a *Apps) Who(ctx context.Context, token string) (healthlab.TeamID, healthlab.UserID, error) {
+	at := a.now()
+	err := error(&healthlab.RuleError{
+		Kind: healthlab.Unauthenticated, Type: RuleInvalidAccessToken, Msg: "the access token is unknown or has expired",
+	})
+	t, ok := readAppToken(accessPrefix, token)
+	if ok {
+		s, missing := a.store.App(ctx, t.team, t.session)
+		switch {
+		case missing == nil && s.allows(token, at):
+			return s.Team, s.User, nil
+		case missing != nil && !errors.Is(missing, healthlab.NotFound):
+			err = missing
+		}
+	}
+	return healthlab.TeamID{}, healthlab.UserID{}, fmt.Errorf("access of app: %w", err)
+}
+
+// SignOut ends the session of a refresh token, the last one or the one before. Whatever
+// else it is given is signed out already.
+func (a *Apps) SignOut(ctx context.Context, token string) error {
+	t, ok := readAppToken(refreshPrefix, token)
+	if !ok {
+		return nil
+	}
+	s, err := a.store.App(ctx, t.team, t.session)
+	if err == nil && (s.Refresh.of(token) || s.Previous.of(token)) {
+		_, err = a.store.DeleteApps(ctx, t.team, s.User, s.ID)
+	}
+	if err != nil && !errors.Is(err, healthlab.NotFound) {
+		return fmt.Errorf("sign out app: %w", err)
+	}
+	return nil
+}
+
+// SignOutUser ends all sessions of a user, those not begun included, and returns how many
+// there were. NotFound if the team has no such user.
+func (a *Apps) SignOutUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (int, error) {
+	ok, err := a.users.HasUser(ctx, team, user)
+	if err == nil && !ok {
+		err = healthlab.NotFound
+	}
+	n := 0
+	if err == nil {
+		n, err = a.store.DeleteApps(ctx, team, user, uuid.Nil)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sign out user: %w", err)
+	}
+	return n, nil
+}
+
+func (a *Apps) tokens(s *AppSession, access, refresh string) UserTokens {
+	return UserTokens{
+		UserID: s.User, AccessToken: access, TokenType: "Bearer", ExpiresIn: int(a.opts.AccessLife / time.Second), RefreshToken: refresh,
+	}
+}
+
+// maxAccess is how many access tokens of a session work at a time: of more, the oldest end.
+const maxAccess = 8
+
+// allow adds an access token and forgets those that ended.
+func (s *AppSession) allow(token string, at time.Time, life time.Duration) {
+	s.Access = slices.DeleteFunc(slices.Clone(s.Access), func(x AppAccess) bool { return !at.Before(x.ExpiresAt) })
+	s.Access = append(s.Access, AppAccess{Sum: hashToken(token), ExpiresAt: at.Add(life)})
+	if n := len(s.Access); n > maxAccess {
+		s.Access = s.Access[n-maxAccess:]
+	}
+}
+
+func (s *AppSession) allows(token string, at time.Time) bool {
+	return slices.ContainsFunc(s.Access, func(x AppAccess) bool { return at.Before(x.ExpiresAt) && x.Sum.of(token) })
+}
+
+// of reports whether h is the sum of a token; no token has the zero sum.
+func (h TokenHash) of(token string) bool {
+	sum := hashToken(token)
+	return h != TokenHash{} && subtle.ConstantTimeCompare(h[:], sum[:]) == 1
+}
+
+// derive returns the refresh token that comes of another one: the same whenever it is asked
+// for the same rotation, and unknown to whoever has not both the key and the token before.
+func (a *Apps) derive(t appToken, rotation int64) string {
+	copy(t.secret[:], mac(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
+	return t.text(refreshPrefix)
+}
+
+// draw makes a token of a session.
+func (a *Apps) draw(prefix string, s *AppSession) (string, error) {
+	t := appToken{team: s.Team, session: s.ID}
+	if _, err := io.ReadFull(a.opts.Random, t.secret[:]); err != nil {
+		return "", fmt.Errorf("draw token: %w", err)
+	}
+	return t.text(prefix), nil
+}
