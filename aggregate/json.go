@@ -120,7 +120,7 @@ func (c *Column) appendRange(b []byte, from, to int) []byte {
 	switch c.Type {
 	case typeInt:
 		for _, v := range c.v.ints[from:to] {
-			b = append(strconv.AppendInt(b, v, 10), ',')
+			b = append(appendInt(b, v), ',')
 		}
 	case typeFloat:
 		for _, v := range c.v.floats[from:to] {
@@ -171,10 +171,13 @@ func appendWall(b []byte, at int64) []byte {
 
 // appendClock writes the time of a day, with a T before it.
 func appendClock(b []byte, rest int64) []byte {
-	s := rest / second
-	b = append(b, 'T', digit(s/36000), digit(s/3600%10), ':', digit(s%3600/600), digit(s%600/60), ':', digit(s%60/10), digit(s%10))
-	if f := rest % second; f != 0 {
-		b = append(b, '.', digit(f/100000), digit(f/10000%10), digit(f/1000%10), digit(f/100%10), digit(f/10%10), digit(f%10))
+	s := int(rest / second)
+	h, m := twoDigits[s/3600], twoDigits[s/60%60]
+	sec := twoDigits[s%60]
+	b = append(b, 'T', h[0], h[1], ':', m[0], m[1], ':', sec[0], sec[1])
+	if f := int(rest % second); f != 0 {
+		x, y, z := twoDigits[f/10000], twoDigits[f/100%100], twoDigits[f%100]
+		b = append(b, '.', x[0], x[1], y[0], y[1], z[0], z[1])
 	}
 	return b
 }
@@ -182,14 +185,38 @@ func appendClock(b []byte, rest int64) []byte {
 // appendDay writes a day as YYYY-MM-DD.
 func appendDay(b []byte, d int64) []byte {
 	y, m, dd := time.Unix(d*86400, 0).UTC().Date()
-	return append(appendYear(b, int64(y)), '-', digit(int64(m)/10), digit(int64(m)%10), '-', digit(int64(dd)/10), digit(int64(dd)%10))
-}
-
-func appendYear(b []byte, y int64) []byte {
 	if y < 0 || y > 9999 {
-		return strconv.AppendInt(b, y, 10)
+		b = strconv.AppendInt(b, int64(y), 10)
+	} else {
+		c, yy := twoDigits[y/100], twoDigits[y%100]
+		b = append(b, c[0], c[1], yy[0], yy[1])
 	}
-	return append(b, digit(y/1000), digit(y/100%10), digit(y/10%10), digit(y%10))
+	mm, day := twoDigits[int(m)], twoDigits[dd]
+	return append(b, '-', mm[0], mm[1], '-', day[0], day[1])
 }
 
-func digit(n int64) byte { return byte('0' + n) }
+// twoDigits are the digits of 0 to 99.
+var twoDigits = func() (t [100][2]byte) {
+	for i := range t {
+		t[i] = [2]byte{byte('0' + i/10), byte('0' + i%10)}
+	}
+	return t
+}()
+
+// appendInt writes a whole number. Most are small: counts, heart rates, steps.
+func appendInt(b []byte, v int64) []byte {
+	switch {
+	case uint64(v) < 10:
+		return append(b, byte('0'+v))
+	case uint64(v) < 100:
+		p := twoDigits[v]
+		return append(b, p[0], p[1])
+	case uint64(v) < 1000:
+		p := twoDigits[v%100]
+		return append(b, byte('0'+v/100), p[0], p[1])
+	case uint64(v) < 10_000:
+		p, q := twoDigits[v/100], twoDigits[v%100]
+		return append(b, p[0], p[1], q[0], q[1])
+	}
+	return strconv.AppendInt(b, v, 10)
+}

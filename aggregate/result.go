@@ -262,8 +262,8 @@ func (p *plan) frame(g *grid) Frame {
 // appendFloat writes a finite number in the shortest form that reads back as the same;
 // minus zero as 0.
 func appendFloat(b []byte, v float64) []byte {
-	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return strconv.AppendInt(b, int64(v), 10)
+	if n := int64(v); float64(n) == v && -1e15 < n && n < 1e15 {
+		return appendInt(b, n)
 	}
 	if a := math.Abs(v); a >= 1e-6 && a < 1e21 {
 		return strconv.AppendFloat(b, v, 'f', -1, 64)
