@@ -142,6 +142,7 @@ func (k *Keeper) Renew(ctx context.Context, team healthlab.TeamID, user healthla
 }
 
 func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Access, error) {
+	var waited *Credential // what it was when a renewal began
 	for {
 		c, err := k.store.Credential(ctx, who.team, who.user, who.provider)
 		if err != nil {
@@ -149,7 +150,9 @@ func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Acce
 		}
 		stale := refused != nil && refused.Grant == c.ID && refused.Version == c.Version
 		now := k.now()
-		if k.fresh(&c, stale, now) {
+		// What has just been renewed is as good as it gets, however soon it ends.
+		renewed := waited != nil && (c.ID != waited.ID || c.Version != waited.Version)
+		if renewed && !stale || k.fresh(&c, stale, now) {
 			return k.open(ctx, &c)
 		}
 		if c.RetryAt.After(now) {
@@ -159,6 +162,7 @@ func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Acce
 			return Access{}, &LaterError{c.RetryAt.Sub(now)}
 		}
 		// Whoever comes while a renewal is under way in this process waits for it.
+		waited = &c
 		if err := k.fly(ctx, who, func(ctx context.Context) error { return k.renew(ctx, who, c) }); err != nil {
 			return Access{}, err
 		}

@@ -195,3 +195,27 @@ func TestFailAfterALinkIsTooLate(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionError, p.status())
 	require.NoError(t, k.Fail(t.Context(), team, p.user, "acme_scale", now, &linking.GrantError{}))
 }
+
+// A provider whose secrets end at once is asked once for each use, and not for ever.
+func TestSecretsThatEndAtOnce(t *testing.T) {
+	p := newPlace(t)
+	for _, life := range []time.Duration{-time.Hour, 0, 30 * time.Second} {
+		calls := 0
+		k := p.linked(renews(func(s string) (linking.Renewal, error) {
+			if calls++; calls > 10 {
+				return linking.Renewal{}, errors.New("enough")
+			}
+			return linking.Renewal{Secret: []byte(s + "+"), ExpiresAt: p.now.Add(life)}, nil
+		}), linking.KeeperOptions{})
+		first, err := p.secret(k)
+		require.NoError(t, err)
+		newer, err := k.Renew(t.Context(), team, p.user, "acme_scale", first)
+		require.NoError(t, err)
+		require.Equal(t, string(first.Secret)+"+", string(newer.Secret))
+		require.Equal(t, 1, calls, life)
+		newest, err := p.secret(k)
+		require.NoError(t, err)
+		require.Equal(t, string(newer.Secret)+"+", string(newest.Secret))
+		require.Equal(t, 2, calls, life)
+	}
+}
