@@ -81,24 +81,11 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	dialer := &net.Dialer{Timeout: o.Timeout, ControlContext: o.Guard.Control, Resolver: o.Resolver}
+	t := o.Guard.transport(o.Timeout, o.RootCAs, o.Resolver)
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.SlotsPerEndpoint
 	return &HTTP{
-		guard:     o.Guard,
-		timeout:   o.Timeout,
-		userAgent: o.UserAgent,
-		keep:      min(o.KeepResponse, maxResponseRead),
-		now:       o.Now,
-		transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
-			TLSHandshakeTimeout:    o.Timeout,
-			DisableCompression:     true,
-			ForceAttemptHTTP2:      true,
-			MaxResponseHeaderBytes: maxResponseHeader,
-			MaxIdleConns:           min(max(32*o.Slots, 512), 4096),
-			MaxIdleConnsPerHost:    o.SlotsPerEndpoint,
-			IdleConnTimeout:        idleTimeout,
-		},
+		guard: o.Guard, timeout: o.Timeout, userAgent: o.UserAgent, keep: min(o.KeepResponse, maxResponseRead), now: o.Now,
+		transport: t,
 	}
 }
 
