@@ -73,6 +73,17 @@ type Pulled struct {
 	TimeZone  string
 	Samples   []healthdata.Sample
 	Summaries []healthdata.Summary
+	// Unread are the items that the puller could make nothing of. They are refused, and the
+	// others are stored.
+	Unread []Unread
+}
+
+// Unread is an item of a provider that nobody could read.
+type Unread struct {
+	// Item is what came. Only its hash is kept, by which it is known when it comes again.
+	Item []byte
+	// Problems name fields and rules, never values.
+	Problems []healthlab.Problem
 }
 
 // RateScope says whom a limit is for.

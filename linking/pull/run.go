@@ -470,8 +470,11 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 		}
 		return s.refusal(t, i, item, problems)
 	}
+	var bad []Refused
+	for i, u := range p.Unread {
+		bad = append(bad, s.refusal(t, i, u.Item, u.Problems))
+	}
 	if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
-		var bad []Refused
 		for i := range n {
 			bad = append(bad, refuse(i, []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}))
 		}
@@ -486,7 +489,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	var err error
 	switch {
 	case n == 0:
-		return got, nil, nil
+		return got, bad, nil
 	case len(p.Samples) > 0:
 		got, err = s.users.ReceiveSamples(ctx, t.Team, t.User, t.Resource, up, p.Samples)
 	default:
@@ -506,7 +509,6 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	if err != nil {
 		return got, nil, err
 	}
-	var bad []Refused
 	for _, r := range got.Refused {
 		bad = append(bad, refuse(r.Index, r.Problems))
 	}

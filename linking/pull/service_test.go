@@ -179,6 +179,27 @@ func TestBadDataIsQuarantined(t *testing.T) {
 	require.Equal(t, "other_user", bad[0].Reasons[0].Code)
 }
 
+// What the connector could not read is refused like what healthdata refuses, whether
+// anything came with it or not.
+func TestUnreadIsQuarantined(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	w.cloud.unread = []linking.Unread{
+		{Item: []byte(`{"bpm":"many"}`), Problems: []healthlab.Problem{{Path: []any{"value"}, Code: "number", Msg: "not a number"}}},
+		{Item: []byte("\xff"), Problems: []healthlab.Problem{{Path: []any{"timestamp"}, Code: "instant", Msg: "not an instant"}}},
+	}
+	s := w.service(nil)
+	ann, bob := w.person("ann"), w.person("bob")
+	w.cloud.held[ann] = []reading{{at: noon.Add(-time.Hour), value: 61}}
+	w.idle(s)
+	require.Len(t, w.stored(ann), 1)
+	for _, user := range []healthlab.UserID{ann, bob} {
+		bad, err := w.spy.Quarantined(t.Context(), team, user, 10)
+		require.NoError(t, err)
+		require.Len(t, bad, 2, "the same thing on every page is one refusal")
+		require.ElementsMatch(t, []string{"value", "timestamp"}, []string{bad[0].Reasons[0].Field, bad[1].Reasons[0].Field})
+	}
+}
+
 func TestErrors(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.cloud.hourly = true

@@ -44,6 +44,7 @@ type cloud struct {
 	latency  func() time.Duration
 	answer   func(r linking.PullRequest) error // in place of data
 	owner    *string
+	unread   []linking.Unread // comes with every page
 	mu       sync.Mutex
 	held     map[healthlab.UserID][]reading
 	requests []time.Time
@@ -104,7 +105,7 @@ func (c *cloud) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	at, _ := strconv.Atoi(r.Cursor)
 	end := min(at+c.page, len(fits))
 	page := linking.PullPage{Items: []linking.Pulled{{
-		Owner: c.owner, Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(at, end):end],
+		Owner: c.owner, Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: fits[min(at, end):end], Unread: c.unread,
 	}}}
 	if end < len(fits) {
 		page.Next = strconv.Itoa(end)
