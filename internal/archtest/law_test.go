@@ -87,6 +87,7 @@ var modules = map[string][]string{
 	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
 	"adapters/nats":      {"github.com/nats-io/nats.go"},
 	"adapters/otel":      {"go.opentelemetry.io/otel"},
+	"adapters/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
 	"adapters/blob":      {"filippo.io/age", "github.com/minio/minio-go/v7"},
 

@@ -1,0 +1,473 @@
+package oauthrest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// How a client says who it is.
+const (
+	authBasic = "basic"
+	authBody  = "body"
+	authNone  = "none"
+)
+
+// How a grant is ended.
+const (
+	revokeRFC    = "rfc7009"
+	revokeBearer = "bearer"
+)
+
+// Kinds of paging.
+const (
+	pageNone   = "none"
+	pageCursor = "cursor"
+	pageURL    = "next_url"
+	pageLink   = "link"
+	pageNumber = "page"
+	pageOffset = "offset"
+)
+
+const (
+	rateApp  = "app"
+	rateUser = "user"
+)
+
+// limits of a configuration
+const (
+	defaultBytes = 8 << 20
+	mostBytes    = 64 << 20
+	defaultPages = 1000
+)
+
+// checker notes what is wrong with a configuration.
+type checker struct{ p healthlab.Problems }
+
+func (k *checker) oneOf(v string, path []any, allowed ...string) {
+	if v != "" && !slices.Contains(allowed, v) {
+		k.p.Add("enum", "one of "+strings.Join(allowed, ", "), path...)
+	}
+}
+
+func (k *checker) need(ok bool, what string, path ...any) {
+	if !ok {
+		k.p.Add("missing", what, path...)
+	}
+}
+
+func (k *checker) place(place string, path ...any) {
+	if _, _, ok := steps(place); place != "" && !ok {
+		k.p.Add("place", "a place is . or a JSON pointer, behind any number of ^", path...)
+	}
+}
+
+// header reports whether headers can be sent, and are not ours to send.
+func (k *checker) header(name, value string, path ...any) {
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" || name == "" ||
+		strings.ContainsFunc(value, odd) || slices.Contains([]string{"Authorization", "Host", "Cookie", "Content-Length"}, http.CanonicalHeaderKey(name)) {
+		k.p.Add("header", "not a header that a configuration can set", path...)
+	}
+}
+
+// check notes what is wrong with a configuration whose shape is right.
+func (c *Config) check() healthlab.Problems {
+	var k checker
+	c.checkProvider(&k)
+	c.checkOAuth(&k)
+	c.checkAPI(&k)
+	k.need(len(c.Resources) > 0, "a provider has resources", "resources")
+	for i := range c.Resources {
+		c.checkResource(&k, &c.Resources[i], []any{"resources", i})
+	}
+	for i, r := range c.Provider.Resources {
+		if !slices.ContainsFunc(c.Resources, func(e Resource) bool { return e.Resource == r.Resource }) {
+			k.p.Add("no_entry", "nothing says where this resource is", "provider", "resources", i, "resource")
+		}
+	}
+	return k.p
+}
+
+func (c *Config) checkProvider(k *checker) {
+	if _, err := healthdata.NewProviders([]healthdata.Provider{c.Provider}); err != nil {
+		for _, q := range problemsOf(err) {
+			q.Path = append([]any{"provider"}, q.Path[1:]...)
+			k.p = append(k.p, q)
+		}
+	}
+	if c.Provider.AuthType != "oauth" && c.Provider.AuthType != "team_oauth" {
+		k.p.Add("enum", "one of oauth, team_oauth", "provider", "auth_type")
+	}
+	if c.Provider.Class != "cloud" {
+		k.p.Add("enum", "a provider that is asked is in the cloud", "provider", "class")
+	}
+}
+
+func (c *Config) checkOAuth(k *checker) {
+	o := &c.OAuth
+	k.need(o.AuthorizeURL != "", "an address is needed", "oauth", "authorize_url")
+	k.need(o.TokenURL != "", "an address is needed", "oauth", "token_url")
+	k.oneOf(o.ClientAuth, []any{"oauth", "client_auth"}, authBasic, authBody, authNone)
+	k.oneOf(o.Revocation, []any{"oauth", "revocation"}, revokeRFC, revokeBearer)
+	if o.Revocation != "" && o.RevocationURL == "" {
+		k.need(false, "an address is needed", "oauth", "revocation_url")
+	}
+	if o.TokenSeconds < 0 {
+		k.p.Add("range", "at least 0", "oauth", "token_seconds")
+	}
+	ours := []string{
+		"response_type", "client_id", "client_secret", "redirect_uri", "state", "scope", "code", "code_challenge", "code_challenge_method",
+		"code_verifier", "grant_type", "refresh_token",
+	}
+	for group, params := range map[string]map[string]string{"authorize_params": o.AuthorizeParams, "token_params": o.TokenParams} {
+		for name := range params {
+			if slices.Contains(ours, name) {
+				k.p.Add("reserved", "this parameter is set by the flow", "oauth", group, name)
+			}
+		}
+	}
+	if o.Account != nil {
+		k.need(o.Account.At != "", "a place is needed", "oauth", "account", "at")
+		k.place(o.Account.At, "oauth", "account", "at")
+	}
+}
+
+func (c *Config) checkAPI(k *checker) {
+	a := &c.API
+	k.need(a.BaseURL != "", "an address is needed", "api", "base_url")
+	if strings.ContainsAny(a.BaseURL, "?#") {
+		k.p.Add("bad_url", "a base URL has no query", "api", "base_url")
+	}
+	if a.MaxBytes < 0 || a.MaxBytes > mostBytes {
+		k.p.Add("range", fmt.Sprintf("0 to %d", mostBytes), "api", "max_bytes")
+	}
+	for name, value := range a.Headers {
+		k.header(name, value, "api", "headers", name)
+	}
+	for i, s := range a.NothingStatus {
+		if s < 400 || s > 499 || s == http.StatusUnauthorized || s == http.StatusTooManyRequests {
+			k.p.Add("range", "a status of 4xx, but not 401 or 429", "api", "nothing_status", i)
+		}
+	}
+	failures := []string{
+		healthdata.FailureTokenRefresh, healthdata.FailureWebhook, healthdata.FailureUserNotFound, healthdata.FailureDeregistered,
+		healthdata.FailureScopes, healthdata.FailureCredential, healthdata.FailurePasswordExpired, healthdata.FailureUnknown,
+	}
+	for i, o := range a.Over {
+		if o.Status < 400 || o.Status > 499 {
+			k.p.Add("range", "a status of 4xx", "api", "over", i, "status")
+		}
+		k.place(o.At, "api", "over", i, "at")
+		if (o.At == "") != (o.Equals == "") {
+			k.p.Add("together", "at and equals stand together", "api", "over", i)
+		}
+		k.oneOf(o.Type, []any{"api", "over", i, "type"}, failures...)
+	}
+	k.oneOf(a.RateScope, []any{"api", "rate_scope"}, rateApp, rateUser)
+	for i, r := range a.Rates {
+		k.oneOf(r.Scope, []any{"api", "rate_headers", i, "scope"}, rateApp, rateUser)
+		k.need(r.Remaining != "" && r.Reset != "", "both headers are needed", "api", "rate_headers", i)
+	}
+	for scope, list := range map[string][]Limit{rateApp: a.Limits.App, rateUser: a.Limits.User} {
+		for i, l := range list {
+			if l.Requests <= 0 || l.Seconds <= 0 || l.Burst < 0 || l.Burst > l.Requests {
+				k.p.Add("range", "some requests in some seconds, and a burst is not more", "api", "limits", scope, i)
+			}
+		}
+	}
+}
+
+func (c *Config) checkResource(k *checker, e *Resource, at []any) {
+	path := func(parts ...any) []any { return append(slices.Clone(at), parts...) }
+	r := healthdata.ResourceBySlug(e.Resource)
+	switch {
+	case r == nil:
+		k.p.Add("unknown_resource", "not a resource of the catalogue", path("resource")...)
+		return
+	case !c.Provider.Supports(e.Resource):
+		k.p.Add("unknown_resource", "the provider's record does not list it", path("resource")...)
+		return
+	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary, r.Key == healthdata.KeyWorkout:
+		k.p.Add("unsupported", "not a resource that a configuration can fill", path("resource")...)
+		return
+	}
+	e.checkRequest(k, path)
+	e.checkPaging(k, path)
+	k.need(e.Items != "", "a place is needed", path("items")...)
+	k.place(e.Items, path("items")...)
+	if strings.HasPrefix(e.Items, "^") || strings.Contains(e.Items, "#") {
+		k.p.Add("place", "items are found from the answer on", path("items")...)
+	}
+	for i, w := range e.Where {
+		k.need(w.At != "", "a place is needed", path("where", i, "at")...)
+		k.inner(w.At, e, path("where", i, "at"))
+		if (w.In == nil) == (w.NotIn == nil) {
+			k.p.Add("one_of", "one of in, not_in", path("where", i)...)
+		}
+	}
+	if e.Owner != "" {
+		k.inner(e.Owner, e, path("owner"))
+	}
+	k.optional(e.SourceType, word, e, path("source_type"))
+	switch {
+	case r.Class == healthdata.ClassTimeseries && (e.Sample == nil || e.Summary != nil):
+		k.p.Add("one_of", "a timeseries has a sample, and no summary", at...)
+	case r.Class == healthdata.ClassSummary && (e.Summary == nil || e.Sample != nil):
+		k.p.Add("one_of", "this resource has a summary, and no sample", at...)
+	case e.Sample != nil:
+		k.sample(e, r, c.Provider.Affinity(e.Resource), path("sample"))
+	default:
+		k.summary(e, r, path("summary"))
+	}
+}
+
+// checkRequest checks what is asked for.
+func (e *Resource) checkRequest(k *checker, path func(...any) []any) {
+	if !strings.HasPrefix(e.Path, "/") || strings.ContainsAny(e.Path, "?#") || strings.Contains(e.Path, "..") {
+		k.p.Add("path", "a path begins with a slash, and has no query", path("path")...)
+	}
+	check := func(s string, at []any) {
+		for rest := s; ; {
+			_, after, found := strings.Cut(rest, "{")
+			if !found {
+				return
+			}
+			name, tail, closed := strings.Cut(after, "}")
+			if !closed || !slices.Contains([]string{"user_id", "from", "to"}, name) {
+				k.p.Add("placeholder", "one of {user_id}, {from}, {to}", at...)
+				return
+			}
+			rest = tail
+		}
+	}
+	check(e.Path, path("path"))
+	for _, name := range slices.Sorted(maps.Keys(e.Query)) {
+		check(e.Query[name], path("query", name))
+	}
+	k.oneOf(e.Range.Format, path("range", "format"), formatISO, formatUnix, formatUnixMS, formatDate)
+	if e.Range.Inclusive && e.Range.Format != formatDate {
+		k.p.Add("not_allowed", "goes with the format date", path("range", "inclusive")...)
+	}
+	if e.Range.MaxDays < 0 {
+		k.p.Add("range", "at least 0", path("range", "max_days")...)
+	}
+}
+
+func (e *Resource) checkPaging(k *checker, path func(...any) []any) {
+	p := &e.Paging
+	k.oneOf(p.Kind, path("paging", "kind"), pageNone, pageCursor, pageURL, pageLink, pageNumber, pageOffset)
+	switch p.Kind {
+	case pageCursor, pageURL:
+		k.need(p.Next != "", "a place is needed", path("paging", "next")...)
+	case pageNumber, pageOffset:
+		k.need(p.Size > 0, "a page has a size, by which the last one is known", path("paging", "size")...)
+	}
+	if p.Kind == pageCursor || p.Kind == pageNumber || p.Kind == pageOffset {
+		k.need(p.Param != "", "a parameter is needed", path("paging", "param")...)
+	}
+	k.place(p.Next, path("paging", "next")...)
+	if p.Size < 0 || p.First < 0 || p.MaxPages < 0 || p.MaxPages > 100*defaultPages {
+		k.p.Add("range", "numbers of pages are not negative, nor huge", path("paging")...)
+	}
+	for _, name := range []string{p.Param, p.SizeParam} {
+		if _, twice := e.Query[name]; twice {
+			k.p.Add("reserved", "paging sets this parameter", path("query", name)...)
+		}
+	}
+}
+
+func (k *checker) optional(f *Field, to kind, e *Resource, path []any) {
+	if f != nil {
+		k.field(f, to, false, e, path)
+	}
+}
+
+// inner checks a place of an item where one value is needed.
+func (k *checker) inner(place string, e *Resource, path []any) {
+	out, _, ok := steps(place)
+	_, _, known := steps(e.Items)
+	switch {
+	case !ok:
+		k.place(place, path...)
+	case known && out > depth(e.Items):
+		k.p.Add("place", "goes out of the answer", path...)
+	case stars(place) > 0:
+		k.p.Add("place", "a list, where one value is needed", path...)
+	}
+}
+
+// field checks that a field can be read as its kind.
+func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
+	at := func(part any) []any { return append(slices.Clone(path), part) }
+	if (f.At == "") == (f.Const == "") {
+		k.p.Add("one_of", "one of at, const", path...)
+		return
+	}
+	if f.At != "" && list {
+		out, _, ok := steps(f.At)
+		if !ok || stars(f.At) != 1 || out > depth(e.Items) {
+			k.p.Add("place", "a list is needed, by one step that is *", at("at")...)
+		}
+	} else if f.At != "" {
+		k.inner(f.At, e, at("at"))
+	}
+	if f.DateAt != "" {
+		k.inner(f.DateAt, e, at("date_at"))
+	}
+	if f.ZoneAt != "" {
+		k.inner(f.ZoneAt, e, at("zone_at"))
+	}
+	if list && f.Const != "" {
+		k.p.Add("one_of", "a list has a place", at("const")...)
+	}
+	k.format(f, to, at)
+	if f.Const != "" && to != word {
+		r := reader{it: &item{inside: []any{nil}}, zone: time.UTC}
+		if _, ok := r.read(f, to, ""); !ok {
+			k.p.Add("const", "cannot be read as what is needed here", at("const")...)
+		}
+	}
+}
+
+// format checks that a field has only the keys that its kind knows.
+func (k *checker) format(f *Field, to kind, at func(any) []any) {
+	timed := to == instant
+	allowed := map[string]bool{
+		"format": timed || to == day, "date_at": timed, "zone": timed, "zone_at": timed,
+		"times": to == number || to == whole || to == offset, "plus": to == number || to == whole || to == offset,
+		"map": to == word || to == flag, "else": to == word || to == flag,
+	}
+	set := map[string]bool{
+		"format": f.Format != "", "date_at": f.DateAt != "", "zone": f.Zone != "", "zone_at": f.ZoneAt != "",
+		"times": f.Times != nil, "plus": f.Plus != 0, "map": f.Map != nil, "else": f.Else != nil,
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if set[name] && !allowed[name] {
+			k.p.Add("not_allowed", "has no meaning for this field", at(name)...)
+		}
+	}
+	k.oneOf(f.Format, at("format"), formatISO, formatUnix, formatUnixMS, formatFloating)
+	if f.Zone != "" && f.Zone != zoneUser {
+		if _, err := time.LoadLocation(f.Zone); err != nil || f.Zone == "Local" {
+			k.p.Add("unknown_zone", "a zone is user or an identifier of the IANA tz database", at("zone")...)
+		}
+	}
+	if f.Zone != "" && f.ZoneAt != "" {
+		k.p.Add("one_of", "one of zone, zone_at", at("zone_at")...)
+	}
+	if f.Else != nil && f.Map == nil {
+		k.need(false, "else goes with a map", at("map")...)
+	}
+}
+
+func (k *checker) sample(e *Resource, r *healthdata.Resource, affinity healthdata.Affinity, path []any) {
+	s := e.Sample
+	at := func(part any) []any { return append(slices.Clone(path), part) }
+	k.field(&s.Timestamp, instant, false, e, at("timestamp"))
+	if (s.Timestamp.Format == formatFloating) != (affinity == healthdata.AffinityFloating) {
+		k.p.Add("floating", "the format floating goes with the affinity floating of the provider's record", append(at("timestamp"), "format")...)
+	}
+	k.optional(s.End, instant, e, at("end"))
+	k.optional(s.Seconds, number, e, at("seconds"))
+	k.optional(s.TimezoneOffset, offset, e, at("timezone_offset"))
+	if s.End != nil && s.Seconds != nil {
+		k.p.Add("one_of", "one of end, seconds", at("seconds")...)
+	}
+	if r.Kind == healthdata.Interval && s.End == nil && s.Seconds == nil {
+		k.need(false, "an interval has an end, or a number of seconds", at("end")...)
+	}
+	pressure := r.Value == healthdata.ValuePressure
+	for _, f := range []struct {
+		name string
+		f    *Field
+		to   kind
+		need bool
+		may  bool
+	}{
+		{"value", s.Value, map[bool]kind{true: word, false: number}[r.Value == healthdata.ValueText], !pressure, !pressure},
+		{"systolic", s.Systolic, number, pressure, pressure},
+		{"diastolic", s.Diastolic, number, pressure, pressure},
+		{"type", s.Type, word, r.TypeRequired, r.TypeRequired || r.Types != nil},
+		{"sensor_location", s.SensorLocation, word, false, slices.Contains(r.Fields, "sensor_location")},
+		{"intensity", s.Intensity, word, false, slices.Contains(r.Fields, "intensity")},
+		{"delivery_mode", s.DeliveryMode, word, false, slices.Contains(r.Fields, "delivery_mode")},
+		{"delivery_form", s.DeliveryForm, word, false, slices.Contains(r.Fields, "delivery_form")},
+		{"bolus_purpose", s.BolusPurpose, word, false, slices.Contains(r.Fields, "bolus_purpose")},
+	} {
+		switch {
+		case f.f == nil && f.need:
+			k.need(false, "this resource needs it", at(f.name)...)
+		case f.f != nil && !f.may:
+			k.p.Add("not_allowed", "not a field of this resource", at(f.name)...)
+		default:
+			k.optional(f.f, f.to, e, at(f.name))
+		}
+	}
+	k.unit(e, r, at("unit"))
+}
+
+// unit checks that the units that an entry can give are known.
+func (k *checker) unit(e *Resource, r *healthdata.Resource, path []any) {
+	f := &e.Sample.Unit
+	k.field(f, word, false, e, path)
+	units := slices.Sorted(maps.Values(f.Map))
+	if f.Const != "" {
+		units = []string{f.Const}
+		if to, ok := f.Map[f.Const]; ok {
+			units = []string{to}
+		}
+	}
+	if f.Else != nil {
+		units = append(units, *f.Else)
+	}
+	for _, u := range units {
+		kinds := r.Types
+		if len(kinds) == 0 {
+			kinds = []string{""}
+		}
+		known := slices.ContainsFunc(kinds, func(t string) bool {
+			_, ok := r.Convert(1, u, t)
+			return ok
+		})
+		if !known && r.Value != healthdata.ValueText {
+			k.p.Add("unit", "not a unit that this resource can be measured in", path...)
+		}
+	}
+}
+
+func (k *checker) summary(e *Resource, r *healthdata.Resource, path []any) {
+	known := targets(r)
+	k.need(len(e.Summary.Fields) > 0, "a summary has fields", append(slices.Clone(path), "fields")...)
+	if e.Summary.ID != "" {
+		k.inner(e.Summary.ID, e, append(slices.Clone(path), "id"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Summary.Fields)) {
+		at := append(slices.Clone(path), "fields", name)
+		to, ok := known[name]
+		if !ok {
+			k.p.Add("unknown_key", "not a field of this resource that can be filled", at...)
+			continue
+		}
+		f := e.Summary.Fields[name]
+		k.field(&f, to.kind, to.list, e, at)
+	}
+}
+
+// orText returns a text, or what it is by default.
+func orText(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// itoa is a number in a query.
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

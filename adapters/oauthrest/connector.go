@@ -1,0 +1,158 @@
+package oauthrest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Client is what the provider knows us by. It stands outside of the configuration, which
+// is no secret.
+type Client struct {
+	ID     string
+	Secret string
+}
+
+// String shows no secret.
+func (Client) String() string { return "OAuth client" }
+
+// GoString is String.
+func (c Client) GoString() string { return c.String() }
+
+// Options adjusts a Connector. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Guard decides which addresses may be reached. Default: the strict one, https and
+	// public addresses only.
+	Guard *webhook.Guard
+	// Timeout bounds one request, its answer included. Default 20 seconds.
+	Timeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Connector is one provider. Safe for concurrent use; it keeps nothing of a person. Make
+// it with [New].
+type Connector struct {
+	config  Config
+	client  Client
+	http    *http.Client
+	now     func() time.Time
+	entries map[string][]*mapper
+	bytes   int64
+}
+
+// New returns the connector of a configuration, as [ReadConfig] returns one, and starts
+// nothing. Invalid names every address that the guard refuses by its place, and a client
+// that is not complete.
+func New(config Config, client Client, opts *Options) (*Connector, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Guard == nil {
+		o.Guard = &webhook.Guard{}
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 20 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	p := config.check()
+	if len(p) == 0 {
+		p = config.addresses(o.Guard)
+	}
+	if client.ID == "" || (client.Secret == "") != (config.OAuth.ClientAuth == authNone) {
+		p.Add("client", "a client has an id and, unless client_auth is none, a secret", "oauth", "client_auth")
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("connector: %w", err)
+	}
+	c := &Connector{
+		config: config, client: client, now: o.Now, entries: map[string][]*mapper{}, bytes: int64(config.API.MaxBytes),
+		http: webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout}),
+	}
+	if c.bytes == 0 {
+		c.bytes = defaultBytes
+	}
+	for i := range config.Resources {
+		e := &config.Resources[i]
+		c.entries[e.Resource] = append(c.entries[e.Resource], newMapper(e))
+	}
+	return c, nil
+}
+
+// addresses notes the addresses that a guard refuses.
+func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
+	check := func(address string, path ...any) {
+		if address == "" {
+			return
+		}
+		if _, err := guard.CheckURL(address); err != nil {
+			p.Under(problemsOf(err), path...)
+		}
+	}
+	check(c.OAuth.AuthorizeURL, "oauth", "authorize_url")
+	check(c.OAuth.TokenURL, "oauth", "token_url")
+	check(c.OAuth.RevocationURL, "oauth", "revocation_url")
+	if c.OAuth.Account != nil {
+		check(c.OAuth.Account.URL, "oauth", "account", "url")
+	}
+	check(c.API.BaseURL, "api", "base_url")
+	return p
+}
+
+// problemsOf returns the problems that an error lists.
+func problemsOf(err error) healthlab.Problems {
+	var invalid *healthlab.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid.Problems
+	}
+	return healthlab.Problems{{Code: "invalid", Msg: "not valid"}}
+}
+
+// Flows returns all that the connector can do, for linking and pull.
+func (c *Connector) Flows() linking.ProviderConnector {
+	out := linking.ProviderConnector{OAuth: c, Refresher: c, Puller: c, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
+	if c.config.OAuth.RevocationURL != "" {
+		out.Revoker = c
+	}
+	return out
+}
+
+// Limits returns the provider's limits, for pull.
+func (c *Connector) Limits() pull.Limits {
+	list := func(in []Limit) (out []pull.Limit) {
+		for _, l := range in {
+			out = append(out, pull.Limit{Requests: l.Requests, Per: time.Duration(l.Seconds) * time.Second, Burst: l.Burst})
+		}
+		return out
+	}
+	return pull.Limits{App: list(c.config.API.Limits.App), User: list(c.config.API.Limits.User)}
+}
+
+// get asks for a document with an access token. The answer is its status, its headers and
+// its body, which is read as far as the limit allows.
+func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	for name, value := range c.config.API.Headers {
+		req.Header.Set(name, value)
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	return c.ask(req)
+}

@@ -1,0 +1,336 @@
+package oauthrest
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// kind is what a field is read as.
+type kind uint8
+
+const (
+	instant kind = iota
+	day
+	number
+	whole
+	word
+	flag
+	offset
+)
+
+// Formats of instants, and of ranges.
+const (
+	formatISO      = "iso"
+	formatUnix     = "unix"
+	formatUnixMS   = "unix_ms"
+	formatFloating = "floating"
+	formatDate     = "date"
+)
+
+// zoneUser is the user's own zone.
+const zoneUser = "user"
+
+// reader reads the fields of one item, and notes what is wrong with them.
+type reader struct {
+	it   *item
+	zone *time.Location // the user's
+	p    healthlab.Problems
+}
+
+// raw finds a field's value. ok is false where there is none.
+func (r *reader) raw(f *Field) (any, bool) {
+	if f.Const != "" {
+		return f.Const, true
+	}
+	return r.it.find(f.At)
+}
+
+// text is a scalar as JSON writes it, without quotes.
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
+}
+
+// number reads a number, also one that stands in a text.
+func (r *reader) number(f *Field, name string) (float64, bool) {
+	v, ok := r.raw(f)
+	if !ok {
+		return 0, false
+	}
+	s, ok := text(v)
+	n, err := strconv.ParseFloat(s, 64)
+	if !ok || err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(s, "_xXpP") {
+		r.p.Add("number", "the provider's value is not a number", name)
+		return 0, false
+	}
+	if f.Times != nil {
+		n *= *f.Times
+	}
+	return n + f.Plus, true
+}
+
+// word reads a word, by the field's map if it has one.
+func (r *reader) word(f *Field, name string) (string, bool) {
+	v, ok := r.raw(f)
+	if !ok {
+		return "", false
+	}
+	s, ok := text(v)
+	if !ok {
+		r.p.Add("text", "the provider's value is not a text", name)
+		return "", false
+	}
+	if f.Map == nil {
+		return s, true
+	}
+	if to, ok := f.Map[s]; ok {
+		return to, true
+	}
+	if f.Else != nil {
+		return *f.Else, true
+	}
+	r.p.Add("not_mapped", "the provider's value is not in the map", name)
+	return "", false
+}
+
+// instant reads an instant, and the offset that was written with it, nil if none was.
+func (r *reader) instant(f *Field, name string) (t healthlab.Time, off *int, ok bool) {
+	v, ok := r.raw(f)
+	if !ok {
+		return t, nil, false
+	}
+	s, ok := text(v)
+	if ok && f.DateAt != "" {
+		date, _ := r.it.find(f.DateAt)
+		var d string
+		if d, ok = text(date); ok {
+			s = d + "T" + s
+		}
+	}
+	if ok {
+		t, off, ok = r.when(f, s)
+	}
+	if !ok {
+		r.p.Add("instant", "the provider's value is not an instant in the format that its configuration names", name)
+	}
+	return t, off, ok
+}
+
+func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) {
+	switch f.Format {
+	case formatUnix, formatUnixMS:
+		n, err := strconv.ParseFloat(s, 64)
+		if f.Format == formatUnix {
+			n *= 1000
+		}
+		if err != nil || math.Abs(n) > maxMillis || math.IsNaN(n) {
+			return t, nil, false
+		}
+		ms := math.Floor(n)
+		t = healthlab.At(time.UnixMilli(int64(ms)).Add(time.Duration((n - ms) * float64(time.Millisecond)).Round(time.Microsecond)))
+		off, ok = r.zoneOffset(f, t)
+		return t, off, ok
+	}
+	s, zoned := iso(s)
+	t, seconds, err := healthlab.ParseTimeOffset(s)
+	switch {
+	case err != nil:
+		return t, nil, false
+	case f.Format == formatFloating:
+		t = healthlab.At(t.Add(time.Duration(seconds) * time.Second)) // the digits, as they are
+		return t, nil, true
+	case zoned && !strings.HasSuffix(s, "Z"):
+		return t, &seconds, true
+	case zoned:
+		off, ok = r.zoneOffset(f, t)
+		return t, off, ok
+	}
+	return r.local(f, t)
+}
+
+// maxMillis is the end of the year 9999.
+const maxMillis = 253402300799999
+
+// iso completes what providers leave out of ISO 8601, and says whether the text has an
+// offset: seconds, the colon of an offset, the time of a day.
+func iso(s string) (full string, zoned bool) {
+	if len(s) == len(time.DateOnly) {
+		return s + "T00:00:00", false
+	}
+	if len(s) < 16 {
+		return s, false
+	}
+	clock, rest := s[:16], s[16:]
+	if rest == "" || rest[0] != ':' {
+		clock += ":00"
+	}
+	if z := strings.TrimSpace(rest); strings.HasSuffix(z, "Z") || strings.HasSuffix(z, "z") {
+		return strings.ReplaceAll(clock+strings.ToUpper(z), " Z", "Z"), true
+	}
+	if i := strings.LastIndexAny(rest, "+-"); i >= 0 {
+		sign := strings.TrimSpace(rest[:i])
+		o := rest[i:]
+		switch {
+		case len(o) == 5 && !strings.Contains(o, ":"):
+			o = o[:3] + ":" + o[3:]
+		case len(o) == 3:
+			o += ":00"
+		}
+		return clock + sign + o, true
+	}
+	return clock + rest, false
+}
+
+// local reads clock digits, written as UTC, in the field's zone.
+func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, bool) {
+	loc := r.zone
+	var fixed *int
+	if f.ZoneAt != "" {
+		v, _ := r.it.find(f.ZoneAt)
+		var ok bool
+		if loc, fixed, ok = zoneOf(v); !ok {
+			return digits, nil, false
+		}
+	} else if f.Zone != zoneUser {
+		l, err := time.LoadLocation(f.Zone)
+		if err != nil {
+			return digits, nil, false
+		}
+		loc = l
+	}
+	if fixed != nil {
+		return healthlab.At(digits.Add(-time.Duration(*fixed) * time.Second)), fixed, true
+	}
+	t := healthdata.Reinterpret(digits, loc)
+	if f.Zone == "" && f.ZoneAt == "" {
+		return t, nil, true // UTC says nothing of where the person was
+	}
+	_, seconds := t.In(loc).Zone()
+	return t, &seconds, true
+}
+
+// zoneOffset is the offset of an instant that was given in UTC, if the item names its
+// zone.
+func (r *reader) zoneOffset(f *Field, t healthlab.Time) (*int, bool) {
+	if f.ZoneAt == "" {
+		return nil, true
+	}
+	v, ok := r.it.find(f.ZoneAt)
+	if !ok {
+		return nil, true
+	}
+	loc, fixed, ok := zoneOf(v)
+	if ok && fixed == nil {
+		_, seconds := t.In(loc).Zone()
+		fixed = &seconds
+	}
+	return fixed, ok
+}
+
+// zoneOf reads the name of a zone, or an offset.
+func zoneOf(v any) (loc *time.Location, fixed *int, ok bool) {
+	if seconds, ok := offsetOf(v); ok {
+		return nil, &seconds, true
+	}
+	s, isText := v.(string)
+	if !isText || s == "" || s == "Local" {
+		return nil, nil, false
+	}
+	loc, err := time.LoadLocation(s)
+	return loc, nil, err == nil
+}
+
+// maxOffset is the widest offset from UTC that we accept, in seconds.
+const maxOffset = 18 * 60 * 60
+
+// offsetOf reads an offset: seconds, or a text that is one or ends in one.
+func offsetOf(v any) (int, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		n, err := v.Float64()
+		return int(n), err == nil && math.Abs(n) <= maxOffset && n == math.Trunc(n)
+	case string:
+		s := v
+		if i := strings.LastIndexAny(s, "+-"); i >= 0 && (i == 0 || strings.Contains(s, ":")) {
+			s = s[i:]
+		} else if !strings.HasSuffix(s, "Z") {
+			return 0, false
+		} else {
+			return 0, true
+		}
+		full, zoned := iso("2000-01-01T00:00:00" + s)
+		_, seconds, err := healthlab.ParseTimeOffset(full)
+		return seconds, zoned && err == nil
+	}
+	return 0, false
+}
+
+// offset reads seconds east of UTC.
+func (r *reader) offset(f *Field, name string) (int, bool) {
+	v, ok := r.raw(f)
+	if !ok {
+		return 0, false
+	}
+	if n, isNumber := v.(json.Number); isNumber && (f.Times != nil || f.Plus != 0) {
+		if x, ok := r.number(f, name); ok {
+			n = json.Number(strconv.FormatFloat(x, 'f', -1, 64))
+		}
+		v = n
+	}
+	seconds, ok := offsetOf(v)
+	if !ok {
+		r.p.Add("offset", "the provider's value is not an offset of at most 18 hours", name)
+	}
+	return seconds, ok
+}
+
+// day reads a calendar day, of an instant the digits that were written.
+func (r *reader) day(f *Field, name string) (string, bool) {
+	v, ok := r.raw(f)
+	if !ok {
+		return "", false
+	}
+	s, ok := text(v)
+	if f.Format == formatUnix || f.Format == formatUnixMS {
+		var t healthlab.Time
+		if t, _, ok = r.when(f, s); ok {
+			return healthlab.DateOf(t.In(r.zone)).String(), true
+		}
+	}
+	if ok && len(s) >= len(time.DateOnly) {
+		if d, err := healthlab.ParseDate(s[:len(time.DateOnly)]); err == nil {
+			return d.String(), true
+		}
+	}
+	r.p.Add("day", "the provider's value is not a day", name)
+	return "", false
+}
+
+// flag reads a truth.
+func (r *reader) flag(f *Field, name string) (value, ok bool) {
+	s, ok := r.word(f, name)
+	if !ok {
+		return false, false
+	}
+	switch s {
+	case "true", "1":
+		return true, true
+	case "false", "0":
+		return false, true
+	}
+	r.p.Add("flag", "the provider's value is neither true nor false", name)
+	return false, false
+}

@@ -1,0 +1,385 @@
+package oauthrest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// target is what a field of a summary takes.
+type target struct {
+	kind kind
+	list bool
+}
+
+// targets returns the fields of a summary that a configuration can fill, by name. Inner
+// ones stand behind a dot.
+func targets(r *healthdata.Resource) map[string]target {
+	out := map[string]target{}
+	var walk func(t reflect.Type, prefix string)
+	walk = func(t reflect.Type, prefix string) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous && name == "" {
+				if f.Type != reflect.TypeFor[healthdata.Head]() {
+					walk(f.Type, prefix)
+				}
+				continue
+			}
+			if name == "" || name == "-" || strings.Contains(f.Tag.Get("wire"), "out") {
+				continue
+			}
+			typ := f.Type
+			if typ.Kind() == reflect.Pointer {
+				typ = typ.Elem()
+			}
+			if typ.Kind() == reflect.Struct && typ != reflect.TypeFor[healthlab.Time]() && typ != reflect.TypeFor[healthlab.Date]() {
+				walk(typ, prefix+name+".")
+				continue
+			}
+			var to target
+			if to.list = typ.Kind() == reflect.Slice; to.list {
+				typ = typ.Elem()
+			}
+			var ok bool
+			if to.kind, ok = kindOf(typ); !ok {
+				continue
+			}
+			if name == "timezone_offset" {
+				to.kind = offset
+			}
+			out[prefix+name] = to
+		}
+	}
+	walk(reflect.TypeOf(r.New()).Elem(), "")
+	return out
+}
+
+func kindOf(t reflect.Type) (kind, bool) {
+	switch t {
+	case reflect.TypeFor[healthlab.Time]():
+		return instant, true
+	case reflect.TypeFor[healthlab.Date]():
+		return day, true
+	case reflect.TypeFor[uuid.UUID]():
+		return 0, false
+	}
+	switch t.Kind() {
+	case reflect.Float64:
+		return number, true
+	case reflect.Int, reflect.Int64:
+		return whole, true
+	case reflect.String:
+		return word, true
+	case reflect.Bool:
+		return flag, true
+	default:
+		return 0, false
+	}
+}
+
+// read reads a field as a JSON value. ok is false where there is nothing.
+func (r *reader) read(f *Field, k kind, name string) (any, bool) {
+	switch k {
+	case instant:
+		t, _, ok := r.instant(f, name)
+		return t, ok
+	case day:
+		return wrap(r.day(f, name))
+	case number:
+		return wrap(r.number(f, name))
+	case whole:
+		n, ok := r.number(f, name)
+		if math.Abs(n) > 1<<53 {
+			r.p.Add("number", "the provider's value is out of range", name)
+			return nil, false
+		}
+		return int64(math.Round(n)), ok
+	case word:
+		return wrap(r.word(f, name))
+	case flag:
+		return wrap(r.flag(f, name))
+	default:
+		return wrap(r.offset(f, name))
+	}
+}
+
+func wrap[T any](v T, ok bool) (any, bool) { return v, ok }
+
+// list reads a field whose place goes through a list.
+func (r *reader) list(f *Field, k kind, name string) (any, bool) {
+	v, ok := r.it.find(f.At)
+	all, isList := v.([]any)
+	if !ok || !isList {
+		return nil, false
+	}
+	out := make([]any, 0, len(all))
+	each := *f
+	each.At = "."
+	for _, v := range all {
+		one := reader{it: &item{inside: []any{v}}, zone: r.zone}
+		x, ok := one.read(&each, k, name)
+		r.p = append(r.p, one.p...)
+		if !ok {
+			if len(one.p) == 0 {
+				r.p.Add("missing", "an element of the provider's list is empty", name)
+			}
+			return nil, false
+		}
+		out = append(out, x)
+	}
+	return out, true
+}
+
+// sample maps an item. ok is false if it has no measurement, which is no mistake.
+func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
+	c := m.entry.Sample
+	t, written, _ := r.instant(&c.Timestamp, "timestamp")
+	s.Timestamp, s.TimezoneOffset = t, written
+	if c.TimezoneOffset != nil {
+		if n, ok := r.offset(c.TimezoneOffset, "timezone_offset"); ok {
+			s.TimezoneOffset = &n
+		}
+	}
+	number := func(f *Field, name string) *float64 {
+		if f == nil {
+			return nil
+		}
+		n, ok := r.number(f, name)
+		if !ok {
+			return nil
+		}
+		return &n
+	}
+	word := func(f *Field, name string) *string {
+		if f == nil {
+			return nil
+		}
+		w, ok := r.word(f, name)
+		if !ok {
+			return nil
+		}
+		return &w
+	}
+	switch m.resource.Value {
+	case healthdata.ValuePressure:
+		s.Systolic, s.Diastolic = number(c.Systolic, "systolic"), number(c.Diastolic, "diastolic")
+		ok = s.Systolic != nil || s.Diastolic != nil
+	case healthdata.ValueText:
+		if w := word(c.Value, "value"); w != nil && strings.TrimSpace(*w) != "" {
+			s.Value, ok = healthdata.Text(*w), true
+		}
+	default:
+		if n := number(c.Value, "value"); n != nil {
+			s.Value, ok = healthdata.Number(*n), true
+		}
+	}
+	s.Unit, _ = r.word(&c.Unit, "unit")
+	s.Type = word(c.Type, "type")
+	s.SensorLocation, s.Intensity = word(c.SensorLocation, "sensor_location"), word(c.Intensity, "intensity")
+	s.DeliveryMode, s.DeliveryForm = word(c.DeliveryMode, "delivery_mode"), word(c.DeliveryForm, "delivery_form")
+	s.BolusPurpose = word(c.BolusPurpose, "bolus_purpose")
+	m.bounds(r, c, &s, number)
+	return s, ok
+}
+
+// bounds sets the start and the end of an interval.
+func (m *mapper) bounds(r *reader, c *Sample, s *healthdata.Sample, number func(*Field, string) *float64) {
+	var end healthlab.Time
+	switch {
+	case c.End != nil:
+		t, _, ok := r.instant(c.End, "end")
+		if !ok {
+			return
+		}
+		end = t
+	case c.Seconds != nil:
+		n := number(c.Seconds, "seconds")
+		if n == nil {
+			return
+		}
+		if math.Abs(*n) > maxSeconds {
+			r.p.Add("number", "the provider's value is out of range", "seconds")
+			return
+		}
+		end = healthlab.At(s.Timestamp.Add(time.Duration(*n * float64(time.Second))))
+	default:
+		return
+	}
+	start := s.Timestamp
+	s.Start, s.End = &start, &end
+}
+
+// maxSeconds is the longest interval that is read: a year.
+const maxSeconds = 366 * 24 * 60 * 60
+
+// summary maps an item.
+func (m *mapper) summary(r *reader) healthdata.Summary {
+	doc := map[string]any{}
+	for _, name := range m.names {
+		f, to := m.entry.Summary.Fields[name], m.targets[name]
+		var v any
+		var ok bool
+		if to.list {
+			v, ok = r.list(&f, to.kind, name)
+		} else {
+			v, ok = r.read(&f, to.kind, name)
+		}
+		if !ok {
+			continue
+		}
+		at := doc
+		parts := strings.Split(name, ".")
+		for _, part := range parts[:len(parts)-1] {
+			inner, ok := at[part].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				at[part] = inner
+			}
+			at = inner
+		}
+		at[parts[len(parts)-1]] = v
+	}
+	s := m.resource.New()
+	b, err := json.Marshal(doc)
+	if err == nil {
+		err = json.Unmarshal(b, s)
+	}
+	if err != nil {
+		r.p.Add("shape", "the provider's item does not fit the resource")
+	}
+	if w, ok := s.(*healthdata.Workout); ok {
+		w.Sport = healthdata.SportOf(w.Sport.Slug)
+	}
+	if m.entry.Summary.ID != "" {
+		v, _ := r.it.find(m.entry.Summary.ID)
+		id, ok := text(v)
+		if !ok || id == "" || len(id) > 256 {
+			r.p.Add("missing", "the provider's item has no id", "external_id")
+		}
+		healthdata.HeadOf(s).ExternalID = id
+	}
+	return s
+}
+
+// mapper turns answers of one entry into what linking takes.
+type mapper struct {
+	entry    *Resource
+	resource *healthdata.Resource
+	targets  map[string]target
+	names    []string // of the summary's fields, sorted
+}
+
+func newMapper(c *Resource) *mapper {
+	m := &mapper{entry: c, resource: healthdata.ResourceBySlug(c.Resource)}
+	if c.Summary != nil {
+		m.targets = targets(m.resource)
+		for name := range c.Summary.Fields {
+			m.names = append(m.names, name)
+		}
+		slices.Sort(m.names)
+	}
+	return m
+}
+
+// group is what items have in common that go into one Pulled.
+type group struct {
+	owner  string
+	owned  bool
+	source healthdata.SourceType
+}
+
+// answer maps an answer: by whose it is and how it was recorded, in the order of the
+// answer. An answer of another shape is an error; an item that cannot be read is told, and
+// the others are kept.
+func (m *mapper) answer(doc any, zone *time.Location) ([]linking.Pulled, int, error) {
+	list, ok := items(doc, m.entry.Items)
+	if !ok {
+		return nil, 0, errShape
+	}
+	var out []linking.Pulled
+	var groups []group
+	into := func(g group) *linking.Pulled {
+		i := slices.Index(groups, g)
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, g)
+			p := linking.Pulled{Source: healthdata.Source{Type: g.source}}
+			if g.owned {
+				p.Owner = &g.owner
+			}
+			out = append(out, p)
+		}
+		return &out[i]
+	}
+	for i := range list {
+		it := &list[i]
+		if !m.keeps(it) {
+			continue
+		}
+		r := &reader{it: it, zone: zone}
+		var g group
+		if m.entry.Owner != "" {
+			v, _ := it.find(m.entry.Owner)
+			g.owner, _ = text(v)
+			g.owned = true
+		}
+		if m.entry.SourceType != nil {
+			s, _ := r.word(m.entry.SourceType, "source_type")
+			g.source = healthdata.SourceType(s)
+		}
+		m.one(r, into, g)
+	}
+	return out, len(list), nil
+}
+
+// one maps one item into its group.
+func (m *mapper) one(r *reader, into func(group) *linking.Pulled, g group) {
+	var sample healthdata.Sample
+	var summary healthdata.Summary
+	found := true
+	if m.entry.Sample != nil {
+		sample, found = m.sample(r)
+	} else {
+		summary = m.summary(r)
+	}
+	switch {
+	case len(r.p) > 0:
+		p := into(g)
+		doc, _ := json.Marshal(r.it.value())
+		p.Unread = append(p.Unread, linking.Unread{Item: doc, Problems: r.p})
+	case !found:
+	case m.entry.Sample != nil:
+		p := into(g)
+		p.Samples = append(p.Samples, sample)
+	default:
+		p := into(g)
+		p.Summaries = append(p.Summaries, summary)
+	}
+}
+
+// keeps reports whether an item fulfils the entry's conditions.
+func (m *mapper) keeps(it *item) bool {
+	for _, w := range m.entry.Where {
+		v, _ := it.find(w.At)
+		s, _ := text(v)
+		if w.In != nil && !slices.Contains(w.In, s) || slices.Contains(w.NotIn, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// errShape says that an answer is not what the configuration expects.
+var errShape = fmt.Errorf("%w: the provider's answer is not of the configured shape", healthlab.Unavailable)

@@ -1,0 +1,175 @@
+package oauthrest
+
+import (
+	"strings"
+)
+
+// A place leads to a value in an answer. It is a JSON pointer (RFC 6901) from the item on,
+// with four more words: "." is the item itself; each ^ at the beginning goes out to the
+// list element, or the whole answer, that the item is in; the step * is every element of
+// a list; the step # is the element of another list at the item's own position.
+
+// item is a value of an answer with what it is in.
+type item struct {
+	// inside are the answer, the list elements from the outside in, and the item.
+	inside []any
+	// position is where the innermost list element stands in its list.
+	position int
+}
+
+func (it *item) value() any { return it.inside[len(it.inside)-1] }
+
+// steps returns how far out a place begins, and its steps. ok is false if it is no place.
+func steps(place string) (out int, list []string, ok bool) {
+	if place == "." {
+		return 0, nil, true
+	}
+	inner := strings.TrimLeft(place, "^")
+	out = len(place) - len(inner)
+	if inner == "" {
+		return out, nil, out > 0
+	}
+	if inner[0] != '/' || len(place) > 256 {
+		return 0, nil, false
+	}
+	list = strings.Split(inner[1:], "/")
+	for _, s := range list {
+		if rest := strings.NewReplacer("~0", "", "~1", "").Replace(s); s == "" || strings.Contains(rest, "~") {
+			return 0, nil, false
+		}
+	}
+	return out, list, true
+}
+
+// stars counts the lists that a place goes through.
+func stars(place string) int {
+	_, list, _ := steps(place)
+	n := 0
+	for _, s := range list {
+		if s == "*" {
+			n++
+		}
+	}
+	return n
+}
+
+// depth is how far out places of an item at a place may begin.
+func depth(place string) int {
+	_, list, _ := steps(place)
+	n := stars(place)
+	if len(list) > 0 && list[len(list)-1] != "*" {
+		n++
+	}
+	return n
+}
+
+// find returns the value at a place; of one with *, the list of values. ok is false where
+// there is nothing.
+func (it *item) find(place string) (any, bool) {
+	out, list, ok := steps(place)
+	if !ok || out >= len(it.inside) {
+		return nil, false
+	}
+	return it.walk(it.inside[len(it.inside)-1-out], list)
+}
+
+func (it *item) walk(v any, list []string) (any, bool) {
+	for i, s := range list {
+		switch node := v.(type) {
+		case map[string]any:
+			next, ok := node[unescape(s)]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			if s == "*" {
+				all := []any{}
+				for _, e := range node {
+					if found, ok := it.walk(e, list[i+1:]); ok {
+						all = append(all, found)
+					}
+				}
+				return all, true
+			}
+			n, ok := it.element(s, len(node))
+			if !ok {
+				return nil, false
+			}
+			v = node[n]
+		default:
+			return nil, false
+		}
+	}
+	return v, v != nil
+}
+
+// element returns the position that a step names in a list of n.
+func (it *item) element(s string, n int) (int, bool) {
+	at := 0
+	if s == "#" {
+		at = it.position
+	} else {
+		for _, d := range s {
+			if d < '0' || d > '9' || at > maxElements {
+				return 0, false
+			}
+			at = at*10 + int(d-'0')
+		}
+	}
+	return at, at < n
+}
+
+// maxElements bounds the positions that a place can name.
+const maxElements = 1 << 24
+
+func unescape(s string) string {
+	if !strings.Contains(s, "~") {
+		return s
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
+}
+
+// items returns the items of an answer at a place. ok is false if the answer is not of
+// that shape: a list or an object that leads there is missing. Null is an empty list.
+func items(answer any, place string) (all []item, ok bool) {
+	_, list, _ := steps(place)
+	ok = true
+	ends := len(list) > 0 && list[len(list)-1] != "*" // the item is inside of a list element
+	var walk func(it item, v any, list []string)
+	walk = func(it item, v any, list []string) {
+		if len(list) == 0 {
+			if ends {
+				it.inside = under(it.inside, v)
+			}
+			all = append(all, it)
+			return
+		}
+		switch node := v.(type) {
+		case nil:
+		case map[string]any:
+			next, found := node[unescape(list[0])]
+			if !found {
+				ok = false
+				return
+			}
+			walk(it, next, list[1:])
+		case []any:
+			if list[0] != "*" {
+				ok = false
+				return
+			}
+			for i, e := range node {
+				walk(item{inside: under(it.inside, e), position: i}, e, list[1:])
+			}
+		default:
+			ok = false
+		}
+	}
+	root := item{inside: []any{answer}}
+	if len(list) == 0 {
+		return []item{root}, true
+	}
+	walk(root, answer, list)
+	return all, ok
+}

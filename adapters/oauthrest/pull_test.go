@@ -1,0 +1,370 @@
+package oauthrest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/oauthrest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+func ask(resource string) linking.PullRequest {
+	ann := "ann/7"
+	vienna, err := time.LoadLocation("Europe/Vienna")
+	if err != nil {
+		panic(err)
+	}
+	return linking.PullRequest{
+		Secret: []byte(`{"access_token":"access-1"}`), ExternalUserID: &ann, Resource: resource,
+		From: noon.AddDate(0, 0, -3), To: noon, Zone: vienna,
+	}
+}
+
+// all follows the pages to their end.
+func all(t *testing.T, c *oauthrest.Connector, r linking.PullRequest) (items []linking.Pulled) {
+	t.Helper()
+	for range 100 {
+		page, err := c.Pull(t.Context(), r)
+		require.NoError(t, err)
+		items = append(items, page.Items...)
+		if r.Cursor = page.Next; r.Cursor == "" {
+			return items
+		}
+	}
+	t.Fatal("it never ends")
+	return nil
+}
+
+// A cursor leads from page to page; items say whose they are and what recorded them.
+func TestPullSamplesByCursor(t *testing.T) {
+	f := newFjord(t)
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/v1/users/ann%2F7/heart", r.URL.EscapedPath())
+		require.Equal(t, "Bearer access-1", r.Header.Get("Authorization"))
+		require.Equal(t, "en", r.Header.Get("Accept-Language"))
+		q := r.URL.Query()
+		require.Equal(t, []string{"2026-03-01T12:00:00Z", "2026-03-04T12:00:00Z", "500"}, []string{q.Get("from"), q.Get("to"), q.Get("limit")})
+		w.Header().Set("X-RateLimit-Remaining", "41")
+		w.Header().Set("X-RateLimit-Reset", "90")
+		switch q.Get("cursor") {
+		case "":
+			fmt.Fprint(w, `{"user":"ann/7","next_cursor":"b+c","samples":[
+				{"time":"2026-03-04T08:00:00+01:00","bpm":61,"device":"ring"},
+				{"time":"2026-03-04T07:05:00.25Z","bpm":"62.5","device":"strap"},
+				{"time":"2026-03-04T0810+0100","bpm":63,"device":"ring"},
+				{"time":"2026-03-04T08:15-0330","bpm":64,"device":"ring"},
+				{"time":"2026-03-04T08:20:00Z","bpm":null,"device":"ring"}]}`)
+		case "b+c":
+			fmt.Fprint(w, `{"user":"eve","next_cursor":null,"samples":[
+				{"time":"2026-03-04T09:00:00Z","bpm":70,"device":"helmet"},{"time":"2026-03-04T09:05:00Z","bpm":"many","device":"helmet"}]}`)
+		}
+	}
+	c := f.connector(nil)
+	page, err := c.Pull(t.Context(), ask("heartrate"))
+	require.NoError(t, err)
+	require.Equal(t, []linking.Rate{{Scope: linking.RateApp, Remaining: 41, Reset: noon.Add(90 * time.Second)}}, page.Rates)
+
+	got := all(t, c, ask("heartrate"))
+	require.Len(t, got, 3)
+	require.Equal(t, "ann/7", *got[0].Owner)
+	require.Equal(t, healthdata.SourceRing, got[0].Source.Type)
+	hour, west := 3600, -(3*3600 + 1800)
+	require.Equal(t, []healthdata.Sample{
+		{Timestamp: at("2026-03-04T07:00:00Z"), TimezoneOffset: &hour, Unit: "bpm", Value: healthdata.Number(61)},
+		{Timestamp: at("2026-03-04T11:45:00Z"), TimezoneOffset: &west, Unit: "bpm", Value: healthdata.Number(64)},
+	}, got[0].Samples)
+	require.Equal(t, "timestamp", got[0].Unread[0].Problems[0].Path[0], "a time that nobody can read")
+	require.Equal(t, healthdata.SourceChestStrap, got[1].Source.Type)
+	require.Equal(t, []healthdata.Sample{{Timestamp: at("2026-03-04T07:05:00.25Z"), Unit: "bpm", Value: healthdata.Number(62.5)}}, got[1].Samples)
+	require.Equal(t, "eve", *got[2].Owner, "whoever asked decides whether to keep it")
+	require.Equal(t, healthdata.SourceUnknown, got[2].Source.Type)
+	require.Len(t, got[2].Samples, 1)
+	require.Equal(t, []any{"value"}, got[2].Unread[0].Problems[0].Path)
+}
+
+func at(s string) healthlab.Time {
+	t, err := healthlab.ParseTime(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// Values that stand beside their times in another list, and a range in parts of a week.
+func TestPullParallelListsInParts(t *testing.T) {
+	f := newFjord(t)
+	var asked []string
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, q.Get("start")+" "+q.Get("end"))
+		if len(asked) > 1 {
+			w.WriteHeader(http.StatusNotFound) // nothing, says the configuration
+			return
+		}
+		fmt.Fprint(w, `{"nights":[{"zone":"Europe/Vienna","spo2":{"times":[1772600400,1772600460],"values":[0.97,null]}},
+			{"zone":"+05:30","spo2":{"times":[1772600520],"values":[0.96]}},{"zone":"Mars","spo2":{"times":[1],"values":[0.9]}},
+			{"zone":"UTC","spo2":{"times":null,"values":[]}}]}`)
+	}
+	r := ask("blood_oxygen")
+	r.From = noon.AddDate(0, 0, -20)
+	got := all(t, f.connector(nil), r)
+	unix := func(days int) string { return strconv.FormatInt(noon.AddDate(0, 0, days).Unix(), 10) }
+	require.Equal(t, []string{unix(-7) + " " + unix(0), unix(-14) + " " + unix(-7), unix(-20) + " " + unix(-14)}, asked)
+	require.Len(t, got, 1)
+	vienna, india := 3600, 19800
+	require.Equal(t, []healthdata.Sample{
+		{Timestamp: at("2026-03-04T05:00:00Z"), TimezoneOffset: &vienna, Unit: "fraction", Value: healthdata.Number(0.97)},
+		{Timestamp: at("2026-03-04T05:02:00Z"), TimezoneOffset: &india, Unit: "fraction", Value: healthdata.Number(0.96)},
+	}, got[0].Samples)
+	require.Len(t, got[0].Unread, 1)
+}
+
+// Links lead on, local clocks are read in the user's zone, units are the item's own.
+func TestPullByLink(t *testing.T) {
+	f := newFjord(t)
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("after") == "" {
+			w.Header().Add("Link", `<https://elsewhere.example/x>; rel="prev", <?after=2>; title="next"; rel=next`)
+			fmt.Fprint(w, `[{"day":"2026-03-03","clock":"07:00","amount":180,"unit":"pound"},{"day":"2026-03-03","clock":"07:01","amount":1,"unit":"stone"},
+				{"day":"2026-03-03","clock":"07:02","amount":81,"unit":"kilogram","deleted":true}]`)
+			return
+		}
+		fmt.Fprint(w, `[{"day":"2026-03-02","clock":"07:00:30","amount":82.1,"unit":"kilogram","deleted":false}]`)
+	}
+	got := all(t, f.connector(nil), ask("weight"))
+	hour := 3600
+	require.Equal(t, []healthdata.Sample{{Timestamp: at("2026-03-03T06:00:00Z"), TimezoneOffset: &hour, Unit: "lb", Value: healthdata.Number(180)}}, got[0].Samples)
+	require.Equal(t, "not_mapped", got[0].Unread[0].Problems[0].Code)
+	require.Equal(t, at("2026-03-02T06:00:30Z"), got[1].Samples[0].Timestamp)
+}
+
+// Days are asked for in the user's zone, and numbered pages end with one that is not full.
+func TestPullSummariesByPage(t *testing.T) {
+	f := newFjord(t)
+	var pages []string
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		require.Equal(t, []string{"2026-03-01", "2026-03-04", "50"}, []string{q.Get("first"), q.Get("last"), q.Get("per_page")})
+		pages = append(pages, q.Get("page"))
+		day := `{"day":"2026-03-03","steps":8123.4,"kilometres":5.5,"energy":{"active_kj":1000},"resting":52,"zone":"Europe/Vienna"}`
+		n := 50
+		if q.Get("page") == "2" {
+			n = 3
+		}
+		fmt.Fprintf(w, `{"days":[%s]}`, strings.TrimSuffix(strings.Repeat(day+",", n), ","))
+	}
+	got := all(t, f.connector(nil), ask("activity"))
+	require.Equal(t, []string{"1", "2"}, pages)
+	require.Len(t, got[0].Summaries, 50)
+	a := got[1].Summaries[2].(*healthdata.Activity)
+	require.Equal(t, healthlab.Date{Year: 2026, Month: 3, Day: 3}, a.CalendarDate)
+	require.Equal(t, int64(8123), *a.Steps)
+	require.InDelta(t, 5500, *a.Distance, 1e-9)
+	require.InDelta(t, 239.0, *a.CaloriesActive, 0.01)
+	require.InDelta(t, 52, *a.HeartRate.RestingBPM, 0)
+	require.Equal(t, "Europe/Vienna", *a.TimeZone)
+	require.Nil(t, a.FloorsClimbed)
+}
+
+// The address of the next page comes from the answer, and stays at the provider.
+func TestPullByNextURL(t *testing.T) {
+	f := newFjord(t)
+	next := `"/v1/more?x=1"`
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/more" {
+			next = `""`
+		}
+		fmt.Fprintf(w, `{"links":{"next":%s},"sleeps":[{"id":"n-%d","begin":"2026-03-03T22:30:00+01:00","end":"2026-03-04T06:30:00+01:00","kind":"night",
+			"minutes":{"light":240,"deep":90,"rem":80,"awake":20}},{"begin":"2026-03-03T22:30:00+01:00","end":"x"}]}`, next, len(f.requests))
+	}
+	c := f.connector(nil)
+	got := all(t, c, ask("sleep"))
+	require.Len(t, got, 2)
+	s := got[0].Summaries[0].(*healthdata.Sleep)
+	require.Equal(t, "n-1", healthdata.HeadOf(s).ExternalID)
+	require.Equal(t, at("2026-03-04T05:30:00Z"), s.BedtimeStop)
+	require.Equal(t, 3600, *s.TimezoneOffset)
+	require.Equal(t, healthdata.SleepLong, s.Type)
+	require.Equal(t, int64(90*60), s.Deep)
+	require.Nil(t, s.Score)
+	codes := []string{}
+	for _, p := range got[0].Unread[0].Problems {
+		codes = append(codes, fmt.Sprint(p.Path, p.Code))
+	}
+	require.Equal(t, []string{"[bedtime_stop]instant", "[timezone_offset]offset", "[external_id]missing"}, codes)
+
+	for _, elsewhere := range []string{`"http://elsewhere.example/v1/more"`, `"//elsewhere.example/"`} {
+		next = elsewhere
+		_, err := c.Pull(t.Context(), ask("sleep"))
+		require.ErrorIs(t, err, healthlab.Invalid, "the token is for nobody else")
+	}
+}
+
+// Pages that never end are noticed, whether they stand still or go on for ever.
+func TestPullLoops(t *testing.T) {
+	f := newFjord(t)
+	n := 0
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		n++
+		cursor := "same"
+		if r.URL.Query().Get("grow") != "" {
+			cursor = fmt.Sprint("page ", n)
+		}
+		fmt.Fprintf(w, `{"user":"ann/7","next_cursor":%q,"samples":[]}`, cursor)
+	}
+	follow := func(c *oauthrest.Connector) error {
+		r := ask("heartrate")
+		for range 50 {
+			page, err := c.Pull(t.Context(), r)
+			if err != nil {
+				return err
+			}
+			require.NotEmpty(t, page.Next)
+			r.Cursor = page.Next
+		}
+		return nil
+	}
+	require.ErrorIs(t, follow(f.connector(nil)), healthlab.Invalid)
+	require.Equal(t, 2, n)
+	require.ErrorIs(t, follow(f.connector(func(c *oauthrest.Config) {
+		c.Resources[0].Query["grow"] = "1"
+		c.Resources[0].Paging.MaxPages = 10
+	})), healthlab.Invalid)
+	require.Equal(t, 12, n)
+}
+
+// What an answer without data means.
+func TestPullFails(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		header []string
+		kind   error
+		wait   time.Duration
+		over   string
+	}{
+		{"not accepted", 401, `{"error":"MARK"}`, nil, healthlab.Unauthenticated, 0, ""},
+		{"too many", 429, "MARK", []string{"Retry-After", "33"}, healthlab.Exhausted, 33 * time.Second, ""},
+		{"too many, no hint", 429, "", nil, healthlab.Exhausted, 0, ""},
+		{"busy", 503, "", []string{"Retry-After", noon.Add(time.Minute).Format(http.TimeFormat)}, healthlab.Unavailable, time.Minute, ""},
+		{"broken", 500, "MARK", nil, healthlab.Unavailable, 0, ""},
+		{"over, as the configuration says", 403, `{"error":"account_closed"}`, nil, healthlab.Forbidden, 0, healthdata.FailureUserNotFound},
+		{"refused, who knows why", 403, `{"error":"MARK"}`, nil, healthlab.Unavailable, 0, ""},
+		{"not granted", 403, ``, []string{"WWW-Authenticate", `Bearer error="insufficient_scope"`}, healthlab.Invalid, 0, ""},
+		{"a bad request", 400, "MARK", nil, healthlab.Invalid, 0, ""},
+		{"elsewhere", 302, "", []string{"Location", "https://elsewhere.example/MARK"}, healthlab.Unavailable, 0, ""},
+		{"nonsense", 200, `{"samples":[{"time":MARK`, nil, healthlab.Unavailable, 0, ""},
+		{"two documents", 200, `{"user":"ann/7","samples":[]} {"MARK":1}`, nil, healthlab.Unavailable, 0, ""},
+		{"another shape", 200, `{"samples":{"MARK":1}}`, nil, healthlab.Unavailable, 0, ""},
+		{"a list instead", 200, `[{"MARK":1}]`, nil, healthlab.Unavailable, 0, ""},
+		{"nested without end", 200, strings.Repeat("[", 100_000), nil, healthlab.Unavailable, 0, ""},
+		{"too much", 200, `{"samples":["` + strings.Repeat("MARK", 1<<20) + `"]}`, nil, healthlab.Unavailable, 0, ""},
+		{"a cursor without end", 200, `{"samples":[],"next_cursor":"` + strings.Repeat("x", 10_000) + `"}`, nil, healthlab.Unavailable, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFjord(t)
+			f.answers(tt.status, tt.body, tt.header...)
+			page, err := f.connector(nil).Pull(t.Context(), ask("heartrate"))
+			require.ErrorIs(t, err, tt.kind)
+			require.Empty(t, page)
+			require.NotContains(t, err.Error(), "MARK")
+			var hint interface{ RetryAfter() time.Duration }
+			if errors.As(err, &hint) {
+				require.Equal(t, tt.wait, hint.RetryAfter())
+			}
+			var over *linking.GrantError
+			require.Equal(t, tt.over != "", errors.As(err, &over))
+			if over != nil {
+				require.Equal(t, tt.over, over.Type)
+			}
+			require.Len(t, f.requests, 1)
+		})
+	}
+}
+
+// No data is no failure.
+func TestPullNothing(t *testing.T) {
+	for status, body := range map[int]string{200: `{"user":"ann/7","samples":[]}`, 204: "", 404: "MARK"} {
+		f := newFjord(t)
+		f.answers(status, body)
+		page, err := f.connector(nil).Pull(t.Context(), ask("heartrate"))
+		require.NoError(t, err)
+		require.Empty(t, page.Items)
+		require.Empty(t, page.Next)
+	}
+}
+
+func TestPullTimeouts(t *testing.T) {
+	f := newFjord(t)
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		fmt.Fprint(w, `{"user":`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	c := f.connector(nil)
+	_, err := c.Pull(t.Context(), ask("heartrate"))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err = c.Pull(ctx, ask("heartrate"))
+	require.ErrorIs(t, err, context.Canceled)
+	f.server.CloseClientConnections()
+	f.server.Close()
+	_, err = c.Pull(t.Context(), ask("heartrate"))
+	require.ErrorIs(t, err, healthlab.Unavailable)
+}
+
+// What is not ours to ask.
+func TestPullRefuses(t *testing.T) {
+	f := newFjord(t)
+	f.answers(200, `{}`)
+	c := f.connector(nil)
+	for name, edit := range map[string]func(*linking.PullRequest){
+		"cursor":      func(r *linking.PullRequest) { r.Cursor = "MARK" },
+		"secret":      func(r *linking.PullRequest) { r.Secret = []byte("MARK") },
+		"no account":  func(r *linking.PullRequest) { r.ExternalUserID = nil },
+		"dots":        func(r *linking.PullRequest) { dots := ".."; r.ExternalUserID = &dots },
+		"no such one": func(r *linking.PullRequest) { r.Resource = "glucose" },
+	} {
+		r := ask("heartrate")
+		edit(&r)
+		_, err := c.Pull(t.Context(), r)
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), "MARK")
+	}
+	require.Empty(t, f.requests)
+}
+
+// Several entries of a resource are asked one after the other.
+func TestPullEntries(t *testing.T) {
+	f := newFjord(t)
+	f.answers(200, `{"user":"ann/7","samples":[{"time":"2026-03-04T08:00:00Z","bpm":60,"device":"ring"}]}`)
+	c := f.connector(func(c *oauthrest.Config) {
+		second := c.Resources[0]
+		second.Path = "/users/{user_id}/spot"
+		c.Resources = append(c.Resources, second)
+	})
+	require.Len(t, all(t, c, ask("heartrate")), 2)
+	require.Equal(t, "/v1/users/ann/7/spot", f.requests[1].URL.Path)
+}
+
+// A connector shows nothing of what it holds.
+func TestNothingShows(t *testing.T) {
+	client := oauthrest.Client{ID: "MARK", Secret: "MARK"}
+	b, err := json.Marshal(fmt.Sprintf("%v %+v %#v", client, client, client))
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "MARK")
+}
