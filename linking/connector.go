@@ -28,6 +28,8 @@ type ProviderConnector struct {
 	Refresher Refresher
 	// Puller fetches data. Nil if the provider sends it by itself.
 	Puller Puller
+	// Listener reads what the provider sends by itself. Nil if it sends nothing.
+	Listener Listener
 	// Minimum are the scopes without which nothing works: every person must grant them,
 	// whatever a team asks for.
 	Minimum []string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,12 @@ type pullTable struct {
 	tasks   map[pull.Key]*pull.Task
 	budgets map[pull.BudgetKey]pull.Budget
 	refused map[refusedKey]pull.Refused
+	notices map[noticeKey]time.Time // when they came
+}
+
+type noticeKey struct {
+	provider string
+	id       [32]byte
 }
 
 type refusedKey struct {
@@ -30,6 +37,7 @@ type refusedKey struct {
 func newPullTable() pullTable {
 	return pullTable{
 		tasks: map[pull.Key]*pull.Task{}, budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[refusedKey]pull.Refused{},
+		notices: map[noticeKey]time.Time{},
 	}
 }
 
@@ -186,6 +194,79 @@ func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user health
 	return v.tasksOf(team, user, func(pull.Key) bool { return true }), nil
 }
 
+func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
+	if err := checkText(append([]string{n.Provider, n.ExternalUserID}, n.Resources...)...); err != nil {
+		return 0, err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer v.s.mu.Unlock()
+	known := v.s.pulls.notices
+	key := noticeKey{n.Provider, n.ID}
+	if _, ok := known[key]; ok {
+		return 0, nil
+	}
+	next := map[*pull.Task]pull.Task{}
+	for k, t := range v.s.pulls.tasks {
+		if k.Provider != n.Provider || k.Kind != pull.News || t.Due.IsZero() || !v.s.userIsLive(k.Team, k.User) ||
+			len(n.Resources) > 0 && !slices.Contains(n.Resources, k.Resource) {
+			continue
+		}
+		c := v.s.users.find(k.Team, k.User).user.Connection(k.Provider)
+		if c == nil || c.Status != healthdata.Connected || c.ExternalUserID == nil || *c.ExternalUserID != n.ExternalUserID {
+			continue
+		}
+		edited := cloneTask(*t)
+		change(&edited)
+		edited.Key = k
+		edited, err := keepTask(edited)
+		if err != nil {
+			return 0, err
+		}
+		next[t] = edited
+	}
+	for t, edited := range next {
+		*t = edited
+	}
+	maps.DeleteFunc(known, func(_ noticeKey, at time.Time) bool { return at.Before(forget) })
+	known[key] = n.At
+	return len(next), nil
+}
+
+func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var out []pull.Person
+	for _, row := range v.s.users.byID {
+		u := &row.user
+		if u.Team != q.Team || !u.Live() || !q.User.IsZero() && u.ID != q.User || slices.Compare(u.ID.UUID[:], q.After.UUID[:]) <= 0 {
+			continue
+		}
+		p := pull.Person{User: u.ID}
+		for _, c := range u.Connections {
+			if c.Status != healthdata.Deregistered && (q.Provider == "" || c.Provider == q.Provider) {
+				p.Providers = append(p.Providers, c.Provider)
+			}
+		}
+		slices.Sort(p.Providers)
+		if len(p.Providers) > 0 {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b pull.Person) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
+	out = out[:min(max(q.N, 0), len(out))]
+	for i := range out {
+		p := &out[i]
+		p.Tasks = v.tasksOf(q.Team, p.User, func(k pull.Key) bool { return slices.Contains(p.Providers, k.Provider) })
+		p.Refused = v.refusedOf(q.Team, p.User, func(r pull.Refused) bool { return slices.Contains(p.Providers, r.Provider) })
+		p.Refused = p.Refused[:min(pull.RefusedOfPerson, len(p.Refused))]
+	}
+	return out, nil
+}
+
 func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, change func([]pull.Budget) error) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
@@ -247,9 +328,14 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 	if !v.s.userIsLive(team, user) {
 		return nil, nil
 	}
-	var out []pull.Refused
+	out := v.refusedOf(team, user, func(pull.Refused) bool { return true })
+	return out[:min(max(n, 0), len(out))], nil
+}
+
+// refusedOf returns the refusals of a user that fit, in their order.
+func (v pullStore) refusedOf(team healthlab.TeamID, user healthlab.UserID, fits func(pull.Refused) bool) (out []pull.Refused) {
 	for k, r := range v.s.pulls.refused {
-		if k.team == team && k.user == user {
+		if k.team == team && k.user == user && fits(r) {
 			r.Reasons = slices.Clone(r.Reasons)
 			out = append(out, r)
 		}
@@ -257,7 +343,7 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 	slices.SortFunc(out, func(a, b pull.Refused) int {
 		return cmp.Or(b.At.Compare(a.At.Time), slices.Compare(a.ID[:], b.ID[:]))
 	})
-	return out[:min(max(n, 0), len(out))], nil
+	return out
 }
 
 func checkRefused(r *pull.Refused) error {
@@ -280,7 +366,7 @@ func cloneTask(t pull.Task) pull.Task {
 func keepTask(t pull.Task) (pull.Task, error) {
 	t = cloneTask(t)
 	for _, at := range []*time.Time{
-		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor,
+		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor, &t.Announced, &t.Reach,
 		&t.ScheduledAt, &t.StartedAt, &t.EndedAt, &t.LastTry, &t.Oldest, &t.Newest,
 	} {
 		*at = instant(*at)

@@ -13,3 +13,5 @@ func newPulls(testing.TB) storetest.PullHarness {
 }
 
 func TestPulls(t *testing.T) { storetest.RunPulls(t, newPulls) }
+
+func TestPullsModel(t *testing.T) { storetest.RunPullsModel(t, newPulls) }

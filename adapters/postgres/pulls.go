@@ -77,6 +77,46 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 update healthlab.pull_task set turn = $6, due_at = $7, leased_until = $8, fence = $9, doc = $10, queued = false
 where team_id = $1 and user_id = $2 and provider = $3 and resource = $4 and kind = $5`
 
+	insertNotice = `
+insert into healthlab.pull_notice (team_id, provider, id, came_at) values ('00000000-0000-0000-0000-000000000000', $1, $2, $3)
+on conflict do nothing returning true`
+
+	forgetNotices = `
+delete from healthlab.pull_notice n using (
+	select team_id, provider, id from healthlab.pull_notice where came_at < $1 order by came_at limit $2 for update skip locked
+) old where n.team_id = old.team_id and n.provider = old.provider and n.id = old.id`
+
+	lockAnnounced = `
+select ` + taskColumns + ` from healthlab.connection c
+join healthlab.users u on u.user_id = c.user_id
+join healthlab.pull_task t on t.user_id = c.user_id and t.provider = c.provider
+where c.provider = $1 and md5(c.external_user_id) = md5($2) and c.external_user_id = $2 and c.status = 'connected' and u.deleted_at is null
+	and t.kind = 'news' and t.due_at is not null and (cardinality($3::text[]) = 0 or t.resource = any($3))
+order by t.user_id, t.provider, t.resource, t.kind for update of t`
+
+	selectPeople = `
+select u.user_id from healthlab.users u
+where u.team_id = $1 and u.deleted_at is null and u.user_id > $2 and ($3::uuid is null or u.user_id = $3) and exists (
+	select from healthlab.connection c where c.user_id = u.user_id and c.status <> 'deregistered' and ($4 = '' or c.provider = $4))
+order by u.user_id limit $5`
+
+	selectTheirProviders = `
+select c.user_id, c.provider from healthlab.connection c
+where c.team_id = $1 and c.user_id = any($2) and c.status <> 'deregistered' and ($3 = '' or c.provider = $3) order by c.user_id, c.provider`
+
+	selectTheirTasks = `
+select ` + taskColumns + ` from healthlab.pull_task t where t.team_id = $1 and t.user_id = any($2) and ($3 = '' or t.provider = $3)
+order by t.user_id, t.provider, t.resource, t.kind`
+
+	selectTheirRefused = `
+select p.user_id, r.id, r.provider, r.resource, r.seen_at, r.count, r.reasons
+from unnest($2::uuid[]) p (user_id), lateral (
+	select * from healthlab.pull_refused r where r.team_id = $1 and r.user_id = p.user_id and exists (
+		select from healthlab.connection c
+		where c.user_id = r.user_id and c.provider = r.provider and c.status <> 'deregistered' and ($3 = '' or c.provider = $3))
+	order by r.seen_at desc, r.id limit $4) r
+order by p.user_id, r.seen_at desc, r.id`
+
 	// Whoever erases a user waits for those who count for it.
 	shareLiveUser = `
 select 1 from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for key share`
@@ -155,7 +195,7 @@ func keepTask(t pull.Task) (pull.Task, []any, error) {
 		t.Days = nil
 	}
 	for _, at := range []*time.Time{
-		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor,
+		&t.Linked, &t.From, &t.To, &t.Until, &t.Due, &t.Lease, &t.Seen, &t.Swept, &t.Floor, &t.Announced, &t.Reach,
 		&t.ScheduledAt, &t.StartedAt, &t.EndedAt, &t.LastTry, &t.Oldest, &t.Newest,
 	} {
 		*at = instant(*at)
@@ -288,6 +328,132 @@ func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user health
 	return out, err
 }
 
+func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
+	if err := checkText(append([]string{n.Provider, n.ExternalUserID}, n.Resources...)...); err != nil {
+		return 0, err
+	}
+	resources := n.Resources
+	if resources == nil {
+		resources = []string{}
+	}
+	var tasks []pull.Task
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		tasks = nil
+		fresh := false
+		b := u.batch()
+		b.Queue(insertNotice, n.Provider, n.ID[:], instant(n.At)).Query(func(rows pgx.Rows) error {
+			fresh = rows.Next()
+			rows.Close()
+			return rows.Err()
+		})
+		b.Queue(lockAnnounced, n.Provider, n.ExternalUserID, resources).Query(scanTasks(&tasks))
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		if !fresh {
+			tasks = nil
+			return u.commit(ctx, u.batch())
+		}
+		b = u.batch()
+		for i := range tasks {
+			key := tasks[i].Key
+			change(&tasks[i])
+			tasks[i].Key = key
+			_, row, err := keepTask(tasks[i])
+			if err != nil {
+				return answer{err}
+			}
+			b.Queue(updateTask, row...)
+		}
+		b.Queue(forgetNotices, instant(forget), forgetMost)
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(tasks), nil
+}
+
+func (v pullStore) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {
+	if q.N <= 0 {
+		return nil, ctx.Err()
+	}
+	if err := checkText(q.Provider); err != nil {
+		return nil, err
+	}
+	var only *uuid.UUID
+	if !q.User.IsZero() {
+		only = &q.User.UUID
+	}
+	var out []pull.Person
+	var ids []uuid.UUID
+	if err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+		b.Queue(selectPeople, q.Team.UUID, q.After.UUID, only, q.Provider, q.N).Query(func(rows pgx.Rows) (err error) {
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			return err
+		})
+	}); err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+		out = make([]pull.Person, len(ids))
+		at := map[uuid.UUID]*pull.Person{}
+		for i, id := range ids {
+			out[i].User.UUID = id
+			at[id] = &out[i]
+		}
+		b.Queue(selectTheirProviders, q.Team.UUID, ids, q.Provider).Query(func(rows pgx.Rows) error {
+			var id uuid.UUID
+			var provider string
+			_, err := pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
+				at[id].Providers = append(at[id].Providers, provider)
+				return nil
+			})
+			return err
+		})
+		b.Queue(selectTheirTasks, q.Team.UUID, ids, q.Provider).Query(func(rows pgx.Rows) error {
+			var tasks []pull.Task
+			if err := scanTasks(&tasks)(rows); err != nil {
+				return err
+			}
+			for _, t := range tasks {
+				if p := at[t.User.UUID]; slices.Contains(p.Providers, t.Provider) {
+					p.Tasks = append(p.Tasks, t)
+				}
+			}
+			return nil
+		})
+		b.Queue(selectTheirRefused, q.Team.UUID, ids, q.Provider, pull.RefusedOfPerson).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var id uuid.UUID
+				r, err := scanRefused(rows, &id)
+				if err != nil {
+					return err
+				}
+				at[id].Refused = append(at[id].Refused, r)
+			}
+			return rows.Err()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Who went away between the two reads has nothing.
+	return slices.DeleteFunc(out, func(p pull.Person) bool { return len(p.Providers) == 0 }), nil
+}
+
+// scanRefused reads a row of a refusal, after what comes first in it.
+func scanRefused(row pgx.Row, first ...any) (pull.Refused, error) {
+	var r pull.Refused
+	var at time.Time
+	var reasons []byte
+	if err := row.Scan(append(first, &r.ID, &r.Provider, &r.Resource, &at, &r.Count, &reasons)...); err != nil {
+		return r, err
+	}
+	r.At = healthlab.At(at)
+	return r, json.Unmarshal(reasons, &r.Reasons)
+}
+
 func (v pullStore) UpdateBudgets(ctx context.Context, keys []pull.BudgetKey, change func([]pull.Budget) error) error {
 	team := allTeams // what holds for all users has no team
 	users := map[userKey]bool{}
@@ -406,14 +572,8 @@ func (v pullStore) Quarantined(ctx context.Context, team healthlab.TeamID, user 
 		out = nil
 		b.Queue(selectRefused, team.UUID, user.UUID, n).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
-				var r pull.Refused
-				var at time.Time
-				var reasons []byte
-				if err := rows.Scan(&r.ID, &r.Provider, &r.Resource, &at, &r.Count, &reasons); err != nil {
-					return err
-				}
-				r.At = healthlab.At(at)
-				if err := json.Unmarshal(reasons, &r.Reasons); err != nil {
+				r, err := scanRefused(rows)
+				if err != nil {
 					return err
 				}
 				out = append(out, r)

@@ -7,5 +7,7 @@ func init() {
 		"claimConnections": claimConnections, "setConnectionDue": setConnectionDue, "queueTasks": queueTasks, "claimTasks": claimTasks,
 		"selectTasks": selectTasks, "lockTask": lockTask, "deleteTasks": deleteTasks, "insertTask": insertTask, "updateTask": updateTask,
 		"shareLiveUser": shareLiveUser, "insertBudget": insertBudget, "lockBudget": lockBudget, "updateBudget": updateBudget, "putRefused": putRefused, "selectRefused": selectRefused,
+		"insertNotice": insertNotice, "forgetNotices": forgetNotices, "lockAnnounced": lockAnnounced, "selectPeople": selectPeople,
+		"selectTheirProviders": selectTheirProviders, "selectTheirTasks": selectTheirTasks, "selectTheirRefused": selectTheirRefused,
 	})
 }

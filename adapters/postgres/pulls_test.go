@@ -22,6 +22,10 @@ func TestPulls(t *testing.T) {
 	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
+func TestPullsModel(t *testing.T) {
+	storetest.RunPullsModel(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+}
+
 // The suite passes for a role that row-level security holds for.
 func TestPullsWithRowSecurity(t *testing.T) {
 	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(newRestricted(t)) })

@@ -37,6 +37,7 @@ var mutants = slices.Concat(
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
 	of("linking", appMutants),
+	of("pulls", pullsMutants),
 	of("continuous", continuousMutants),
 )
 

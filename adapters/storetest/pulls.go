@@ -28,19 +28,23 @@ type PullHarness struct {
 // RunPulls runs the contract of [pull.Store]. newStore returns a fresh, empty store and
 // registers its own cleanup on t.
 func RunPulls(t *testing.T, newStore func(t testing.TB) PullHarness) {
-	for name, run := range pullCases {
-		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+	for _, cases := range []map[string]func(*testing.T, PullHarness){pullCases, noticeCases, peopleCases} {
+		for name, run := range cases {
+			t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
+		}
 	}
 }
 
 // band connects a user to a provider, due at an instant.
 func (h PullHarness) band(t *testing.T, team, name string, due time.Time) pull.Ref {
 	t.Helper()
+	account := "account of " + name
 	u := healthdata.User{
 		ID: linkUser(name), Team: linkTeam(team), ClientUserID: name, CreatedOn: healthlab.At(linkNoon),
 		FallbackTimeZone: healthdata.FallbackTimeZone{ID: "UTC", SourceSlug: "default", UpdatedAt: healthlab.At(linkNoon)},
 		Connections: []healthdata.Connection{{
 			Provider: "acme_band", Status: healthdata.Connected, CreatedOn: linkNoon, LinkedAt: linkNoon, Due: due,
+			ExternalUserID: &account,
 		}},
 	}
 	require.NoError(t, h.Users.Insert(t.Context(), u, 0))
@@ -53,7 +57,7 @@ func pullTask(ref pull.Ref, resource string) pull.Task {
 	return pull.Task{
 		Key: pull.Key{Ref: ref, Resource: resource, Kind: pull.History}, Linked: at(-1), Status: pull.Retrying,
 		From: at(-100), To: at(-2), Until: at(-50), Cursor: "page 7", Turn: 3, Step: 2, Due: at(0), Lease: at(-3), Fence: 5,
-		Failures: 4, Error: pull.ProviderDown, Ended: 6, Seen: at(-4), Swept: at(-5), Floor: at(-11), ScheduledAt: at(-6), StartedAt: at(-7), EndedAt: at(-8),
+		Failures: 4, Error: pull.ProviderDown, Ended: 6, Seen: at(-4), Swept: at(-5), Floor: at(-11), Announced: at(-12), Reach: at(-13), ScheduledAt: at(-6), StartedAt: at(-7), EndedAt: at(-8),
 		LastTry: at(-9), LastOK: true, Oldest: at(-99), Newest: at(-10), Sent: 11, Days: []byte{1, 255},
 	}
 }

@@ -172,7 +172,7 @@ func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err erro
 		if j.historyOver, err = s.historyOver(ctx, &t); err != nil {
 			return j, false, err
 		}
-		if at := s.now(); !j.historyOver && t.Turn >= 0 { // nobody asked for it: history comes first
+		if at := s.now(); !j.historyOver && t.Turn >= 0 && !t.hurried() { // nobody asked for it: history comes first
 			return j, false, s.settle(ctx, t, only(func(t *Task) { t.Due, t.Lease = at.Add(s.opts.Every), time.Time{} }))
 		}
 	}

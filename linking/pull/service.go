@@ -20,9 +20,11 @@ type Service struct {
 	users   *healthdata.Service
 	keeper  *linking.Keeper
 	pullers map[string]linking.Puller
-	opts    Options
-	wake    chan struct{}
-	parked  parking
+	// listeners are those of the providers that send something by themselves.
+	listeners map[string]linking.Listener
+	opts      Options
+	wake      chan struct{}
+	parked    parking
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -91,7 +93,7 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 	}
 	s := &Service{
 		store: store, users: users, keeper: keeper, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
-		parked: parking{until: map[string]time.Time{}},
+		listeners: map[string]linking.Listener{}, parked: parking{until: map[string]time.Time{}},
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
@@ -99,6 +101,9 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 		}
 		if c.Puller != nil {
 			s.pullers[slug] = c.Puller
+		}
+		if c.Listener != nil {
+			s.listeners[slug] = c.Listener
 		}
 	}
 	if opts != nil {

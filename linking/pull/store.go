@@ -53,6 +53,18 @@ type Store interface {
 	// team has no such user.
 	Tasks(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Task, error)
 
+	// Notify notes that a provider has something new. Unless a notice of the provider with
+	// this id is known, which is so for a while after it came, it lets change edit every
+	// task of the kind News that is not off the queue (its Due is set), of the notice's
+	// resources, of Connected connections of live users of any team with exactly this
+	// external user id, and writes them back. Key is the store's. It returns how many
+	// tasks these were. Notices from before forget may be forgotten.
+	Notify(ctx context.Context, n Notice, forget time.Time, change func(*Task)) (int, error)
+
+	// People returns who of a team has connected something, with what was and is to be
+	// fetched of that.
+	People(ctx context.Context, q PeopleQuery) ([]Person, error)
+
 	// UpdateBudgets lets change edit budgets, in the order of the keys, and writes them
 	// back. One that was never written has its zero value. Two equal keys are Invalid; a
 	// user who is not there is NotFound.
@@ -82,6 +94,32 @@ type ClaimQuery struct {
 	Without    []string
 	Now, Until time.Time
 }
+
+// PeopleQuery asks for the people of a team.
+type PeopleQuery struct {
+	Team healthlab.TeamID
+	// User is one of them, if it is set, and Provider the one that they have connected.
+	User     healthlab.UserID
+	Provider string
+	// After is whom to begin after, and N how many to return at most.
+	After healthlab.UserID
+	N     int
+}
+
+// Person is a live user who has connections that are not Deregistered. They come by user
+// id.
+type Person struct {
+	User healthlab.UserID
+	// Providers are those of the connections, ascending; the query's alone, if it has one.
+	// The others are of those: Tasks by provider, resource and kind, and Refused what was
+	// last seen first, then by id, at most [RefusedOfPerson].
+	Providers []string
+	Tasks     []Task
+	Refused   []Refused
+}
+
+// RefusedOfPerson is how many refusals come with a person.
+const RefusedOfPerson = 50
 
 // Refused is something that a provider sent and that was not kept. It says nothing of what
 // was measured.

@@ -95,6 +95,9 @@ type Task struct {
 	// Seen is until when everything was fetched, Swept when the task last looked far back,
 	// and Floor how far back it may look at all; of News alone.
 	Seen, Swept, Floor time.Time
+	// Announced is when the provider last said that there is something new, and Reach the
+	// earliest of it that no run has covered; of News alone.
+	Announced, Reach time.Time
 	// ScheduledAt, StartedAt and EndedAt are when this run was.
 	ScheduledAt, StartedAt, EndedAt time.Time
 
@@ -156,6 +159,9 @@ func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 			}
 		}
 		t.From = earlier(t.Seen, later(t.From, floor))
+		if historyOver && !t.Reach.IsZero() {
+			t.From = earlier(t.From, t.Reach)
+		}
 	}
 	t.Until = t.To
 }
@@ -193,6 +199,11 @@ func (t *Task) end(now time.Time, o *Options) {
 	if t.Kind == News {
 		t.Seen, t.Turn = t.To, 0
 		t.Due = t.next(now, o)
+		if t.hurried() { // it came while this run was under way
+			t.Due = now
+		} else if !t.Reach.Before(t.From) {
+			t.Reach = time.Time{}
+		}
 	}
 }
 

@@ -1,0 +1,64 @@
+package linking
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Listener reads what a provider sends by itself when it has something new.
+//
+// Listen checks that a message is the provider's own, by its signature, and reads it. It
+// is safe for concurrent use, keeps nothing between calls, and asks nobody. What is new is
+// then fetched from the provider: a message is a hint, and nothing in it is believed but
+// that somebody should look. So a person who took the consent back is news, too: the
+// provider says so itself when it is asked.
+//
+// Errors. Of the kind healthlab.Unauthenticated: the message is not the provider's, or too
+// old to be. Of the kind healthlab.Invalid: it is, and makes no sense. No error holds what
+// was sent.
+type Listener interface {
+	Listen(ctx context.Context, m Message) (Heard, error)
+}
+
+// Message is a request that came from outside, as it was received.
+type Message struct {
+	// Method is GET or POST.
+	Method string
+	// Header and Query are as net/http has them: names of headers are in canonical form.
+	Header, Query map[string][]string
+	Body          []byte
+	// At is when it came, in UTC.
+	At time.Time
+}
+
+// LogValue shows nothing that was sent.
+func (m Message) LogValue() slog.Value { return shown(m.String()) }
+
+// String shows nothing that was sent.
+func (Message) String() string { return "message of a provider" }
+
+// GoString is String.
+func (m Message) GoString() string { return m.String() }
+
+// Heard is what a message says.
+type Heard struct {
+	News []Announced
+	// Reply is what the provider wants to read, as when it asks whether we listen at all,
+	// in plain text. Most want nothing.
+	Reply []byte
+}
+
+// Announced is something new of one account.
+type Announced struct {
+	// ID is the provider's own name for it: what comes twice is acted upon once. Empty
+	// where it has none; then only a message that is the same byte for byte is the same.
+	ID string
+	// ExternalUserID is the account, in the provider's words.
+	ExternalUserID string
+	// Resources are the slugs of what is new; empty for anything.
+	Resources []string
+	// Since is the earliest instant of what is new; zero if the provider does not say, and
+	// if it is recent.
+	Since time.Time
+}
