@@ -95,6 +95,7 @@ type Connector struct {
 	page     string
 	life     time.Duration
 	now      func() time.Time
+	pushKey  []byte
 
 	mu       sync.Mutex
 	used     map[string]bool // codes
@@ -117,6 +118,8 @@ type ConnectorOptions struct {
 	Page string
 	// Life is how long a grant of OAuth works before it has to be renewed. Default 1 hour.
 	Life time.Duration
+	// PushKey signs what the provider sends by itself. Without one, it sends nothing.
+	PushKey []byte
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -132,7 +135,7 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 	}
 	return &Connector{
 		provider: provider, page: cmp.Or(o.Page, "https://provider.example/sign-in"), life: cmp.Or(o.Life, time.Hour), now: o.Now,
-		used: map[string]bool{}, accounts: map[string]*account{},
+		pushKey: o.PushKey, used: map[string]bool{}, accounts: map[string]*account{},
 	}
 }
 
@@ -149,7 +152,11 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 
 // Flows returns all that the connector can do.
 func (c *Connector) Flows() linking.ProviderConnector {
-	return linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Puller: c}
+	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Puller: c}
+	if len(c.pushKey) > 0 {
+		all.Listener = c
+	}
+	return all
 }
 
 var errDown = errors.New("the sandbox provider is down")

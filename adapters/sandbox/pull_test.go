@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ func newWatch(t *testing.T) *watch {
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	w.band = sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: clock})
+	w.band = sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: clock, PushKey: []byte("key")})
 	flows := map[string]linking.ProviderConnector{"acme_band": w.band.Flows()}
 	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: clock})
 	require.NoError(t, err)
@@ -248,6 +250,63 @@ func TestRotation(t *testing.T) {
 	other := sandbox.NewConnector("acme_band", nil) // of another process, which has seen nothing
 	_, err = other.Refresh(t.Context(), secrets[len(secrets)-1])
 	require.NoError(t, err)
+}
+
+// A message makes what it announces be fetched; nobody else's does.
+func TestPush(t *testing.T) {
+	w := newWatch(t)
+	w.link("ann")
+	w.pass(20*time.Minute, time.Minute)
+	from := w.now
+	w.now = w.now.Add(8 * time.Minute)
+	send := func(h http.Header, body []byte) error {
+		_, err := w.pulls.Listen(t.Context(), "acme_band", linking.Message{Method: "POST", Header: h, Body: body})
+		if err == nil {
+			w.pass(0, time.Minute)
+		}
+		return err
+	}
+	tries := func() (at time.Time) {
+		list, err := w.store.Pulls().Tasks(t.Context(), w.team, w.user)
+		require.NoError(t, err)
+		for _, k := range list {
+			if k.Kind == pull.News && k.Resource == "steps" {
+				at = k.LastTry
+			}
+		}
+		return at
+	}
+	require.False(t, tries().After(from))
+	h, body := w.band.Push("1", "ann", w.now, "steps")
+	for name, bad := range map[string]func(http.Header) []byte{
+		"body":      func(http.Header) []byte { return append([]byte(" "), body...) },
+		"signature": func(h http.Header) []byte { h.Set(sandbox.PushSignature, "00"); return body },
+		"time":      func(h http.Header) []byte { h.Set(sandbox.PushTime, "1"); return body },
+		"none":      func(h http.Header) []byte { h.Del(sandbox.PushSignature); return body },
+	} {
+		own := h.Clone()
+		require.ErrorIs(t, send(own, bad(own)), healthlab.Unauthenticated, name)
+	}
+	other := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{PushKey: []byte("other"), Now: func() time.Time { return w.now }})
+	require.ErrorIs(t, send(other.Push("2", "ann", time.Time{})), healthlab.Unauthenticated)
+	require.False(t, tries().After(from))
+	require.NoError(t, send(h, body))
+	require.Equal(t, w.now, tries())
+	w.now = w.now.Add(5*time.Minute + time.Second)
+	require.ErrorIs(t, send(h, body), healthlab.Unauthenticated, "too old")
+
+	ask := func(query string) (linking.Heard, error) {
+		q, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		return w.pulls.Listen(t.Context(), "acme_band", linking.Message{Method: "GET", Query: q})
+	}
+	heard, err := ask(w.band.Verify("abc"))
+	require.NoError(t, err)
+	require.Equal(t, "abc", string(heard.Reply))
+	_, err = ask(other.Verify("abc"))
+	require.ErrorIs(t, err, healthlab.Unauthenticated)
+	_, err = ask(w.band.Verify("%3Cscript%3E"))
+	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 func TestDemoIsMadeUp(t *testing.T) {

@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Headers of what a sandbox provider sends by itself.
+const (
+	PushTime      = "Sandbox-Timestamp"
+	PushSignature = "Sandbox-Signature"
+)
+
+// pushAge is how old a message may be.
+const pushAge = 5 * time.Minute
+
+// pushed is the body of a message.
+type pushed struct {
+	ID        string         `json:"id"`
+	Account   string         `json:"account"`
+	Resources []string       `json:"resources,omitempty"`
+	Since     healthlab.Time `json:"since,omitzero"`
+}
+
+// Push is a message of the provider: the account of a name has something new. Sent twice,
+// it is the same message. Resources are slugs, nil for anything; since may be zero.
+func (c *Connector) Push(id, name string, since time.Time, resources ...string) (http.Header, []byte) {
+	p := pushed{ID: id, Account: c.account(name), Resources: resources}
+	if !since.IsZero() {
+		p.Since = healthlab.At(since)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // texts and an instant have JSON
+	}
+	at := strconv.FormatInt(c.now().Unix(), 10)
+	return http.Header{
+		"Content-Type": {"application/json"}, PushTime: {at}, PushSignature: {c.pushSum(at + "." + string(body))},
+	}, body
+}
+
+// Verify is the query of a request by which the provider asks whether anybody listens. The
+// answer is the challenge.
+func (c *Connector) Verify(challenge string) string {
+	return "challenge=" + challenge + "&token=" + c.pushSum("verify")
+}
+
+func (c *Connector) pushSum(text string) string {
+	h := hmac.New(sha256.New, c.pushKey)
+	fmt.Fprintf(h, "%s\n%s", c.provider, text)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+var plainChallenge = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
+// Listen reads what [Connector.Push] and [Connector.Verify] make. A message is good for
+// five minutes.
+func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+	one := func(values map[string][]string, name string) string {
+		if all := values[name]; len(all) == 1 {
+			return all[0]
+		}
+		return ""
+	}
+	if m.Method == http.MethodGet {
+		challenge := one(m.Query, "challenge")
+		if !hmac.Equal([]byte(one(m.Query, "token")), []byte(c.pushSum("verify"))) {
+			return linking.Heard{}, healthlab.Unauthenticated
+		}
+		if !plainChallenge.MatchString(challenge) {
+			return linking.Heard{}, healthlab.Invalid
+		}
+		return linking.Heard{Reply: []byte(challenge)}, nil
+	}
+	at := one(m.Header, PushTime)
+	if !hmac.Equal([]byte(one(m.Header, PushSignature)), []byte(c.pushSum(at+"."+string(m.Body)))) {
+		return linking.Heard{}, healthlab.Unauthenticated
+	}
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if age := m.At.Sub(time.Unix(seconds, 0)); err != nil || age > pushAge || age < -pushAge {
+		return linking.Heard{}, healthlab.Unauthenticated
+	}
+	var p pushed
+	if json.Unmarshal(m.Body, &p) != nil || p.Account == "" {
+		return linking.Heard{}, healthlab.Invalid
+	}
+	return linking.Heard{News: []linking.Announced{{
+		ID: p.ID, ExternalUserID: p.Account, Resources: p.Resources, Since: p.Since.Time,
+	}}}, nil
+}
