@@ -37,8 +37,8 @@ type Config struct {
 	// Linking stands behind link codes, link tokens and what people connect with them.
 	// It needs Health.
 	Linking *linking.Service
-	// Pulls stands behind refreshes, and behind looking at what was fetched. It needs
-	// Health.
+	// Pulls stands behind refreshes, behind looking at what was fetched, and behind what
+	// providers send by themselves. It needs Health.
 	Pulls *pull.Service
 	// Apps stands behind companion apps, which act for one user with tokens of their own.
 	// Nil: no app signs in.

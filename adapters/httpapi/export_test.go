@@ -3,6 +3,7 @@ package httpapi
 import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
 // HealthBodies are the schemas of health data whose Go types nobody else sees.
@@ -96,5 +97,7 @@ func CompendiumBodies() []contract.Pair {
 func PullBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "NothingToRefresh", Value: nothingToRefresh{}},
+		{Schema: "UserResourcesPage", Value: lookedAt[pull.UserResources]{}},
+		{Schema: "UserHistoriesPage", Value: lookedAt[pull.UserHistories]{}},
 	}
 }

@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
@@ -17,6 +19,10 @@ func (a api) pullOperations() []operation {
 	}
 	return []operation{
 		{id: "refresh_user", pattern: "POST /v2/user/refresh/{user_id}", team: a.refreshUser},
+		{id: "introspect_resources", pattern: "GET /v2/introspect/resources", team: a.introspectResources},
+		{id: "introspect_historical_pull", pattern: "GET /v2/introspect/historical_pull", team: a.introspectHistories},
+		{id: "push_from_provider", pattern: "POST /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
+		{id: "verify_push_from_provider", pattern: "GET /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
 	}
 }
 
@@ -50,4 +56,67 @@ func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.
 		status = http.StatusAccepted
 	}
 	return wire.JSON(w, status, out)
+}
+
+// lookedAt is a page of people.
+type lookedAt[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"`
+	Next       *string `json:"next"`
+}
+
+// lookQuery reads which people to look at.
+func lookQuery(in *wire.In, team healthlab.TeamID) pull.LookQuery {
+	q := pull.LookQuery{Team: team, Provider: orEmpty(in.OptText("provider", 64)), Limit: in.Int("user_limit", 50, 1, pull.MaxLook)}
+	if id := in.OptUUID("user_id"); id != nil {
+		q.User.UUID = *id
+	}
+	cursor, old := in.OptText("next_cursor", 100), in.OptText("cursor", 100)
+	if cursor == nil {
+		cursor = old
+	}
+	q.Cursor = orEmpty(cursor)
+	return q
+}
+
+func look[T any](w http.ResponseWriter, r *http.Request, team healthlab.TeamID, at func(context.Context, pull.LookQuery) ([]T, string, error)) error {
+	in := wire.From(r)
+	q := lookQuery(in, team)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, next, err := at(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, lookedAt[T]{Data: list, NextCursor: orNull(next), Next: orNull(next)})
+}
+
+func (a api) introspectResources(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	return look(w, r, team, a.Pulls.Resources)
+}
+
+func (a api) introspectHistories(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	return look(w, r, team, a.Pulls.Histories)
+}
+
+// listen takes what a provider sends by itself. Its signature is all that opens this.
+func (a api) listen(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	provider := in.PathText("provider", 64)
+	body := in.Whole()
+	if err := in.Err(); err != nil {
+		return err
+	}
+	heard, err := a.Pulls.Listen(r.Context(), provider, linking.Message{
+		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
+	})
+	switch {
+	case err != nil:
+		return err
+	case heard.Reply == nil:
+		return wire.NoContent(w)
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return wire.Bytes(w, http.StatusOK, "text/plain; charset=utf-8", heard.Reply)
 }

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +27,15 @@ import (
 func pullPairs() []contract.Pair {
 	return append(httpapi.PullBodies(),
 		contract.Pair{Schema: "RefreshResult", Value: pull.RefreshResult{}},
+		contract.Pair{Schema: "UserResources", Value: pull.UserResources{}},
+		contract.Pair{Schema: "PullStatistics", Value: pull.Statistics{}},
+		contract.Pair{Schema: "PullAttempt", Value: pull.Attempt{}},
+		contract.Pair{Schema: "RefusedItem", Value: pull.Refused{}},
+		contract.Pair{Schema: "RefusedReason", Value: pull.Reason{}},
+		contract.Pair{Schema: "UserHistories", Value: pull.UserHistories{}},
+		contract.Pair{Schema: "ProviderHistories", Value: pull.ProviderHistories{}},
+		contract.Pair{Schema: "HistoryPull", Value: pull.HistoryPull{}},
+		contract.Pair{Schema: "PullTimeline", Value: pull.Timeline{}},
 	)
 }
 
@@ -38,14 +51,12 @@ func newPulls(t *testing.T, store *memory.Store, health *healthdata.Service, con
 	return s
 }
 
-// moody is a provider whose resources answer differently.
-type moody map[string]func(ctx context.Context) error
-
-func (m moody) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
-	if answer := m[r.Resource]; answer != nil {
+// Pull is a provider whose resources answer differently.
+func (d *depot) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	if answer := d.moods[r.Resource]; answer != nil {
 		return linking.PullPage{}, answer(ctx)
 	}
-	return linking.PullPage{}, nil
+	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: d.items[r.Resource]}}}, nil
 }
 
 // depot is a service that fetches, over HTTP.
@@ -55,24 +66,30 @@ type depot struct {
 	store  *memory.Store
 	health *healthdata.Service
 	pulls  *pull.Service
-	moods  moody
+	moods  map[string]func(context.Context) error
+	items  map[string][]healthdata.Sample
+	people int
 }
 
 func newDepot(t *testing.T, now func() time.Time) *depot {
 	t.Helper()
-	d := &depot{t: t, moods: moody{}, store: memory.New(&memory.Options{Now: now})}
+	d := &depot{
+		t: t, moods: map[string]func(context.Context) error{}, items: map[string][]healthdata.Sample{}, store: memory.New(&memory.Options{Now: now}),
+	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{
 			Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud", Demo: true,
-			Resources: []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}},
-			Backfill:  healthdata.Backfill{DefaultDays: 30, Mode: "pull"},
+			Resources: []healthdata.ProviderResource{
+				{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}, {Resource: "workout_stream"},
+			},
+			Backfill: healthdata.Backfill{DefaultDays: 30, Mode: "pull"},
 		},
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "steps"}}},
 	})
 	require.NoError(t, err)
 	d.health, err = healthdata.New(d.store.Users(), d.store.Data(), providers, &healthdata.Options{Now: now})
 	require.NoError(t, err)
-	d.pulls = newPulls(t, d.store, d.health, nil, &pull.Options{Now: now, Demo: d.moods})
+	d.pulls = newPulls(t, d.store, d.health, map[string]linking.ProviderConnector{"acme_band": {Listener: hears{}}}, &pull.Options{Now: now, Demo: d})
 	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: d.health, Pulls: d.pulls})
 	d.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return d
@@ -80,7 +97,8 @@ func newDepot(t *testing.T, now func() time.Time) *depot {
 
 func (d *depot) person(name string, providers ...string) healthlab.UserID {
 	d.t.Helper()
-	u, err := d.health.CreateUser(d.t.Context(), team, healthdata.NewUser{ClientUserID: name})
+	d.people++
+	u, err := d.health.CreateUser(d.t.Context(), team, healthdata.NewUser{ClientUserID: fmt.Sprint(name, d.people)})
 	require.NoError(d.t, err)
 	for _, p := range providers {
 		_, err = d.health.Establish(d.t.Context(), team, u.ID, healthdata.NewConnection{Provider: p, Demo: p == "acme_band"})
@@ -157,4 +175,158 @@ func TestRefreshIsRefused(t *testing.T) {
 	foreign := d.With("x-service-api-key", otherTeam.String())
 	foreign.Send(t, "POST", "/v2/user/refresh/"+bob.String(), nil).Want(t, 404)
 	d.With("x-service-api-key", "nobody").Send(t, "POST", "/v2/user/refresh/"+bob.String(), nil).Want(t, 401)
+}
+
+// hears is a provider whose messages are signed with a word.
+type hears struct{}
+
+func (hears) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+	switch {
+	case m.Method == "GET" && len(m.Query["hub.challenge"]) == 1:
+		return linking.Heard{Reply: []byte(m.Query["hub.challenge"][0])}, nil
+	case len(m.Header["Acme-Signature"]) != 1 || m.Header["Acme-Signature"][0] != "genuine":
+		return linking.Heard{}, healthlab.Unauthenticated
+	case len(m.Body) == 0:
+		return linking.Heard{}, healthlab.Invalid
+	}
+	return linking.Heard{News: []linking.Announced{{ID: string(m.Body), ExternalUserID: "ann at acme"}}}, nil
+}
+
+func TestPushFromProvider(t *testing.T) {
+	now := clinicNow
+	d := newDepot(t, func() time.Time { return now })
+	account := "ann at acme"
+	u, err := d.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+	require.NoError(t, err)
+	_, err = d.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true, ExternalUserID: &account})
+	require.NoError(t, err)
+	work := func() (n int) {
+		for done := 1; done > 0; {
+			done, err = d.pulls.Step(t.Context())
+			require.NoError(t, err)
+			n += done
+		}
+		return n
+	}
+	require.NotZero(t, work())
+	now = now.Add(time.Hour)
+	require.NotZero(t, work())
+	now = now.Add(time.Minute)
+	require.Zero(t, work())
+	outside := d.With("x-service-api-key", "")
+	outside.Lenient = true // what else a provider sends is its own
+	push := func(provider, signature, kind, body string) *contract.Reply {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v2/link/push/"+provider+"?theirs=1", strings.NewReader(body))
+		r.Header.Set("Acme-Signature", signature)
+		r.Header.Set("Content-Type", kind)
+		return outside.Do(t, r)
+	}
+	push("acme_band", "genuine", "application/x-www-form-urlencoded", "news=1").Want(t, 204)
+	require.Equal(t, 3, work(), "all three are looked at")
+	push("acme_band", "genuine", "application/x-www-form-urlencoded", "news=1").Want(t, 204)
+	require.Zero(t, work(), "the same again")
+	push("acme_band", "forged", "application/json", "{}").Want(t, 401)
+	push("acme_band", "genuine", "application/json", "").Want(t, 422)
+	push("manual", "genuine", "application/json", "{}").Want(t, 404)
+	push("nobody", "genuine", "application/json", "{}").Want(t, 404)
+	push("acme_band", "genuine", "application/json", strings.Repeat("x", 2<<20)).Want(t, 413)
+	got := outside.Send(t, "GET", "/v2/link/push/acme_band?hub.challenge=x1&hub.mode=subscribe", nil).Want(t, 200)
+	require.Equal(t, "x1", string(got.Body))
+	require.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"))
+}
+
+func TestIntrospection(t *testing.T) {
+	now := clinicNow
+	d := newDepot(t, func() time.Time { return now })
+	ann, bob := d.person("ann", "acme_band"), d.person("bob", "manual")
+	fault := errors.New("502")
+	d.moods["body"] = func(context.Context) error { return fault }
+	d.items["heartrate"] = []healthdata.Sample{
+		{Timestamp: healthlab.At(now.Add(-50 * time.Hour)), Unit: "bpm", Value: healthdata.Number(61)},
+		{Timestamp: healthlab.At(now.Add(-26 * time.Hour)), Unit: "bpm", Value: healthdata.Number(62)},
+		{Timestamp: healthlab.At(now.Add(-25 * time.Hour)), Unit: "furlong", Value: healthdata.Number(63)},
+	}
+	for done := 1; done > 0; {
+		var err error
+		done, err = d.pulls.Step(t.Context())
+		require.NoError(t, err)
+	}
+	var page struct {
+		Data []struct {
+			User     string            `json:"user_id"`
+			Provider map[string]object `json:"provider"`
+		} `json:"data"`
+		NextCursor *string `json:"next_cursor"`
+	}
+	read := func(c *contract.Client, path string) {
+		t.Helper()
+		page.Data, page.NextCursor = nil, nil
+		c.Send(t, "GET", path, nil).Want(t, 200).JSON(t, &page)
+	}
+	read(d.Client, "/v2/introspect/resources?user_id="+bob.String())
+	require.Len(t, page.Data, 1)
+	require.Equal(t, bob.String(), page.Data[0].User)
+	require.Equal(t, map[string]object{"manual": {}}, page.Data[0].Provider)
+	read(d.Client, "/v2/introspect/resources?provider=acme_band")
+	require.Len(t, page.Data, 1)
+	require.Equal(t, ann.String(), page.Data[0].User)
+	heart := page.Data[0].Provider["acme_band"]["heartrate"].(object)
+	bad := heart["refused"].([]any)
+	require.Len(t, bad, 1)
+	require.Equal(t, []any{object{"field": "unit", "code": "unit", "message": bad[0].(object)["reasons"].([]any)[0].(object)["message"]}}, bad[0].(object)["reasons"])
+	delete(heart, "refused")
+	require.Equal(t, object{
+		"last_attempt": object{"timestamp": "2026-03-04T12:00:00+00:00", "status": "success"},
+		"oldest_data":  "2026-03-02T10:00:00+00:00", "newest_data": "2026-03-03T10:00:00+00:00", "sent_count": 0.0,
+	}, heart)
+	require.Equal(t, object{
+		"last_attempt": object{"timestamp": "2026-03-04T12:00:00+00:00", "status": "failure"},
+		"oldest_data":  nil, "newest_data": nil, "sent_count": 0.0, "refused": []any{},
+	}, page.Data[0].Provider["acme_band"]["body"])
+
+	read(d.Client, "/v2/introspect/historical_pull?provider=acme_band&user_id="+ann.String())
+	histories := page.Data[0].Provider["acme_band"]
+	require.Equal(t, []any{"workout_stream"}, histories["not_pulled"])
+	require.Equal(t, object{
+		"status": "success", "range_start": "2026-02-02T12:00:00+00:00", "range_end": "2026-03-04T12:00:00+00:00", "days_with_data": 2.0,
+		"timeline": object{
+			"scheduled_at": "2026-03-04T12:00:00+00:00", "started_at": "2026-03-04T12:00:00+00:00", "ended_at": "2026-03-04T12:00:00+00:00",
+		},
+		"release": pull.Release, "error_details": nil,
+	}, histories["pulled"].(object)["heartrate"])
+	body := histories["pulled"].(object)["body"].(object)
+	require.Equal(t, "retrying", body["status"])
+	require.Equal(t, "provider_unavailable", body["error_details"])
+	require.Nil(t, body["timeline"].(object)["ended_at"])
+
+	for range 3 {
+		d.person("more", "manual")
+	}
+	var users []string
+	for path := "/v2/introspect/resources?user_limit=2"; ; {
+		read(d.Client, path)
+		for _, u := range page.Data {
+			users = append(users, u.User)
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		name := []string{"next_cursor", "cursor"}[len(users)/2%2]
+		path = "/v2/introspect/resources?user_limit=2&" + name + "=" + *page.NextCursor
+	}
+	require.Len(t, users, 5)
+	require.True(t, slices.IsSorted(users))
+
+	read(d.With("x-service-api-key", otherTeam.String()), "/v2/introspect/resources?user_id="+ann.String())
+	require.Empty(t, page.Data, "of another team")
+	read(d.Client, "/v2/introspect/historical_pull?provider=nobody")
+	require.Empty(t, page.Data)
+	for query, loc := range map[string]string{
+		"user_limit=0": "query.user_limit", "user_limit=501": "query.user_limit", "user_id=ann": "query.user_id", "next_cursor=x": "query.next_cursor",
+		"user=1": "query.user",
+	} {
+		for _, path := range []string{"/v2/introspect/resources?", "/v2/introspect/historical_pull?"} {
+			require.Equal(t, []string{loc}, d.Send(t, "GET", path+query, nil).Want(t, 422).Locs(t), query)
+		}
+	}
 }

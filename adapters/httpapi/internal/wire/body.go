@@ -40,10 +40,21 @@ func (in *In) Raw() []byte {
 	return data
 }
 
+// Whole returns the bytes of a body of any type, of a sender who is not our caller; nil
+// when there is none or it could not be had.
+func (in *In) Whole() []byte {
+	in.settings.body = true
+	data, fault := in.drain()
+	if fault != nil {
+		in.fault = fault
+		return nil
+	}
+	return data
+}
+
 func (in *In) read() ([]byte, *Fault) {
-	limit := in.settings.MaxBody
-	if in.r.ContentLength > limit {
-		return nil, tooLarge(limit)
+	if in.r.ContentLength > in.settings.MaxBody {
+		return nil, tooLarge(in.settings.MaxBody)
 	}
 	kind := in.r.Header.Get("Content-Type")
 	if kind != "" && !isJSON(kind) {
@@ -51,6 +62,18 @@ func (in *In) read() ([]byte, *Fault) {
 	}
 	if coding := in.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, unsupported("the body must not have a content-encoding")
+	}
+	data, fault := in.drain()
+	if fault == nil && kind == "" && len(data) > 0 {
+		return nil, unsupported("a body needs the content-type application/json")
+	}
+	return data, fault
+}
+
+func (in *In) drain() ([]byte, *Fault) {
+	limit := in.settings.MaxBody
+	if in.r.ContentLength > limit {
+		return nil, tooLarge(limit)
 	}
 	var b bytes.Buffer
 	// A length that is only claimed reserves a little; the rest must arrive first.
@@ -63,9 +86,6 @@ func (in *In) read() ([]byte, *Fault) {
 		return nil, &Fault{
 			Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: err,
 		}
-	}
-	if kind == "" && b.Len() > 0 {
-		return nil, unsupported("a body needs the content-type application/json")
 	}
 	return b.Bytes(), nil
 }
