@@ -147,6 +147,17 @@ func TestPulls(t *testing.T) {
 			require.Contains(t, string(page), "Fern Diary is connected")
 			require.Contains(t, string(page), "5")
 
+			var seen struct {
+				Data []struct {
+					Provider map[string]struct {
+						Pulled map[string]struct{ Status string } `json:"pulled"`
+					} `json:"provider"`
+				} `json:"data"`
+			}
+			p.get("/v2/introspect/historical_pull?user_id="+user.ID, &seen)
+			require.Equal(t, "success", seen.Data[0].Provider["fern_diary"].Pulled["meal"].Status)
+			ask(p, "POST", "/v2/link/push/fern_diary", `{}`, 401, nil)
+
 			var done struct {
 				Refreshed []string `json:"refreshed_sources"`
 			}

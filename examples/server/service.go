@@ -174,7 +174,11 @@ func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.S
 	if err != nil {
 		return err
 	}
-	connectors := sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: s.url + signInPath})
+	push, err := s.master.derive("sandbox pushes")
+	if err != nil {
+		return err
+	}
+	connectors := sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: s.url + signInPath, PushKey: push})
 	if s.links, err = linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
