@@ -65,6 +65,23 @@ type Provider struct {
 	Demo bool `json:"demo,omitempty"`
 	// Throttle is its class in bulk backfills.
 	Throttle string `json:"throttle,omitempty"`
+	// RateLimits are how many requests it takes.
+	RateLimits RateLimits `json:"rate_limits,omitzero"`
+}
+
+// RateLimits are the limits that a provider sets on requests.
+type RateLimits struct {
+	// App holds for all users together, User for each one.
+	App  []RateLimit `json:"app,omitempty"`
+	User []RateLimit `json:"user,omitempty"`
+}
+
+// RateLimit is how many requests there may be in any stretch of time of some seconds.
+type RateLimit struct {
+	Requests int `json:"requests"`
+	Seconds  int `json:"seconds"`
+	// Burst is how many of them may come at once; the others are spread. 0 means 1.
+	Burst int `json:"burst,omitempty"`
 }
 
 // Scopes are the grants that a resource needs, in the provider's own words.
@@ -219,6 +236,13 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	oneOf(p, v.SourceType, providerKinds, "source_type")
 	oneOf(p, v.Class, providerClass, "class")
 	oneOf(p, v.UpdateModel, providerUpdate, "update_model")
+	for name, list := range map[string][]RateLimit{"app": v.RateLimits.App, "user": v.RateLimits.User} {
+		for i, l := range list {
+			if l.Requests <= 0 || l.Seconds <= 0 || l.Burst < 0 || l.Burst > l.Requests {
+				p.Add("range", "a limit is some requests in some seconds, and a burst is not more", "rate_limits", name, i)
+			}
+		}
+	}
 	for i, r := range v.Resources {
 		if ResourceBySlug(r.Resource) == nil {
 			p.Add("unknown_resource", "not a resource of the catalogue", "resources", i, "resource")

@@ -92,6 +92,10 @@ func TestReadProvidersInvalid(t *testing.T) {
 		{"an unknown class", `[{"slug":"a","name":"A","source_type":"app","class":"cloudy"}]`, "0class:enum"},
 		{"an unknown resource", `[{"slug":"a","name":"A","source_type":"app","class":"cloud","resources":[{"resource":"x"}]}]`, "0resources0resource:unknown_resource"},
 		{
+			"a limit of nothing", `[{"slug":"a","name":"A","source_type":"app","class":"cloud","rate_limits":{"app":[{"requests":1,"seconds":1},{"seconds":1}]}}]`,
+			"0rate_limitsapp1:range",
+		},
+		{
 			"twice", `[{"slug":"a","name":"A","source_type":"app","class":"cloud"},{"slug":"a","name":"B","source_type":"app","class":"cloud"}]`,
 			"1slug:duplicate",
 		},

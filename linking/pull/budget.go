@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Limit is how many requests a provider takes in a while: in any stretch of time of that
@@ -23,6 +24,17 @@ type Limit struct {
 type Limits struct {
 	// App holds for all users together, User for each one.
 	App, User []Limit
+}
+
+// limitsOf are the limits of a provider's record.
+func limitsOf(r healthdata.RateLimits) (out Limits) {
+	one := func(list []healthdata.RateLimit) (out []Limit) {
+		for _, l := range list {
+			out = append(out, Limit{Requests: l.Requests, Per: time.Duration(l.Seconds) * time.Second, Burst: l.Burst})
+		}
+		return out
+	}
+	return Limits{App: one(r.App), User: one(r.User)}
 }
 
 // interval is the least time between two requests, but for a burst.

@@ -29,8 +29,9 @@ type Service struct {
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Limits are those of the providers, by slug. A provider without an entry is asked as
-	// often as there is work, and as its answers allow.
+	// Limits are those of the providers, by slug. A provider without an entry has those of
+	// its record; one without any is asked as often as there is work, and as its answers
+	// allow.
 	Limits map[string]Limits
 	// Settings returns the settings of a team. Default: the zero settings for all.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
@@ -111,6 +112,14 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 	}
 	s.opts.setDefaults()
 	s.opts.Limits = maps.Clone(s.opts.Limits)
+	if s.opts.Limits == nil {
+		s.opts.Limits = map[string]Limits{}
+	}
+	for _, p := range users.Providers().List("") {
+		if _, ok := s.opts.Limits[p.Slug]; !ok {
+			s.opts.Limits[p.Slug] = limitsOf(p.RateLimits)
+		}
+	}
 	for _, l := range s.opts.Limits {
 		for _, one := range append(append([]Limit{}, l.App...), l.User...) {
 			if one.Requests <= 0 || one.Per <= 0 || one.Burst > one.Requests {

@@ -266,60 +266,6 @@ func TestAHistoryIsGivenUp(t *testing.T) {
 	require.Empty(t, w.said(ann, historyDone))
 }
 
-// Every reading of the provider ends up stored once, whatever the processes die of, and
-// however late it comes.
-func TestCrashes(t *testing.T) {
-	w := newWorld(t, nil, nil)
-	r := rand.New(rand.NewPCG(6, 2026))
-	w.cloud.page = 7
-	ann := w.person("ann")
-	truth := map[time.Time]float64{}
-	hold := func(at time.Time, late time.Duration) {
-		x := reading{at: at, value: float64(50 + r.IntN(50)), visible: at.Add(late)}
-		w.cloud.mu.Lock()
-		w.cloud.held[ann] = append(w.cloud.held[ann], x) // out of order as they come
-		w.cloud.mu.Unlock()
-		truth[at] = x.value
-	}
-	for i := range 200 {
-		hold(noon.Add(-time.Duration(i)*9*time.Hour), 0)
-	}
-	died := errors.New("the process died")
-	crashes := prove.Count(10, 100)
-	for n := 0; n < crashes; {
-		at, writes := 1+r.IntN(8), 0
-		w.spy.die = func(string) error {
-			if writes++; writes >= at {
-				return died
-			}
-			return nil
-		}
-		s := w.service(nil)
-		for step := 0; step < 40; step++ {
-			if _, err := s.Step(t.Context()); errors.Is(err, died) {
-				n++
-				break
-			}
-			w.wait(time.Minute)
-		}
-		w.spy.die = nil
-		w.wait(time.Duration(1+r.IntN(20)) * time.Minute) // leases end
-		hold(w.now().Add(-time.Duration(r.IntN(600))*time.Minute), time.Duration(r.IntN(36))*time.Hour)
-		if old := w.cloud.held[ann]; r.IntN(2) == 0 { // a bucket is sent once more, fuller
-			i := len(old) - 1
-			old[i].value += 3
-			truth[old[i].at] += 3
-		}
-	}
-	s := w.service(nil)
-	for range 60 {
-		w.idle(s)
-		w.wait(time.Hour)
-	}
-	require.Equal(t, truth, w.stored(ann))
-	require.Len(t, w.said(ann, historyDone), 1)
-}
-
 // A provider takes a hundred requests a minute, and five hundred people have just come: or
 // a tenth of both, when nothing is to be proven.
 func TestBudgetOfAProvider(t *testing.T) {
@@ -327,6 +273,7 @@ func TestBudgetOfAProvider(t *testing.T) {
 		users, limit := prove.Count(50, 500), prove.Count(10, 100)
 		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
+			p.RateLimits.App = []healthdata.RateLimit{{Requests: limit, Seconds: 60}}
 		})
 		r := rand.New(rand.NewPCG(1, 2))
 		w.cloud.perMin = limit
@@ -340,9 +287,7 @@ func TestBudgetOfAProvider(t *testing.T) {
 		for i := range users {
 			w.person(fmt.Sprint("person ", i))
 		}
-		stop := w.run(t, 2, func(o *pull.Options) {
-			o.Limits = map[string]pull.Limits{band: {App: []pull.Limit{{Requests: limit, Per: time.Minute}}}}
-		})
+		stop := w.run(t, 2, nil)
 		const minutes = 30 // nine requests wait for everybody: three resources, three pieces
 		time.Sleep(minutes * time.Minute)
 		stop()
