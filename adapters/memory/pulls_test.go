@@ -9,9 +9,11 @@ import (
 
 func newPulls(testing.TB) storetest.PullHarness {
 	s := memory.New(nil)
-	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog()}
+	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
 }
 
 func TestPulls(t *testing.T) { storetest.RunPulls(t, newPulls) }
 
 func TestPullsModel(t *testing.T) { storetest.RunPullsModel(t, newPulls) }
+
+func TestPullCrashes(t *testing.T) { storetest.RunPullCrashes(t, newPulls) }

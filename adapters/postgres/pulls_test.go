@@ -15,7 +15,7 @@ import (
 )
 
 func pullsOf(s *postgres.Store) storetest.PullHarness {
-	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog()}
+	return storetest.PullHarness{Pulls: s.Pulls(), Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data(), Grants: s.Grants()}
 }
 
 func TestPulls(t *testing.T) {
@@ -24,6 +24,10 @@ func TestPulls(t *testing.T) {
 
 func TestPullsModel(t *testing.T) {
 	storetest.RunPullsModel(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
+}
+
+func TestPullCrashes(t *testing.T) {
+	storetest.RunPullCrashes(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 // The suite passes for a role that row-level security holds for.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -58,7 +57,7 @@ func (c *Connector) Verify(challenge string) string {
 
 func (c *Connector) pushSum(text string) string {
 	h := hmac.New(sha256.New, c.pushKey)
-	fmt.Fprintf(h, "%s\n%s", c.provider, text)
+	h.Write([]byte(c.provider + "\n" + text))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -23,6 +24,9 @@ type PullHarness struct {
 	Pulls    pull.Store
 	Users    healthdata.Users
 	Messages webhook.Log
+	// Data and Grants are what the pulls themselves need besides.
+	Data   healthdata.Data
+	Grants linking.Grants
 }
 
 // RunPulls runs the contract of [pull.Store]. newStore returns a fresh, empty store and

@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
@@ -20,6 +23,10 @@ import (
 // serves all sequences; each has people and providers of its own.
 func RunPullsModel(t *testing.T, newStore func(t testing.TB) PullHarness) {
 	h := newStore(t)
+	checks := flag.Lookup("rapid.checks")
+	was := checks.Value.String()
+	require.NoError(t, checks.Value.Set(strconv.Itoa(prove.Count(40, 400))))
+	defer func() { require.NoError(t, checks.Value.Set(was)) }()
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &pullModel{
 			PullHarness: h, t: t, now: linkNoon, provider: "acme_" + uuid.NewString()[:8], tasks: map[pull.Key]pull.Task{},
@@ -116,10 +123,6 @@ func (m *pullModel) sorted(fits func(pull.Task) bool) (out []pull.Task) {
 func compareModelTasks(a, b pull.Task) int {
 	return cmp.Or(slices.Compare(a.User.UUID[:], b.User.UUID[:]), cmp.Compare(a.Provider, b.Provider),
 		cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind))
-}
-
-func (m *pullModel) live(user healthlab.UserID) bool {
-	return slices.ContainsFunc(m.people, func(p pullPerson) bool { return p.User == user && !p.gone })
 }
 
 func (m *pullModel) check(rt *rapid.T) {
