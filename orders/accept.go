@@ -263,6 +263,7 @@ func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
 	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
 	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
+	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
 	c.Lab, c.Messages, c.Later = Handover{}, nil, Later{Notify: r.Later.Notify}
 	c.Visits, c.VisitWork = nil, VisitWork{}

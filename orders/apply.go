@@ -23,6 +23,9 @@ type Step struct {
 	EventID uuid.UUID
 	// NotifyPartial: the team wants to be told of partial results.
 	NotifyPartial bool
+	// FormURL is where the requisition can be fetched once there is one; empty for
+	// nowhere.
+	FormURL string
 }
 
 // TransitionError says that a trigger makes no sense where an order stands. It
@@ -94,6 +97,9 @@ func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	o.Events = append(append(make([]OrderEvent, 0, len(o.Events)+1), o.Events...), event)
 	o.LastEvent, o.Status, o.UpdatedAt = event, event.Status.Stage(), at
 	o.NextEventID = event.ID + 1
+	if to == RequisitionCreated && s.FormURL != "" {
+		o.RequisitionFormURL = &s.FormURL
+	}
 	o.rejoin()
 	if to == PartialResults && !s.NotifyPartial {
 		return nil, nil

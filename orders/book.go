@@ -18,6 +18,8 @@ type BookContents struct {
 	// Accounts with an allow list belong to the teams on it; those without are the
 	// platform's, at most one for each lab, and every team may use them.
 	Accounts []LabAccount `json:"lab_accounts"`
+	// Instructions are for patients.
+	Instructions []InstructionSheet `json:"collection_instructions"`
 }
 
 // BookTest is a lab test of a catalogue. Its lab and markers are named by id; what
@@ -39,14 +41,15 @@ type Book struct {
 	tests    map[LabTestID]BookTest
 	made     []LabTestID // as they were made
 	accounts []LabAccount
+	sheets   []InstructionSheet
 
 	// What the search looks at, by id, and the words of it.
 	shelf []shelved
 	words *index
 }
 
-// ReadBook reads a catalogue from JSON: an object with labs, markers, lab_tests and
-// lab_accounts, each a list in the form in which the API publishes it, but that a lab
+// ReadBook reads a catalogue from JSON: an object with labs, markers, lab_tests,
+// lab_accounts and collection_instructions, each a list in the form in which the API publishes it, but that a lab
 // test names its lab_id and marker_ids. Invalid as [NewBook], or if it is not such
 // JSON.
 func ReadBook(r io.Reader) (*Book, error) {
@@ -60,7 +63,7 @@ func ReadBook(r io.Reader) (*Book, error) {
 // NewBook checks a catalogue and returns it. Invalid lists everything that is wrong
 // with it: ids used twice, labs and markers that do not exist, markers of another lab
 // than their test's, methods that a lab does not take, several platform accounts at a
-// lab.
+// lab, instructions without steps, tests that claim instructions without any.
 func NewBook(c BookContents) (*Book, error) {
 	b := &Book{
 		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
@@ -97,6 +100,10 @@ func NewBook(c BookContents) (*Book, error) {
 			b.byCode[*m.ProviderID] = append(b.byCode[*m.ProviderID], m.ID)
 		}
 	}
+	for i, sheet := range c.Instructions {
+		b.checkSheet(check{&p, []any{"collection_instructions", i}}, sheet, labs[sheet.LabID] != nil)
+	}
+	b.sheets = copied(c.Instructions)
 	for i, t := range c.Tests {
 		b.add(check{&p, []any{"lab_tests", i}}, t, labs[t.LabID])
 	}
@@ -124,6 +131,21 @@ func NewBook(c BookContents) (*Book, error) {
 	return b, nil
 }
 
+// checkSheet checks instructions of a lab that is known, or is not.
+func (b *Book) checkSheet(c check, sheet InstructionSheet, known bool) {
+	if !known {
+		c.add("unknown_lab", "is one of the labs", "lab_id")
+	}
+	if len(sheet.Steps) == 0 {
+		c.add("required", "has steps", "steps")
+	}
+	for j, id := range sheet.MarkerIDs {
+		if m, ok := b.markers[id]; !ok || m.LabID == nil || *m.LabID != sheet.LabID {
+			c.add("unknown_marker", "is a marker of the lab", "marker_ids", j)
+		}
+	}
+}
+
 // add checks a test and fills in what follows from its lab and markers.
 func (b *Book) add(c check, t BookTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
@@ -148,6 +170,13 @@ func (b *Book) add(c check, t BookTest, lab *Lab) {
 	t.Lab, t.IsActive, t.IsDelegated = lab, t.Status == LabTestActive, false
 	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	some := len(b.instructions(t.LabTest)) > 0
+	switch claimed := t.HasCollectionInstructions; {
+	case some:
+		t.HasCollectionInstructions = &some
+	case claimed != nil && *claimed:
+		c.add("no_instructions", "has no collection_instructions", "has_collection_instructions")
+	}
 	b.tests[t.ID] = t
 	b.made = append(b.made, t.ID)
 }
@@ -194,6 +223,26 @@ func (b *Book) ExpectedResults(_ context.Context, markers []int) (map[int][]Expe
 		}
 	}
 	return out, nil
+}
+
+// Instructions implements [InstructionSource].
+func (b *Book) Instructions(_ context.Context, t LabTest) ([]InstructionSheet, error) {
+	return copied(b.instructions(t)), nil
+}
+
+func (b *Book) instructions(t LabTest) []InstructionSheet {
+	var out []InstructionSheet
+	for _, s := range b.sheets {
+		switch {
+		case t.Lab == nil || t.Lab.ID != s.LabID,
+			s.Method != "" && s.Method != t.Method,
+			s.SampleType != "" && s.SampleType != t.SampleType,
+			len(s.MarkerIDs) > 0 && !slices.ContainsFunc(t.Markers, func(m Marker) bool { return slices.Contains(s.MarkerIDs, m.ID) }):
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // Labs implements [Catalogue].

@@ -20,6 +20,8 @@
 //     find a time, [Service.BookVisit] books it. [Centers] and [Zips] say where patients
 //     can go; [SlotBackend] and [BookingBackend] are what a lab that makes appointments
 //     does beside. [Service.RunVisits] is the background work.
+//   - [Document] is what stands on a requisition, label, instruction, notice or report;
+//     a [Printer] makes a file of it, and [Documents] says how a Service does.
 //   - [Service.RunPlacing] and [Service.RunUpdates] are the background work: hand
 //     orders to the lab, and take in what the lab reports.
 //

@@ -94,7 +94,7 @@ func (s *Service) PlaceDue(ctx context.Context) (int, error) {
 // handOver tells the lab the next thing of a claimed order, and records the outcome.
 func (s *Service) handOver(ctx context.Context, r Record) error {
 	t := r.task()
-	var sample string
+	var accepted Accepted
 	var refused error
 	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 	defer cancel()
@@ -111,9 +111,7 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 		if labs := s.opts.CommentLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
 			sub.Comment = ""
 		}
-		var accepted Accepted
 		accepted, refused = s.lab.Submit(call, sub)
-		sample = accepted.SampleID
 	case sendCancel:
 		refused = s.lab.Cancel(call, r.TeamID, r.ID)
 	case nothing:
@@ -121,26 +119,30 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // stopping; the lease brings the order back
 	}
-	return s.record(ctx, r, t, sample, refused)
+	return s.record(ctx, r, t, accepted, refused)
 }
 
 // record writes what the lab answered. If the order has moved on in the meantime, only
 // what is still true of it counts.
-func (s *Service) record(ctx context.Context, claimed Record, t task, sample string, refused error) error {
+func (s *Service) record(ctx context.Context, claimed Record, t task, accepted Accepted, refused error) error {
 	st := Step{At: s.now(), EventID: s.opts.NewID()}
-	_, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+	var err error
+	if st.FormURL, err = s.formURL(ctx, claimed.TeamID, claimed.ID, st.At); err != nil {
+		return err
+	}
+	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		if r.Lab.Lease.Equal(claimed.Lab.Lease) {
 			r.Lab.Lease = time.Time{}
 		}
 		if refused != nil {
 			return r.refused(t, st, refused, s.opts.Retry)
 		}
-		return r.told(t, st, sample)
+		return r.told(t, st, accepted)
 	})
 	if errors.Is(err, healthlab.Conflict) && refused == nil {
 		// The lab gave it a sample id that another order has. Perhaps it will not
 		// the next time.
-		return s.record(ctx, claimed, t, "", fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
+		return s.record(ctx, claimed, t, Accepted{}, fmt.Errorf("%w: the sample id is another order's", healthlab.Unavailable))
 	}
 	if err != nil {
 		return fmt.Errorf("record handover: %w", err)
@@ -153,7 +155,9 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, sample str
 }
 
 // told notes what the lab took.
-func (r *Record) told(t task, st Step, sample string) ([]healthlab.Event, error) {
+func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
+	sample := a.SampleID
+	r.warn(a.Notice)
 	var events []healthlab.Event
 	switch t {
 	case sendKit:
@@ -178,6 +182,13 @@ func (r *Record) told(t task, st Step, sample string) ([]healthlab.Event, error)
 	}
 	r.plan(st.At)
 	return events, nil
+}
+
+// warn notes what the patient will probably have to pay.
+func (r *Record) warn(n *CoverageNotice) {
+	if n != nil && len(n.Items) > 0 {
+		r.Notice, r.HasABN = n, true
+	}
 }
 
 // refused notes that the lab did not take something: for good, or until later.

@@ -57,7 +57,8 @@ type Order struct {
 	Physician *Physician `json:"physician"`
 	// HealthInsuranceID is the insurance record used for billing, or null.
 	HealthInsuranceID *uuid.UUID `json:"health_insurance_id"`
-	// RequisitionFormURL is deprecated; null where there is no signed storage URL.
+	// RequisitionFormURL is deprecated: a signed URL of the requisition, valid for 7 days
+	// from when there was one. Null before, and where no such URLs are made.
 	RequisitionFormURL *string `json:"requisition_form_url"`
 	// Priority asks some labs to do it at once.
 	Priority bool `json:"priority"`

@@ -149,6 +149,15 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	for i := range ids {
 		ids[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
 	}
+	if m.On != "" {
+		url, err := s.formURL(ctx, r.TeamID, r.ID, at)
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			ids[i].FormURL = url
+		}
+	}
 	critical := s.opts.NewID()
 	if child, ok := s.redraw(&r, m, settings); ok {
 		return s.offerRedraw(ctx, r.ID, child, m, ids[0], critical)
@@ -270,6 +279,7 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	if m.SampleID != "" && r.SampleID == nil {
 		r.SampleID = &m.SampleID
 	}
+	r.warn(m.Notice)
 	r.track(m.Tracking, healthlab.At(at))
 	r.collected(m.CollectedAt)
 	if m.Results != nil {
@@ -395,6 +405,7 @@ func (r *Record) result(m Message) {
 	results.Metadata.Interpretation = &worst
 	missing := len(results.MissingResults) > 0
 	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
+	r.ReportFile = m.ReportFile
 }
 
 // alarm tells of a critical result, once.

@@ -90,6 +90,8 @@ type Settings struct {
 	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
 	// reminded.
 	SMSOff, EmailOff, Reminders bool
+	// Paper is what documents are printed on. Default: letter.
+	Paper Paper
 	// UnmatchedResults: results that match no order for certain wait for the team's
 	// decision. Without it, operations alone see them.
 	UnmatchedResults bool
@@ -165,6 +167,8 @@ type Accepted struct {
 	// SampleID is the lab's id of order and specimen: the requisition number, or the
 	// id printed on the kit. Empty if the lab will say so later in a message.
 	SampleID string
+	// Notice is what the patient's insurance will probably not pay; nil for nothing.
+	Notice *CoverageNotice
 }
 
 // Batch is a part of a lab's messages.
@@ -206,6 +210,11 @@ type Message struct {
 	// Results come with PartialResult, FinalResult, RedrawOffered and
 	// ResultCorrected; nil otherwise.
 	Results *OrderResults
+	// ReportFile is the id of the lab's own report of Results, as [Service.KeepReport]
+	// was given it; empty for none.
+	ReportFile string
+	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
+	Notice *CoverageNotice
 }
 
 // Tracking is where a parcel can be followed. Empty text means no news.

@@ -88,6 +88,8 @@ type Options struct {
 	// CancellationReasons are why an appointment of a type can be cancelled. Default:
 	// [DefaultCancellationReasons].
 	CancellationReasons func(AppointmentType) []CancellationReason
+	// Documents says how documents are made. Default: there are none.
+	Documents *Documents
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
 	LabTests LabTestStore
 	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest]. Default:
@@ -167,9 +169,10 @@ type Service struct {
 	users     Users
 	catalogue Catalogue
 	lab       LabBackend
-	slots     SlotBackend    // nil: the lab offers no times
-	bookings  BookingBackend // nil: the lab takes no bookings
-	visits    VisitStore     // nil: the store keeps no appointments
+	slots     SlotBackend       // nil: the lab offers no times
+	bookings  BookingBackend    // nil: the lab takes no bookings
+	visits    VisitStore        // nil: the store keeps no appointments
+	sheets    InstructionSource // nil: the catalogue has no instructions
 	opts      Options
 }
 
@@ -182,12 +185,16 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 	if opts != nil {
 		s.opts = *opts
 	}
+	if err := s.opts.Documents.check(); err != nil {
+		return nil, err
+	}
 	s.opts.defaults()
+	s.sheets, _ = catalogue.(InstructionSource)
 	s.slots, _ = lab.(SlotBackend)
 	s.bookings, _ = lab.(BookingBackend)
 	s.visits, _ = store.(VisitStore)
 	if s.opts.LabTests != nil {
-		s.catalogue = shelf{catalogue, s.opts.LabTests}
+		s.catalogue = shelf{catalogue, s.opts.LabTests, s.sheets}
 	}
 	return s, nil
 }

@@ -39,6 +39,12 @@ type Record struct {
 	Messages []string
 	// Results is what the lab reported; nil before the first report.
 	Results *OrderResults
+	// Files are the laboratory's own reports that are kept, by id, oldest first;
+	// ReportFile is the one that says what Results say. Empty for none.
+	Files      []string
+	ReportFile string
+	// Notice is what the patient's insurance will probably not pay; nil for nothing.
+	Notice *CoverageNotice
 	// CriticalSent: the team was told that a result is critical.
 	CriticalSent bool
 	// Visits are the appointments of the order, oldest first. At most one is active.

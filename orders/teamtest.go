@@ -271,7 +271,8 @@ func (s *Service) editLabTest(ctx context.Context, team healthlab.TeamID, id Lab
 // shelf is a catalogue with the tests that teams made.
 type shelf struct {
 	Catalogue
-	made LabTestStore
+	made   LabTestStore
+	sheets InstructionSource // nil for none
 }
 
 // own returns the tests that a team made, whole.
@@ -299,7 +300,11 @@ func (s shelf) own(ctx context.Context, team healthlab.TeamID) ([]LabTest, []Tea
 	}
 	out := make([]LabTest, 0, len(made))
 	for _, t := range made {
-		out = append(out, t.whole(markers, labs))
+		whole := t.whole(markers, labs)
+		if err := instructed(ctx, s.sheets, &whole); err != nil {
+			return nil, nil, err
+		}
+		out = append(out, whole)
 	}
 	return out, made, nil
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // Place is where sealed files lie: a [Directory] or a [Bucket].
@@ -54,7 +55,10 @@ type Store struct {
 	seal  healthlab.Sealer
 }
 
-var _ labreport.BlobStore = (*Store)(nil)
+var (
+	_ labreport.BlobStore = (*Store)(nil)
+	_ orders.BlobStore    = (*Store)(nil)
+)
 
 // New returns a Store. Both are required.
 func New(place Place, seal healthlab.Sealer) (*Store, error) {

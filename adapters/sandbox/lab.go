@@ -157,7 +157,20 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	if o.fate.Slow {
 		return orders.Accepted{}, nil
 	}
-	return orders.Accepted{SampleID: o.sample}, nil
+	return orders.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
+}
+
+// notice is what the patient's insurance will probably not pay.
+func (o *labOrder) notice() *orders.CoverageNotice {
+	if !o.fate.Uncovered {
+		return nil
+	}
+	const each = 2900 // cents
+	n := &orders.CoverageNotice{}
+	for _, m := range o.order.LabTest.Markers {
+		n.Items = append(n.Items, orders.CoverageItem{Name: m.Name, Reason: "Insurers pay for this test only with certain diagnoses.", CostMinor: each})
+	}
+	return n
 }
 
 // Cancel implements [orders.LabBackend].
@@ -270,6 +283,9 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	m := orders.Message{
 		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.told))).String(), Team: o.order.TeamID, Order: o.order.ID,
 		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: o.tracking(does.on),
+	}
+	if does.on == orders.LabAccepted {
+		m.Notice = o.notice()
 	}
 	if does.on == orders.SampleReceived || does.on == orders.SampleDrawn {
 		m.CollectedAt = at

@@ -20,6 +20,8 @@ type Fate struct {
 	Slow bool
 	// TooLateToCancel: the lab does not take the order back.
 	TooLateToCancel bool
+	// Uncovered: the lab says that the patient's insurance will probably not pay.
+	Uncovered bool
 	// Repeats is how often every message comes again.
 	Repeats int
 	// Story is what happens on the way; empty means that nothing goes wrong.
@@ -75,7 +77,7 @@ func Stories() []Story {
 // FateFromPassthrough reads the fate of an order from the text that its team put into
 // passthrough: "sandbox:" and, separated by commas, names of stories or of the ways in
 // which the lab itself fails: refused, down (once), silent (once), slow,
-// too_late_to_cancel, repeats. Anything else is that all goes well.
+// too_late_to_cancel, uncovered, repeats. Anything else is that all goes well.
 func FateFromPassthrough(o orders.Order) Fate {
 	var f Fate
 	if o.Passthrough == nil {
@@ -97,6 +99,8 @@ func FateFromPassthrough(o orders.Order) Fate {
 			f.Slow = true
 		case "too_late_to_cancel":
 			f.TooLateToCancel = true
+		case "uncovered":
+			f.Uncovered = true
 		case "repeats":
 			f.Repeats = 1
 		default:

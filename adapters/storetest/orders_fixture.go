@@ -93,6 +93,8 @@ func fullRecord(team, name string) orders.Record {
 	r.Lab = orders.Handover{Due: orderNoon.Add(time.Hour), Lease: orderNoon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
 	r.Messages, r.CriticalSent = []string{"m1", "m2"}, true
+	r.Files, r.ReportFile = []string{"f1", "f2"}, "f2"
+	r.Notice = &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "Glucose", Reason: "no diagnosis", CostMinor: 2900}}, Note: "ask us"}
 	r.Visits, r.VisitWork = []orders.Visit{fullVisit(name)}, orders.VisitWork{Due: orderNoon.Add(3 * time.Hour), Lease: orderNoon.Add(4 * time.Hour)}
 	r.Results = &orders.OrderResults{
 		Metadata: orders.ResultsMetadata{Age: "41", DOB: "09/05/1984", CLIANumber: ptr("31D"), Patient: "Roe, Ana",

@@ -1,0 +1,169 @@
+package orders
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// DocumentKind is what a document is for.
+type DocumentKind string
+
+// The documents of an order.
+const (
+	// RequisitionForm asks a laboratory to test a sample; it goes with the patient or
+	// with the sample.
+	RequisitionForm DocumentKind = "requisition"
+	// SpecimenLabels are stuck on the tubes.
+	SpecimenLabels DocumentKind = "labels"
+	// CollectionInstructions tell a patient how to prepare, and how to take a sample.
+	CollectionInstructions DocumentKind = "collection_instructions"
+	// BeneficiaryNotice tells a patient, before the draw, what their insurance will
+	// probably not pay: an advance beneficiary notice.
+	BeneficiaryNotice DocumentKind = "abn"
+	// ResultsReport is what came out.
+	ResultsReport DocumentKind = "results"
+)
+
+// Paper is the size of a document's pages.
+type Paper string
+
+// The sizes. The zero value of a Paper is Letter.
+const (
+	Letter Paper = "letter"
+	A4     Paper = "a4"
+)
+
+// Document is what stands on a document, before anybody has laid it out: a title, and
+// sections from top to bottom. It is a plain value, and a pure function of an order.
+// Printing or logging one shows nothing.
+type Document struct {
+	Kind  DocumentKind
+	Title string
+	// Number names the document on every page. On the first it is a barcode as well
+	// (Code 128), where such a code can hold it. Empty for none.
+	Number string
+	// Subject is whom it is about, on every page. Empty for nobody.
+	Subject string
+	// Remarks stand under the title, such as that a report is partial.
+	Remarks []string
+	Paper   Paper
+	// At is the document's own time: when what it tells happened, not when it was
+	// laid out.
+	At       time.Time
+	Sections []Section
+	// Labels are laid out on sheets, each by itself.
+	Labels []Label
+}
+
+// Section is a part of a document. What it has stands in the order of the fields here.
+type Section struct {
+	Heading string
+	Fields  []Field
+	Table   *Table
+	// Paragraphs are text; Steps are numbered, Choices have a box to tick, and Signs
+	// are lines to write on, by what is written there.
+	Paragraphs, Steps, Choices, Signs []string
+	// Picture is a signature; nil for none.
+	Picture *ImageBlob
+}
+
+// Field is something with a name.
+type Field struct{ Name, Value string }
+
+// Table has a row for each of several things.
+type Table struct {
+	// Columns name the cells of the rows; Widths are how wide they are, relative to
+	// each other.
+	Columns []string
+	Widths  []int
+	Rows    []Row
+}
+
+// Row is one line of a table.
+type Row struct {
+	// Cells are as many as the table has columns.
+	Cells []string
+	// Remark stands below the cells, over the whole width. Empty for none.
+	Remark string
+	// Strong rows are to catch the eye.
+	Strong bool
+	// Group rows are headings inside the table: only the first cell counts.
+	Group bool
+}
+
+// Label is one specimen label.
+type Label struct {
+	Lines []string
+	// Number is below the lines, and a barcode.
+	Number string
+}
+
+// Printer lays out documents as PDF files.
+//
+// The same document gives the same bytes. Everything that stands in the document
+// stands in the file as text that can be selected, on pages of its paper; what does not
+// fit into a line goes on in the next, and nothing is cut off. A letter that the printer
+// has no shape for is shown by its number in Unicode. Faults: Invalid if a table's rows
+// have not as many cells as it has columns; the context's error once it has ended. Implementations are safe for concurrent
+// use.
+type Printer interface {
+	Print(ctx context.Context, d Document) ([]byte, error)
+}
+
+// BlobStore keeps the files of orders. Whoever implements it sees to it that they lie
+// encrypted; they are health data.
+//
+// A key is letters, digits, hyphens, underscores and single slashes between them, at
+// most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
+// place of what was there, or after any error nothing of it; it may be called again
+// after any error, as Delete may. Get of what is not there is [healthlab.NotFound];
+// Delete of it is no error. Once ctx has ended, a call returns the context's error and
+// changes nothing. Implementations are safe for concurrent use.
+type BlobStore interface {
+	Put(ctx context.Context, key string, content io.Reader) error
+	// Get returns the content; the caller closes it.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Delete(ctx context.Context, key string) error
+}
+
+// CoverageNotice is what a laboratory knows of an order that the patient's insurance
+// will probably not pay for. Printing or logging it shows nothing.
+type CoverageNotice struct {
+	Items []CoverageItem
+	// Note is a further word of the laboratory; empty for none.
+	Note string
+}
+
+// CoverageItem is one thing that is probably not paid for.
+type CoverageItem struct {
+	// Name is what it is, in words.
+	Name string
+	// Reason is why it is probably not paid for.
+	Reason string
+	// CostMinor is the estimated cost in cents.
+	CostMinor int64
+}
+
+// InstructionSheet is how patients prepare for some tests, and how they take the
+// sample.
+type InstructionSheet struct {
+	// LabID is whose sheet it is.
+	LabID int `json:"lab_id"`
+	// Method and SampleType are what it is for; empty for all of them.
+	Method     CollectionMethod `json:"method"`
+	SampleType SampleType       `json:"sample_type"`
+	// MarkerIDs: it is for tests of any of these; empty for all.
+	MarkerIDs []int `json:"marker_ids"`
+	// Title heads the steps.
+	Title string   `json:"title"`
+	Steps []string `json:"steps"`
+}
+
+// InstructionSource is a [Catalogue] that has instructions for patients. A Service looks
+// for it once, in its constructor; without it there are none.
+type InstructionSource interface {
+	// Instructions returns the sheets for tests of a lab whose sample is collected
+	// like this, in the order in which a patient reads them; none if there are none.
+	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
+}

@@ -1,0 +1,591 @@
+package orders
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sheet collects the fields of a section; what nothing is known of is left out.
+type sheet []Field
+
+func (s *sheet) add(name string, parts ...string) {
+	if v := joined(" ", parts...); v != "" {
+		*s = append(*s, Field{name, v})
+	}
+}
+
+func (s *sheet) word(name, v string) { s.add(name, inWords(v)) }
+
+// joined joins what there is.
+func joined(with string, parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, with)
+}
+
+// inWords writes a value of an enumeration as a person would: at_home is At home.
+func inWords(v string) string {
+	v = strings.ReplaceAll(v, "_", " ")
+	if v == "" {
+		return ""
+	}
+	return strings.ToUpper(v[:1]) + v[1:]
+}
+
+// said is the text of what may be null.
+func textOf[T ~string](v *T) string {
+	if v == nil {
+		return ""
+	}
+	return string(*v)
+}
+
+// stamp writes an instant.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04") + " UTC"
+}
+
+func yes(b bool) string {
+	if b {
+		return "Yes"
+	}
+	return "No"
+}
+
+func postal(first string, second *string, city, state, zip, country string) string {
+	return joined(", ", first, textOf(second), city, joined(" ", state, zip), country)
+}
+
+func (a Address) line() string {
+	return postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country)
+}
+
+// number is what the documents of an order are known by: the specimen's id, else the
+// order's own.
+func (r *Record) number() string {
+	if r.SampleID != nil && *r.SampleID != "" {
+		return *r.SampleID
+	}
+	return r.ID.String()
+}
+
+// reachedAt is when the history holds a status for the last time; zero if it does not.
+func (r *Record) reachedAt(l LowLevel) time.Time {
+	for _, e := range slices.Backward(r.Events) {
+		if e.Status.LowLevel() == l {
+			return e.CreatedAt.Time
+		}
+	}
+	return time.Time{}
+}
+
+// subject is who the patient is, in a line.
+func (o *Order) subject() string {
+	p := o.PatientDetails
+	if p == nil {
+		return ""
+	}
+	return joined(", ", joined(" ", textOf(p.FirstName), textOf(p.LastName)), "born "+p.DOB.String())
+}
+
+// patientSection says who the patient is.
+func (o *Order) patientSection() Section {
+	var f sheet
+	if p := o.PatientDetails; p != nil {
+		f.add("Name", textOf(p.FirstName), textOf(p.LastName))
+		f.add("Date of birth", p.DOB.String())
+		f.word("Gender", string(p.Gender))
+		f.add("Phone", textOf(p.PhoneNumber))
+		f.add("E-mail", textOf(p.Email))
+		f.word("Race", textOf(p.Race))
+		f.word("Ethnicity", textOf(p.Ethnicity))
+		f.word("Sexual orientation", textOf(p.SexualOrientation))
+		f.word("Gender identity", textOf(p.GenderIdentity))
+	}
+	if a := o.PatientAddress; a != nil {
+		f.add("Address", postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country))
+		f.add("Receiver", a.ReceiverName)
+		f.add("Phone there", textOf(a.PhoneNumber))
+		f.add("Access", textOf(a.AccessNotes))
+	}
+	f.add("Patient id", o.UserID.String())
+	return Section{Heading: "Patient", Fields: f}
+}
+
+func guarantorSection(heading string, g *GuarantorDetails) []Section {
+	if g == nil {
+		return nil
+	}
+	var f sheet
+	f.add("Name", g.FirstName, g.LastName)
+	f.add("Address", g.Address.line())
+	f.add("Phone", g.PhoneNumber)
+	f.add("E-mail", textOf(g.Email))
+	if g.HouseholdIncome != nil {
+		f.add("Household income", strconv.Itoa(*g.HouseholdIncome), "USD a year")
+	}
+	if g.HouseholdSize != nil {
+		f.add("Household size", strconv.Itoa(*g.HouseholdSize))
+	}
+	return []Section{{Heading: heading, Fields: f}}
+}
+
+// orderSection says what was ordered, and from whom.
+func (r *Record) orderSection() Section {
+	var f sheet
+	f.add("Order", r.ID.String())
+	f.add("Specimen", textOf(r.SampleID))
+	f.add("Ordered", stamp(r.CreatedAt.Time))
+	f.add("Priority", yes(r.Priority))
+	f.add("Test", r.LabTest.Name)
+	f.add("Description", textOf(r.LabTest.Description))
+	f.word("Sample", string(r.LabTest.SampleType))
+	f.word("Collection", string(r.Method()))
+	f.add("Patient must fast", yes(r.LabTest.Fasting))
+	if l := r.LabTest.Lab; l != nil {
+		f.add("Laboratory", joined(", ", l.Name, l.FirstLineAddress, joined(" ", l.City, l.Zipcode)))
+	}
+	f.add("Account", r.LabAccountNumber)
+	if r.ActivateBy != nil {
+		f.add("Scheduled for", r.ActivateBy.String())
+	}
+	if r.Origin != OriginInitial {
+		f.word("Origin", string(r.Origin))
+	}
+	return Section{Heading: "Order", Fields: f}
+}
+
+// markerTable lists what is to be measured.
+func markerTable(markers []Marker) Section {
+	t := &Table{Columns: []string{"Code", "Test", "Kind"}, Widths: []int{3, 9, 2}}
+	for _, m := range markers {
+		t.Rows = append(t.Rows, Row{Cells: []string{textOf(m.ProviderID), m.Name, inWords(textOf(m.Type))}})
+	}
+	return Section{Heading: "Tests", Table: t}
+}
+
+// answers lists what was answered at order entry: the words of a choice, not its code
+// alone.
+func (r *Record) answers() []Section {
+	t := &Table{Columns: []string{"Test", "Question", "Answer"}, Widths: []int{4, 6, 4}}
+	for _, m := range r.LabTest.Markers {
+		if m.AOE == nil {
+			continue
+		}
+		for _, q := range slices.SortedFunc(slices.Values(m.AOE.Questions), func(a, b Question) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
+			for _, a := range r.AOEAnswers {
+				if a.MarkerID != m.ID || a.QuestionID != q.ID {
+					continue
+				}
+				text := a.Answer
+				for _, known := range q.Answers {
+					if known.Code == a.Answer {
+						text = joined(" ", known.Value, "("+known.Code+")")
+					}
+				}
+				t.Rows = append(t.Rows, Row{Cells: []string{m.Name, joined(" ", q.Value, "("+q.Code+")"), text}})
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []Section{{Heading: "Answers at order entry", Table: t}}
+}
+
+// physicianSection says who ordered.
+func (r *Record) physicianSection() []Section {
+	var f sheet
+	s := Section{Heading: "Ordering physician"}
+	switch p := r.PhysicianInput; {
+	case p != nil:
+		f.add("Name", p.FirstName, p.LastName)
+		f.add("NPI", p.NPI)
+		f.add("E-mail", textOf(p.Email))
+		f.add("Licensed in", strings.Join(p.LicensedStates, ", "))
+		s.Picture = p.SignatureImage
+	case r.Physician != nil:
+		f.add("Name", r.Physician.FirstName, r.Physician.LastName)
+		f.add("NPI", r.Physician.NPI)
+	default:
+		return nil
+	}
+	s.Fields = f
+	return []Section{s}
+}
+
+// billingSections say who pays. The coverage is the record that the order names; nil
+// for none.
+func (r *Record) billingSections(c *Coverage) []Section {
+	var f sheet
+	f.word("Billing", string(r.BillingType))
+	f.add("Diagnosis codes", strings.Join(r.ICDCodes, ", "))
+	if in := r.HealthInsurance; in != nil {
+		f.add("Payor code", textOf(in.PayorCode))
+		f.add("Member number", textOf(in.InsuranceID))
+		f.add("Card's diagnoses", strings.Join(in.DiagnosisCodes, ", "))
+		f.add("Symptoms", textOf(in.Subjective))
+		f.add("Assessment, plan", textOf(in.AssessmentPlan))
+		if p := in.ResponsibleDetails; p != nil {
+			f.add("Policy holder", p.FirstName, p.LastName)
+			f.add("Holder's address", postal(p.Address.FirstLine, p.Address.SecondLine.ptr(), p.Address.City, p.Address.State, p.Address.Zip, p.Address.Country))
+			f.add("Holder's phone", p.PhoneNumber)
+		}
+		f.add("Patient is holder's", textOf(in.ResponsibleRelationship))
+	}
+	out := []Section{{Heading: "Billing", Fields: f}}
+	if c == nil {
+		return out
+	}
+	var g sheet
+	record := c.Record
+	g.add("Payor", record.Company.Name)
+	g.add("Payor code", record.PayorCode)
+	g.add("Payor's address", record.Company.Address.line())
+	g.add("Member number", record.MemberID)
+	g.add("Group", textOf(record.GroupID))
+	g.add("Insured", record.Insured.FirstName, record.Insured.LastName)
+	g.add("Date of birth", record.Insured.DOB.String())
+	g.word("Gender", string(record.Insured.Gender))
+	g.add("Phone", record.Insured.PhoneNumber)
+	g.add("E-mail", record.Insured.Email)
+	g.add("Address", record.Insured.Address.line())
+	g.add("Patient is insured's", string(record.Relationship))
+	out = append(out, Section{Heading: "Insurance", Fields: g})
+	return append(out, guarantorSection("Guarantor", record.Guarantor)...)
+}
+
+// requisition is the form that asks the lab to test the sample. The comment is left out
+// where the lab takes none.
+func (r *Record) requisition(c *Coverage, comment string) Document {
+	d := Document{Kind: RequisitionForm, Title: "Laboratory requisition", Number: r.number(), Subject: r.subject(), At: r.reachedAt(RequisitionCreated)}
+	if r.Priority {
+		d.Remarks = append(d.Remarks, "PRIORITY")
+	}
+	if r.LabTest.Fasting {
+		d.Remarks = append(d.Remarks, "PATIENT MUST FAST")
+	}
+	d.Sections = append(d.Sections, r.orderSection(), r.patientSection())
+	if p := r.PatientDetails; p != nil {
+		d.Sections = append(d.Sections, guarantorSection("Medical proxy", p.MedicalProxy)...)
+	}
+	d.Sections = append(d.Sections, r.physicianSection()...)
+	d.Sections = append(d.Sections, r.billingSections(c)...)
+	d.Sections = append(d.Sections, markerTable(r.LabTest.Markers))
+	d.Sections = append(d.Sections, r.answers()...)
+	if text := joined("\n", textOf(r.Notes), comment); text != "" {
+		d.Sections = append(d.Sections, Section{Heading: "Comments", Paragraphs: strings.Split(text, "\n")})
+	}
+	return d.with(Section{Heading: "Specimen collection", Signs: []string{"Collected on (date and time)", "Collected by", "Signature of the patient"}})
+}
+
+func (d Document) with(s Section) Document {
+	d.Sections = append(d.Sections, s)
+	return d
+}
+
+// LabelsRequest asks for labels.
+type LabelsRequest struct {
+	// CollectedAt is when the sample is taken. The label shows it in the zone that it
+	// carries.
+	CollectedAt time.Time
+	// Count is how many labels; from 1 to [MaxLabels].
+	Count int
+}
+
+// MaxLabels bounds how many labels are printed at a time.
+const MaxLabels = 100
+
+// labels are for the tubes of an order.
+func (r *Record) labels(req LabelsRequest, account string) Document {
+	d := Document{Kind: SpecimenLabels, Title: "Specimen labels", Number: r.number(), At: req.CollectedAt}
+	var l Label
+	if p := r.PatientDetails; p != nil {
+		l.Lines = append(l.Lines, joined(" ", textOf(p.FirstName), textOf(p.LastName)))
+		l.Lines = append(l.Lines, joined("  ", "Born "+p.DOB.String(), inWords(string(p.Gender))))
+	}
+	zone := req.CollectedAt.Format("-07:00")
+	if zone == "+00:00" {
+		zone = "UTC"
+	}
+	l.Lines = append(l.Lines, "Collected "+req.CollectedAt.Format("2006-01-02 15:04 ")+zone)
+	l.Lines = append(l.Lines, r.LabTest.Name)
+	if account != "" {
+		l.Lines = append(l.Lines, "Account "+account)
+	}
+	l.Number = r.number()
+	for range req.Count {
+		d.Labels = append(d.Labels, l)
+	}
+	return d
+}
+
+// instructions tell a patient how to prepare for a test, and how the sample is taken.
+func instructions(t LabTest, sheets []InstructionSheet, at time.Time) Document {
+	d := Document{Kind: CollectionInstructions, Title: "Collection instructions", At: at}
+	var f sheet
+	f.add("Test", t.Name)
+	f.word("Sample", string(t.SampleType))
+	f.word("Collection", string(t.Method))
+	if t.Lab != nil {
+		f.add("Laboratory", joined(", ", t.Lab.Name, t.Lab.FirstLineAddress, joined(" ", t.Lab.City, t.Lab.Zipcode)))
+	}
+	if t.Fasting {
+		f.add("Fasting", "Eat and drink nothing but water before the sample is taken, for as long as your physician says.")
+	} else {
+		f.add("Fasting", "You need not fast.")
+	}
+	d.Sections = append(d.Sections, Section{Heading: "Your test", Fields: f})
+	for _, s := range sheets {
+		d.Sections = append(d.Sections, Section{Heading: s.Title, Steps: s.Steps})
+	}
+	return d
+}
+
+// notice tells the patient what their insurance will probably not pay.
+func (r *Record) notice() Document {
+	d := Document{Kind: BeneficiaryNotice, Title: "Advance beneficiary notice of non-coverage", Number: r.number(), Subject: r.subject(), At: r.reachedAt(RequisitionCreated)}
+	var f sheet
+	if l := r.LabTest.Lab; l != nil {
+		f.add("Notice from", joined(", ", l.Name, l.FirstLineAddress, joined(" ", l.City, l.Zipcode)))
+	}
+	if p := r.PatientDetails; p != nil {
+		f.add("Patient", textOf(p.FirstName), textOf(p.LastName))
+		f.add("Date of birth", p.DOB.String())
+	}
+	f.add("Number", r.number())
+	f.add("Order", r.ID.String())
+	t := &Table{Columns: []string{"Laboratory test", "Why it may not be paid", "Estimated cost"}, Widths: []int{5, 7, 3}}
+	for _, i := range r.Notice.Items {
+		t.Rows = append(t.Rows, Row{Cells: []string{i.Name, i.Reason, fmt.Sprintf("$%d.%02d", i.CostMinor/100, i.CostMinor%100)}})
+	}
+	d.Sections = append(d.Sections,
+		Section{Heading: "Who this is for", Fields: f},
+		Section{Heading: "What you may have to pay", Paragraphs: []string{
+			"Your insurance does not pay for everything, even where a physician has good reasons to order it. We expect that it will not pay for the tests below. If it does not, you may have to.",
+		}, Table: t},
+		Section{Heading: "What you can do now", Steps: []string{
+			"Read this notice, so that you can decide about your care.",
+			"Ask us whatever you want to know before you decide.",
+			"Choose one of the options below.",
+		}},
+		Section{Heading: "Your choice: tick one box. We cannot choose for you.", Choices: []string{
+			"Option 1. I want the tests above. You may ask me to pay now, and I also want my insurance to be billed for an official decision. If it does not pay, I am responsible for the cost, and I can appeal. If it does pay, you refund what I paid, less what I owe.",
+			"Option 2. I want the tests above, and do not want my insurance to be billed. You may ask me to pay now. I am responsible for the cost, and I cannot appeal.",
+			"Option 3. I do not want the tests above. I am not responsible for their cost, and I cannot appeal.",
+		}},
+	)
+	if r.Notice.Note != "" {
+		d.Sections = append(d.Sections, Section{Heading: "Further information", Paragraphs: []string{r.Notice.Note}})
+	}
+	return d.with(Section{Heading: "Your signature says that you have received and understood this notice.", Signs: []string{"Signature", "Date"}})
+}
+
+// report is what came out of an order, or of a journey.
+func (r *Record) report(results OrderResults) Document {
+	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: r.number(), Subject: r.subject(), At: r.UpdatedAt.Time}
+	switch {
+	case results.Metadata.Status == ResultPartial:
+		d.Remarks = append(d.Remarks, "PARTIAL REPORT: more results are to come")
+	case r.LowLevel() == Corrected:
+		d.Remarks = append(d.Remarks, "CORRECTED REPORT: it takes the place of earlier ones")
+	default:
+		d.Remarks = append(d.Remarks, "FINAL REPORT")
+	}
+	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == Critical {
+		d.Remarks = append(d.Remarks, "CRITICAL RESULT")
+	}
+	d.Sections = append(d.Sections, r.patientSection(), reportHead(r, &results.Metadata))
+	for _, id := range slices.Sorted(maps.Keys(results.SampleInformation)) {
+		d.Sections = append(d.Sections, sampleSection(id, results.SampleInformation[id]))
+	}
+	d.Sections = append(d.Sections, resultTable(results))
+	if len(results.MissingResults) > 0 {
+		t := &Table{Columns: []string{"Test", "Reason"}, Widths: []int{5, 9}}
+		for _, m := range results.MissingResults {
+			t.Rows = append(t.Rows, Row{Cells: []string{joined(" ", m.Name, bracket("LOINC", m.LOINC)), joined(": ", inWords(string(m.InferredFailureType)), textOf(m.Note))}})
+		}
+		d.Sections = append(d.Sections, Section{Heading: "Not reported", Table: t})
+	}
+	if labs := performedBy(results.SampleInformation); len(labs) > 0 {
+		d.Sections = append(d.Sections, Section{Heading: "Performed by", Paragraphs: labs})
+	}
+	return d
+}
+
+func reportHead(r *Record, m *ResultsMetadata) Section {
+	var f sheet
+	f.add("Order", r.ID.String())
+	f.add("Ordered", stamp(r.CreatedAt.Time))
+	f.add("Test", r.LabTest.Name)
+	f.add("Specimen", m.SpecimenNumber)
+	f.add("Name at the laboratory", m.Patient)
+	f.add("Birth date there", m.DOB)
+	f.add("Age", m.Age)
+	f.add("Patient id there", textOf(m.PatientID))
+	f.add("Account there", textOf(m.AccountID))
+	f.add("Physician", textOf(m.Provider))
+	f.add("Laboratory", textOf(m.Laboratory))
+	f.add("CLIA number", textOf(m.CLIANumber))
+	f.add("Collected", textOf(m.DateCollected))
+	f.add("Received", textOf(m.DateReceived))
+	f.add("Reported", m.DateReported)
+	f.word("Status", string(m.Status))
+	f.word("Interpretation", textOf(m.Interpretation))
+	return Section{Heading: "Report", Fields: f}
+}
+
+func sampleSection(id string, s SampleData) Section {
+	var f sheet
+	f.add("Sample", id)
+	if textOf(s.SampleID) != id {
+		f.add("Sample id", textOf(s.SampleID))
+	}
+	f.add("Control number", textOf(s.ControlNumber))
+	f.add("Collected", s.DateCollected.local())
+	f.add("Received", s.DateReceived.local())
+	f.add("Reported", s.DateReported.local())
+	if c := s.ClinicalInformation; c != nil {
+		f.add("Fasting", yes(c.Fasting))
+		f.add("Notes", textOf(c.Notes))
+		f.add("Information", textOf(c.Information))
+		f.add("Total volume", textOf(c.TotalVolume))
+	}
+	return Section{Heading: "Sample", Fields: f}
+}
+
+// local writes an instant with the offset that it was noted with.
+func (t *TimestampWithOffset) local() string {
+	if t == nil {
+		return ""
+	}
+	if t.TimezoneOffset == 0 {
+		return stamp(t.Timestamp.Time)
+	}
+	return t.Timestamp.In(time.FixedZone("", t.TimezoneOffset)).Format("2006-01-02 15:04 -07:00")
+}
+
+// resultTable has the results under the ordered markers that they come from.
+func resultTable(results OrderResults) Section {
+	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
+	groups := map[string][]LabResult{}
+	var order []string
+	for _, one := range results.Results {
+		var names []string
+		for _, m := range one.SourceMarkers {
+			names = append(names, m.Name)
+		}
+		group := strings.Join(names, ", ")
+		if _, ok := groups[group]; !ok {
+			order = append(order, group)
+		}
+		groups[group] = append(groups[group], one)
+	}
+	for _, group := range order {
+		if group != "" && (len(groups[group]) > 1 || groups[group][0].Name != group) {
+			t.Rows = append(t.Rows, Row{Cells: []string{group, "", "", "", ""}, Group: true})
+		}
+		for _, one := range groups[group] {
+			t.Rows = append(t.Rows, resultRow(one))
+		}
+	}
+	return Section{Heading: "Results", Table: t}
+}
+
+func resultRow(one LabResult) Row {
+	row := Row{Strong: one.Interpretation == Abnormal || one.Interpretation == Critical}
+	// What is longer than a few words has the whole width.
+	const words = 60
+	result, long := one.Result, ""
+	if len([]rune(result)) > words {
+		result, long = "See below", result
+	}
+	row.Cells = []string{joined(" ", one.Name, bracket("LOINC", one.LOINC)), result, flagOf(one), textOf(one.Unit), rangeOf(one)}
+	var at string
+	if one.Timestamp != nil {
+		at = "At " + stamp(one.Timestamp.Time)
+	}
+	var lab string
+	if one.PerformingLaboratory != nil {
+		lab = "Laboratory: " + *one.PerformingLaboratory
+	}
+	row.Remark = joined("\n", long, textOf(one.Notes), joined(". ", at, lab))
+	return row
+}
+
+// rangeOf is the reference range as the lab words it, else by its bounds.
+func rangeOf(one LabResult) string {
+	low, high := one.MinRangeValue, one.MaxRangeValue
+	switch {
+	case textOf(one.ReferenceRange) != "":
+		return *one.ReferenceRange
+	case low != nil && high != nil:
+		return low.String() + "-" + high.String()
+	case low != nil:
+		return ">= " + low.String()
+	case high != nil:
+		return "<= " + high.String()
+	}
+	return ""
+}
+
+func bracket(name string, v *string) string {
+	if textOf(v) == "" {
+		return ""
+	}
+	return "(" + name + " " + *v + ")"
+}
+
+// flagOf says what is to be seen at once: the lab's own flag, and what it means.
+func flagOf(one LabResult) string {
+	var words []string
+	switch {
+	case one.IsAboveMaxRange != nil && *one.IsAboveMaxRange:
+		words = append(words, "High")
+	case one.IsBelowMinRange != nil && *one.IsBelowMinRange:
+		words = append(words, "Low")
+	}
+	if one.Interpretation == Abnormal && len(words) == 0 || one.Interpretation == Critical {
+		words = append(words, inWords(string(one.Interpretation)))
+	}
+	text := strings.Join(words, ", ")
+	if own := one.SourceInterpretation; own != "" && !strings.EqualFold(own, text) {
+		text = joined(" ", text, "("+own+")")
+	}
+	return text
+}
+
+// performedBy lists the laboratories that did the work, by the name that results call
+// them.
+func performedBy(samples map[string]SampleData) []string {
+	labs := map[string]PerformingLaboratory{}
+	for _, s := range samples {
+		maps.Copy(labs, s.PerformingLaboratories)
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labs)) {
+		l := labs[key]
+		address := ""
+		if l.Address != nil {
+			address = l.Address.line()
+		}
+		director := ""
+		if textOf(l.MedicalDirector) != "" {
+			director = "medical director " + *l.MedicalDirector
+		}
+		out = append(out, joined(": ", key, joined(", ", l.Name, address, textOf(l.PhoneNumber), director)))
+	}
+	return out
+}

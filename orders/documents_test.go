@@ -1,0 +1,442 @@
+package orders_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// typewriter prints documents as what stands on them.
+type typewriter struct{ fails bool }
+
+func (p *typewriter) Print(_ context.Context, d orders.Document) ([]byte, error) {
+	if p.fails {
+		return nil, fmt.Errorf("%w: out of paper", healthlab.Invalid)
+	}
+	type plain struct{ Kind, Title, Number, Subject, Remarks, Paper, At, Sections, Labels any }
+	b, err := json.Marshal(plain{d.Kind, d.Title, d.Number, d.Subject, d.Remarks, d.Paper, d.At, d.Sections, d.Labels})
+	return append([]byte("%PDF-"), b...), err
+}
+
+// archive is a desk with documents.
+type archive struct {
+	*desk
+	printer *typewriter
+	files   *folder
+}
+
+// folder keeps files in memory, and knows which.
+type folder struct {
+	orders.BlobStore
+	fails bool
+	keys  []string
+}
+
+func (f *folder) Put(ctx context.Context, key string, content io.Reader) error {
+	if f.fails {
+		return fmt.Errorf("%w: the disk is damaged", healthlab.Invalid)
+	}
+	f.keys = append(f.keys, key)
+	return f.BlobStore.Put(ctx, key, content)
+}
+
+func (f *folder) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if f.fails {
+		return nil, fmt.Errorf("%w: the disk is damaged", healthlab.Invalid)
+	}
+	return f.BlobStore.Get(ctx, key)
+}
+
+// left returns how many of the files that were ever kept are still there.
+func (f *folder) left(t testing.TB) int {
+	n := 0
+	for _, key := range f.keys {
+		if r, err := f.BlobStore.Get(t.Context(), key); err == nil {
+			require.NoError(t, r.Close())
+			n++
+		}
+	}
+	return n
+}
+
+func newArchive(t testing.TB, edit ...func(*orders.Options)) *archive {
+	t.Helper()
+	a := &archive{printer: &typewriter{}, files: &folder{BlobStore: memory.New(nil).Blobs()}}
+	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
+	require.NoError(t, err)
+	a.desk = newDesk(t, append(edit, func(o *orders.Options) {
+		o.Environment = healthlab.Production
+		o.Documents = &orders.Documents{Printer: a.printer, Files: a.files, FormURL: "https://lab.example.com/forms", FormKeys: seal}
+	})...)
+	return a
+}
+
+// noFile checks that there is no such document.
+func noFile(t testing.TB, file []byte, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, healthlab.NotFound)
+	require.Equal(t, orders.DocumentNotFound, rule(err))
+	require.Nil(t, file)
+}
+
+func TestRequisition(t *testing.T) {
+	a := newArchive(t)
+	ctx := t.Context()
+	o := a.placed("asked", func(r *orders.PlaceRequest) {
+		r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
+		r.ClinicalNotes = ptr("first\nsecond")
+	})
+	file, err := a.Requisition(ctx, a.team, o.ID)
+	noFile(t, file, err)
+	require.Nil(t, o.RequisitionFormURL)
+	a.work()
+	o = a.get(o)
+	require.Equal(t, orders.RequisitionCreated, o.LowLevel())
+	file, err = a.Requisition(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	for _, text := range []string{*o.SampleID, "Ana Roe", "1984-05-09", "7 Elm Rd, Mesa, AZ 85201, US", "No (N)", "code-asked", "P-1", "first", "second", "call us", "Client bill", `"Kind":"requisition"`} {
+		require.Contains(t, string(file), text)
+	}
+	require.Len(t, a.files.keys, 1)
+
+	// What was printed once stays.
+	a.settings.Paper = orders.A4
+	again, err := a.Requisition(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, string(file), string(again))
+
+	_, err = a.Requisition(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID)
+	require.Equal(t, orders.OrderNotFound, rule(err))
+
+	// An imported order has a requisition elsewhere.
+	a.settings.OrderImport = true
+	in, err := a.Import(ctx, a.team, orders.ImportRequest{UserID: a.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest, SampleID: "IMP-1",
+		OrderSet: orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}}, PatientDetails: patient(), PatientAddress: address()})
+	require.NoError(t, err)
+	file, err = a.Requisition(ctx, a.team, in.ID)
+	noFile(t, file, err)
+	file, err = a.Labels(ctx, a.team, in.ID, orders.LabelsRequest{CollectedAt: noon, Count: 1})
+	noFile(t, file, err)
+	require.Nil(t, in.RequisitionFormURL)
+}
+
+// The URL comes with the requisition, is told with it, lives for seven days and opens
+// nothing else.
+func TestRequisitionURL(t *testing.T) {
+	for _, fate := range []string{"", "slow"} {
+		a := newArchive(t)
+		ctx := t.Context()
+		o := a.placed("walk-in", fated(fate))
+		a.later(25 * time.Hour)
+		o = a.get(o)
+		require.NotNil(t, o.RequisitionFormURL, fate)
+		token, ok := strings.CutPrefix(*o.RequisitionFormURL, "https://lab.example.com/forms/")
+		require.True(t, ok)
+		raw := o.ID.UUID
+		for _, secret := range [][]byte{[]byte(a.team.String()), []byte(o.ID.String()), raw[:]} {
+			require.NotContains(t, token, string(secret))
+		}
+		told := a.messages(o)
+		require.Contains(t, string(told[1].Body), *o.RequisitionFormURL)
+		file, err := a.RequisitionAt(ctx, token)
+		require.NoError(t, err)
+		same, err := a.Requisition(ctx, a.team, o.ID)
+		require.NoError(t, err)
+		require.Equal(t, string(same), string(file))
+		for i := range token {
+			bad := []byte(token)
+			bad[i] = map[bool]byte{true: 'A', false: 'B'}[bad[i] != 'A']
+			file, err := a.RequisitionAt(ctx, string(bad))
+			noFile(t, file, err)
+		}
+		for _, bad := range []string{"", ".", "a.b", token + "A", token + "=", strings.Repeat("A", 3000)} {
+			file, err := a.RequisitionAt(ctx, bad)
+			noFile(t, file, err)
+		}
+		made := o.LastEvent.CreatedAt
+		for _, e := range o.Events {
+			if e.Status.LowLevel() == orders.RequisitionCreated {
+				made = e.CreatedAt
+			}
+		}
+		a.later(orders.FormURLFor - a.now().Sub(made.Time) - time.Second)
+		_, err = a.RequisitionAt(ctx, token)
+		require.NoError(t, err)
+		a.later(time.Second)
+		file, err = a.RequisitionAt(ctx, token)
+		noFile(t, file, err)
+		require.Equal(t, o.RequisitionFormURL, a.get(o).RequisitionFormURL)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	a := newArchive(t)
+	ctx := t.Context()
+	o := a.placed("walk-in")
+	ask := orders.LabelsRequest{CollectedAt: time.Date(2026, 3, 2, 8, 30, 0, 0, time.FixedZone("", -7*3600)), Count: 4}
+	file, err := a.Labels(ctx, a.team, o.ID, ask)
+	noFile(t, file, err)
+	a.work()
+	file, err = a.Labels(ctx, a.team, o.ID, ask)
+	require.NoError(t, err)
+	for _, text := range []string{"Ana Roe", "Born 1984-05-09", "2026-03-02 08:30 -07:00", "Account P-1", *a.get(o).SampleID} {
+		require.Equal(t, 4, strings.Count(strings.SplitN(string(file), `"Labels"`, 2)[1], text), text)
+	}
+	for _, bad := range []orders.LabelsRequest{{Count: 1}, {CollectedAt: noon}, {CollectedAt: noon, Count: -1}, {CollectedAt: noon, Count: orders.MaxLabels + 1}} {
+		_, err := a.Labels(ctx, a.team, o.ID, bad)
+		require.ErrorIs(t, err, healthlab.Invalid)
+	}
+	require.Empty(t, a.files.keys)
+	a.opts.Environment = healthlab.Sandbox
+	a.again()
+	file, err = a.Labels(ctx, a.team, o.ID, ask)
+	require.NoError(t, err)
+	require.Contains(t, string(file), "Account 1234567890")
+}
+
+func TestCoverageNotice(t *testing.T) {
+	for _, fate := range []string{"uncovered", "uncovered,slow"} {
+		a := newArchive(t)
+		ctx := t.Context()
+		o, other := a.placed("walk-in", fated(fate)), a.placed("walk-in")
+		require.False(t, o.HasABN)
+		a.later(25 * time.Hour)
+		require.True(t, a.get(o).HasABN, fate)
+		require.Contains(t, string(a.messages(o)[1].Body), `"has_abn":true`)
+		file, err := a.CoverageNotice(ctx, a.team, o.ID)
+		require.NoError(t, err)
+		for _, text := range []string{"Ana Roe", "glucose", "urea", "$29.00", "certain diagnoses", "Option 3"} {
+			require.Contains(t, string(file), text)
+		}
+		require.False(t, a.get(other).HasABN)
+		file, err = a.CoverageNotice(ctx, a.team, other.ID)
+		noFile(t, file, err)
+	}
+}
+
+func TestCollectionInstructions(t *testing.T) {
+	a := newArchive(t)
+	ctx := t.Context()
+	kit, kind := orders.Testkit, orders.Serum
+	contents := orders.BookContents{
+		Labs: []orders.Lab{{ID: 1, Slug: "northlab", Name: "Northlab", CollectionMethods: orders.CollectionMethods(), SampleTypes: []orders.SampleType{kind}}},
+		Markers: []orders.MarkerComplete{
+			{Marker: orders.Marker{ID: 1, LabID: ptr(1), Name: "glucose", ALaCarteEnabled: true}},
+			{Marker: orders.Marker{ID: 2, LabID: ptr(1), Name: "urea", ALaCarteEnabled: true}},
+		},
+		Tests: []orders.BookTest{
+			{LabTest: orders.LabTest{ID: test("kit"), Name: "kit", SampleType: kind, Method: kit, Status: orders.LabTestActive, Fasting: true}, LabID: 1, MarkerIDs: []int{1}},
+			{LabTest: orders.LabTest{ID: test("walk-in"), Name: "walk-in", SampleType: kind, Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1, MarkerIDs: []int{1}},
+		},
+		Accounts: []orders.LabAccount{{ID: account("platform"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
+			AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}},
+		Instructions: []orders.InstructionSheet{
+			{LabID: 1, Method: kit, Title: "Kits", Steps: []string{"Wash your hands."}},
+			{LabID: 1, SampleType: kind, MarkerIDs: []int{2}, Title: "Urea", Steps: []string{"Eat no meat."}},
+		},
+	}
+	shelf, err := orders.NewBook(contents)
+	require.NoError(t, err)
+	a.opts.LabTests = a.store.LabTests()
+	a.Service, err = orders.New(a.store.Orders(), orders.UsersFunc(a.user1), shelf, a.lab, a.opts)
+	require.NoError(t, err)
+
+	file, err := a.LabTestInstructions(ctx, a.team, test("kit"))
+	require.NoError(t, err)
+	require.Contains(t, string(file), "Wash your hands.")
+	require.Contains(t, string(file), "nothing but water")
+	require.NotContains(t, string(file), "no meat")
+	of, err := a.LabTest(ctx, a.team, nil, test("kit"))
+	require.NoError(t, err)
+	require.True(t, *of.HasCollectionInstructions)
+	file, err = a.LabTestInstructions(ctx, a.team, test("walk-in"))
+	noFile(t, file, err)
+	_, err = a.LabTestInstructions(ctx, a.team, test("none"))
+	require.Equal(t, orders.LabTestNotFound, rule(err))
+
+	// An order of several markers, and a test of the team's own, have those of each.
+	o := a.placed("kit", func(r *orders.PlaceRequest) {
+		r.OrderSet.AddOn, r.CollectionMethod = &orders.AddOn{MarkerIDs: []int{2}}, &kit
+	})
+	require.True(t, *o.LabTest.HasCollectionInstructions)
+	file, err = a.OrderInstructions(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), "Wash your hands.")
+	require.Contains(t, string(file), "no meat")
+	own, err := a.CreateLabTest(ctx, a.team, orders.LabTestRequest{Name: "mine", MarkerIDs: []int{2}, Method: orders.WalkInTest})
+	require.NoError(t, err)
+	require.True(t, *own.HasCollectionInstructions)
+	file, err = a.LabTestInstructions(ctx, a.team, own.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), "no meat")
+	file, err = a.OrderInstructions(ctx, a.team, a.placed("walk-in").ID)
+	noFile(t, file, err)
+
+	// A catalogue does not promise what it does not have.
+	contents.Instructions[0].Steps, contents.Instructions[1].LabID = nil, 7
+	contents.Instructions = append(contents.Instructions, orders.InstructionSheet{LabID: 1, MarkerIDs: []int{9}, Steps: []string{"x"}})
+	contents.Tests[1].HasCollectionInstructions = ptr(true)
+	_, err = orders.NewBook(contents)
+	var invalid *healthlab.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Len(t, invalid.Problems, 5)
+}
+
+func TestReport(t *testing.T) {
+	a := newArchive(t)
+	ctx := t.Context()
+	o := a.placed("walk-in", fated("partial"))
+	a.work()
+	_, err := a.Report(ctx, a.team, o.ID)
+	require.Equal(t, orders.ResultNotFound, rule(err))
+	_, err = a.TransactionReport(ctx, a.team, o.OrderTransaction.ID)
+	require.Equal(t, orders.ResultNotFound, rule(err))
+	for a.get(o).LowLevel() != orders.PartialResults {
+		a.later(day)
+	}
+	file, err := a.Report(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), "PARTIAL REPORT")
+	results, err := a.Results(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	for _, r := range results.Results {
+		require.Contains(t, string(file), r.Name)
+		require.Contains(t, string(file), r.Result)
+	}
+
+	// The lab's own report takes its place, until there are other results.
+	own := []byte("%PDF-1.7 the lab's own")
+	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
+	file, err = a.Report(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, own, file)
+	for a.get(o).LowLevel() != orders.Completed {
+		a.later(day)
+	}
+	file, err = a.Report(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), "FINAL REPORT")
+	corrected := results
+	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
+	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.ResultCorrected, At: a.now(), Results: &corrected, ReportFile: "REPORT2"}))
+	file, err = a.Report(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "%PDF-1.7 corrected", string(file))
+	all, err := a.TransactionReport(ctx, a.team, o.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(all), "CORRECTED REPORT")
+	// An old one that comes again is not the newest.
+	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
+	file, err = a.Report(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "%PDF-1.7 corrected", string(file))
+
+	for name, bad := range map[string]func() error{
+		"no PDF":    func() error { return a.KeepReport(ctx, a.team, o.ID, "x", []byte("hello")) },
+		"no id":     func() error { return a.KeepReport(ctx, a.team, o.ID, "", own) },
+		"path":      func() error { return a.KeepReport(ctx, a.team, o.ID, "../x", own) },
+		"too large": func() error { return a.KeepReport(ctx, a.team, o.ID, "x", append(own, bytes.Repeat(own, 1<<20)...)) },
+	} {
+		require.ErrorIs(t, bad(), healthlab.Invalid, name)
+	}
+	require.Equal(t, orders.OrderNotFound, rule(a.KeepReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
+}
+
+// Whoever is erased leaves no file.
+func TestForgetDocuments(t *testing.T) {
+	a := newArchive(t)
+	ctx := t.Context()
+	var mine orders.Order
+	for range 3 {
+		mine = a.placed("walk-in", fated("uncovered"))
+	}
+	a.work()
+	other := a.placed("walk-in", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("patient")} })
+	a.work()
+	_, err := a.Requisition(ctx, a.team, mine.ID)
+	require.NoError(t, err)
+	_, err = a.CoverageNotice(ctx, a.team, mine.ID)
+	require.NoError(t, err)
+	require.NoError(t, a.KeepReport(ctx, a.team, mine.ID, "R1", []byte("%PDF-1.7")))
+	_, err = a.Requisition(ctx, a.team, other.ID)
+	require.NoError(t, err)
+	require.Equal(t, 4, a.files.left(t))
+	for range 2 {
+		require.NoError(t, a.Forget(ctx, a.team, a.user))
+		require.Equal(t, 1, a.files.left(t))
+	}
+	// Between deletion and erasure nothing new is kept.
+	a.users[a.user] = false
+	_, err = a.Requisition(ctx, a.team, mine.ID)
+	require.NoError(t, err)
+	require.NoError(t, a.KeepReport(ctx, a.team, mine.ID, "R2", []byte("%PDF-1.7")))
+	require.Equal(t, 1, a.files.left(t))
+}
+
+// A disk or a printer that fails is nobody's wrong input, and changes nothing.
+func TestDocumentsThatFail(t *testing.T) {
+	a := newArchive(t)
+	ctx := t.Context()
+	o := a.placed("walk-in")
+	a.work()
+	a.files.fails = true
+	_, err := a.Requisition(ctx, a.team, o.ID)
+	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
+	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(a.KeepReport(ctx, a.team, o.ID, "R1", []byte("%PDF-1.7"))))
+	a.files.fails, a.printer.fails = false, true
+	_, err = a.Requisition(ctx, a.team, o.ID)
+	require.Equal(t, healthlab.Unknown, healthlab.KindOf(err))
+	a.printer.fails = false
+	_, err = a.Requisition(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = a.Requisition(ended, a.team, o.ID)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Without a printer there are no documents.
+func TestNoDocuments(t *testing.T) {
+	d := newDesk(t)
+	ctx := t.Context()
+	o := d.placed("walk-in")
+	_, err := d.Simulate(ctx, d.team, o.ID, "", orders.SimulationFlags{})
+	require.NoError(t, err)
+	file, err := d.Requisition(ctx, d.team, o.ID)
+	noFile(t, file, err)
+	file, err = d.Report(ctx, d.team, o.ID)
+	noFile(t, file, err)
+	file, err = d.TransactionReport(ctx, d.team, o.OrderTransaction.ID)
+	noFile(t, file, err)
+	file, err = d.RequisitionAt(ctx, "a.b")
+	noFile(t, file, err)
+	require.NoError(t, d.KeepReport(ctx, d.team, o.ID, "R1", []byte("%PDF-1.7")))
+	require.NoError(t, d.Forget(ctx, d.team, d.user))
+	for _, bad := range []*orders.Documents{{}, {Printer: &typewriter{}, FormURL: "https://x.example.com"}} {
+		d.opts.Documents = bad
+		_, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, d.opts)
+		require.ErrorIs(t, err, healthlab.Invalid)
+	}
+}
+
+// rule is the name of the rule that an error is about.
+func rule(err error) string {
+	var broken *healthlab.RuleError
+	if errors.As(err, &broken) {
+		return broken.Type
+	}
+	return ""
+}
