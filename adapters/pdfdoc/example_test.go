@@ -1,0 +1,30 @@
+package pdfdoc_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab/adapters/pdfdoc"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// A document becomes a PDF file. Usually an orders.Service does this.
+func Example() {
+	printer, err := pdfdoc.New(nil)
+	if err != nil {
+		panic(err)
+	}
+	file, err := printer.Print(context.Background(), orders.Document{
+		Title: "Laboratory report", Number: "N100200", Subject: "Ana Roe, born 1984-05-09",
+		Sections: []orders.Section{{
+			Heading: "Results",
+			Table: &orders.Table{
+				Columns: []string{"Test", "Result", "Flag"}, Widths: []int{2, 1, 1},
+				Rows: []orders.Row{{Cells: []string{"Ferritin", "9", "Low"}, Strong: true}},
+			},
+		}},
+	})
+	fmt.Println(string(file[:5]), err)
+	// Output:
+	// %PDF- <nil>
+}

@@ -1,0 +1,592 @@
+package pdfdoc
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/draw"
+	_ "image/jpeg" // signatures
+	"image/png"
+	"strings"
+
+	"codeberg.org/go-pdf/fpdf"
+	"github.com/boombuler/barcode/code128"
+
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Measures, in millimetres; letters in points.
+const (
+	margin  = 16.0
+	top     = 24.0 // below the head that pages after the first have
+	bottom  = 20.0
+	body    = 9.0
+	small   = 7.5
+	heading = 11.0
+	title   = 16.0
+	gutter  = 5.0
+	point   = 25.4 / 72
+	leading = 1.3
+)
+
+// style is how text looks.
+type style struct {
+	size float64
+	bold bool
+}
+
+func (s style) line() float64 { return s.size * point * leading }
+
+// layout is one document being laid out. Pages are lists of what is to be drawn, for
+// how many there are is known at the end.
+type layout struct {
+	ctx           context.Context //nolint:containedctx // it lives as long as one call
+	p             *Printer
+	f             *fpdf.Fpdf
+	d             orders.Document
+	width, height float64
+	y             float64
+	pages         [][]func()
+	loaded        map[string]bool
+	pictures      int
+	unknown       bool
+}
+
+func (l *layout) run() error {
+	l.breakPage()
+	if len(l.d.Labels) > 0 {
+		l.labels()
+	} else {
+		l.head()
+	}
+	for _, s := range l.d.Sections {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+		l.section(s)
+	}
+	for i, page := range l.pages {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+		l.f.AddPage()
+		for _, draw := range page {
+			draw()
+		}
+		l.foot(i+1, len(l.pages))
+	}
+	return l.f.Error()
+}
+
+func (l *layout) inner() float64 { return l.width - 2*margin }
+
+func (l *layout) breakPage() {
+	l.pages = append(l.pages, nil)
+	l.y = margin
+	if len(l.pages) > 1 && len(l.d.Labels) == 0 {
+		l.y = top
+		l.later(func() {
+			y := margin
+			for _, line := range l.wrap(joined(" · ", l.d.Title, l.d.Number, l.d.Subject), style{small, true}, l.inner()) {
+				l.draw(margin, y, style{small, true}, line)
+				y += style{small, true}.line()
+			}
+		})
+		// A head of several lines pushes the rest down.
+		n := len(l.wrap(joined(" · ", l.d.Title, l.d.Number, l.d.Subject), style{small, true}, l.inner()))
+		l.y = max(top, margin+float64(n)*style{small, true}.line()+3)
+	}
+}
+
+func joined(with string, parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, with)
+}
+
+// room begins a new page if there is not so much room on this one.
+func (l *layout) room(height float64) {
+	if l.y+height > l.height-bottom {
+		l.breakPage()
+	}
+}
+
+// later draws something on the page that is being laid out.
+func (l *layout) later(draw func()) {
+	n := len(l.pages) - 1
+	l.pages[n] = append(l.pages[n], draw)
+}
+
+// font chooses a font, which comes into the file when it is first used.
+func (l *layout) font(face int, st style) {
+	family, variant, cut := fmt.Sprintf("f%d", face), "", &l.p.faces[face].regular
+	if st.bold && face == 0 {
+		variant, cut = "B", &l.p.faces[face].bold
+	}
+	if !l.loaded[family+variant] {
+		l.loaded[family+variant] = true
+		l.f.AddUTF8FontFromBytes(family, variant, cut.file)
+	}
+	l.f.SetFont(family, variant, st.size)
+}
+
+// pieces cuts prepared text where the font changes.
+func (l *layout) pieces(s string, each func(face int, text string)) {
+	start, last := 0, -1
+	for i, r := range s {
+		if face := l.p.face(r); face != last {
+			if i > start {
+				each(last, s[start:i])
+			}
+			start, last = i, face
+		}
+	}
+	if start < len(s) {
+		each(last, s[start:])
+	}
+}
+
+// measure returns how wide prepared text is.
+func (l *layout) measure(s string, st style) float64 {
+	w := 0
+	for _, r := range s {
+		if face := l.p.face(r); face >= 0 && st.bold {
+			w += int(l.p.faces[face].bold.widths[r])
+		} else if face >= 0 {
+			w += int(l.p.faces[face].regular.widths[r])
+		}
+	}
+	return float64(w) * st.size * point / 1000
+}
+
+// set is a line of text that is ready to be drawn, from left to right.
+type set string
+
+// wrap breaks text into lines of a width: between words, and inside a word that is wider
+// than a line.
+func (l *layout) wrap(text string, st style, width float64) []set {
+	var out []set
+	for _, part := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		ready, unknown := l.p.prepare(part)
+		l.unknown = l.unknown || unknown
+		rtl := rightToLeft(ready)
+		line := ""
+		end := func() {
+			out = append(out, set(visual(line, rtl)))
+			line = ""
+		}
+		for _, word := range strings.Fields(ready) {
+			if line != "" && l.measure(line+" "+word, st) <= width {
+				line += " " + word
+				continue
+			}
+			if line != "" {
+				end()
+			}
+			if l.measure(word, st) > width {
+				for _, c := range clusters(word) {
+					if line != "" && l.measure(line+c, st) > width {
+						end()
+					}
+					line += c
+				}
+				continue
+			}
+			line = word
+		}
+		end()
+	}
+	return out
+}
+
+// draw puts a line on the page, with its upper edge at y.
+func (l *layout) draw(x, y float64, st style, line set) {
+	base := y + st.size*point
+	l.pieces(string(line), func(face int, text string) {
+		l.font(face, st)
+		l.f.Text(x, base, text)
+		x += l.measure(text, st)
+	})
+}
+
+// lines lays out lines below each other, over pages.
+func (l *layout) lines(x float64, st style, lines []set) {
+	for _, line := range lines {
+		l.room(st.line())
+		y := l.y
+		l.later(func() { l.draw(x, y, st, line) })
+		l.y += st.line()
+	}
+}
+
+// head is the title with the number beside it, and the remarks.
+func (l *layout) head() {
+	left := l.inner()
+	if bars, width := l.bars(l.d.Number, 84); bars != nil {
+		left -= width + gutter
+		x, y := l.width-margin-width, l.y
+		l.later(func() { l.stripes(x, y, width, 13, bars) })
+		st, below := style{body, false}, y+14
+		for i, line := range l.wrap(l.d.Number, st, width) {
+			at := below + float64(i)*st.line()
+			l.later(func() { l.draw(x+width-l.measure(string(line), st)-width*0.04, at, st, line) })
+		}
+		below += float64(len(l.wrap(l.d.Number, st, width))) * st.line()
+		defer func() { l.y = max(l.y, below) + 2 }()
+	} else if l.d.Number != "" {
+		defer func() { l.lines(margin, style{body, false}, l.wrap(l.d.Number, style{body, false}, l.inner())) }()
+	}
+	l.lines(margin, style{title, true}, l.wrap(l.d.Title, style{title, true}, left))
+	for _, r := range l.d.Remarks {
+		l.lines(margin, style{heading, true}, l.wrap(r, style{heading, true}, left))
+	}
+}
+
+// foot says which page it is.
+func (l *layout) foot(page, of int) {
+	st := style{small, false}
+	y := l.height - margin + 2
+	text := set(fmt.Sprintf("Page %d of %d", page, of))
+	l.draw(l.width-margin-l.measure(string(text), st), y, st, text)
+	if l.unknown {
+		l.draw(margin, y, st, "[U+…] stands for letters that cannot be shown here, by their Unicode numbers.")
+	}
+}
+
+func (l *layout) section(s orders.Section) {
+	l.y += 3
+	if s.Heading != "" {
+		st := style{heading, true}
+		heads := l.wrap(s.Heading, st, l.inner())
+		l.room(float64(len(heads))*st.line() + 10) // not alone at the end of a page
+		l.lines(margin, st, heads)
+		y := l.y
+		l.later(func() {
+			l.f.SetLineWidth(0.2)
+			l.f.Line(margin, y, l.width-margin, y)
+		})
+		l.y += 1.5
+	}
+	l.fields(s.Fields)
+	for _, p := range s.Paragraphs {
+		l.lines(margin, style{body, false}, l.wrap(p, style{body, false}, l.inner()))
+		l.y++
+	}
+	if s.Table != nil {
+		l.table(s.Table)
+	}
+	for i, step := range s.Steps {
+		l.item(step, func(x, y float64) { l.draw(x, y, style{body, true}, set(fmt.Sprintf("%d.", i+1))) })
+	}
+	for _, choice := range s.Choices {
+		l.item(choice, func(x, y float64) {
+			l.f.SetLineWidth(0.3)
+			l.f.Rect(x, y+0.2, 3.5, 3.5, "D")
+		})
+	}
+	if s.Picture != nil {
+		l.picture(s.Picture)
+	}
+	for _, sign := range s.Signs {
+		l.room(14)
+		y := l.y + 9
+		l.later(func() {
+			l.f.SetLineWidth(0.2)
+			l.f.Line(margin, y, margin+l.inner()*0.6, y)
+		})
+		l.y = y + 0.5
+		l.lines(margin, style{small, false}, l.wrap(sign, style{small, false}, l.inner()*0.6))
+	}
+}
+
+// item is a paragraph with something before it.
+func (l *layout) item(text string, mark func(x, y float64)) {
+	const indent = 8
+	st := style{body, false}
+	lines := l.wrap(text, st, l.inner()-indent)
+	l.room(st.line())
+	y := l.y
+	l.later(func() { mark(margin, y) })
+	l.lines(margin+indent, st, lines)
+	l.y += 1.5
+}
+
+// fields are set two to a row. One with a long value has a row to itself.
+func (l *layout) fields(fields []orders.Field) {
+	type cell struct{ name, value []set }
+	const named = 28.0
+	name, value := style{small, true}, style{body, false}
+	half := (l.inner() - gutter) / 2
+	var row []cell
+	flush := func() {
+		var columns []column
+		for j, c := range row {
+			x := margin + float64(j)*(half+gutter)
+			columns = append(columns, column{x, 0.4, name, c.name}, column{x + named, 0, value, c.value})
+		}
+		l.beside(columns, value.line())
+		row = nil
+	}
+	for _, f := range fields {
+		c := cell{l.wrap(f.Name, name, named-2), l.wrap(f.Value, value, half-named)}
+		if len(c.value) > 2 {
+			flush()
+			c.value = l.wrap(f.Value, value, l.inner()-named)
+			row = []cell{c}
+			flush()
+			continue
+		}
+		if row = append(row, c); len(row) == 2 {
+			flush()
+		}
+	}
+	flush()
+}
+
+// table repeats its columns' names on each page.
+func (l *layout) table(t *orders.Table) {
+	total := 0
+	for _, w := range t.Widths {
+		total += w
+	}
+	var xs, ws []float64
+	x := margin
+	for _, w := range t.Widths {
+		width := l.inner() * float64(w) / float64(total)
+		xs, ws = append(xs, x), append(ws, width-2)
+		x += width
+	}
+	names := func() {
+		l.cells(xs, ws, t.Columns, style{small, true})
+		y := l.y
+		l.later(func() {
+			l.f.SetLineWidth(0.2)
+			l.f.Line(margin, y, l.width-margin, y)
+		})
+		l.y++
+	}
+	l.room(20)
+	names()
+	for _, r := range t.Rows {
+		st := style{body, r.Strong || r.Group}
+		wide, text := ws, r.Cells
+		if r.Group {
+			wide, text = []float64{l.inner()}, r.Cells[:1]
+		}
+		remark := []set(nil)
+		if r.Remark != "" {
+			remark = l.wrap(r.Remark, style{small, false}, l.inner()-6)
+		}
+		need := l.tall(wide, text, st) + float64(len(remark))*style{small, false}.line() + 1
+		if r.Group {
+			need += 8 // not alone at the end of a page
+		}
+		if before := len(l.pages); need < l.height-bottom-top-10 {
+			if l.room(need); len(l.pages) > before {
+				names()
+			}
+		}
+		l.cells(xs, wide, text, st)
+		l.lines(margin+4, style{small, false}, remark)
+		l.y++
+	}
+}
+
+// tall is how much room a row of cells needs.
+func (l *layout) tall(ws []float64, text []string, st style) float64 {
+	n := 0
+	for i, c := range text {
+		n = max(n, len(l.wrap(c, st, ws[i])))
+	}
+	return float64(n) * st.line()
+}
+
+// cells lays out texts beside each other.
+func (l *layout) cells(xs, ws []float64, text []string, st style) {
+	var columns []column
+	for i, c := range text {
+		columns = append(columns, column{xs[i], 0, st, l.wrap(c, st, ws[i])})
+	}
+	l.beside(columns, st.line())
+}
+
+// column is lines below each other, beside others.
+type column struct {
+	x, down float64
+	st      style
+	lines   []set
+}
+
+// beside lays out columns, one after the other, so that text is selected as it is read.
+// They stay together on a page where they can.
+func (l *layout) beside(columns []column, line float64) {
+	n := 0
+	for _, c := range columns {
+		n = max(n, len(c.lines))
+	}
+	if height := float64(n) * line; height < l.height-bottom-top-10 {
+		l.room(height)
+	}
+	for from := 0; from < n; {
+		l.room(line)
+		fit := max(1, min(n-from, int((l.height-bottom-l.y+0.01)/line)))
+		for _, c := range columns {
+			for i := from; i < min(from+fit, len(c.lines)); i++ {
+				y := l.y + float64(i-from)*line + c.down
+				l.later(func() { l.draw(c.x, y, c.st, c.lines[i]) })
+			}
+		}
+		l.y += float64(fit) * line
+		from += fit
+	}
+}
+
+// Barcodes: the thinnest line that scanners read from paper, and the widest that helps.
+const thinnest, thickest = 0.19, 0.33
+
+// bars returns the lines of a number as a Code 128 barcode, and how wide it is with its
+// quiet zones; nil if it does not fit.
+func (l *layout) bars(number string, most float64) ([]bool, float64) {
+	const quiet = 20 // modules, of both sides
+	if number == "" || strings.ContainsFunc(number, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, 0
+	}
+	code, err := code128.Encode(number)
+	if err != nil {
+		return nil, 0
+	}
+	n := code.Bounds().Dx()
+	module := min(most/float64(n+quiet), thickest)
+	if module < thinnest {
+		return nil, 0
+	}
+	bars := make([]bool, 0, n+quiet)
+	bars = append(bars, make([]bool, quiet/2)...)
+	for i := range n {
+		r, _, _, _ := code.At(i, 0).RGBA()
+		bars = append(bars, r == 0)
+	}
+	return append(bars, make([]bool, quiet/2)...), module * float64(n+quiet)
+}
+
+func (l *layout) stripes(x, y, width, height float64, bars []bool) {
+	module := width / float64(len(bars))
+	l.f.SetFillColor(0, 0, 0)
+	for i := 0; i < len(bars); {
+		n := i
+		for n < len(bars) && bars[n] == bars[i] {
+			n++
+		}
+		if bars[i] {
+			l.f.Rect(x+float64(i)*module, y, float64(n-i)*module, height, "F")
+		}
+		i = n
+	}
+}
+
+// labels lays out labels in two columns. One that needs more room is taller.
+func (l *layout) labels() {
+	const columns, pad, least = 2, 3.0, 32.0
+	width := (l.inner() - gutter*(columns-1)) / columns
+	st := style{body, false}
+	for i := 0; i < len(l.d.Labels); i += columns {
+		tallest := least
+		var row [][]set
+		for _, label := range l.d.Labels[i:min(i+columns, len(l.d.Labels))] {
+			var lines []set
+			for j, line := range label.Lines {
+				lines = append(lines, l.wrap(line, style{body, j == 0}, width-2*pad)...)
+			}
+			row = append(row, lines)
+			number := l.wrap(label.Number, st, width-2*pad)
+			tallest = max(tallest, 2*pad+float64(len(lines)+len(number))*st.line()+11)
+		}
+		l.room(tallest)
+		for j, lines := range row {
+			l.label(l.d.Labels[i+j], lines, margin+float64(j)*(width+gutter), width, tallest, pad)
+		}
+		l.y += tallest + 3
+	}
+}
+
+func (l *layout) label(label orders.Label, lines []set, x, width, height, pad float64) {
+	st := style{body, false}
+	y := l.y
+	bars, wide := l.bars(label.Number, width-2)
+	first := 0
+	if len(label.Lines) > 0 {
+		first = len(l.wrap(label.Lines[0], style{body, true}, width-2*pad))
+	}
+	number := l.wrap(label.Number, st, width-2*pad)
+	l.later(func() {
+		l.f.SetLineWidth(0.1)
+		l.f.Rect(x, y, width, height, "D")
+		at := y + pad
+		for i, line := range lines {
+			l.draw(x+pad, at, style{body, i < first}, line)
+			at += st.line()
+		}
+		if bars != nil {
+			l.stripes(x+(width-wide)/2, at+1, wide, 9, bars)
+			at += 10.5
+		}
+		for _, line := range number {
+			l.draw(x+pad, at, st, line)
+			at += st.line()
+		}
+	})
+}
+
+// Pictures: signatures of this size at most, in pixels and on paper.
+const (
+	maxPixels              = 16 << 20
+	pictureWidth, pictureY = 60.0, 22.0
+)
+
+// picture shows a signature. It is decoded here: what comes from outside does not go
+// into the file as it is.
+func (l *layout) picture(p *orders.ImageBlob) {
+	img, err := decode(p.Content)
+	if err != nil {
+		l.lines(margin, style{small, false}, l.wrap("(A signature was given, and is no picture that can be shown.)", style{small, false}, l.inner()))
+		return
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		l.f.SetError(err)
+		return
+	}
+	l.pictures++
+	name := fmt.Sprintf("picture%d", l.pictures)
+	l.f.RegisterImageOptionsReader(name, fpdf.ImageOptions{ImageType: "PNG"}, &b)
+	w, h := float64(img.Bounds().Dx()), float64(img.Bounds().Dy())
+	scale := min(pictureWidth/w, pictureY/h)
+	l.room(h*scale + 2)
+	y := l.y
+	l.later(func() { l.f.ImageOptions(name, margin, y, w*scale, h*scale, false, fpdf.ImageOptions{}, 0, "") })
+	l.y += h*scale + 2
+}
+
+// decode reads a picture and puts it on white.
+func decode(b []byte) (*image.RGBA, error) {
+	c, _, err := image.DecodeConfig(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
+		return nil, image.ErrFormat
+	}
+	from, _, err := image.Decode(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	out := image.NewRGBA(image.Rect(0, 0, c.Width, c.Height))
+	draw.Draw(out, out.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(out, out.Bounds(), from, from.Bounds().Min, draw.Over)
+	return out, nil
+}

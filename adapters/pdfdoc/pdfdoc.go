@@ -1,0 +1,185 @@
+// Package pdfdoc lays out the documents of orders as PDF files: requisitions, labels,
+// collection instructions, notices and reports.
+//
+// [New] makes a [Printer], which implements [orders.Printer]:
+//
+//	printer, err := pdfdoc.New(nil)
+//	desk, err := orders.New(store, users, catalogue, lab, &orders.Options{
+//		Documents: &orders.Documents{Printer: printer, Files: files},
+//	})
+//
+// Text is set in DejaVu Sans, of which each file has the letters that it needs, with
+// their meaning, so that text can be selected, searched and read aloud. That covers Latin,
+// Greek, Cyrillic, Armenian, Georgian, Hebrew and Arabic, the last two from right to
+// left and with joined letters. Further scripts need [Options.Fonts]. What no font has,
+// and what would need more than one letter after another to be written right (such as the
+// scripts of India), is not left out or shown as a box: it is printed by its Unicode
+// numbers, as in [U+4E2D U+6587], and the foot of the page says so.
+//
+// Barcodes are Code 128, drawn as lines. A number that Code 128 cannot hold, or that is
+// too long to be read by a scanner, is printed as text alone.
+package pdfdoc
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode"
+
+	"codeberg.org/go-pdf/fpdf"
+	"github.com/go-fonts/dejavu/dejavusans"
+	"github.com/go-fonts/dejavu/dejavusansbold"
+	"golang.org/x/image/font/sfnt"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Options adjusts a Printer. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Fonts are further fonts, for letters that DejaVu Sans lacks: the contents of
+	// TrueType files (with outlines of the glyf kind). The first that has a letter is
+	// taken. Default: none.
+	Fonts [][]byte
+}
+
+// Printer lays out documents. It is immutable and safe for concurrent use.
+type Printer struct {
+	faces []*face
+	// first is the number of the first font that has a letter, and one more; 0 for
+	// letters that cannot be set.
+	first [1 << 16]uint8
+	forms map[rune]joining
+}
+
+var _ orders.Printer = (*Printer)(nil)
+
+// face is a font with its bold cut, which is the same where there is none.
+type face struct {
+	regular, bold cut
+}
+
+// cut is a file of a font, and how wide each letter is, in thousandths of the font's size;
+// -1 for letters that it lacks.
+type cut struct {
+	file   []byte
+	widths [1 << 16]int16
+}
+
+// maxFonts bounds how many fonts there can be.
+const maxFonts = 100
+
+// New returns a Printer. Invalid if a font cannot be used.
+func New(opts *Options) (*Printer, error) {
+	files := [][]byte{dejavusans.TTF}
+	if opts != nil {
+		files = append(files, opts.Fonts...)
+	}
+	if len(files) > maxFonts {
+		return nil, fmt.Errorf("%w: at most %d fonts", healthlab.Invalid, maxFonts)
+	}
+	p := &Printer{}
+	for i, file := range files {
+		f := new(face)
+		if err := f.regular.read(file); err != nil {
+			return nil, fmt.Errorf("%w: font %d: %v", healthlab.Invalid, i, err)
+		}
+		f.bold = f.regular
+		p.faces = append(p.faces, f)
+	}
+	if err := p.faces[0].bold.read(dejavusansbold.TTF); err != nil {
+		return nil, err
+	}
+	for r := range p.first {
+		if unicode.In(rune(r), intricate...) {
+			continue
+		}
+		p.first[r] = uint8(slices.IndexFunc(p.faces, func(f *face) bool {
+			return f.regular.widths[r] >= 0 && f.bold.widths[r] >= 0
+		}) + 1)
+	}
+	p.forms = p.joiningForms()
+	return p, nil
+}
+
+// read notes which letters a font has.
+func (c *cut) read(file []byte) error {
+	font, err := sfnt.Parse(file)
+	if err != nil {
+		return err
+	}
+	trial := fpdf.New("P", "mm", "A4", "")
+	trial.AddUTF8FontFromBytes("trial", "", file)
+	trial.SetFont("trial", "", body)
+	if err := trial.Error(); err != nil {
+		return err
+	}
+	c.file = file
+	var b sfnt.Buffer
+	for r := range c.widths {
+		c.widths[r] = -1
+		if r >= 0xfffe {
+			continue
+		}
+		if i, err := font.GlyphIndex(&b, rune(r)); err == nil && i != 0 {
+			c.widths[r] = int16(trial.GetStringSymbolWidth(string(rune(r))))
+		}
+	}
+	return nil
+}
+
+// Print implements [orders.Printer].
+func (p *Printer) Print(ctx context.Context, d orders.Document) ([]byte, error) {
+	for _, s := range d.Sections {
+		if err := checkTable(s.Table); err != nil {
+			return nil, err
+		}
+	}
+	size := fpdf.SizeType{Wd: 215.9, Ht: 279.4}
+	if d.Paper == orders.A4 {
+		size = fpdf.SizeType{Wd: 210, Ht: 297}
+	}
+	at := d.At
+	if at.IsZero() {
+		at = time.Unix(0, 0) // the library would take the clock's
+	}
+	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", Size: size})
+	f.SetCatalogSort(true)
+	f.SetCreationDate(at.UTC())
+	f.SetModificationDate(at.UTC())
+	f.SetProducer("healthlab", true)
+	f.SetTitle(d.Title, true)
+	f.SetLang("en")
+	f.SetAutoPageBreak(false, 0)
+	l := &layout{ctx: ctx, p: p, f: f, d: d, width: size.Wd, height: size.Ht, loaded: map[string]bool{}}
+	if err := l.run(); err != nil {
+		return nil, fmt.Errorf("print document: %w", err)
+	}
+	var out bytes.Buffer
+	if err := f.Output(&out); err != nil {
+		return nil, fmt.Errorf("print document: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func checkTable(t *orders.Table) error {
+	if t == nil {
+		return nil
+	}
+	if len(t.Columns) == 0 || len(t.Widths) != len(t.Columns) {
+		return fmt.Errorf("print document: %w: a table has a width for each of its columns", healthlab.Invalid)
+	}
+	for _, w := range t.Widths {
+		if w <= 0 {
+			return fmt.Errorf("print document: %w: a column is wider than nothing", healthlab.Invalid)
+		}
+	}
+	for _, r := range t.Rows {
+		if len(r.Cells) != len(t.Columns) {
+			return fmt.Errorf("print document: %w: a row has a cell for each column", healthlab.Invalid)
+		}
+	}
+	return nil
+}
