@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -98,6 +99,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
 		Providers:   []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
+		Documents: &orders.Documents{Printer: titles{}, Files: store.Blobs(), FormURL: "https://lab.example.com" + httpapi.RequisitionFormPath, FormKeys: seal},
 		Physicians: func(context.Context, healthlab.TeamID) ([]orders.Physician, error) {
 			return []orders.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},

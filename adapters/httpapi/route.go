@@ -100,6 +100,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.continuousOperations()...)
 	ops = append(ops, a.orderOperations()...)
+	ops = append(ops, a.documentOperations()...)
 	ops = append(ops, a.pscOperations()...)
 	ops = append(ops, a.visitOperations()...)
 	ops = append(ops, a.webhookOperations()...)

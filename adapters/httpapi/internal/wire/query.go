@@ -335,15 +335,35 @@ func (in *In) moment(v, name string) Moment {
 		}
 		return Moment{Day: d, IsDay: true}
 	}
-	// A plus sign that was not escaped arrives as a space.
-	if n := len(v); n > 19 && v[n-6] == ' ' {
-		v = v[:n-6] + "+" + v[n-5:]
-	}
-	t, err := healthlab.ParseTime(v)
+	t, err := healthlab.ParseTime(plus(v))
 	if err != nil {
 		in.add("bad_date_time", timeRule+", or a day alone", "query", name, nil)
 	}
 	return Moment{Instant: t}
+}
+
+// plus puts back a plus sign before an offset that was not escaped, and arrives as a
+// space.
+func plus(v string) string {
+	if n := len(v); n > 19 && v[n-6] == ' ' {
+		return v[:n-6] + "+" + v[n-5:]
+	}
+	return v
+}
+
+// Local reads a date and time, which must be there, with the offset that it was written
+// with; UTC if it has none.
+func (in *In) Local(name string) time.Time {
+	v, ok := in.need(name)
+	if !ok {
+		return time.Time{}
+	}
+	t, offset, err := healthlab.ParseTimeOffset(plus(v))
+	if err != nil {
+		in.add("bad_date_time", timeRule, "query", name, nil)
+		return time.Time{}
+	}
+	return t.In(time.FixedZone("", offset))
 }
 
 // Time reads a day or a date and time, which must be there; a day alone is its edge

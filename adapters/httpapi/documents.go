@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// RequisitionFormPath is where signed URLs of requisitions are answered: a host gives
+// orders.Documents.FormURL its own address with this after it.
+const RequisitionFormPath = "/v3/order/requisition_form"
+
+func (a api) documentOperations() []operation {
+	if a.Orders == nil {
+		return nil
+	}
+	return []operation{
+		{id: "read_requisition_pdf", pattern: "GET /v3/order/{order_id}/requisition/pdf", team: orderDocument(a.Orders.Requisition)},
+		{id: "read_labels_pdf", pattern: "GET /v3/order/{order_id}/labels/pdf", team: a.readLabels},
+		{id: "read_order_result_pdf", pattern: "GET /v3/order/{order_id}/result/pdf", team: orderDocument(a.Orders.Report)},
+		{id: "read_order_collection_instruction_pdf", pattern: "GET /v3/order/{order_id}/collection_instruction_pdf", team: orderDocument(a.Orders.OrderInstructions)},
+		{id: "read_abn_pdf", pattern: "GET /v3/order/{order_id}/abn_pdf", team: orderDocument(a.Orders.CoverageNotice)},
+		{id: "read_order_transaction_result_pdf", pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", team: a.readTransactionReport},
+		{id: "read_lab_test_collection_instruction_pdf", pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", team: a.readLabTestInstructions},
+		// Whoever has the URL may read.
+		{id: "read_requisition_form", pattern: "GET " + RequisitionFormPath + "/{token}", handle: a.readRequisitionForm},
+	}
+}
+
+// pdf answers with a document, which nobody on the way is to keep.
+func pdf(w http.ResponseWriter, file []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	return wire.Bytes(w, http.StatusOK, "application/pdf", file)
+}
+
+// orderDocument answers with a document of one order.
+func orderDocument(read func(context.Context, healthlab.TeamID, orders.OrderID) ([]byte, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		id := orderID(in)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		file, err := read(r.Context(), team, id)
+		return pdf(w, file, err)
+	}
+}
+
+func (a api) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := orderID(in)
+	at := in.Local("collection_date")
+	count := in.Int("number_of_labels", 3, 1, orders.MaxLabels)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	file, err := a.Orders.Labels(r.Context(), team, id, orders.LabelsRequest{CollectedAt: at, Count: count})
+	return pdf(w, file, err)
+}
+
+func (a api) readTransactionReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := transactionID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	file, err := a.Orders.TransactionReport(r.Context(), team, id)
+	return pdf(w, file, err)
+}
+
+func (a api) readLabTestInstructions(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	id := labTestID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	file, err := a.Orders.LabTestInstructions(r.Context(), team, id)
+	return pdf(w, file, err)
+}
+
+func (a api) readRequisitionForm(w http.ResponseWriter, r *http.Request) error {
+	const most = 2000 // longer than any token
+	in := wire.From(r)
+	token := in.PathText("token", most)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	file, err := a.Orders.RequisitionAt(r.Context(), token)
+	return pdf(w, file, err)
+}
