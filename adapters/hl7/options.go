@@ -66,8 +66,9 @@ type Options struct {
 	// Insurance finds the record that an order is billed to. Default: orders go out
 	// without insurance.
 	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Insurance, error)
-	// Documents keeps the documents that come in messages. Default: they stay in the
-	// journal, in the message that they came in.
+	// Documents keeps the documents that come in messages. [Reports] puts them where an
+	// orders.Service finds them. Default: they stay in the journal, in the message that
+	// they came in.
 	Documents Documents
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -93,6 +94,23 @@ type Insurance struct {
 // not acknowledged, and comes again.
 type Documents interface {
 	Put(ctx context.Context, d Document) error
+}
+
+// Reports keeps documents that are PDF files as reports of the orders that they belong to:
+// keep is the method KeepReport of an orders.Service. Others stay in the journal, in the
+// message that they came in, as do those of orders that are gone.
+type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
+
+// Put implements [Documents].
+func (keep Reports) Put(ctx context.Context, d Document) error {
+	if d.ContentType != "application/pdf" {
+		return nil
+	}
+	err := keep(ctx, d.Team, d.Order, d.ID, d.Data)
+	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || kind == healthlab.Invalid {
+		return nil // coming again, it would be the same
+	}
+	return err
 }
 
 // Document is one that came with a result. Printing or logging it shows nothing.

@@ -438,6 +438,7 @@ func TestDocuments(t *testing.T) {
 	kept.err = nil
 	require.Equal(t, "AA", b.send(raw))
 	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(b.told()))
+	require.Equal(t, kept.docs[0].ID, b.told()[0].ReportFile)
 	require.Len(t, kept.docs, 2)
 	require.Equal(t, kept.docs[0], kept.docs[1])
 	require.Equal(t, hl7.Document{ID: kept.docs[0].ID, Team: s.Order.TeamID, Order: s.Order.ID, Title: "Report", ContentType: "application/pdf", Data: pdf}, kept.docs[0])
@@ -450,6 +451,25 @@ func TestDocuments(t *testing.T) {
 	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(b.told()))
 	require.Empty(t, b.told()[0].Results.Results)
 	require.Equal(t, "AE", b.send(b.report(n, ana, ferrF, "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F")))
+}
+
+// Reports go to a service; what it cannot take does not hold up the laboratory.
+func TestReports(t *testing.T) {
+	var kept []string
+	var fault error
+	reports := hl7.Reports(func(_ context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
+		kept = append(kept, team.String()+order.String()+id+string(pdf))
+		return fault
+	})
+	d := hl7.Document{ID: "R1", ContentType: "application/pdf", Data: []byte("%PDF-1.7")}
+	require.NoError(t, reports.Put(t.Context(), d))
+	require.Equal(t, []string{d.Team.String() + d.Order.String() + "R1%PDF-1.7"}, kept)
+	require.NoError(t, reports.Put(t.Context(), hl7.Document{ID: "R2", ContentType: "text/plain", Data: []byte("hello")}))
+	require.Len(t, kept, 1)
+	for kind, gone := range map[healthlab.Kind]bool{healthlab.NotFound: true, healthlab.Invalid: true, healthlab.Unavailable: false, healthlab.Unknown: false} {
+		fault = kind
+		require.Equal(t, gone, reports.Put(t.Context(), d) == nil, kind)
+	}
 }
 
 func TestAcknowledgements(t *testing.T) {
