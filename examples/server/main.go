@@ -31,6 +31,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 func main() {
@@ -64,6 +65,8 @@ type config struct {
 	importUser    string
 	filesPath     string
 	reportWorkers int
+	paper         orders.Paper
+	fonts         []string
 	environment   healthlab.Environment
 	tour          bool
 	invite        bool
@@ -88,8 +91,13 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery is one process's to make before another one takes it over; half of it is the most that a receiver may take, up to 15 s")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
-	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports, encrypted (default: memory; with embedded:DIR, DIR.files)")
+	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
 	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
+	paper := f.String("paper", string(orders.Letter), "what documents are printed on: letter or a4")
+	f.Func("font", "TrueType `file` for letters of documents that DejaVu Sans lacks, such as Chinese; may be repeated", func(name string) error {
+		c.fonts = append(c.fonts, name)
+		return nil
+	})
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
@@ -107,6 +115,9 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.tour && c.environment != healthlab.Sandbox {
 		return config{}, errors.New("-tour makes things up, which only a sandbox may do")
+	}
+	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
+		return config{}, errors.New("-paper is letter or a4")
 	}
 	if c.lease < time.Second {
 		return config{}, errors.New("-lease is a second or more")

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/blob"
 	"github.com/healthlab-dev/healthlab/adapters/ocr"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 	"github.com/healthlab-dev/healthlab/labreport"
@@ -12,7 +11,7 @@ import (
 
 // buildReports makes what reads lab reports. Pictures need tesseract; without it they
 // fail with a reason, and PDFs with text are read all the same.
-func (s *service) buildReports(seal healthlab.Sealer) error {
+func (s *service) buildReports(files labreport.BlobStore) error {
 	reader := labreport.NewReader(nil)
 	extractors := labreport.Extractors{}
 	pages := pdftext.Options{Workers: s.reportWorkers}
@@ -31,16 +30,6 @@ func (s *service) buildReports(seal healthlab.Sealer) error {
 		return err
 	}
 	extractors["application/pdf"] = pdfs
-	files := s.store.blobs
-	if s.filesPath != "" {
-		place, err := blob.OpenDirectory(s.filesPath, nil)
-		if err != nil {
-			return err
-		}
-		if files, err = blob.New(place, seal); err != nil {
-			return err
-		}
-	}
 	s.closers = append(s.closers, pdfs.Close)
 	s.reports, err = labreport.New(s.store.ParsingJobs(), files, s.health, extractors, reader, &labreport.Options{
 		Environment: s.environment, Workers: s.reportWorkers, Log: s.log,

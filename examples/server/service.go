@@ -77,7 +77,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 		// The service for reports is made later, and before anybody is erased.
 		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
 			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-				return s.reports.Forget(ctx, team, user)
+				return errors.Join(s.reports.Forget(ctx, team, user), s.orders.Forget(ctx, team, user))
 			},
 		},
 	}); err != nil {
@@ -92,35 +92,21 @@ func build(c config, kept *storage, url string) (*service, error) {
 	}); err != nil {
 		return nil, err
 	}
-	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
-	if err != nil {
-		return nil, err
-	}
-	registry, err := sandbox.Registry()
-	if err != nil {
-		return nil, err
-	}
 	seal, err := c.master.sealer()
 	if err != nil {
 		return nil, err
 	}
-	centers, err := orders.ReadAtlas(bytes.NewReader(exampleCenters))
+	files, err := s.files(seal)
 	if err != nil {
 		return nil, err
 	}
-	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
-	if s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
-		Environment: c.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
-		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
-		Settings: everything, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
-		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: c.log,
-	}); err != nil {
+	if err := s.buildOrders(files, seal); err != nil {
 		return nil, err
 	}
 	if err := s.buildWebhooks(seal); err != nil {
 		return nil, err
 	}
-	if err := s.buildReports(seal); err != nil {
+	if err := s.buildReports(files); err != nil {
 		return nil, err
 	}
 	whose, err := httpapi.KeyAuth(httpapi.Keys{{Team: s.team, Sum: httpapi.SumKey(c.apiKey)}}, c.environment, region, nil)
@@ -149,9 +135,38 @@ func build(c config, kept *storage, url string) (*service, error) {
 	return s, nil
 }
 
-// everything is switched on for the one team.
-func everything(context.Context, healthlab.TeamID) (orders.Settings, error) {
+// buildOrders makes the desk where tests are ordered, with an invented catalogue.
+func (s *service) buildOrders(files orders.BlobStore, seal healthlab.Sealer) error {
+	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
+	if err != nil {
+		return err
+	}
+	registry, err := sandbox.Registry()
+	if err != nil {
+		return err
+	}
+	centers, err := orders.ReadAtlas(bytes.NewReader(exampleCenters))
+	if err != nil {
+		return err
+	}
+	documents, err := s.documents(files, seal)
+	if err != nil {
+		return err
+	}
+	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
+	s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
+		Environment: s.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
+		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
+		Documents: documents, Settings: s.settings, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
+		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: s.log,
+	})
+	return err
+}
+
+// settings switch everything on for the one team.
+func (s *service) settings(context.Context, healthlab.TeamID) (orders.Settings, error) {
 	return orders.Settings{
+		Paper:           s.paper,
 		PartialWebhooks: true, Redraws: true, OnSiteCollection: true, OrderImport: true, Minors: true, InsuranceRead: true, OwnPayors: true,
 		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
 		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true, Reminders: true,
