@@ -88,7 +88,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
-	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery is one process's to make before another one takes it over; half of it is the most that a receiver may take, up to 15 s")
+	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")

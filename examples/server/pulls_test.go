@@ -13,7 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 // eventCounter is a receiver of events that counts their types.
@@ -104,14 +107,13 @@ func status(p *program, user string) string {
 // consent that was taken back ends in an error that linking again heals.
 func TestPulls(t *testing.T) {
 	for name, args := range map[string]func(t *testing.T) []string{
-		"memory": func(*testing.T) []string { return nil },
-		"postgres": func(t *testing.T) []string {
-			return []string{"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir()}
-		},
+		"memory":   func(*testing.T) []string { return nil },
+		"postgres": func(t *testing.T) []string { return []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir()} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var in eventCounter
-			p := start(t, append(args(t), "-webhook-url", in.listen(t))...)
+			secret := secretFile(t)
+			p := start(t, append(args(t), "-webhook-url", in.listen(t), "-secret-file", secret)...)
 			var user struct {
 				ID string `json:"user_id"`
 			}
@@ -165,9 +167,91 @@ func TestPulls(t *testing.T) {
 			require.Equal(t, []string{
 				"fern_diary/body", "fern_diary/meal", "fern_diary/vitals/caffeine", "fern_diary/vitals/carbohydrates", "fern_diary/vitals/water",
 			}, done.Refreshed)
+
+			// The provider says that there is something new.
+			before := lastTry(p, user.ID, "meal")
+			m, err := newMaster(secret)
+			require.NoError(t, err)
+			key, err := m.derive("sandbox pushes")
+			require.NoError(t, err)
+			diary := sandbox.NewConnector("fern_diary", &sandbox.ConnectorOptions{PushKey: key})
+			header, body := diary.Push("1", "ann", time.Time{}, "meal")
+			ask(p, "POST", "/v2/link/push/fern_diary", string(body), 204, nil, sandbox.PushTime, header.Get(sandbox.PushTime),
+				sandbox.PushSignature, header.Get(sandbox.PushSignature))
+			wait(t, func() bool { return lastTry(p, user.ID, "meal").After(before) })
 			p.quit()
 		})
 	}
+}
+
+// lastTry is when a resource of the diary was last asked for.
+func lastTry(p *program, user, resource string) time.Time {
+	p.Helper()
+	var seen struct {
+		Data []struct {
+			Provider map[string]map[string]struct {
+				Last struct {
+					At time.Time `json:"timestamp"`
+				} `json:"last_attempt"`
+			} `json:"provider"`
+		} `json:"data"`
+	}
+	p.get("/v2/introspect/resources?user_id="+user, &seen)
+	return seen.Data[0].Provider["fern_diary"][resource].Last.At
+}
+
+// Two processes share what is to be fetched. One is killed somewhere in a history, and the
+// other one finishes it: everything is there, and told once.
+func TestPullsAreTakenOver(t *testing.T) {
+	var in eventCounter
+	args := []string{
+		"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir(), "-lease", "2s", "-webhook-url", in.listen(t),
+	}
+	stays, other := spawn(t, args...)
+	rounds := prove.Count(2, 20)
+	for round := range rounds {
+		dies, process := spawn(t, args...)
+		var user struct {
+			ID healthlab.UserID `json:"user_id"`
+		}
+		ask(stays, "POST", "/v2/user/", fmt.Sprintf(`{"client_user_id":"person %d"}`, round), 200, &user)
+		begin := time.Now()
+		connect(dies, user.ID.String(), "fern_diary", fmt.Sprint("person ", round))
+		time.Sleep(time.Duration(round*150%900) * time.Millisecond) // somewhere
+		dies.kill(process)
+		for _, resource := range []string{"meal", "water", "caffeine", "carbohydrates", "body"} {
+			wait(t, func() bool { return in.count("historical.data."+resource+".created") == round+1 })
+		}
+		from := begin.AddDate(0, 0, -28)
+		var want []string
+		for day := healthlab.DateOf(from.UTC()); !day.After(healthlab.DateOf(begin.UTC())); day = day.AddDays(1) {
+			_, samples := sandbox.Provider{}.Samples(user.ID, "water", day, time.UTC)
+			for _, s := range samples {
+				if s.Timestamp.After(from.Add(time.Minute)) && s.Timestamp.Before(begin) {
+					want = append(want, s.Timestamp.String())
+				}
+			}
+		}
+		var water struct {
+			Groups map[string][]struct {
+				Data []struct {
+					Timestamp healthlab.Time `json:"timestamp"`
+				} `json:"data"`
+			} `json:"groups"`
+		}
+		stays.get("/v2/timeseries/"+user.ID.String()+"/water/grouped?start_date="+from.UTC().Format("2006-01-02"), &water)
+		var got []string
+		for _, group := range water.Groups["fern_diary"] {
+			for _, s := range group.Data {
+				if s.Timestamp.After(from.Add(time.Minute)) && s.Timestamp.Before(begin) {
+					got = append(got, s.Timestamp.String())
+				}
+			}
+		}
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, rounds, in.count("historical.data.water.created"))
+	stays.kill(other)
 }
 
 // wait waits until something is so.

@@ -207,7 +207,7 @@ func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.S
 		return err
 	}
 	s.pulls, err = pull.New(s.store.Pulls(), s.health, grants, connectors, &pull.Options{
-		Demo: sandbox.Demo{}, Pause: s.links.Pause, Log: s.log,
+		Demo: sandbox.Demo{}, Pause: s.links.Pause, Lease: s.lease, Timeout: s.lease / 2, Log: s.log,
 	})
 	return err
 }
