@@ -19,6 +19,20 @@
 // waits for its own, so we never ask more often than we may; what a provider says in its
 // answers (remaining requests, Retry-After) is obeyed on top.
 //
+// A provider's limits may stand in its record (healthdata.RateLimits), so that they are
+// configuration.
+//
+// # What providers send
+//
+// A provider that calls us when there is something new is listened to: [Service.Listen]
+// takes its message, once, and makes the news be fetched next, as far back as the provider
+// says. Nothing of a message is believed but that.
+//
+// # Looking at it
+//
+// [Service.Progress] says how far a first import is, [Service.Histories] and
+// [Service.Resources] how fetching goes for a team's people, with what was refused.
+//
 // # What can be relied on
 //
 // History is walked from the newest day to the oldest. Its event is written when all of
