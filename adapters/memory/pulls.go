@@ -317,6 +317,10 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		r.Provider, r.At, r.Reasons = ref.Provider, healthlab.At(r.At.Time), slices.Clone(r.Reasons)
 		v.s.pulls.refused[k] = r
 	}
+	all := v.refusedOf(ref.Team, ref.User, func(pull.Refused) bool { return true })
+	for _, r := range all[min(pull.RefusedOfUser, len(all)):] {
+		delete(v.s.pulls.refused, refusedKey{ref.Team, ref.User, r.ID})
+	}
 	return nil
 }
 

@@ -131,6 +131,11 @@ insert into healthlab.pull_refused (user_id, id, team_id, provider, resource, se
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (user_id, id) do update set seen_at = excluded.seen_at, count = pull_refused.count + excluded.count`
 
+	dropRefused = `
+delete from healthlab.pull_refused r using (
+	select id from healthlab.pull_refused where user_id = $1 order by seen_at desc, id offset $2
+) old where r.user_id = $1 and r.id = old.id`
+
 	selectRefused = `
 select r.id, r.provider, r.resource, r.seen_at, r.count, r.reasons
 from healthlab.pull_refused r join healthlab.users u on u.user_id = r.user_id
@@ -558,6 +563,7 @@ func (v pullStore) Quarantine(ctx context.Context, ref pull.Ref, refused []pull.
 		for _, row := range rows {
 			b.Queue(putRefused, row...)
 		}
+		b.Queue(dropRefused, ref.User.UUID, pull.RefusedOfUser)
 		return u.commit(ctx, b)
 	})
 	return noUser(err)

@@ -69,6 +69,16 @@ func (b *brokenPulls) People(ctx context.Context, q pull.PeopleQuery) ([]pull.Pe
 	return b.people(ctx, q)
 }
 
+// everyRefusal returns what was ever refused.
+type everyRefusal struct {
+	pull.Store
+	all *[]pull.Refused
+}
+
+func (e everyRefusal) Quarantined(context.Context, healthlab.TeamID, healthlab.UserID, int) ([]pull.Refused, error) {
+	return *e.all, nil
+}
+
 // pullMutant breaks what how changes.
 func pullMutant(name, dies string, how func(b *brokenPulls)) mutant {
 	suite := storetest.RunPulls
@@ -264,6 +274,16 @@ var pullsMutants = []mutant{
 			}
 			return real(ctx, ref, refused)
 		}
+	}),
+	pullMutant("keeps refusals for ever", "QuarantineIsBounded", func(b *brokenPulls) {
+		real := b.quarantine
+		var first []pull.Refused
+		b.quarantine = func(ctx context.Context, ref pull.Ref, refused []pull.Refused) error {
+			err := real(ctx, ref, refused)
+			first = append(first, refused...)
+			return err
+		}
+		b.Store = everyRefusal{b.Store, &first}
 	}),
 	pullMutant("takes a notice twice", "NotifyOnce", func(b *brokenPulls) {
 		real := b.notify

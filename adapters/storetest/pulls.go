@@ -378,6 +378,30 @@ var pullCases = map[string]func(*testing.T, PullHarness){
 		h.remove(t, ref)
 		require.Empty(t, look("a", 9))
 	},
+	"QuarantineIsBounded": func(t *testing.T, h PullHarness) {
+		ref := h.band(t, "a", "ann", linkNoon)
+		list := make([]pull.Refused, pull.RefusedOfUser)
+		for i := range list {
+			list[i] = pull.Refused{
+				ID: uuid.UUID{0: byte(i >> 8), 1: byte(i)}, Resource: "sleep", Count: 1,
+				At: healthlab.At(linkNoon.Add(time.Duration(i) * time.Second)),
+			}
+		}
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, list))
+		other := h.band(t, "a", "bob", linkNoon)
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), other, list[:1]))
+		list[0].At = healthlab.At(linkNoon.AddDate(0, 0, 1)) // it is the latest by now
+		fresh := pull.Refused{ID: uuid.UUID{15: 1}, Resource: "sleep", Count: 1, At: list[0].At}
+		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.Refused{list[0], fresh}))
+		got, err := h.Pulls.Quarantined(t.Context(), ref.Team, ref.User, 2*pull.RefusedOfUser)
+		require.NoError(t, err)
+		require.Len(t, got, pull.RefusedOfUser)
+		require.Equal(t, []uuid.UUID{list[0].ID, fresh.ID}, []uuid.UUID{got[0].ID, got[1].ID})
+		require.Equal(t, list[2].ID, got[len(got)-1].ID)
+		got, err = h.Pulls.Quarantined(t.Context(), other.Team, other.User, 9)
+		require.NoError(t, err)
+		require.Len(t, got, 1)
+	},
 	"ErasedWithItsUser": func(t *testing.T, h PullHarness) {
 		ref := h.band(t, "a", "ann", linkNoon)
 		h.plan(t, ref, pullTask(ref, "sleep"))

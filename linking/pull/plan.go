@@ -39,8 +39,11 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 		return fmt.Errorf("settings: %w", err)
 	}
 	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
-		if c.Status != healthdata.Connected || s.puller(&c) == nil {
+		switch {
+		case c.Status != healthdata.Connected:
 			return Planned{Tasks: old}, nil
+		case s.puller(&c) == nil: // its data comes by itself, but not for ever
+			return Planned{Tasks: old, Due: closes(&u)}, nil
 		}
 		return s.plan(ref, &c, &u, old, settings, at)
 	})

@@ -127,6 +127,33 @@ func TestIngestionBounds(t *testing.T) {
 	require.Len(t, w.cloud.requests, asked)
 }
 
+// What people send by themselves ends with the window, too; and the window moves.
+func TestIngestionBoundsOfUploads(t *testing.T) {
+	w := newWorld(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
+	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Now: w.now})
+	require.NoError(t, err)
+	s, err := pull.New(w.spy, w.health, w.keeper, nil, &pull.Options{Now: w.now, Pause: links.Pause})
+	require.NoError(t, err)
+	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1}})
+	require.NoError(t, err)
+	_, err = w.health.Establish(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+	require.NoError(t, err)
+	w.idle(s)
+	status := func() healthdata.ConnectionStatus {
+		list, err := w.health.Connections(t.Context(), team, u.ID)
+		require.NoError(t, err)
+		return list[0].Status
+	}
+	_, err = w.health.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{IngestionEnd: healthdata.SetTo(healthlab.Date{Year: 2026, Month: 3, Day: 2})})
+	require.NoError(t, err)
+	w.wait(time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC).Sub(noon) - time.Microsecond)
+	w.idle(s)
+	require.Equal(t, healthdata.Connected, status())
+	w.wait(time.Microsecond)
+	w.idle(s)
+	require.Equal(t, healthdata.Paused, status())
+}
+
 func TestAnEmptyRangeIsASuccess(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.service(nil)

@@ -71,7 +71,8 @@ type Store interface {
 	UpdateBudgets(ctx context.Context, keys []BudgetKey, change func([]Budget) error) error
 
 	// Quarantine adds refusals of a user's connection. Of one that is there already, by
-	// its id, only At and the count are renewed.
+	// its id, only At and the count are renewed. Of a user the [RefusedOfUser] that were
+	// last seen are kept, by id of those seen together.
 	Quarantine(ctx context.Context, ref Ref, refused []Refused) error
 
 	// Quarantined returns the refusals of a live user, the latest first, then by id, at
@@ -117,6 +118,10 @@ type Person struct {
 	Tasks     []Task
 	Refused   []Refused
 }
+
+// RefusedOfUser is how many refusals of a user are kept: a provider may send nonsense for
+// ever.
+const RefusedOfUser = 1000
 
 // RefusedOfPerson is how many refusals come with a person.
 const RefusedOfPerson = 50
