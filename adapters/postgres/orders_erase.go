@@ -34,6 +34,10 @@ where i.user_id = $1 and u.user_id = $1 and i.team_id = u.team_id`
 delete from healthlab.raw_result r using healthlab.users u
 where r.user_id = $1 and u.user_id = $1 and r.team_id = u.team_id`
 
+	deleteSearchOfUser = `
+delete from healthlab.order_search s using healthlab.orders o, healthlab.users u
+where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and s.team_id = o.team_id and s.order_id = o.order_id`
+
 	deleteOrdersOfUser = `
 delete from healthlab.orders o using healthlab.users u
 where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id`

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,46 +15,162 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// orderFilters are the filters of a list; a null, or an empty text, matches everything.
-// Names are looked for in lower case, byte by byte.
-const orderFilters = `
+// The filters of a list; a null, or an empty text, matches everything. Names are looked
+// for in lower case, byte by byte.
+const (
+	inNames = `($2::text = '' or strpos(o.patient_name, $2) > 0) and ($3::text = '' or strpos(o.recipient, $3) > 0)`
+
+	inTexts = `strpos(o.patient_name, $4) > 0 or strpos(o.recipient, $4) > 0 or starts_with(o.birth_date, $5)`
+
+	ofList = `
 from healthlab.orders o
-where o.team_id = $1
-	and ($2::timestamptz is null or o.created_at >= $2) and ($3::timestamptz is null or o.created_at < $3)
-	and ($4::timestamptz is null or o.updated_at >= $4) and ($5::timestamptz is null or o.updated_at < $5)
-	and ($6::timestamptz is null or o.event_at >= $6) and ($7::timestamptz is null or o.event_at < $7)
-	and ($8::text[] is null or o.status = any ($8)) and ($9::text[] is null or o.method = any ($9))
-	and ($10::boolean is null or (o.interpretation is not distinct from 'critical') = $10)
-	and ($11::text = '' or o.interpretation = $11)
-	and ($12::boolean is null or coalesce(o.activate_by > $13::date, false) = $12)
-	and ($14::uuid is null or o.user_id = $14) and ($15::uuid is null or o.transaction_id = $15)
-	and ($16::uuid[] is null or o.order_id = any ($16))
-	and ($17::text = '' or strpos(o.patient_name, $17) > 0) and ($18::text = '' or strpos(o.recipient, $18) > 0)
-	and ($19::text = '' or strpos(o.patient_name, $19) > 0 or strpos(o.recipient, $19) > 0
-		or starts_with(o.birth_date, $20) or o.order_id = $21::uuid or o.user_id = $21)`
+where o.team_id = $1 and ` + inNames + `
+	and ($4::text = '' or ` + inTexts + ` or o.order_id = $6::uuid or o.user_id = $6)
+	and ($7::timestamptz is null or o.created_at >= $7) and ($8::timestamptz is null or o.created_at < $8)
+	and ($9::timestamptz is null or o.updated_at >= $9) and ($10::timestamptz is null or o.updated_at < $10)
+	and ($11::timestamptz is null or o.event_at >= $11) and ($12::timestamptz is null or o.event_at < $12)
+	and ($13::text[] is null or o.last_status = any ($13)) and ($14::text[] is null or o.method = any ($14))
+	and ($15::boolean is distinct from true or o.interpretation = 'critical')
+	and ($15 is distinct from false or o.interpretation is distinct from 'critical')
+	and ($16::text = '' or o.interpretation = $16)
+	and ($17::boolean is distinct from true or o.activate_by > $18::date)
+	and ($17 is distinct from false or (o.activate_by > $18) is not true)
+	and ($19::uuid is null or o.user_id = $19) and ($20::uuid is null or o.transaction_id = $20)
+	and ($21::uuid[] is null or o.order_id = any ($21))`
+)
 
-const countOrders = `select count(*) ` + orderFilters
+// ofTexts are the filters of a list that has no others.
+const ofTexts = `
+from healthlab.order_search o
+where o.team_id = $1 and ` + inNames + ` and ($4::text = '' or ` + inTexts + `)`
 
-// orderSort is what a list is sorted by, and which way.
-type orderSort struct {
-	key orders.SortKey
-	way orders.Direction
+// orderSource is where a list looks for the orders that match.
+type orderSource uint8
+
+const (
+	// anywhere is among all orders of the team.
+	anywhere orderSource = iota
+	// byNames is among those that have the parts of the names, and namesAlone the same
+	// for a list without other filters.
+	byNames
+	namesAlone
+	// bySearch is among those that have the parts of what is searched, and searchAlone
+	// the same for a list without other filters.
+	bySearch
+	searchAlone
+)
+
+// orderSources are the conditions of the sources, and how many arguments the filters
+// before them have; theirs come after. What the parts find is compared again.
+var orderSources = [...]struct {
+	matches string
+	filters int
+}{
+	anywhere:   {ofList, 21},
+	namesAlone: {ofTexts + ` and o.grams @> $6::integer[]`, 5},
+	byNames: {ofList + `
+	and o.order_id in (select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $22::integer[])`, 21},
+	searchAlone: {ofTexts + ` and (o.grams @> $6::integer[] or o.grams @> $7::integer[])`, 5},
+	bySearch: {ofList + `
+	and o.order_id in (
+		select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $22::integer[]
+		union all select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $23::integer[]
+		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.order_id = $6
+		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.user_id = $6)`, 21},
 }
 
-// orderPages are the statements of one page, one for each way of sorting.
-var orderPages = func() map[orderSort]string {
-	all := map[orderSort]string{}
+// arguments are those of a source: of the filters, and its own.
+func (from orderSource) arguments(q *orders.Query, filters []any) []any {
+	args := slices.Clone(filters[:orderSources[from].filters])
+	switch from {
+	case byNames, namesAlone:
+		return append(args, append(gramsIn(q.Team, strings.ToLower(q.PatientName)), gramsIn(q.Team, strings.ToLower(q.Recipient))...))
+	case bySearch, searchAlone:
+		return append(args, gramsIn(q.Team, strings.ToLower(q.Search)), []int32{gram(q.Team, bornGram(q.Search))})
+	}
+	return args
+}
+
+const (
+	// planEach has every list planned for the filters that it has, by a planner that knows
+	// that indexes are at hand, and that compiling takes longer than a list may.
+	planEach = `
+select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true)`
+
+	// sampleOrders counts how many of the newest orders have the names, and how many have
+	// what is searched: of the others it will be as many.
+	sampleOrders = `
+select count(*) filter (where ` + inNames + `), count(*) filter (where ` + inTexts + `)
+from (
+	select o.patient_name, o.recipient, o.birth_date from healthlab.orders o
+	where o.team_id = $1 order by o.created_at desc, o.order_id limit 2000) o`
+
+	// rare is how many of the sample have something that is found by its parts.
+	rare = 40
+	// few is how many matches are gathered and sorted. From more of them, the page is
+	// taken as they come in the order that is asked for. What has a text takes longer to
+	// gather, and is not rare among the newest if it is not elsewhere.
+	few, fewTexts, fewTextsNew = 100_000, 20_000, 5_000
+)
+
+// orderPage is how a page is found.
+type orderPage struct {
+	key orders.SortKey
+	way orders.Direction
+	// gathered: all matches are, from the source, and then sorted. Else they are taken in
+	// order until the page is full.
+	gathered bool
+	source   orderSource
+}
+
+// orderCounts are the statements that count. They ask for the time of creation, so that
+// they read an index in about the order in which the orders were written.
+var orderCounts = func() (all [len(orderSources)]string) {
+	for from, source := range orderSources {
+		all[from] = `select count(o.created_at)` + source.matches
+	}
+	return all
+}()
+
+// orderPages are the statements of one page.
+var orderPages = func() map[orderPage]string {
+	all := map[orderPage]string{}
 	for key, by := range map[orders.SortKey]string{
 		orders.SortCreatedAt: `o.created_at`, orders.SortLastStatus: `o.last_status`,
 		orders.SortPatientName: `o.sort_name = '', o.sort_name`,
 	} {
 		for way, word := range map[orders.Direction]string{orders.Ascending: ` asc`, orders.Descending: ` desc`} {
-			all[orderSort{key, way}] = `select ` + orderColumns + orderFilters +
-				` order by ` + by + word + `, o.order_id offset $22 limit $23`
+			order := ` order by ` + by + word + `, o.order_id`
+			for i, source := range orderSources {
+				from := orderSource(i)
+				if !from.sorts(key) {
+					continue
+				}
+				columns := `select o.order_id, o.created_at, o.sort_name`
+				if from.sorts(orders.SortLastStatus) {
+					columns += `, o.last_status`
+				}
+				n := len(from.arguments(&orders.Query{}, make([]any, source.filters)))
+				page := fmt.Sprintf(order+` offset $%d limit $%d`, n+1, n+2)
+				whole := `
+select ` + orderColumns + ` from page p join healthlab.orders o on o.team_id = $1 and o.order_id = p.order_id` + order
+				all[orderPage{key, way, true, from}] = `
+with found as materialized (` + columns + source.matches + `),
+	page as materialized (select o.order_id from found o` + page + `)` + whole
+				if from == anywhere {
+					all[orderPage{key, way, false, from}] = `
+with page as materialized (select o.order_id` + source.matches + page + `)` + whole
+				}
+			}
 		}
 	}
 	return all
 }()
+
+// sorts reports whether a source knows what a list is sorted by.
+func (from orderSource) sorts(by orders.SortKey) bool {
+	return by != orders.SortLastStatus || from != namesAlone && from != searchAlone
+}
 
 func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, error) {
 	q, err := q.Normal()
@@ -64,27 +183,17 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	if err := checkText(q.Search, q.PatientName, q.Recipient); err != nil {
 		return orders.Page{}, err
 	}
-	filters := orderArguments(&q)
-	offset := int64(math.MaxInt64)
-	if before := int64(q.Page - 1); before <= offset/int64(q.Size) {
-		offset = before * int64(q.Size)
-	}
 	var page orders.Page
 	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {
 		page = orders.Page{Orders: []orders.Order{}}
-		b := x.batch()
-		b.Queue(countOrders, filters...).QueryRow(func(row pgx.Row) error { return row.Scan(&page.Total) })
-		b.Queue(orderPages[orderSort{q.Sort, q.Direction}], append(filters, offset, q.Size)...).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				var r orders.Record
-				if err := scanOrder(rows, &r); err != nil {
-					return err
-				}
-				page.Orders = append(page.Orders, r.Order)
-			}
-			return rows.Err()
-		})
-		return x.send(ctx, b)
+		l := orderList{x: x, q: &q, filters: orderArguments(&q)}
+		if err := l.look(ctx); err != nil {
+			return err
+		}
+		if page.Total, err = l.count(ctx); err != nil {
+			return err
+		}
+		return l.page(ctx, page.Total, func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) })
 	})
 	if err != nil {
 		return orders.Page{}, err
@@ -92,7 +201,112 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	return page, nil
 }
 
-// orderArguments are those of orderFilters.
+// orderList is a list while it is read.
+type orderList struct {
+	x       *unit
+	q       *orders.Query
+	filters []any
+	source  orderSource
+}
+
+// named reports whether names are looked for in their own fields.
+func (l *orderList) named() bool { return l.q.PatientName != "" || l.q.Recipient != "" }
+
+// look decides where to look: what is rare is found by its parts, and what many orders
+// have is not.
+func (l *orderList) look(ctx context.Context) error {
+	names, search := l.named(), l.q.Search != ""
+	b := l.x.batch()
+	b.Queue(planEach)
+	var named, found int
+	if names || search {
+		b.Queue(sampleOrders, l.filters[:5]...).QueryRow(func(row pgx.Row) error { return row.Scan(&named, &found) })
+	}
+	if err := l.x.send(ctx, b); err != nil {
+		return err
+	}
+	switch {
+	case names && named <= rare:
+		l.source = byNames
+	case search && found <= rare:
+		l.source = bySearch
+	}
+	return nil
+}
+
+// alone returns the source for a list that has no other filters.
+func (l *orderList) alone(from orderSource) orderSource {
+	other := slices.ContainsFunc(l.filters[5:], func(v any) bool {
+		switch v := v.(type) {
+		case string:
+			return v != ""
+		case time.Time: // today
+			return false
+		}
+		return !reflect.ValueOf(v).IsNil()
+	})
+	switch {
+	case !other && from == byNames:
+		return namesAlone
+	case !other && from == bySearch:
+		return searchAlone
+	}
+	return from
+}
+
+func (l *orderList) count(ctx context.Context) (n int, err error) {
+	from := l.alone(l.source)
+	b := l.x.batch()
+	b.Queue(orderCounts[from], from.arguments(l.q, l.filters)...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	return n, l.x.send(ctx, b)
+}
+
+// page reads the orders of the page, if the matches, of which there are total, go as far.
+func (l *orderList) page(ctx context.Context, total int, each func(*orders.Record)) error {
+	offset := int64(math.MaxInt64)
+	if before := int64(l.q.Page - 1); before <= offset/int64(l.q.Size) {
+		offset = before * int64(l.q.Size)
+	}
+	if offset >= int64(total) {
+		return nil
+	}
+	how := l.how(total)
+	b := l.x.batch()
+	b.Queue(orderPages[how], append(how.source.arguments(l.q, l.filters), offset, l.q.Size)...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var r orders.Record
+			if err := scanOrder(rows, &r); err != nil {
+				return err
+			}
+			each(&r)
+		}
+		return rows.Err()
+	})
+	return l.x.send(ctx, b)
+}
+
+// how returns how a page of so many matches is found.
+func (l *orderList) how(total int) orderPage {
+	p := orderPage{key: l.q.Sort, way: l.q.Direction}
+	from := l.source
+	if a := l.alone(from); a.sorts(p.key) {
+		from = a
+	}
+	most := few
+	switch {
+	case !l.named() && l.q.Search == "":
+	case p.key == orders.SortCreatedAt:
+		most = fewTextsNew
+	default:
+		most = fewTexts
+	}
+	if total <= most {
+		p.gathered, p.source = true, from
+	}
+	return p
+}
+
+// orderArguments are those of ofList.
 func orderArguments(q *orders.Query) []any {
 	var scheduled *bool
 	for _, a := range q.Activations {
@@ -112,11 +326,34 @@ func orderArguments(q *orders.Query) []any {
 		whole = &id
 	}
 	return []any{
-		q.Team.UUID, bound(q.CreatedFrom), bound(q.CreatedBefore), bound(q.UpdatedFrom), bound(q.UpdatedBefore),
-		bound(q.EventFrom), bound(q.EventBefore), words(q.Status), words(q.Methods), q.Critical, string(q.Interpretation),
-		scheduled, q.Today.At(time.UTC), optional(q.User.UUID), optional(q.Transaction.UUID), ids,
-		strings.ToLower(q.PatientName), strings.ToLower(q.Recipient), strings.ToLower(q.Search), q.Search, whole,
+		q.Team.UUID, strings.ToLower(q.PatientName), strings.ToLower(q.Recipient), strings.ToLower(q.Search), q.Search, whole,
+		bound(q.CreatedFrom), bound(q.CreatedBefore), bound(q.UpdatedFrom), bound(q.UpdatedBefore), bound(q.EventFrom), bound(q.EventBefore),
+		statusesOf(q), words(q.Methods), q.Critical, string(q.Interpretation), scheduled, q.Today.At(time.UTC),
+		optional(q.User.UUID), optional(q.Transaction.UUID), ids,
 	}
+}
+
+// statusesOf are the full statuses that the filters of status and method leave; nil for
+// all. An order before its first event has none.
+func statusesOf(q *orders.Query) []string {
+	if len(q.Status) == 0 && len(q.Methods) == 0 {
+		return nil
+	}
+	methods, out := q.Methods, []string{}
+	if len(methods) == 0 {
+		methods = orders.CollectionMethods()
+	}
+	for _, m := range methods {
+		for _, l := range orders.LowLevels(m) {
+			if len(q.Status) == 0 || slices.Contains(q.Status, l) {
+				out = append(out, string(orders.StatusOf(m, l)))
+			}
+		}
+	}
+	if len(q.Status) == 0 {
+		out = append(out, "")
+	}
+	return out
 }
 
 // bound returns a bound of times that are kept to the microsecond: the first of them

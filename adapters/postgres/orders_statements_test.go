@@ -9,7 +9,7 @@ func init() {
 	maps.Copy(statements, map[string]string{
 		"selectOrder": selectOrder, "selectSample": selectSample, "lockOrder": lockOrder, "drawForNew": drawForNew,
 		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimLater": claimLater, "claimFeed": claimFeed, "moveFeed": moveFeed,
-		"insertOrder": insertOrder, "updateOrder": updateOrder, "countOrders": countOrders,
+		"insertOrder": insertOrder, "updateOrder": updateOrder, "planEach": planEach, "sampleOrders": sampleOrders,
 		"putInfo": putInfo, "selectInfo": selectInfo, "lockInfo": lockInfo, "hasCoverage": hasCoverage, "endCoverage": endCoverage,
 		"insertCoverage": insertCoverage, "coverageColumns": coverageColumns, "selectCoverage": selectCoverage,
 		"selectCoverageAt": selectCoverageAt, "insertPayor": insertPayor, "selectPayors": selectPayors,
@@ -22,11 +22,14 @@ func init() {
 		"insertLabTest": insertLabTest, "updateLabTest": updateLabTest, "selectLabTests": selectLabTests, "listLabTests": listLabTests,
 		"lockLabTest":      lockLabTest,
 		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
-		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
+		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteSearchOfUser": deleteSearchOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
 		"releaseHolds": releaseHolds, "takeHolds": takeHolds, "selectHeld": selectHeld, "deleteHoldsOfUser": deleteHoldsOfUser,
 		"claimVisits": claimVisits, "keepSlots": keepSlots, "selectSlots": selectSlots, "centersNear": centersNear,
 		"centersAt": centersAt, "nextCenters": nextCenters, "deleteCenters": deleteCenters, "keepCenter": keepCenter,
 	})
+	for from, sql := range orderCounts {
+		statements[fmt.Sprintf("count from %d", from)] = sql
+	}
 	for by, sql := range orderPages {
 		statements[fmt.Sprintf("page by %+v", by)] = sql
 	}

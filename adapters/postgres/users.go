@@ -272,7 +272,7 @@ const lockForErase = `select deleted_at is null from healthlab.users where team_
 // orders. Every table with a user_id is here or in eraseMessages, but user_name, where a
 // deleted user has no row.
 var eraseUser = [...]string{
-	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteOrdersOfUser,
+	lockOrdersOfUser, deleteKeysOfUser, deleteHoldsOfUser, deleteTransactionsOfUser, deleteSearchOfUser, deleteOrdersOfUser,
 	deleteInfoOfUser, deleteInsuranceOfUser, deleteResultsOfUser,
 	deleteJobsOfUser, emptyJobsOfUser,
 	`delete from healthlab.series where user_id = $1`,

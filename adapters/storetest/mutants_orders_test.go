@@ -74,6 +74,19 @@ var ordersMutants = []mutant{
 			return page, err
 		}
 	}), "List/Filters"},
+	{"looks for names as they were at first", spoiltOrders(func(b *brokenOrders) {
+		b.list = func(ctx context.Context, q orders.Query) (orders.Page, error) {
+			page, err := b.Store.List(ctx, q)
+			if q.PatientName+q.Search != "" {
+				page.Orders = slices.DeleteFunc(page.Orders, func(o orders.Order) bool {
+					r, _ := b.Store.Get(ctx, o.TeamID, o.ID)
+					return r.Revision > 1
+				})
+				page.Total = len(page.Orders)
+			}
+			return page, err
+		}
+	}), "List/Renamed"},
 	{"forgets events", spoiltOrders(func(b *brokenOrders) {
 		b.wrap = func(c orders.Change) orders.Change {
 			return func(r *orders.Record) ([]healthlab.Event, error) {

@@ -127,6 +127,11 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 			{"both activations", orders.Query{Activations: []orders.ActivationType{orders.ActivationCurrent, orders.ActivationScheduled}}, "anonymous kit cy bo ana"},
 			{"user", orders.Query{User: orderUser("bo")}, "bo"},
 			{"patient name", orders.Query{PatientName: "NA ro"}, "ana"},
+			{"a letter of the patient name", orders.Query{PatientName: "O"}, "cy bo ana"},
+			{"two letters of the patient name", orders.Query{PatientName: "Oe"}, "cy ana"},
+			{"both names", orders.Query{PatientName: "roe", Recipient: "ana"}, "ana"},
+			{"letters in another order", orders.Query{PatientName: "eor"}, ""},
+			{"all the parts, but not the name", orders.Query{PatientName: "a a"}, ""},
 			{"recipient is shipping, else address", orders.Query{Recipient: "desk"}, "anonymous kit"},
 			{"wildcards are text", orders.Query{Recipient: "% _"}, "anonymous"},
 			{"a percent sign is text", orders.Query{PatientName: "%"}, ""},
@@ -159,6 +164,26 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 				require.Equal(t, len(strings.Fields(tc.want)), page.Total)
 			})
 		}
+	},
+	"Renamed": func(t *testing.T, s *ordersT) {
+		r := newRecord("a", "1")
+		r.PatientDetails = &orders.PatientDetails{FirstName: ptr("Zoë"), LastName: ptr("Ångström"), DOB: birthday}
+		s.place(t, r)
+		found := func(q orders.Query) int {
+			q.Team = r.TeamID
+			page, err := s.List(t.Context(), q)
+			require.NoError(t, err)
+			require.Len(t, page.Orders, page.Total)
+			return page.Total
+		}
+		require.Equal(t, []int{1, 1, 1}, []int{found(orders.Query{PatientName: "ZOË Å"}), found(orders.Query{Search: "ångs"}), found(orders.Query{Search: "1984-05"})})
+		_, err := s.Update(t.Context(), r.TeamID, r.ID, edits(func(r *orders.Record) {
+			r.PatientDetails.FirstName, r.PatientDetails.DOB = ptr("Bo"), healthlab.Date{Year: 1990, Month: 1, Day: 2}
+			r.PatientAddress = &orders.PatientAddress{ReceiverName: "Front Desk"}
+		}))
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 1, 0, 1, 1, 1}, []int{found(orders.Query{PatientName: "zoë"}), found(orders.Query{PatientName: "bo å"}),
+			found(orders.Query{Search: "1984"}), found(orders.Query{Search: "1990-0"}), found(orders.Query{Recipient: "nt d"}), found(orders.Query{Search: "desk"})})
 	},
 	"WholeOrders": func(t *testing.T, s *ordersT) {
 		r := s.place(t, fullRecord("a", "1"))

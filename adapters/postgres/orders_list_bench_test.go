@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// roomy returns connections to an empty database of a server whose memory has room for
+// the indexes of a large team.
+func roomy(b *testing.B) *pgxpool.Pool {
+	b.Helper()
+	if os.Getenv(pgtest.Env) != "" {
+		return pgtest.Connect(b, pgtest.URL(b))
+	}
+	pgtest.URL(b) // skips where there is no server
+	dir, err := os.MkdirTemp("", "pgbench")
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	server, err := embedded.Start(b.Context(), dir, &embedded.Options{Temporary: true, Settings: map[string]string{
+		"shared_buffers": "1GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "fsync": "off", "full_page_writes": "off"}})
+	require.NoError(b, err)
+	b.Cleanup(server.Crash)
+	pool := pgtest.Connect(b, server.URL("postgres"))
+	require.NoError(b, Migrate(b.Context(), pool))
+	return pool
+}
+
+// BenchmarkOrderLists lists the orders of a team that has a million of them, by each
+// filter, sorted in each way; the first page, the second and the twentieth. It reports
+// the 95th percentile of the time for the page, and of that for the exact total.
+func BenchmarkOrderLists(all *testing.B) {
+	c := newClinic(1_000_000)
+	var v ordersStore
+	for _, kind := range c.lists() {
+		for _, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus} {
+			for _, way := range []orders.Direction{orders.Ascending, orders.Descending} {
+				all.Run(fmt.Sprintf("%s/by=%s/%s", kind.name, key, way), func(b *testing.B) {
+					if v.s == nil { // only if it is wanted, and once
+						pool := roomy(all)
+						c.load(all, pool)
+						v.s = New(pool, nil)
+					}
+					var pages, totals []time.Duration
+					matches, i := 0, 0
+					for b.Loop() {
+						i++
+						q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Sort: key, Direction: way, Page: []int{1, 2, 20}[i%3]}
+						kind.filter(&q, i)
+						t, err := v.timed(b.Context(), q)
+						if err != nil {
+							b.Fatal(err)
+						}
+						pages, totals, matches = append(pages, t.page), append(totals, t.total), max(matches, t.matches)
+					}
+					p95 := func(took []time.Duration) float64 {
+						slices.Sort(took)
+						return float64(took[(len(took)*95-1)/100].Microseconds()) / 1000
+					}
+					b.ReportMetric(p95(pages), "page-p95-ms")
+					b.ReportMetric(p95(totals), "total-p95-ms")
+					b.ReportMetric(float64(matches), "matches")
+				})
+			}
+		}
+	}
+}
+
+// timed is how long the parts of a list took.
+type timed struct {
+	total, page time.Duration
+	matches     int
+}
+
+func (v ordersStore) timed(ctx context.Context, q orders.Query) (t timed, err error) {
+	if q, err = q.Normal(); err != nil {
+		return t, err
+	}
+	err = v.s.do(ctx, q.Team, looking, func(x *unit) (err error) {
+		l := orderList{x: x, q: &q, filters: orderArguments(&q)}
+		at := time.Now()
+		if err := l.look(ctx); err != nil {
+			return err
+		}
+		if t.matches, err = l.count(ctx); err != nil {
+			return err
+		}
+		t.total, at = time.Since(at), time.Now()
+		err = l.page(ctx, t.matches, func(*orders.Record) {})
+		t.page = time.Since(at)
+		return err
+	})
+	return t, err
+}

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Whatever way is taken, a list has what its query means.
+func TestOrderListsInEveryWay(t *testing.T) {
+	pool := pgtest.Pool(t)
+	c := newClinic(600)
+	c.load(t, pool)
+	v := ordersStore{New(pool, nil)}
+	all := make([]orders.Order, c.rows)
+	for n := range all {
+		all[n] = c.order(n).Order
+	}
+	for i, kind := range c.lists() {
+		q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Size: 20, Page: 1 + i%2,
+			Sort:      []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus}[i%3],
+			Direction: []orders.Direction{orders.Ascending, orders.Descending}[i/3%2]}
+		kind.filter(&q, i)
+		q, err := q.Normal()
+		require.NoError(t, err)
+		var want []orders.OrderID
+		matches := slices.DeleteFunc(slices.Clone(all), func(o orders.Order) bool { return !q.Match(&o) })
+		slices.SortFunc(matches, func(a, b orders.Order) int {
+			if q.Less(&a, &b) {
+				return -1
+			}
+			return 1
+		})
+		first := min((q.Page-1)*q.Size, len(matches))
+		for _, o := range matches[first:min(first+q.Size, len(matches))] {
+			want = append(want, o.ID)
+		}
+		sources := []orderSource{anywhere}
+		if q.PatientName != "" || q.Recipient != "" {
+			sources = append(sources, byNames)
+		}
+		if q.Search != "" {
+			sources = append(sources, bySearch)
+		}
+		require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
+			l := orderList{x: x, q: &q, filters: orderArguments(&q)}
+			require.NoError(t, l.look(t.Context()))
+			require.Contains(t, sources, l.source)
+			for _, l.source = range sources {
+				total, err := l.count(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, len(matches), total, kind.name)
+				for _, size := range []int{total, few + 1} { // gathered, and in order
+					var got []orders.OrderID
+					require.NoError(t, l.page(t.Context(), min(size, total*size), func(r *orders.Record) { got = append(got, r.ID) }))
+					require.Equal(t, want, got, kind.name)
+				}
+			}
+			return nil
+		}))
+	}
+}
+
+// A name, or what is searched, is found by an index, and so is a filter that leaves a few
+// orders; what every list counts comes from indexes alone.
+func TestOrderListsUseIndexes(t *testing.T) {
+	pool := pgtest.Pool(t)
+	c := newClinic(20_000)
+	c.load(t, pool)
+	v := ordersStore{New(pool, nil)}
+	plan := func(x *unit, sql string, args []any) string {
+		rows, err := x.conn.Query(t.Context(), "explain "+sql, args...)
+		require.NoError(t, err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return strings.Join(lines, "\n")
+	}
+	for kind, index := range map[string]string{
+		"patient/whole": "order_search_grams", "patient/last": "order_search_grams", "patient/nobody": "order_search_grams",
+		"patient+status": "order_search_grams", "recipient/last": "order_search_grams", "search/last": "order_search_grams",
+		"search/birthday": "order_search_grams", "search/order": "orders_pkey", "all of them": "order_search_grams",
+		"status/ordered": "orders_status", "updated/day": "orders_updated", "created/day": "orders_created",
+		"critical/true": "orders_interpretation", "activation/scheduled": "orders_activate", "user": "orders_user",
+		"transaction": "orders_transaction", "patient/1": "Only Scan using orders_created", "none": "Only Scan",
+	} {
+		list := c.lists()
+		q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today)}
+		list[slices.IndexFunc(list, func(k listKind) bool { return k.name == kind })].filter(&q, 2)
+		q, err := q.Normal()
+		require.NoError(t, err)
+		require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
+			l := orderList{x: x, q: &q, filters: orderArguments(&q)}
+			require.NoError(t, l.look(t.Context()))
+			total, err := l.count(t.Context())
+			require.NoError(t, err)
+			from, how := l.alone(l.source), l.how(total)
+			count := plan(x, orderCounts[from], from.arguments(&q, l.filters))
+			require.Contains(t, count, index, kind)
+			require.NotContains(t, count, "Seq Scan", kind)
+			require.NotContains(t, plan(x, orderPages[how], append(how.source.arguments(&q, l.filters), 0, 50)), "Seq Scan", kind)
+			return nil
+		}))
+	}
+}
