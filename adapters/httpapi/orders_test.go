@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -75,27 +74,37 @@ const (
 // portalKey signs links to the portal.
 var portalKey = []byte("0123456789abcdef0123456789abcdef")
 
+// shop is what the service of orders is made of.
+type shop struct {
+	book     orders.BookContents
+	registry orders.RegistryContents
+	lab      orders.LabBackend
+	settings orders.Settings // of the clinic's own team
+	options  orders.Options
+}
+
 // newOrders is the service of orders over a store, with the catalogue of the sandbox
-// lab. The other team has an account that is pending.
-func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs) *orders.Service {
+// lab. The other team has an account that is pending. Edits change what it is made of.
+func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs, edits ...func(*shop)) *orders.Service {
 	t.Helper()
-	text, err := os.ReadFile("../sandbox/lab_catalogue.json")
-	require.NoError(t, err)
-	var contents orders.BookContents
-	require.NoError(t, json.Unmarshal(text, &contents))
-	linked := contents.Accounts[0]
+	x := shop{lab: newBusyLab()}
+	read := func(name string, into any) {
+		text, err := os.ReadFile("../sandbox/" + name)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, into))
+	}
+	read("lab_catalogue.json", &x.book)
+	read("lab_registry.json", &x.registry)
+	linked := x.book.Accounts[0]
 	linked.ID, linked.Status = orders.LabAccountID{UUID: uuid.MustParse(pendingAccount)}, orders.LabAccountPending
 	linked.TeamIDAllowlist = []healthlab.TeamID{otherTeam}
-	contents.Accounts = append(contents.Accounts, linked)
-	book, err := orders.NewBook(contents)
-	require.NoError(t, err)
-	text, err = os.ReadFile("../sandbox/lab_registry.json")
-	require.NoError(t, err)
-	registry, err := orders.ReadRegistry(bytes.NewReader(text))
-	require.NoError(t, err)
+	x.book.Accounts = append(x.book.Accounts, linked)
 	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
 	require.NoError(t, err)
-	s, err := orders.New(store.Orders(), users, book, newBusyLab(), &orders.Options{
+	x.settings = orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: true, OwnPayors: true, UnmatchedResults: true,
+		UnmatchedTestRuns: true, CompendiumTools: true, PSCScheduling: true,
+		PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
+	x.options = orders.Options{
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
 		Providers:   []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
@@ -108,14 +117,23 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 			u, err := users.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
 			return u.ID, err
 		},
-		People: store.Persons(), Registry: registry, Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
+		People: store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
-			own := of == team
-			return orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: own, OwnPayors: own, UnmatchedResults: own, UnmatchedTestRuns: own, CompendiumTools: own,
-				PSCScheduling:         true,
-				PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}, nil
+			if of == team {
+				return x.settings, nil
+			}
+			return orders.Settings{OnSiteCollection: true, OrderImport: true, PSCScheduling: true, PreRequisitionBooking: true,
+				CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}, nil
 		},
-	})
+	}
+	for _, edit := range edits {
+		edit(&x)
+	}
+	book, err := orders.NewBook(x.book)
+	require.NoError(t, err)
+	x.options.Registry, err = orders.NewRegistry(x.registry)
+	require.NoError(t, err)
+	s, err := orders.New(store.Orders(), users, book, x.lab, &x.options)
 	require.NoError(t, err)
 	return s
 }

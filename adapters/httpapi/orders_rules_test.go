@@ -1,0 +1,343 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// remade is a clinic with other orders: none yet, and what edit makes of the shop.
+func remade(t *testing.T, edit func(*shop)) *clinic {
+	t.Helper()
+	c := newClinic(t, nil)
+	store := memory.New(nil)
+	c.config.Orders, c.config.OrderKeys = newOrders(t, store, c.health, c.logs, edit), store.OrderKeys()
+	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+	return c
+}
+
+// linked gives the clinic's team an account at the first lab.
+func linked(x *shop, id string, status orders.LabAccountStatus, edits ...func(*orders.LabAccount)) {
+	a := x.book.Accounts[0]
+	a.ID, a.Status, a.TeamIDAllowlist = orders.LabAccountID{UUID: uuid.MustParse(id)}, status, []healthlab.TeamID{team}
+	for _, edit := range edits {
+		edit(&a)
+	}
+	x.book.Accounts = append(x.book.Accounts, a)
+}
+
+const (
+	ownAccount   = "5ab0c1d2-0000-4000-8000-1000000000a1"
+	otherAccount = "5ab0c1d2-0000-4000-8000-1000000000a2"
+)
+
+// unhappyLab makes no appointments.
+type unhappyLab struct{ *busyLab }
+
+func (unhappyLab) BookVisit(context.Context, orders.Booking) (orders.Booked, error) {
+	return orders.Booked{}, healthlab.Invalid
+}
+
+func aMinor(edits object) object {
+	p := aPatient()
+	p["dob"] = "2015-01-01"
+	for k, v := range edits {
+		p[k] = v
+	}
+	return p
+}
+
+// homeAddress is where somebody comes to draw a sample.
+func homeAddress(edits object) object {
+	a := object{"first_line": "7 Elm Rd", "city": "Mesa", "state": "AZ", "zip_code": "85201"}
+	for k, v := range edits {
+		a[k] = v
+	}
+	return a
+}
+
+// Each rule of the business has its status and its name, in a shop where it comes to
+// apply. TestOrderIsRefused has those of placing that need no other shop.
+func TestRulesOverHTTP(t *testing.T) {
+	addOn := func(markers ...int) object {
+		return object{"order_set": object{"add_on": object{"marker_ids": markers}}, "collection_method": "walk_in_test"}
+	}
+	proxy := object{"first_name": "Bo", "last_name": "Ray", "phone_number": "+15550102", "address": anAddress()}
+	// place sends an order, edited, for a test.
+	place := func(test string, edits object) func(*clinic) *contract.Reply {
+		return func(c *clinic) *contract.Reply { return c.Send(c.t, "POST", "/v3/order", c.request(test, edits)) }
+	}
+	send := func(method, path string, body any) func(*clinic) *contract.Reply {
+		return func(c *clinic) *contract.Reply { return c.Send(c.t, method, path, body) }
+	}
+	// of sends something about an order for a test.
+	of := func(test string, edits object, method, rest string, body any) func(*clinic) *contract.Reply {
+		return func(c *clinic) *contract.Reply {
+			o := c.order("POST", "/v3/order", c.request(test, edits))
+			return c.Send(c.t, method, "/v3/order/"+o.ID.String()+rest, body)
+		}
+	}
+	homeKey := func(c *clinic) string {
+		return slotKeys(c.t, c.post("/v3/order/phlebotomy/appointment/availability", homeAddress(nil), 200))[0]
+	}
+	centerKey := func(c *clinic) string {
+		return slotKeys(c.t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))[0]
+	}
+	book := func(test, kind string, edits object, key func(*clinic) string) func(*clinic) *contract.Reply {
+		return func(c *clinic) *contract.Reply {
+			return of(test, edits, "POST", "/"+kind+"/appointment/book", object{"booking_key": key(c)})(c)
+		}
+	}
+	const centers = "/v3/order/psc/appointment/availability?lab=northlab"
+	const home = "/v3/order/phlebotomy/appointment/availability"
+	// unmatched accepts a result that came for nobody for certain.
+	unmatched := func(body func(*clinic, orders.Order) object) func(*clinic) *contract.Reply {
+		return func(c *clinic) *contract.Reply {
+			o := c.placed()
+			c.unmatched(o, "1")
+			choice := object{}
+			if body != nil {
+				choice = body(c, o)
+			}
+			return c.Send(c.t, "POST", "/v3/unmatched_result/"+c.unmatchedPage("").Data[0].ID.String()+"/accept", choice)
+		}
+	}
+	minors := func(x *shop) { x.settings.Minors = true }
+	for _, row := range []struct {
+		name   string
+		shop   func(*shop)
+		send   func(*clinic) *contract.Reply
+		status int
+		rule   string
+	}{
+		{"tests that are collected in two ways", nil, place(kitTest, object{"order_set": object{"lab_test_ids": []string{kitTest, onSiteTest}}}), 400, orders.MultipleMethods},
+		{"a marker that is not sold alone", func(x *shop) {
+			i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
+			x.book.Markers[i].ALaCarteEnabled = false
+		}, place(kitTest, addOn(1011)), 400, orders.MarkerNotALaCarte},
+		{"on-site collection without the switch", func(x *shop) { x.settings.OnSiteCollection = false }, place(onSiteTest, nil), 403, orders.FeatureNotEnabled},
+		{"an account at another lab", func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.Lab = "southlab" })
+		}, place(kitTest, object{"lab_account_id": ownAccount}), 400, orders.LabAccountWrongLab},
+		{"a marker of another lab than the account's", func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.Lab = "southlab" })
+		}, func(c *clinic) *contract.Reply {
+			return c.Send(c.t, "POST", "/v3/order/create", c.request(kitTest, object{"lab_account_id": ownAccount}))
+		}, 400, orders.MarkerNotInLab},
+		{"an account that is suspended", func(x *shop) { linked(x, ownAccount, orders.LabAccountSuspended) },
+			place(kitTest, object{"lab_account_id": ownAccount}), 400, orders.LabAccountNotActive},
+		{"own accounts, none active", func(x *shop) { linked(x, ownAccount, orders.LabAccountPending) }, place(kitTest, nil), 400, orders.NoActiveLabAccount},
+		{"two active accounts", func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive)
+			linked(x, otherAccount, orders.LabAccountActive)
+		}, place(kitTest, nil), 400, orders.LabAccountAmbiguous},
+		{"no account at all", func(x *shop) { x.book.Accounts = x.book.Accounts[1:] }, place(kitTest, nil), 400, orders.NoLabAccount},
+		{"billing that the state does not have", func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) {
+				a.AllowedBilling = map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}
+			})
+		}, place(kitTest, nil), 400, orders.BillingStateNotAllowed},
+		{"a diagnosis that there is not", nil, place(kitTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"X"}}), 400, orders.ICDCodeInvalid},
+		{"a marker that no insurer pays", func(x *shop) {
+			x.registry.NotInsurable = []orders.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"MN"}}}
+		}, func(c *clinic) *contract.Reply {
+			c.Send(c.t, "PATCH", c.about("info"), anInfo(nil)).Want(c.t, 200)
+			c.post(c.about("insurance"), anInsurance(nil), 200)
+			return place(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}})(c)
+		}, 400, orders.MarkerNotInsurable},
+		{"nobody to order", func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.DelegatedFlow = orders.OrderDelegated })
+		}, place(kitTest, nil), 400, orders.PhysicianRequired},
+		{"a consent that was not given", func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse} }, place(kitTest, nil), 400, orders.ConsentRequired},
+		{"a question without an answer", nil, place(kitTest, addOn(1009)), 400, orders.AOEMissing},
+		{"an answer that is none of those allowed", nil, place(kitTest, object{"order_set": addOn(1009)["order_set"], "collection_method": "walk_in_test",
+			"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}), 400, orders.AOEInvalid},
+		{"a minor without a proxy", minors, place(kitTest, object{"patient_details": aMinor(nil)}), 400, orders.MedicalProxyRequired},
+		{"a simulation in production", func(x *shop) { x.options.Environment = healthlab.Production }, of(walkInTest, nil, "POST", "/test", nil), 404, orders.SandboxOnly},
+		{"a trial in production", func(x *shop) { x.options.Environment = healthlab.Production }, send("GET", "/v3/unmatched_result_test/case", nil), 404, orders.SandboxOnly},
+		{"an import without the switch", func(x *shop) { x.settings.OrderImport = false }, func(c *clinic) *contract.Reply {
+			return c.Send(c.t, "POST", "/v3/order/import", object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
+				"order_set": object{"lab_test_ids": []string{walkInTest}}, "patient_details": aPatient(), "patient_address": object{
+					"receiver_name": "Ana", "first_line": "1 Elm", "city": "D", "state": "MN", "zip": "55802", "country": "US"}, "sample_id": "S1"})
+		}, 403, orders.FeatureNotEnabled},
+
+		{"no such lab", nil, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=99", nil), 404, orders.LabNotFound},
+		{"nobody knows of any center", func(x *shop) { x.options.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, orders.PSCNotAvailable},
+		{"a patient without an address", nil, func(c *clinic) *contract.Reply {
+			o := c.order("POST", "/v3/order/testkit", object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
+				"receiver_name": "Desk", "first_line": "1 Elm", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US", "phone_number": "+15550100"}})
+			return c.Send(c.t, "GET", "/v3/order/"+o.ID.String()+"/psc/info", nil)
+		}, 400, orders.PatientAddressMissing},
+		{"neither sites nor a postal code", nil, send("POST", centers, nil), 400, orders.PlaceMissing},
+		{"four sites", nil, send("POST", centers+"&site_codes=A&site_codes=B&site_codes=C&site_codes=D", nil), 400, orders.TooManySites},
+		{"a site that there is not", nil, send("POST", centers+"&site_codes=NOWHERE", nil), 400, orders.SiteUnknown},
+		{"scheduling without the switch", func(x *shop) { x.settings.PSCScheduling = false }, send("POST", centers+"&zip_code=85201", nil), 503, orders.SchedulingNotEnabled},
+		{"an installation that books nothing", func(x *shop) { x.options.BookingKeys = nil }, send("POST", centers+"&zip_code=85201", nil), 501, orders.AppointmentsNotOffered},
+		{"a place where nobody comes", nil, send("POST", home, homeAddress(object{"zip_code": "00001"})), 400, orders.AreaNotServed},
+		{"a house without a number", nil, send("POST", home, homeAddress(object{"first_line": "Elm Rd"})), 400, orders.StreetNumberMissing},
+		{"a provider that takes no requests", nil, of(atHomeTest, nil, "POST", "/phlebotomy/appointment/request",
+			object{"address": homeAddress(nil), "provider": "nobody"}), 400, orders.ProviderNotAvailable},
+		{"no appointment", nil, of(atHomeTest, nil, "GET", "/phlebotomy/appointment", nil), 404, orders.AppointmentNotFound},
+		{"a walk-in order at home", nil, book(walkInTest, "phlebotomy", nil, homeKey), 400, orders.OrderNotBookable},
+		{"an order whose lab does not know of it", func(x *shop) { x.settings.PreRequisitionBooking = false }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, orders.OrderNotBookable},
+		{"a patient who is too young", minors, book(atHomeTest, "phlebotomy", object{"patient_details": aMinor(object{"medical_proxy": proxy})}, homeKey), 400, orders.PatientTooYoung},
+		{"a provider that refuses", func(x *shop) { x.lab = unhappyLab{newBusyLab()} }, book(atHomeTest, "phlebotomy", nil, homeKey), 400, orders.BookingRefused},
+		{"a slot at another lab's center", nil, book(walkInTest, "psc", object{"order_set": object{"add_on": object{"marker_ids": []int{2001}}},
+			"collection_method": "walk_in_test", "aoe_answers": nil}, centerKey), 400, orders.SlotOfOtherPlace},
+		{"a reason that there is not", nil, func(c *clinic) *contract.Reply {
+			o := c.order("POST", "/v3/order", c.request(atHomeTest, nil))
+			path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"
+			c.post(path+"/book", object{"booking_key": homeKey(c)}, 200)
+			return c.Send(c.t, "PATCH", path+"/cancel", object{"cancellation_reason_id": absent})
+		}, 400, orders.ReasonUnknown},
+		{"a lab that no longer takes appointments", nil, func(c *clinic) *contract.Reply {
+			key := centerKey(c)
+			closed := remade(c.t, func(x *shop) { x.options.Providers = nil })
+			return book(walkInTest, "psc", nil, func(*clinic) string { return key })(closed)
+		}, 400, orders.SchedulingNotSupported},
+
+		{"a result that points to nobody alone", nil, unmatched(nil), 422, strings.ToLower(orders.ReviewNeedsChoice)},
+		{"a result for somebody else's order", nil, unmatched(func(c *clinic, o orders.Order) object {
+			u, err := c.health.CreateUser(c.t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
+			require.NoError(c.t, err)
+			return object{"order_id": o.ID.String(), "user_id": u.ID.String()}
+		}), 422, strings.ToLower(orders.ReviewInconsistent)},
+		{"a result for somebody of whom nothing is known", nil, unmatched(func(c *clinic, _ orders.Order) object {
+			u, err := c.health.CreateUser(c.t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
+			require.NoError(c.t, err)
+			return object{"user_id": u.ID.String()}
+		}), 422, strings.ToLower(orders.ReviewNotPossible)},
+		{"a clearing house that there is not", nil, send("GET", "/v3/insurance/search/payor?provider=house_z&provider_payor_id=1", nil), 422, strings.ToLower(orders.ClearingHouseUnknown)},
+		{"a marker that comes with another one", func(x *shop) {
+			i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
+			x.book.Markers[i].IsOrderable = new(bool)
+		}, send("POST", "/v3/lab_tests", own("Mine", object{"provider_ids": []string{"N011"}})), 400, orders.MarkerNotOrderable},
+		{"a lab test that waits for approval", func(x *shop) { x.options.HoldLabTests = true }, func(c *clinic) *contract.Reply {
+			var made orders.LabTest
+			c.post("/v3/lab_tests", own("Mine", nil), 200).JSON(c.t, &made)
+			return c.Send(c.t, "PATCH", "/v3/lab_tests/"+made.ID.String(), object{"active": true})
+		}, 400, orders.LabTestPending},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if row.shop == nil {
+				row.shop = func(*shop) {}
+			}
+			c := remade(t, row.shop)
+			require.Equal(t, row.rule, row.send(c).Want(t, row.status).ErrorType(t))
+		})
+	}
+}
+
+// No rule is left out of the tests over HTTP.
+func TestEveryRuleIsTestedOverHTTP(t *testing.T) {
+	names := regexp.MustCompile(`^"[A-Z]+(_[A-Z]+)+"$`)
+	var rules []string
+	files, err := filepath.Glob("../../orders/*.go")
+	require.NoError(t, err)
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			consts, ok := d.(*ast.GenDecl)
+			if !ok || consts.Tok != token.CONST {
+				continue
+			}
+			for _, s := range consts.Specs {
+				v := s.(*ast.ValueSpec)
+				if len(v.Values) != 1 || v.Type != nil || !v.Names[0].IsExported() {
+					continue
+				}
+				if text, ok := v.Values[0].(*ast.BasicLit); ok && names.MatchString(text.Value) {
+					rules = append(rules, v.Names[0].Name)
+				}
+			}
+		}
+	}
+	require.Greater(t, len(rules), 70)
+	files, err = filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var tests strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		tests.Write(text)
+	}
+	rules = slices.DeleteFunc(rules, func(rule string) bool {
+		switch rule {
+		case "TrialOrderStatus", "TrialNoTest", "TrialOtherOutcome", "TrialBroken":
+			return true // what ends a trial, which is answered in its own field
+		}
+		return regexp.MustCompile(`\borders\.` + rule + `\b`).MatchString(tests.String())
+	})
+	require.Empty(t, rules)
+}
+
+// The enumerations of the contract are those of the lifecycles.
+func TestContractHasTheLifecycles(t *testing.T) {
+	type schema struct {
+		Enum  []string
+		Items *schema
+	}
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name   string
+				Schema schema
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
+	enum := func(method, path, name string) []string {
+		for _, p := range doc.Paths[path][method].Parameters {
+			if p.Name != name {
+				continue
+			}
+			if p.Schema.Items != nil {
+				return slices.Sorted(slices.Values(p.Schema.Items.Enum))
+			}
+			return slices.Sorted(slices.Values(p.Schema.Enum))
+		}
+		return nil
+	}
+	lows, full, methods := map[string]bool{}, []string{}, []string{}
+	for _, s := range orders.Statuses() {
+		lows[string(s.LowLevel())] = true
+		full = append(full, string(s))
+	}
+	for _, m := range orders.CollectionMethods() {
+		methods = append(methods, string(m))
+	}
+	slices.Sort(full)
+	slices.Sort(methods)
+	require.Equal(t, slices.Sorted(maps.Keys(lows)), enum("get", "/v3/orders", "status"))
+	require.Equal(t, methods, enum("get", "/v3/orders", "order_type"))
+	require.Equal(t, full, enum("post", "/v3/order/{order_id}/test", "final_status"))
+	// The server takes all of them, and nothing else.
+	c := newClinic(t, nil)
+	c.get("/v3/orders?status="+strings.Join(slices.Collect(maps.Keys(lows)), "&status=")+"&order_type="+strings.Join(methods, "&order_type="), 200)
+	require.Equal(t, []string{"query.status.0", "query.order_type.0"}, c.get("/v3/orders?status=shipped&order_type=by_post", 422).Locs(t))
+	path := "/v3/order/" + c.placed().ID.String() + "/test?final_status="
+	for _, s := range full {
+		c.Send(t, "POST", "/v3/order/"+absent+"/test?final_status="+s, nil).Want(t, 404)
+	}
+	require.Equal(t, []string{"query.final_status"}, c.Send(t, "POST", path+"received.walk_in_test.shipped", nil).Want(t, 422).Locs(t))
+}
