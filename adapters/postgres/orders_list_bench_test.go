@@ -24,8 +24,8 @@ func roomy(b *testing.B) *pgxpool.Pool {
 	if os.Getenv(pgtest.Env) != "" {
 		return pgtest.Connect(b, pgtest.URL(b))
 	}
-	pgtest.URL(b) // skips where there is no server
-	dir, err := os.MkdirTemp("", "pgbench")
+	pgtest.URL(b)                           // skips where there is no server
+	dir, err := os.MkdirTemp("", "pgbench") //nolint:usetesting // the user that the server runs as must reach it
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	server, err := embedded.Start(b.Context(), dir, &embedded.Options{Temporary: true, Settings: map[string]string{
