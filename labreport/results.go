@@ -30,12 +30,14 @@ func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []co
 		// The letters of mcg are often read so; mEq has a q.
 		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
 	}
-	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
+	if (r.unit.UCUM == "" || readsAsShort(r.unitText)) && r.unitText != "" && d.g.image {
 		var terms []*Term
+		own := false
 		for _, f := range d.g.find(r.name) {
 			terms = append(terms, f.Term)
+			own = own || slices.ContainsFunc(f.Term.Units, func(u string) bool { return sameUnit(u, r.unit.UCUM) })
 		}
-		if better, ok := units().repairFor(r.unitText, terms); ok {
+		if better, ok := units().repairFor(r.unitText, terms); ok && !own {
 			r.unitText, r.repaired = units().pretty(better), true
 			r.unit, _ = ParseUnit(better)
 		}

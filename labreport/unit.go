@@ -266,15 +266,15 @@ func (t *unitTable) repair(printed string) (ucum, better string, ok bool) {
 // analyte has: the nearest in letters, alone at that distance.
 func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok bool) {
 	key := strings.ToLower(strings.Trim(strings.ReplaceAll(plain(printed), " ", ""), "()[],;:"))
-	if len(key) < 3 {
-		return "", false
-	}
 	for _, short := range shortUnits {
 		if short.re.MatchString(key) && slices.ContainsFunc(terms, func(term *Term) bool {
 			return slices.ContainsFunc(term.Units, func(u string) bool { return slices.Contains(short.ucum, u) })
 		}) {
 			return short.form, true
 		}
+	}
+	if len(key) < 3 {
+		return "", false
 	}
 	if m := rePower.FindStringSubmatch(key); m != nil {
 		return "x10^" + m[1] + "/" + map[string]string{"ul": "uL", "ui": "uL", "mm3": "mm3", "l": "L"}[m[2]], true
@@ -317,10 +317,10 @@ type shortUnit struct {
 	form string
 }
 
-// shortUnits are units of three letters whose slash was read as a letter. They are mended
-// only where the analyte has them.
+// shortUnits are units of three letters whose slash, and a thin letter behind it, were read
+// as a letter or not at all. They are mended only where the analyte has them.
 var shortUnits = []shortUnit{
-	{regexp.MustCompile("^u[il1|!/]{1,2}[il1|!]$"), []string{"U/L", "[U]/L", "[IU]/L"}, "U/L"},
+	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[U]/L", "[IU]/L"}, "U/L"},
 	{regexp.MustCompile("^[il1|!/][uµp][il1|!]$"), []string{"/uL", "{cells}/uL", "10*3/uL", "10*9/L"}, "/uL"},
 }
 
@@ -342,7 +342,7 @@ func prefix(unit string) byte {
 }
 
 // rePower is a power of ten whose caret was read as something else.
-var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}7?(3|6|9|12)/(ul|ui|mm3|l)$")
+var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
