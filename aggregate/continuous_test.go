@@ -491,3 +491,35 @@ func (w *watch) sleep(n int, start, minutes int64) {
 		Resource: "sleep", ID: id, Provider: "acme_band", SourceType: "watch", Index: s.BedtimeStop.Time, Doc: doc, CreatedAt: w.now, UpdatedAt: w.now,
 	}}, nil))
 }
+
+// What creates a continuous query is refused, or means the same when it is written again.
+func FuzzDecodeContinuous(f *testing.F) {
+	f.Add([]byte(`{"slug":"steps-by-day","title":"Steps (per day)","query":{"select":[{"group_key":"*"},{"func":"sum","arg":{"activity":"steps"}}],"group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"index":"activity"}}]},"query_config":{"overlap_policy":"fill"},"scheduling_preferences":{"minimum_gap_duration_second":300},"export_preferences":{"data_events":{"enabled":false},"fhir_observations":false}}`))
+	f.Add([]byte(`{"title":null,"scheduling_preferences":null}`))
+	f.Add([]byte(`{"slug":"a","title":"a","query":{"select":[{"sleep":"efficiency"}]}}`))
+	w := newWatch(f.Context(), f, nil)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := w.DecodePatch(data, false); err != nil {
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+		n, err := w.DecodeNew(data, false)
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.Invalid)
+			return
+		}
+		_, err = w.Preview(t.Context(), team, &n)
+		require.NoError(t, err, "what is read can be asked")
+		body := map[string]any{
+			"slug": n.Slug, "title": n.Title, "query": n.Query, "query_config": n.Config,
+			"export_preferences": map[string]any{"data_events": map[string]any{"enabled": !n.Quiet}},
+		}
+		if n.Scheduling.MinimumGap != nil {
+			body["scheduling_preferences"] = map[string]any{"minimum_gap_duration_second": *n.Scheduling.MinimumGap}
+		}
+		text, err := json.Marshal(body)
+		require.NoError(t, err)
+		again, err := w.DecodeNew(text, false)
+		require.NoError(t, err, string(text))
+		require.Equal(t, n, again)
+	})
+}

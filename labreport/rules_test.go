@@ -242,6 +242,56 @@ func TestOrderOfWordsDoesNotMatter(t *testing.T) {
 	})
 }
 
+// A unit that a reader of pictures took for another is mended where the analyte has just
+// that one, and no print is ever mended.
+func TestUnitsOfPictures(t *testing.T) {
+	rows := [][3]string{ // a name, the unit as it was read, and what it is
+		{"GPT (ALAT)", "U", "U/L"},
+		{"Gamma-GT", "u", "U/L"},
+		{"Alkalische Phosphatase", "UN", "U/L"},
+		{"GOT (ASAT)", "UL", "U/L"},
+		{"Thrombozyten", "1043/uL", "x10^3/uL"},
+		{"Leukozyten", "10X3/uL", "x10^3/uL"},
+		{"Lymphozyten absolut", "/pL", "/uL"},
+		{"Erythrozyten", "/pl", "/pl"}, // has it
+		{"Albumin", "u", "u"},          // has nothing like it
+	}
+	page := labreport.Page{Number: 1, Width: 612, Height: 792}
+	put := func(row int, x float64, text string) {
+		for _, w := range strings.Fields(text) {
+			wide := 0.009 * float64(len(w))
+			page.Words = append(page.Words, labreport.Word{Text: w, Confidence: 0.9, Box: labreport.Box{X: x, Y: 0.1 + 0.03*float64(row), Width: wide, Height: 0.012}})
+			x += wide + 0.006
+		}
+	}
+	for i, h := range []string{"Analyse", "Ergebnis", "Einheit", "Referenzbereich"} {
+		put(0, 0.05+0.25*float64(i), h)
+	}
+	for i, r := range rows {
+		put(i+1, 0.05, r[0])
+		put(i+1, 0.30, "35")
+		put(i+1, 0.55, r[1])
+		put(i+1, 0.80, "10 - 50")
+	}
+	for _, image := range []bool{true, false} {
+		page.Image = image
+		d, _ := labreport.NewReader(nil).Read([]labreport.Page{page})
+		got := map[string]string{}
+		for _, r := range d.Results {
+			if r.Units != nil {
+				got[r.TestName] = *r.Units
+			}
+		}
+		for _, r := range rows {
+			if image {
+				require.Equal(t, r[2], got[r[0]], r[0])
+			} else if u := got[r[0]]; u != "" {
+				require.Equal(t, r[1], u, r[0])
+			}
+		}
+	}
+}
+
 // Whatever an extractor hands over, the reader answers, and its boxes lie on the page.
 func FuzzRead(f *testing.F) {
 	f.Add("Glucose 95 mg/dL 70-99", 0.1, 0.1, 0.05, 0.01)

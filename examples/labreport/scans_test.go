@@ -159,8 +159,7 @@ var media = []struct {
 	bar  float64
 	make func(g *image.Gray, r *rand.Rand) labreport.File
 }{
-	// The aim of both kinds of scans is 0.92.
-	{"scan with strong grain", 300, 0.87, func(g *image.Gray, r *rand.Rand) labreport.File {
+	{"scan with strong grain", 300, 0.92, func(g *image.Gray, r *rand.Rand) labreport.File {
 		return pngFile(grain(turned(g, 1.2*r.Float64()-0.6), r, 215, 45, 42))
 	}},
 	{"photo", 200, 0.85, func(g *image.Gray, r *rand.Rand) labreport.File {
@@ -168,7 +167,7 @@ var media = []struct {
 		_ = jpeg.Encode(&b, photo(g, r), &jpeg.Options{Quality: 82})
 		return labreport.File{Type: "image/jpeg", Data: b.Bytes()}
 	}},
-	{"scan", 300, 0.91, func(g *image.Gray, r *rand.Rand) labreport.File {
+	{"scan", 300, 0.92, func(g *image.Gray, r *rand.Rand) labreport.File {
 		return pngFile(grain(turned(g, 1.2*r.Float64()-0.6), r, 244, 30, 8))
 	}},
 	{"picture of 150 dots an inch", 150, 0.88, func(g *image.Gray, r *rand.Rand) labreport.File {
