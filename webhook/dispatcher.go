@@ -15,6 +15,7 @@ const (
 	sealWait    = time.Minute     // a delivery rests whose secrets do not open
 	settleExtra = 2 * time.Second // to record what came in at the last moment
 	settleRetry = 10 * time.Millisecond
+	settlers    = 2 // one gathers while the store is busy with what the other has
 )
 
 // Dispatcher delivers: it routes written events into lanes, claims what is due, sends
@@ -88,10 +89,12 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	recording, stopRecording := context.WithCancel(free)
 	defer stopRecording()
 
-	var helpers, settler, senders sync.WaitGroup
+	var helpers, recorders, senders sync.WaitGroup
 	helpers.Go(func() { d.route(routing) })
 	helpers.Go(func() { d.sweep(routing) })
-	settler.Go(func() { d.settle(recording) })
+	for range settlers {
+		recorders.Go(func() { d.settle(recording) })
+	}
 
 	d.claim(ctx, sending, &senders)
 
@@ -101,7 +104,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer giveUp.Stop()
 	senders.Wait()
 	close(d.outcomes)
-	settler.Wait()
+	recorders.Wait()
 	stopRouting()
 	helpers.Wait()
 	return nil

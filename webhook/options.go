@@ -50,7 +50,7 @@ type Options struct {
 	// RouteBatch is how many events are routed at a time. Default 500.
 	RouteBatch int
 	// SettleBatch is how many outcomes are recorded at a time, and SettleWait how
-	// long the first of them waits for company. Default 500 and 5 ms.
+	// long the first of them waits for company. Default 500 and 1 ms.
 	SettleBatch int
 	SettleWait  time.Duration
 	// Busy is how often to look for work while there is some, Idle while there is
@@ -77,7 +77,7 @@ func (o *Options) orDefaults() Options {
 	set(&v.CrashLimit, 5)
 	set(&v.RouteBatch, 500)
 	set(&v.SettleBatch, 500)
-	set(&v.SettleWait, 5*time.Millisecond)
+	set(&v.SettleWait, time.Millisecond)
 	set(&v.Busy, 100*time.Millisecond)
 	set(&v.Idle, time.Second)
 	set(&v.CacheFor, 5*time.Second)
