@@ -215,3 +215,13 @@ func (s *Service) event(in *intake, fate Fate, key string, data []byte) healthla
 		Key: key, At: in.now.Time, Data: data,
 	}
 }
+
+// uploaded tells what became of an upload.
+func (s *Service) uploaded(ctx context.Context, in *intake, got *Received) {
+	if s.opts.Uploaded == nil {
+		return
+	}
+	if err := s.opts.Uploaded(ctx, in.team, in.user.ID, in.Provider, in.resource.Slug, *got); err != nil {
+		s.opts.Log.WarnContext(ctx, "upload not counted", "user", in.user.ID, "resource", in.resource.Slug, "kind", healthlab.KindOf(err).Error())
+	}
+}

@@ -36,6 +36,7 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err := s.merge(ctx, in, batches, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
+	s.uploaded(ctx, in, &got)
 	return got.Counts, nil
 }
 

@@ -39,6 +39,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if err := s.put(ctx, in, items, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
+	s.uploaded(ctx, in, &got)
 	return got.Counts, nil
 }
 

@@ -46,6 +46,10 @@ type Options struct {
 	// outside the store: files. Each may be called again for the same user; an error
 	// puts the erasure off. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
+	// Uploaded is told what became of samples and summaries that somebody ingested, after
+	// they were stored; best pull.Service.Uploaded, so that people can look at it. Its
+	// error changes nothing, and is logged. Default: nobody is told.
+	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
 	// Log receives what a person should look at. Default: discard.
 	Log *slog.Logger
 }

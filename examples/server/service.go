@@ -74,7 +74,10 @@ func build(c config, kept *storage, url string) (*service, error) {
 	}
 	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
 		Environment: c.environment, Log: c.log,
-		// The service for reports is made later, and before anybody is erased.
+		// The services for reports and pulls are made later, and before anybody calls.
+		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
+			return s.pulls.Uploaded(ctx, team, user, provider, resource, got)
+		},
 		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
 			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 				return errors.Join(s.reports.Forget(ctx, team, user), s.orders.Forget(ctx, team, user))

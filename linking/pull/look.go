@@ -39,9 +39,10 @@ type UserResources struct {
 	Providers map[string]map[string]Statistics `json:"provider"`
 }
 
-// Statistics say what was fetched of a resource, as history and as news.
+// Statistics say what came of a resource: as history, as news, and uploaded.
 type Statistics struct {
-	// LastAttempt is the last request; null before the first.
+	// LastAttempt is the last request, or the last upload that was taken; null before the
+	// first.
 	LastAttempt *Attempt `json:"last_attempt"`
 	// Oldest and Newest bound what was stored; null if nothing was.
 	Oldest *healthlab.Time `json:"oldest_data"`

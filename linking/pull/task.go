@@ -16,6 +16,8 @@ const (
 	History Kind = "history"
 	// News is what comes after, again and again.
 	News Kind = "news"
+	// Uploads is what comes without being asked for. Its task is never due, and only counts.
+	Uploads Kind = "uploads"
 )
 
 // Status is where a task stands.
