@@ -1,0 +1,298 @@
+package nightscout
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// figure is a number, which some uploaders write as a text. Null and the empty text are
+// none.
+type figure struct {
+	v    float64
+	here bool
+}
+
+// UnmarshalJSON reads one.
+func (f *figure) UnmarshalJSON(b []byte) error {
+	s := strings.TrimSpace(strings.Trim(string(b), `"`))
+	if s == "" || s == "null" || s == "NaN" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) || strings.ContainsAny(s, "_xXpP") {
+		return healthlab.Invalid
+	}
+	f.v, f.here = n, true
+	return nil
+}
+
+// document is an entry or a treatment, as far as it is read.
+type document struct {
+	ID         string `json:"_id"`
+	Identifier string `json:"identifier"`
+	IsValid    *bool  `json:"isValid"`
+	UTCOffset  figure `json:"utcOffset"` // minutes
+
+	// Of entries.
+	Type       string `json:"type"`
+	Date       figure `json:"date"`
+	DateString string `json:"dateString"`
+	SGV        figure `json:"sgv"`
+	MBG        figure `json:"mbg"`
+
+	// Of treatments.
+	EventType   string `json:"eventType"`
+	CreatedAt   string `json:"created_at"`
+	Glucose     figure `json:"glucose"`
+	GlucoseType string `json:"glucoseType"`
+	Units       string `json:"units"`
+	Insulin     figure `json:"insulin"`
+	Carbs       figure `json:"carbs"`
+	Duration    figure `json:"duration"` // minutes
+	Relative    figure `json:"relative"` // units an hour, of a combined bolus
+	Notes       string `json:"notes"`
+	PumpType    string `json:"pumpType"`
+	PumpSerial  string `json:"pumpSerial"`
+	IsSMB       bool   `json:"isSMB"`
+}
+
+// firstReading is the lowest value of a sensor: those below are codes of errors.
+const firstReading = 39
+
+// place tells samples apart.
+type place struct {
+	at     time.Time
+	source healthdata.SourceType
+}
+
+// mapper makes samples of one resource out of the documents of a page.
+type mapper struct {
+	resource string
+	site     *site
+	oldest   int64 // Unix milliseconds
+	unread   []linking.Unread
+	docs     []document
+	known    map[string]int // where a document stands, by its name
+}
+
+func newMapper(resource string, s *site) *mapper {
+	return &mapper{resource: resource, site: s, oldest: math.MaxInt64, known: map[string]int{}}
+}
+
+// read takes in a document. What cannot be read is told.
+func (m *mapper) read(raw json.RawMessage, entry bool) {
+	var d document
+	var p healthlab.Problems
+	if err := json.Unmarshal(raw, &d); err != nil {
+		p.Add("shape", "the site's document is not of Nightscout's shape")
+	}
+	t, ok := d.time(entry)
+	if ok {
+		m.oldest = min(m.oldest, t.UnixMilli())
+	} else if len(p) == 0 {
+		p.Add("instant", "the site's document has no instant that can be read", map[bool]string{true: "date", false: "created_at"}[entry])
+	}
+	if len(p) > 0 {
+		m.unread = append(m.unread, linking.Unread{Item: raw, Problems: p})
+		return
+	}
+	if d.IsValid != nil && !*d.IsValid {
+		return // it was deleted
+	}
+	d.Date = figure{float64(t.UnixMilli()), true}
+	if !entry {
+		d.Type = ""
+	}
+	name := d.Identifier
+	if name == "" {
+		name = d.ID
+	}
+	if i, twice := m.known[name]; twice && name != "" {
+		m.docs[i] = d
+		return
+	}
+	m.known[name] = len(m.docs)
+	m.docs = append(m.docs, d)
+}
+
+// time is when it was. ok is false if nobody can tell.
+func (d *document) time(entry bool) (time.Time, bool) {
+	text := d.CreatedAt
+	if entry {
+		text = d.DateString
+	}
+	if d.Date.here && (entry || text == "") {
+		ms := math.Floor(d.Date.v)
+		const first, last = -62135596800000, 253402300799999 // the years 1 to 9999
+		return time.UnixMilli(int64(ms)).UTC(), ms >= first && ms <= last
+	}
+	if n := len(text); n > 5 && (text[n-5] == '+' || text[n-5] == '-') {
+		text = text[:n-2] + ":" + text[n-2:]
+	}
+	t, err := healthlab.ParseTime(text)
+	return t.Time, err == nil
+}
+
+// offset is seconds east of UTC; nil where the document does not know.
+func (d *document) offset() *int {
+	seconds := int(d.UTCOffset.v * 60)
+	if !d.UTCOffset.here || seconds == 0 || d.UTCOffset.v*60 != float64(seconds) || seconds > 18*3600 || seconds < -18*3600 {
+		return nil
+	}
+	return &seconds
+}
+
+// pulled are the samples of the page, by what recorded them.
+func (m *mapper) pulled() []linking.Pulled {
+	var order []place
+	made := map[place]*healthdata.Sample{}
+	for i := range m.docs {
+		s, source, ok := m.sample(&m.docs[i])
+		if !ok {
+			continue
+		}
+		s.TimezoneOffset = m.docs[i].offset()
+		at := place{s.Timestamp.Time, source}
+		if old := made[at]; old != nil {
+			m.join(old, &s)
+			continue
+		}
+		made[at] = &s
+		order = append(order, at)
+	}
+	var out []linking.Pulled
+	for _, at := range order {
+		i := slices.IndexFunc(out, func(p linking.Pulled) bool { return p.Source.Type == at.source })
+		if i < 0 {
+			i = len(out)
+			out = append(out, linking.Pulled{Source: healthdata.Source{Type: at.source}, TimeZone: m.site.Zone})
+		}
+		out[i].Samples = append(out[i].Samples, *made[at])
+	}
+	if len(m.unread) > 0 {
+		out = append(out, linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unread: m.unread})
+	}
+	return out
+}
+
+// join adds another document of the same instant: amounts add up, notes stand below each
+// other, and of measurements the later one in the answer stays.
+func (m *mapper) join(old, s *healthdata.Sample) {
+	switch m.resource {
+	case "carbohydrates":
+		old.Value.Number += s.Value.Number
+	case "insulin_injection":
+		old.Value.Number += s.Value.Number
+		if s.End.After(old.End.Time) {
+			old.End, old.DeliveryForm = s.End, s.DeliveryForm
+		}
+		if *s.BolusPurpose != *old.BolusPurpose {
+			old.BolusPurpose = ptr("mixed")
+		}
+	case "note":
+		if !slices.Contains(strings.Split(old.Value.Text, "\n"), s.Value.Text) {
+			old.Value.Text += "\n" + s.Value.Text
+		}
+		for _, t := range s.Tags {
+			if !slices.Contains(old.Tags, t) {
+				old.Tags = append(old.Tags, t)
+			}
+		}
+	default:
+		*old = *s
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// sample makes a sample of a document. ok is false if it has none of the resource.
+func (m *mapper) sample(d *document) (s healthdata.Sample, source healthdata.SourceType, ok bool) {
+	s.Timestamp = healthlab.At(time.UnixMilli(int64(d.Date.v)))
+	switch m.resource {
+	case "glucose":
+		return m.glucose(d, s)
+	case "insulin_injection":
+		return insulin(d, s)
+	case "carbohydrates":
+		s.Unit, s.Value = "g", healthdata.Number(d.Carbs.v)
+		source, ok = healthdata.SourceApp, d.Carbs.v > 0
+	default:
+		text := strings.TrimSpace(d.Notes)
+		s.Unit, s.Value, s.Tags = "text", healthdata.Text(text), tags(d)
+		source, ok = healthdata.SourceApp, text != ""
+	}
+	s.Start, s.End = ptr(s.Timestamp), ptr(s.Timestamp)
+	return s, source, ok
+}
+
+func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, healthdata.SourceType, bool) {
+	s.Unit = "mg/dL" // as entries always are
+	switch {
+	case d.Type == "sgv":
+		s.Value = healthdata.Number(d.SGV.v)
+		return s, healthdata.SourceAutomatic, d.SGV.v >= firstReading
+	case d.Type == "mbg":
+		s.Value = healthdata.Number(d.MBG.v)
+		return s, healthdata.SourceFingerprick, d.MBG.v > 0
+	case d.Type != "" || !strings.EqualFold(d.GlucoseType, "finger"):
+		return s, "", false
+	}
+	unit := strings.ToLower(d.Units)
+	if strings.HasPrefix(unit, "mmol") || unit == "" && m.site.MMol {
+		s.Unit = "mmol/L"
+	}
+	s.Value = healthdata.Number(d.Glucose.v)
+	return s, healthdata.SourceFingerprick, d.Glucose.v > 0
+}
+
+// insulin is a bolus. Of a combined one, Nightscout has the part that was given at once as
+// insulin, and the rate of the rest.
+func insulin(d *document, s healthdata.Sample) (healthdata.Sample, healthdata.SourceType, bool) {
+	amount, end, form := max(d.Insulin.v, 0), s.Timestamp, "standard"
+	if d.Relative.v > 0 && d.Duration.v > 0 && d.Duration.v <= 24*60 {
+		amount += d.Relative.v * d.Duration.v / 60
+		end, form = healthlab.At(s.Timestamp.Add(time.Duration(d.Duration.v*float64(time.Minute)))), "extended"
+	}
+	purpose := "unknown"
+	switch {
+	case d.EventType == "Bolus Wizard" && d.Carbs.v > 0:
+		purpose = "mixed"
+	case d.EventType == "Correction Bolus", d.EventType == "SMB", d.IsSMB:
+		purpose = "correction"
+	case d.EventType == "Meal Bolus", d.EventType == "Snack Bolus", d.Carbs.v > 0:
+		purpose = "meal"
+	}
+	s.Start, s.End, s.Unit, s.Value = ptr(s.Timestamp), &end, "unit", healthdata.Number(amount)
+	s.Type, s.DeliveryMode, s.DeliveryForm, s.BolusPurpose = ptr("rapid_acting"), ptr("bolus"), &form, &purpose
+	source := healthdata.SourceApp
+	if d.PumpType != "" || d.PumpSerial != "" || d.IsSMB {
+		source = healthdata.SourceInsulinPump
+	}
+	return s, source, amount > 0
+}
+
+// tags say what a note is about.
+func tags(d *document) []string {
+	var out []string
+	if d.Carbs.v > 0 {
+		out = append(out, "food")
+	}
+	if d.EventType == "Exercise" {
+		out = append(out, "exercise")
+	}
+	if d.Insulin.v > 0 {
+		out = append(out, "insulin_injection")
+	}
+	if out == nil {
+		out = []string{"unspecified"}
+	}
+	return out
+}

@@ -1,0 +1,292 @@
+package nightscout
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // what Nightscout calls the hash of its secret
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Slug is the provider's, in [Record].
+const Slug = "nightscout"
+
+// Record returns the provider's record for the catalogue. It is the caller's to change.
+func Record() healthdata.Provider {
+	return healthdata.Provider{
+		Slug: Slug, Name: "Nightscout", Group: "cgm", AuthType: "password", SourceType: "provider", Class: "cloud", UpdateModel: "poll",
+		Description: "Your own Nightscout site. The user name is its address, the password a token that may read, or its API secret.",
+		Resources: []healthdata.ProviderResource{
+			{Resource: "glucose", Affinity: healthdata.AffinityFallback}, {Resource: "insulin_injection", Affinity: healthdata.AffinityFallback},
+			{Resource: "carbohydrates", Affinity: healthdata.AffinityFallback}, {Resource: "note", Affinity: healthdata.AffinityFallback},
+		},
+		Backfill: healthdata.Backfill{DefaultDays: 90, MaxDays: 365, Configurable: true, Mode: "pull"},
+	}
+}
+
+// Options adjusts a Connector. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Guard decides which addresses may be reached. Default: the strict one, https and
+	// public addresses only.
+	Guard *webhook.Guard
+	// Timeout bounds one request, its answer included. Default 20 seconds.
+	Timeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Connector is the way to all sites. Safe for concurrent use; it keeps nothing of a person.
+// Make it with [New].
+type Connector struct {
+	guard *webhook.Guard
+	http  *http.Client
+	now   func() time.Time
+}
+
+// New returns a Connector. It starts nothing.
+func New(opts *Options) *Connector {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Guard == nil {
+		o.Guard = &webhook.Guard{}
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 20 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Connector{guard: o.Guard, now: o.Now, http: webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout})}
+}
+
+// Flows returns all that the connector can do. A site has nothing that ends a token: the
+// person takes it back there.
+func (c *Connector) Flows() linking.ProviderConnector {
+	return linking.ProviderConnector{Password: c, Puller: c}
+}
+
+// site is what a grant's secret holds, as JSON. It is sealed by whoever keeps it.
+type site struct {
+	// Base is the address, without a slash at its end.
+	Base string `json:"base"`
+	// Pass is a token, or with Hashed the SHA-1 of the secret in hex.
+	Pass   string `json:"pass"`
+	Hashed bool   `json:"hashed"`
+	// Zone is the profile's, and MMol says that the site shows mmol/L.
+	Zone string `json:"zone"`
+	MMol bool   `json:"mmol"`
+}
+
+func (site) String() string   { return "Nightscout site" }
+func (site) GoString() string { return "Nightscout site" }
+
+var (
+	tokenForm = regexp.MustCompile(`^[a-z0-9_]{0,10}-[0-9a-f]{16}$`)
+	hashForm  = regexp.MustCompile(`^[0-9a-f]{40}$`)
+)
+
+// address reads what a person typed or pasted as a site's address.
+func (c *Connector) address(typed string) (string, error) {
+	s := strings.TrimSpace(typed)
+	if i := strings.IndexAny(s, "?#"); i >= 0 {
+		s = s[:i]
+	}
+	if !strings.Contains(s, "://") {
+		s = "https://" + s
+	}
+	s = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(s, "/"), "/api/v1"), "/")
+	u, err := c.guard.CheckURL(s)
+	if err != nil || strings.Contains(u.Path, "..") {
+		return "", &linking.Error{Type: linking.ProviderCredentialError}
+	}
+	return u.String(), nil
+}
+
+// SignIn asks the site whether it takes the token or the secret, and whether that may read.
+// See [linking.PasswordFlow].
+func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.SignedIn, error) {
+	base, err := c.address(r.Username)
+	if err != nil {
+		return linking.SignedIn{}, err
+	}
+	s := site{Base: base, Pass: strings.TrimSpace(r.Password)}
+	switch {
+	case s.Pass == "":
+		return linking.SignedIn{}, &linking.Error{Type: linking.ProviderCredentialError}
+	case hashForm.MatchString(s.Pass):
+		s.Hashed = true
+	case !tokenForm.MatchString(s.Pass):
+		sum := sha1.Sum([]byte(s.Pass)) //nolint:gosec // as above
+		s.Pass, s.Hashed = hex.EncodeToString(sum[:]), true
+	}
+	if err := c.verify(ctx, &s); err != nil {
+		return linking.SignedIn{}, err
+	}
+	c.settings(ctx, &s)
+	if err := ctx.Err(); err != nil {
+		return linking.SignedIn{}, err
+	}
+	doc, err := json.Marshal(s)
+	if err != nil {
+		return linking.SignedIn{}, err
+	}
+	return linking.SignedIn{Grant: linking.Grant{ExternalUserID: base, Secret: doc}}, nil
+}
+
+// CompleteMFA is never called: a site asks for no code.
+func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
+	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
+}
+
+// verify finds out whether a site knows what the person typed, and lets it read. A site
+// that everybody may read takes no wrong token, for it may be closed tomorrow.
+func (c *Connector) verify(ctx context.Context, s *site) error {
+	body, err := c.get(ctx, s, "/api/v1/verifyauth", nil)
+	var missing *statusError
+	switch {
+	case errors.Is(err, healthlab.Unauthenticated), errors.As(err, &missing) && missing.status == http.StatusNotFound:
+		return &linking.Error{Type: linking.ProviderCredentialError} // or the address is not a Nightscout's
+	case err != nil:
+		return err
+	}
+	type verdict struct {
+		Message   any    `json:"message"`
+		RoleFound string `json:"rolefound"`
+	}
+	var v struct {
+		Message verdict `json:"message"`
+	}
+	if json.Unmarshal(body, &v) != nil {
+		var flat verdict
+		if json.Unmarshal(body, &flat) != nil {
+			return errShape
+		}
+		v.Message = flat
+	}
+	if v.Message.Message != "OK" && v.Message.RoleFound != "FOUND" {
+		return &linking.Error{Type: linking.ProviderCredentialError}
+	}
+	body, err = c.get(ctx, s, "/api/v1/entries.json", url.Values{"count": {"1"}})
+	if errors.Is(err, healthlab.Unauthenticated) {
+		return &linking.Error{Type: linking.ProviderCredentialError} // known, but it may not read
+	}
+	if err == nil && json.Unmarshal(body, &[]json.RawMessage{}) != nil {
+		err = errShape
+	}
+	return err
+}
+
+// settings learns the site's zone and unit, as far as it tells.
+func (c *Connector) settings(ctx context.Context, s *site) {
+	var profiles []struct {
+		Default string `json:"defaultProfile"`
+		Store   map[string]struct {
+			Timezone string `json:"timezone"`
+		} `json:"store"`
+	}
+	if body, err := c.get(ctx, s, "/api/v1/profile.json", url.Values{"count": {"1"}}); err == nil {
+		if json.Unmarshal(body, &profiles) == nil && len(profiles) > 0 {
+			zone := profiles[0].Store[profiles[0].Default].Timezone
+			if _, err := time.LoadLocation(zone); err == nil && zone != "Local" && len(zone) < 64 {
+				s.Zone = zone
+			}
+		}
+	}
+	var status struct {
+		Settings struct {
+			Units string `json:"units"`
+		} `json:"settings"`
+	}
+	if body, err := c.get(ctx, s, "/api/v1/status.json", nil); err == nil && json.Unmarshal(body, &status) == nil {
+		s.MMol = strings.HasPrefix(strings.ToLower(status.Settings.Units), "mmol")
+	}
+}
+
+// maxBody is the longest answer that is read: a page has some hundred kilobytes.
+const maxBody = 8 << 20
+
+// get asks a site. The answer is a JSON document as far as it begins like one.
+func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values) ([]byte, error) {
+	if q == nil {
+		q = url.Values{}
+	}
+	if !s.Hashed {
+		q.Set("token", s.Pass)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Base+path+"?"+q.Encode(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	if s.Hashed {
+		req.Header.Set("Api-Secret", s.Pass)
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, unreachable(ctx, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, unreachable(ctx, err)
+	case len(body) > maxBody:
+		return nil, errShape
+	case resp.StatusCode == http.StatusOK:
+		return body, nil
+	}
+	wait := webhook.ParseRetryAfter(resp.Header.Get("Retry-After"), c.now())
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized && json.Valid(body):
+		// The page of a host whose site sleeps or was switched off is none of Nightscout's.
+		return nil, fmt.Errorf("%w: the site does not accept the token", healthlab.Unauthenticated)
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return nil, &linking.RateError{Scope: linking.RateUser, Wait: wait} // every site is one person's
+	}
+	return nil, &statusError{resp.StatusCode, wait}
+}
+
+// statusError is an answer that gives nothing now.
+type statusError struct {
+	status int
+	wait   time.Duration
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%v: the site answers with status %d", healthlab.Unavailable, e.status)
+}
+
+// Unwrap returns healthlab.Unavailable.
+func (*statusError) Unwrap() error { return healthlab.Unavailable }
+
+// RetryAfter is what the site asks for.
+func (e *statusError) RetryAfter() time.Duration { return e.wait }
+
+// errShape says that an answer is not Nightscout's.
+var errShape = fmt.Errorf("%w: the site's answer is not of Nightscout's shape", healthlab.Unavailable)
+
+// unreachable names a failure of the network. The cause holds the address, and is left out.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("the site answers too late: %w", context.DeadlineExceeded)
+	}
+	return fmt.Errorf("%w: the site cannot be reached", healthlab.Unavailable)
+}

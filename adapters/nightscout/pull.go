@@ -1,0 +1,124 @@
+package nightscout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// pageSize is how many documents one request asks for.
+const pageSize = 1000
+
+// The collections of a site.
+const (
+	entries    = "entries"
+	treatments = "treatments"
+)
+
+// collections are where a resource's data is.
+var collections = map[string][]string{
+	"glucose": {entries, treatments}, "insulin_injection": {treatments}, "carbohydrates": {treatments}, "note": {treatments},
+}
+
+// cursor is how far a pull is: which collection, and the end, in Unix milliseconds, of what
+// is still to be read of it. A page has the newest documents before its end.
+type cursor struct {
+	collection int
+	until      int64
+}
+
+func (c cursor) String() string { return fmt.Sprintf("%d.%d", c.collection, c.until) }
+
+func readCursor(s string, end time.Time) (c cursor, err error) {
+	c.until = end.Add(time.Millisecond - time.Nanosecond).UnixMilli()
+	if s == "" {
+		return c, nil
+	}
+	n, until, _ := strings.Cut(s, ".")
+	if c.collection, err = strconv.Atoi(n); err == nil && until != "" {
+		c.until, err = strconv.ParseInt(until, 10, 64)
+	}
+	if err != nil || c.collection < 0 {
+		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+	}
+	return c, nil
+}
+
+// Pull reads one page of one collection, the newest documents first. See [linking.Puller].
+func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	page, err := c.pull(ctx, &r)
+	if err != nil {
+		return linking.PullPage{}, fmt.Errorf("pull: %w", err)
+	}
+	return page, nil
+}
+
+func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
+	from := collections[r.Resource]
+	if from == nil {
+		return page, fmt.Errorf("%w: not a resource of a site", healthlab.Unimplemented)
+	}
+	at, err := readCursor(r.Cursor, r.To)
+	if err != nil || at.collection >= len(from) {
+		return page, err
+	}
+	var s site
+	if json.Unmarshal(r.Secret, &s) != nil || s.Base == "" {
+		return page, fmt.Errorf("%w: not a secret of this connector", healthlab.Invalid)
+	}
+	q := url.Values{"count": {strconv.Itoa(pageSize)}}
+	begin := r.From.UnixMilli()
+	if from[at.collection] == entries {
+		q.Set("find[date][$gte]", strconv.FormatInt(begin, 10))
+		q.Set("find[date][$lt]", strconv.FormatInt(at.until, 10))
+	} else {
+		q.Set("find[created_at][$gte]", iso(begin))
+		q.Set("find[created_at][$lt]", iso(at.until))
+	}
+	body, err := c.get(ctx, &s, "/api/v1/"+from[at.collection]+".json", q)
+	if err != nil {
+		return page, err
+	}
+	var docs []json.RawMessage
+	if json.Unmarshal(body, &docs) != nil {
+		return page, errShape
+	}
+	m := newMapper(r.Resource, &s)
+	for _, doc := range docs {
+		m.read(doc, from[at.collection] == entries)
+	}
+	page.Items = m.pulled()
+	page.Next, err = at.next(m.oldest, len(docs), begin, len(from))
+	return page, err
+}
+
+// iso is an instant as a site keeps it.
+func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// next is the cursor behind a page of n documents, the oldest of which is from oldest;
+// empty at the end. Documents of the oldest instant come again, because a page may end in
+// the middle of them.
+func (c cursor) next(oldest int64, n int, begin int64, collections int) (string, error) {
+	if n >= pageSize {
+		if oldest >= c.until || oldest < begin {
+			return "", fmt.Errorf("%w: the site does not keep to the range", healthlab.Invalid)
+		}
+		until := oldest + 1
+		if until >= c.until {
+			until = oldest // a whole page of one instant
+		}
+		return cursor{c.collection, until}.String(), nil
+	}
+	if c.collection+1 < collections {
+		// The next collection is read from the end of the range on: what r.To says.
+		return fmt.Sprintf("%d.", c.collection+1), nil
+	}
+	return "", nil
+}
