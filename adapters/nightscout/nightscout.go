@@ -83,8 +83,8 @@ func (c *Connector) Flows() linking.ProviderConnector {
 type site struct {
 	// Base is the address, without a slash at its end.
 	Base string `json:"base"`
-	// Pass is a token, or with Hashed the SHA-1 of the secret in hex.
-	Pass   string `json:"pass"`
+	// Proof is a token, or with Hashed the SHA-1 of the secret in hex.
+	Proof   string `json:"proof"`
 	Hashed bool   `json:"hashed"`
 	// Zone is the profile's, and MMol says that the site shows mmol/L.
 	Zone string `json:"zone"`
@@ -123,15 +123,15 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	if err != nil {
 		return linking.SignedIn{}, err
 	}
-	s := site{Base: base, Pass: strings.TrimSpace(r.Password)}
+	s := site{Base: base, Proof: strings.TrimSpace(r.Password)}
 	switch {
-	case s.Pass == "":
+	case s.Proof == "":
 		return linking.SignedIn{}, &linking.Error{Type: linking.ProviderCredentialError}
-	case hashForm.MatchString(s.Pass):
+	case hashForm.MatchString(s.Proof):
 		s.Hashed = true
-	case !tokenForm.MatchString(s.Pass):
-		sum := sha1.Sum([]byte(s.Pass)) //nolint:gosec // as above
-		s.Pass, s.Hashed = hex.EncodeToString(sum[:]), true
+	case !tokenForm.MatchString(s.Proof):
+		sum := sha1.Sum([]byte(s.Proof)) //nolint:gosec // as above
+		s.Proof, s.Hashed = hex.EncodeToString(sum[:]), true
 	}
 	if err := c.verify(ctx, &s); err != nil {
 		return linking.SignedIn{}, err
@@ -225,14 +225,14 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 		q = url.Values{}
 	}
 	if !s.Hashed {
-		q.Set("token", s.Pass)
+		q.Set("token", s.Proof)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Base+path+"?"+q.Encode(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 	}
 	if s.Hashed {
-		req.Header.Set("Api-Secret", s.Pass)
+		req.Header.Set("Api-Secret", s.Proof)
 	}
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.http.Do(req)

@@ -103,20 +103,20 @@ var failures = []struct {
 	kind error
 	wait time.Duration
 }{
-	{"broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", 500) }, healthlab.Unavailable, 0},
+	{"broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusInternalServerError) }, healthlab.Unavailable, 0},
 	{"busy", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "120")
-		http.Error(w, "MARK", 503)
+		http.Error(w, "MARK", http.StatusServiceUnavailable)
 	}, healthlab.Unavailable, 2 * time.Minute},
 	{"too many", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "9")
-		http.Error(w, "MARK", 429)
+		http.Error(w, "MARK", http.StatusTooManyRequests)
 	}, healthlab.Exhausted, 9 * time.Second},
-	{"a host's own page", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>MARK</html>", 401) }, healthlab.Unavailable, 0},
-	{"forbidden by a proxy", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", 403) }, healthlab.Unavailable, 0},
+	{"a host's own page", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>MARK</html>", http.StatusUnauthorized) }, healthlab.Unavailable, 0},
+	{"forbidden by a proxy", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusForbidden) }, healthlab.Unavailable, 0},
 	{"asleep", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>MARK</html>") }, healthlab.Unavailable, 0},
 	{"another shape", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `"MARK"`) }, healthlab.Unavailable, 0},
-	{"elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://MARK.example/", 302) }, healthlab.Unavailable, 0},
+	{"elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://MARK.example/", http.StatusFound) }, healthlab.Unavailable, 0},
 	{"too much", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `["`+strings.Repeat("MARK", 3<<20)+`"]`)
 	}, healthlab.Unavailable, 0},

@@ -176,13 +176,6 @@ func (c *Config) checkAPI(k *checker) {
 		k.oneOf(r.Scope, []any{"api", "rate_headers", i, "scope"}, rateApp, rateUser)
 		k.need(r.Remaining != "" && r.Reset != "", "both headers are needed", "api", "rate_headers", i)
 	}
-	for scope, list := range map[string][]Limit{rateApp: a.Limits.App, rateUser: a.Limits.User} {
-		for i, l := range list {
-			if l.Requests <= 0 || l.Seconds <= 0 || l.Burst < 0 || l.Burst > l.Requests {
-				k.p.Add("range", "some requests in some seconds, and a burst is not more", "api", "limits", scope, i)
-			}
-		}
-	}
 }
 
 func (c *Config) checkResource(k *checker, e *Resource, at []any) {

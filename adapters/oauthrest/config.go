@@ -77,8 +77,6 @@ type API struct {
 	Rates []RateHeaders `json:"rate_headers"`
 	// RateScope is whom an answer of 429 is about: app (the default) or user.
 	RateScope string `json:"rate_scope"`
-	// Limits are the provider's own, as it publishes them.
-	Limits Limits `json:"limits"`
 }
 
 // Over is an answer that means that the grant is over.
@@ -99,19 +97,6 @@ type RateHeaders struct {
 	// Reset is a number of seconds, or with ResetUnix the Unix time.
 	Reset     string `json:"reset"`
 	ResetUnix bool   `json:"reset_unix"`
-}
-
-// Limits are a provider's.
-type Limits struct {
-	App  []Limit `json:"app"`
-	User []Limit `json:"user"`
-}
-
-// Limit is some requests in some seconds, of which Burst may come at once.
-type Limit struct {
-	Requests int `json:"requests"`
-	Seconds  int `json:"seconds"`
-	Burst    int `json:"burst"`
 }
 
 // Resource is where data is, and what it means.

@@ -28,8 +28,7 @@ func TestExampleConfig(t *testing.T) {
 	require.NotNil(t, flows.Puller)
 	require.NotNil(t, flows.Revoker)
 	require.Equal(t, []string{"heart"}, flows.Minimum)
-	require.Len(t, c.Limits().App, 1)
-	require.Equal(t, 5000, c.Limits().App[0].Requests)
+	require.Equal(t, 5000, config.Provider.RateLimits.App[0].Requests)
 }
 
 // edited is the example with a change, made by a path of keys and positions.
@@ -104,7 +103,7 @@ func TestConfigMistakes(t *testing.T) {
 		{[]int{429}, []any{"api", "nothing_status"}, "api.nothing_status[0] range"},
 		{"MARK", []any{"api", "over", 0, "type"}, "api.over[0].type enum"},
 		{nil, []any{"api", "over", 0, "equals"}, "api.over[0] together"},
-		{0, []any{"api", "limits", "user", 0, "seconds"}, "api.limits.user[0] range"},
+		{0, []any{"provider", "rate_limits", "user", 0, "seconds"}, "provider.rate_limits.user[0] range"},
 		{nil, []any{"api", "rate_headers", 0, "reset"}, "api.rate_headers[0] missing"},
 		{"https://a.example/?x=1", []any{"api", "base_url"}, "api.base_url bad_url"},
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -127,17 +126,6 @@ func (c *Connector) Flows() linking.ProviderConnector {
 		out.Revoker = c
 	}
 	return out
-}
-
-// Limits returns the provider's limits, for pull.
-func (c *Connector) Limits() pull.Limits {
-	list := func(in []Limit) (out []pull.Limit) {
-		for _, l := range in {
-			out = append(out, pull.Limit{Requests: l.Requests, Per: time.Duration(l.Seconds) * time.Second, Burst: l.Burst})
-		}
-		return out
-	}
-	return pull.Limits{App: list(c.config.API.Limits.App), User: list(c.config.API.Limits.User)}
 }
 
 // get asks for a document with an access token. The answer is its status, its headers and

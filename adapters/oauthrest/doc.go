@@ -10,7 +10,6 @@
 //	config, err := oauthrest.ReadConfig(file)
 //	connector, err := oauthrest.New(config, oauthrest.Client{ID: id, Secret: secret}, nil)
 //	connectors[config.Provider.Slug] = connector.Flows()
-//	limits[config.Provider.Slug] = connector.Limits()
 //
 // A [Connector] has the flows of linking (linking.OAuthFlow, Refresher, Revoker and
 // Puller). It reaches only what a webhook.Guard lets through, follows no redirect, and

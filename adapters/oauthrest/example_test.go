@@ -55,9 +55,7 @@ func Example() {
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
 	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: clock})
 	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, &linking.KeeperOptions{Now: clock})
-	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, &pull.Options{
-		Now: clock, Limits: map[string]pull.Limits{"fjord_ring": ring.Limits()},
-	})
+	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, &pull.Options{Now: clock})
 
 	// Ann leaves for the provider, says yes, and comes back with a code.
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
