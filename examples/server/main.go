@@ -55,6 +55,7 @@ type config struct {
 	apiKey        string
 	managementKey string
 	providers     string
+	connectors    string
 	databaseURL   string
 	secretFile    string
 	master        master
@@ -86,6 +87,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
 	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints and continuous queries (default: closed)")
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
+	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"sync"
@@ -68,11 +67,15 @@ type service struct {
 // nothing.
 func build(c config, kept *storage, url string) (*service, error) {
 	s := &service{config: c, team: teamOf(c.apiKey), url: url, store: kept}
-	providers, err := readProviders(c.providers)
+	push, err := c.master.derive("sandbox pushes")
 	if err != nil {
 		return nil, err
 	}
-	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
+	from, err := c.sources(&sandbox.ConnectorOptions{Page: url + signInPath, PushKey: push})
+	if err != nil {
+		return nil, err
+	}
+	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), from.providers, &healthdata.Options{
 		Environment: c.environment, Log: c.log,
 		// The services for reports and pulls are made later, and before anybody calls.
 		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
@@ -116,7 +119,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.buildLinking(providers, seal); err != nil {
+	if err := s.buildLinking(from.connectors, seal); err != nil {
 		return nil, err
 	}
 	if s.apps, err = s.buildApps(); err != nil {
@@ -185,18 +188,12 @@ func (s *service) trialUser(ctx context.Context, team healthlab.TeamID, name str
 	return u.ID, err
 }
 
-// buildLinking makes what connects people's accounts, and what fetches their data, of
-// providers of the sandbox: the example's list names none that exist.
-func (s *service) buildLinking(providers *healthdata.Providers, seal healthlab.Sealer) error {
+// buildLinking makes what connects people's accounts, and what fetches their data.
+func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, seal healthlab.Sealer) error {
 	sign, err := s.master.derive("link tokens")
 	if err != nil {
 		return err
 	}
-	push, err := s.master.derive("sandbox pushes")
-	if err != nil {
-		return err
-	}
-	connectors := sandbox.Connectors(providers, &sandbox.ConnectorOptions{Page: s.url + signInPath, PushKey: push})
 	if s.links, err = linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
@@ -252,13 +249,7 @@ func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 	if err != nil {
 		return err
 	}
-	guard := &webhook.Guard{}
-	if s.environment == healthlab.Sandbox {
-		// A sandbox may send to programs on the same machine.
-		guard = &webhook.Guard{Plain: true, Allow: []netip.Prefix{
-			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
-		}}
-	}
+	guard := s.guard()
 	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard, Timeout: min(15*time.Second, s.lease/2)})
 	if s.endpoints, err = webhook.NewService(types, s.store.Deliveries(), s.store.Endpoints(), s.store.WebhookLog(),
 		notifier, seal, &webhook.ServiceOptions{Guard: guard, Log: s.log}); err != nil {

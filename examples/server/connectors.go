@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/nightscout"
+	"github.com/healthlab-dev/healthlab/adapters/oauthrest"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// guard is the wall between us and the addresses that strangers choose. A sandbox may
+// reach programs on the same machine.
+func (c *config) guard() *webhook.Guard {
+	if c.environment != healthlab.Sandbox {
+		return &webhook.Guard{}
+	}
+	return &webhook.Guard{Plain: true, Allow: []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
+	}}
+}
+
+// sources are the providers, and how to reach those that exist.
+type sources struct {
+	providers  *healthdata.Providers
+	connectors map[string]linking.ProviderConnector
+}
+
+// sources reads what the flags name: the list of providers and, with a folder, the
+// configured ones and Nightscout. In a sandbox, and there alone, all the others are
+// connected to providers that do not exist, where any password is right.
+func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
+	list, err := readProviders(c.providers)
+	if err != nil {
+		return nil, err
+	}
+	s := &sources{providers: list, connectors: map[string]linking.ProviderConnector{}}
+	if c.connectors != "" {
+		if err := s.read(c.connectors, c.guard()); err != nil {
+			return nil, err
+		}
+	}
+	if c.environment == healthlab.Sandbox {
+		all := sandbox.Connectors(s.providers, invented)
+		maps.Copy(all, s.connectors)
+		s.connectors = all
+	}
+	return s, nil
+}
+
+// read adds the providers of a folder: NAME.json says how one is reached, and NAME.client
+// as whom.
+func (s *sources) read(dir string, guard *webhook.Guard) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return errors.New("-connectors: no file *.json in the folder")
+	}
+	records := []healthdata.Provider{nightscout.Record()}
+	s.connectors[nightscout.Slug] = nightscout.New(&nightscout.Options{Guard: guard}).Flows()
+	for _, file := range files {
+		config, connector, err := readConnector(file, guard)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+		if _, twice := s.connectors[config.Provider.Slug]; twice {
+			return fmt.Errorf("%s: there is a connector with this slug", filepath.Base(file))
+		}
+		s.connectors[config.Provider.Slug] = connector.Flows()
+		records = append(records, config.Provider)
+	}
+	kept := slices.DeleteFunc(s.providers.List(""), func(p healthdata.Provider) bool { return s.connectors[p.Slug].Puller != nil })
+	s.providers, err = healthdata.NewProviders(append(kept, records...))
+	return err
+}
+
+func readConnector(file string, guard *webhook.Guard) (c oauthrest.Config, _ *oauthrest.Connector, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return c, nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was read
+	if c, err = oauthrest.ReadConfig(f); err != nil {
+		return c, nil, err
+	}
+	doc, err := os.ReadFile(strings.TrimSuffix(file, ".json") + ".client")
+	if err != nil {
+		return c, nil, err
+	}
+	id, secret, _ := strings.Cut(string(doc), "\n")
+	connector, err := oauthrest.New(c, oauthrest.Client{ID: strings.TrimSpace(id), Secret: strings.TrimSpace(secret)}, &oauthrest.Options{Guard: guard})
+	return c, connector, err
+}
