@@ -84,7 +84,7 @@ type site struct {
 	// Base is the address, without a slash at its end.
 	Base string `json:"base"`
 	// Proof is a token, or with Hashed the SHA-1 of the secret in hex.
-	Proof   string `json:"proof"`
+	Proof  string `json:"proof"`
 	Hashed bool   `json:"hashed"`
 	// Zone is the profile's, and MMol says that the site shows mmol/L.
 	Zone string `json:"zone"`

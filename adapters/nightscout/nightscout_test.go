@@ -112,11 +112,15 @@ var failures = []struct {
 		w.Header().Set("Retry-After", "9")
 		http.Error(w, "MARK", http.StatusTooManyRequests)
 	}, healthlab.Exhausted, 9 * time.Second},
-	{"a host's own page", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>MARK</html>", http.StatusUnauthorized) }, healthlab.Unavailable, 0},
+	{"a host's own page", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>MARK</html>", http.StatusUnauthorized)
+	}, healthlab.Unavailable, 0},
 	{"forbidden by a proxy", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusForbidden) }, healthlab.Unavailable, 0},
 	{"asleep", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>MARK</html>") }, healthlab.Unavailable, 0},
 	{"another shape", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `"MARK"`) }, healthlab.Unavailable, 0},
-	{"elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://MARK.example/", http.StatusFound) }, healthlab.Unavailable, 0},
+	{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://MARK.example/", http.StatusFound)
+	}, healthlab.Unavailable, 0},
 	{"too much", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `["`+strings.Repeat("MARK", 3<<20)+`"]`)
 	}, healthlab.Unavailable, 0},
