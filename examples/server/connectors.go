@@ -91,7 +91,7 @@ func readConnector(file string, guard *webhook.Guard) (c oauthrest.Config, _ *oa
 	if err != nil {
 		return c, nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close()
 	if c, err = oauthrest.ReadConfig(f); err != nil {
 		return c, nil, err
 	}
