@@ -27,6 +27,7 @@ var mutants = slices.Concat(
 	of("orders", orderErasureMutants),
 	of("persons", personMutants),
 	of("visits", visitsMutants),
+	of("bookings", bookingMutants),
 	of("slot cache", slotCacheMutants),
 	of("centers", centersMutants),
 	of("reviews", reviewMutants),
