@@ -28,6 +28,9 @@ const (
 	ClassTLS Class = "tls"
 	// ClassBlocked means that the guard refused the address.
 	ClassBlocked Class = "blocked"
+	// ClassProxy means that our own egress proxy did not do its work. It says nothing about
+	// the receiver, so it is no attempt: the delivery waits.
+	ClassProxy Class = "proxy"
 	// ClassCrashed means that the sender died, or its process did.
 	ClassCrashed Class = "crashed"
 )

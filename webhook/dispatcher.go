@@ -13,6 +13,7 @@ const (
 	sweepEvery  = time.Hour
 	longestWait = 5 * time.Second // between two tries to reach the store
 	sealWait    = time.Minute     // a delivery rests whose secrets do not open
+	proxyWait   = 5 * time.Second // or that could not leave our own network
 	settleExtra = 2 * time.Second // to record what came in at the last moment
 	settleRetry = 10 * time.Millisecond
 	settlers    = 2 // one gathers while the store is busy with what the other has

@@ -399,6 +399,32 @@ func TestNeverUnsigned(t *testing.T) {
 	})
 }
 
+// What our own proxy fails at is no attempt: the message waits, and the receiver's health
+// is as it was.
+func TestProxyThatFailsIsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		e := h.create(t)
+		h.to.answer = func(_ webhook.Notification, nth int) webhook.Result {
+			if nth <= 20 {
+				return webhook.Result{Class: webhook.ClassProxy}
+			}
+			return webhook.Result{Class: webhook.ClassOK, Status: 200}
+		}
+		began := time.Now()
+		h.write(t, "daily.data.sleep.created", "k")
+		stop := h.run(t)
+		time.Sleep(5 * time.Minute)
+		stop()
+		got := h.to.all()
+		require.Len(t, got, 21)
+		require.Less(t, got[20].when.Sub(began), 3*time.Minute, "it is not paused, and follows no schedule")
+		now, err := h.service.Get(t.Context(), team, e.ID)
+		require.NoError(t, err)
+		require.Zero(t, now.Health)
+	})
+}
+
 func TestNewDispatcherRefuses(t *testing.T) {
 	h := newHouse(t)
 	_, err := webhook.NewDispatcher(nil, h.store.Deliveries(), h.store.Endpoints(), h.to, h.sealer, nil)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -41,13 +42,17 @@ type HTTPOptions struct {
 	RootCAs *x509.CertPool
 	// Resolver resolves names. Default net.DefaultResolver.
 	Resolver *net.Resolver
+	// Proxy is an egress proxy, http or https, that all requests go through; the
+	// environment's is never used. The guard then sees URLs and no addresses, so the proxy
+	// has to refuse private ones itself. Its own failures are [ClassProxy].
+	Proxy *url.URL
 	// Now measures how long a request takes. Default time.Now.
 	Now func() time.Time
 }
 
-// HTTP is the [Notifier] that sends signed POST requests. It follows no redirects,
-// uses no proxy, does not decompress, and reads little of the answer: the status
-// decides. Safe for concurrent use.
+// HTTP is the [Notifier] that sends signed POST requests. It follows no redirects, uses
+// no proxy that it was not given, does not decompress, and reads little of the answer:
+// the status decides. Safe for concurrent use.
 type HTTP struct {
 	guard     *Guard
 	timeout   time.Duration
@@ -82,10 +87,36 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 		o.Now = time.Now
 	}
 	t := o.Guard.transport(o.Timeout, o.RootCAs, o.Resolver)
+	if o.Proxy != nil {
+		through(t, o.Proxy, o.Timeout, o.Resolver)
+	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.SlotsPerEndpoint
 	return &HTTP{
 		guard: o.Guard, timeout: o.Timeout, userAgent: o.UserAgent, keep: min(o.KeepResponse, maxResponseRead), now: o.Now,
 		transport: t,
+	}
+}
+
+var (
+	errProxy  = errors.New("the proxy does not do its work")
+	errBeyond = errors.New("the proxy does not reach the receiver")
+)
+
+// through makes a transport go through a proxy, which may have a private address. One
+// that does not answer is known before the exchange is over.
+func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver *net.Resolver) {
+	t.Proxy = http.ProxyURL(proxy)
+	t.DialContext = (&net.Dialer{Timeout: timeout / 3, Resolver: resolver}).DialContext
+	t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+		switch answer.StatusCode {
+		case http.StatusOK:
+			return nil
+		case http.StatusForbidden:
+			return errBlocked
+		case http.StatusBadGateway, http.StatusGatewayTimeout:
+			return errBeyond
+		}
+		return errProxy
 	}
 }
 
@@ -107,7 +138,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
 	timer := time.AfterFunc(h.timeout, func() { late.Store(true); cancel() })
 	defer timer.Stop()
 
-	var t trace
+	t := trace{proxied: h.transport.Proxy != nil}
 	req, err := h.request(httptrace.WithClientTrace(ctx, t.hooks()), n)
 	if err != nil {
 		return Result{Class: ClassBlocked}
@@ -118,6 +149,9 @@ func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
 	}
 	timer.Stop() // the headers are here: a slow body can no longer spoil the status
 	body := readSome(resp.Body, h.keep, cancel)
+	if t.proxied && resp.StatusCode == http.StatusProxyAuthRequired {
+		return Result{Class: ClassProxy}
+	}
 	return Result{
 		Class:      ClassOf(resp.StatusCode),
 		Status:     resp.StatusCode,
@@ -171,6 +205,7 @@ func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
 
 // trace notes how far a request came. Its hooks run on several goroutines.
 type trace struct {
+	proxied            bool
 	connected, reused  atomic.Bool
 	shaking, handShook atomic.Bool
 }
@@ -190,9 +225,14 @@ func (t *trace) hooks() *httptrace.ClientTrace {
 // say that no byte of the request was written.
 func (t *trace) classify(err error, late bool) Class {
 	var dns *net.DNSError
+	var dial *net.OpError
 	switch {
 	case errors.Is(err, errBlocked):
 		return ClassBlocked
+	case errors.Is(err, errProxy), errors.As(err, &dial) && dial.Op == "proxyconnect":
+		return ClassProxy
+	case errors.Is(err, errBeyond):
+		return ClassConnect
 	case t.connected.Load() && late:
 		return ClassTimeout
 	case t.connected.Load():

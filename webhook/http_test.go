@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -179,6 +180,58 @@ func TestHTTPIgnoresTheEnvironmentProxy(t *testing.T) {
 	defer h.Close()
 	require.Equal(t, webhook.ClassBlocked, h.Notify(t.Context(), note(t, "https://receiver.example.com/")).Class)
 	require.Zero(t, hits.Load())
+}
+
+// All requests go through the proxy that was given, and what fails there is told apart
+// from what fails behind it.
+func TestHTTPThroughAProxy(t *testing.T) {
+	var status atomic.Int32
+	var tunnels atomic.Int32
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := int(status.Load()); code != http.StatusOK || r.Method != http.MethodConnect {
+			w.WriteHeader(code)
+			return
+		}
+		there, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer there.Close()
+		tunnels.Add(1)
+		here, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer here.Close()
+		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(there, here) }()
+		_, _ = io.Copy(here, there)
+	}))
+	defer proxy.Close()
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer secure.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(secure.Certificate())
+	through := func(address string) *webhook.HTTP {
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), RootCAs: roots, Proxy: u})
+		t.Cleanup(h.Close)
+		return h
+	}
+	for code, want := range map[int32]webhook.Class{
+		200: webhook.ClassOK, 407: webhook.ClassProxy, 500: webhook.ClassProxy, 403: webhook.ClassBlocked, 502: webhook.ClassConnect, 504: webhook.ClassConnect,
+	} {
+		status.Store(code)
+		require.Equal(t, want, through(proxy.URL).Notify(t.Context(), note(t, secure.URL)).Class, code)
+	}
+	require.Equal(t, int32(1), tunnels.Load())
+	status.Store(407)
+	require.Equal(t, webhook.ClassProxy, through(proxy.URL).Notify(t.Context(), note(t, "http://127.0.0.1:8443/")).Class, "without a tunnel")
+	proxy.Close()
+	require.Equal(t, webhook.ClassProxy, through(proxy.URL).Notify(t.Context(), note(t, secure.URL)).Class, "nobody there")
+	require.Equal(t, webhook.ClassBlocked, through(proxy.URL).Notify(t.Context(), note(t, "https://10.0.0.1/")).Class, "the guard still sees the URL")
 }
 
 // A name that leads into the house is stopped at the connection, whatever the name

@@ -50,6 +50,11 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 		URL: to.URL, Team: del.Team, Type: del.Type,
 		Headers: to.headers, ID: MessageID(del.Event), At: began, Secrets: secrets, Body: del.Body,
 	}, del)
+	if result.Class == ClassProxy {
+		d.opts.Log.Error("the egress proxy does not do its work; messages wait")
+		d.release(ctx, del, proxyWait)
+		return
+	}
 	if ctx.Err() != nil && result.Status == 0 {
 		d.targets.released(del) // cut short by our own stop: the lease brings it back
 		return

@@ -21,6 +21,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -61,6 +62,7 @@ type config struct {
 	master        master
 	webhookURL    string
 	webhookSecret string
+	webhookProxy  *url.URL
 	lease         time.Duration
 	importPath    string
 	importUser    string
@@ -90,6 +92,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
+	proxy := f.String("webhook-proxy", "", "`URL` of an egress proxy that events are sent through; it must refuse private addresses itself")
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
@@ -126,6 +129,12 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.webhookSecret != "" && c.webhookURL == "" {
 		return config{}, errors.New("-webhook-secret goes with -webhook-url")
+	}
+	if *proxy != "" {
+		var err error
+		if c.webhookProxy, err = url.Parse(*proxy); err != nil || c.webhookProxy.Host == "" || c.webhookProxy.Scheme != "http" && c.webhookProxy.Scheme != "https" {
+			return config{}, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
+		}
 	}
 	return c, c.readSecrets()
 }

@@ -250,7 +250,7 @@ func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 		return err
 	}
 	guard := s.guard()
-	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard, Timeout: min(15*time.Second, s.lease/2)})
+	notifier := webhook.NewHTTP(&webhook.HTTPOptions{Guard: guard, Timeout: min(15*time.Second, s.lease/2), Proxy: s.webhookProxy})
 	if s.endpoints, err = webhook.NewService(types, s.store.Deliveries(), s.store.Endpoints(), s.store.WebhookLog(),
 		notifier, seal, &webhook.ServiceOptions{Guard: guard, Log: s.log}); err != nil {
 		return err
