@@ -102,7 +102,7 @@ func TestTour(t *testing.T) {
 	for _, want := range []string{
 		"daily.data.heartrate.created", "daily.data.sleep.created", "labtest.order.created", "signature verified",
 		"provider.connection.created", "historical.data.meal.created", "refreshed fern_diary/vitals/water",
-		"completed.testkit.completed", "transaction: completed",
+		"completed.testkit.completed", "transaction: completed", "requisition/pdf: ", "labels/pdf: ", "collection_instruction_pdf: ", "result/pdf: ",
 	} {
 		require.Contains(t, all, want)
 	}
@@ -199,7 +199,7 @@ func TestStopHandsOver(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"-env", "moon"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"}, {"-lease", "1ms"},
+		{"-env", "moon"}, {"-paper", "a5"}, {"-font", "/nowhere"}, {"-tour", "-env", "production"}, {"-webhook-secret", "whsec_x"}, {"extra"}, {"-nonsense"}, {"-lease", "1ms"},
 		{"-providers", "no-such-file.json"}, {"-api-key", "not-a-key", "-addr", "nowhere"},
 		{"-webhook-proxy", "proxy.example.com:3128"}, {"-webhook-proxy", "http://"},
 	} {

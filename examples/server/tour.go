@@ -398,7 +398,35 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 		fmt.Fprintf(t.out, "  %3d  %s\n", e.ID, e.Status)
 	}
 	fmt.Fprintf(t.out, "  transaction: %s\n", order.Transaction.Status)
+	if err := t.documents(ctx, path); err != nil {
+		return err
+	}
 	return t.printEvents(ctx, len(order.Events))
+}
+
+// documents reads what there is on paper of an order.
+func (t *tour) documents(ctx context.Context, path string) error {
+	for _, name := range []string{"requisition/pdf", "labels/pdf?collection_date=2026-03-02T08:30:00-06:00", "collection_instruction_pdf", "result/pdf"} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path+"/"+name, nil)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("x-service-api-key", t.key)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		file, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusOK || !bytes.HasPrefix(file, []byte("%PDF-")) {
+			return fmt.Errorf("%s: %s", name, answer.Status)
+		}
+		name, _, _ = strings.Cut(name, "?")
+		fmt.Fprintf(t.out, "  %s: %d kB\n", name, (len(file)+999)/1000)
+	}
+	return nil
 }
 
 // call makes one request as the team, with further headers, and decodes the answer.
