@@ -420,3 +420,60 @@ func TestRefresh(t *testing.T) {
 		require.Equal(t, pull.RuleNoSources, rule.Type)
 	})
 }
+
+// A provider whose limit nobody has configured says in every answer what remains of it, and
+// is obeyed: by two processes, and without a refusal.
+func TestWhatAProviderSaysOfItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, users, window = 60, 40, time.Minute
+		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+			p.Resources = []healthdata.ProviderResource{{Resource: "activity"}, {Resource: "heartrate"}, {Resource: "steps"}}
+		})
+		begin := time.Now()
+		var in struct { // the window
+			sync.Mutex
+			n, asked, refused int
+			over              time.Time
+		}
+		w.cloud.latency = func() time.Duration { return 300 * time.Millisecond }
+		w.cloud.answer = func(linking.PullRequest) error {
+			in.Lock()
+			defer in.Unlock()
+			now := time.Now()
+			if !now.Before(in.over) {
+				in.n, in.over = 0, now.Truncate(window).Add(window)
+			}
+			in.asked++
+			if in.n++; in.n > limit {
+				in.refused++
+				return &linking.RateError{Wait: in.over.Sub(now)}
+			}
+			return nil
+		}
+		w.cloud.rates = func() []linking.Rate {
+			in.Lock()
+			defer in.Unlock()
+			return []linking.Rate{{Scope: linking.RateApp, Remaining: limit - in.n, Reset: in.over}}
+		}
+		for i := range users {
+			w.person(fmt.Sprint("person ", i))
+		}
+		stop := w.run(t, 2, nil)
+		for {
+			time.Sleep(10 * time.Second)
+			done := 0
+			for _, u := range w.spy.ended() {
+				done += u
+			}
+			if done == 3*users {
+				break
+			}
+			require.Less(t, time.Since(begin), time.Hour)
+		}
+		stop()
+		minutes := time.Since(begin).Minutes()
+		t.Logf("%d requests in %.1f minutes, %d refused", in.asked, minutes, in.refused)
+		require.Zero(t, in.refused)
+		require.GreaterOrEqual(t, float64(in.asked), 0.8*limit*minutes)
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ type cloud struct {
 	perMin   int  // requests that it takes in any minute; 0 for any number
 	latency  func() time.Duration
 	answer   func(r linking.PullRequest) error // in place of data
+	rates    func() []linking.Rate
 	owner    *string
 	unread   []linking.Unread // comes with every page
 	mu       sync.Mutex
@@ -109,6 +111,9 @@ func (c *cloud) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	}}}
 	if end < len(fits) {
 		page.Next = strconv.Itoa(end)
+	}
+	if c.rates != nil {
+		page.Rates = c.rates()
 	}
 	return page, nil
 }
@@ -310,6 +315,19 @@ func (w *world) said(user healthlab.UserID, name string) (out []json.RawMessage)
 	for _, e := range w.spy.events {
 		if e.Type == name && e.User == user {
 			out = append(out, e.Data)
+		}
+	}
+	return out
+}
+
+// ended counts the histories that were told to be there, by their user.
+func (s *spy) ended() map[healthlab.UserID]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[healthlab.UserID]int{}
+	for _, e := range s.events {
+		if strings.HasPrefix(e.Type, "historical.") {
+			out[e.User]++
 		}
 	}
 	return out
