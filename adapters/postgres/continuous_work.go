@@ -50,12 +50,11 @@ order by x.user_id, q.query_id` + onTask
 	order by q.query_id` + onTask + `
 )`
 
-	// And inside of one that appends x to several series s.
+	// And inside of one that appends to several series s.
 	touchSeveral = `touch as (
 	insert into ` + continuousTaskColumns + `
-	select s.user_id, q.query_id, s.team_id, q.gap, min(x.start_at), max(x.stop_at), now()
-	from s join x on x.n = s.n
-	join healthlab.continuous_query q on q.team_id = s.team_id and q.status = 'active' and x.resource = any (q.resources)
+	select s.user_id, q.query_id, s.team_id, q.gap, min(s.start_at), max(s.stop_at), now()
+	from s join healthlab.continuous_query q on q.team_id = s.team_id and q.status = 'active' and s.resource = any (q.resources)
 	group by s.user_id, s.team_id, q.query_id, q.gap
 	order by s.user_id, q.query_id` + onTask + `
 )`

@@ -36,13 +36,15 @@ func checkRecords(records []healthdata.Record) error {
 
 func checkBatches(batches []healthdata.SampleBatch) error {
 	var p healthlab.Problems
-	seen := make(map[healthdata.SeriesKey]bool, len(batches))
+	seen := map[healthdata.SeriesKey]bool{}
 	for i := range batches {
 		b := &batches[i]
-		if seen[b.Key] {
-			p.Add("key", "a series stands once", i, "key")
+		if len(batches) > 1 {
+			if seen[b.Key] {
+				p.Add("key", "a series stands once", i, "key")
+			}
+			seen[b.Key] = true
 		}
-		seen[b.Key] = true
 		if !goodKey(&b.Key) {
 			p.Add("text", "text is UTF-8 without NUL", i, "key")
 		}

@@ -36,8 +36,8 @@ from due where s.user_id = due.user_id and s.series = due.series
 returning s.team_id, s.user_id, s.series`
 
 	lockNumber = `
-select resource, provider, source_type, part, span, last_at, seq, segments, segment_bytes
-from healthlab.series where user_id = $1 and series = $2 and team_id = $3
+select resource, provider, source_type, part, span, last_at, seq, segments, segment_bytes, ` + openTail + `
+from healthlab.series s where user_id = $1 and series = $2 and team_id = $3
 for no key update`
 )
 
@@ -74,7 +74,7 @@ func (s *Store) claimFolds(ctx context.Context, n int) ([]foldable, error) {
 	return out, err
 }
 
-// fold moves all segments of a series into its body.
+// fold moves all segments of a series, and its tail, into its body.
 func (s *Store) fold(ctx context.Context, f foldable) error {
 	return s.do(ctx, f.team, writing, func(u *unit) error {
 		l := &line{userKey: f.userKey, number: f.number, found: true}
@@ -82,7 +82,7 @@ func (s *Store) fold(ctx context.Context, f foldable) error {
 		b.Queue(lockNumber, f.user.UUID, f.number, f.team.UUID).QueryRow(func(row pgx.Row) error {
 			k := &l.key
 			var span int16
-			err := row.Scan(&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &span, &l.lastAt, &l.seq, &l.segments, &l.bytes)
+			err := row.Scan(&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &span, &l.lastAt, &l.seq, &l.segments, &l.bytes, &l.tail)
 			l.span = series.Span(span)
 			return err
 		})
@@ -99,6 +99,9 @@ func (s *Store) fold(ctx context.Context, f foldable) error {
 		}
 		if len(l.pending) == 0 {
 			return nil // folded meanwhile
+		}
+		if err := l.addTail(); err != nil {
+			return err
 		}
 		var ranges []series.Range
 		l.taken, ranges = series.Reach(l.span, nil, l.pending)

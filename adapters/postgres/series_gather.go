@@ -2,22 +2,23 @@ package postgres
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// gathering lets a few writes run side by side and gathers those that come meanwhile:
-// whoever finishes takes all that wait into one transaction.
+// gathering lets a few writes run side by side and gathers those that come meanwhile
+// into groups, each a transaction.
 type gathering struct {
-	mu      sync.Mutex
-	running int
-	waiting []*request
+	mu       sync.Mutex
+	running  int // writes
+	inFlight int // requests that they write
+	waiting  []*request
 }
 
 // maxGroup is how many requests one transaction takes.
@@ -25,14 +26,16 @@ const maxGroup = 256
 
 func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
 	g.mu.Lock()
-	if g.running < s.opts.Writers {
+	if len(g.waiting) == 0 && g.room(1, s) {
 		g.running++
+		g.inFlight++
 		g.mu.Unlock()
-		defer g.next(ctx, s)
+		defer g.ended(ctx, s, 1)
 		return s.mergeOne(ctx, r)
 	}
 	r.done = make(chan struct{})
 	g.waiting = append(g.waiting, r)
+	g.start(ctx, s)
 	g.mu.Unlock()
 	select {
 	case <-r.done:
@@ -60,27 +63,43 @@ func (g *gathering) abandon(r *request) {
 	}
 }
 
-// next hands the place of a write that has ended to those that wait, if any.
-func (g *gathering) next(ctx context.Context, s *Store) {
+// room says whether n requests may go: beside a large group only as a group that is
+// worth it, for a transaction costs the server as much as many requests do.
+func (g *gathering) room(n int, s *Store) bool {
+	return g.running == 0 || g.running < s.opts.Writers && 2*n >= g.inFlight
+}
+
+// start begins groups of those that wait, while there is room. The caller holds mu.
+func (g *gathering) start(ctx context.Context, s *Store) {
+	for len(g.waiting) > 0 && g.room(len(g.waiting), s) {
+		// A share: while the server writes one group, this process makes the next.
+		most := (len(g.waiting) + g.inFlight + s.opts.Writers - 1) / s.opts.Writers
+		group := g.take(min(most, maxGroup), s.opts.RowSecurity)
+		g.running++
+		g.inFlight += len(group)
+		go func() {
+			defer g.ended(ctx, s, len(group))
+			s.mergeGroup(context.WithoutCancel(ctx), group)
+		}()
+	}
+}
+
+// ended gives the place of a write of n requests to those that wait, if any.
+func (g *gathering) ended(ctx context.Context, s *Store, n int) {
+	runtime.Gosched() // who was answered may have more to write
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.waiting) == 0 {
-		g.running--
-		return
-	}
-	group := g.take(s.opts.RowSecurity)
-	go func() {
-		defer g.next(ctx, s)
-		s.mergeGroup(context.WithoutCancel(ctx), group)
-	}()
+	g.running--
+	g.inFlight -= n
+	g.start(ctx, s)
 }
 
 // take removes a group from those that wait. With row-level security a transaction is
 // about one team.
-func (g *gathering) take(oneTeam bool) []*request {
+func (g *gathering) take(most int, oneTeam bool) []*request {
 	var group, rest []*request
 	for _, r := range g.waiting {
-		if len(group) < maxGroup && (!oneTeam || len(group) == 0 || r.team == group[0].team) {
+		if len(group) < most && (!oneTeam || len(group) == 0 || r.team == group[0].team) {
 			group = append(group, r)
 		} else {
 			rest = append(rest, r)
@@ -133,34 +152,46 @@ func (s *Store) mergeGroup(ctx context.Context, group []*request) {
 	}
 }
 
-// The rows are locked in the order in which every writer locks them. A series that is
-// not there, or where something is in the way, is left to a merge.
-const appendSegments = `
-with x as materialized (
-	select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[],
-			$7::bigint[], $8::bigint[], $9::integer[], $10::bytea[], $11::bytea[]) with ordinality
-		as x (team_id, user_id, resource, provider, source_type, part, start_at, stop_at, size, header, data, n)
-), l as materialized (
-	select x.n, s.user_id, s.series
-	from x
-	join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
-		and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
-	join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id and u.deleted_at is null
-	where s.last_at < x.start_at and s.segments < $13 and s.segment_bytes < $14
-	order by s.user_id, s.series
-	for no key update of s
-), s as (
+// The rows come in the order in which every writer locks them. A series that is not
+// there, or where something is in the way, is left to a merge. What is too long for a
+// tail becomes a segment at once, and a tail that is full does, as it is.
+const (
+	appendTails = appendTo + `unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bytea[], $14::boolean[])
+		with ordinality` + appendWhere
+
+	// The same for one request: the plan of a statement with arrays of one is made anew
+	// each time, which takes longer than all the rest.
+	appendSingle = appendTo + `(values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint, $9::bytea, $14::boolean, 1))` + appendWhere
+
+	appendTo = `
+with s as (
 	update healthlab.series s
-	set last_at = x.stop_at, seq = s.seq + 1, segments = s.segments + 1, segment_bytes = s.segment_bytes + x.size,
-		fold_due = coalesce(s.fold_due, now() + $12::interval)
-	from l join x on x.n = l.n
-	where s.user_id = l.user_id and s.series = l.series
-	returning x.n, s.user_id, s.series, s.seq, s.team_id
+	set last_at = x.stop_at,
+		tail_at = case when x.long then s.tail_at when s.tail_closed then x.start_at else coalesce(s.tail_at, x.start_at) end,
+		tail = case when x.long then s.tail when s.tail_closed then x.data else x.data || s.tail end,
+		tail_closed = case when x.long then s.tail_closed else ` + isFull + ` end,
+		seq = s.seq + (x.long or ` + isFull + `)::integer, segments = s.segments + (x.long or ` + isFull + `)::integer,
+		segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + isFull + ` then ` + newLength + ` else 0 end,
+		fold_due = case when x.long or ` + isFull + ` then coalesce(s.fold_due, now() + $10::interval) else s.fold_due end
+	from `
+
+	appendWhere = ` as x (team_id, user_id, resource, provider, source_type, part, start_at, stop_at, data, long, n)
+	where s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
+		and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
+		and s.last_at < x.start_at and s.segments < $12 and s.segment_bytes < $13
+		and (select u.deleted_at is null from healthlab.users u where u.user_id = x.user_id and u.team_id = x.team_id)
+	returning x.n, x.resource, x.start_at, x.stop_at, s.user_id, s.series, s.seq, s.team_id, x.long or s.tail_closed as ended,
+		case when x.long then x.start_at else s.tail_at end as segment_at, case when x.long then x.data when s.tail_closed then s.tail end as segment
 ), i as (
 	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
-	select s.user_id, s.series, s.seq, s.team_id, x.start_at, x.stop_at, x.header, x.data from s join x on x.n = s.n
+	select s.user_id, s.series, s.seq, s.team_id, s.segment_at, s.stop_at, '', s.segment from s where s.ended
 ), ` + touchSeveral + `
 select n from s`
+
+	// newLength is how long a tail becomes, isFull whether that is enough.
+	newLength = `(case when s.tail_closed then 0 else length(s.tail) end + length(x.data))`
+	isFull    = `(` + newLength + ` >= $11)`
+)
 
 // appending is a group of requests that are written without reading anything.
 type appending struct {
@@ -170,23 +201,27 @@ type appending struct {
 
 	keys          keyColumns
 	starts, stops []int64
-	sizes         []int32
-	headers, data [][]byte
+	data          [][]byte
+	long          []bool
 	written       []bool
 }
 
 // appendGroup writes those requests of a group that come after all samples of their
 // series, answers them, and returns the others.
 func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*request) {
-	times := map[lineKey]int{}
+	var single []*request
 	for _, r := range group {
-		for i := range r.parts {
-			times[lineKey{r.userKey, r.parts[i].Key}]++
+		if len(r.parts) == 1 && r.parts[0].n < wholeChunk {
+			single = append(single, r)
+		} else {
+			rest = append(rest, r)
 		}
 	}
+	slices.SortStableFunc(single, func(a, b *request) int { return compareLines(a.userKey, &a.parts[0].Key, b.userKey, &b.parts[0].Key) })
 	a := &appending{}
-	for _, r := range group {
-		if len(r.parts) != 1 || r.parts[0].n >= wholeChunk || times[lineKey{r.userKey, r.parts[0].Key}] > 1 || a.add(r) != nil {
+	for i, r := range single {
+		same := func(o *request) bool { return o.userKey == r.userKey && o.parts[0].Key == r.parts[0].Key }
+		if i > 0 && same(single[i-1]) || i+1 < len(single) && same(single[i+1]) || a.add(r) != nil {
 			rest = append(rest, r) // a merge decides, and says what is wrong
 		}
 	}
@@ -210,10 +245,10 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 // add takes a request, with the events of samples that are all new.
 func (a *appending) add(r *request) error {
 	p := &r.parts[0]
-	var c series.Chunk
+	var data []byte
 	var events []healthlab.Event
 	err := r.hold(func() (err error) {
-		if c, err = series.NewChunk(p.Samples); err != nil {
+		if data, err = series.NewPiece(p.Samples); err != nil || r.events == nil {
 			return err
 		}
 		events, err = r.tell([]series.Outcome{allNew(p.n)})
@@ -225,9 +260,8 @@ func (a *appending) add(r *request) error {
 	a.reqs, a.events = append(a.reqs, r), append(a.events, events)
 	a.some = a.some || len(events) > 0
 	a.keys.addKey(r.userKey, &p.Key)
-	a.starts, a.stops = append(a.starts, c.Start), append(a.stops, c.Stop)
-	a.sizes = append(a.sizes, int32(c.Size))
-	a.headers, a.data = append(a.headers, c.Append(nil)), append(a.data, c.Data)
+	a.starts, a.stops = append(a.starts, p.start), append(a.stops, p.stop)
+	a.data, a.long = append(a.data, data), append(a.long, len(data) > maxPiece)
 	return nil
 }
 
@@ -242,7 +276,15 @@ func (a *appending) team() healthlab.TeamID {
 
 func (a *appending) queue(b *pgx.Batch, s *Store) {
 	a.written = make([]bool, len(a.reqs))
-	b.Queue(appendSegments, a.keys.args(a.starts, a.stops, a.sizes, a.headers, a.data, s.opts.FoldAfter, maxSegments, maxSegmentBytes)...).
+	sql, limits := appendTails, []any{s.opts.FoldAfter, fullTail, maxSegments, maxSegmentBytes}
+	var args []any
+	if len(a.reqs) == 1 {
+		sql = appendSingle
+		args = append(append(a.reqs[0].args(&a.reqs[0].parts[0]), a.data[0]), append(limits, a.long[0])...)
+	} else {
+		args = a.keys.args(append([]any{a.starts, a.stops, a.data}, append(limits, a.long)...)...)
+	}
+	b.Queue(sql, args...).
 		Query(func(rows pgx.Rows) error {
 			var n int
 			_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
@@ -260,7 +302,7 @@ func (a *appending) run(ctx context.Context, u *unit) error {
 	b := u.batch()
 	a.queue(b, u.store)
 	names := names{}
-	var teams, users []uuid.UUID
+	var teams, users uuids
 	for _, r := range a.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}

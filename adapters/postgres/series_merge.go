@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
@@ -31,7 +30,9 @@ type line struct {
 
 	// What was loaded: the pending segments, and the chunks of some ranges.
 	seqs    []int64
+	sizes   []int // as they are stored
 	pending []series.Segment
+	tail    []byte // nil if there is none, or it is closed
 	body    []series.Chunk
 	loaded  []series.Range
 	taken   []int // of pending: those that take part
@@ -120,9 +121,12 @@ func (m *merging) gather() {
 			l.parts = append(l.parts, p)
 		}
 	}
-	slices.SortFunc(m.lines, func(a, b *line) int {
-		return cmp.Or(compareIDs(a.user.UUID, b.user.UUID), compareIDs(a.team.UUID, b.team.UUID), a.key.Compare(b.key))
-	})
+	slices.SortFunc(m.lines, func(a, b *line) int { return compareLines(a.userKey, &a.key, b.userKey, &b.key) })
+}
+
+// compareLines is the order in which the rows of series are locked.
+func compareLines(a userKey, k *healthdata.SeriesKey, b userKey, l *healthdata.SeriesKey) int {
+	return cmp.Or(compareIDs(a.user.UUID, b.user.UUID), compareIDs(a.team.UUID, b.team.UUID), k.Compare(*l))
 }
 
 // eager reports whether to load with the lock, not after it: one batch, which could not
@@ -131,7 +135,7 @@ func (m *merging) eager() bool { return len(m.lines) == 1 && len(m.lines[0].part
 
 // keyColumns are natural keys as columns.
 type keyColumns struct {
-	teams, users                          []uuid.UUID
+	teams, users                          uuids
 	resources, providers, sources, partOf []string
 }
 
@@ -157,9 +161,11 @@ join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and
 	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id`
 
 	lockSeries = `
-select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes` + fromKeys + `
-order by s.user_id, s.series
+select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, ` + openTail + fromKeys + `
+order by x.n
 for no key update of s`
+
+	openTail = `case when not s.tail_closed and s.tail_at is not null then s.tail end`
 
 	loadSegments = `
 select x.n, g.seq, g.header, g.data` + fromKeys + `
@@ -198,7 +204,7 @@ on conflict (user_id, resource, provider, source_type, part) do nothing`
 // are none yet.
 func (m *merging) lock(ctx context.Context) error {
 	b := m.u.batch()
-	var teams, users []uuid.UUID
+	var teams, users uuids
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}
@@ -259,11 +265,11 @@ func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
 		for rows.Next() {
 			var n int
 			var got line
-			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes); err != nil {
+			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &got.tail); err != nil {
 				return err
 			}
 			l := lines[n-1]
-			l.found, l.number, l.lastAt, l.seq, l.segments, l.bytes = true, got.number, got.lastAt, got.seq, got.segments, got.bytes
+			l.found, l.number, l.lastAt, l.seq, l.segments, l.bytes, l.tail = true, got.number, got.lastAt, got.seq, got.segments, got.bytes, got.tail
 		}
 		return rows.Err()
 	})
@@ -273,7 +279,7 @@ func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
 	var keys keyColumns
 	for _, l := range lines {
 		keys.add(l)
-		l.seqs, l.pending = nil, nil
+		l.seqs, l.sizes, l.pending = nil, nil, nil
 	}
 	b.Queue(loadSegments, keys.args()...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -283,15 +289,37 @@ func (m *merging) queueSegments(b *pgx.Batch, lines []*line) {
 			if err := rows.Scan(&n, &seq, &header, &data); err != nil {
 				return err
 			}
-			h, err := series.ParseHeader(header)
+			g, err := segmentOf(header, data)
 			if err != nil {
 				return err
 			}
 			l := lines[n-1]
-			l.seqs, l.pending = append(l.seqs, seq), append(l.pending, series.Segment{Header: h, Data: data})
+			l.seqs, l.sizes, l.pending = append(l.seqs, seq), append(l.sizes, len(data)), append(l.pending, g)
 		}
 		return rows.Err()
 	})
+}
+
+// segmentOf returns a segment as it is stored: with its header, or as a tail.
+func segmentOf(header, data []byte) (series.Segment, error) {
+	if len(header) == 0 {
+		return series.ReadTail(data)
+	}
+	h, err := series.ParseHeader(header)
+	return series.Segment{Header: h, Data: data}, err
+}
+
+// ofTail is in the place of the number of a segment.
+const ofTail = -1
+
+// addTail adds the tail to the segments that were loaded, behind them.
+func (l *line) addTail() error {
+	if l.tail == nil {
+		return nil
+	}
+	g, err := series.ReadTail(l.tail)
+	l.seqs, l.sizes, l.pending = append(l.seqs, ofTail), append(l.sizes, 0), append(l.pending, g)
+	return err
 }
 
 func (m *merging) queueChunks(b *pgx.Batch, lines []*line, ranges [][]series.Range) {
@@ -382,6 +410,9 @@ func (m *merging) load(ctx context.Context) error {
 	var more []*line
 	var ranges [][]series.Range
 	for _, l := range need {
+		if err := l.addTail(); err != nil {
+			return err
+		}
 		if beyond := l.reach(); len(beyond) > 0 {
 			more, ranges = append(more, l), append(ranges, beyond)
 		}

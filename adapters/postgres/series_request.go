@@ -15,10 +15,15 @@ import (
 )
 
 const (
+	// maxPiece is how many bytes a batch may have to go into the tail of its series;
+	// a longer one is a segment by itself. A tail of fullTail bytes or more becomes a
+	// segment.
+	maxPiece = 256
+	fullTail = 640
 	// maxSegments and maxSegmentBytes are when the writer that comes next folds the
 	// segments of a series.
 	maxSegments     = 32
-	maxSegmentBytes = 8 << 10
+	maxSegmentBytes = 24 << 10
 	// wholeChunk is how many samples make a chunk of their own where they come after
 	// all others; fewer become a segment.
 	wholeChunk = 1000
@@ -120,18 +125,16 @@ func (s *Store) mergeOne(ctx context.Context, r *request) error {
 
 const (
 	// The row of the series is the lock. The conditions are looked at again after a
-	// wait for it, so that two who append never overlap.
-	appendSegment = `
-with s as (
-	update healthlab.series s
-	set last_at = $8, seq = s.seq + 1, segments = s.segments + 1, segment_bytes = s.segment_bytes + $9,
-		fold_due = coalesce(s.fold_due, now() + $10::interval)
-	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
-		and s.last_at < $7 and s.segments < $11 and s.segment_bytes < $12
-		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-	returning s.user_id, s.series, s.seq, s.team_id), ` + touchOne + `
-insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
-select s.user_id, s.series, s.seq, s.team_id, $7, $8, $13, $14 from s`
+	// wait for it, so that two who append never overlap. This is the statement for
+	// most single samples: there is room in the tail, and no question to answer anew.
+	appendTail = `
+update healthlab.series s
+set last_at = $8, tail_at = case when s.tail_closed then $7 else coalesce(s.tail_at, $7) end,
+	tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = false
+where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
+	and s.last_at < $7 and case when s.tail_closed then 0 else length(s.tail) end + length($9::bytea) < $10
+	and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
+	and not exists (select from healthlab.continuous_query q where q.team_id = $1 and q.status = 'active' and $3 = any (q.resources))`
 
 	appendChunks = `
 with s as (
@@ -151,11 +154,51 @@ from s cross join unnest($9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]
 // that all its samples come after those that are stored. It reports whether it did; if
 // not, nothing was written.
 func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error) {
-	p := &r.parts[0]
-	queue, err := s.appending(r, p)
-	if err != nil {
-		return false, err
+	if r.parts[0].n >= wholeChunk {
+		return s.appendChunks(ctx, r)
 	}
+	a := &appending{}
+	if a.add(r) != nil {
+		return false, nil // a merge decides, and says what is wrong
+	}
+	if !a.some && len(a.data[0]) <= maxPiece {
+		if done, err = s.appendTail(ctx, r, a.data[0]); done || err != nil {
+			return done, err
+		}
+	}
+	err = s.do(ctx, r.team, writing, func(u *unit) error { return a.run(ctx, u) })
+	return err == nil && a.written[0], err
+}
+
+// appendTail adds a piece to the tail of a series, if there is room.
+func (s *Store) appendTail(ctx context.Context, r *request, piece []byte) (done bool, err error) {
+	p := &r.parts[0]
+	err = s.do(ctx, r.team, writing, func(u *unit) error {
+		tag, err := u.exec(ctx, appendTail, append(r.args(p), piece, fullTail)...)
+		done = err == nil && tag.RowsAffected() > 0
+		return err
+	})
+	return done, err
+}
+
+// args are the key and the times of a part, as the arguments of a statement.
+func (r *request) args(p *part) []any {
+	k := &p.Key
+	return []any{r.team.UUID, r.user.UUID, k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
+}
+
+// appendChunks writes a request of one large batch as [Store.appendOne] does.
+func (s *Store) appendChunks(ctx context.Context, r *request) (done bool, err error) {
+	p := &r.parts[0]
+	change, err := series.Apply(nil, nil, p.Samples, p.Span)
+	if err != nil {
+		return false, fmt.Errorf("batch 0: %w", err)
+	}
+	var rows chunkRows
+	for _, c := range change.Put {
+		rows.add(userKey{}, 0, c)
+	}
+	args := append(r.args(p), rows.starts, rows.stops, rows.headers, rows.data)
 	events, err := r.tell([]series.Outcome{allNew(p.n)})
 	if err != nil {
 		// It may not be so; the outcome that is decides.
@@ -163,15 +206,16 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 	}
 	var tag pgconn.CommandTag
 	if len(events) == 0 {
-		err = s.do(ctx, r.team, writing, func(u *unit) error {
-			return u.alone(ctx, func(b *pgx.Batch) { queue(b, &tag) })
+		err = s.do(ctx, r.team, writing, func(u *unit) (err error) {
+			tag, err = u.exec(ctx, appendChunks, args...)
+			return err
 		})
 		return tag.RowsAffected() > 0, err
 	}
 	err = s.do(ctx, r.team, writing, func(u *unit) error {
 		var name string
 		b := u.batch()
-		queue(b, &tag)
+		count(b.Queue(appendChunks, args...), &tag)
 		b.Queue(selectLiveName, r.team.UUID, r.user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
 		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
@@ -185,30 +229,6 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 		return u.commit(ctx, b)
 	})
 	return tag.RowsAffected() > 0, err
-}
-
-// appending returns what adds the statement to a batch.
-func (s *Store) appending(r *request, p *part) (func(*pgx.Batch, *pgconn.CommandTag), error) {
-	k := &p.Key
-	args := []any{r.team.UUID, r.user.UUID, k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
-	if p.n < wholeChunk {
-		c, err := series.NewChunk(p.Samples)
-		if err != nil {
-			return nil, fmt.Errorf("batch 0: %w", err)
-		}
-		args = append(args, c.Size, s.opts.FoldAfter, maxSegments, maxSegmentBytes, c.Append(nil), c.Data)
-		return func(b *pgx.Batch, tag *pgconn.CommandTag) { count(b.Queue(appendSegment, args...), tag) }, nil
-	}
-	change, err := series.Apply(nil, nil, p.Samples, p.Span)
-	if err != nil {
-		return nil, fmt.Errorf("batch 0: %w", err)
-	}
-	var rows chunkRows
-	for _, c := range change.Put {
-		rows.add(userKey{}, 0, c)
-	}
-	args = append(args, rows.starts, rows.stops, rows.headers, rows.data)
-	return func(b *pgx.Batch, tag *pgconn.CommandTag) { count(b.Queue(appendChunks, args...), tag) }, nil
 }
 
 // hold runs a look at the caller's samples, unless the caller has gone. A panic of its

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -29,15 +28,16 @@ select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bigint[], $5::bi
 	updateSeries = `
 update healthlab.series s
 set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segment_bytes = x.segment_bytes,
-	fold_due = case when x.segments > 0 then coalesce(s.fold_due, now() + $8::interval) end
-from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[])
-	as x (user_id, series, span, last_at, seq, segments, segment_bytes)
+	fold_due = case when x.segments > 0 then coalesce(s.fold_due, now() + $8::interval) end,
+	tail_at = case when x.keep then s.tail_at end, tail_closed = false, tail = case when x.keep then s.tail else '' end
+from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[])
+	as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep)
 where s.user_id = x.user_id and s.series = x.series`
 )
 
 // chunkRows are columns of chunk, and of segment.
 type chunkRows struct {
-	users, teams  []uuid.UUID
+	users, teams  uuids
 	series        []int32
 	starts, stops []int64
 	headers, data [][]byte
@@ -51,7 +51,7 @@ func (c *chunkRows) add(k userKey, number int32, chunk series.Chunk) {
 
 // keyRows are keys of segments or chunks.
 type keyRows struct {
-	users  []uuid.UUID
+	users  uuids
 	series []int32
 	at     []int64
 }
@@ -70,6 +70,7 @@ type seriesWrites struct {
 	numbers       []int64
 	segments      []int32
 	bytes         []int32
+	keep          []bool // the tail
 }
 
 // write adds to a batch what the accepted parts change.
@@ -120,9 +121,13 @@ func (l *line) write(w *seriesWrites) error {
 // change adds a change of the body, into which the segments taken went.
 func (w *seriesWrites) change(l *line, c *series.Change) {
 	for _, i := range l.taken {
+		if l.seqs[i] == ofTail {
+			l.tail = nil
+			continue
+		}
 		w.gone.add(l, l.seqs[i])
 		l.segments--
-		l.bytes -= l.pending[i].Size
+		l.bytes -= l.sizes[i]
 	}
 	for _, start := range c.Drop {
 		w.drop.add(l, start)
@@ -139,6 +144,7 @@ func (w *seriesWrites) row(l *line) {
 	w.rows.add(l, l.lastAt)
 	w.spans, w.numbers = append(w.spans, int16(l.span)), append(w.numbers, l.seq)
 	w.segments, w.bytes = append(w.segments, int32(l.segments)), append(w.bytes, int32(l.bytes))
+	w.keep = append(w.keep, l.tail != nil)
 }
 
 func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {
@@ -155,6 +161,6 @@ func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {
 		b.Queue(putSegments, a.users, a.teams, a.series, w.seqs, a.starts, a.stops, a.headers, a.data)
 	}
 	if r := &w.rows; len(r.at) > 0 {
-		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter)
+		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter, w.keep)
 	}
 }

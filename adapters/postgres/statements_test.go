@@ -30,7 +30,7 @@ var statements = map[string]string{
 	"selectRecords":  selectRecords,
 	"selectLiveUser": selectLiveUser, "selectSeries": selectSeries, "selectHeaders": selectHeaders, "selectSegments": selectSegments,
 	"selectNumber": selectNumber, "selectChunks": selectChunks,
-	"appendSegment": appendSegment, "appendChunks": appendChunks, "appendSegments": appendSegments, "selectLiveName": selectLiveName,
+	"appendTail": appendTail, "appendTails": appendTails, "appendSingle": appendSingle, "appendChunks": appendChunks, "selectLiveName": selectLiveName,
 	"selectLiveNames": selectLiveNames, "lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks,
 	"lockUsers": lockUsers, "createSeries": createSeries,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunks": putChunks, "putSegments": putSegments,
@@ -76,7 +76,7 @@ func TestStatementsAreAllListed(t *testing.T) {
 			if !ok || len(spec.Values) != 1 {
 				return true
 			}
-			if isStatement(spec.Values[0]) {
+			if isStatement(spec.Values[0]) && spec.Names[0].Name != "appendTo" { // the beginning of two
 				require.Contains(t, statements, spec.Names[0].Name, e.Name())
 			}
 			return true

@@ -95,8 +95,8 @@ where s.user_id = $1 and s.team_id = $2 and s.resource = any ($3) and ($6 = '' o
 
 const (
 	selectSeries = `
-select s.series, s.resource, s.provider, s.source_type, s.part
-from healthlab.series s` + ofSeries + ` and s.last_at >= $4 and $5::bigint is not null
+select s.series, s.resource, s.provider, s.source_type, s.part, case when s.tail_at < $5 and not s.tail_closed then s.tail end
+from healthlab.series s` + ofSeries + ` and s.last_at >= $4
 order by s.resource, s.provider, s.source_type, s.part`
 
 	// The chunk that reaches into a range from before it is the last one that begins
@@ -140,7 +140,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 	b.Queue(selectSeries, args...).Query(func(rows pgx.Rows) error {
 		var n numbered
 		k := &n.Key
-		_, err := pgx.ForEachRow(rows, []any{&n.number, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&n.number, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &n.tail}, func() error {
 			found = append(found, n)
 			return nil
 		})
@@ -164,9 +164,9 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 		var number int32
 		var header, data []byte
 		_, err := pgx.ForEachRow(rows, []any{&number, (*pgtype.DriverBytes)(&header), &data}, func() error {
-			h, err := series.ParseHeader(header)
+			g, err := segmentOf(header, data)
 			if s := of[number]; s != nil {
-				s.Pending = append(s.Pending, series.Chunk{Header: h, Data: data})
+				s.Pending = append(s.Pending, g)
 			}
 			return err
 		})
@@ -181,6 +181,15 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 	out := []healthdata.Series{}
 	for _, s := range found {
 		v.numbers[s.Key] = s.number
+		if s.tail != nil {
+			g, err := series.ReadTail(s.tail)
+			if err != nil {
+				return nil, err
+			}
+			if g.Overlaps(from, to) {
+				s.Pending = append(s.Pending, g)
+			}
+		}
 		if len(s.Chunks) > 0 || len(s.Pending) > 0 {
 			out = append(out, s.Series)
 		}
@@ -191,6 +200,7 @@ func (v *view) Series(ctx context.Context, q healthdata.SeriesQuery) ([]healthda
 // numbered is a series with its number within the user.
 type numbered struct {
 	number int32
+	tail   []byte // nil if nothing of it can be in the range
 	healthdata.Series
 }
 

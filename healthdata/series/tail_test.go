@@ -1,0 +1,89 @@
+package series_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// A tail is what its pieces are in the order of arrival, the later winning.
+func TestTailIsItsPieces(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var tail []byte
+		var pending []series.Segment
+		for range rapid.IntRange(1, 8).Draw(r, "pieces") {
+			var build series.Builder
+			for range rapid.IntRange(1, 5).Draw(r, "samples") {
+				build.Add(drawSample(r))
+			}
+			b := build.Block()
+			piece, err := series.NewPiece(b)
+			require.NoError(r, err)
+			tail = append(piece, tail...)
+			c, err := series.NewChunk(b)
+			require.NoError(r, err)
+			pending = append(pending, c)
+		}
+		got, err := series.ReadTail(tail)
+		require.NoError(r, err)
+		require.Equal(r, scanned(r, pending), scanned(r, []series.Segment{got}))
+	})
+}
+
+func scanned(t require.TestingT, pending []series.Segment) (out []series.Sample) {
+	var scan series.Scanner
+	for b, err := range scan.Blocks(nil, pending, series.Range{From: series.MinTime, To: series.MaxTime}) {
+		require.NoError(t, err)
+		for _, s := range b.All() {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func TestTailRefuses(t *testing.T) {
+	b := new(series.Block)
+	b.Append(series.Sample{Time: newYear, Value: 1})
+	piece, err := series.NewPiece(b)
+	require.NoError(t, err)
+	for n := range piece {
+		_, err := series.ReadTail(piece[:n])
+		require.ErrorIs(t, err, series.ErrCorrupt, n)
+	}
+	_, err = series.NewPiece(&series.Block{})
+	require.ErrorIs(t, err, healthlab.Invalid)
+
+	long := new(series.Block)
+	for i := range 9000 {
+		long.Append(series.Sample{Time: newYear + int64(i*i), Value: 1 / float64(i+3)})
+	}
+	_, err = series.NewPiece(long)
+	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+func FuzzReadTail(f *testing.F) {
+	b := new(series.Block)
+	b.Append(series.Sample{Time: newYear, Value: 61, Attrs: series.Attrs{Offset: 3600, App: "one.app"}})
+	older, err := series.NewPiece(b)
+	require.NoError(f, err)
+	f.Add(older)
+	b.Append(series.Sample{Time: newYear + minute, End: newYear + 2*minute, Value: 61.5, Value2: 3})
+	newer, err := series.NewPiece(b)
+	require.NoError(f, err)
+	f.Add(append(newer, older...))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := series.ReadTail(data)
+		if err != nil {
+			require.ErrorIs(t, err, series.ErrCorrupt)
+			return
+		}
+		var got series.Block
+		require.NoError(t, c.Decode(&got))
+		require.NoError(t, got.Validate())
+	})
+}
