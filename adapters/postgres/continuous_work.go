@@ -50,11 +50,14 @@ order by x.user_id, q.query_id` + onTask
 	order by q.query_id` + onTask + `
 )`
 
-	// And inside of one that appends to several series s.
+	// And inside of one that appends to several series s. Between the two stands the team,
+	// or any of the teams, so that nothing is looked for where there is no query.
 	touchSeveral = `touch as (
 	insert into ` + continuousTaskColumns + `
 	select s.user_id, q.query_id, s.team_id, q.gap, min(s.start_at), max(s.stop_at), now()
 	from s join healthlab.continuous_query q on q.team_id = s.team_id and q.status = 'active' and s.resource = any (q.resources)
+	where exists (select from healthlab.continuous_query c where c.status = 'active' and c.team_id = `
+	touchEnd = `)
 	group by s.user_id, s.team_id, q.query_id, q.gap
 	order by s.user_id, q.query_id` + onTask + `
 )`

@@ -1,6 +1,10 @@
 package postgres
 
-import "context"
+import (
+	"context"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
 
 // Waiting returns how many writes of samples wait to be gathered.
 func Waiting(s *Store) int {
@@ -11,3 +15,13 @@ func Waiting(s *Store) int {
 
 // MigrateSome applies the first n files, as an older version of this library would.
 func MigrateSome(ctx context.Context, db DB, n int) error { return migrateFiles(ctx, db, n) }
+
+// Fold folds the series of a user that have the numbers 1 to n.
+func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
+	for i := range n {
+		if err := s.fold(ctx, foldable{userKey: userKey{u.Team, u.ID}, number: i + 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

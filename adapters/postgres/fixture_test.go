@@ -39,6 +39,36 @@ func minutes(key healthdata.SeriesKey, from, n int, value float64) healthdata.Sa
 	return healthdata.SampleBatch{Key: key, Samples: b, Span: series.PerMinute}
 }
 
+// steps is another series than heart.
+var steps = healthdata.SeriesKey{Resource: "steps", Provider: "acme_band", SourceType: "watch"}
+
+// everySample puts samples of a user into every place where samples are kept: a chunk,
+// segments as a merge and as a full tail make them, and a tail.
+func everySample(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	mergeInto(t, s, u, heart, 0, 2000, 60)
+	mergedSegment(t, s, u, 2000)
+	for i := range 20 {
+		mergeInto(t, s, u, heart, 2001+i, 1, float64(60+i))
+	}
+}
+
+// mergedSegment adds a minute to heart, and one to steps, each as a segment with a header.
+func mergedSegment(t testing.TB, s *postgres.Store, u healthdata.User, at int) {
+	t.Helper()
+	err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{minutes(heart, at, 1, 60), minutes(steps, at, 1, 60)}, nil)
+	require.NoError(t, err)
+}
+
+// varied is n samples, one a minute, that do not go into few bytes.
+func varied(key healthdata.SeriesKey, from, n int) healthdata.SampleBatch {
+	b := minutes(key, from, n, 0)
+	for i := range b.Samples.Value {
+		b.Samples.Value[i] = 1 / float64(from+i+3)
+	}
+	return b
+}
+
 func mergeInto(t testing.TB, s *postgres.Store, u healthdata.User, key healthdata.SeriesKey, from, n int, value float64) (o series.Outcome) {
 	t.Helper()
 	err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{minutes(key, from, n, value)},

@@ -97,11 +97,11 @@ func (s *Store) fold(ctx context.Context, f foldable) error {
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
-		if len(l.pending) == 0 {
-			return nil // folded meanwhile
-		}
 		if err := l.addTail(); err != nil {
 			return err
+		}
+		if len(l.pending) == 0 {
+			return nil // folded meanwhile
 		}
 		var ranges []series.Range
 		l.taken, ranges = series.Reach(l.span, nil, l.pending)

@@ -39,6 +39,9 @@ func TestUpgrades(t *testing.T) {
 	named.PatientAddress = &orders.PatientAddress{ReceiverName: "Front Desk"}
 	_, err := s.Orders().Insert(t.Context(), named, unchanged)
 	require.NoError(t, err)
+	// Older versions had no tails, and no segments without a header.
+	require.NoError(t, postgres.Fold(t.Context(), s, u, 2))
+	mergedSegment(t, s, u, 3000)
 	samples := readSeries(t, s, u, heart)
 	require.NotEmpty(t, samples)
 	person, err := s.Users().Get(t.Context(), u.Team, u.ID)

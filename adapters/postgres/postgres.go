@@ -70,11 +70,12 @@ type Options struct {
 	// healthlab.team stays as the last call left it.
 	RowSecurity bool
 	// Writers is how many writes of samples run side by side in this process; more
-	// are gathered, and written together. Default 4. Fewer connections than that in
-	// the pool make no sense.
+	// are gathered, and written together. Default 2: while the server writes one group,
+	// the process makes the next. Fewer connections than that in the pool make no sense.
 	Writers int
-	// FoldAfter is how long small batches may wait before [Store.RunFolding] moves
-	// them into their chunks. Default 10 minutes.
+	// FoldAfter is how long small batches may wait as segments before [Store.RunFolding]
+	// moves them into their chunks. Default 10 minutes. The last few samples of a series
+	// wait in its row until there are enough of them for a segment.
 	FoldAfter time.Duration
 	// Retention is how long [Store.RunRetention] keeps messages and what came of them.
 	// Default 30 days.
@@ -101,7 +102,7 @@ func New(db DB, opts *Options) *Store {
 		s.opts = *opts
 	}
 	if s.opts.Writers <= 0 {
-		s.opts.Writers = 4
+		s.opts.Writers = 2
 	}
 	if s.opts.FoldAfter <= 0 {
 		s.opts.FoldAfter = 10 * time.Minute

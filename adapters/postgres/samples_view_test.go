@@ -116,12 +116,23 @@ func TestSamplesView(t *testing.T) {
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
 	key := healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"}
-	mergeInto(t, s, u, key, 0, 2000, 60)   // chunks
-	mergeInto(t, s, u, key, 2000, 10, 61)  // a segment
-	mergeInto(t, s, u, key, 1990, 15, 62)  // over both
-	mergeInto(t, s, u, key, 2010, 500, 63) // a segment
+	mergeInto(t, s, u, key, 0, 2000, 60)                                                                                        // chunks
+	mergeInto(t, s, u, key, 2000, 10, 61)                                                                                       // a tail
+	mergeInto(t, s, u, key, 1990, 15, 62)                                                                                       // over both
+	require.NoError(t, s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{varied(key, 2010, 500)}, nil)) // a segment
+	mergedSegment(t, s, u, 2510)
+	for i := range 20 { // a full tail, and another
+		mergeInto(t, s, u, key, 2511+i, 1, float64(i))
+	}
+	for what, sql := range map[string]string{
+		"a segment of a merge": `select '' from healthlab.segment where header <> ''`,
+		"a full tail":          `select '' from healthlab.segment where header = ''`,
+		"a tail":               `select '' from healthlab.series where tail <> '' and not tail_closed`,
+	} {
+		require.NotEmpty(t, texts(t, pool, sql), what)
+	}
 	want := readSeries(t, s, u, key)
-	require.Len(t, want, 2510)
+	require.Len(t, want, 2531)
 
 	look := func(pool *pgxpool.Pool) []shown {
 		rows, err := pool.Query(t.Context(), `

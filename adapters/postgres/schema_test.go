@@ -172,13 +172,11 @@ func TestRowSecurity(t *testing.T) {
 	pool := restricted(t)
 	s := postgres.New(pool, &postgres.Options{RowSecurity: true})
 	ann, bob := newPerson(t, s), newPerson(t, s)
-	key := healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"}
 	for _, u := range []healthdata.User{ann, bob} {
 		deliverTo(t, s, u)
 	}
 	for _, u := range []healthdata.User{ann, bob} {
-		mergeInto(t, s, u, key, 0, 2000, 60)
-		mergeInto(t, s, u, key, 2000, 1, 60)
+		everySample(t, s, u)
 		require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{event(u, "k")}))
 		insure(t, s, u)
 		hold(t, s, u)
@@ -272,9 +270,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 	u := personOf(healthlab.TeamID{UUID: uuid.New()})
 	u.Connections = []healthdata.Connection{{Provider: "acme_band", Status: healthdata.Connected, CreatedOn: noon.Time}}
 	require.NoError(t, s.Users().Insert(t.Context(), u, 10))
-	key := healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: "watch"}
-	mergeInto(t, s, u, key, 0, 2000, 60)
-	mergeInto(t, s, u, key, 2000, 1, 60)
+	everySample(t, s, u)
 	require.NoError(t, s.Data().PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{{
 		Resource: "sleep", ID: uuid.New(), Provider: "acme_band", SourceType: "watch", Index: noon.Time, Doc: []byte(`{"n":1}`),
 		CreatedAt: noon.Time, UpdatedAt: noon.Time,

@@ -5,8 +5,10 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -21,8 +23,12 @@ type gathering struct {
 	waiting  []*request
 }
 
-// maxGroup is how many requests one transaction takes.
-const maxGroup = 256
+const (
+	// maxGroup is how many requests one transaction takes.
+	maxGroup = 256
+	// patience is how long a request waits for others to go with.
+	patience = 10 * time.Millisecond
+)
 
 func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
 	g.mu.Lock()
@@ -35,18 +41,26 @@ func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
 	}
 	r.done = make(chan struct{})
 	g.waiting = append(g.waiting, r)
-	g.start(ctx, s)
+	g.start(ctx, s, false)
 	g.mu.Unlock()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-		g.abandon(r)
-		return ctx.Err()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for {
+		select {
+		case <-r.done:
+			if r.panicked != nil {
+				panic(r.panicked) // in the goroutine of whose closure it was
+			}
+			return r.err
+		case <-ctx.Done():
+			g.abandon(r)
+			return ctx.Err()
+		case <-enough.C:
+			g.mu.Lock()
+			g.start(ctx, s, true)
+			g.mu.Unlock()
+		}
 	}
-	if r.panicked != nil {
-		panic(r.panicked) // in the goroutine of whose closure it was
-	}
-	return r.err
 }
 
 // abandon takes the caller out of a request: nobody looks at its samples any more.
@@ -63,15 +77,16 @@ func (g *gathering) abandon(r *request) {
 	}
 }
 
-// room says whether n requests may go: beside a large group only as a group that is
-// worth it, for a transaction costs the server as much as many requests do.
+// room says whether n requests may go: beside a large group as one that is worth it, for
+// a transaction costs the server as much as many requests do.
 func (g *gathering) room(n int, s *Store) bool {
 	return g.running == 0 || g.running < s.opts.Writers && 2*n >= g.inFlight
 }
 
-// start begins groups of those that wait, while there is room. The caller holds mu.
-func (g *gathering) start(ctx context.Context, s *Store) {
-	for len(g.waiting) > 0 && g.room(len(g.waiting), s) {
+// start begins groups of those that wait, while there is room; if that was too long for
+// one of them, while there is a place. The caller holds mu.
+func (g *gathering) start(ctx context.Context, s *Store, tooLong bool) {
+	for n := len(g.waiting); n > 0 && (g.room(n, s) || tooLong && g.running < s.opts.Writers); n = len(g.waiting) {
 		// A share: while the server writes one group, this process makes the next.
 		most := (len(g.waiting) + g.inFlight + s.opts.Writers - 1) / s.opts.Writers
 		group := g.take(min(most, maxGroup), s.opts.RowSecurity)
@@ -91,7 +106,7 @@ func (g *gathering) ended(ctx context.Context, s *Store, n int) {
 	defer g.mu.Unlock()
 	g.running--
 	g.inFlight -= n
-	g.start(ctx, s)
+	g.start(ctx, s, false)
 }
 
 // take removes a group from those that wait. With row-level security a transaction is
@@ -156,12 +171,12 @@ func (s *Store) mergeGroup(ctx context.Context, group []*request) {
 // there, or where something is in the way, is left to a merge. What is too long for a
 // tail becomes a segment at once, and a tail that is full does, as it is.
 const (
-	appendTails = appendTo + `unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bytea[], $14::boolean[])
-		with ordinality` + appendWhere
+	appendTails = appendTo + `unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bytea[],
+		$14::boolean[]) with ordinality` + appendWhere + `any ($1)` + appendEnd
 
-	// The same for one request: the plan of a statement with arrays of one is made anew
-	// each time, which takes longer than all the rest.
-	appendSingle = appendTo + `(values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint, $9::bytea, $14::boolean, 1))` + appendWhere
+	// The same for one request.
+	appendSingle = appendTo + `(values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint, $9::bytea,
+		$14::boolean, 1))` + appendWhere + `$1` + appendEnd
 
 	appendTo = `
 with s as (
@@ -185,7 +200,9 @@ with s as (
 ), i as (
 	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
 	select s.user_id, s.series, s.seq, s.team_id, s.segment_at, s.stop_at, '', s.segment from s where s.ended
-), ` + touchSeveral + `
+), ` + touchSeveral
+
+	appendEnd = touchEnd + `
 select n from s`
 
 	// newLength is how long a tail becomes, isFull whether that is enough.
@@ -195,15 +212,12 @@ select n from s`
 
 // appending is a group of requests that are written without reading anything.
 type appending struct {
-	reqs   []*request
-	events [][]healthlab.Event
-	some   bool // there are events
-
-	keys          keyColumns
-	starts, stops []int64
-	data          [][]byte
-	long          []bool
-	written       []bool
+	reqs    []*request
+	data    [][]byte // pieces
+	long    []bool   // too long for a tail
+	events  [][]healthlab.Event
+	some    bool // there are events
+	written []bool
 }
 
 // appendGroup writes those requests of a group that come after all samples of their
@@ -228,10 +242,10 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 	if len(a.reqs) == 0 {
 		return rest
 	}
-	err := s.do(ctx, a.team(), writing, func(u *unit) error { return a.run(ctx, u) })
+	err := s.append(ctx, a)
 	for i, r := range a.reqs {
 		switch {
-		case err == nil && a.written[i]:
+		case a.written[i]:
 			r.answer(nil)
 		case err != nil && (ctx.Err() != nil || healthlab.KindOf(err) == healthlab.Unavailable):
 			r.answer(err)
@@ -240,6 +254,34 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 		}
 	}
 	return rest
+}
+
+// few is how many requests go one statement each, which is simple; more share a
+// statement, which takes the server long to begin.
+const few = 12
+
+// append writes a group, first what is simple, and notes what was written.
+func (s *Store) append(ctx context.Context, a *appending) error {
+	a.written = make([]bool, len(a.reqs))
+	write := func(run func(context.Context, *unit) ([]int, error)) error {
+		var done []int
+		err := s.do(ctx, a.team(), writing, func(u *unit) (err error) {
+			done, err = run(ctx, u)
+			return err
+		})
+		if err == nil {
+			for _, i := range done {
+				a.written[i] = true
+			}
+		}
+		return err
+	}
+	if !a.some && len(a.reqs) < few {
+		if err := write(a.runFew); err != nil || !slices.Contains(a.written, false) {
+			return err
+		}
+	}
+	return write(a.run)
 }
 
 // add takes a request, with the events of samples that are all new.
@@ -258,10 +300,8 @@ func (a *appending) add(r *request) error {
 		return err
 	}
 	a.reqs, a.events = append(a.reqs, r), append(a.events, events)
-	a.some = a.some || len(events) > 0
-	a.keys.addKey(r.userKey, &p.Key)
-	a.starts, a.stops = append(a.starts, p.start), append(a.stops, p.stop)
 	a.data, a.long = append(a.data, data), append(a.long, len(data) > maxPiece)
+	a.some = a.some || len(events) > 0
 	return nil
 }
 
@@ -274,33 +314,85 @@ func (a *appending) team() healthlab.TeamID {
 	return a.reqs[0].team
 }
 
-func (a *appending) queue(b *pgx.Batch, s *Store) {
-	a.written = make([]bool, len(a.reqs))
-	sql, limits := appendTails, []any{s.opts.FoldAfter, fullTail, maxSegments, maxSegmentBytes}
-	var args []any
-	if len(a.reqs) == 1 {
-		sql = appendSingle
-		args = append(append(a.reqs[0].args(&a.reqs[0].parts[0]), a.data[0]), append(limits, a.long[0])...)
-	} else {
-		args = a.keys.args(append([]any{a.starts, a.stops, a.data}, append(limits, a.long)...)...)
+// runFew adds those pieces to their tails that need nothing else.
+func (a *appending) runFew(ctx context.Context, u *unit) (done []int, err error) {
+	args := func(i int) []any {
+		r := a.reqs[i]
+		return append(r.args(&r.parts[0]), a.data[i], fullTail)
 	}
-	b.Queue(sql, args...).
-		Query(func(rows pgx.Rows) error {
-			var n int
-			_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
-				a.written[n-1] = true
+	if len(a.reqs) == 1 {
+		if a.long[0] {
+			return nil, nil
+		}
+		tag, err := u.exec(ctx, appendTail, args(0)...)
+		if err == nil && tag.RowsAffected() > 0 {
+			done = []int{0}
+		}
+		return done, err
+	}
+	err = u.alone(ctx, func(b *pgx.Batch) {
+		for i := range a.reqs {
+			if a.long[i] {
+				continue
+			}
+			b.Queue(appendTail, args(i)...).Exec(func(tag pgconn.CommandTag) error {
+				if tag.RowsAffected() > 0 {
+					done = append(done, i)
+				}
 				return nil
 			})
-			return err
-		})
+		}
+	})
+	return done, err
 }
 
-func (a *appending) run(ctx context.Context, u *unit) error {
+// queue adds the statement for those that are not written yet.
+func (a *appending) queue(b *pgx.Batch, s *Store, done *[]int) {
+	var at []int // of reqs
+	var keys keyColumns
+	var starts, stops []int64
+	var data [][]byte
+	var long []bool
+	for i, r := range a.reqs {
+		if !a.written[i] {
+			p := &r.parts[0]
+			at = append(at, i)
+			keys.addKey(r.userKey, &p.Key)
+			starts, stops = append(starts, p.start), append(stops, p.stop)
+			data, long = append(data, a.data[i]), append(long, a.long[i])
+		}
+	}
+	sql, limits := appendTails, []any{s.opts.FoldAfter, fullTail, maxSegments, maxSegmentBytes}
+	var args []any
+	if len(at) == 1 {
+		r := a.reqs[at[0]]
+		sql, args = appendSingle, append(r.args(&r.parts[0]), append(append([]any{data[0]}, limits...), long[0])...)
+	} else {
+		args = keys.args(append([]any{starts, stops, data}, append(limits, long)...)...)
+	}
+	*done = nil
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		var n int
+		_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
+			*done = append(*done, at[n-1])
+			return nil
+		})
+		return err
+	})
+}
+
+// run appends what is not written yet, with the events of what was.
+func (a *appending) run(ctx context.Context, u *unit) (done []int, err error) {
 	if !a.some {
-		return u.alone(ctx, func(b *pgx.Batch) { a.queue(b, u.store) })
+		err = u.alone(ctx, func(b *pgx.Batch) {
+			u.steady(b)
+			a.queue(b, u.store, &done)
+		})
+		return done, err
 	}
 	b := u.batch()
-	a.queue(b, u.store)
+	u.steady(b)
+	a.queue(b, u.store, &done)
 	names := names{}
 	var teams, users uuids
 	for _, r := range a.reqs {
@@ -308,17 +400,15 @@ func (a *appending) run(ctx context.Context, u *unit) error {
 	}
 	names.lookLive(b, teams, users)
 	if err := u.send(ctx, b); err != nil {
-		return err
+		return nil, err
 	}
 	var events []healthlab.Event
-	for i := range a.reqs {
-		if a.written[i] {
-			events = append(events, a.events[i]...)
-		}
+	for _, i := range done {
+		events = append(events, a.events[i]...)
 	}
 	b = u.batch()
 	if err := u.emit(ctx, b, events, names); err != nil {
-		return err
+		return nil, err
 	}
-	return u.commit(ctx, b)
+	return done, u.commit(ctx, b)
 }

@@ -204,6 +204,7 @@ on conflict (user_id, resource, provider, source_type, part) do nothing`
 // are none yet.
 func (m *merging) lock(ctx context.Context) error {
 	b := m.u.batch()
+	m.u.steady(b)
 	var teams, users uuids
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)

@@ -161,30 +161,14 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 	if a.add(r) != nil {
 		return false, nil // a merge decides, and says what is wrong
 	}
-	if !a.some && len(a.data[0]) <= maxPiece {
-		if done, err = s.appendTail(ctx, r, a.data[0]); done || err != nil {
-			return done, err
-		}
-	}
-	err = s.do(ctx, r.team, writing, func(u *unit) error { return a.run(ctx, u) })
-	return err == nil && a.written[0], err
-}
-
-// appendTail adds a piece to the tail of a series, if there is room.
-func (s *Store) appendTail(ctx context.Context, r *request, piece []byte) (done bool, err error) {
-	p := &r.parts[0]
-	err = s.do(ctx, r.team, writing, func(u *unit) error {
-		tag, err := u.exec(ctx, appendTail, append(r.args(p), piece, fullTail)...)
-		done = err == nil && tag.RowsAffected() > 0
-		return err
-	})
-	return done, err
+	err = s.append(ctx, a)
+	return a.written[0], err
 }
 
 // args are the key and the times of a part, as the arguments of a statement.
 func (r *request) args(p *part) []any {
 	k := &p.Key
-	return []any{r.team.UUID, r.user.UUID, k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
+	return []any{(*uuidOf)(&r.team.UUID), (*uuidOf)(&r.user.UUID), k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
 }
 
 // appendChunks writes a request of one large batch as [Store.appendOne] does.

@@ -31,37 +31,94 @@ func rows(t testing.TB, pool *pgxpool.Pool, table string) (n int) {
 	return n
 }
 
-// consistent requires that the counts of a series are those of its segments, and that
-// no chunks overlap.
+// consistent requires that what the rows of series and segments say is so, and that no
+// chunks overlap.
 func consistent(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	require.Empty(t, texts(t, pool, `
-		select s.user_id::text from healthlab.series s
-		where s.segments <> (select count(*) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
-			or s.segment_bytes <> (select coalesce(sum(length(g.data)), 0) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
-			or s.last_at <> (select max(stop_at) from (select stop_at from healthlab.segment g where g.user_id = s.user_id and g.series = s.series
-				union all select stop_at from healthlab.chunk c where c.user_id = s.user_id and c.series = s.series) x)`))
-	require.Empty(t, texts(t, pool, `
-		select c.user_id::text from healthlab.chunk c join healthlab.chunk d on d.user_id = c.user_id and d.series = c.series
-			and d.start_at > c.start_at and d.start_at <= c.stop_at`))
+	for what, sql := range map[string]string{
+		"another number of segments": `
+			select s.user_id::text from healthlab.series s
+			where s.segments <> (select count(*) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
+				or s.segment_bytes <> (select coalesce(sum(length(g.data)), 0) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
+				or (s.segments = 0) <> (s.fold_due is null)`,
+		"a tail that begins elsewhere": `
+			select s.user_id::text from healthlab.series s
+			where (s.tail_at is null) <> (s.tail = '') or s.tail_closed and s.tail_at is null
+				or s.tail_at <> (select min(d.at) from healthlab.split_tail(s.tail) p, healthlab.decode_samples(p) d)`,
+		"a full tail with other times": `
+			select g.user_id::text from healthlab.segment g
+			cross join lateral (select min(d.at), max(d.at) from healthlab.split_tail(g.data) p, healthlab.decode_samples(p) d) x
+			where g.header = '' and (g.start_at, g.stop_at) <> (x.min, x.max)`,
+		"another last sample": `
+			select s.user_id::text from healthlab.series s
+			where s.last_at <> (select max(x.stop_at) from (
+				select stop_at from healthlab.segment g where g.user_id = s.user_id and g.series = s.series
+				union all select stop_at from healthlab.chunk c where c.user_id = s.user_id and c.series = s.series
+				union all select d.at from healthlab.split_tail(s.tail) p, healthlab.decode_samples(p) d where not s.tail_closed) x)`,
+		"chunks that overlap": `
+			select c.user_id::text from healthlab.chunk c join healthlab.chunk d on d.user_id = c.user_id and d.series = c.series
+				and d.start_at > c.start_at and d.start_at <= c.stop_at`,
+	} {
+		require.Empty(t, texts(t, pool, sql), what)
+	}
 }
 
-// Small batches become segments, which the writer folds when there are too many.
+// tailed counts the series that have a tail.
+func tailed(t testing.TB, pool *pgxpool.Pool) int {
+	t.Helper()
+	return len(texts(t, pool, `select '' from healthlab.series where not tail_closed and tail_at is not null`))
+}
+
+// Single samples wait in the row of their series; so many of them become a segment, and
+// so many segments a chunk.
+func TestTailsBecomeSegments(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	u := newPerson(t, s)
+	mergeInto(t, s, u, heart, 0, 1, 0)
+	require.Equal(t, 1, rows(t, pool, "segment"), "the first sample makes the series")
+	segments, size, folded := 1, 0, false
+	const samples = 700
+	for i := 1; i < samples; i++ {
+		require.Equal(t, 1, mergeInto(t, s, u, heart, i, 1, float64(i)).New)
+		var n, tail int
+		require.NoError(t, pool.QueryRow(t.Context(), `select segments, case when tail_closed then 0 else length(tail) end from healthlab.series`).Scan(&n, &tail))
+		require.LessOrEqual(t, n, 32)
+		require.Less(t, tail, 640)
+		folded = folded || n < segments
+		segments, size = n, max(size, tail)
+	}
+	require.True(t, folded)
+	require.Greater(t, size, 500, "a tail has several samples")
+	consistent(t, pool)
+	for i, sm := range readSeries(t, s, u, heart) {
+		require.Equal(t, float64(i), sm.Value)
+	}
+	require.Len(t, readSeries(t, s, u, heart), samples)
+}
+
+// Batches that are too long for a tail become segments, which the writer folds when
+// there are too many. A tail stays beside them.
 func TestSegmentsFoldOnOverflow(t *testing.T) {
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
-	most := 0
+	mergeInto(t, s, u, heart, 0, 1, 0)
+	mergeInto(t, s, u, heart, 1, 1, 0)
+	require.Equal(t, 1, tailed(t, pool))
+	most, folded := 0, false
 	for i := range 100 {
-		o := mergeInto(t, s, u, heart, i, 1, float64(i))
-		require.Equal(t, 1, o.New)
-		most = max(most, rows(t, pool, "segment"))
-		require.LessOrEqual(t, rows(t, pool, "segment"), 32)
+		require.NoError(t, s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{varied(heart, 2+i*50, 50)}, nil))
+		n := rows(t, pool, "segment")
+		folded = folded || n < most
+		most = max(most, n)
+		require.LessOrEqual(t, n, 32)
 	}
 	require.Equal(t, 32, most)
-	require.Equal(t, 1, rows(t, pool, "chunk"))
+	require.True(t, folded)
+	require.Zero(t, tailed(t, pool), "a fold takes the tail")
 	consistent(t, pool)
-	require.Len(t, readSeries(t, s, u, heart), 100)
+	require.Len(t, readSeries(t, s, u, heart), 2+100*50)
 }
 
 // What overlaps a pending segment takes it along, so that it cannot win later.
@@ -70,13 +127,16 @@ func TestLateSamplesFoldWhatTheyTouch(t *testing.T) {
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
 	mergeInto(t, s, u, heart, 10, 10, 1)
+	mergeInto(t, s, u, heart, 20, 10, 1)
 	require.Equal(t, 1, rows(t, pool, "segment"))
-	o := mergeInto(t, s, u, heart, 15, 10, 2)
+	require.Equal(t, 1, tailed(t, pool))
+	o := mergeInto(t, s, u, heart, 25, 10, 2)
 	require.Equal(t, []int{5, 5}, []int{o.New, o.Changed})
 	require.Zero(t, rows(t, pool, "segment"))
+	require.Zero(t, tailed(t, pool))
 	consistent(t, pool)
 	for i, sm := range readSeries(t, s, u, heart) {
-		require.Equal(t, map[bool]float64{true: 1, false: 2}[i < 5], sm.Value)
+		require.Equal(t, map[bool]float64{true: 1, false: 2}[i < 15], sm.Value, i)
 	}
 }
 
@@ -106,7 +166,8 @@ func TestRunFolding(t *testing.T) {
 		mergeInto(t, s, u, heart, i*10, 10, float64(i))
 	}
 	want := readSeries(t, s, u, heart)
-	require.Equal(t, 5, rows(t, pool, "segment"))
+	require.Equal(t, 1, rows(t, pool, "segment"))
+	require.Equal(t, 1, tailed(t, pool))
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for range 2 { // two processes
@@ -121,6 +182,7 @@ func TestRunFolding(t *testing.T) {
 	running.Wait()
 	require.Equal(t, want, readSeries(t, s, u, heart))
 	require.Equal(t, 1, rows(t, pool, "chunk"))
+	require.Zero(t, tailed(t, pool), "a fold takes the tail")
 	consistent(t, pool)
 	requireIdle(t, pool)
 }
@@ -164,6 +226,59 @@ func TestNoLostUpdateAmongProcesses(t *testing.T) {
 	samples := readSeries(t, postgres.New(pool, nil), u, heart)
 	require.Len(t, samples, fresh, "each sample was new once")
 	require.Len(t, samples, callers*(rounds-rounds/3))
+	consistent(t, pool)
+	requireIdle(t, pool)
+}
+
+// The same without events, where most writes are a single statement: every caller has a
+// series of its own, and all share another one.
+func TestNoLostAppendAmongProcesses(t *testing.T) {
+	pool := pgtest.Pool(t)
+	const processes, callers, rounds = 2, 20, 60
+	u := newPerson(t, postgres.New(pool, nil))
+	own := func(c int) healthdata.SeriesKey {
+		key := heart
+		key.Part = fmt.Sprint(c)
+		return key
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var background, all sync.WaitGroup
+	for p := range processes {
+		s := postgres.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
+		background.Go(func() { _ = s.RunFolding(ctx) })
+		for c := range callers {
+			all.Go(func() {
+				for i := range rounds {
+					at := i*processes + p
+					batches := []healthdata.SampleBatch{minutes(own(c), at, 1, float64(at))}
+					switch {
+					case i%20 == 13: // behind what is there, and anew
+						at -= 4 * processes
+						batches[0] = minutes(own(c), at, 1, float64(at))
+					case i%20 == 7:
+						batches[0] = minutes(heart, at*callers+c, 1, 1)
+					case i%20 == 17:
+						batches = append(batches, minutes(heart, at*callers+c, 1, 1))
+					}
+					if err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, batches, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	cancel()
+	background.Wait()
+	s := postgres.New(pool, nil)
+	for c := range callers {
+		samples := readSeries(t, s, u, own(c))
+		require.Len(t, samples, processes*(rounds-2*rounds/20))
+		for _, sm := range samples {
+			require.Equal(t, noon.UnixMicro()+int64(sm.Value)*60_000_000, sm.Time)
+		}
+	}
+	require.Len(t, readSeries(t, s, u, heart), processes*callers*2*rounds/20)
 	consistent(t, pool)
 	requireIdle(t, pool)
 }
@@ -241,4 +356,59 @@ func TestGatheredWritesFailAlone(t *testing.T) {
 	require.Equal(t, 1+1+len(errs)-4, rows(t, pool, "webhook_event"))
 	consistent(t, pool)
 	requireIdle(t, pool)
+}
+
+// A group that waits for somebody else's lock does not hold up those that come later.
+func TestStuckGroupIsPassed(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, &postgres.Options{Writers: 2})
+	u := newPerson(t, s)
+	numbered := func(i int) healthdata.SeriesKey {
+		key := heart
+		key.Part = fmt.Sprint(i)
+		return key
+	}
+	const others = 20
+	for i := range others {
+		mergeInto(t, s, u, numbered(i), 0, 1, 1)
+	}
+	merge := func(i int, events func([]series.Outcome) ([]healthlab.Event, error)) {
+		err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{minutes(numbered(i), 1, 1, 1)}, events)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `select from healthlab.series where part = '0' for update`)
+	require.NoError(t, err)
+
+	// Both places are held until all others wait, the one with the lock first of them.
+	var all sync.WaitGroup
+	var hold [2]chan struct{}
+	for i := range hold {
+		hold[i] = make(chan struct{})
+		held := make(chan struct{})
+		var once sync.Once // a closure may run twice
+		all.Go(func() {
+			merge(others+i, func([]series.Outcome) ([]healthlab.Event, error) {
+				once.Do(func() { close(held) })
+				<-hold[i]
+				return nil, nil
+			})
+		})
+		<-held
+	}
+	for i := range others {
+		all.Go(func() { merge(i, nil) })
+		require.Eventually(t, func() bool { return postgres.Waiting(s) == i+1 }, 10*time.Second, time.Millisecond)
+	}
+	close(hold[0])
+	require.Eventually(t, func() bool { return postgres.Waiting(s) < others }, 10*time.Second, time.Millisecond)
+	close(hold[1])
+	require.Eventually(t, func() bool { return postgres.Waiting(s) == 0 }, 10*time.Second, time.Millisecond)
+	merge(others+2, nil)
+	require.NoError(t, tx.Rollback(t.Context()))
+	all.Wait()
+	consistent(t, pool)
 }

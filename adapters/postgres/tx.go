@@ -38,6 +38,12 @@ const setTeam = `select set_config('healthlab.team', $1, true)`
 // allTeams is the team of work that is not one team's.
 var allTeams healthlab.TeamID
 
+// setSteady keeps the plans of statements about series as they are. The server thinks of
+// another one for every number of rows, which takes it longer than the rows do, and
+// reads all of a table that was small when it looked last.
+const setSteady = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
 // unit is a transaction. Its statements go in batches, one round trip each; on a pool
 // the first batch begins it and the last one commits it, without trips of their own.
 // In a host's transaction it is a savepoint.
@@ -153,6 +159,13 @@ func (u *unit) scope(b *pgx.Batch) {
 		name = u.team.String()
 	}
 	b.Queue(setTeam, name)
+}
+
+// steady adds setSteady to a batch that begins a transaction, where it is ours.
+func (u *unit) steady(b *pgx.Batch) {
+	if u.conn != nil {
+		b.Queue(setSteady)
+	}
 }
 
 // send runs a batch.

@@ -25,7 +25,7 @@
 // A store keeps bytes and headers and has three things to do, all per series:
 //
 //   - append a segment: write [NewChunk] of a small batch to the log, in order of
-//     arrival;
+//     arrival; of a very small one, [NewPiece] before the pieces that wait together;
 //   - load: the pending segments, and the chunks that overlap a list of ranges;
 //   - replace under a lock: ask [Reach] which segments and ranges take part, load
 //     them, call [Apply], delete the chunks in Change.Drop and the segments that took
