@@ -159,7 +159,7 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 	}
 	a := &appending{}
 	if a.add(r) != nil {
-		return false, nil // a merge decides, and says what is wrong
+		return false, nil //nolint:nilerr // a merge decides, and says what is wrong
 	}
 	err = s.append(ctx, a)
 	return a.written[0], err
