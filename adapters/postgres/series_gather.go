@@ -256,9 +256,9 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 	return rest
 }
 
-// few is how many requests go one statement each, which is simple; more share a
+// fewRequests is how many requests go one statement each, which is simple; more share a
 // statement, which takes the server long to begin.
-const few = 12
+const fewRequests = 12
 
 // append writes a group, first what is simple, and notes what was written.
 func (s *Store) append(ctx context.Context, a *appending) error {
@@ -276,7 +276,7 @@ func (s *Store) append(ctx context.Context, a *appending) error {
 		}
 		return err
 	}
-	if !a.some && len(a.reqs) < few {
+	if !a.some && len(a.reqs) < fewRequests {
 		if err := write(a.runFew); err != nil || !slices.Contains(a.written, false) {
 			return err
 		}
