@@ -220,7 +220,7 @@ func TestAnyText(t *testing.T) {
 		rapid.SampledFrom([]string{"(", ")", "\\", "%%EOF", "endobj", "<</A 1>>", "{nb}", "\\n", "ﬁ", "e\u0301", "Å", "1e400", "-", "ß"}),
 	)
 	line := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 1, 12).Draw(t, "words"), " ") })
-	for seed := range prove.Count(10, 100) {
+	for seed := range prove.Count(6, 100) {
 		o, _ := record(t)
 		values := []string{}
 		next := 10 * seed
@@ -238,19 +238,22 @@ func TestAnyText(t *testing.T) {
 		require.NoError(t, err)
 		r.says(t, pdf, append(values, *o.SampleID)...)
 	}
-	// And whatever comes in any writing, or none, is printed.
-	rapid.Check(t, func(rt *rapid.T) {
-		doc := orders.Document{Title: rapid.String().Draw(rt, "title"), Number: rapid.String().Draw(rt, "number"), Subject: rapid.String().Draw(rt, "subject"), At: noon, Sections: []orders.Section{{
-			Heading: rapid.String().Draw(rt, "heading"), Fields: []orders.Field{{Name: rapid.String().Draw(rt, "name"), Value: rapid.String().Draw(rt, "value")}},
-			Paragraphs: []string{rapid.String().Draw(rt, "text")}, Steps: []string{rapid.String().Draw(rt, "step")},
-			Picture: &orders.ImageBlob{Content: rapid.SliceOf(rapid.Byte()).Draw(rt, "picture")},
-		}}, Paper: orders.A4}
-		one, err := p.Print(context.Background(), doc)
-		require.NoError(rt, err)
-		two, err := p.Print(context.Background(), doc)
-		require.NoError(rt, err)
-		require.True(rt, bytes.Equal(one, two))
+	// And whatever comes in any writing, or none, is printed, and the same the next time.
+	anything := rapid.Custom(func(t *rapid.T) orders.Document {
+		text := func(of string) string { return rapid.String().Draw(t, of) }
+		return orders.Document{Title: text("title"), Number: text("number"), Subject: text("subject"), At: noon, Paper: orders.A4, Sections: []orders.Section{{
+			Heading: text("heading"), Fields: []orders.Field{{Name: text("name"), Value: text("value")}}, Paragraphs: []string{text("text")}, Steps: []string{text("step")},
+			Picture: &orders.ImageBlob{Content: rapid.SliceOf(rapid.Byte()).Draw(t, "picture")},
+		}}}
 	})
+	for seed := range prove.Count(20, 500) {
+		doc := anything.Example(seed)
+		one, err := p.Print(t.Context(), doc)
+		require.NoError(t, err)
+		two, err := p.Print(t.Context(), doc)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(one, two))
+	}
 }
 
 func TestDocumentsThatCannotBe(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -23,14 +24,24 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
+// The printer and the eyes that most tests share.
+var (
+	usual = sync.OnceValues(func() (*pdfdoc.Printer, error) { return pdfdoc.New(nil) })
+	eyes  = sync.OnceValues(func() (*pdftext.Extractor, error) { return pdftext.New(nil) })
+)
+
 func TestMain(m *testing.M) {
 	pdftext.Child()
-	os.Exit(m.Run())
+	code := m.Run()
+	if x, err := eyes(); err == nil {
+		_ = x.Close()
+	}
+	os.Exit(code)
 }
 
-func printer(t testing.TB, fonts ...[]byte) *pdfdoc.Printer {
+func printer(t testing.TB) *pdfdoc.Printer {
 	t.Helper()
-	p, err := pdfdoc.New(&pdfdoc.Options{Fonts: fonts})
+	p, err := usual()
 	require.NoError(t, err)
 	return p
 }
@@ -42,9 +53,8 @@ type reader struct {
 
 func newReader(t testing.TB) reader {
 	t.Helper()
-	x, err := pdftext.New(nil)
+	x, err := eyes()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	return reader{x}
 }
 
@@ -182,7 +192,9 @@ func TestLettersThatNoFontHas(t *testing.T) {
 		t.Skip("a font is missing (Debian: fonts-droid-fallback)")
 	}
 	d.Sections[0].Fields = append(d.Sections[0].Fields, orders.Field{Name: "Tokyo", Value: "東京都千代田区 서울특별시 한글"})
-	pdf, err = printer(t, font).Print(t.Context(), d)
+	more, err := pdfdoc.New(&pdfdoc.Options{Fonts: [][]byte{font}})
+	require.NoError(t, err)
+	pdf, err = more.Print(t.Context(), d)
 	require.NoError(t, err)
 	r.says(t, pdf, "中文 7", "東京都千代田区", "서울특별시", "fine [U+1F642]")
 	r.look(t, "further", pdf)
@@ -245,7 +257,9 @@ func TestPages(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"SBX0123456789AB"}, scanned(t, r.picture(t, pdf, 1, 200)))
-		again, err := printer(t).Print(t.Context(), d)
+		other, err := pdfdoc.New(nil)
+		require.NoError(t, err)
+		again, err := other.Print(t.Context(), d)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(pdf, again), "the same document, other bytes")
 	}
