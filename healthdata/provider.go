@@ -61,6 +61,9 @@ type Provider struct {
 	// MultiApp says that many apps write to it, so that records of different apps
 	// must be told apart.
 	MultiApp bool `json:"multi_app,omitempty"`
+	// OwnSite says that people run the provider themselves: where AuthType is password, the
+	// name is the address of their site, and the password a token of it.
+	OwnSite bool `json:"own_site,omitempty"`
 	// Demo says that synthetic connections are allowed.
 	Demo bool `json:"demo,omitempty"`
 	// Throttle is its class in bulk backfills.

@@ -278,8 +278,12 @@ func (a api) linkables(list []healthdata.Provider) []linkableSource {
 		}
 		switch p.AuthType {
 		case "password":
-			field("username", "text", "User name or e-mail")
-			field("password", "password", "Password")
+			user, password := "User name or e-mail", "Password"
+			if p.OwnSite {
+				user, password = "Address of your site", "Token or API secret"
+			}
+			field("username", "text", user)
+			field("password", "password", password)
 		case "email":
 			field("email", "email", "E-mail")
 		}

@@ -325,6 +325,8 @@ func (a api) source(p *healthdata.Provider) page.Source {
 		way = "manual"
 	case way == "team_oauth":
 		way = "oauth"
+	case p.OwnSite:
+		way = "site"
 	}
 	slugs := make([]string, len(p.Resources))
 	for i, r := range p.Resources {

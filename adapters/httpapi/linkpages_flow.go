@@ -91,7 +91,7 @@ func (a api) drawSource(v *visit, status int, p *healthdata.Provider, out page.S
 	out.Back = v.session.Options.Provider == ""
 	out.Demo = a.pages.Demo && p.Demo && a.Linking.Environment() == healthlab.Sandbox
 	chosen := v.form.Get("region")
-	if out.Source.Way == "password" || out.Source.Way == "email" {
+	if out.Source.Way == "password" || out.Source.Way == "site" || out.Source.Way == "email" {
 		for _, r := range a.Linking.Regions(p) {
 			c := page.Choice{Key: r, Label: a.pages.site.Say(v.view.Lang, "region."+r), Chosen: r == chosen}
 			if c.Label == "region."+r {
@@ -140,7 +140,7 @@ func (a api) pageSubmit(v *visit) error {
 		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug})
 	case way == "device":
 		return a.giveCode(v, p)
-	case way == "password":
+	case way == "password", way == "site":
 		in := linking.PasswordSignIn{Provider: p.Slug, Username: field(v, "username", wrong), Password: field(v, "password", wrong), Region: form.Get("region")}
 		if name = in.Username; len(wrong) == 0 {
 			done, err = a.Linking.SignIn(v.ctx(), v.token, in)

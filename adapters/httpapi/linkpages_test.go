@@ -294,3 +294,25 @@ func TestLinkPagesBelowAPath(t *testing.T) {
 	demo := w.visitor().do("POST", "/link/source/acme_band", url.Values{"token": {w.invite(linking.NewToken{}).Token}, "demo": {"1"}})
 	require.Contains(t, demo.Header.Get("Location"), "/link/source/acme_band", "nothing is made up where it is not offered")
 }
+
+// Of a provider that people run themselves, the form and the list for custom widgets ask
+// for an address and a token, in every language.
+func TestFormOfAnOwnSite(t *testing.T) {
+	w := newTown(t, nil, nil)
+	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
+	v := w.visitor()
+	offer := w.invite(linking.NewToken{})
+	where := "/link/source/cedar_sleep" + tokenQuery(offer)
+	p := v.get(where)
+	require.Contains(t, p.body, `<label for="username">Address of your site</label>`)
+	require.Contains(t, p.body, `<label for="password">Token or API secret</label>`)
+	require.NotContains(t, p.body, "User name")
+	require.Contains(t, v.get(where+"&lang=de").body, "Adresse Ihrer Seite")
+	require.Contains(t, v.get("/link/source/birch_pump"+tokenQuery(offer)).body, "User name or e-mail")
+
+	v.header.Set("x-service-link-token", offer.Token)
+	require.Contains(t, v.get("/v2/link/providers").body, `"label":"Token or API secret"`)
+	v.header = http.Header{}
+	p = v.do("POST", "/link/source/cedar_sleep", url.Values{"token": {offer.Token}, "username": {"right"}, "password": {"secret"}})
+	require.Equal(t, http.StatusSeeOther, p.StatusCode, p.body)
+}

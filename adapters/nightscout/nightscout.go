@@ -27,7 +27,7 @@ const Slug = "nightscout"
 func Record() healthdata.Provider {
 	return healthdata.Provider{
 		Slug: Slug, Name: "Nightscout", Group: "cgm", AuthType: "password", SourceType: "provider", Class: "cloud", UpdateModel: "poll",
-		Description: "Your own Nightscout site. The user name is its address, the password a token that may read, or its API secret.",
+		Description: "Your own site, with what your glucose monitor and your pump report.", OwnSite: true,
 		Resources: []healthdata.ProviderResource{
 			{Resource: "glucose", Affinity: healthdata.AffinityFallback}, {Resource: "insulin_injection", Affinity: healthdata.AffinityFallback},
 			{Resource: "carbohydrates", Affinity: healthdata.AffinityFallback}, {Resource: "note", Affinity: healthdata.AffinityFallback},

@@ -226,7 +226,7 @@ func (s *Site) Render(name string, v View) ([]byte, error) {
 // Source is a source as pages show it.
 type Source struct {
 	Slug, Name, Description string
-	// Way is how it is connected: oauth, password, email, device, manual.
+	// Way is how it is connected: oauth, password, site, email, device, manual.
 	Way string
 	// Kinds are the kinds of data that it has.
 	Kinds []string
