@@ -54,6 +54,8 @@ const (
 	RemindKit Moment = "kit_reminder"
 	// RemindVisit: the patient can go to the lab and has not booked.
 	RemindVisit Moment = "visit_reminder"
+	// RemindAppointment: the patient's appointment is near.
+	RemindAppointment Moment = "appointment_reminder"
 )
 
 // PatientMessage is a message to a patient. Printing or logging it shows nothing.
@@ -70,7 +72,8 @@ type PatientMessage struct {
 	Method CollectionMethod
 	// FirstName may be empty.
 	FirstName string
-	// At is when what it is about happened.
+	// At is when what it is about happened, or, of an appointment that is near, when it
+	// begins.
 	At time.Time
 }
 
@@ -118,10 +121,14 @@ var moments = func() map[CollectionMethod][]moment {
 	}
 }()
 
+// beforeVisit is how long before their appointment patients are reminded of it.
+var beforeVisit = map[CollectionMethod][]time.Duration{WalkInTest: {24 * time.Hour, 2 * time.Hour}}
+
 // notice is a message that the history of an order asks for.
 type notice struct {
 	PatientMessage
 	due      time.Time
+	until    time.Time // when it is too late for it; zero for never
 	reminder bool
 }
 
@@ -144,20 +151,45 @@ func (r *Record) notices() []notice {
 				channels = []Channel{SMS}
 			}
 			for _, c := range channels {
-				n := notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0, PatientMessage: PatientMessage{
-					ID:   uuid.NewSHA1(r.ID.UUID, fmt.Appendf(nil, "%d %s %s %d", e.ID, m.as, c, m.after)),
-					Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c), Moment: m.as, Method: r.Method(), At: e.CreatedAt.Time,
-				}}
-				if r.PatientDetails != nil && r.PatientDetails.FirstName != nil {
-					n.FirstName = *r.PatientDetails.FirstName
-				}
-				if !slices.Contains(r.Later.Told, n.ID) && n.To != "" {
-					out = append(out, n)
-				}
+				out = append(out, notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0,
+					PatientMessage: r.message(c, m.as, e.CreatedAt.Time, fmt.Appendf(nil, "%d %s %s %d", e.ID, m.as, c, m.after))})
 			}
 		}
 	}
+	out = append(out, r.visitNotices()...)
+	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" || slices.Contains(r.Later.Told, n.ID) })
+}
+
+// visitNotices remind of the appointment that the patient has; not of one that was made
+// when it was nearer than that.
+func (r *Record) visitNotices() []notice {
+	i := r.activeVisit()
+	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != VisitConfirmed || r.Visits[i].StartAt == nil {
+		return nil
+	}
+	v := &r.Visits[i]
+	var out []notice
+	for _, before := range beforeVisit[r.Method()] {
+		due := v.StartAt.Add(-before)
+		if due.Before(r.LastEvent.CreatedAt.Time) {
+			continue
+		}
+		for _, c := range []Channel{SMS, Email} {
+			out = append(out, notice{due: due, until: v.StartAt.Time, reminder: true, PatientMessage: r.message(c, RemindAppointment, v.StartAt.Time,
+				fmt.Appendf(nil, "%s %s %d %s %d", RemindAppointment, v.ID, v.StartAt.UnixMicro(), c, before))})
+		}
+	}
 	return out
+}
+
+// message is one to the patient. Its id is made from a key.
+func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) PatientMessage {
+	m := PatientMessage{ID: uuid.NewSHA1(r.ID.UUID, key), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c),
+		Moment: as, Method: r.Method(), At: at}
+	if r.PatientDetails != nil && r.PatientDetails.FirstName != nil {
+		m.FirstName = *r.PatientDetails.FirstName
+	}
+	return m
 }
 
 // address is where a patient can be reached; empty if nobody knows.
@@ -274,7 +306,7 @@ func (s *Service) doLater(ctx context.Context, r Record) error {
 		if n.due.After(now) {
 			continue
 		}
-		if s.opts.Messenger != nil && n.wanted(&r, settings) {
+		if late := !n.until.IsZero() && !n.until.After(now); s.opts.Messenger != nil && !late && n.wanted(&r, settings) {
 			call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 			err := s.opts.Messenger.Send(call, n.PatientMessage)
 			cancel()

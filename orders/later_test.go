@@ -138,6 +138,49 @@ func TestReminders(t *testing.T) {
 	require.Len(t, sent(out, kit)[kitBefore:], 2)
 }
 
+// Appointments are told of as they are made, and reminded of a day and two hours before
+// they begin; not if they were made later than that, moved, or given up.
+func TestRemindersOfAppointments(t *testing.T) {
+	out := &sandbox.Outbox{}
+	d := newVisits(t, func(o *orders.Options) { o.Messenger = out })
+	d.settings.Reminders = true
+	requisitioned := func() orders.Order {
+		o := d.placed("walk-in")
+		d.work()
+		d.settle()
+		return o
+	}
+	o, moved, dropped, none := requisitioned(), requisitioned(), requisitioned(), requisitioned()
+	keys := d.centerKeys("THERE")
+	before := len(sent(out, o))
+	made := d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = keys[60] })
+	d.booked(moved, center, func(r *orders.BookRequest) { r.BookingKey = keys[61] })
+	d.booked(dropped, center, func(r *orders.BookRequest) { r.BookingKey = keys[62] })
+	d.settle()
+	require.Equal(t, []string{"sms appointment_scheduled"}, sent(out, o)[before:])
+	_, err := d.RescheduleVisit(t.Context(), d.team, moved.ID, center, orders.RescheduleRequest{BookingKey: keys[120]})
+	require.NoError(t, err)
+	_, err = d.CancelVisit(t.Context(), d.team, dropped.ID, center, orders.DefaultCancellationReasons(center)[0].ID, nil)
+	require.NoError(t, err)
+	reminded := func(o orders.Order) (n int) {
+		d.settle()
+		for _, m := range out.Sent(o.ID) {
+			if m.Moment == orders.RemindAppointment {
+				n++
+				require.True(t, m.At.After(d.now()))
+			}
+		}
+		return n
+	}
+	for _, at := range []struct {
+		before time.Duration
+		want   int
+	}{{24*time.Hour + time.Second, 0}, {24 * time.Hour, 2}, {2*time.Hour + time.Second, 2}, {2 * time.Hour, 4}, {0, 4}} {
+		d.wait(made.StartAt.Add(-at.before).Sub(d.now()))
+		require.Equal(t, []int{at.want, 0, 0, 0}, []int{reminded(o), reminded(moved), reminded(dropped), reminded(none)}, at.before)
+	}
+}
+
 // A simulation with a delay takes a step at a time, and stops where the order goes
 // another way.
 func TestSimulateSlowly(t *testing.T) {

@@ -1,25 +1,116 @@
 package postgres_test
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
+const (
+	creatingTeam    = "HEALTHLAB_CREATING_TEAM"
+	creatingCallers = "HEALTHLAB_CREATING_CALLERS"
+)
+
+func init() {
+	postgres.Children["creating"] = func(address string) {
+		if err := createOnce(address); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func processOf(pool *pgxpool.Pool) storetest.Process {
+	s := postgres.New(pool, nil)
+	return storetest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()}
+}
+
+// createOnce says that it is there, waits until it is told to begin, and prints the
+// answers that it got.
+func createOnce(address string) error {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, address+"&pool_max_conns=16")
+	if err != nil {
+		return err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		return err
+	}
+	callers, err := strconv.Atoi(os.Getenv(creatingCallers))
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	answers, err := storetest.CreateOnce(ctx, processOf(pool), healthlab.TeamID{UUID: uuid.MustParse(os.Getenv(creatingTeam))}, callers)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(answers)
+}
+
+// A thousand requests with one idempotency key in two processes of the system make one
+// order, and get one answer.
+func TestCreatesOfTwoPrograms(t *testing.T) {
+	address, team := pgtest.URL(t), healthlab.TeamID{UUID: uuid.New()}
+	const callers, programs = 1000, 2
+	var children []*exec.Cmd
+	var begin []io.Closer
+	var said []*bufio.Reader
+	for range programs {
+		child := exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), postgres.Child+"=creating", postgres.ChildAddress+"="+address,
+			creatingTeam+"="+team.String(), creatingCallers+"="+strconv.Itoa(callers/programs))
+		child.Stderr = os.Stderr
+		in, err := child.StdinPipe()
+		require.NoError(t, err)
+		out, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		children, begin, said = append(children, child), append(begin, in), append(said, bufio.NewReader(out))
+	}
+	for _, r := range said {
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "ready\n", line)
+	}
+	for _, in := range begin {
+		require.NoError(t, in.Close())
+	}
+	answers := make([]map[string]int, programs)
+	for i, r := range said {
+		require.NoError(t, json.NewDecoder(r).Decode(&answers[i]))
+		require.Len(t, answers[i], 1)
+		require.NoError(t, children[i].Wait())
+	}
+	storetest.RequireCreatedOnce(t, processOf(pgtest.Connect(t, address)).Orders, team, callers, answers...)
+}
+
 // twoProcesses are two stores with connections of their own to one database.
 func twoProcesses(t testing.TB) []storetest.Process {
 	address := pgtest.URL(t)
 	var out []storetest.Process
 	for range 2 {
-		s := postgres.New(pgtest.Connect(t, address), nil)
-		out = append(out, storetest.Process{Orders: s.Orders(), Keys: s.OrderKeys(), Messages: s.WebhookLog()})
+		out = append(out, processOf(pgtest.Connect(t, address)))
 	}
 	return out
 }

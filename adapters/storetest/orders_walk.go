@@ -27,7 +27,7 @@ type Process struct {
 }
 
 // walkBook has one test for each collection method, at one lab.
-func walkBook(t testing.TB) *orders.Book {
+func walkBook() (*orders.Book, error) {
 	lab := 1
 	all := orders.CollectionMethods()
 	c := orders.BookContents{
@@ -40,9 +40,7 @@ func walkBook(t testing.TB) *orders.Book {
 		c.Tests = append(c.Tests, orders.BookTest{LabTest: orders.LabTest{ID: orders.LabTestID{UUID: named("test " + string(m))}, Slug: string(m),
 			Name: string(m), SampleType: orders.Serum, Method: m, Price: orderNumber("1"), Status: orders.LabTestActive}, LabID: lab, MarkerIDs: []int{11}})
 	}
-	b, err := orders.NewBook(c)
-	require.NoError(t, err)
-	return b
+	return orders.NewBook(c)
 }
 
 // walkLab takes everything, loses some answers, and reports nothing by itself.
@@ -74,13 +72,17 @@ type walker struct {
 	ids      []uuid.UUID // every id that the services made
 }
 
-func newWalker(t testing.TB, book *orders.Book, processes []Process, now func() time.Time) *walker {
-	w := &walker{team: healthlab.TeamID{UUID: uuid.New()}}
+func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
+	w := &walker{team: team}
+	book, err := walkBook()
+	if err != nil {
+		return nil, err
+	}
 	lab := &walkLab{}
 	users := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	for _, p := range processes {
 		s, err := orders.New(p.Orders, users, book, lab, &orders.Options{
-			Environment: healthlab.Sandbox, Now: now,
+			Environment: healthlab.Sandbox, Now: func() time.Time { return orderNoon },
 			NewID: func() uuid.UUID {
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -91,10 +93,12 @@ func newWalker(t testing.TB, book *orders.Book, processes []Process, now func() 
 				return orders.Settings{OnSiteCollection: true, PartialWebhooks: true}, nil
 			},
 		})
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		w.services = append(w.services, s)
 	}
-	return w
+	return w, nil
 }
 
 func walkRequest(method orders.CollectionMethod) orders.PlaceRequest {
@@ -112,15 +116,15 @@ func walkRequest(method orders.CollectionMethod) orders.PlaceRequest {
 // events grow, the latest event is the last one, and the status of a transaction follows
 // from its members. newProcesses returns two views of one fresh, empty store.
 func RunOrderWalks(t *testing.T, newProcesses func(t testing.TB) []Process) {
-	book := walkBook(t)
 	processes := newProcesses(t)
 	for range prove.Count(5, 100) {
-		rapid.Check(t, func(rt *rapid.T) { walk(t, rt, book, processes) })
+		rapid.Check(t, func(rt *rapid.T) { walk(t, rt, processes) })
 	}
 }
 
-func walk(t *testing.T, rt *rapid.T, book *orders.Book, processes []Process) {
-	w := newWalker(t, book, processes, func() time.Time { return orderNoon })
+func walk(t *testing.T, rt *rapid.T, processes []Process) {
+	w, err := newWalker(healthlab.TeamID{UUID: uuid.New()}, processes...)
+	require.NoError(rt, err)
 	ctx := t.Context()
 	var all []orders.OrderID
 	for range rapid.IntRange(1, 2).Draw(rt, "orders") {
@@ -216,38 +220,70 @@ func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
 // processes at the same time: one order comes of them, and whoever is not told to ask
 // again is answered with the same bytes.
 func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Process) {
-	processes := newProcesses(t)
-	w := newWalker(t, walkBook(t), processes, func() time.Time { return orderNoon })
 	const callers = 1000
-	answers := make([]string, callers)
-	retried := make([]bool, callers)
-	errs := make([]error, callers)
+	processes := newProcesses(t)
+	team := healthlab.TeamID{UUID: uuid.New()}
 	var wait sync.WaitGroup
-	for i := range callers {
+	answers, errs := make([]map[string]int, len(processes)), make([]error, len(processes))
+	for i, p := range processes {
+		wait.Go(func() { answers[i], errs[i] = CreateOnce(t.Context(), p, team, callers/len(processes)) })
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(errs...))
+	RequireCreatedOnce(t, processes[0].Orders, team, callers, answers...)
+}
+
+// RequireCreatedOnce checks what processes got from CreateOnce: all callers have the
+// answer that is of the one order.
+func RequireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, callers int, answers ...map[string]int) {
+	t.Helper()
+	all := map[string]int{}
+	for _, some := range answers {
+		for answer, n := range some {
+			all[answer] += n
+		}
+	}
+	require.Len(t, all, 1)
+	page, err := s.List(t.Context(), orders.Query{Team: team})
+	require.NoError(t, err)
+	require.Equal(t, 1, page.Total)
+	require.Len(t, page.Orders[0].Events, 1)
+	for answer, n := range all {
+		require.Equal(t, callers, n)
+		require.Contains(t, answer, page.Orders[0].ID.String())
+	}
+}
+
+// CreateOnce sends requests with one idempotency key through a process at the same time,
+// each again for as long as it is told to, and returns how often each answer came.
+func CreateOnce(ctx context.Context, p Process, team healthlab.TeamID, callers int) (map[string]int, error) {
+	w, err := newWalker(team, p)
+	if err != nil {
+		return nil, err
+	}
+	s, once := w.services[0], orders.Once{KeyScope: orders.KeyScope{Team: team, Endpoint: "create", Key: "one"}}
+	answers := map[string]int{}
+	var errs []error
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for range callers {
 		wait.Go(func() {
-			s, keys := w.services[i%2], processes[i%2].Keys
 			for {
-				answer, err := s.Once(t.Context(), keys, orders.Once{KeyScope: orders.KeyScope{Team: w.team, Endpoint: "create", Key: "one"}},
-					func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
-						o, err := s.PlaceAs(ctx, w.team, id, walkRequest(orders.WalkInTest))
-						return orders.Outcome{Answer: fmt.Appendf(nil, "%s by %d", o.ID, i)}, err
-					})
+				answer, err := s.Once(ctx, p.Keys, once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
+					o, err := s.PlaceAs(ctx, team, id, walkRequest(orders.WalkInTest))
+					return orders.Outcome{Answer: fmt.Appendf(nil, "%s by %s", o.ID, uuid.New())}, err
+				})
 				if errors.Is(err, healthlab.Conflict) {
-					retried[i] = true
 					continue // the retryable answer: ask again
 				}
-				answers[i], errs[i] = string(answer), err
+				mu.Lock()
+				defer mu.Unlock()
+				answers[string(answer)]++
+				errs = append(errs, err)
 				return
 			}
 		})
 	}
 	wait.Wait()
-	require.NoError(t, errors.Join(errs...))
-	for _, a := range answers {
-		require.Equal(t, answers[0], a)
-	}
-	page, err := w.services[0].List(t.Context(), orders.Query{Team: w.team})
-	require.NoError(t, err)
-	require.Equal(t, 1, page.Total)
-	require.Contains(t, answers[0], page.Orders[0].ID.String())
+	return answers, errors.Join(errs...)
 }
