@@ -18,7 +18,7 @@ func (a api) compendiumOperations() []operation {
 		{id: "convert_lab_codes", pattern: "POST /v3/compendium/convert", team: a.convertCodes},
 		{id: "search_orderable_tests", pattern: "POST /v3/compendium/search_orderable_tests", team: a.searchOrderable},
 		{id: "list_physicians", pattern: "GET /v2/team/{team_id}/physicians", team: a.listPhysicians},
-		{id: "read_communication_settings", pattern: "GET /v3/order/{order_id}/communication_settings", team: a.readCommunication},
+		{id: "read_communication_settings", pattern: "GET /v3/order/{order_id}/communication_settings", team: readOne(orderID, a.Orders.Communication)},
 		{id: "change_communication_settings", pattern: "PATCH /v3/order/{order_id}/communication_settings", team: a.changeCommunication},
 	}
 }
@@ -81,19 +81,6 @@ func (a api) listPhysicians(w http.ResponseWriter, r *http.Request, team healthl
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, found)
-}
-
-func (a api) readCommunication(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := orderID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	settings, err := a.Orders.Communication(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, settings)
 }
 
 // communicationIn is the body that says how a patient may be told.

@@ -22,15 +22,15 @@ func (a api) orderOperations() []operation {
 		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit},
 		{id: "resend_order_events", pattern: "POST /v3/order/resend_events", team: a.resendEvents},
 		{id: "list_orders", pattern: "GET /v3/orders", team: a.listOrders},
-		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: a.readOrder},
+		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: readOne(orderID, a.Orders.Get)},
 		{id: "change_order", pattern: "PATCH /v3/order/{order_id}", team: a.setActivation},
-		{id: "read_order_result", pattern: "GET /v3/order/{order_id}/result", team: a.readResult},
-		{id: "read_order_result_metadata", pattern: "GET /v3/order/{order_id}/result/metadata", team: a.readResultMetadata},
+		{id: "read_order_result", pattern: "GET /v3/order/{order_id}/result", team: readOne(orderID, a.Orders.Results)},
+		{id: "read_order_result_metadata", pattern: "GET /v3/order/{order_id}/result/metadata", team: readOne(orderID, a.resultMetadata)},
 		{id: "cancel_order", pattern: "POST /v3/order/{order_id}/cancel", team: a.changeOrder(a.Orders.Cancel)},
 		{id: "complete_draw", pattern: "PATCH /v3/order/{order_id}/draw_completed", team: a.changeOrder(a.Orders.DrawCompleted)},
 		{id: "simulate_order", pattern: "POST /v3/order/{order_id}/test", team: a.simulateOrder},
-		{id: "read_order_transaction", pattern: "GET /v3/order_transaction/{transaction_id}", team: a.readTransaction},
-		{id: "read_order_transaction_result", pattern: "GET /v3/order_transaction/{transaction_id}/result", team: a.readTransactionResult},
+		{id: "read_order_transaction", pattern: "GET /v3/order_transaction/{transaction_id}", team: readOne(transactionID, a.Orders.Transaction)},
+		{id: "read_order_transaction_result", pattern: "GET /v3/order_transaction/{transaction_id}/result", team: readOne(transactionID, a.Orders.TransactionResults)},
 	}
 }
 
@@ -48,20 +48,23 @@ func answerOrder(w http.ResponseWriter, o orders.Order, err error, message strin
 	return wire.JSON(w, http.StatusOK, orderOut{Order: o, Status: "success", Message: message})
 }
 
-func orderID(in *wire.In) orders.OrderID { return orders.OrderID{UUID: in.PathUUID("order_id")} }
-
-func (a api) readOrder(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := orderID(in)
-	if err := in.Err(); err != nil {
-		return err
+// readOne answers with what an id of the path leads to.
+func readOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+		in := wire.From(r)
+		id := of(in)
+		if err := in.Err(); err != nil {
+			return err
+		}
+		out, err := read(r.Context(), team, id)
+		if err != nil {
+			return err
+		}
+		return wire.JSON(w, http.StatusOK, out)
 	}
-	o, err := a.Orders.Get(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, o)
 }
+
+func orderID(in *wire.In) orders.OrderID { return orders.OrderID{UUID: in.PathUUID("order_id")} }
 
 // ordersOut is one page of orders.
 type ordersOut struct {

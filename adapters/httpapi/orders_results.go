@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
@@ -45,58 +46,11 @@ func (a api) resendEvents(w http.ResponseWriter, r *http.Request, team healthlab
 	return wire.JSON(w, http.StatusOK, resentOut{OrderIDs: ids})
 }
 
-func (a api) readResult(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := orderID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	results, err := a.Orders.Results(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, results)
-}
-
-func (a api) readResultMetadata(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := orderID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	results, err := a.Orders.Results(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, results.Metadata)
+func (a api) resultMetadata(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.ResultsMetadata, error) {
+	results, err := a.Orders.Results(ctx, team, id)
+	return results.Metadata, err
 }
 
 func transactionID(in *wire.In) orders.TransactionID {
 	return orders.TransactionID{UUID: in.PathUUID("transaction_id")}
-}
-
-func (a api) readTransaction(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := transactionID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	t, err := a.Orders.Transaction(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
-}
-
-func (a api) readTransactionResult(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := transactionID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	results, err := a.Orders.TransactionResults(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, results)
 }

@@ -16,12 +16,12 @@ func (a api) unmatchedOperations() []operation {
 	}
 	return []operation{
 		{id: "list_unmatched_results", pattern: "GET /v3/unmatched_result", team: a.listUnmatched},
-		{id: "read_unmatched_result", pattern: "GET /v3/unmatched_result/{raw_result_id}", team: a.readUnmatched},
+		{id: "read_unmatched_result", pattern: "GET /v3/unmatched_result/{raw_result_id}", team: readOne(rawResultID, a.Orders.UnmatchedResult)},
 		{id: "accept_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", team: a.acceptUnmatched},
 		{id: "resolve_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", team: a.resolveUnmatched},
 		{id: "list_unmatched_result_cases", pattern: "GET /v3/unmatched_result_test/case", team: a.listTrialCases},
 		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startTrial},
-		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: a.readTrial},
+		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(trialID, a.Orders.Trial)},
 	}
 }
 
@@ -59,21 +59,10 @@ func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 	return wire.JSON(w, http.StatusOK, out)
 }
 
+func trialID(in *wire.In) orders.TrialID { return orders.TrialID{UUID: in.PathUUID("run_id")} }
+
 func rawResultID(in *wire.In) orders.RawResultID {
 	return orders.RawResultID{UUID: in.PathUUID("raw_result_id")}
-}
-
-func (a api) readUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := rawResultID(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	result, err := a.Orders.UnmatchedResult(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, result)
 }
 
 func (a api) acceptUnmatched(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -141,17 +130,4 @@ func (a api) startTrial(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	return wire.JSON(w, http.StatusAccepted, trialStarted{t.RunID, t.Status})
-}
-
-func (a api) readTrial(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
-	in := wire.From(r)
-	id := orders.TrialID{UUID: in.PathUUID("run_id")}
-	if err := in.Err(); err != nil {
-		return err
-	}
-	t, err := a.Orders.Trial(r.Context(), team, id)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
 }
