@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,10 @@ func TestUpgrades(t *testing.T) {
 			require.NoError(t, postgres.MigrateSome(t.Context(), old, n+1))
 			tables := copyRows(t, full, old)
 			require.NoError(t, postgres.Migrate(t.Context(), old))
-			for _, table := range append(tables, "order_search") { // which an upgrade fills
+			if slices.Contains(tables, "orders") {
+				tables = append(tables, "order_search") // which an upgrade fills
+			}
+			for _, table := range tables {
 				require.Equal(t, rows(t, full, table), rows(t, old, table), table)
 			}
 			require.Equal(t, texts(t, full, schemaText), texts(t, old, schemaText), "the schema of a fresh database")

@@ -195,7 +195,7 @@ func TestRowSecurity(t *testing.T) {
 		watch(t, s, u)
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
-	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'seen', 'slot_cache', 'webhook_event_rest')`)
+	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'pull_notice', 'seen', 'slot_cache', 'webhook_event_rest')`)
 	require.NotEmpty(t, tables)
 	for _, table := range append(tables, "samples") {
 		count := func(team string) (n int) {
