@@ -1,7 +1,6 @@
 package healthdata
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -80,11 +79,43 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	}
 	// ParseFloat alone reads more than JSON has: NaN, 0x1p4, +1.
 	n, err := strconv.ParseFloat(string(b), 64)
-	if err != nil || !json.Valid(b) {
+	if err != nil || !isNumber(b) {
 		return fmt.Errorf("%w: a value is a number or a text", healthlab.Invalid)
 	}
 	*v = Value{Number: n}
 	return nil
+}
+
+// isNumber reports whether b is a number as JSON writes them.
+func isNumber(b []byte) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(b) && b[n]-'0' <= 9 {
+			n++
+		}
+		b = b[n:]
+		return n > 0
+	}
+	if len(b) > 0 && b[0] == '-' {
+		b = b[1:]
+	}
+	if len(b) > 1 && b[0] == '0' && b[1]-'0' <= 9 || !digits() {
+		return false
+	}
+	if len(b) > 0 && b[0] == '.' {
+		if b = b[1:]; !digits() {
+			return false
+		}
+	}
+	if len(b) > 0 && b[0]|0x20 == 'e' {
+		if b = b[1:]; len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+			b = b[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return len(b) == 0
 }
 
 // Batch is the payload of a timeseries event: samples of one resource and one source,

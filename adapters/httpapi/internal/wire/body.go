@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -75,10 +76,8 @@ func (in *In) drain() ([]byte, *Fault) {
 	if in.r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	var b bytes.Buffer
-	// A length that is only claimed reserves a little; the rest must arrive first.
-	b.Grow(int(min(max(in.r.ContentLength, 0), 1<<20)) + bytes.MinRead)
-	if _, err := b.ReadFrom(bodyOf(in.r)); err != nil {
+	data, err := readAll(bodyOf(in.r), in.r.ContentLength)
+	if err != nil {
 		var over *http.MaxBytesError
 		if errors.As(err, &over) {
 			return nil, tooLarge(limit)
@@ -87,7 +86,31 @@ func (in *In) drain() ([]byte, *Fault) {
 			Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body did not arrive whole", Cause: err,
 		}
 	}
-	return b.Bytes(), nil
+	return data, nil
+}
+
+// readAll reads to the end. A length that is only claimed reserves a little: of more, a
+// quarter must have arrived.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	room := int(max(length, 0)) + bytes.MinRead // the end needs a read of its own
+	b := make([]byte, 0, min(room, 1<<20))
+	for {
+		if len(b) == cap(b) {
+			want := 2 * cap(b)
+			if len(b) < room {
+				want = min(room, 4*cap(b))
+			}
+			b = slices.Grow(b, want-len(b))
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 func isJSON(contentType string) bool {

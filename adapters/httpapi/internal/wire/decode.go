@@ -59,6 +59,39 @@ type decoder struct {
 	scratch  []byte
 	keys     []rawKey // of the open objects that no type describes
 	interned [128]string
+	slabs    map[*plan]*slab
+}
+
+// slab is memory for what pointers of one kind point to.
+type slab struct {
+	values reflect.Value // a slice
+	used   int
+}
+
+// maxSlab is how many values are made at a time, at most: whoever keeps one keeps all.
+const maxSlab = 64
+
+// fresh returns a pointer to a new value of a type. The more of one kind a body has, the
+// more are made at a time.
+func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
+	s := d.slabs[p]
+	if s == nil {
+		if d.slabs == nil {
+			d.slabs = map[*plan]*slab{}
+		}
+		d.slabs[p] = &slab{}
+		return reflect.New(t)
+	}
+	if !s.values.IsValid() || s.used == s.values.Len() {
+		n := 1
+		if s.values.IsValid() {
+			n = min(2*s.values.Len(), maxSlab)
+		}
+		*s = slab{values: reflect.MakeSlice(reflect.SliceOf(t), n, n)}
+	}
+	v := s.values.Index(s.used).Addr()
+	s.used++
+	return v
 }
 
 // step leads one level down. Making a path is dear, so it is made only for a
@@ -156,7 +189,7 @@ func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	case kindList:
 		return d.list(p, v, r, c)
 	case kindPointer:
-		v.Set(reflect.New(v.Type().Elem()))
+		v.Set(d.fresh(p, v.Type().Elem()))
 		return d.value(p.elem, v.Elem(), r)
 	case kindOpt:
 		v.Field(optSet).SetBool(true)

@@ -15,7 +15,7 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	if !d.enter() {
 		return false
 	}
-	n := 0
+	n, start := 0, d.pos
 	if v.IsNil() {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
@@ -33,7 +33,7 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		}
 		*d.at() = step{index: n, isPos: true}
 		if n >= v.Cap() {
-			v.Grow(1)
+			v.Grow(d.room(n, start))
 		}
 		v.SetLen(n + 1)
 		if !d.value(p.elem, v.Index(n), r.inside()) {
@@ -43,6 +43,17 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	}
 	d.leave()
 	return true
+}
+
+// room is how many more elements to make room for in a list that has n and began at start:
+// as many as the rest of the text holds if they go on like these, so that a long list is not
+// copied again and again, but no more than four times what has arrived.
+func (d *decoder) room(n, start int) int {
+	if n < 16 {
+		return 1
+	}
+	each := (d.pos - start) / n
+	return max(1, min(3*n, (len(d.data)-d.pos)/max(each, 1)+1))
 }
 
 // inside are the rules that hold for the elements of a list or map, too.
