@@ -141,6 +141,11 @@ type Data interface {
 	MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
+	// Remove removes records and samples, and returns how many there were. What is not
+	// there is no fault. No event says so. The same series twice is healthlab.Invalid, and
+	// so are times that do not ascend.
+	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
+
 	// View calls read with a consistent view of one user's data: writes that are
 	// committed while read runs are not seen. The view is used by one goroutine at a
 	// time and not after read returns. The error of read is returned unchanged.
@@ -241,6 +246,24 @@ type SampleBatch struct {
 	Key SeriesKey
 	// Samples is valid (see [series.Block.Validate]) and not empty.
 	Samples *series.Block
+	// Span says how the series is cut into chunks.
+	Span series.Span
+}
+
+// Removal names what is to be removed of a user's data.
+type Removal struct {
+	// Resource is the slug of the records with the IDs.
+	Resource string
+	IDs      []uuid.UUID
+	// Samples are some of series.
+	Samples []SampleRemoval
+}
+
+// SampleRemoval names samples of one series.
+type SampleRemoval struct {
+	Key SeriesKey
+	// Times are timestamps in microseconds since 1970, ascending.
+	Times []int64
 	// Span says how the series is cut into chunks.
 	Span series.Span
 }

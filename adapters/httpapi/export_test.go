@@ -10,6 +10,9 @@ import (
 func HealthBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "UploadSource", Value: sourceIn{}, Input: true},
+		{Schema: "SampleRemoval", Value: sampleRemovalIn{}, Input: true},
+		{Schema: "SummaryRemoval", Value: summaryRemovalIn{}, Input: true},
+		{Schema: "Removed", Value: removedOut{}},
 		{Schema: "SampleUpload", Value: samplesIn{}, Input: true},
 		{Schema: "ActivityUpload", Value: summariesIn[healthdata.Activity]{}, Input: true},
 		{Schema: "SleepUpload", Value: summariesIn[healthdata.Sleep]{}, Input: true},
@@ -96,6 +99,7 @@ func CompendiumBodies() []contract.Pair {
 // PullBodies are the schemas of pulls whose Go types nobody else sees.
 func PullBodies() []contract.Pair {
 	return []contract.Pair{
+		{Schema: "FinishedHistory", Value: historyIn{}, Input: true},
 		{Schema: "NothingToRefresh", Value: nothingToRefresh{}},
 		{Schema: "UserResourcesPage", Value: lookedAt[pull.UserResources]{}},
 		{Schema: "UserHistoriesPage", Value: lookedAt[pull.UserHistories]{}},

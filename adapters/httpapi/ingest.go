@@ -19,6 +19,10 @@ func (a api) ingestOperations() []operation {
 	ops := []operation{{
 		id: "ingest_samples", pattern: "POST /v2/timeseries/{user_id}/{resource}",
 		team: a.ingestSamples, maxBody: a.MaxIngestBody,
+	}, {
+		id: "remove_samples", pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", team: a.removeSamples, maxBody: a.MaxIngestBody,
+	}, {
+		id: "remove_summaries", pattern: "POST /v2/summary/{resource}/{user_id}/remove", team: a.removeSummaries, maxBody: a.MaxIngestBody,
 	}}
 	for slug, handle := range map[string]func(http.ResponseWriter, *http.Request, healthlab.TeamID) error{
 		"activity":          ingest[healthdata.Activity](a, "activity"),
@@ -121,4 +125,74 @@ func ingest[T any, P interface {
 		}
 		return wire.JSON(w, http.StatusOK, counts)
 	}
+}
+
+// removalIn is what every removal says of what was uploaded.
+type removalIn struct {
+	Provider string    `json:"provider"`
+	Source   *sourceIn `json:"source"`
+}
+
+func (r *removalIn) upload() healthdata.Upload {
+	return (&uploadIn{Provider: r.Provider, Source: r.Source}).upload()
+}
+
+// sampleRemovalIn names samples that the person deleted.
+type sampleRemovalIn struct {
+	removalIn
+	// Type is that of the samples, for the resources where it is part of their identity.
+	Type       *string          `json:"type"`
+	Timestamps []healthlab.Time `json:"timestamps"`
+	TimeZone   *string          `json:"time_zone"`
+}
+
+// removedOut says how many items there were.
+type removedOut struct {
+	Removed int `json:"removed"`
+}
+
+func (a api) removeSamples(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	var body sampleRemovalIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if res == nil {
+		return healthlab.NotFound
+	}
+	up := body.upload()
+	up.TimeZone = orEmpty(body.TimeZone)
+	n, err := a.Health.RemoveSamples(r.Context(), team, user, res.Slug, up, orEmpty(body.Type), body.Timestamps)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, removedOut{n})
+}
+
+// summaryRemovalIn names summaries that the person deleted.
+type summaryRemovalIn struct {
+	removalIn
+	ExternalIDs []string `json:"external_ids"`
+}
+
+func (a api) removeSummaries(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	res := healthdata.ResourceByPath(in.PathText("resource", 256))
+	var body summaryRemovalIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if res == nil {
+		return healthlab.NotFound
+	}
+	n, err := a.Health.RemoveSummaries(r.Context(), team, user, res.Slug, body.upload(), body.ExternalIDs)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, removedOut{n})
 }

@@ -365,3 +365,36 @@ func TestUploadsAreSecret(t *testing.T) {
 	}
 	secret(c.logs.Take())
 }
+
+// What a person deletes on the phone is gone here, too, and once is enough.
+func TestRemovals(t *testing.T) {
+	c := newClinic(t, nil)
+	path := c.timeseries("heartrate")
+	c.post(path, upload(beats(5)...), 200)
+	at := func(minutes int) string {
+		return `"` + clinicNow.Add(-time.Duration(minutes)*time.Minute).Format(time.RFC3339) + `"`
+	}
+	body := `{"provider":"acme_band","source":{"type":"watch"},"timestamps":[` + at(2) + `,` + at(4) + `,` + at(2) + `,` + at(900) + `]}`
+	require.JSONEq(t, `{"removed":2}`, string(c.post(path+"/remove", body, 200).Body))
+	require.JSONEq(t, `{"removed":0}`, string(c.post(path+"/remove", body, 200).Body))
+	require.Equal(t, 3, c.stored())
+	require.JSONEq(t, `{"removed":0}`, string(c.post(path+"/remove", strings.Replace(body, "watch", "phone", 1), 200).Body), "another source's")
+	require.JSONEq(t, `{"new":2,"changed":0,"same":3,"dropped":0}`, string(c.post(path, upload(beats(5)...), 200).Body))
+
+	require.Equal(t, []string{"body.provider"}, c.post(path+"/remove", strings.Replace(body, "acme_band", "acme_ring", 1), 422).Locs(t))
+	require.Equal(t, []string{"body.type"}, c.post(path+"/remove", strings.Replace(body, `"timestamps"`, `"type":"x","timestamps"`, 1), 422).Locs(t))
+	require.Equal(t, []string{"body.type"}, c.post(c.timeseries("cholesterol/ldl")[:len(c.timeseries(""))]+"cholesterol/remove", body, 422).Locs(t))
+	require.Equal(t, []string{"body.timestamps.1"}, c.post(path+"/remove", `{"provider":"acme_band","timestamps":["2026-03-01T07:00:00Z","noon"]}`, 422).Locs(t))
+	c.post(strings.ReplaceAll(path, c.user.String(), c.foreign.String())+"/remove", body, 404)
+	c.post(c.timeseries("sleep")+"/remove", body, 404)
+
+	nap := strings.Replace(whole["sleep"], `"external_id":"s1"`, `"external_id":"nap-1"`, 1)
+	c.post(c.summary("sleep"), upload(nap), 200)
+	remove := `{"provider":"acme_band","source":{"type":"watch"},"external_ids":["nap-1","nap-2"]}`
+	require.JSONEq(t, `{"removed":1}`, string(c.post(c.summary("sleep")+"/remove", remove, 200).Body))
+	require.JSONEq(t, `{"removed":0}`, string(c.post(c.summary("sleep")+"/remove", remove, 200).Body))
+	require.JSONEq(t, `{"sleep":[]}`, string(c.get(c.summary("sleep")+"?start_date=2020-01-01", 200).Body))
+	require.Equal(t, []string{"body.external_ids"}, c.post(c.summary("activity")+"/remove", remove, 422).Locs(t))
+	require.Equal(t, []string{"body.external_ids.1"}, c.post(c.summary("sleep")+"/remove", `{"provider":"acme_band","external_ids":["a",""]}`, 422).Locs(t))
+	c.post(c.summary("heartrate")+"/remove", remove, 404)
+}

@@ -23,6 +23,7 @@ func (a api) pullOperations() []operation {
 		{id: "introspect_historical_pull", pattern: "GET /v2/introspect/historical_pull", team: a.introspectHistories},
 		{id: "push_from_provider", pattern: "POST /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
 		{id: "verify_push_from_provider", pattern: "GET /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
+		{id: "finish_history", pattern: "POST /v2/user/{user_id}/history", team: a.finishHistory},
 	}
 }
 
@@ -119,4 +120,28 @@ func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	return wire.Bytes(w, http.StatusOK, "text/plain; charset=utf-8", heard.Reply)
+}
+
+// historyIn says what an app has uploaded of the time before its source was connected.
+type historyIn struct {
+	Provider  string         `json:"provider"`
+	Resource  string         `json:"resource"`
+	StartDate healthlab.Time `json:"start_date"`
+	EndDate   healthlab.Time `json:"end_date"`
+}
+
+func (a api) finishHistory(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	var body historyIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := a.Pulls.Finish(r.Context(), team, user, pull.Finished{
+		Provider: body.Provider, Resource: body.Resource, From: body.StartDate.Time, To: body.EndDate.Time,
+	}); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
 }

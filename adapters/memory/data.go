@@ -224,6 +224,83 @@ func (d dataStore) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 	return nil
 }
 
+func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	if err := checkRemoval(&r); err != nil {
+		return 0, err
+	}
+	before, err := d.open(ctx, team, user)
+	if err != nil {
+		return 0, err
+	}
+	defer d.s.mu.Unlock()
+	after := before.clone()
+	var news touched
+	n := 0
+	if len(r.IDs) > 0 {
+		kept := maps.Clone(before.records[r.Resource])
+		for _, id := range r.IDs {
+			if was, ok := kept[id]; ok {
+				delete(kept, id)
+				news.add(r.Resource, was.Index.UnixMicro(), was.Index.UnixMicro())
+				n++
+			}
+		}
+		after.records[r.Resource] = kept
+	}
+	for i := range r.Samples {
+		of := &r.Samples[i]
+		removed, err := after.remove(of)
+		if err != nil {
+			return 0, fmt.Errorf("series %d: %w", i, err)
+		}
+		if n += removed; removed > 0 {
+			news.add(of.Key.Resource, of.Times[0], of.Times[len(of.Times)-1])
+		}
+	}
+	d.s.data.users[userKey{team, user}] = after
+	for _, id := range r.IDs {
+		delete(d.s.data.owners, recordKey{team, r.Resource, id})
+	}
+	d.s.touch(userKey{team, user}, news)
+	return n, nil
+}
+
+func checkRemoval(r *healthdata.Removal) error {
+	var p healthlab.Problems
+	seen := make(map[healthdata.SeriesKey]bool, len(r.Samples))
+	for i := range r.Samples {
+		s := &r.Samples[i]
+		if seen[s.Key] {
+			p.Add("key", "a series stands once", "samples", i, "key")
+		}
+		seen[s.Key] = true
+		for k := 1; k < len(s.Times); k++ {
+			if s.Times[k] <= s.Times[k-1] {
+				p.Add("order", "times ascend", "samples", i, "times", k)
+				break
+			}
+		}
+	}
+	return p.Err()
+}
+
+// remove removes samples from a copy of their series.
+func (m *measured) remove(r *healthdata.SampleRemoval) (int, error) {
+	chunks := m.series[r.Key.Resource][r.Key]
+	_, ranges := series.Reach(r.Span, r.Span.Points(r.Times), nil)
+	taking := make([]series.Chunk, 0, len(ranges))
+	for _, c := range chunks {
+		if slices.ContainsFunc(ranges, func(r series.Range) bool { return c.Overlaps(r.From, r.To) }) {
+			taking = append(taking, c)
+		}
+	}
+	change, n, err := series.Remove(taking, nil, r.Times, r.Span)
+	if err == nil && n > 0 {
+		m.change(r.Key, &change)
+	}
+	return n, err
+}
+
 func checkBatches(batches []healthdata.SampleBatch) error {
 	var p healthlab.Problems
 	seen := make(map[healthdata.SeriesKey]bool, len(batches))
@@ -265,9 +342,15 @@ func (m *measured) merge(b *healthdata.SampleBatch) (series.Outcome, error) {
 		}
 	}
 	change, err := series.Apply(touched, nil, b.Samples, b.Span)
-	if err != nil || change.Empty() {
-		return change.Outcome, err
+	if err == nil && !change.Empty() {
+		m.change(b.Key, &change)
 	}
+	return change.Outcome, err
+}
+
+// change writes a change of a series.
+func (m *measured) change(key healthdata.SeriesKey, change *series.Change) {
+	chunks := m.series[key.Resource][key]
 	gone := make(map[int64]bool, len(change.Drop)+len(change.Put))
 	for _, start := range change.Drop {
 		gone[start] = true
@@ -283,13 +366,12 @@ func (m *measured) merge(b *healthdata.SampleBatch) (series.Outcome, error) {
 	}
 	kept = append(kept, change.Put...)
 	slices.SortFunc(kept, func(a, b series.Chunk) int { return cmp.Compare(a.Start, b.Start) })
-	byKey := maps.Clone(m.series[b.Key.Resource])
+	byKey := maps.Clone(m.series[key.Resource])
 	if byKey == nil {
 		byKey = map[healthdata.SeriesKey][]series.Chunk{}
 	}
-	byKey[b.Key] = kept
-	m.series[b.Key.Resource] = byKey
-	return change.Outcome, nil
+	byKey[key] = kept
+	m.series[key.Resource] = byKey
 }
 
 func (d dataStore) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(healthdata.View) error) error {

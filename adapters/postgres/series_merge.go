@@ -385,6 +385,11 @@ func (m *merging) load(ctx context.Context) error {
 			need = append(need, l)
 		}
 	}
+	return m.fetch(ctx, need)
+}
+
+// fetch brings what takes part in a change of some lines.
+func (m *merging) fetch(ctx context.Context, need []*line) error {
 	if len(need) == 0 {
 		return nil
 	}

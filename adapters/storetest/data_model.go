@@ -19,8 +19,9 @@ func RunDataModel(t *testing.T, newStore func(t testing.TB) DataHarness) {
 		m := dataModel{t: dataT{t, h}, r: r, series: map[healthdata.SeriesKey]map[int64]series.Sample{}}
 		m.user = m.t.user()
 		r.Repeat(map[string]func(*rapid.T){
-			"merge": m.merge,
-			"read":  m.read,
+			"merge":  m.merge,
+			"remove": m.remove,
+			"read":   m.read,
 		})
 	})
 }
@@ -77,6 +78,23 @@ func (m *dataModel) merge(r *rapid.T) {
 	}
 	o := m.t.merge(m.user, key, in...)
 	require.Equal(r, []int{added, changed, same}, []int{o.New, o.Changed, o.Same})
+}
+
+func (m *dataModel) remove(r *rapid.T) {
+	key := rapid.SampledFrom(modelKeys).Draw(r, "key")
+	base := rapid.SampledFrom([]int{0, 100, 6_000, 90_000, 250_000}).Draw(r, "base")
+	minutes := rapid.SliceOfNDistinct(rapid.IntRange(0, 200), 1, 60, rapid.ID[int]).Draw(r, "minutes")
+	slices.Sort(minutes)
+	times := make([]int64, len(minutes))
+	want := 0
+	for i, at := range minutes {
+		times[i] = sampleAt(base+at, 0).Time
+		if _, there := m.series[key][times[i]]; there {
+			delete(m.series[key], times[i])
+			want++
+		}
+	}
+	require.Equal(r, want, m.t.removal(m.user, healthdata.Removal{Samples: []healthdata.SampleRemoval{{Key: key, Times: times, Span: series.PerMinute}}}))
 }
 
 func (m *dataModel) read(r *rapid.T) {

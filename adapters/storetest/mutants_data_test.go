@@ -58,6 +58,11 @@ var dataMutants = []mutant{
 	{"hides the error of a reader", spoiltData(hidesReadErrors), "View/Error"},
 	{"sorts records by id", spoiltData(sortsByID), "Records/Order"},
 	{"leaves the last instant out", spoiltData(excludesTo), "Records/Filters"},
+	{"removes nothing that is pending", spoiltData(removesNothing), "Remove/Samples"},
+	{"removes whole ranges", spoiltData(removesRanges), "Remove/OthersStay"},
+	{"removes what others have", spoiltData(removesAnywhere), "Remove/NoSuchUser"},
+	{"leaves records where they are", spoiltData(keepsRecords), "Remove/Records"},
+	{"removes times in any order", spoiltData(sortsTimes), "Remove/Refused"},
 	{"gives payloads to all", spoiltData(alwaysRaw), "Records/Filters"},
 	{"gives chunks with their data", spoiltData(withData), "Series/Ranges"},
 	{"gives series outside the range", spoiltData(ignoresRange), "Series/Ranges"},
@@ -91,6 +96,14 @@ type brokenData struct {
 	look  func(context.Context, healthlab.TeamID, healthlab.UserID, func(healthdata.View) error) error
 	find  func(context.Context, healthlab.TeamID, string, uuid.UUID) (healthlab.UserID, healthdata.Record, error)
 	view  func(healthdata.View) healthdata.View
+	drop  func(context.Context, healthlab.TeamID, healthlab.UserID, healthdata.Removal) (int, error)
+}
+
+func (b *brokenData) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	if b.drop != nil {
+		return b.drop(ctx, team, user, r)
+	}
+	return b.Data.Remove(ctx, team, user, r)
 }
 
 func (b *brokenData) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
@@ -144,6 +157,52 @@ func (u *usersSeen) teamOf(id healthlab.UserID) healthlab.TeamID {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.teams[id]
+}
+
+func removesNothing(b *brokenData) {
+	b.drop = func(_ context.Context, _ healthlab.TeamID, _ healthlab.UserID, r healthdata.Removal) (int, error) {
+		return len(r.Samples[0].Times), nil
+	}
+}
+
+func removesRanges(b *brokenData) {
+	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		if len(r.Samples) == 1 && len(r.Samples[0].Times) > 1 {
+			all := r.Samples[0]
+			all.Times = nil
+			for t := r.Samples[0].Times[0]; t <= r.Samples[0].Times[len(r.Samples[0].Times)-1]; t += 60_000_000 {
+				all.Times = append(all.Times, t)
+			}
+			r.Samples = []healthdata.SampleRemoval{all}
+		}
+		return b.Data.Remove(ctx, team, user, r)
+	}
+}
+
+func removesAnywhere(b *brokenData) {
+	b.drop = func(ctx context.Context, _ healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		return b.Data.Remove(ctx, b.users.teamOf(user), user, r)
+	}
+}
+
+func keepsRecords(b *brokenData) {
+	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		n := len(r.IDs)
+		r.IDs = nil
+		m, err := b.Data.Remove(ctx, team, user, r)
+		return n + m, err
+	}
+}
+
+func sortsTimes(b *brokenData) {
+	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		for i := range r.Samples {
+			t := slices.Clone(r.Samples[i].Times)
+			slices.Sort(t)
+			r.Samples[i].Times = slices.Compact(t)
+		}
+		return b.Data.Remove(ctx, team, user, r)
+	}
 }
 
 func putsAnywhere(b *brokenData) {

@@ -115,7 +115,7 @@ func TestStoredSeriesIsAMap(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			span := rapid.SampledFrom(spans).Draw(t, "span")
 			in := blockOf(drawSamples(30).Draw(t, "batch")...)
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0, 1:
 				want := m.merge(in)
 				got, err := series.Compare(s.body, s.log, in)
@@ -133,6 +133,30 @@ func TestStoredSeriesIsAMap(t *testing.T) {
 					return series.Fold(old, pending, span)
 				})
 				require.Empty(t, s.log)
+			case 6:
+				times := slices.Clone(in.Time)
+				if len(times) > 1 {
+					times = times[:len(times)/2] // some are there, some are not
+				}
+				for k := range m {
+					if rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
+						times = append(times, k)
+					}
+				}
+				slices.Sort(times)
+				times = slices.Compact(times)
+				want, got := 0, 0
+				for _, at := range times {
+					if _, there := m[at]; there {
+						delete(m, at)
+						want++
+					}
+				}
+				s.change(t, span.Points(times), span, func(old []series.Chunk, pending []series.Segment) (c series.Change, err error) {
+					c, got, err = series.Remove(old, pending, times, span)
+					return c, err
+				})
+				require.Equal(t, want, got)
 			case 5:
 				r := series.Range{From: drawTime(t), To: drawTime(t)}
 				s.change(t, []series.Range{r}, span, func(old []series.Chunk, pending []series.Segment) (series.Change, error) {

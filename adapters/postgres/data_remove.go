@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+const removeRecords = `
+delete from healthlab.record where user_id = $1 and team_id = $2 and resource = $3 and id = any ($4)
+returning index_at`
+
+// Remove removes records under the lock of their user, as they are written, and samples under
+// that of their series.
+func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := checkRemoval(&r); err != nil {
+		return 0, err
+	}
+	n := 0
+	err := d.s.do(ctx, team, writing, func(u *unit) error {
+		n = 0
+		m := &merging{u: u}
+		k := userKey{team, user}
+		b := u.batch()
+		b.Queue(lockLiveUser, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
+			var name string
+			return row.Scan(&name)
+		})
+		if len(r.IDs) > 0 {
+			b.Queue(removeRecords, user.UUID, team.UUID, r.Resource, r.IDs).Query(func(rows pgx.Rows) error {
+				for rows.Next() {
+					var at time.Time
+					if err := rows.Scan(&at); err != nil {
+						return err
+					}
+					m.news.add(k, r.Resource, at.UnixMicro(), at.UnixMicro())
+					n++
+				}
+				return rows.Err()
+			})
+		}
+		times := map[healthdata.SeriesKey][]int64{}
+		for i := range r.Samples {
+			s := &r.Samples[i]
+			if len(s.Times) == 0 {
+				continue
+			}
+			times[s.Key] = s.Times
+			cells := s.Span.Points(s.Times)
+			m.lines = append(m.lines, &line{userKey: k, key: s.Key, span: s.Span, parts: []*part{{cells: cells}}})
+		}
+		slices.SortFunc(m.lines, func(a, b *line) int { return a.key.Compare(b.key) })
+		m.queueLock(b, m.lines)
+		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
+			return noLiveUser()
+		} else if err != nil {
+			return err
+		}
+		m.lines = slices.DeleteFunc(m.lines, func(l *line) bool { return !l.found })
+		if err := m.fetch(ctx, m.lines); err != nil {
+			return err
+		}
+		var w seriesWrites
+		for _, l := range m.lines {
+			c, removed, err := series.Remove(l.body, l.log(), times[l.key], l.span)
+			if err != nil {
+				return answer{err}
+			}
+			if removed == 0 {
+				continue
+			}
+			n += removed
+			of := times[l.key]
+			m.news.add(k, l.key.Resource, of[0], of[len(of)-1])
+			w.change(l, &c)
+		}
+		if n == 0 {
+			return nil
+		}
+		b = u.batch()
+		w.queue(b, d.s)
+		m.news.queue(b)
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+func checkRemoval(r *healthdata.Removal) error {
+	var p healthlab.Problems
+	keys := make([]healthdata.SeriesKey, len(r.Samples))
+	for i := range r.Samples {
+		s := &r.Samples[i]
+		if slices.Contains(keys[:i], s.Key) {
+			p.Add("key", "a series stands once", "samples", i, "key")
+		}
+		keys[i] = s.Key
+		if !slices.IsSorted(s.Times) || len(slices.Compact(slices.Clone(s.Times))) != len(s.Times) {
+			p.Add("order", "times ascend", "samples", i, "times")
+		}
+		if err := checkText(s.Key.Resource, s.Key.Provider, string(s.Key.SourceType), s.Key.Part); err != nil {
+			return fmt.Errorf("series %d: %w", i, err)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return checkText(r.Resource)
+}

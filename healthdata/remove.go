@@ -1,0 +1,98 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// RemoveSamples removes samples that a person has deleted where they were uploaded from, all
+// of them or none, and returns how many there were. up says whose they are, as it did when
+// they came; kind is the type of the samples where it is part of their identity, empty
+// elsewhere. What is not there is no fault, so a call may be repeated. Nobody is told: there
+// is no event for it.
+//
+// Faults: as of [Service.IngestSamples].
+func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, kind string, at []healthlab.Time) (int, error) {
+	r := ResourceBySlug(resource)
+	if r == nil || r.Class != ClassTimeseries {
+		return 0, fmt.Errorf("remove samples: %w", healthlab.NotFound)
+	}
+	in, err := s.admit(ctx, team, user, up, r)
+	if err != nil {
+		return 0, fmt.Errorf("remove samples: %w", err)
+	}
+	var p healthlab.Problems
+	key := SeriesKey{Resource: r.Slug, Provider: in.Provider, SourceType: in.Source.Type}
+	switch {
+	case r.Key == KeyType && kind == "":
+		p.Add("missing", "the samples of this resource are known by their type, too", "type")
+	case r.Key != KeyType && kind != "":
+		p.Add("not_allowed", "not part of the identity of these samples", "type")
+	case r.Key == KeyType:
+		checkText(&p, kind, maxName, "type")
+		key.Part = kind
+	case r.Key == KeyWorkout && in.Source.WorkoutID != nil:
+		key.Part = in.Source.WorkoutID.String()
+	}
+	times := make([]int64, 0, len(at))
+	for i, t := range at {
+		if checkYear(&p, t, "timestamps", i) {
+			times = append(times, in.clock.instant(healthlab.At(t.Time)).UnixMicro())
+		}
+	}
+	if err := p.Err(); err != nil {
+		return 0, fmt.Errorf("remove samples: %w", err)
+	}
+	slices.Sort(times)
+	n, err := s.data.Remove(ctx, team, user, Removal{Samples: []SampleRemoval{{Key: key, Times: slices.Compact(times), Span: r.Span()}}})
+	if err != nil {
+		return 0, fmt.Errorf("remove samples: %w", err)
+	}
+	return n, nil
+}
+
+// RemoveSummaries removes summaries that a person has deleted where they were uploaded from,
+// by the source's own ids, as [Service.RemoveSamples] does. The streams of workouts go with
+// them.
+//
+// Faults: as of [Service.IngestSummaries]; healthlab.Invalid for a resource whose summaries
+// are not known by the source's ids: there is one a day, or one at all.
+func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, external []string) (int, error) {
+	r := ResourceBySlug(resource)
+	if r == nil || r.Class != ClassSummary {
+		return 0, fmt.Errorf("remove summaries: %w", healthlab.NotFound)
+	}
+	in, err := s.admit(ctx, team, user, up, r)
+	if err != nil {
+		return 0, fmt.Errorf("remove summaries: %w", err)
+	}
+	var p healthlab.Problems
+	if !slices.Contains([]string{"sleep", "workouts", "body", "meal", "electrocardiogram"}, r.Slug) {
+		p.Add("not_allowed", "summaries of this resource are not known by ids of the source", "external_ids")
+	}
+	ids := make([]uuid.UUID, 0, len(external))
+	for i, id := range external {
+		checkText(&p, id, maxName, "external_ids", i)
+		if id == "" {
+			p.Add("empty", "must not be empty", "external_ids", i)
+		}
+		h := Head{ExternalID: id, Source: in.Source}
+		ids = append(ids, in.summaryID(r.Slug, h.key("")))
+	}
+	if err := p.Err(); err != nil {
+		return 0, fmt.Errorf("remove summaries: %w", err)
+	}
+	n, err := s.data.Remove(ctx, team, user, Removal{Resource: r.Slug, IDs: ids})
+	if err == nil && r.Slug == "workouts" {
+		_, err = s.data.Remove(ctx, team, user, Removal{Resource: streamSlug, IDs: ids})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("remove summaries: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,97 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Finished says what an app has uploaded of the time before its source was connected.
+type Finished struct {
+	// Provider is an on-device store, or another source that pushes its data.
+	Provider string
+	// Resource is a slug.
+	Resource string
+	// From and To bound what the app looked at, whatever it found.
+	From, To time.Time
+}
+
+// Finish records that an app has uploaded all the history of a resource, and announces it,
+// once for each time that the source was connected: the same again changes nothing. It is
+// shown among the historical pulls.
+//
+// Faults: NotFound (the team has no such user), Invalid with every problem by field, a
+// [*healthlab.RuleError] of type healthdata.RuleNoConnection.
+func (s *Service) Finish(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, f Finished) error {
+	at := s.now()
+	var p healthlab.Problems
+	provider := s.users.Providers().Get(f.Provider)
+	switch {
+	case provider == nil:
+		p.Add("unknown_provider", "not a configured provider", "provider")
+	case provider.Class == classCloud:
+		p.Add("not_pushed", "the history of this provider is fetched", "provider")
+	}
+	if r := healthdata.ResourceBySlug(f.Resource); r == nil || !r.Events {
+		p.Add("unknown_resource", "not a resource with a history", "resource")
+	}
+	switch {
+	case f.To.Before(f.From):
+		p.Add("order", "a range does not end before it starts", "end_date")
+	case f.To.After(at.Add(24 * time.Hour)):
+		p.Add("future", "at most 24 hours in the future", "end_date")
+	}
+	err := p.Err()
+	if err == nil {
+		err = s.store.Plan(ctx, Ref{team, user, f.Provider}, func(c healthdata.Connection, _ healthdata.User, old []Task) (Planned, error) {
+			return s.finish(&c, old, Key{Ref{team, user, f.Provider}, f.Resource, History}, f, at)
+		})
+	}
+	if errors.Is(err, healthlab.NotFound) {
+		if ok, has := s.users.HasUser(ctx, team, user); has != nil {
+			err = has
+		} else if ok {
+			err = noConnection()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("finish history: %w", err)
+	}
+	return nil
+}
+
+// classCloud is the class of providers that are asked.
+const classCloud = "cloud"
+
+func noConnection() error {
+	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "the user has not connected this provider"}
+}
+
+func (s *Service) finish(c *healthdata.Connection, old []Task, key Key, f Finished, at time.Time) (Planned, error) {
+	if c.Status != healthdata.Connected {
+		return Planned{}, noConnection()
+	}
+	out := Planned{Tasks: slices.Clone(old), Due: c.Due}
+	done := Task{
+		Key: key, Linked: c.LinkedAt, Status: Success, From: healthlab.At(f.From).Time, To: healthlab.At(f.To).Time,
+		ScheduledAt: c.LinkedAt, StartedAt: c.LinkedAt, EndedAt: at, Ended: 1, LastTry: at, LastOK: true,
+	}
+	i := slices.IndexFunc(old, func(t Task) bool { return t.Key == key })
+	switch {
+	case i < 0:
+		out.Tasks = append(out.Tasks, done)
+	case old[i].Linked.Equal(c.LinkedAt) && old[i].Status == Success:
+		return out, nil
+	default:
+		done.Fence = old[i].Fence
+		out.Tasks[i] = done
+	}
+	e, _, err := s.users.HistoricalEvent(key.Team, key.User, key.Provider, key.Resource, f.From, f.To)
+	out.Events = []healthlab.Event{e}
+	return out, err
+}
