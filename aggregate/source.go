@@ -16,6 +16,7 @@ type Source struct {
 // Priority is a team's preference for a provider: the larger number wins between two
 // sources of equal type. A provider without one has 0.
 type Priority struct {
+	// Provider is the slug of a provider or lab.
 	Provider string
 	// Data is what the preference is about: sleep, activity, body, workouts or
 	// timeseries. Empty is everything that has no entry of its own.

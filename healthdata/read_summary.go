@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -123,23 +124,28 @@ func (s *Service) decode(r *Record) (Summary, error) {
 	return out, nil
 }
 
-// Profile returns what the sources say about the person: of several profiles the one
-// that changed last. healthlab.NotFound if there is none, or no such user.
+// Profile returns what the sources say about the person: of several profiles that
+// of the provider that the team prefers, then the one that changed last. healthlab.NotFound if there is none, or no such user.
 func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (*Profile, error) {
 	all, err := s.Summaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
 	if err != nil {
 		return nil, err
 	}
-	var newest *Profile
+	numbers, err := s.opts.Preference(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("read profile: preferences: %w", err)
+	}
+	var best *Profile
 	for _, v := range all {
-		if p, ok := v.(*Profile); ok && (newest == nil || p.UpdatedAt.After(newest.UpdatedAt.Time)) {
-			newest = p
+		p, ok := v.(*Profile)
+		if ok && (best == nil || cmp.Or(cmp.Compare(numbers[p.Source.Provider], numbers[best.Source.Provider]), p.UpdatedAt.Compare(best.UpdatedAt.Time)) > 0) {
+			best = p
 		}
 	}
-	if newest == nil {
+	if best == nil {
 		return nil, fmt.Errorf("read profile: %w", healthlab.NotFound)
 	}
-	return newest, nil
+	return best, nil
 }
 
 // RawRecord is a record's payload as the source sent it.

@@ -28,6 +28,10 @@ type Options struct {
 	Environment healthlab.Environment
 	// Settings returns the settings of a team. Default: the zero settings for all.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
+	// Preference returns a team's numbers for providers, the larger the better: of several
+	// profiles the one of the best provider counts. A provider without one has 0. Default:
+	// none.
+	Preference func(context.Context, healthlab.TeamID) (map[string]int, error)
 	// Floating says what to do with clock digits that have no zone. Default
 	// FloatingNormalise.
 	Floating FloatingMode
@@ -103,6 +107,9 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (TeamSettings, error) { return TeamSettings{}, nil }
+	}
+	if o.Preference == nil {
+		o.Preference = func(context.Context, healthlab.TeamID) (map[string]int, error) { return nil, nil }
 	}
 	if o.PageSize <= 0 {
 		o.PageSize = 5000

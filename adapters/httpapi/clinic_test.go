@@ -68,7 +68,9 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			require.NoError(t, err)
 		}
 	}
-	questions, err := aggregate.New(c.health, nil)
+	preferences, err := aggregate.NewPreferences(store.Priorities(), func(slug string) bool { return providers.Get(slug) != nil })
+	require.NoError(t, err)
+	questions, err := aggregate.New(c.health, &aggregate.Options{Priorities: preferences.Of})
 	require.NoError(t, err)
 	c.config = httpapi.Config{
 		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
@@ -80,7 +82,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			}
 			return healthlab.TeamID{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
+		Health: c.health, Aggregate: questions, Priorities: preferences, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
 		Apps:    newApps(t, store, c.health),
 		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log}), Log: c.logs.Logger(),
 	}

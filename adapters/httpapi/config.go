@@ -31,6 +31,8 @@ type Config struct {
 	Health *healthdata.Service
 	// Aggregate stands behind questions over health data.
 	Aggregate *aggregate.Service
+	// Priorities stands behind teams' preferences between providers.
+	Priorities *aggregate.Preferences
 	// Continuous stands behind continuous queries. With it, AuthenticateManagement and
 	// Environment are required.
 	Continuous *aggregate.ContinuousService

@@ -35,6 +35,7 @@ func pairs() []contract.Pair {
 		continuousPairs(),
 		linkPairs(),
 		appPairs(),
+		httpapi.PriorityBodies(),
 		reportPairs(),
 		pullPairs(),
 	} {

@@ -69,6 +69,14 @@ func OwnOperations(c Config) (ids []string) {
 	return ids
 }
 
+// PriorityBodies are the schemas of preferences whose Go types nobody else sees.
+func PriorityBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "SourcePriority", Value: priorityOut{}},
+		{Schema: "SourcePriorityEdit", Value: priorityIn{}, Input: true},
+	}
+}
+
 // PersonBodies are the schemas of persons whose Go types nobody else sees.
 func PersonBodies() []contract.Pair {
 	return []contract.Pair{

@@ -98,6 +98,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.pullOperations()...)
 	ops = append(ops, a.appOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
+	ops = append(ops, a.priorityOperations()...)
 	ops = append(ops, a.continuousOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.documentOperations()...)

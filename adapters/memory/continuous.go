@@ -23,6 +23,8 @@ import (
 type continuousTable struct {
 	queries map[aggregate.QueryID]*keptQuery
 	tasks   map[taskKey]*keptTask
+
+	priorities map[healthlab.TeamID][]aggregate.Priority
 }
 
 // keptQuery is a query as it was written, in bytes that nobody can edit.
@@ -57,7 +59,7 @@ type keptTask struct {
 }
 
 func newContinuousTable() continuousTable {
-	return continuousTable{queries: map[aggregate.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}}
+	return continuousTable{queries: map[aggregate.QueryID]*keptQuery{}, tasks: map[taskKey]*keptTask{}, priorities: map[healthlab.TeamID][]aggregate.Priority{}}
 }
 
 // Continuous returns the store as an [aggregate.ContinuousStore].

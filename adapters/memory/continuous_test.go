@@ -15,3 +15,10 @@ func TestContinuous(t *testing.T) {
 		}
 	})
 }
+
+func TestPriorities(t *testing.T) {
+	s := memory.New(nil)
+	storetest.RunPriorities(t, s.Priorities(), storetest.ContinuousHarness{
+		Store: s.Continuous(), Work: s.ContinuousWork(), Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog(),
+	})
+}

@@ -8,5 +8,7 @@ func init() {
 		"findQuery": findQuery, "listQueries": listQueries, "selectContinuousResult": selectContinuousResult, "selectWaiting": selectWaiting,
 		"selectHistory": selectHistory, "touchTasks": touchTasks, "lockBackfill": lockBackfill, "backfillTasks": backfillTasks,
 		"moveBackfill": moveBackfill, "claimContinuousTasks": claimContinuousTasks, "finishTask": finishTask, "putResult": putResult, "trimHistory": trimHistory,
+		"selectPriorities": selectPriorities, "startPriorities": startPriorities, "lockPriorities": lockPriorities,
+		"updatePriorities": updatePriorities, "rescheduleQueries": rescheduleQueries,
 	})
 }

@@ -31,6 +31,13 @@ func TestContinuousWithRowSecurity(t *testing.T) {
 	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness { return continuousHarness(newRestricted(t)) })
 }
 
+func TestPriorities(t *testing.T) {
+	s := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
+	storetest.RunPriorities(t, s.Priorities(), continuousHarness(s))
+	restricted := newRestricted(t)
+	storetest.RunPriorities(t, restricted.Priorities(), continuousHarness(restricted))
+}
+
 // watch makes a continuous query and its table for a user.
 func watch(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
@@ -38,6 +45,10 @@ func watch(t testing.TB, s *postgres.Store, u healthdata.User) {
 		ID: aggregate.QueryID{UUID: uuid.New()}, Status: aggregate.ContinuousActive, Slug: "water", Team: u.Team, Resources: []string{"water"},
 		Query: aggregate.Query{Select: []aggregate.Expr{aggregate.Keys()}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}},
 	}))
+	_, err := s.Priorities().UpdatePriorities(t.Context(), u.Team, func([]aggregate.Priority) ([]aggregate.Priority, error) {
+		return []aggregate.Priority{{Provider: "acme_band", Number: 1}}, nil
+	})
+	require.NoError(t, err)
 	mergeInto(t, s, u, healthdata.SeriesKey{Resource: "water", Provider: "acme_band", SourceType: "watch"}, 0, 1, 1)
 	tasks, err := s.ContinuousWork().Claim(t.Context(), 9, time.Hour)
 	require.NoError(t, err)

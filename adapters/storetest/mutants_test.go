@@ -40,6 +40,7 @@ var mutants = slices.Concat(
 	of("linking", appMutants),
 	of("pulls", pullsMutants),
 	of("continuous", continuousMutants),
+	of("priorities", priorityMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

@@ -75,27 +75,8 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), from.providers, &healthdata.Options{
-		Environment: c.environment, Log: c.log,
-		// The services for reports and pulls are made later, and before anybody calls.
-		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
-			return s.pulls.Uploaded(ctx, team, user, provider, resource, got)
-		},
-		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
-			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-				return errors.Join(s.reports.Forget(ctx, team, user), s.orders.Forget(ctx, team, user))
-			},
-		},
-	}); err != nil {
-		return nil, err
-	}
-	questions, err := aggregate.New(s.health, nil)
+	questions, preferences, err := s.buildHealth(from.providers)
 	if err != nil {
-		return nil, err
-	}
-	if s.continuous, err = aggregate.NewContinuous(questions, s.store.Continuous(), s.store.ContinuousWork(), &aggregate.ContinuousOptions{
-		Log: c.log,
-	}); err != nil {
 		return nil, err
 	}
 	seal, err := c.master.sealer()
@@ -126,7 +107,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 		return nil, err
 	}
 	mount := httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Linking: s.links, Pulls: s.pulls, Apps: s.apps,
+		Authenticate: whose, Health: s.health, Aggregate: questions, Priorities: preferences, Linking: s.links, Pulls: s.pulls, Apps: s.apps,
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 	}
@@ -139,6 +120,38 @@ func build(c config, kept *storage, url string) (*service, error) {
 	}
 	s.handler = s.withSignIn(httpapi.Handler(mount))
 	return s, nil
+}
+
+// buildHealth makes what keeps health data and answers questions about it.
+func (s *service) buildHealth(providers *healthdata.Providers) (*aggregate.Service, *aggregate.Preferences, error) {
+	preferences, err := aggregate.NewPreferences(s.store.Priorities(), func(slug string) bool { return providers.Get(slug) != nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
+		Environment: s.environment, Log: s.log, Preference: preferences.Profiles,
+		// The services for reports and pulls are made later, and before anybody calls.
+		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
+			return s.pulls.Uploaded(ctx, team, user, provider, resource, got)
+		},
+		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+				return errors.Join(s.reports.Forget(ctx, team, user), s.orders.Forget(ctx, team, user))
+			},
+		},
+	}); err != nil {
+		return nil, nil, err
+	}
+	questions, err := aggregate.New(s.health, &aggregate.Options{Priorities: preferences.Of})
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.continuous, err = aggregate.NewContinuous(questions, s.store.Continuous(), s.store.ContinuousWork(), &aggregate.ContinuousOptions{
+		Log: s.log,
+	}); err != nil {
+		return nil, nil, err
+	}
+	return questions, preferences, nil
 }
 
 // buildOrders makes the desk where tests are ordered, with an invented catalogue.

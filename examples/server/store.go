@@ -30,6 +30,7 @@ type keeper interface {
 	Persons() orders.PersonStore
 	Continuous() aggregate.ContinuousStore
 	ContinuousWork() aggregate.ContinuousWork
+	Priorities() aggregate.PriorityStore
 	SlotCache() orders.SlotCache
 	Reviews() orders.ReviewStore
 	Trials() orders.TrialStore

@@ -1,0 +1,53 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
+)
+
+// Priorities returns the store as an [aggregate.PriorityStore].
+func (s *Store) Priorities() aggregate.PriorityStore { return continuousStore{s} }
+
+func (v continuousStore) Priorities(ctx context.Context, team healthlab.TeamID) ([]aggregate.Priority, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	return slices.Clone(v.s.continuous.priorities[team]), nil
+}
+
+func (v continuousStore) UpdatePriorities(ctx context.Context, team healthlab.TeamID,
+	change func([]aggregate.Priority) ([]aggregate.Priority, error),
+) ([]aggregate.Priority, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	t := &v.s.continuous
+	old := t.priorities[team]
+	list, err := change(slices.Clone(old))
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	for _, p := range list {
+		if err := checkText(p.Provider, p.Data); err != nil {
+			return nil, err
+		}
+	}
+	if err := aggregate.SortPriorities(list); err != nil {
+		return nil, err
+	}
+	if !slices.Equal(list, old) {
+		t.priorities[team] = list
+		for _, q := range t.queries {
+			if q.read.Team == team {
+				q.backfill, q.after = true, healthlab.UserID{}
+			}
+		}
+	}
+	return slices.Clone(list), nil
+}

@@ -1,0 +1,146 @@
+package aggregate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// PriorityStore keeps the preferences of teams between providers. Methods are safe for
+// concurrent use and atomic, as those of [ContinuousStore]; text that contains NUL is
+// refused with [healthlab.Invalid].
+type PriorityStore interface {
+	// Priorities returns a team's preferences, by data, then provider.
+	Priorities(ctx context.Context, team healthlab.TeamID) ([]Priority, error)
+
+	// UpdatePriorities lets change make new preferences of the old ones, and returns them
+	// as they are kept. An error of change is returned unchanged, and nothing is written.
+	// change may run more than once, so it is pure. Concurrent updates behave as if they
+	// ran one after another. Two entries of one provider and data are healthlab.Invalid.
+	//
+	// Where something is different afterwards, the store begins to schedule a task for
+	// every live user of the team and every active continuous query of it, in the same
+	// commit, as [ContinuousStore].Insert does: every table may have another answer.
+	UpdatePriorities(ctx context.Context, team healthlab.TeamID, change func([]Priority) ([]Priority, error)) ([]Priority, error)
+}
+
+// priorityData are what a preference may be about.
+var priorityData = []string{"workouts", "activity", "sleep", "body", "timeseries"}
+
+// maxPriority bounds the number of a preference, in both directions.
+const maxPriority = 1_000_000
+
+// Preferences are teams' preferences between providers, as they are read and changed. Safe
+// for concurrent use.
+type Preferences struct {
+	store PriorityStore
+	known func(slug string) bool
+}
+
+// NewPreferences returns Preferences on a store. known reports whether a slug is that of a
+// configured provider or lab; nil takes all. Invalid without a store.
+func NewPreferences(store PriorityStore, known func(slug string) bool) (*Preferences, error) {
+	if store == nil {
+		return nil, fmt.Errorf("%w: preferences need a store", healthlab.Invalid)
+	}
+	if known == nil {
+		known = func(string) bool { return true }
+	}
+	return &Preferences{store, known}, nil
+}
+
+// Of returns a team's preferences, by data, then provider. It is made for [Options].
+func (s *Preferences) Of(ctx context.Context, team healthlab.TeamID) ([]Priority, error) {
+	list, err := s.store.Priorities(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("priorities: %w", err)
+	}
+	return list, nil
+}
+
+// About returns those of a team's preferences that are about some data; the empty text is
+// all of them. Invalid if there is no such data.
+func (s *Preferences) About(ctx context.Context, team healthlab.TeamID, data string) ([]Priority, error) {
+	if data != "" && !slices.Contains(priorityData, data) {
+		var p healthlab.Problems
+		p.Add("enum", "not one of the allowed values", "data_type")
+		return nil, fmt.Errorf("priorities: %w", p.Err())
+	}
+	list, err := s.Of(ctx, team)
+	return slices.DeleteFunc(list, func(p Priority) bool { return data != "" && p.Data != data }), err
+}
+
+// Profiles returns a team's numbers for providers where a preference is about everything. It
+// is made for healthdata.Options.Preference.
+func (s *Preferences) Profiles(ctx context.Context, team healthlab.TeamID) (map[string]int, error) {
+	list, err := s.Of(ctx, team)
+	out := map[string]int{}
+	for _, p := range list {
+		if p.Data == "" {
+			out[p.Provider] = p.Number
+		}
+	}
+	return out, err
+}
+
+// PriorityEdit sets a preference, or takes it away.
+type PriorityEdit struct {
+	// Provider and Data are as of [Priority].
+	Provider, Data string
+	// Number is nil to take it away.
+	Number *int
+}
+
+// Change changes some of a team's preferences and returns all of them. What is not named
+// stays. Invalid with every problem by position and field.
+func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits []PriorityEdit) ([]Priority, error) {
+	var p healthlab.Problems
+	for i, e := range edits {
+		if !s.known(e.Provider) {
+			p.Add("unknown_provider", "is not the slug of a provider or lab", i, "provider")
+		}
+		if e.Data != "" && !slices.Contains(priorityData, e.Data) {
+			p.Add("enum", "not one of the allowed values", i, "data_type")
+		}
+		if e.Number != nil && (*e.Number < -maxPriority || *e.Number > maxPriority) {
+			p.Add("range", "between -1,000,000 and 1,000,000", i, "priority")
+		}
+		if slices.ContainsFunc(edits[:i], func(o PriorityEdit) bool { return o.Provider == e.Provider && o.Data == e.Data }) {
+			p.Add("duplicate", "a provider and data stand once", i)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("change priorities: %w", err)
+	}
+	list, err := s.store.UpdatePriorities(ctx, team, func(old []Priority) ([]Priority, error) {
+		out := slices.Clone(old)
+		for _, e := range edits {
+			out = slices.DeleteFunc(out, func(p Priority) bool { return p.Provider == e.Provider && p.Data == e.Data })
+			if e.Number != nil {
+				out = append(out, Priority{Provider: e.Provider, Data: e.Data, Number: *e.Number})
+			}
+		}
+		return out, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("change priorities: %w", err)
+	}
+	return list, nil
+}
+
+// SortPriorities puts preferences in the order in which a store returns them, and refuses
+// two of one provider and data.
+func SortPriorities(list []Priority) error {
+	slices.SortFunc(list, func(a, b Priority) int {
+		return cmp.Or(cmp.Compare(a.Data, b.Data), cmp.Compare(a.Provider, b.Provider))
+	})
+	for i := 1; i < len(list); i++ {
+		if list[i].Data == list[i-1].Data && list[i].Provider == list[i-1].Provider {
+			return fmt.Errorf("%w: a provider and data stand once", healthlab.Invalid)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package healthdata_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Of several profiles that of the preferred provider counts, whichever changed last.
+func TestProfileOfThePreferredProvider(t *testing.T) {
+	numbers := map[string]int{}
+	s := newStation(t, healthdata.Options{Preference: func(context.Context, healthlab.TeamID) (map[string]int, error) { return numbers, nil }})
+	for i, provider := range []string{"acme_band", "manual"} {
+		height := int64(170 + i)
+		_, err := s.IngestSummaries(t.Context(), s.team, s.user, "profile", healthdata.Upload{Provider: provider}, []healthdata.Summary{&healthdata.Profile{Height: &height}})
+		require.NoError(t, err)
+		s.now = s.now.Add(time.Second)
+	}
+	chosen := func() string {
+		p, err := s.Profile(t.Context(), s.team, s.user, "")
+		require.NoError(t, err)
+		return p.Source.Provider
+	}
+	numbers["acme_band"] = 1
+	require.Equal(t, "acme_band", chosen())
+	numbers["manual"] = 2
+	require.Equal(t, "manual", chosen())
+	numbers["manual"] = -1
+	require.Equal(t, "acme_band", chosen())
+}
