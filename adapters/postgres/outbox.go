@@ -64,7 +64,7 @@ join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id`
 
 // look asks for the names of the users of events.
 func (n names) look(b *pgx.Batch, events []healthlab.Event) {
-	var teams, users uuids
+	var teams, users []uuid.UUID
 	for _, e := range events {
 		if _, ok := n[userKey{e.Team, e.User}]; !ok && !e.User.IsZero() {
 			teams, users = append(teams, e.Team.UUID), append(users, e.User.UUID)
@@ -77,11 +77,11 @@ func (n names) look(b *pgx.Batch, events []healthlab.Event) {
 }
 
 // lookLive asks for the names of users, those that are deleted left out.
-func (n names) lookLive(b *pgx.Batch, teams, users uuids) {
+func (n names) lookLive(b *pgx.Batch, teams, users []uuid.UUID) {
 	n.ask(b, selectLiveNames, teams, users)
 }
 
-func (n names) ask(b *pgx.Batch, sql string, teams, users uuids) {
+func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
 	b.Queue(sql, teams, users).Query(func(rows pgx.Rows) error {
 		var k userKey
 		var name string

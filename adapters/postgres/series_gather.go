@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -394,7 +395,7 @@ func (a *appending) run(ctx context.Context, u *unit) (done []int, err error) {
 	u.steady(b)
 	a.queue(b, u.store, &done)
 	names := names{}
-	var teams, users uuids
+	var teams, users []uuid.UUID
 	for _, r := range a.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
@@ -135,7 +136,7 @@ func (m *merging) eager() bool { return len(m.lines) == 1 && len(m.lines[0].part
 
 // keyColumns are natural keys as columns.
 type keyColumns struct {
-	teams, users                          uuids
+	teams, users                          []uuid.UUID
 	resources, providers, sources, partOf []string
 }
 
@@ -205,7 +206,7 @@ on conflict (user_id, resource, provider, source_type, part) do nothing`
 func (m *merging) lock(ctx context.Context) error {
 	b := m.u.batch()
 	m.u.steady(b)
-	var teams, users uuids
+	var teams, users []uuid.UUID
 	for _, r := range m.reqs {
 		teams, users = append(teams, r.team.UUID), append(users, r.user.UUID)
 	}

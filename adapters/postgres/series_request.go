@@ -168,7 +168,7 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 // args are the key and the times of a part, as the arguments of a statement.
 func (r *request) args(p *part) []any {
 	k := &p.Key
-	return []any{(*uuidOf)(&r.team.UUID), (*uuidOf)(&r.user.UUID), k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
+	return []any{r.team.UUID, r.user.UUID, k.Resource, k.Provider, string(k.SourceType), k.Part, p.start, p.stop}
 }
 
 // appendChunks writes a request of one large batch as [Store.appendOne] does.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/healthdata/series"
@@ -37,7 +38,7 @@ where s.user_id = x.user_id and s.series = x.series`
 
 // chunkRows are columns of chunk, and of segment.
 type chunkRows struct {
-	users, teams  uuids
+	users, teams  []uuid.UUID
 	series        []int32
 	starts, stops []int64
 	headers, data [][]byte
@@ -51,7 +52,7 @@ func (c *chunkRows) add(k userKey, number int32, chunk series.Chunk) {
 
 // keyRows are keys of segments or chunks.
 type keyRows struct {
-	users  uuids
+	users  []uuid.UUID
 	series []int32
 	at     []int64
 }

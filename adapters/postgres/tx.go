@@ -7,10 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab"
@@ -175,45 +173,13 @@ func (u *unit) send(ctx context.Context, b *pgx.Batch) error {
 	}
 	for _, q := range b.QueuedQueries {
 		for i, a := range q.Arguments {
-			q.Arguments[i] = binaryUUID(a)
+			q.Arguments[i] = plainly(a)
 		}
 	}
 	if u.conn != nil {
 		return u.conn.SendBatch(ctx, b).Close()
 	}
 	return u.tx.SendBatch(ctx, b).Close()
-}
-
-// binaryUUID returns an argument in the form that goes to the server as it is. The driver
-// asks a uuid.UUID for its text, and reads that again.
-func binaryUUID(argument any) any {
-	switch v := argument.(type) {
-	case uuid.UUID:
-		return pgtype.UUID{Bytes: v, Valid: true}
-	case *uuid.UUID:
-		if v != nil {
-			return pgtype.UUID{Bytes: *v, Valid: true}
-		}
-	case []uuid.UUID:
-		if v != nil {
-			out := make(pgtype.FlatArray[pgtype.UUID], len(v))
-			for i, id := range v {
-				out[i] = pgtype.UUID{Bytes: id, Valid: true}
-			}
-			return out
-		}
-	case []*uuid.UUID:
-		if v != nil {
-			out := make(pgtype.FlatArray[pgtype.UUID], len(v))
-			for i, id := range v {
-				if id != nil {
-					out[i] = pgtype.UUID{Bytes: *id, Valid: true}
-				}
-			}
-			return out
-		}
-	}
-	return argument
 }
 
 // commit runs a batch and commits.
