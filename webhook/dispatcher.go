@@ -33,6 +33,7 @@ type Dispatcher struct {
 	outcomes  chan settling
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}
+	news      chan struct{} // for other processes
 }
 
 // settling is an outcome on its way into the store.
@@ -63,6 +64,7 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 		outcomes:   make(chan settling, o.SettleBatch),
 		wakeRoute:  make(chan struct{}, 1),
 		wakeClaim:  make(chan struct{}, 1),
+		news:       make(chan struct{}, 1),
 	}, nil
 }
 
@@ -93,6 +95,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var helpers, recorders, senders sync.WaitGroup
 	helpers.Go(func() { d.route(routing) })
 	helpers.Go(func() { d.sweep(routing) })
+	if d.opts.Signal != nil {
+		helpers.Go(func() { d.tell(routing) })
+		helpers.Go(func() { d.hear(routing) })
+	}
 	for range settlers {
 		recorders.Go(func() { d.settle(recording) })
 	}
@@ -126,6 +132,7 @@ func (d *Dispatcher) route(ctx context.Context) {
 			d.opts.Hooks.Routed(n, d.opts.Now().Sub(began))
 			d.targets.rescan()
 			poke(d.wakeClaim)
+			poke(d.news)
 		}
 		switch {
 		case n >= d.opts.RouteBatch:
@@ -198,9 +205,14 @@ func (d *Dispatcher) sweep(ctx context.Context) {
 func (d *Dispatcher) trouble(ctx context.Context, what string, err error, times int) int {
 	if ctx.Err() == nil {
 		d.opts.Log.Warn("webhook store out of reach", "step", what, "kind", healthlab.KindOf(err).Error(), "times", times+1)
-		wait(ctx, min(100*time.Millisecond<<min(times, 6), longestWait), nil)
+		wait(ctx, storeWait(times), nil)
 	}
 	return times + 1
+}
+
+// storeWait is how long to wait after something has failed so many times before.
+func storeWait(times int) time.Duration {
+	return min(100*time.Millisecond<<min(times, 6), longestWait)
 }
 
 // wait returns after d, on wake, or when ctx ends.

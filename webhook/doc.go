@@ -22,6 +22,13 @@
 // due, sends it through a [Notifier], and records what came of it. Storage is behind
 // the small interfaces [Deliveries], [Endpoints] and [Log].
 //
+// # Waking
+//
+// A dispatcher looks for work by itself, every second when it has none (Options.Idle).
+// [Dispatcher.Wake] makes it look at once: call it after a commit in the same process.
+// With [Options].Signal the dispatchers of other processes hear, too, what one has routed,
+// twenty times a second at most. Whatever is lost of that costs time, and nothing else.
+//
 // # Lanes
 //
 // A lane is one key of one endpoint. In each lane one delivery is the head; the

@@ -24,6 +24,9 @@ type Options struct {
 	Log *slog.Logger
 	// Hooks are told what happens.
 	Hooks Hooks
+	// Signal tells this process what others have routed, and them what this one has.
+	// Default: none; each process looks for work every Idle.
+	Signal Signal
 
 	// Schedule says when a failed delivery is tried again. Default: DefaultSchedule
 	// without jitter.
@@ -45,7 +48,7 @@ type Options struct {
 	// accepts others. Default 0: the schedule is the bound.
 	MaxBlock time.Duration
 	// CrashLimit is how often a delivery may be started without an outcome before it
-	// is taken for poison. Default 5.
+	// is taken for poison. Default 3.
 	CrashLimit int
 	// RouteBatch is how many events are routed at a time. Default 500.
 	RouteBatch int
@@ -74,7 +77,7 @@ func (o *Options) orDefaults() Options {
 	set(&v.Timeout, defaultTimeout)
 	set(&v.StartMargin, 5*time.Second)
 	set(&v.Expiry, 72*time.Hour)
-	set(&v.CrashLimit, 5)
+	set(&v.CrashLimit, 3)
 	set(&v.RouteBatch, 500)
 	set(&v.SettleBatch, 500)
 	set(&v.SettleWait, time.Millisecond)

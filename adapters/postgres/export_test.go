@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // Waiting returns how many writes of samples wait to be gathered.
@@ -24,4 +26,10 @@ func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
 		}
 	}
 	return nil
+}
+
+// Impatient makes a signal ask every moment whether its connection is still there.
+func Impatient(g webhook.Signal) webhook.Signal {
+	g.(*signal).quiet = 20 * time.Millisecond
+	return g
 }

@@ -269,7 +269,10 @@ func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 		return err
 	}
 	s.dispatcher, err = webhook.NewDispatcher(types, s.store.Deliveries(), s.store.Endpoints(), notifier, seal,
-		&webhook.Options{Log: s.log, Lease: s.lease, Timeout: min(15*time.Second, s.lease/2), StartMargin: min(5*time.Second, s.lease/4)})
+		&webhook.Options{
+			Log: s.log, Lease: s.lease, Timeout: min(15*time.Second, s.lease/2), StartMargin: min(5*time.Second, s.lease/4),
+			Signal: s.store.signal,
+		})
 	return err
 }
 

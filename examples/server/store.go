@@ -52,6 +52,8 @@ type storage struct {
 	blobs labreport.BlobStore
 	// loops is its background work by name.
 	loops map[string]func(context.Context) error
+	// signal tells processes of each other's messages; nil where there is only one.
+	signal webhook.Signal
 	// held counts what would be lost with this process; nil where nothing would.
 	held func() (unrouted, unfinished int)
 	// ended is closed when the storage has ended by itself; nil where it cannot.
@@ -109,6 +111,7 @@ func openPostgres(ctx context.Context, address string) (*storage, error) {
 	store := postgres.New(pool, nil)
 	return &storage{
 		keeper: store,
+		signal: store.Signal(),
 		loops:  map[string]func(context.Context) error{"folding": store.RunFolding, "retention": store.RunRetention},
 		close: func(context.Context) error {
 			pool.Close()

@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+const (
+	sendSignal = `select pg_notify('healthlab_routed', $1)`
+	hearSignal = `listen healthlab_routed`
+
+	// listenQuiet is after how much silence a connection is asked whether it is still
+	// there.
+	listenQuiet = 30 * time.Second
+)
+
+// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening
+// takes a connection beyond those of the pool. What the dispatcher sends itself it does
+// not hear. It is nil unless the Store is on a pool.
+//
+// Behind a pooler in transaction mode nothing is heard: leave it out there, or let it be;
+// messages then wait until somebody looks.
+func (s *Store) Signal() webhook.Signal {
+	if s.pool == nil {
+		return nil
+	}
+	return &signal{s: s, name: rand.Text(), quiet: listenQuiet}
+}
+
+type signal struct {
+	s     *Store
+	name  string // of who sends
+	quiet time.Duration
+}
+
+func (g *signal) Send(ctx context.Context) error {
+	_, err := g.s.db.Exec(ctx, sendSignal, g.name)
+	return classify(ctx, err)
+}
+
+func (g *signal) Listen(ctx context.Context, heard func()) error {
+	return classify(ctx, g.listen(ctx, heard))
+}
+
+func (g *signal) listen(ctx context.Context, heard func()) error {
+	held, err := g.s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	conn := held.Hijack() // the pool makes another one in its place
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, hearSignal); err != nil {
+		return err
+	}
+	heard()
+	for {
+		quiet, cancel := context.WithTimeout(ctx, g.quiet)
+		n, err := conn.WaitForNotification(quiet)
+		cancel()
+		switch {
+		case err == nil:
+			if n.Payload != g.name {
+				heard()
+			}
+		case ctx.Err() != nil || !pgconn.Timeout(err):
+			return err
+		default:
+			if err := g.ping(ctx, conn); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ping asks whether the other end of a connection is still there.
+func (g *signal) ping(ctx context.Context, conn interface{ Ping(context.Context) error }) error {
+	ctx, cancel := context.WithTimeout(ctx, g.quiet)
+	defer cancel()
+	return conn.Ping(ctx)
+}
