@@ -17,6 +17,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -264,7 +265,7 @@ func TestEndpointThatIsDownIsPaused(t *testing.T) {
 			return webhook.Result{Class: webhook.ClassOK, Status: 200}
 		}
 		stop := h.run(t)
-		keys := 500
+		keys := prove.Count(500, 10_000)
 		for range 3 {
 			for k := range keys {
 				h.write(t, "daily.data.sleep.created", fmt.Sprint(k))
@@ -274,6 +275,9 @@ func TestEndpointThatIsDownIsPaused(t *testing.T) {
 		time.Sleep(time.Until(up))
 		during := len(h.to.all())
 		require.LessOrEqual(t, during, 100)
+		unrouted, unfinished := h.store.Backlog()
+		require.Zero(t, unrouted)
+		require.Equal(t, keys, unfinished, "one for each key")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		stop()
@@ -318,7 +322,7 @@ func TestPoisonAndPanic(t *testing.T) {
 		require.NoError(t, err)
 		_, err = h.store.Deliveries().Route(t.Context(), h.types.Modes(), 1)
 		require.NoError(t, err)
-		for range 5 { // processes that claim everything and die
+		for range 3 { // processes that claim everything and die
 			_, err := h.store.Deliveries().Claim(t.Context(), webhook.Claim{
 				Quotas: []webhook.Quota{{Endpoint: e.ID, Max: 10}}, Lease: time.Minute,
 			})

@@ -295,25 +295,12 @@ func (f *fault) write(ctx context.Context, commits int) {
 // dispatchers keeps two processes running, one of which it kills now and then, until ctx
 // ends. It returns how many it has killed.
 func (f *fault) dispatchers(ctx context.Context, calm <-chan struct{}) (killed int) {
-	start := func() *exec.Cmd {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), postgres.Child+"=dispatcher", postgres.ChildAddress+"="+f.address, faultWhat+"="+f.what)
-		c.Stderr = os.Stderr
-		_, err := c.StdinPipe() // its end is that of the child
-		require.NoError(f.t, err)
-		require.NoError(f.t, c.Start())
-		return c
-	}
-	running := []*exec.Cmd{start(), start()}
-	end := func(c *exec.Cmd) {
-		require.NoError(f.t, c.Process.Kill())
-		require.Error(f.t, c.Wait(), "it was killed")
-	}
+	running := []*exec.Cmd{f.start(), f.start()}
 	for {
 		select {
 		case <-ctx.Done():
 			for _, c := range running {
-				end(c)
+				f.kill(c)
 			}
 			return killed
 		case <-calm:
@@ -321,12 +308,28 @@ func (f *fault) dispatchers(ctx context.Context, calm <-chan struct{}) (killed i
 		case <-time.After(500*time.Millisecond + rand.N(time.Second)):
 			if calm != nil {
 				i := rand.IntN(len(running))
-				end(running[i])
-				running[i] = start()
+				f.kill(running[i])
+				running[i] = f.start()
 				killed++
 			}
 		}
 	}
+}
+
+// start starts a process that delivers.
+func (f *fault) start() *exec.Cmd {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), postgres.Child+"=dispatcher", postgres.ChildAddress+"="+f.address, faultWhat+"="+f.what)
+	c.Stderr = os.Stderr
+	_, err := c.StdinPipe() // its end is that of the child
+	require.NoError(f.t, err)
+	require.NoError(f.t, c.Start())
+	return c
+}
+
+func (f *fault) kill(c *exec.Cmd) {
+	require.NoError(f.t, c.Process.Kill())
+	require.Error(f.t, c.Wait(), "it was killed")
 }
 
 // jumps lets the server's clock jump, until ctx ends.
@@ -442,4 +445,60 @@ func TestDispatchersUnderFire(t *testing.T) {
 // The same test notices when one line of the ordering is left out.
 func TestDispatchersUnderFireWithoutLanes(t *testing.T) {
 	require.NotEmpty(t, newFault(t, noLanes, 200).burn(10_000))
+}
+
+// received returns how many versions the receivers have.
+func (f *fault) received() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, to := range f.teams {
+		for _, versions := range to.seen {
+			n += len(versions)
+		}
+	}
+	return n
+}
+
+// A process that delivers is killed three times in the middle of it. Nothing is lost, and
+// nothing comes twice but what it had under way: as much as it has slots, at most.
+func TestDispatcherKilledThreeTimes(t *testing.T) {
+	const kills, slots = 3, 256
+	events := prove.Count(2000, 20_000)
+	f := newFault(t, "", events)
+	for _, to := range f.teams {
+		to.refuses, to.forgets, to.hangs, to.slow = 0, 0, 0, time.Millisecond
+	}
+	for _, k := range f.keys {
+		k.ordered, k.versions = true, 1
+	}
+	for some := range slices.Chunk(f.keys, 500) {
+		var batch []healthlab.Event
+		for _, k := range some {
+			batch = append(batch, healthlab.Event{
+				ID: uuid.Must(uuid.NewV7()), Type: faultOrdered, Team: f.teams[k.team].id, Key: k.name, At: noon.Time,
+				Data: fmt.Appendf(nil, `{"key":%q,"version":1,"ordered":true}`, k.name),
+			})
+		}
+		require.NoError(t, f.s.Outbox().Append(t.Context(), batch))
+	}
+	c := f.start()
+	for i := range kills {
+		for f.received() < events*(i+1)/(kills+1) {
+			<-f.news
+		}
+		f.kill(c)
+		c = f.start()
+	}
+	f.await(t.Context())
+	f.kill(c)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.Empty(t, f.wrong)
+	repeats := 0
+	for _, to := range f.teams {
+		repeats += to.repeats
+	}
+	require.LessOrEqual(t, repeats, kills*slots)
+	t.Logf("%d messages, %d of them twice", events, repeats)
 }
