@@ -74,9 +74,9 @@ func checkText(p *healthlab.Problems, s string, limit int, path ...any) {
 	}
 }
 
-func checkOptional(p *healthlab.Problems, s *string, limit int, path ...any) {
+func checkOptional(p *healthlab.Problems, s *string, path ...any) {
 	if s != nil {
-		checkText(p, *s, limit, path...)
+		checkText(p, *s, maxName, path...)
 	}
 }
 

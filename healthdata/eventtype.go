@@ -51,7 +51,7 @@ func (s *Service) HistoricalEvent(team healthlab.TeamID, user healthlab.UserID, 
 
 // EventTypes lists the events that this package emits: for every resource that has
 // them, daily.data.<slug>.created and .updated, and historical.data.<slug>.created;
-// and those about connections.
+// and those about connections and devices.
 func EventTypes() []healthlab.EventType {
 	var out []healthlab.EventType
 	for _, r := range Resources() {
@@ -79,5 +79,5 @@ func EventTypes() []healthlab.EventType {
 				Doc: "The backfill of " + r.Slug + " from one connection is complete.",
 			})
 	}
-	return append(out, connectionEventTypes()...)
+	return append(append(out, connectionEventTypes()...), deviceEventTypes()...)
 }

@@ -37,6 +37,9 @@ type Upload struct {
 	// Source says how the data was recorded: its Type, AppID, DeviceID, Sport and
 	// WorkoutID. The rest is filled in.
 	Source Source
+	// Device is what recorded it, where the source says; it is kept, and its id becomes
+	// Source.DeviceID.
+	Device *DeviceInfo
 	// TimeZone is the IANA zone of the items that say nothing of their own; empty if
 	// not known.
 	TimeZone string
@@ -147,6 +150,9 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	}
 	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
 	checkSource(&p, &up.Source, r)
+	if up.Device != nil {
+		up.Device.check(&p)
+	}
 	if up.TimeZone != "" {
 		if _, err := loadZone(up.TimeZone); err != nil {
 			p.Add("unknown_zone", "a zone is an identifier of the IANA tz database", "time_zone")
@@ -164,16 +170,21 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	if up.TimeZone != "" {
 		c.loc, _ = loadZone(up.TimeZone)
 	}
-	return &intake{
+	in := &intake{
 		Upload: up, team: team, user: u, provider: provider, resource: r,
 		clock: c, now: now, settings: settings, log: s.opts.Log,
-	}, nil
+	}
+	if up.Device != nil {
+		id := in.device().ID
+		in.Source.DeviceID = &id
+	}
+	return in, nil
 }
 
 func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
 	checkText(p, string(src.Type), maxName, "source", "type")
-	checkOptional(p, src.AppID, maxName, "source", "app_id")
-	checkOptional(p, src.Sport, maxName, "source", "sport")
+	checkOptional(p, src.AppID, "source", "app_id")
+	checkOptional(p, src.Sport, "source", "sport")
 	if r.Key == KeyWorkout {
 		if src.WorkoutID == nil {
 			p.Add("missing", "samples of a workout need its id", "source", "workout_id")

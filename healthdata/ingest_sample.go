@@ -67,6 +67,9 @@ func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, 
 	if len(batches) == 0 {
 		return nil
 	}
+	if err := s.meet(ctx, in); err != nil {
+		return err
+	}
 	var merged Counts
 	sent := 0
 	err := s.data.MergeSamples(ctx, in.team, in.user.ID, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {

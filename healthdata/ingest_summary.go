@@ -123,6 +123,9 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 		}
 		got.see(records[i].Index, item.day())
 	}
+	if err := s.meet(ctx, in); err != nil {
+		return err
+	}
 	var put Counts
 	sent := 0
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
@@ -169,7 +172,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		return
 	}
 	h := item.head()
-	checkOptional(p, &h.ExternalID, maxName, "external_id")
+	checkOptional(p, &h.ExternalID, "external_id")
 	*h = Head{UserID: in.user.ID, Source: in.Source, ExternalID: h.ExternalID, Raw: h.Raw}
 	if !in.settings.ProviderRawData {
 		h.Raw = nil

@@ -69,6 +69,8 @@ type Pulled struct {
 	// not the connection's own is not kept.
 	Owner  *string
 	Source healthdata.Source
+	// Device is what recorded the items, where the provider says.
+	Device *healthdata.DeviceInfo
 	// TimeZone is the IANA zone of the items that say nothing of their own.
 	TimeZone  string
 	Samples   []healthdata.Sample

@@ -109,7 +109,9 @@ func (a api) signOutApp(w http.ResponseWriter, r *http.Request) error {
 // ownOperations are those that a user's own app may call, for that user alone, beside the
 // reads and uploads of health data; everybody else calls them with a team's key. The user is
 // that of the path, or else the handler asks mine.
-var ownOperations = []string{"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history"}
+var ownOperations = []string{
+	"read_user", "list_providers", "list_user_providers", "connect_manual_provider", "disconnect_provider", "finish_history", "list_devices", "read_device",
+}
 
 func isOwn(op *operation) bool {
 	_, path, _ := strings.Cut(op.pattern, " ")

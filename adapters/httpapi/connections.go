@@ -15,6 +15,8 @@ func (a api) connectionOperations() []operation {
 	return []operation{
 		{id: "connect_manual_provider", pattern: "POST /v2/link/provider/manual/{provider}", team: a.connectManual},
 		{id: "list_user_providers", pattern: "GET /v2/user/providers/{user_id}", team: a.listUserProviders},
+		{id: "list_devices", pattern: "GET /v2/user/{user_id}/device", team: a.listDevices},
+		{id: "read_device", pattern: "GET /v2/user/{user_id}/device/{device_id}", team: a.readDevice},
 	}
 }
 
@@ -45,4 +47,31 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+// listDevices answers with the array alone.
+func (a api) listDevices(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user := userID(in)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	list, err := a.Health.Devices(r.Context(), team, user)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, list)
+}
+
+func (a api) readDevice(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, id := userID(in), in.PathUUID("device_id")
+	if err := in.Err(); err != nil {
+		return err
+	}
+	d, err := a.Health.Device(r.Context(), team, user, id)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, d)
 }

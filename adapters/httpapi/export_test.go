@@ -9,6 +9,8 @@ import (
 // HealthBodies are the schemas of health data whose Go types nobody else sees.
 func HealthBodies() []contract.Pair {
 	return []contract.Pair{
+		{Schema: "UploadDevice", Value: deviceIn{}, Input: true},
+		{Schema: "Device", Value: healthdata.Device{}},
 		{Schema: "UploadSource", Value: sourceIn{}, Input: true},
 		{Schema: "SampleRemoval", Value: sampleRemovalIn{}, Input: true},
 		{Schema: "SummaryRemoval", Value: summaryRemovalIn{}, Input: true},

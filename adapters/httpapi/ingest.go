@@ -60,6 +60,16 @@ type sourceIn struct {
 	DeviceID  *uuid.UUID            `json:"device_id"`
 	Sport     *string               `json:"sport"`
 	WorkoutID *uuid.UUID            `json:"workout_id"`
+	Device    *deviceIn             `json:"device"`
+}
+
+// deviceIn is what recorded the data.
+type deviceIn struct {
+	// ID is the source's own id of the device.
+	ID           *string `json:"id"`
+	Manufacturer *string `json:"manufacturer"`
+	Model        *string `json:"model"`
+	Version      *string `json:"version"`
 }
 
 func (u *uploadIn) upload() healthdata.Upload {
@@ -69,6 +79,9 @@ func (u *uploadIn) upload() healthdata.Upload {
 	}
 	if s := u.Source; s != nil {
 		out.Source = healthdata.Source{Type: s.Type, AppID: s.AppID, DeviceID: s.DeviceID, Sport: s.Sport, WorkoutID: s.WorkoutID}
+		if d := s.Device; d != nil {
+			out.Device = &healthdata.DeviceInfo{ID: d.ID, Manufacturer: d.Manufacturer, Model: d.Model, Version: d.Version}
+		}
 	}
 	return out
 }

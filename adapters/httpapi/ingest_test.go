@@ -398,3 +398,23 @@ func TestRemovals(t *testing.T) {
 	require.Equal(t, []string{"body.external_ids.1"}, c.post(c.summary("sleep")+"/remove", `{"provider":"acme_band","external_ids":["a",""]}`, 422).Locs(t))
 	c.post(c.summary("heartrate")+"/remove", remove, 404)
 }
+
+// A device that an upload names is there to be read, by its id in the data.
+func TestDevices(t *testing.T) {
+	c := newClinic(t, nil)
+	body := strings.Replace(upload(beats(2)...), `"type":"watch"`, `"type":"watch","device":{"id":"serial-1","manufacturer":"Acme","model":"Band 4"}`, 1)
+	c.post(c.timeseries("heartrate"), body, 200)
+	var list []healthdata.Device
+	path := "/v2/user/" + c.user.String() + "/device"
+	c.get(path, 200).JSON(t, &list)
+	require.Len(t, list, 1)
+	require.Equal(t, "Band 4", *list[0].Model)
+	require.Contains(t, string(c.get(c.timeseries("heartrate")+"/grouped?start_date=2026-03-01", 200).Body), `"device_id":"`+list[0].ID.String()+`"`)
+	var one healthdata.Device
+	c.get(path+"/"+list[0].ID.String(), 200).JSON(t, &one)
+	require.Equal(t, list[0], one)
+	c.get(path+"/"+uuid.NewString(), 404)
+	require.Equal(t, []string{"path.device_id"}, c.get(path+"/mine", 422).Locs(t))
+	c.get("/v2/user/"+c.foreign.String()+"/device", 404)
+	require.Equal(t, []string{"body.source.device"}, c.post(c.timeseries("heartrate"), strings.Replace(body, `"id":"serial-1","manufacturer":"Acme","model":"Band 4"`, "", 1), 422).Locs(t))
+}

@@ -484,7 +484,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	if t.Kind == History {
 		stage = healthdata.StageHistorical
 	}
-	up := healthdata.Upload{Provider: t.Provider, Stage: stage, Source: p.Source, TimeZone: p.TimeZone}
+	up := healthdata.Upload{Provider: t.Provider, Stage: stage, Source: p.Source, Device: p.Device, TimeZone: p.TimeZone}
 	var got healthdata.Received
 	var err error
 	switch {

@@ -1,0 +1,170 @@
+package healthdata
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Names of the event types of devices.
+const (
+	EventDeviceCreated = "provider.device.created"
+	EventDeviceUpdated = "provider.device.updated"
+)
+
+// deviceSlug is the resource under which devices are kept.
+const deviceSlug = "device"
+
+// deviceEventTypes lists the events about devices.
+func deviceEventTypes() []healthlab.EventType {
+	return []healthlab.EventType{
+		{Name: EventDeviceCreated, Mode: healthlab.Latest, Data: Device{}, Doc: "A device is first seen on a user's connection."},
+		{Name: EventDeviceUpdated, Mode: healthlab.Latest, Data: Device{}, Doc: "What is known of a device has changed."},
+	}
+}
+
+// Device is what recorded data, as far as its source tells.
+type Device struct {
+	// ID is ours; source.device_id of data names it.
+	ID     uuid.UUID        `json:"id"`
+	UserID healthlab.UserID `json:"user_id"`
+	// Provider is the slug of the source that told of it.
+	Provider   string     `json:"provider"`
+	SourceType SourceType `json:"source_type"`
+	// AppID names the app that recorded with it; null but for stores that many apps write
+	// to.
+	AppID        *string `json:"app_id"`
+	Manufacturer *string `json:"device_manufacturer"`
+	Model        *string `json:"device_model"`
+	// Version is that of its software.
+	Version *string `json:"device_version"`
+	// DeviceID is the source's own id of it, which is no UUID.
+	DeviceID *string `json:"device_id"`
+}
+
+// DeviceInfo is what a source says of the device that recorded some data.
+type DeviceInfo struct {
+	// Manufacturer, Model and Version are null where the source does not say.
+	Manufacturer *string
+	Model        *string
+	Version      *string
+	// ID is the source's own id of the device. Without one, a device is known by its
+	// source type, app, manufacturer and model.
+	ID *string
+}
+
+// check notes what is wrong with it.
+func (d *DeviceInfo) check(p *healthlab.Problems) {
+	for _, f := range [...]struct {
+		name string
+		v    *string
+	}{{"manufacturer", d.Manufacturer}, {"model", d.Model}, {"version", d.Version}, {"id", d.ID}} {
+		checkOptional(p, f.v, "source", "device", f.name)
+	}
+	if deref(d.ID) == "" && deref(d.Model) == "" {
+		p.Add("missing", "a device has an id or a model", "source", "device")
+	}
+}
+
+// device is the device of an upload; its id is the same whenever it is seen.
+func (in *intake) device() Device {
+	d, src := in.Upload.Device, &in.Source
+	key := "id\x00" + deref(d.ID)
+	if deref(d.ID) == "" {
+		key = "model\x00" + deref(src.AppID) + "\x00" + deref(d.Manufacturer) + "\x00" + deref(d.Model)
+	}
+	out := Device{
+		UserID: in.user.ID, Provider: in.Provider, SourceType: src.Type, AppID: src.AppID,
+		Manufacturer: d.Manufacturer, Model: d.Model, Version: d.Version, DeviceID: d.ID,
+	}
+	kind := src.Type
+	if deref(d.ID) != "" {
+		kind = ""
+	}
+	out.ID = SummaryID(in.team, in.user.ID, in.Provider, kind, deviceSlug, key)
+	return out
+}
+
+// meet keeps the device of an upload that was found good, and announces one that is new or
+// has changed. It comes before its data.
+func (s *Service) meet(ctx context.Context, in *intake) error {
+	if in.Upload.Device == nil {
+		return nil
+	}
+	d := in.device()
+	doc, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode device: %w", err)
+	}
+	r := Record{
+		Resource: deviceSlug, ID: d.ID, Provider: in.Provider, SourceType: d.SourceType, Doc: doc,
+		CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+	}
+	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
+		e := healthlab.Event{ID: s.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: doc}
+		switch results[0].Fate {
+		case FateNew:
+			e.Type = EventDeviceCreated
+		case FateChanged:
+			e.Type = EventDeviceUpdated
+		default:
+			return nil, nil
+		}
+		return []healthlab.Event{e}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep device: %w", err)
+	}
+	return nil
+}
+
+// Devices returns the devices of a user, by provider, then id. healthlab.NotFound if the
+// team has no such user.
+func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Device, error) {
+	list, err := s.devices(ctx, team, user, uuid.Nil)
+	if err != nil {
+		return nil, fmt.Errorf("read devices: %w", err)
+	}
+	return list, nil
+}
+
+// Device returns one device. healthlab.NotFound if the team has no such user, or the user no
+// such device.
+func (s *Service) Device(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (Device, error) {
+	list, err := s.devices(ctx, team, user, id)
+	if err == nil && (len(list) == 0 || id == uuid.Nil) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return Device{}, fmt.Errorf("read device: %w", err)
+	}
+	return list[0], nil
+}
+
+func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) ([]Device, error) {
+	out := []Device{}
+	err := s.data.View(ctx, team, user, func(v View) error {
+		records, err := v.Records(ctx, RecordQuery{Resource: deviceSlug, ID: id})
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			var d Device
+			if err := json.Unmarshal(records[i].Doc, &d); err != nil {
+				return fmt.Errorf("decode device: %w", err)
+			}
+			out = append(out, d)
+		}
+		return nil
+	})
+	slices.SortFunc(out, func(a, b Device) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	return out, err
+}
