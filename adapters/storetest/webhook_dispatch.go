@@ -220,8 +220,9 @@ var dispatcherCases = []webhookCase{
 	}},
 	{"TwoShareTheWork", func(t *testing.T, s WebhookStore) {
 		d := newDesk(t, s)
-		n := prove.Count(1000, 10_000)
-		for i := range n {
+		// At first there is more than one can hold, and less than both.
+		n, atFirst := prove.Count(1000, 10_000), 6
+		for i := range atFirst {
 			d.write(typeLatest, fmt.Sprint(i))
 		}
 		var both atomic.Int32 // each has sent something: then all goes on
@@ -237,6 +238,10 @@ var dispatcherCases = []webhookCase{
 		}
 		few := func(o *webhook.Options, _ *WebhookStore) { o.Slots = 4 }
 		one, two := d.run(0, few), d.run(1, few)
+		<-gate
+		for i := range n - atFirst {
+			d.write(typeLatest, fmt.Sprint(atFirst+i))
+		}
 		d.await(n)
 		one()
 		two()
