@@ -39,7 +39,7 @@ update healthlab.app_session set expires_at = $3, rotated_at = $4, rotations = $
 where team_id = $1 and session_id = $2`
 
 	deleteApps = `
-delete from healthlab.app_session where team_id = $1 and user_id = $2 and ($3 = '00000000-0000-0000-0000-000000000000' or session_id = $3::uuid)`
+delete from healthlab.app_session where team_id = $1 and user_id = $2 and ($3::uuid = '00000000-0000-0000-0000-000000000000' or session_id = $3)`
 
 	pruneApps = `
 delete from healthlab.app_session x using (
