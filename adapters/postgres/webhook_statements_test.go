@@ -13,7 +13,7 @@ func init() {
 		"lockHeads": lockHeads, "tryHeads": tryHeads, "readHeads": readHeads, "readSame": readSame, "lockWhole": lockWhole,
 		"readWhole": readWhole, "readClock": readClock, "dropDeliveries": dropDeliveries, "insertDeliveries": insertDeliveries,
 		"updateDeliveries": updateDeliveries, "attemptInsert": attemptInsert, "insertAttempts": insertAttempts, "insertLost": insertLost,
-		"tryRouting": tryRouting, "holdRouting": holdRouting, "tuneQueue": tuneQueue, "tuneRelaxed": tuneRelaxed,
+		"sendSignal": sendSignal, "tryRouting": tryRouting, "holdRouting": holdRouting, "tuneQueue": tuneQueue, "tuneRelaxed": tuneRelaxed,
 		"tunePatience": tunePatience, "selectPending": selectPending, "selectTargets": selectTargets, "tryTargets": tryTargets,
 		"peekTargets": peekTargets, "dropPending": dropPending,
 		"selectDue": selectDue, "selectTrials": selectTrials, "lockTrials": lockTrials, "claimDeliveries": claimDeliveries,

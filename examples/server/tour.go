@@ -212,7 +212,7 @@ func (t *tour) printEvents(ctx context.Context, least int) error {
 		counts[e.eventType]++
 	}
 	for _, name := range order {
-		fmt.Fprintf(t.out, "  event %-36s × %-2d signature verified\n", name, counts[name])
+		fmt.Fprintf(t.out, "  event %-38s × %-2d signature verified\n", name, counts[name])
 	}
 	return nil
 }
