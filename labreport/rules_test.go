@@ -2,6 +2,8 @@ package labreport_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
@@ -234,12 +237,15 @@ func TestOrderOfWordsDoesNotMatter(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	r := generate("six columns", layouts["six columns"], 5)
 	want, _ := reader.Read(r.pages)
-	rapid.Check(t, func(t *rapid.T) {
+	for seed := range prove.Count(10, 200) {
 		pages := []labreport.Page{r.pages[0]}
-		pages[0].Words = rapid.Permutation(r.pages[0].Words).Draw(t, "words")
+		pages[0].Words = slices.Clone(r.pages[0].Words)
+		rand.New(rand.NewPCG(uint64(seed), 0)).Shuffle(len(pages[0].Words), func(i, j int) {
+			pages[0].Words[i], pages[0].Words[j] = pages[0].Words[j], pages[0].Words[i]
+		})
 		got, _ := reader.Read(pages)
-		require.Equal(t, want, got)
-	})
+		require.Equal(t, want, got, seed)
+	}
 }
 
 // A unit that a reader of pictures took for another is mended where the analyte has just

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -13,7 +14,7 @@ const (
 	sweepEvery  = time.Hour
 	longestWait = 5 * time.Second // between two tries to reach the store
 	sealWait    = time.Minute     // a delivery rests whose secrets do not open
-	proxyWait   = 5 * time.Second // or that could not leave our own network
+	proxyWait   = time.Minute     // or that could not leave our own network
 	settleExtra = 2 * time.Second // to record what came in at the last moment
 	settleRetry = 10 * time.Millisecond
 	settlers    = 2 // one gathers while the store is busy with what the other has
@@ -30,6 +31,7 @@ type Dispatcher struct {
 	limits     limits
 	targets    *targets
 
+	proxyTold atomic.Int64 // when, in Unix seconds
 	outcomes  chan settling
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}

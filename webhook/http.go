@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -113,10 +114,10 @@ func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver 
 			return nil
 		case http.StatusForbidden:
 			return errBlocked
-		case http.StatusBadGateway, http.StatusGatewayTimeout:
-			return errBeyond
+		case http.StatusProxyAuthRequired:
+			return errProxy
 		}
-		return errProxy
+		return errBeyond // proxies say in many ways that they do not reach somebody
 	}
 }
 
@@ -221,6 +222,12 @@ func (t *trace) hooks() *httptrace.ClientTrace {
 	}
 }
 
+// cut reports whether the proxy broke off before there was a way to the receiver.
+func (t *trace) cut(err error) bool {
+	return t.proxied && !t.connected.Load() && !t.shaking.Load() &&
+		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+}
+
 // classify names a failure without a status. Once there was a connection, nobody can
 // say that no byte of the request was written.
 func (t *trace) classify(err error, late bool) Class {
@@ -229,7 +236,7 @@ func (t *trace) classify(err error, late bool) Class {
 	switch {
 	case errors.Is(err, errBlocked):
 		return ClassBlocked
-	case errors.Is(err, errProxy), errors.As(err, &dial) && dial.Op == "proxyconnect":
+	case errors.Is(err, errProxy), errors.As(err, &dial) && dial.Op == "proxyconnect", t.cut(err):
 		return ClassProxy
 	case errors.Is(err, errBeyond):
 		return ClassConnect

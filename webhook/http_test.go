@@ -221,7 +221,7 @@ func TestHTTPThroughAProxy(t *testing.T) {
 		return h
 	}
 	for code, want := range map[int32]webhook.Class{
-		200: webhook.ClassOK, 407: webhook.ClassProxy, 500: webhook.ClassProxy, 403: webhook.ClassBlocked, 502: webhook.ClassConnect, 504: webhook.ClassConnect,
+		200: webhook.ClassOK, 407: webhook.ClassProxy, 403: webhook.ClassBlocked, 500: webhook.ClassConnect, 502: webhook.ClassConnect, 503: webhook.ClassConnect,
 	} {
 		status.Store(code)
 		require.Equal(t, want, through(proxy.URL).Notify(t.Context(), note(t, secure.URL)).Class, code)
@@ -229,6 +229,9 @@ func TestHTTPThroughAProxy(t *testing.T) {
 	require.Equal(t, int32(1), tunnels.Load())
 	status.Store(407)
 	require.Equal(t, webhook.ClassProxy, through(proxy.URL).Notify(t.Context(), note(t, "http://127.0.0.1:8443/")).Class, "without a tunnel")
+	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer cut.Close()
+	require.Equal(t, webhook.ClassProxy, through(cut.URL).Notify(t.Context(), note(t, secure.URL)).Class, "it breaks off")
 	proxy.Close()
 	require.Equal(t, webhook.ClassProxy, through(proxy.URL).Notify(t.Context(), note(t, secure.URL)).Class, "nobody there")
 	require.Equal(t, webhook.ClassBlocked, through(proxy.URL).Notify(t.Context(), note(t, "https://10.0.0.1/")).Class, "the guard still sees the URL")

@@ -51,7 +51,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 		Headers: to.headers, ID: MessageID(del.Event), At: began, Secrets: secrets, Body: del.Body,
 	}, del)
 	if result.Class == ClassProxy {
-		d.opts.Log.Error("the egress proxy does not do its work; messages wait")
+		d.proxyFailed(clock.time())
 		d.release(ctx, del, proxyWait)
 		return
 	}
@@ -66,6 +66,13 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	d.opts.Hooks.Attempt(result.Class, del.Attempts+1, result.Duration, ended.Sub(del.At), result.Reused)
 	o := d.limits.after(del, result, ended, d.targets.accepted(del.Endpoint))
 	d.record(o, fact{began: began, ended: ended, class: result.Class, retryAfter: result.RetryAfter}, clock)
+}
+
+// proxyFailed tells of the egress proxy, once while messages wait for it.
+func (d *Dispatcher) proxyFailed(at time.Time) {
+	if last := d.proxyTold.Load(); at.Unix()-last >= int64(proxyWait.Seconds()) && d.proxyTold.CompareAndSwap(last, at.Unix()) {
+		d.opts.Log.Error("the egress proxy does not do its work; messages wait")
+	}
 }
 
 // notify sends one request. A panic ends that attempt alone.

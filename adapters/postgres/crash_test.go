@@ -135,6 +135,7 @@ func numbers(t *testing.T, pool *pgxpool.Pool, sql string, u healthdata.User) []
 
 // A process is killed in the middle of its writes.
 func TestKilledProcess(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	pool := pgtest.Connect(t, address)
 	for range prove.Count(20, 200) {
@@ -167,6 +168,7 @@ func TestKilledProcess(t *testing.T) {
 
 // The server is stopped at once in the middle of writes, and comes back.
 func TestCrashedServer(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")
 	}

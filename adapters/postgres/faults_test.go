@@ -312,6 +312,7 @@ func TestErrorsInside(t *testing.T) {
 
 // Connections that broke while they were idle are not the caller's concern.
 func TestLostConnections(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	pool, other := pgtest.Connect(t, address), pgtest.Connect(t, address)
 	s := postgres.New(pool, nil)

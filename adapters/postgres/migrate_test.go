@@ -30,6 +30,7 @@ func migrationFiles(t *testing.T) []string {
 // Every beginning of the list of files is a version that somebody may have; released ones
 // will be among them. A database of each, full of data, is brought up to date.
 func TestUpgrades(t *testing.T) {
+	t.Parallel()
 	full := pgtest.Pool(t)
 	s := postgres.New(full, nil)
 	u := fullPerson(t, s)

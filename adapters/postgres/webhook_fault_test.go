@@ -438,12 +438,14 @@ func (f *fault) await(ctx context.Context) {
 // as the server's does; receivers fail, hang, and are slow. Nothing is lost, nothing
 // comes in the wrong order, and each correction arrives.
 func TestDispatchersUnderFire(t *testing.T) {
+	t.Parallel()
 	events := prove.Count(10_000, 100_000)
 	require.Empty(t, newFault(t, "", events/5).burn(events))
 }
 
 // The same test notices when one line of the ordering is left out.
 func TestDispatchersUnderFireWithoutLanes(t *testing.T) {
+	t.Parallel()
 	require.NotEmpty(t, newFault(t, noLanes, 200).burn(10_000))
 }
 
@@ -463,6 +465,7 @@ func (f *fault) received() int {
 // A process that delivers is killed three times in the middle of it. Nothing is lost, and
 // nothing comes twice but what it had under way: as much as it has slots, at most.
 func TestDispatcherKilledThreeTimes(t *testing.T) {
+	t.Parallel()
 	const kills, slots = 3, 256
 	events := prove.Count(2000, 20_000)
 	f := newFault(t, "", events)

@@ -62,12 +62,17 @@ func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) storetes
 	}
 }
 
-func TestDeliveries(t *testing.T)      { storetest.RunDeliveries(t, webhookStores(t)) }
-func TestEndpoints(t *testing.T)       { storetest.RunEndpoints(t, webhookStores(t)) }
-func TestOrderUnderFire(t *testing.T)  { storetest.RunOrderUnderFire(t, webhookStores(t)) }
+func TestDeliveries(t *testing.T) { storetest.RunDeliveries(t, webhookStores(t)) }
+func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStores(t)) }
+
 func TestDeliveriesModel(t *testing.T) { storetest.RunDeliveriesModel(t, webhookStores(t)) }
 
 func TestDispatcher(t *testing.T) { storetest.RunDispatcher(t, webhookStores(t)) }
+
+func TestOrderUnderFire(t *testing.T) {
+	t.Parallel()
+	storetest.RunOrderUnderFire(t, webhookStores(t))
+}
 
 // deliverTo gives the team of a user an endpoint, to which one message of the user was
 // sent in vain and waits.
@@ -296,6 +301,7 @@ func TestEraseMovesOthersUp(t *testing.T) {
 // The server goes away at once in the middle of deliveries, and comes back: the
 // dispatcher goes on, and nothing is lost.
 func TestDispatcherOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")
 	}
