@@ -2,6 +2,7 @@ package linking_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -182,8 +183,7 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// A whole team under attack, at the service: the attackers have any number of clients and
-// use up all that the limits allow; people go on redeeming codes all the while.
+// A whole team under attack, at the service: people go on redeeming codes all the while.
 func TestATeamUnderAttackRedeemsCodes(t *testing.T) {
 	p, s := phones(t, linking.Options{})
 	code := func() string {
@@ -191,41 +191,43 @@ func TestATeamUnderAttackRedeemsCodes(t *testing.T) {
 		require.NoError(t, err)
 		return c.Code
 	}
-	looked := 0
-	guess := func(client string) {
-		_, err := s.Redeem(t.Context(), team, client, "skus00000000")
-		if healthlab.KindOf(err) != healthlab.Exhausted {
-			looked++
+	redeem := func(client, code string) string {
+		user, err := s.Redeem(t.Context(), team, client, code)
+		if err == nil {
+			require.Equal(t, p.user, user)
 		}
+		return ruleOf(err)
 	}
-	victim := code()
-	for client := 0; looked < linking.Exposure-1; client++ {
-		for range linking.WrongPerClient + 5 { // more than it may
-			if looked == linking.Exposure-1 {
-				break
+	attackers := 0
+	attack := func(clients, tries int) {
+		for range clients {
+			for range tries {
+				_, err := s.Redeem(t.Context(), team, fmt.Sprint("attacker ", attackers), "skus00000000")
+				require.Error(t, err)
 			}
-			guess("attacker " + time.Duration(client).String())
+			attackers++
 		}
 	}
-	user, err := s.Redeem(t.Context(), team, "person", victim)
-	require.NoError(t, err, "one wrong try before its end a code works")
-	require.Equal(t, p.user, user)
-	next, last := code(), code()
-	for range 2 {
-		guess("a late attacker")
-	}
-	_, err = s.Redeem(t.Context(), team, "person", next)
-	require.NoError(t, err, "a newer code has its own exposure")
-	for client := range linking.Exposure / linking.WrongPerClient {
-		for range linking.WrongPerClient {
-			guess("second wave " + time.Duration(client).String())
-		}
-	}
-	_, err = s.Redeem(t.Context(), team, "person", last)
-	requireRule(t, linking.RuleCodeExpired, err)
-	_, err = s.Redeem(t.Context(), team, "person", code())
-	require.NoError(t, err)
-	// Who guessed too often learns nothing, not even with a right code.
-	_, err = s.Redeem(t.Context(), team, "attacker "+time.Duration(1).String(), code())
-	require.ErrorIs(t, err, healthlab.Exhausted)
+	const half = linking.Exposure / 2
+	require.Equal(t, linking.RuleCodeInvalid, redeem("clumsy", "skus00000000"))
+	old, other := code(), code()
+
+	attack(110, linking.WrongPerClient+5) // more than each may
+	require.Equal(t, linking.RuleCodeInvalid, redeem("clumsy", old), "who has failed has to create a new code")
+	require.Empty(t, redeem("clumsy", code()))
+	require.Empty(t, redeem("person", old), "who has not failed redeems the old one")
+
+	attack(half-110-1, 1)
+	late := code()
+	require.Empty(t, redeem("person", other), "up to the last try")
+
+	attack(half-1, 1)
+	require.Empty(t, redeem("person", late))
+	late = code()
+	attack(half, 1)
+	require.Equal(t, linking.RuleCodeExpired, redeem("person", late), "two thousand clients end it")
+	require.Empty(t, redeem("person", code()), "the one wrong try of this person is no obstacle")
+
+	_, err := s.Redeem(t.Context(), team, "attacker 0", code())
+	require.ErrorIs(t, err, healthlab.Exhausted, "who attacks is not looked at, even when right")
 }

@@ -34,9 +34,9 @@ type Code struct {
 	CreatedAt, ExpiresAt time.Time
 	// UsedAt is when it was redeemed; zero if it was not.
 	UsedAt time.Time
-	// WrongBefore is how many wrong tries the team had seen when the code was made. A
-	// store sets it, in the same step as it inserts the code.
-	WrongBefore int64
+	// WrongBefore and FirstBefore are what TeamWrong and TeamFirst of [Try] were when the
+	// code was made. A store sets them, in the same step as it inserts the code.
+	WrongBefore, FirstBefore int64
 }
 
 // LogValue shows whose code it is, and not the code.

@@ -47,16 +47,18 @@
 //   - One client has [WrongPerClient] = 20 wrong tries an hour. Windows begin with a
 //     wrong try, so two of them can touch one hour: at most 40 guesses at a code that
 //     lives an hour, 40 / 2^32 = 9.3e-9.
-//   - A code withstands [Exposure] = 4,000 wrong tries by anybody at its team's codes,
-//     then it is over, as if it had expired: 4,000 / 2^32 = 9.3e-7, however long it was to
-//     live, however many clients there are.
+//   - For a code, [Exposure] = 4,000 wrong tries at its team's codes are looked at, by
+//     whomever: 4,000 / 2^32 = 9.3e-7, however long it is to live, however many clients
+//     there are. 2,000 of them are first tries, of clients that have not failed in their
+//     window; after those the code is over, as if it had expired. 2,000 are later ones;
+//     after those a client that has failed finds no such code.
 //
-// Nobody is locked out by what others do: a team under attack creates a new code, which
-// withstands the next 4,000 guesses. With 10,000 codes open at a time, one client hits
-// any of them with 40 * 10,000 / 2^32 = 9.3e-5 within the hour, and all clients
-// together with 4,000 * 10,000 / 2^32 = 9.3e-3 before those codes are over. A code that
-// is good for the longest time, seven days, meets at most 169 windows of one client: 3,380
-// guesses, 7.9e-7.
+// So people redeem the codes they have while fewer than 2,000 clients attack within the
+// hour of a code. Beyond that a team creates a new code, which has counts of its own. With
+// 10,000 codes open at a time, one client hits any of them with 40 * 10,000 / 2^32 = 9.3e-5
+// within the hour, and all clients together with 4,000 * 10,000 / 2^32 = 9.3e-3 before
+// those codes are over. A code that is good for the longest time, seven days, meets at most
+// 168 first tries of one client and 2,000 later ones: 2,168 guesses, 5.0e-7.
 //
 // This package speaks no HTTP. It does not fetch health data, and it knows no
 // provider: which there are is configuration, and how to talk to one is an adapter.

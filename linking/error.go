@@ -134,4 +134,9 @@ func errProvider() error {
 	return rule(RuleInvalidProvider, "this provider cannot be linked in this way")
 }
 
+// errCode is the same for a code that is not there and one that is kept from who asks.
+func errCode() error {
+	return rule(RuleCodeInvalid, "there is no such code; look at it again, or create a new one")
+}
+
 func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }

@@ -13,8 +13,9 @@ const (
 	WrongPerClient = 20
 	// GuessWindow is the length of a client's window. It begins with a wrong try.
 	GuessWindow = time.Hour
-	// Exposure is how many wrong tries at its team's codes, by anybody, a code
-	// withstands.
+	// Exposure is how many wrong tries at its team's codes, by anybody, are looked at for
+	// a code. One half is for tries of clients that have not failed in their window, and
+	// when it is used up the code is over. The other half is for those that have failed.
 	Exposure = 4000
 )
 
@@ -27,8 +28,9 @@ type Try struct {
 	// in it; both zero for a client that is new.
 	Since time.Time
 	Wrong int
-	// TeamWrong is how many wrong tries the team has ever seen.
-	TeamWrong int64
+	// TeamWrong is how many wrong tries the team has ever seen, and TeamFirst how many of
+	// them were the first in their client's window.
+	TeamWrong, TeamFirst int64
 }
 
 // TooManyTries says that a client has to wait. It unwraps to healthlab.Exhausted.
@@ -46,7 +48,7 @@ func (e *TooManyTries) RetryAfter() time.Duration { return e.After }
 // Redeem decides a try and notes what came of it: the code is used, or the try was
 // wrong and counts. It is pure apart from t. Of a client that has used up its wrong
 // tries nothing is looked at, not even a right code, so that nothing can be learnt; all
-// others redeem whatever anybody else does.
+// others redeem a code that is new enough, whatever anybody else does.
 //
 // Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
@@ -61,13 +63,17 @@ func (t *Try) Redeem(at time.Time) (Code, error) {
 	switch {
 	case c == nil:
 		t.wrong(at)
-		return Code{}, rule(RuleCodeInvalid, "there is no such code")
+		return Code{}, errCode()
 	case !c.UsedAt.IsZero():
 		t.wrong(at)
 		return Code{}, rule(RuleCodeConsumed, "the code was used; create a new one")
-	case !at.Before(c.ExpiresAt), t.TeamWrong-c.WrongBefore >= Exposure:
+	case !at.Before(c.ExpiresAt), t.TeamFirst-c.FirstBefore >= Exposure/2:
 		t.wrong(at)
 		return Code{}, rule(RuleCodeExpired, "the code has expired; create a new one")
+	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= Exposure/2:
+		// The code is good for others. Who learnt that it exists would come back as one.
+		t.wrong(at)
+		return Code{}, errCode()
 	}
 	c.UsedAt = at
 	return *c, nil
@@ -76,6 +82,7 @@ func (t *Try) Redeem(at time.Time) (Code, error) {
 func (t *Try) wrong(at time.Time) {
 	if t.Wrong == 0 {
 		t.Since = at
+		t.TeamFirst++
 	}
 	t.Wrong++
 	t.TeamWrong++

@@ -1,6 +1,8 @@
 package linking_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,32 +45,99 @@ func TestOneClientAtTheEdge(t *testing.T) {
 	require.Less(t, 2.0*linking.WrongPerClient/allCodes, 1e-8)
 }
 
-// All clients of the world, each with its own window.
-func TestAllClientsTogetherAtTheEdge(t *testing.T) {
-	code := linking.Code{Text: "skus00000000", CreatedAt: noon, ExpiresAt: noon.Add(linking.CodeLife), WrongBefore: 7}
-	count, exposed := int64(7), 0
-	for alive := true; alive; {
-		c := code
-		probe := linking.Try{Code: &c, TeamWrong: count}
-		_, err := probe.Redeem(noon.Add(time.Minute))
-		if alive = err == nil; alive {
-			fresh := linking.Try{TeamWrong: count}
-			require.True(t, guess(&fresh, noon.Add(time.Minute)))
-			count = fresh.TeamWrong
-			exposed++
-		}
-	}
-	require.Equal(t, linking.Exposure, exposed)
-	require.Less(t, float64(exposed)/allCodes, 1e-6)
+// field is a team whose codes are guessed at, as a store keeps it.
+type field struct {
+	wrong, first int64
+	clients      map[string]*linking.Try
+}
 
-	// The team is under attack, and a person with a new code and a new client gets in.
-	fresh := code
-	fresh.WrongBefore = count
-	person := linking.Try{Code: &fresh, TeamWrong: count}
-	got, err := person.Redeem(noon.Add(2 * time.Minute))
-	require.NoError(t, err)
-	require.Equal(t, noon.Add(2*time.Minute), got.UsedAt)
-	require.Equal(t, count, person.TeamWrong, "a right code does not count")
+func (f *field) code() linking.Code {
+	return linking.Code{CreatedAt: noon, ExpiresAt: noon.Add(linking.CodeLife), WrongBefore: f.wrong, FirstBefore: f.first}
+}
+
+// try lets a client try a code, or one that is not there.
+func (f *field) try(client string, code *linking.Code, at time.Time) error {
+	x := f.clients[client]
+	if x == nil {
+		x = &linking.Try{}
+		f.clients[client] = x
+	}
+	x.Code, x.TeamWrong, x.TeamFirst = code, f.wrong, f.first
+	_, err := x.Redeem(at)
+	f.wrong, f.first = x.TeamWrong, x.TeamFirst
+	return err
+}
+
+// would tells what a client would hear if it tried a code now.
+func (f *field) would(client string, code linking.Code, at time.Time) error {
+	x := linking.Try{}
+	if known := f.clients[client]; known != nil {
+		x = *known
+	}
+	x.Code, x.TeamWrong, x.TeamFirst = &code, f.wrong, f.first
+	_, err := x.Redeem(at)
+	return err
+}
+
+// Many clients, each with its own window, guess for the whole life of a code. A guess is
+// looked at if it would have redeemed the code, had it been right.
+func TestAllClientsTogetherAtTheEdge(t *testing.T) {
+	const half = linking.Exposure / 2
+	const good, invalid, expired = "", linking.RuleCodeInvalid, linking.RuleCodeExpired
+	for _, c := range []struct {
+		name    string
+		clients int
+		tries   int // of each client; 30 are more than it may
+		looked  int
+		person  string // what who has not failed hears of the code afterwards
+		clumsy  string // and who has
+	}{
+		{"a hundred", 100, 30, 100 * linking.WrongPerClient, good, good},
+		{"a few more", 110, 30, 110 + half, good, invalid},
+		{"as many as leave the code to people", half - 1, 30, half - 1 + half, good, invalid},
+		{"one more", half, 30, linking.Exposure, expired, expired},
+		{"one try each", half, 1, half, expired, expired},
+		{"two tries each, one after the other", 2 * half, 2, half + half - 1, expired, expired},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &field{wrong: 7, first: 3, clients: map[string]*linking.Try{}}
+			require.Equal(t, invalid, ruleOf(f.try("clumsy", nil, noon)))
+			code, looked, at := f.code(), 0, noon
+			for n := range c.clients {
+				attacker := fmt.Sprint("attacker ", n)
+				at = noon.Add(time.Duration(n) * linking.CodeLife / time.Duration(c.clients))
+				for range c.tries {
+					right := f.would(attacker, code, at)
+					wrong := f.try(attacker, nil, at)
+					if right == nil {
+						looked++
+					} else if f.would("person", code, at) == nil {
+						require.Equal(t, wrong, right, "nobody learns of a code that others can still redeem")
+					}
+				}
+			}
+			require.Equal(t, c.looked, looked)
+			require.Less(t, float64(looked)/allCodes, 1e-6)
+			require.Equal(t, c.person, ruleOf(f.would("person", code, at)))
+			require.Equal(t, c.clumsy, ruleOf(f.would("clumsy", code, at)))
+
+			// New codes have counts of their own.
+			for _, client := range []string{"person", "clumsy"} {
+				code := f.code()
+				require.NoError(t, f.try(client, &code, at))
+				require.Equal(t, at, code.UsedAt)
+			}
+		})
+	}
+}
+
+// ruleOf returns the type of a broken rule.
+func ruleOf(err error) string {
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) {
+		return rule.Type
+	}
+	return ""
 }
 
 func TestRedeemVerdicts(t *testing.T) {
@@ -94,6 +163,7 @@ func TestRedeemVerdicts(t *testing.T) {
 			require.Equal(t, c.rule, rule.Type)
 			require.Equal(t, c.wrong, try.Wrong)
 			require.EqualValues(t, c.wrong, try.TeamWrong)
+			require.EqualValues(t, 1, try.TeamFirst)
 		})
 	}
 	// Who has used up the tries learns nothing, not even from a right code.

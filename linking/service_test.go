@@ -263,39 +263,3 @@ func TestNothingIsTold(t *testing.T) {
 	}
 	require.NotContains(t, b.String(), mark)
 }
-
-// While an attack goes on, codes that are new redeem, from any client that did not take
-// part; a code that the attack has outlived is over, and its owner gets another one.
-func TestRedeemingDuringAnAttack(t *testing.T) {
-	p := newPlace(t)
-	s := p.service(sealer(t, "a", map[string][]byte{"a": key(1)}), linking.Options{}, key(2))
-	wrong := 0
-	attack := func(tries int) {
-		for range tries {
-			_, err := s.Redeem(t.Context(), team, fmt.Sprint("attacker ", wrong/linking.WrongPerClient), "skus00000000")
-			requireRule(t, linking.RuleCodeInvalid, err)
-			wrong++
-		}
-	}
-	open := func() string {
-		code, err := s.CreateCode(t.Context(), team, p.user, nil)
-		require.NoError(t, err)
-		return code.Code
-	}
-	old := open()
-	for n := range 3 {
-		code := open()
-		attack(linking.Exposure - 1)
-		got, err := s.Redeem(t.Context(), team, fmt.Sprint("person ", n), code)
-		require.NoError(t, err, "the last moment is soon enough")
-		require.Equal(t, p.user, got)
-		p.now = p.now.Add(time.Minute)
-	}
-	_, err := s.Redeem(t.Context(), team, "person", old)
-	requireRule(t, linking.RuleCodeExpired, err)
-	attack(100)
-	_, err = s.Redeem(t.Context(), team, "person", open())
-	require.NoError(t, err, "the one wrong try of this person is no obstacle")
-	_, err = s.Redeem(t.Context(), team, "attacker 0", open())
-	require.ErrorIs(t, err, healthlab.Exhausted, "who attacks is not looked at, even when right")
-}

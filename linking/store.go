@@ -28,13 +28,13 @@ import (
 // When a user is erased, so are its codes, sessions and credentials. A code or session
 // may be forgotten a day after it expired.
 type Store interface {
-	// InsertCode adds a code, with WrongBefore as the team's count then stands. Conflict
-	// if any team has a code with this text that has not expired at c.CreatedAt, used or
+	// InsertCode adds a code, with WrongBefore and FirstBefore as the team's counts then
+	// stand. Conflict if any team has a code with this text that has not expired at c.CreatedAt, used or
 	// not. One that has expired is replaced. Invalid without team, user or text.
 	InsertCode(ctx context.Context, c Code) error
 
 	// TryCode reads what there is to know of a try, lets change edit it and writes it
-	// back: the code's UsedAt, the client's window and the team's count. Client is a
+	// back: the code's UsedAt, the client's window and the team's counts. Client is a
 	// keyed hash; windows are kept by team and client, for at least GuessWindow.
 	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*Try)) error
 

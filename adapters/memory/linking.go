@@ -17,7 +17,7 @@ import (
 type linkTable struct {
 	codes       map[string]*linking.Code
 	windows     map[guesser]window
-	wrong       map[healthlab.TeamID]int64
+	tries       map[healthlab.TeamID]wrongTries
 	sessions    map[linking.SessionID]*linking.Session
 	credentials map[account]linking.Credential
 	apps        map[uuid.UUID]linking.AppSession
@@ -34,6 +34,10 @@ type window struct {
 	wrong int
 }
 
+// wrongTries are those of a team; first counts those that were the first in their
+// client's window.
+type wrongTries struct{ all, first int64 }
+
 type account struct {
 	team     healthlab.TeamID
 	user     healthlab.UserID
@@ -44,7 +48,7 @@ func newLinkTable() linkTable {
 	return linkTable{
 		codes:       map[string]*linking.Code{},
 		windows:     map[guesser]window{},
-		wrong:       map[healthlab.TeamID]int64{},
+		tries:       map[healthlab.TeamID]wrongTries{},
 		sessions:    map[linking.SessionID]*linking.Session{},
 		credentials: map[account]linking.Credential{},
 		apps:        map[uuid.UUID]linking.AppSession{},
@@ -77,7 +81,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	if old := t.codes[c.Text]; old != nil && c.CreatedAt.Before(old.ExpiresAt) {
 		return fmt.Errorf("%w: the link code is taken", healthlab.Conflict)
 	}
-	c.WrongBefore = t.wrong[c.Team]
+	c.WrongBefore, c.FirstBefore = t.tries[c.Team].all, t.tries[c.Team].first
 	t.codes[c.Text] = &c
 	return nil
 }
@@ -94,7 +98,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	t.sweep(v.s.clock())
 	who := guesser{team, client}
 	w := t.windows[who]
-	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.wrong[team]}
+	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
 	kept := t.codes[text]
 	if kept != nil && kept.Team == team {
 		c := *kept
@@ -106,7 +110,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	} else {
 		t.windows[who] = window{instant(try.Since), try.Wrong}
 	}
-	t.wrong[team] = try.TeamWrong
+	t.tries[team] = wrongTries{try.TeamWrong, try.TeamFirst}
 	if kept != nil && kept.Team == team && try.Code != nil {
 		kept.UsedAt = instant(try.Code.UsedAt)
 	}

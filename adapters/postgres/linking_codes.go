@@ -19,20 +19,20 @@ const (
 
 	shareTries = `select wrong from healthlab.link_try where team_id = $1 for share`
 
-	lockTries = `select wrong from healthlab.link_try where team_id = $1 for update`
+	lockTries = `select wrong, first from healthlab.link_try where team_id = $1 for update`
 
-	updateTries = `update healthlab.link_try set wrong = $2 where team_id = $1`
+	updateTries = `update healthlab.link_try set wrong = $2, first = $3 where team_id = $1`
 
 	// A code that has expired is given to whoever draws it next.
 	dropExpiredCode = `delete from healthlab.link_code where code_hash = $1 and expires_at <= $2`
 
 	insertCode = `
-insert into healthlab.link_code (team_id, code_hash, user_id, created_at, expires_at, used_at, wrong_before)
-select team_id, $2, $3, $4, $5, $6, wrong from healthlab.link_try where team_id = $1
+insert into healthlab.link_code (team_id, code_hash, user_id, created_at, expires_at, used_at, wrong_before, first_before)
+select team_id, $2, $3, $4, $5, $6, wrong, first from healthlab.link_try where team_id = $1
 on conflict do nothing`
 
 	selectCode = `
-select user_id, created_at, expires_at, used_at, wrong_before from healthlab.link_code where team_id = $1 and code_hash = $2`
+select user_id, created_at, expires_at, used_at, wrong_before, first_before from healthlab.link_code where team_id = $1 and code_hash = $2`
 
 	useCode = `update healthlab.link_code set used_at = $3 where team_id = $1 and code_hash = $2`
 
@@ -99,7 +99,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 		var was linking.Try
 		b := u.batch()
 		b.Queue(insertTries, team.UUID)
-		b.Queue(lockTries, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&was.TeamWrong) })
+		b.Queue(lockTries, team.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&was.TeamWrong, &was.TeamFirst) })
 		b.Queue(selectGuesser, team.UUID, client[:]).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&was.Since, &was.Wrong)
 			was.Since = was.Since.UTC()
@@ -108,7 +108,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 		b.Queue(selectCode, team.UUID, hash).QueryRow(func(row pgx.Row) error {
 			c := linking.Code{Text: text, Team: team}
 			var used *time.Time
-			err := row.Scan(&c.User.UUID, &c.CreatedAt, &c.ExpiresAt, &used, &c.WrongBefore)
+			err := row.Scan(&c.User.UUID, &c.CreatedAt, &c.ExpiresAt, &used, &c.WrongBefore, &c.FirstBefore)
 			if err == nil {
 				c.CreatedAt, c.ExpiresAt, c.UsedAt = c.CreatedAt.UTC(), c.ExpiresAt.UTC(), timeOrZero(used)
 				was.Code = &c
@@ -125,8 +125,8 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 		}
 		change(&next)
 		b = u.batch()
-		if next.TeamWrong != was.TeamWrong {
-			b.Queue(updateTries, team.UUID, next.TeamWrong)
+		if next.TeamWrong != was.TeamWrong || next.TeamFirst != was.TeamFirst {
+			b.Queue(updateTries, team.UUID, next.TeamWrong, next.TeamFirst)
 		}
 		since := instant(next.Since)
 		switch {

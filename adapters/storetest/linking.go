@@ -159,17 +159,52 @@ var linkCodeCases = map[string]func(*testing.T, LinkingHarness){
 		require.WithinDuration(t, linkNoon, got.Since, 0)
 		require.Equal(t, 3, got.Wrong)
 		require.EqualValues(t, 3, got.TeamWrong)
+		require.EqualValues(t, 1, got.TeamFirst)
 		require.Nil(t, got.Code)
 		got = look("a", "tablet")
 		require.Zero(t, got.Wrong)
 		require.EqualValues(t, 3, got.TeamWrong)
 		require.Zero(t, look("b", "phone"))
 		c := linkCode("a", "ann", "skus00000001")
-		c.WrongBefore = 99
+		c.WrongBefore, c.FirstBefore = 99, 98
 		require.NoError(t, h.Linking.InsertCode(t.Context(), c))
 		made, err := tries(t, h.Linking, "a", "tablet", "skus00000001", linkNoon)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, made.WrongBefore)
+		require.EqualValues(t, 1, made.FirstBefore)
+	},
+	"ExposureInHalves": func(t *testing.T, h LinkingHarness) {
+		h.person(t, "a", "ann")
+		attack := func(first, later int64) {
+			require.NoError(t, h.Linking.TryCode(t.Context(), linkTeam("a"), named32("attacker"), "x", func(x *linking.Try) {
+				x.TeamFirst += first
+				x.TeamWrong += first + later
+			}))
+		}
+		open := func(text string) {
+			require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", text)))
+		}
+		const half = linking.Exposure / 2
+		attack(5, 10)
+		_, err := tries(t, h.Linking, "a", "clumsy", "skus00000000", linkNoon)
+		requireRule(t, linking.RuleCodeInvalid, err)
+		for _, text := range []string{"skus00000001", "skus00000002", "skus00000003", "skus00000004"} {
+			open(text)
+		}
+		attack(half-1, half-1)
+		_, err = tries(t, h.Linking, "a", "clumsy", "skus00000001", linkNoon)
+		require.NoError(t, err)
+		attack(0, 1)
+		_, err = tries(t, h.Linking, "a", "clumsy", "skus00000002", linkNoon)
+		requireRule(t, linking.RuleCodeInvalid, err)
+		_, err = tries(t, h.Linking, "a", "phone", "skus00000003", linkNoon)
+		require.NoError(t, err)
+		attack(1, 0)
+		_, err = tries(t, h.Linking, "a", "phone", "skus00000004", linkNoon)
+		requireRule(t, linking.RuleCodeExpired, err)
+		open("skus00000005")
+		_, err = tries(t, h.Linking, "a", "clumsy", "skus00000005", linkNoon)
+		require.NoError(t, err)
 	},
 	"Refused": func(t *testing.T, h LinkingHarness) {
 		for _, c := range []linking.Code{{}, linkCode("a", "ann", ""), linkCode("a", "ann", "a\x00"), {Text: "x", Team: linkTeam("a")}} {

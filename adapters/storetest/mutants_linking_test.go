@@ -163,6 +163,25 @@ var linkingMutants = []mutant{
 			})
 		}
 	}),
+	linkMutant("forgets which tries were first", "Code/ExposureInHalves", func(b *brokenLinking) {
+		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+				first := t.TeamFirst
+				change(t)
+				t.TeamFirst = first
+			})
+		}
+	}),
+	linkMutant("gives new codes old counts", "Code/ExposureInHalves", func(b *brokenLinking) {
+		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
+			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
+				if t.Code != nil {
+					t.Code.FirstBefore = 0
+				}
+				change(t)
+			})
+		}
+	}),
 	linkMutant("counts all clients as one", "Code/CountsWrongTries", func(b *brokenLinking) {
 		b.try = func(ctx context.Context, team healthlab.TeamID, _ [32]byte, text string, change func(*linking.Try)) error {
 			return b.Store.TryCode(ctx, team, [32]byte{}, text, change)
