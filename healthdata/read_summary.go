@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -124,28 +125,48 @@ func (s *Service) decode(r *Record) (Summary, error) {
 	return out, nil
 }
 
-// Profile returns what the sources say about the person: of several profiles that
-// of the provider that the team prefers, then the one that changed last. healthlab.NotFound if there is none, or no such user.
+// Profile returns what the sources say about the person: of several profiles that of the
+// provider that the team prefers, then the one that changed last. healthlab.NotFound if
+// there is none, or no such user.
 func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (*Profile, error) {
 	all, err := s.Summaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := s.opts.Preference(ctx, team)
-	if err != nil {
-		return nil, fmt.Errorf("read profile: preferences: %w", err)
-	}
-	var best *Profile
+	var list []*Profile
 	for _, v := range all {
-		p, ok := v.(*Profile)
-		if ok && (best == nil || cmp.Or(cmp.Compare(numbers[p.Source.Provider], numbers[best.Source.Provider]), p.UpdatedAt.Compare(best.UpdatedAt.Time)) > 0) {
-			best = p
+		if p, ok := v.(*Profile); ok {
+			list = append(list, p)
 		}
 	}
-	if best == nil {
-		return nil, fmt.Errorf("read profile: %w", healthlab.NotFound)
+	return preferred(ctx, s, team, list, func(p *Profile) (string, healthlab.Time) { return p.Source.Provider, p.UpdatedAt })
+}
+
+// RawProfile returns the payload of the profile that [Service.Profile] returns. NotFound
+// without one, as in teams that do not keep payloads.
+func (s *Service) RawProfile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (RawRecord, error) {
+	all, err := s.RawSummaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
+	if err != nil {
+		return RawRecord{}, err
 	}
-	return best, nil
+	return preferred(ctx, s, team, all, func(r RawRecord) (string, healthlab.Time) { return r.Source.Provider, r.UpdatedAt })
+}
+
+// preferred returns the profile of the provider that the team prefers, of several the
+// newest.
+func preferred[T any](ctx context.Context, s *Service, team healthlab.TeamID, all []T, of func(T) (string, healthlab.Time)) (best T, err error) {
+	if len(all) == 0 {
+		return best, fmt.Errorf("read profile: %w", healthlab.NotFound)
+	}
+	numbers, err := s.opts.Preference(ctx, team)
+	if err != nil {
+		return best, fmt.Errorf("read profile: preferences: %w", err)
+	}
+	return slices.MaxFunc(all, func(a, b T) int {
+		p, at := of(a)
+		q, then := of(b)
+		return cmp.Or(cmp.Compare(numbers[p], numbers[q]), at.Compare(then.Time))
+	}), nil
 }
 
 // RawRecord is a record's payload as the source sent it.

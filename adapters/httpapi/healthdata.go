@@ -317,6 +317,13 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 		if err := in.Err(); err != nil {
 			return err
 		}
+		if res.Slug == "profile" {
+			raw, err := a.Health.RawProfile(r.Context(), team, user, q.Provider)
+			if err != nil {
+				return err
+			}
+			return wire.JSON(w, http.StatusOK, map[string]rawItem{"profile": rawOut(user, res.Slug, raw)})
+		}
 		list, err := a.Health.RawSummaries(r.Context(), team, user, q)
 		if err != nil {
 			return err
@@ -325,13 +332,7 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 		for i := range list {
 			items[i] = rawOut(user, res.Slug, list[i])
 		}
-		if res.Slug != "profile" {
-			return wire.JSON(w, http.StatusOK, map[string][]rawItem{res.ReadKey: items})
-		}
-		if len(items) == 0 {
-			return healthlab.NotFound
-		}
-		return wire.JSON(w, http.StatusOK, map[string]rawItem{"profile": items[len(items)-1]})
+		return wire.JSON(w, http.StatusOK, map[string][]rawItem{res.ReadKey: items})
 	}
 }
 

@@ -33,9 +33,13 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		m := &merging{u: u}
 		k := userKey{team, user}
 		b := u.batch()
-		b.Queue(lockLiveUser, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
-			var name string
-			return row.Scan(&name)
+		lock := shareLiveUser // a merge may hold a series and wait for its user
+		if len(r.IDs) > 0 {
+			lock = lockLiveUser
+		}
+		b.Queue(lock, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
+			var found any
+			return row.Scan(&found)
 		})
 		if len(r.IDs) > 0 {
 			b.Queue(removeRecords, user.UUID, team.UUID, r.Resource, r.IDs).Query(func(rows pgx.Rows) error {

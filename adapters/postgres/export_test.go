@@ -15,6 +15,13 @@ func Waiting(s *Store) int {
 	return len(s.writes.waiting)
 }
 
+// Running returns how many groups of samples are being written.
+func Running(s *Store) int {
+	s.writes.mu.Lock()
+	defer s.writes.mu.Unlock()
+	return s.writes.running
+}
+
 // MigrateSome applies the first n files, as an older version of this library would.
 func MigrateSome(ctx context.Context, db DB, n int) error { return migrateFiles(ctx, db, n) }
 

@@ -60,6 +60,7 @@ func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
 			g.mu.Lock()
 			g.start(ctx, s, true)
 			g.mu.Unlock()
+			enough.Reset(patience) // no place may have been free
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -356,6 +357,56 @@ func TestGatheredWritesFailAlone(t *testing.T) {
 	require.Equal(t, 1+1+len(errs)-4, rows(t, pool, "webhook_event"))
 	consistent(t, pool)
 	requireIdle(t, pool)
+}
+
+// A place that comes free beside a stuck group is taken by whoever waits.
+func TestFreedPlaceIsTaken(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, &postgres.Options{Writers: 2})
+	u := newPerson(t, s)
+	numbered := func(i int) healthdata.SeriesKey {
+		key := heart
+		key.Part = fmt.Sprint(i)
+		return key
+	}
+	for i := range 6 {
+		mergeInto(t, s, u, numbered(i), 0, 1, 1)
+	}
+	lock := func(part string) pgx.Tx {
+		tx, err := pool.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `select from healthlab.series where part = $1 for update`, part)
+		require.NoError(t, err)
+		return tx
+	}
+	first, second, group := lock("0"), lock("1"), lock("2")
+	var all sync.WaitGroup
+	merge := func(i, minute int) {
+		all.Go(func() {
+			if err := s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{minutes(numbered(i), minute, 1, 1)}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	merge(0, 1) // each in a place of its own
+	merge(1, 1)
+	waits := func(n int) {
+		require.Eventually(t, func() bool { return postgres.Waiting(s) == n }, 10*time.Second, time.Millisecond)
+	}
+	require.Eventually(t, func() bool { return postgres.Running(s) == 2 }, 10*time.Second, time.Millisecond)
+	for i, of := range []int{2, 3, 4, 5} { // three of them go together, behind the lock of one
+		merge(of, 1)
+		waits(i + 1)
+	}
+	time.Sleep(30 * time.Millisecond) // all have lost patience
+	require.NoError(t, first.Rollback(t.Context()))
+	waits(1)
+	time.Sleep(30 * time.Millisecond)
+	require.NoError(t, second.Rollback(t.Context()))
+	waits(0)
+	require.NoError(t, group.Rollback(t.Context()))
+	all.Wait()
+	consistent(t, pool)
 }
 
 // A group that waits for somebody else's lock does not hold up those that come later.
