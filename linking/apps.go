@@ -2,6 +2,7 @@ package linking
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
@@ -123,7 +124,7 @@ func (t UserTokens) GoString() string { return t.String() }
 //     once, or at once again, gets the same refresh token; one that lost the answer may ask
 //     with the spent one for as long as nobody used the new one.
 //   - A refresh token that was spent before is somebody else's copy: the session ends, and
-//     the app has to be signed in again.
+//     the app has to be signed in again. One that never was ours is refused, and ends nothing.
 //
 // Safe for concurrent use; make it with [NewApps].
 type Apps struct {
@@ -149,8 +150,9 @@ type AppOptions struct {
 }
 
 // NewApps returns Apps on a store and the users whom apps act for. The key, of at least 32
-// random bytes, derives refresh tokens from the ones before; with another key, apps keep
-// their sessions. Invalid if something is missing or too short. It starts nothing.
+// random bytes, derives refresh tokens from the ones before and knows them again; with
+// another key, apps keep their sessions, and a copy that was spent under the one before is
+// refused alone. Invalid if something is missing or too short. It starts nothing.
 func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
 	if store == nil || users == nil || len(key) < minSigningKey {
 		return nil, fmt.Errorf("%w: apps need a store, users and a key of at least %d bytes", healthlab.Invalid, minSigningKey)
@@ -268,8 +270,10 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 			s.Rotations++
 			s.RotatedAt = at
 		case s.Previous.of(token):
-		default:
+		case hmac.Equal(t.secret[tokenRandom/2:], t.seal(a.key)):
 			stolen = s.User
+			return refused
+		default: // anybody who saw a token of the session can make one up
 			return refused
 		}
 		next = a.derive(t, s.Rotations)
@@ -376,7 +380,8 @@ func (h TokenHash) of(token string) bool {
 // derive returns the refresh token that comes of another one: the same whenever it is asked
 // for the same rotation, and unknown to whoever has not both the key and the token before.
 func (a *Apps) derive(t appToken, rotation int64) string {
-	copy(t.secret[:], mac(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
+	copy(t.secret[:tokenRandom/2], mac(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
+	copy(t.secret[tokenRandom/2:], t.seal(a.key))
 	return t.text(refreshPrefix)
 }
 
@@ -385,6 +390,9 @@ func (a *Apps) draw(prefix string, s *AppSession) (string, error) {
 	t := appToken{team: s.Team, session: s.ID}
 	if _, err := io.ReadFull(a.opts.Random, t.secret[:]); err != nil {
 		return "", fmt.Errorf("draw token: %w", err)
+	}
+	if prefix == refreshPrefix {
+		copy(t.secret[tokenRandom/2:], t.seal(a.key))
 	}
 	return t.text(prefix), nil
 }

@@ -3,6 +3,7 @@ package linking_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"sync"
@@ -204,6 +205,48 @@ func TestACopyOfASpentTokenEndsTheSession(t *testing.T) {
 	p.refused(linking.RuleInvalidRefreshToken, err)
 	p.signedOut(third)
 	p.works(other.AccessToken)
+}
+
+func TestAForgedTokenEndsNothing(t *testing.T) {
+	p := newInstalled(t)
+	forged := func(token string, from int) string {
+		b, err := base64.RawURLEncoding.DecodeString(token[4:])
+		require.NoError(t, err)
+		for i := range b[from:] {
+			b[from+i] ^= 0x55
+		}
+		return "urt_" + base64.RawURLEncoding.EncodeToString(b)
+	}
+	first := p.signedIn()
+	second := p.refreshed(first.RefreshToken)
+	third := p.refreshed(second.RefreshToken)
+	// All tokens say in clear of which team and session they are; what follows is secret.
+	for _, token := range []string{first.AccessToken, third.AccessToken, first.RefreshToken, third.RefreshToken} {
+		for _, from := range []int{32, 48, 63} {
+			_, err := p.Refresh(t.Context(), forged(token, from))
+			p.refused(linking.RuleInvalidRefreshToken, err)
+		}
+	}
+	_, err := p.Refresh(t.Context(), "urt_"+third.AccessToken[4:])
+	p.refused(linking.RuleInvalidRefreshToken, err)
+	// One that was spent in another session is none of this one.
+	spent, err := base64.RawURLEncoding.DecodeString(first.RefreshToken[4:])
+	require.NoError(t, err)
+	other := p.signedIn()
+	mixed, err := base64.RawURLEncoding.DecodeString(other.AccessToken[4:])
+	require.NoError(t, err)
+	copy(mixed[32:], spent[32:])
+	_, err = p.Refresh(t.Context(), "urt_"+base64.RawURLEncoding.EncodeToString(mixed))
+	p.refused(linking.RuleInvalidRefreshToken, err)
+	p.refreshed(other.RefreshToken)
+	p.works(third.AccessToken)
+	p.refreshed(third.RefreshToken)
+
+	offer := p.invited()
+	_, err = p.Refresh(t.Context(), forged(offer, 32))
+	p.refused(linking.RuleInvalidRefreshToken, err)
+	_, err = p.SignIn(t.Context(), offer)
+	require.NoError(t, err, "the invitation is there")
 }
 
 func TestSignOut(t *testing.T) {

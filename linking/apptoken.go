@@ -21,7 +21,8 @@ const (
 // it works, [Apps.Who] says.
 func IsUserToken(token string) bool { return strings.HasPrefix(token, accessPrefix) }
 
-// appToken is what a token of an app says: whose it is, and a secret of 256 bits.
+// appToken is what a token of an app says: whose it is, and a secret of 256 bits. That of a
+// refresh token is 128 bits, and the seal by which [Apps] knows it as its own for ever.
 type appToken struct {
 	team    healthlab.TeamID
 	session uuid.UUID
@@ -30,6 +31,11 @@ type appToken struct {
 
 // appTokenBytes is the length of a token before it is text.
 const appTokenBytes = 16 + 16 + tokenRandom
+
+// seal is what the key says of a refresh token: whose it is, and the first half of its secret.
+func (t *appToken) seal(key []byte) []byte {
+	return mac(key, "ours "+string(t.team.UUID[:])+string(t.session[:])+string(t.secret[:tokenRandom/2]))[:tokenRandom/2]
+}
 
 func (t *appToken) text(prefix string) string {
 	b := append(append(append(make([]byte, 0, appTokenBytes), t.team.UUID[:]...), t.session[:]...), t.secret[:]...)
