@@ -67,11 +67,16 @@ select ` + taskColumns + ` from healthlab.pull_task t join healthlab.users u on 
 where t.team_id = $1 and t.user_id = $2 and t.provider = $3 and t.resource = $4 and t.kind = $5 and u.deleted_at is null
 for update of t`
 
-	deleteTasks = `delete from healthlab.pull_task where user_id = $1 and provider = $2`
+	deleteTasks = `
+delete from healthlab.pull_task where user_id = $1 and provider = $2
+	and (resource, kind) not in (select * from unnest($3::text[], $4::text[]))`
 
-	insertTask = `
+	// A task that stays keeps its row: whoever waits for the row's lock finds it there.
+	putTask = `
 insert into healthlab.pull_task (team_id, user_id, provider, resource, kind, turn, due_at, leased_until, fence, doc)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (user_id, provider, resource, kind) do update set turn = excluded.turn, due_at = excluded.due_at,
+	leased_until = excluded.leased_until, fence = excluded.fence, doc = excluded.doc, queued = false`
 
 	updateTask = `
 update healthlab.pull_task set turn = $6, due_at = $7, leased_until = $8, fence = $9, doc = $10, queued = false
@@ -247,7 +252,11 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 			return answer{err}
 		}
 		b = u.batch()
-		b.Queue(deleteTasks, ref.User.UUID, ref.Provider)
+		resources, kinds := []string{}, []string{}
+		for _, t := range planned.Tasks {
+			resources, kinds = append(resources, t.Resource), append(kinds, string(t.Kind))
+		}
+		b.Queue(deleteTasks, ref.User.UUID, ref.Provider, resources, kinds)
 		seen := map[pull.Key]bool{}
 		for _, t := range planned.Tasks {
 			t, row, err := keepTask(t)
@@ -258,7 +267,7 @@ func (v pullStore) Plan(ctx context.Context, ref pull.Ref, change func(healthdat
 				return answer{err}
 			}
 			seen[t.Key] = true
-			b.Queue(insertTask, row...)
+			b.Queue(putTask, row...)
 		}
 		b.Queue(setConnectionDue, ref.User.UUID, ref.Provider, nullable(instant(planned.Due)))
 		if err := u.emit(ctx, b, planned.Events, names{{ref.Team, ref.User}: person.ClientUserID}); err != nil {

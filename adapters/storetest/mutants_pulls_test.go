@@ -326,6 +326,22 @@ var pullsMutants = []mutant{
 			return n, err
 		}
 	}),
+	pullMutant("takes the tasks away while it plans them", "NotifyLosesNoUpdates", func(b *brokenPulls) {
+		real := b.plan
+		b.plan = func(ctx context.Context, ref pull.Ref, change planChange) error {
+			var old []pull.Task
+			_ = real(ctx, ref, func(_ healthdata.Connection, _ healthdata.User, was []pull.Task) (pull.Planned, error) {
+				old = was
+				return pull.Planned{}, nil
+			})
+			for range 1000 {
+				runtime.Gosched()
+			}
+			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, was []pull.Task) (pull.Planned, error) {
+				return change(c, u, append(was, old...))
+			})
+		}
+	}),
 	pullMutant("shows people without order", "PeopleInOrder", func(b *brokenPulls) {
 		real := b.people
 		b.people = func(ctx context.Context, q pull.PeopleQuery) ([]pull.Person, error) {

@@ -166,15 +166,28 @@ var noticeCases = map[string]func(*testing.T, PullHarness){
 		ann := h.band(t, "a", "ann", time.Time{})
 		h.news(t, ann, "sleep")
 		key := h.tasks(t, ann)[1].Key
-		wins := successes(together(16, func(i int) error {
-			if i%2 == 0 {
+		// Each of them is done, and is seen by the next: a plan, too, keeps the tasks that it changes.
+		for _, err := range together(24, func(i int) error {
+			switch i % 3 {
+			case 0:
 				_, err := h.Pulls.Notify(t.Context(), noticeOf(byte(i), "account of ann"), time.Time{}, func(k *pull.Task) { k.Sent++ })
 				return err
+			case 1:
+				_, err := h.Pulls.Update(t.Context(), key, func(k *pull.Task) ([]healthlab.Event, error) { k.Sent++; return nil, nil })
+				return err
 			}
-			_, err := h.Pulls.Update(t.Context(), key, func(k *pull.Task) ([]healthlab.Event, error) { k.Sent++; return nil, nil })
-			return err
-		}))
-		require.EqualValues(t, wins, h.tasks(t, ann)[1].Sent)
+			return h.Pulls.Plan(t.Context(), ann, func(_ healthdata.Connection, _ healthdata.User, old []pull.Task) (pull.Planned, error) {
+				for i := range old {
+					if old[i].Kind == pull.News {
+						old[i].Sent++
+					}
+				}
+				return pull.Planned{Tasks: old}, nil
+			})
+		}) {
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, 24, h.tasks(t, ann)[1].Sent)
 	},
 }
 
