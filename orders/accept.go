@@ -95,6 +95,10 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		}
 		g.made = true
 	}
+	file, err := s.fetchReport(ctx, item.Message)
+	if err != nil {
+		return Order{}, err
+	}
 	for range 12 {
 		g.ids = append(g.ids, s.opts.NewID())
 	}
@@ -105,6 +109,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	if err != nil {
 		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
 	}
+	s.moveReport(ctx, item.Message, *done.ResolvedOrderID, file)
 	return s.Get(ctx, team, *done.ResolvedOrderID)
 }
 
@@ -224,6 +229,9 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.collected(m.CollectedAt)
 	r.result(m)
+	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
+		r.Files = append(slices.Clone(r.Files), f)
+	}
 	low := r.LowLevel()
 	to := Completed
 	switch {

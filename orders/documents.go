@@ -316,9 +316,9 @@ func documentKey(id OrderID, kind DocumentKind) string {
 func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
 
 // KeepReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
-// same for the same report of the order: letters, digits, hyphens and underscores. It
-// belongs to the results that the order has, until results come with another one
-// ([Message.ReportFile]) or with none. It may be called again with the same report.
+// same for the same report of the order: letters, digits, hyphens and underscores. It is
+// shown to nobody before results come that name it ([Message.ReportFile]) and are the
+// order's, and until others come. It may be called again with the same report.
 //
 // Invalid if it is no PDF file, too large (20 MB) or has no such id; NotFound if the
 // team has no such order. Of an order whose patient is to be erased, and where no files
@@ -348,7 +348,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 	// The order knows of the file first, so that none lies there that nobody erases.
 	_, err = s.store.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
 		if !slices.Contains(r.Files, id) {
-			r.Files, r.ReportFile = append(slices.Clone(r.Files), id), id
+			r.Files = append(slices.Clone(r.Files), id)
 		}
 		return nil, nil
 	})
@@ -359,6 +359,55 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 		return filed("keep report", err)
 	}
 	return nil
+}
+
+// fetchReport reads the report of results that are held for review; empty if there is
+// none.
+func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
+	if s.opts.Documents == nil || s.opts.Documents.Files == nil || m.ReportFile == "" {
+		return nil, nil
+	}
+	file, err := fetch(ctx, s.opts.Documents.Files, reportKey(m.Order, m.ReportFile))
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return nil, nil
+	}
+	return file, err
+}
+
+// moveReport takes the report of results to the order that has them now, from the one
+// that they named. What fails is logged: our own report is printed then.
+func (s *Service) moveReport(ctx context.Context, m Message, to OrderID, file []byte) {
+	if len(file) == 0 || to == m.Order {
+		return
+	}
+	if err := s.opts.Documents.Files.Put(ctx, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
+		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error())
+	}
+	s.dropReport(ctx, m)
+}
+
+// dropReport deletes the report of results that are not those of the order which they
+// name. What fails is logged: the file goes with the order.
+func (s *Service) dropReport(ctx context.Context, m Message) {
+	if s.opts.Documents == nil || s.opts.Documents.Files == nil || m.ReportFile == "" {
+		return
+	}
+	r, err := s.store.Get(ctx, m.Team, m.Order)
+	if err == nil && (r.ReportFile == m.ReportFile || !slices.Contains(r.Files, m.ReportFile)) {
+		return // it came with results of the order as well, or was never kept
+	}
+	if err == nil {
+		err = s.opts.Documents.Files.Delete(ctx, reportKey(m.Order, m.ReportFile))
+	}
+	if err == nil {
+		_, err = s.store.Update(ctx, m.Team, m.Order, func(r *Record) ([]healthlab.Event, error) {
+			r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(id string) bool { return id == m.ReportFile })
+			return nil, nil
+		})
+	}
+	if err != nil && healthlab.KindOf(err) != healthlab.NotFound {
+		s.opts.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error())
+	}
 }
 
 // Forget deletes the files of a user's orders, before the user is erased for good and

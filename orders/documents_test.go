@@ -316,10 +316,16 @@ func TestReport(t *testing.T) {
 		require.Contains(t, string(file), r.Result)
 	}
 
-	// The lab's own report takes its place, until there are other results.
+	// The lab's own report takes its place with the results that it says, until there
+	// are other results.
 	own := []byte("%PDF-1.7 the lab's own")
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
+	file, err = a.Report(ctx, a.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), "PARTIAL REPORT", "it is kept, and nobody has said whose results it has")
+	part := results
+	require.NoError(t, a.Receive(ctx, orders.Message{ID: "p", Team: a.team, Order: o.ID, On: orders.PartialResult, At: a.now(), Results: &part, ReportFile: "REPORT1"}))
 	file, err = a.Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, own, file)
@@ -353,6 +359,86 @@ func TestReport(t *testing.T) {
 		require.ErrorIs(t, bad(), healthlab.Invalid, name)
 	}
 	require.Equal(t, orders.OrderNotFound, rule(a.KeepReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
+}
+
+// A report that came with results which are held is nobody's: it is neither shown nor
+// left behind, and goes where the results go.
+func TestReportOfHeldResults(t *testing.T) {
+	ben := []byte("%PDF-1.7 of Ben Roe")
+	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, orders.UnmatchedResult) {
+		a := newArchive(t)
+		a.settings.UnmatchedResults = true
+		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *orders.PatientDetailsInput) { p.FirstName = "Ben" }))
+		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.On = orders.PartialResult })))
+		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		held := a.held(a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))
+		file, err := a.Report(t.Context(), a.team, mine.ID)
+		require.NoError(t, err)
+		require.Contains(t, string(file), "PARTIAL REPORT")
+		require.Equal(t, 1, a.files.left(t))
+		return a, mine, his, held
+	}
+	t.Run("rejected", func(t *testing.T) {
+		a, mine, _, held := hold(t)
+		_, err := a.ResolveUnmatched(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewUnsure})
+		require.NoError(t, err)
+		require.Equal(t, 1, a.files.left(t))
+		_, err = a.ReturnUnmatched(t.Context(), a.team, held.ID, nil)
+		require.NoError(t, err)
+		_, err = a.ResolveUnmatched(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+		require.NoError(t, err)
+		require.Zero(t, a.files.left(t))
+		r, err := a.store.Orders().Get(t.Context(), a.team, mine.ID)
+		require.NoError(t, err)
+		require.Empty(t, r.Files)
+	})
+	for name, req := range map[string]func(his orders.Order) orders.AcceptRequest{
+		"accepted":  func(his orders.Order) orders.AcceptRequest { return orders.AcceptRequest{OrderID: &his.ID} },
+		"new order": func(his orders.Order) orders.AcceptRequest { return orders.AcceptRequest{UserID: &his.UserID} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, mine, his, held := hold(t)
+			o, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, req(his))
+			require.NoError(t, err)
+			file, err := a.Report(t.Context(), a.team, o.ID)
+			require.NoError(t, err)
+			require.Equal(t, ben, file)
+			require.Equal(t, 1, a.files.left(t))
+			require.NoError(t, a.Forget(t.Context(), a.team, mine.UserID))
+			require.Equal(t, 1, a.files.left(t), "it is not Ana's any more")
+			require.NoError(t, a.Forget(t.Context(), a.team, his.UserID))
+			require.Zero(t, a.files.left(t))
+		})
+	}
+	t.Run("accepted where it lies", func(t *testing.T) {
+		a, mine, _, held := hold(t)
+		_, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &mine.ID})
+		require.NoError(t, err)
+		file, err := a.Report(t.Context(), a.team, mine.ID)
+		require.NoError(t, err)
+		require.Equal(t, ben, file)
+		require.Equal(t, 1, a.files.left(t))
+	})
+	t.Run("without reviews", func(t *testing.T) {
+		a := newArchive(t, func(o *orders.Options) { o.Reviews = nil })
+		mine := a.requisitioned("walk-in")
+		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" })))
+		require.Zero(t, a.files.left(t))
+	})
+	// A disk that fails decides nothing, and can be asked again.
+	t.Run("disk", func(t *testing.T) {
+		a, _, his, held := hold(t)
+		a.files.fails = true
+		_, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
+		a.files.fails = false
+		_, err = a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		require.NoError(t, err)
+		file, err := a.Report(t.Context(), a.team, his.ID)
+		require.NoError(t, err)
+		require.Equal(t, ben, file)
+	})
 }
 
 // Whoever is erased leaves no file.

@@ -111,6 +111,7 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 		if w.to.IsZero() {
 			if s.opts.Reviews == nil {
 				s.opts.Log.Warn("lab results match no order for certain", "message", m.ID, "decision", string(w.code))
+				s.dropReport(ctx, m)
 				return nil
 			}
 			settings, err := s.opts.Settings(ctx, m.Team)

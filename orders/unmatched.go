@@ -600,6 +600,9 @@ func (s *Service) ResolveUnmatched(ctx context.Context, team healthlab.TeamID, i
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("resolve unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
 	}
+	if r.Status == MatchResolved {
+		s.dropReport(ctx, r.Message)
+	}
 	return s.show(ctx, r)
 }
 

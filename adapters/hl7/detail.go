@@ -82,6 +82,13 @@ func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
 
 // document reads a document that stands in place of a result.
 func (r *reader) document(t *TestReport, s er7.Segment) error {
+	switch s.Field(11).Text() {
+	case "D", "W":
+		t.Withdrawn = true
+		return nil
+	case "R", "X":
+		return nil // not verified yet, or there will be none
+	}
 	for _, p := range s.Field(5).Repetitions() {
 		e, err := p.Embedded()
 		if err != nil {

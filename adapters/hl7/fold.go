@@ -24,7 +24,8 @@ type State struct {
 	Seq      int  // of what was seen, for the order of results
 	Told     string
 	ToldDone bool
-	Count    int // of messages told
+	Report   string // the document that says all that the results say; empty for none
+	Count    int    // of messages told
 }
 
 // HeldTest is where a test stands.
@@ -110,11 +111,17 @@ func (d *Dossier) take(tests []TestReport, results bool) {
 	}
 }
 
-func (s *State) test(t TestReport) {
+// key tells a test from the others of its order.
+func (t *TestReport) key() string {
 	key := t.Filler
 	for _, c := range t.Codes {
 		key += "|" + c
 	}
+	return key
+}
+
+func (s *State) test(t TestReport) {
+	key := t.key()
 	held, ok := s.Tests[key]
 	if !ok || newer(t.Status, t.At, held.Status, held.At) {
 		data := orders.SampleData{
@@ -270,9 +277,39 @@ func missing(r orders.LabResult, testNotes string) orders.MissingResult {
 	}
 }
 
-// tell returns what the order's service is to be told after a delivery; nil if that is
-// nothing that it does not know.
-func (d *Dossier) tell(delivery Delivery, opts *Options) *orders.Message {
+// report notes which document says all that the results say, once the tests of a delivery
+// were taken, which changed the results or did not: the one of a delivery that is of all
+// tests, where nothing of it was outdated and it had no other. What is withdrawn, or
+// what newer documents speak of a part only, says it no more.
+func (d *Dossier) report(tests []TestReport, changed bool) {
+	s := &d.State
+	var ids []string
+	here := map[string]bool{}
+	fresh, news := true, false
+	for _, t := range tests {
+		key := t.key()
+		if held, ok := s.Tests[key]; ok {
+			here[key] = true
+			fresh = fresh && held.Status == t.Status && held.At.Equal(t.At)
+		}
+		news = news || t.Withdrawn
+		for _, doc := range t.Documents {
+			if id := documentID(d.Number, doc); doc.ContentType == "application/pdf" && !slices.Contains(ids, id) {
+				ids, news = append(ids, id), true
+			}
+		}
+	}
+	switch {
+	case fresh && len(ids) == 1 && len(here) == len(s.Tests):
+		s.Report = ids[0]
+	case changed, fresh && news:
+		s.Report = ""
+	}
+}
+
+// tell returns what the order's service is to be told after a delivery with these tests;
+// nil if that is nothing that it does not know.
+func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *orders.Message {
 	s := &d.State
 	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: delivery.At}
 	for _, t := range s.Tests {
@@ -295,11 +332,17 @@ func (d *Dossier) tell(delivery Delivery, opts *Options) *orders.Message {
 	case done, s.Stopped:
 		m.On, m.Detail = orders.SampleRejected, why(results.MissingResults)
 	default:
+		d.report(tests, false)
 		return nil // received, and no result yet
 	}
 	digest := digestOf(m.On == orders.ResultCorrected || m.On == orders.FinalResult, m.On == orders.SampleRejected || m.On == orders.Stopped, m.Results)
-	if digest == s.Told {
+	was := s.Report
+	d.report(tests, digest != s.Told)
+	if digest == s.Told && s.Report == was {
 		return nil
+	}
+	if m.Results != nil {
+		m.ReportFile = s.Report
 	}
 	s.Told = digest
 	s.Count++

@@ -99,6 +99,10 @@ type Documents interface {
 // Reports keeps documents that are PDF files as reports of the orders that they belong to:
 // keep is the method KeepReport of an orders.Service. Others stay in the journal, in the
 // message that they came in, as do those of orders that are gone.
+//
+// A report is that of an order's results while it came with all of their tests, alone and
+// last ([orders.Message.ReportFile]). One that comes after the results is told as a
+// correction of an order that is completed: what can be read of it is another now.
 type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
 
 // Put implements [Documents].

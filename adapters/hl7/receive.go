@@ -126,10 +126,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 			if !results {
 				out.Messages = append(out.Messages, held.news(mine[n], d, &b.opts)...)
 			}
-			if told := held.tell(d, &b.opts); told != nil {
-				if told.Results != nil {
-					told.ReportFile = reportFile(n, mine[n])
-				}
+			if told := held.tell(mine[n], d, &b.opts); told != nil {
 				out.Messages = append(out.Messages, *told)
 			}
 		}
@@ -142,20 +139,6 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 		b.opts.Log.Info("HL7 message came again", "key", d.Key)
 	}
 	return nil
-}
-
-// reportFile is the id of the last PDF file that came with the reports of an order;
-// empty for none.
-func reportFile(number string, tests []TestReport) string {
-	id := ""
-	for _, t := range tests {
-		for _, d := range t.Documents {
-			if d.ContentType == "application/pdf" {
-				id = documentID(number, d)
-			}
-		}
-	}
-	return id
 }
 
 func (b *Backend) putDocuments(ctx context.Context, in Incoming, d Delivery) error {

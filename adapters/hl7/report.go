@@ -48,9 +48,11 @@ type TestReport struct {
 	Sample              string
 	Notes               string
 	Observations        []Observation
-	Documents           []Document
-	Laboratories        map[string]orders.PerformingLaboratory
-	CLIA                string
+	// Documents came with the test; Withdrawn: the laboratory took one back.
+	Documents    []Document
+	Withdrawn    bool
+	Laboratories map[string]orders.PerformingLaboratory
+	CLIA         string
 }
 
 // Observation is one result of a test, or the news that there is none.

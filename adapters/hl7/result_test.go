@@ -453,6 +453,64 @@ func TestDocuments(t *testing.T) {
 	require.Equal(t, "AE", b.send(b.report(n, ana, ferrF, "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F")))
 }
 
+// The laboratory's own report is shown while it says all that the results say.
+func TestReportFile(t *testing.T) {
+	pdf := func(name string) string {
+		return "OBX|9|ED|PDF^Report^L||LIS^AP^PDF^Base64^" + base64.StdEncoding.EncodeToString([]byte("%PDF-1.7\n"+name)) + "||||||F"
+	}
+	gone := func(segment, status string) string { return strings.TrimSuffix(segment, "F") + status }
+	ferrOld := strings.Replace(ferrF, "202603031000", "202603030930", 1)
+	type delivery []string
+	first, second := delivery{ferrF, ferritin("9", "L", "F"), pdf("one")}, delivery{ironF, iron, pdf("two")}
+	both := func(head, value, status string, more ...string) delivery {
+		return append(delivery{head, ferritin(value, "L", status), ironF, iron}, more...)
+	}
+	for name, tt := range map[string]struct {
+		come []delivery
+		told int
+		want string // whose report; empty for none
+	}{
+		"all in one":                      {[]delivery{both(ferrF, "9", "F", pdf("all"))}, 1, "all"},
+		"for each test":                   {[]delivery{first, second}, 2, ""},
+		"for the first test alone":        {[]delivery{first, second[:2]}, 2, ""},
+		"two in one":                      {[]delivery{both(ferrF, "9", "F", pdf("one"), pdf("two"))}, 1, ""},
+		"the same twice in one":           {[]delivery{both(ferrF, "9", "F", pdf("one"), pdf("one"))}, 1, "one"},
+		"corrected":                       {[]delivery{both(ferrF, "9", "F", pdf("old")), both(ferrC, "95", "C", pdf("new"))}, 2, "new"},
+		"corrected without":               {[]delivery{both(ferrF, "9", "F", pdf("old")), both(ferrC, "95", "C")}, 2, ""},
+		"corrected in part":               {[]delivery{both(ferrF, "9", "F", pdf("old")), {ferrC, ferritin("95", "N", "C"), pdf("new")}}, 2, ""},
+		"the original late":               {[]delivery{both(ferrC, "95", "C", pdf("new")), both(ferrF, "9", "F", pdf("old"))}, 1, "new"},
+		"the original late, and alone":    {[]delivery{both(ferrC, "95", "C"), both(ferrF, "9", "F", pdf("old"))}, 1, ""},
+		"the original brings a test":      {[]delivery{{ferrC, ferritin("95", "N", "C"), pdf("new")}, both(ferrF, "9", "F", pdf("old"))}, 2, ""},
+		"after the results":               {[]delivery{both(ferrF, "9", "F"), both(ferrF, "9", "F", pdf("all"))}, 2, "all"},
+		"the results again, without":      {[]delivery{both(ferrF, "9", "F", pdf("all")), both(ferrF, "9", "F", "ZZZ|1")}, 1, "all"},
+		"the results of before, without":  {[]delivery{both(ferrF, "9", "F", pdf("all")), both(ferrOld, "9", "F")}, 1, "all"},
+		"not verified":                    {[]delivery{both(ferrF, "9", "F", gone(pdf("all"), "R"))}, 1, ""},
+		"withdrawn at once":               {[]delivery{both(ferrF, "9", "F", gone(pdf("all"), "W"))}, 1, ""},
+		"deleted":                         {[]delivery{both(ferrF, "9", "F", pdf("all")), both(ferrC, "9", "C", gone(pdf("all"), "D"))}, 2, ""},
+		"deleted without its content":     {[]delivery{both(ferrF, "9", "F", pdf("all")), {ferrC, "OBX|9|ED|PDF^Report^L||\"\"||||||D"}}, 2, ""},
+		"wrong, and another in its place": {[]delivery{both(ferrF, "9", "F", pdf("old")), both(ferrC, "9", "C", gone(pdf("old"), "W"), pdf("new"))}, 2, "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := &shelf{}
+			b := newBench(t, func(o *hl7.Options) { o.Documents = kept })
+			n := b.submit(submission())
+			for _, d := range tt.come {
+				require.Equal(t, "AA", b.send(b.report(n, append([]string{ana}, d...)...)))
+			}
+			told := b.told()
+			require.Len(t, told, tt.told)
+			shown := ""
+			for _, d := range kept.docs {
+				if d.ID == told[len(told)-1].ReportFile {
+					shown = strings.TrimPrefix(string(d.Data), "%PDF-1.7\n")
+				}
+			}
+			require.Equal(t, tt.want, shown)
+			require.Equal(t, tt.want == "", told[len(told)-1].ReportFile == "")
+		})
+	}
+}
+
 // Reports go to a service; what it cannot take does not hold up the laboratory.
 func TestReports(t *testing.T) {
 	var kept []string
