@@ -186,6 +186,21 @@ func (s *Service) Disconnecting(provider string) (func(*User) error, error) {
 	}, nil
 }
 
+// Pause closes a working connection until the person links again: its status is [Paused].
+// It leaves others alone, and nobody is told. What it was fetched with stays. Faults as of
+// [Service.Disconnect].
+func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
+	change, err := s.Pausing(provider)
+	if err != nil {
+		return err
+	}
+	_, err = s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) { return nil, change(u) })
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}
+
 // Pausing returns the change of a user that closes a working connection until the person
 // links again: its status is [Paused]. It leaves others alone, and nobody is told.
 func (s *Service) Pausing(provider string) (func(*User) error, error) {

@@ -64,6 +64,15 @@ func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab
 	return nil
 }
 
+// Reveal opens a credential that was read from a store, for whoever moves connections.
+func (s *Service) Reveal(ctx context.Context, c Credential) ([]byte, error) {
+	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
+	if err != nil {
+		return nil, fmt.Errorf("reveal: %w", err)
+	}
+	return secret, nil
+}
+
 // Secret returns what a connection needs to fetch data, in clear: for connectors.
 // NotFound if there is none, or the connection was removed.
 func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]byte, error) {

@@ -26,6 +26,8 @@ type ProviderConnector struct {
 	Revoker Revoker
 	// Refresher renews secrets. Nil if they do not end.
 	Refresher Refresher
+	// Porter reads and writes the tokens in secrets. Nil if they cannot move.
+	Porter Porter
 	// Puller fetches data. Nil if the provider sends it by itself.
 	Puller Puller
 	// Listener reads what the provider sends by itself. Nil if it sends nothing.
@@ -145,6 +147,24 @@ type Refresher interface {
 	// RetryAfter() time.Duration says when.
 	Refresh(ctx context.Context, secret []byte) (Renewal, error)
 }
+
+// Porter takes the tokens of OAuth out of a connector's secrets, and puts them in, so that
+// connections can move from one service to another. Both are pure.
+type Porter interface {
+	// Pack makes a secret. Invalid if the connector can do nothing with the tokens.
+	Pack(t Tokens) ([]byte, error)
+	// Unpack reads a secret of this connector.
+	Unpack(secret []byte) (Tokens, error)
+}
+
+// Tokens are those of OAuth 2; of OAuth 1 the token and its secret.
+type Tokens struct{ Access, Refresh string }
+
+// String shows nothing of them.
+func (Tokens) String() string { return "tokens" }
+
+// GoString shows nothing of them.
+func (Tokens) GoString() string { return "tokens" }
 
 // Renewal is a new secret.
 type Renewal struct {

@@ -70,9 +70,11 @@ type TeamSettings struct {
 	// Scopes says by provider what a person is asked for; a provider without an entry
 	// is asked for all of its scopes, none of which is a must.
 	Scopes map[string]ScopeRequirement
-	// OwnOAuth lists the team_oauth providers for which the team has its own
-	// credentials.
+	// OwnOAuth lists the providers for which the team has its own OAuth credentials: those
+	// of team_oauth that its people can link, and all whose connections can move in bulk.
 	OwnOAuth []string
+	// Bulk enables operations on many connections at once.
+	Bulk bool
 	// PagesOnly refuses sign-ins at a provider's own page that do not begin on the link
 	// pages, so that every callback is bound to the browser that left.
 	PagesOnly bool
@@ -501,6 +503,15 @@ func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, erro
 		return Brand{}, fmt.Errorf("brand: settings: %w", err)
 	}
 	return settings.Brand, nil
+}
+
+// Settings returns the settings of a team.
+func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return TeamSettings{}, fmt.Errorf("settings: %w", err)
+	}
+	return settings, nil
 }
 
 // Environment is where the service runs.

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -42,6 +43,8 @@ type Config struct {
 	// Pulls stands behind refreshes, behind looking at what was fetched, and behind what
 	// providers send by themselves. It needs Health.
 	Pulls *pull.Service
+	// Bulk stands behind operations on many connections at once. It needs Health.
+	Bulk *bulk.Service
 	// Apps stands behind companion apps, which act for one user with tokens of their own.
 	// Nil: no app signs in.
 	Apps *linking.Apps

@@ -38,6 +38,7 @@ func pairs() []contract.Pair {
 		httpapi.PriorityBodies(),
 		reportPairs(),
 		pullPairs(),
+		bulkPairs(),
 	} {
 		all = append(all, list...)
 	}
@@ -55,6 +56,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Environment = healthlab.Sandbox
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
+	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, nil)
 	return c.config, c.user
 }
 

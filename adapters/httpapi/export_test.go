@@ -106,6 +106,14 @@ func CompendiumBodies() []contract.Pair {
 	}
 }
 
+// BulkBodies are the schemas of bulk operations whose Go types nobody else sees.
+func BulkBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "BulkUsers", Value: bulkUsersIn{}, Input: true},
+		{Schema: "BulkExportQuery", Value: bulkExportIn{}, Input: true},
+	}
+}
+
 // PullBodies are the schemas of pulls whose Go types nobody else sees.
 func PullBodies() []contract.Pair {
 	return []contract.Pair{

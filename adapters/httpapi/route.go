@@ -96,6 +96,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.linkOperations()...)
 	ops = append(ops, a.linkPageOperations()...)
 	ops = append(ops, a.pullOperations()...)
+	ops = append(ops, a.bulkOperations()...)
 	ops = append(ops, a.appOperations()...)
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.priorityOperations()...)

@@ -23,6 +23,13 @@ func TestApps(t *testing.T) {
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
+func TestBulk(t *testing.T) {
+	store := memory.New(nil)
+	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: storetest.LinkingHarness{
+		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+	}})
+}
+
 func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
 
 func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }

@@ -121,7 +121,7 @@ func problemsOf(err error) healthlab.Problems {
 
 // Flows returns all that the connector can do, for linking and pull.
 func (c *Connector) Flows() linking.ProviderConnector {
-	out := linking.ProviderConnector{OAuth: c, Refresher: c, Puller: c, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
+	out := linking.ProviderConnector{OAuth: c, Refresher: c, Porter: c, Puller: c, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
 	if c.config.OAuth.RevocationURL != "" {
 		out.Revoker = c
 	}

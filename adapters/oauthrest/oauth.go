@@ -46,6 +46,20 @@ func readSecret(b []byte) (s secret, err error) {
 	return s, nil
 }
 
+// Pack makes a secret of tokens.
+func (c *Connector) Pack(t linking.Tokens) ([]byte, error) {
+	if t.Access == "" {
+		return nil, fmt.Errorf("%w: there is no access token", healthlab.Invalid)
+	}
+	return secret{t.Access, t.Refresh}.bytes(), nil
+}
+
+// Unpack reads the tokens of a secret.
+func (c *Connector) Unpack(sealed []byte) (linking.Tokens, error) {
+	s, err := readSecret(sealed)
+	return linking.Tokens(s), err
+}
+
 // library is the configuration for the OAuth library.
 func (c *Connector) library(redirect string, scopes []string) *oauth2.Config {
 	o := &c.config.OAuth

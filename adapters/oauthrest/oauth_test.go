@@ -261,3 +261,20 @@ func TestRevoke(t *testing.T) {
 	require.ErrorIs(t, c.Revoke(t.Context(), secret), healthlab.Unavailable, "the provider does not know us")
 	require.Nil(t, f.connector(func(c *oauthrest.Config) { c.OAuth.RevocationURL, c.OAuth.Revocation = "", "" }).Flows().Revoker)
 }
+
+func TestTokensMove(t *testing.T) {
+	var c oauthrest.Connector
+	for _, want := range []linking.Tokens{{Access: "access-1", Refresh: "refresh-1"}, {Access: "token"}} {
+		secret, err := c.Pack(want)
+		require.NoError(t, err)
+		got, err := c.Unpack(secret)
+		require.NoError(t, err)
+		require.True(t, got == want)
+	}
+	_, err := c.Pack(linking.Tokens{Refresh: "MARK"})
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.NotContains(t, err.Error(), "MARK")
+	_, err = c.Unpack([]byte(`{"token":"MARK"}`))
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.NotContains(t, err.Error(), "MARK")
+}

@@ -10,6 +10,6 @@ func init() {
 		"insertTries": insertTries, "shareTries": shareTries, "lockTries": lockTries, "updateTries": updateTries,
 		"dropExpiredCode": dropExpiredCode, "insertCode": insertCode, "selectCode": selectCode, "useCode": useCode, "pruneCodes": pruneCodes,
 		"selectGuesser": selectGuesser, "putGuesser": putGuesser, "deleteGuesser": deleteGuesser, "pruneGuessers": pruneGuessers,
-		"removeRecords": removeRecords, "insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,
+		"removeRecords": removeRecords, "selectHeldConnections": selectHeldConnections, "insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,
 	})
 }

@@ -40,6 +40,11 @@ func TestApps(t *testing.T) {
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
+func TestBulk(t *testing.T) {
+	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
+	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
+}
+
 func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
 
 func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }
@@ -51,6 +56,7 @@ func TestLinkingWithRowSecurity(t *testing.T) {
 	storetest.RunGrants(t, restricted)
 	store := newRestricted(t)
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
 }
 
 const linkedProvider = "acme_scale"

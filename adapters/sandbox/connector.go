@@ -152,7 +152,7 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 
 // Flows returns all that the connector can do.
 func (c *Connector) Flows() linking.ProviderConnector {
-	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Puller: c}
+	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Porter: c, Puller: c}
 	if len(c.pushKey) > 0 {
 		all.Listener = c
 	}

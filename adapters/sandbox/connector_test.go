@@ -390,3 +390,19 @@ func queryOf(t *testing.T, address string) url.Values {
 	require.NoError(t, err)
 	return u.Query()
 }
+
+func TestTokensMove(t *testing.T) {
+	c := sandbox.NewConnector("acme_band", nil)
+	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "right"})
+	require.NoError(t, err)
+	tokens, err := c.Unpack(in.Grant.Secret)
+	require.NoError(t, err)
+	again, err := c.Pack(tokens)
+	require.NoError(t, err)
+	require.Equal(t, in.Grant.Secret, again)
+	_, err = c.Pack(linking.Tokens{Refresh: "MARK"})
+	require.ErrorIs(t, err, healthlab.Invalid)
+	_, err = c.Unpack([]byte("MARK"))
+	require.ErrorIs(t, err, healthlab.Invalid)
+	require.NotContains(t, err.Error(), "MARK")
+}

@@ -38,6 +38,7 @@ var mutants = slices.Concat(
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
 	of("linking", appMutants),
+	of("linking", bulkMutants),
 	of("pulls", pullsMutants),
 	of("continuous", continuousMutants),
 	of("priorities", priorityMutants),

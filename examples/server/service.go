@@ -27,6 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -53,6 +54,7 @@ type service struct {
 	health     *healthdata.Service
 	links      *linking.Service
 	pulls      *pull.Service
+	bulk       *bulk.Service
 	apps       *linking.Apps
 	orders     *orders.Service
 	reports    *labreport.Service
@@ -107,7 +109,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 		return nil, err
 	}
 	mount := httpapi.Config{
-		Authenticate: whose, Health: s.health, Aggregate: questions, Priorities: preferences, Linking: s.links, Pulls: s.pulls, Apps: s.apps,
+		Authenticate: whose, Health: s.health, Aggregate: questions, Priorities: preferences, Linking: s.links, Pulls: s.pulls, Bulk: s.bulk, Apps: s.apps,
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 	}
@@ -207,12 +209,21 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 	if err != nil {
 		return err
 	}
+	var own []string // the one team owns all credentials of this service
+	for _, p := range s.health.Providers().List("") {
+		if p.AuthType == "oauth" {
+			own = append(own, p.Slug)
+		}
+	}
 	if s.links, err = linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
-			return linking.TeamSettings{Brand: linking.Brand{CompanyName: s.brand, Color: s.brandColor}}, nil
+			return linking.TeamSettings{Brand: linking.Brand{CompanyName: s.brand, Color: s.brandColor}, Bulk: true, OwnOAuth: own}, nil
 		},
 	}); err != nil {
+		return err
+	}
+	if s.bulk, err = bulk.New(s.store.Bulk(), s.health, s.links, connectors); err != nil {
 		return err
 	}
 	grants, err := linking.NewKeeper(s.store.Grants(), s.health, connectors, seal, &linking.KeeperOptions{Log: s.log})

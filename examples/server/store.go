@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -37,6 +38,7 @@ type keeper interface {
 	Linking() linking.Store
 	Grants() linking.Grants
 	Pulls() pull.Store
+	Bulk() bulk.Store
 	Apps() linking.AppSessions
 	ParsingJobs() labreport.Store
 	Deliveries() webhook.Deliveries

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. What is below one of them and has no row of its own
 // is a part of it.
 var domain = []string{
-	"healthdata", "healthdata/series", "linking", "linking/pull", "aggregate", "orders", "labreport", "webhook",
+	"healthdata", "healthdata/series", "linking", "linking/pull", "linking/bulk", "aggregate", "orders", "labreport", "webhook",
 }
 
 // mayImport says which of our packages a package may import. A package without a row,
@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"healthdata":        {".", "internal/fsm", "internal/work", "healthdata/series"},
 	"linking":           {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"linking/pull":      {".", "internal/fsm", "internal/work", "healthdata", "linking"},
+	"linking/bulk":      {".", "healthdata", "linking"},
 	"aggregate":         {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"orders":            {".", "internal/fsm", "internal/work", "healthdata"},
 	"labreport":         {".", "internal/fsm", "internal/work"},
@@ -75,6 +76,7 @@ var modules = map[string][]string{
 	"healthdata":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking":           {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking/pull":      {"github.com/google/uuid"},
+	"linking/bulk":      {"github.com/google/uuid"},
 	"orders":            {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":         {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate": {"github.com/google/uuid", "github.com/shopspring/decimal",

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+)
+
+// bulkOperations are about many connections at once.
+func (a api) bulkOperations() []operation {
+	if a.Bulk == nil {
+		return nil
+	}
+	return []operation{
+		{id: "bulk_pause", pattern: "POST /v2/link/bulk_pause", team: a.bulkPause, maxBody: a.MaxIngestBody},
+		{id: "bulk_export", pattern: "POST /v2/link/bulk_export", team: a.bulkExport, maxBody: a.MaxIngestBody},
+	}
+}
+
+// ownTeam reads the query's team_id, which names the caller's team if it names one.
+func ownTeam(in *wire.In, team healthlab.TeamID) error {
+	text := in.OptText("team_id", 36)
+	if text == nil || *text == "infer_from_context" {
+		return nil
+	}
+	switch id, err := uuid.Parse(*text); {
+	case err != nil || len(*text) != 36:
+		in.Problem("uuid_parsing", "a uuid, or infer_from_context", "query", "team_id")
+	case id != team.UUID:
+		return healthlab.NotFound
+	}
+	return nil
+}
+
+// bulkUsersIn names people who have connected a provider.
+type bulkUsersIn struct {
+	Users    []healthlab.UserID `json:"user_ids"`
+	Provider string             `json:"provider"`
+}
+
+func (a api) bulkPause(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	foreign := ownTeam(in, team)
+	var body bulkUsersIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if foreign != nil {
+		return foreign
+	}
+	out, err := a.Bulk.Pause(r.Context(), team, body.Provider, body.Users)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// bulkExportIn says what to export.
+type bulkExportIn struct {
+	Provider  string                       `json:"provider"`
+	Users     wire.Opt[[]healthlab.UserID] `json:"user_ids,omitzero"`
+	NextToken wire.Opt[string]             `json:"next_token,omitzero"`
+}
+
+func (a api) bulkExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	foreign := ownTeam(in, team)
+	var body bulkExportIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if foreign != nil {
+		return foreign
+	}
+	q := bulk.ExportQuery{Team: team, Provider: body.Provider}
+	if users := body.Users.Ptr(); users != nil {
+		q.Users = *users
+	}
+	if token := body.NextToken.Ptr(); token != nil {
+		q.Token = *token
+	}
+	out, err := a.Bulk.Export(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, out)
+}

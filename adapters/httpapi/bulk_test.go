@@ -1,0 +1,233 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+)
+
+func bulkPairs() []contract.Pair {
+	return append(httpapi.BulkBodies(),
+		contract.Pair{Schema: "BulkPaused", Value: bulk.Paused{}},
+		contract.Pair{Schema: "BulkExport", Value: bulk.Export{}},
+		contract.Pair{Schema: "ConnectionRecipe", Value: bulk.Recipe{}},
+	)
+}
+
+func newBulk(t *testing.T, store *memory.Store, health *healthdata.Service, links *linking.Service, connectors map[string]linking.ProviderConnector) *bulk.Service {
+	t.Helper()
+	s, err := bulk.New(store.Bulk(), health, links, connectors)
+	require.NoError(t, err)
+	return s
+}
+
+// twoTokens is a provider whose secrets are two tokens.
+type twoTokens struct{ code func(string) linking.Grant }
+
+func (twoTokens) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
+	return "https://provider.example/?state=" + r.State, nil
+}
+
+func (w twoTokens) Exchange(_ context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
+	return w.code(r.Code), nil
+}
+
+func (twoTokens) Pack(t linking.Tokens) ([]byte, error) {
+	return []byte(t.Access + " " + t.Refresh), nil
+}
+
+func (twoTokens) Unpack(secret []byte) (linking.Tokens, error) {
+	access, refresh, ok := strings.Cut(string(secret), " ")
+	if !ok {
+		return linking.Tokens{}, healthlab.Invalid
+	}
+	return linking.Tokens{Access: access, Refresh: refresh}, nil
+}
+
+// removal is a team that moves away.
+type removal struct {
+	*contract.Client
+	t        *testing.T
+	settings linking.TeamSettings
+	health   *healthdata.Service
+	links    *linking.Service
+}
+
+var tokenEnd = time.Date(2026, 3, 4, 13, 0, 0, 0, time.UTC)
+
+func newRemoval(t *testing.T) *removal {
+	t.Helper()
+	m := &removal{t: t, settings: linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band", "acme_ring", "acme_own"}}}
+	var list []healthdata.Provider
+	for _, slug := range []string{"acme_band", "acme_ring", "acme_own", "acme_bike"} {
+		p := healthdata.Provider{Slug: slug, Name: slug, AuthType: "oauth", SourceType: "device", Class: "cloud", OAuthVersion: 2}
+		if slug == "acme_ring" {
+			p.OAuthVersion = 1
+		}
+		list = append(list, p)
+	}
+	providers, err := healthdata.NewProviders(list)
+	require.NoError(t, err)
+	store := memory.New(nil)
+	m.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
+	require.NoError(t, err)
+	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	port := twoTokens{func(code string) linking.Grant {
+		return linking.Grant{ExternalUserID: "account " + code, Scopes: []string{"sleep"}, Secret: []byte("access-" + code + " refresh-" + code), ExpiresAt: tokenEnd}
+	}}
+	connectors := map[string]linking.ProviderConnector{}
+	for _, p := range list {
+		connectors[p.Slug] = linking.ProviderConnector{OAuth: port, Porter: port}
+	}
+	connectors["acme_own"] = linking.ProviderConnector{OAuth: port} // it cannot move
+	m.links, err = linking.New(store.Linking(), m.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return m.settings, nil },
+	})
+	require.NoError(t, err)
+	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: m.health, Bulk: newBulk(t, store, m.health, m.links, connectors)})
+	m.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
+	return m
+}
+
+// person links a new user at a provider, as the code says.
+func (m *removal) person(of healthlab.TeamID, provider, code string) healthlab.UserID {
+	m.t.Helper()
+	u, err := m.health.CreateUser(m.t.Context(), of, healthdata.NewUser{ClientUserID: provider + code})
+	require.NoError(m.t, err)
+	token, err := m.links.CreateToken(m.t.Context(), of, linking.NewToken{User: u.ID})
+	require.NoError(m.t, err)
+	away, err := m.links.Authorize(m.t.Context(), token.Token, linking.Departure{Provider: provider})
+	require.NoError(m.t, err)
+	_, state, _ := strings.Cut(away.URL, "state=")
+	_, err = m.links.Callback(m.t.Context(), linking.Callback{Provider: provider, State: state, Code: code})
+	require.NoError(m.t, err)
+	return u.ID
+}
+
+func bulkUsers(provider string, users ...healthlab.UserID) map[string]any {
+	ids := []string{}
+	for _, u := range users {
+		ids = append(ids, u.String())
+	}
+	return map[string]any{"provider": provider, "user_ids": ids}
+}
+
+func (m *removal) status(of healthlab.TeamID, user healthlab.UserID, provider string) healthdata.ConnectionStatus {
+	m.t.Helper()
+	u, err := m.health.User(m.t.Context(), of, user)
+	require.NoError(m.t, err)
+	return u.Connection(provider).Status
+}
+
+func TestBulkPauseAndExport(t *testing.T) {
+	m := newRemoval(t)
+	ann, bob := m.person(team, "acme_band", "a"), m.person(team, "acme_band", "b")
+	ring := m.person(team, "acme_ring", "r")
+	foreign := m.person(otherTeam, "acme_band", "f")
+	nobody := healthlab.UserID{UUID: uuid.New()}
+
+	var paused bulk.Paused
+	for range 2 { // again is the same
+		m.Send(t, "POST", "/v2/link/bulk_pause", bulkUsers("acme_band", ann, nobody, ann, foreign, ring)).Want(t, 200).JSON(t, &paused)
+		require.Equal(t, bulk.Paused{Users: []healthlab.UserID{ann}, Missing: []healthlab.UserID{nobody, foreign, ring}}, paused)
+	}
+	require.Equal(t, healthdata.Paused, m.status(team, ann, "acme_band"))
+	require.Equal(t, healthdata.Connected, m.status(team, bob, "acme_band"))
+	require.Equal(t, healthdata.Connected, m.status(otherTeam, foreign, "acme_band"))
+
+	recipe := func(u healthlab.UserID, code string) bulk.Recipe {
+		return bulk.Recipe{
+			UserID: u, AccessToken: "access-" + code, RefreshToken: "refresh-" + code, ProviderID: "account " + code,
+			ExpiresAt: tokenEnd.Unix(), Scopes: &[]string{"sleep"},
+		}
+	}
+	export := func(body map[string]any) (out bulk.Export) {
+		t.Helper()
+		reply := m.Send(t, "POST", "/v2/link/bulk_export?team_id=infer_from_context", body).Want(t, 200)
+		require.Equal(t, "no-store", reply.Header.Get("Cache-Control"))
+		reply.JSON(t, &out)
+		return out
+	}
+	want := []bulk.Recipe{recipe(ann, "a"), recipe(bob, "b")}
+	slices.SortFunc(want, func(a, b bulk.Recipe) int { return slices.Compare(a.UserID.UUID[:], b.UserID.UUID[:]) })
+	require.Equal(t, bulk.Export{Data: want}, export(map[string]any{"provider": "acme_band"}))
+	require.Equal(t, bulk.Export{Data: want}, export(map[string]any{"provider": "acme_band", "user_ids": nil, "next_token": nil}))
+	require.Equal(t, bulk.Export{Data: []bulk.Recipe{recipe(ann, "a")}}, export(bulkUsers("acme_band", foreign, ann, nobody)))
+	require.Equal(t, bulk.Export{Data: []bulk.Recipe{}}, export(bulkUsers("acme_band")))
+	old := recipe(ring, "r")
+	old.ExpiresAt, old.Scopes = bulk.NeverExpires, nil
+	require.Equal(t, bulk.Export{Data: []bulk.Recipe{old}}, export(map[string]any{"provider": "acme_ring"}))
+
+	require.NoError(t, m.links.Disconnect(t.Context(), team, ann, "acme_band"))
+	require.Equal(t, bulk.Export{Data: []bulk.Recipe{recipe(bob, "b")}}, export(map[string]any{"provider": "acme_band"}))
+}
+
+func TestBulkExportPages(t *testing.T) {
+	m := newRemoval(t)
+	all := map[healthlab.UserID]bool{}
+	for i := range 205 {
+		all[m.person(team, "acme_band", fmt.Sprint(i))] = true
+	}
+	body := map[string]any{"provider": "acme_band"}
+	var sizes []int
+	var page bulk.Export
+	for {
+		page = bulk.Export{}
+		m.Send(t, "POST", "/v2/link/bulk_export", body).Want(t, 200).JSON(t, &page)
+		sizes = append(sizes, len(page.Data))
+		for _, r := range page.Data {
+			require.True(t, all[r.UserID], "each once")
+			delete(all, r.UserID)
+		}
+		if page.Next == nil {
+			break
+		}
+		body["next_token"] = *page.Next
+	}
+	require.Equal(t, []int{100, 100, 5}, sizes)
+	require.Empty(t, all)
+	for _, other := range []map[string]any{
+		{"provider": "acme_ring", "next_token": body["next_token"]},
+		{"provider": "acme_band", "user_ids": []string{}, "next_token": body["next_token"]},
+		{"provider": "acme_band", "next_token": "nonsense"},
+	} {
+		require.Equal(t, []string{"body.next_token"}, m.Send(t, "POST", "/v2/link/bulk_export", other).Want(t, 422).Locs(t))
+	}
+	m.With("x-service-api-key", otherTeam.String()).Send(t, "POST", "/v2/link/bulk_export", body).Want(t, 422)
+}
+
+func TestBulkRefusals(t *testing.T) {
+	m := newRemoval(t)
+	ann := m.person(team, "acme_band", "a")
+	for _, path := range []string{"/v2/link/bulk_pause", "/v2/link/bulk_export"} {
+		good := bulkUsers("acme_band", ann)
+		m.Send(t, "POST", path+"?team_id="+otherTeam.String(), good).Want(t, 404)
+		require.Equal(t, []string{"query.team_id"}, m.Send(t, "POST", path+"?team_id=mine", good).Want(t, 422).Locs(t))
+		m.Send(t, "POST", path+"?team_id="+team.String(), bulkUsers("acme_band")).Want(t, 200)
+		require.Equal(t, []string{"body.provider"}, m.Send(t, "POST", path, bulkUsers("nothing", ann)).Want(t, 422).Locs(t))
+		m.Send(t, "POST", path, map[string]any{"provider": "acme_band", "user_ids": []string{"x"}}).Want(t, 422)
+		m.settings.Bulk = false
+		require.Equal(t, bulk.RuleNotEnabled, m.Send(t, "POST", path, good).Want(t, 403).ErrorType(t))
+		m.settings.Bulk = true
+	}
+	for _, provider := range []string{"acme_bike", "acme_own"} { // of others' credentials, and of none that move
+		require.Equal(t, bulk.RuleOtherCredentials, m.Send(t, "POST", "/v2/link/bulk_export", bulkUsers(provider, ann)).Want(t, 400).ErrorType(t))
+	}
+	require.Equal(t, healthdata.Connected, m.status(team, ann, "acme_band"))
+}

@@ -1,0 +1,7 @@
+// Package bulk moves a team's connections in bulk: it pauses them, and hands their tokens
+// out to whoever fetches with them from then on. A team that moves away pauses first, so
+// that what it exports is the newest.
+//
+// It is for teams that bulk operations are enabled for. Tokens move only at providers for
+// which a team has credentials of its own, for they are bound to these.
+package bulk
