@@ -49,7 +49,12 @@ const (
 )
 
 // checker notes what is wrong with a configuration.
-type checker struct{ p healthlab.Problems }
+type checker struct {
+	p healthlab.Problems
+	// floating says that the instants of the resource at hand are clock digits, by the
+	// affinity of the provider's record.
+	floating bool
+}
 
 func (k *checker) oneOf(v string, path []any, allowed ...string) {
 	if v != "" && !slices.Contains(allowed, v) {
@@ -192,6 +197,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		k.p.Add("unsupported", "not a resource that a configuration can fill", path("resource")...)
 		return
 	}
+	k.floating = c.Provider.Affinity(e.Resource) == healthdata.AffinityFloating
 	e.checkRequest(k, path)
 	e.checkPaging(k, path)
 	k.need(e.Items != "", "a place is needed", path("items")...)
@@ -216,7 +222,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	case r.Class == healthdata.ClassSummary && (e.Summary == nil || e.Sample != nil):
 		k.p.Add("one_of", "this resource has a summary, and no sample", at...)
 	case e.Sample != nil:
-		k.sample(e, r, c.Provider.Affinity(e.Resource), path("sample"))
+		k.sample(e, r, path("sample"))
 	default:
 		k.summary(e, r, path("summary"))
 	}
@@ -348,6 +354,9 @@ func (k *checker) format(f *Field, to kind, at func(any) []any) {
 		}
 	}
 	k.oneOf(f.Format, at("format"), formatISO, formatUnix, formatUnixMS, formatFloating)
+	if timed && (f.Format == formatFloating) != k.floating {
+		k.p.Add("floating", "the format floating goes with the affinity floating of the provider's record", at("format")...)
+	}
 	if f.Zone != "" && f.Zone != zoneUser {
 		if _, err := time.LoadLocation(f.Zone); err != nil || f.Zone == "Local" {
 			k.p.Add("unknown_zone", "a zone is user or an identifier of the IANA tz database", at("zone")...)
@@ -361,13 +370,10 @@ func (k *checker) format(f *Field, to kind, at func(any) []any) {
 	}
 }
 
-func (k *checker) sample(e *Resource, r *healthdata.Resource, affinity healthdata.Affinity, path []any) {
+func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 	s := e.Sample
 	at := func(part any) []any { return append(slices.Clone(path), part) }
 	k.field(&s.Timestamp, instant, false, e, at("timestamp"))
-	if (s.Timestamp.Format == formatFloating) != (affinity == healthdata.AffinityFloating) {
-		k.p.Add("floating", "the format floating goes with the affinity floating of the provider's record", append(at("timestamp"), "format")...)
-	}
 	k.optional(s.End, instant, e, at("end"))
 	k.optional(s.Seconds, number, e, at("seconds"))
 	k.optional(s.TimezoneOffset, offset, e, at("timezone_offset"))

@@ -41,7 +41,8 @@ type OAuth struct {
 	ScopeSeparator string `json:"scope_separator"`
 	// MinimumScopes are the ones without which nothing works.
 	MinimumScopes []string `json:"minimum_scopes"`
-	// AuthorizeParams and TokenParams are sent besides.
+	// AuthorizeParams and TokenParams are sent besides, those of a token also when it is
+	// renewed.
 	AuthorizeParams map[string]string `json:"authorize_params"`
 	TokenParams     map[string]string `json:"token_params"`
 	// TokenSeconds is how long an access token works where the answer does not say.
@@ -110,7 +111,8 @@ type Resource struct {
 	Range Range             `json:"range"`
 	// Paging is how an answer goes on.
 	Paging Paging `json:"paging"`
-	// Items is where the items are in the answer.
+	// Items is where the items are in the answer. An element of a list that leaves out what
+	// leads on has none.
 	Items string `json:"items"`
 	// Where keeps the items that fulfil all of it.
 	Where []Where `json:"where"`
@@ -129,7 +131,8 @@ type Range struct {
 	Format string `json:"format"`
 	// Inclusive says that the day {to} belongs to the answer; for the format date.
 	Inclusive bool `json:"inclusive"`
-	// MaxDays is the longest range of one request; 0 for any.
+	// MaxDays is the longest range of one request; 0 for any. Of the format date it counts
+	// days of the calendar, else 24 hours.
 	MaxDays int `json:"max_days"`
 }
 
@@ -141,8 +144,8 @@ type Paging struct {
 	Next string `json:"next"`
 	// Param is the query parameter of the cursor, the page or the offset.
 	Param string `json:"param"`
-	// SizeParam and Size ask for pages of a size; a page of kind page or offset that has
-	// less is the last one.
+	// SizeParam and Size ask for pages of a size; a page of kind page or offset whose
+	// outermost list, the first * of Items, has less elements is the last one.
 	SizeParam string `json:"size_param"`
 	Size      int    `json:"size"`
 	// First is the number of the first page.
@@ -196,7 +199,8 @@ type Field struct {
 	Const string `json:"const"`
 	// DateAt is where the day stands of which At has the time.
 	DateAt string `json:"date_at"`
-	// Format of an instant is iso (the default), unix, unix_ms or floating.
+	// Format of an instant is iso (the default), unix, unix_ms or floating; the last one
+	// for all instants of a resource whose affinity is floating, and for no others.
 	Format string `json:"format"`
 	// Zone is what clock digits without an offset are in: UTC (the default), user for the
 	// user's own, or an IANA name; ZoneAt is where such a name or an offset stands.

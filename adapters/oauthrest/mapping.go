@@ -301,10 +301,10 @@ type group struct {
 }
 
 // answer maps an answer: by whose it is and how it was recorded, in the order of the
-// answer. An answer of another shape is an error; an item that cannot be read is told, and
+// answer; and returns by how much its page is full. An answer of another shape is an error; an item that cannot be read is told, and
 // the others are kept.
 func (m *mapper) answer(doc any, zone *time.Location) ([]linking.Pulled, int, error) {
-	list, ok := items(doc, m.entry.Items)
+	list, count, ok := items(doc, m.entry.Items)
 	if !ok {
 		return nil, 0, errShape
 	}
@@ -341,7 +341,7 @@ func (m *mapper) answer(doc any, zone *time.Location) ([]linking.Pulled, int, er
 		}
 		m.one(r, into, g)
 	}
-	return out, len(list), nil
+	return out, count, nil
 }
 
 // one maps one item into its group.

@@ -76,17 +76,12 @@ func (c *Connector) library(redirect string, scopes []string) *oauth2.Config {
 
 func (o *OAuth) pkce() bool { return o.PKCE == nil || *o.PKCE }
 
-func params(m map[string]string) []oauth2.AuthCodeOption {
-	var out []oauth2.AuthCodeOption
-	for name, value := range m {
-		out = append(out, oauth2.SetAuthURLParam(name, value))
-	}
-	return out
-}
-
 // Authorize returns the address of the provider's sign-in page. See [linking.OAuthFlow].
 func (c *Connector) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
-	options := params(c.config.OAuth.AuthorizeParams)
+	var options []oauth2.AuthCodeOption
+	for name, value := range c.config.OAuth.AuthorizeParams {
+		options = append(options, oauth2.SetAuthURLParam(name, value))
+	}
 	if c.config.OAuth.pkce() {
 		options = append(options, oauth2.SetAuthURLParam("code_challenge", r.Challenge), oauth2.SetAuthURLParam("code_challenge_method", "S256"))
 	}
@@ -99,7 +94,7 @@ func (c *Connector) Authorize(_ context.Context, r linking.AuthorizeRequest) (st
 
 // Exchange turns a code into a grant. See [linking.OAuthFlow].
 func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
-	options := params(c.config.OAuth.TokenParams)
+	var options []oauth2.AuthCodeOption
 	if c.config.OAuth.pkce() {
 		options = append(options, oauth2.VerifierOption(r.Verifier))
 	}
@@ -210,7 +205,7 @@ func (c *Connector) Refresh(ctx context.Context, old []byte) (linking.Renewal, e
 func (c *Connector) token(ctx context.Context, call func(context.Context) (*oauth2.Token, error)) (*oauth2.Token, any, error) {
 	var kept bytes.Buffer
 	client := *c.http
-	client.Transport = keeping{next: client.Transport, body: &kept}
+	client.Transport = tokenTrip{next: client.Transport, params: c.config.OAuth.TokenParams, kept: &kept}
 	token, err := call(context.WithValue(ctx, oauth2.HTTPClient, &client))
 	var refused *oauth2.RetrieveError
 	switch {
@@ -254,29 +249,57 @@ func (c *Connector) refusal(e *oauth2.RetrieveError) error {
 	return &laterError{"gives no token", wait}
 }
 
-// keeping keeps a copy of the bodies that pass.
-type keeping struct {
-	next http.RoundTripper
-	body *bytes.Buffer
+// tokenTrip is the way to the token URL: it adds the parameters of the configuration to
+// every form, for the library takes none when it renews a token, and keeps a copy of the
+// answer.
+type tokenTrip struct {
+	next   http.RoundTripper
+	params map[string]string
+	kept   *bytes.Buffer
 }
 
 // maxToken is the longest answer with a token that is looked at.
 const maxToken = 1 << 20
 
 // RoundTrip passes a request on.
-func (k keeping) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := k.next.RoundTrip(r)
+func (k tokenTrip) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent, err := k.completed(r)
 	if err != nil {
 		return nil, err
 	}
-	k.body.Reset()
+	resp, err := k.next.RoundTrip(sent)
+	if err != nil {
+		return nil, err
+	}
+	k.kept.Reset()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, err
 	}
-	k.body.Write(body)
+	k.kept.Write(body)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
+}
+
+// completed is a request with the parameters in its form. None of them is in it already:
+// those of the flow are reserved.
+func (k tokenTrip) completed(r *http.Request) (*http.Request, error) {
+	body, err := io.ReadAll(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range k.params {
+		form.Set(name, value)
+	}
+	out := r.Clone(r.Context())
+	whole := form.Encode()
+	out.ContentLength, out.Body = int64(len(whole)), io.NopCloser(strings.NewReader(whole))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(whole)), nil }
+	return out, nil
 }
 
 // Revoke ends a grant. See [linking.Revoker].

@@ -229,6 +229,48 @@ func TestRefreshRotates(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
+// What a provider wants besides is sent with a code and with a refresh token, and nothing
+// that the other one needs.
+func TestTokenParams(t *testing.T) {
+	for _, auth := range []string{"basic", "body", "none"} {
+		t.Run(auth, func(t *testing.T) {
+			f := newFjord(t)
+			var forms []url.Values
+			f.tokens = func(w http.ResponseWriter, r *http.Request) {
+				require.NoError(t, r.ParseForm())
+				require.Equal(t, auth == "basic", r.Header.Get("Authorization") != "")
+				require.Empty(t, r.URL.RawQuery)
+				forms = append(forms, r.PostForm)
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"access_token":"a","refresh_token":"r","token_type":"bearer","user":{"id":1}}`)
+			}
+			c := f.connector(func(c *oauthrest.Config) {
+				c.OAuth.ClientAuth = auth
+				c.OAuth.TokenParams = map[string]string{"audience": "https://api.fjord.example/?a=1&b=2", "tenant": "é"}
+			})
+			g, err := signIn(t, f, c)
+			require.NoError(t, err)
+			_, err = c.Refresh(t.Context(), g.Secret)
+			require.NoError(t, err)
+			want := []url.Values{
+				{"grant_type": {"authorization_code"}, "code": {"code 0"}, "redirect_uri": {redirect}, "code_verifier": {verifier}},
+				{"grant_type": {"refresh_token"}, "refresh_token": {"r"}},
+			}
+			for _, form := range want {
+				form.Set("audience", "https://api.fjord.example/?a=1&b=2")
+				form.Set("tenant", "é")
+				if auth != "basic" {
+					form.Set("client_id", "our id")
+				}
+				if auth == "body" {
+					form.Set("client_secret", "our secret")
+				}
+			}
+			require.Equal(t, want, forms)
+		})
+	}
+}
+
 func requireOver(t *testing.T, err error, want string) {
 	t.Helper()
 	var over *linking.GrantError

@@ -130,9 +130,12 @@ func unescape(s string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
 }
 
-// items returns the items of an answer at a place. ok is false if the answer is not of
-// that shape: a list or an object that leads there is missing. Null is an empty list.
-func items(answer any, place string) (all []item, ok bool) {
+// items returns the items of an answer at a place, and how many elements the outermost
+// list has that leads there, which is what a provider counts as a page. ok is false if the
+// answer is not of that shape: what leads to the outermost list is missing, or something
+// is neither a list nor an object. Null is an empty list, and so is what an element of a
+// list leaves out.
+func items(answer any, place string) (all []item, outer int, ok bool) {
 	_, list, _ := steps(place)
 	ok = true
 	ends := len(list) > 0 && list[len(list)-1] != "*" // the item is inside of a list element
@@ -150,7 +153,7 @@ func items(answer any, place string) (all []item, ok bool) {
 		case map[string]any:
 			next, found := node[unescape(list[0])]
 			if !found {
-				ok = false
+				ok = ok && len(it.inside) > 1 && list[0] != "*" // an object is no list
 				return
 			}
 			walk(it, next, list[1:])
@@ -158,6 +161,9 @@ func items(answer any, place string) (all []item, ok bool) {
 			if list[0] != "*" {
 				ok = false
 				return
+			}
+			if len(it.inside) == 1 {
+				outer = len(node)
 			}
 			for i, e := range node {
 				walk(item{inside: under(it.inside, e), position: i}, e, list[1:])
@@ -168,8 +174,11 @@ func items(answer any, place string) (all []item, ok bool) {
 	}
 	root := item{inside: []any{answer}}
 	if len(list) == 0 {
-		return []item{root}, true
+		return []item{root}, 1, true
 	}
 	walk(root, answer, list)
-	return all, ok
+	if stars(place) == 0 {
+		outer = len(all)
+	}
+	return all, outer, ok
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,14 +121,25 @@ func (p *part) bounds() {
 	if p.at.Until != 0 {
 		p.to = time.UnixMicro(p.at.Until).UTC()
 	}
-	if days := p.m.entry.Range.MaxDays; days > 0 {
-		if p.m.entry.Range.Format == formatDate {
-			days = max(days-1, 1) // a range of n times 24 hours touches one day more
-		}
-		if from := p.to.AddDate(0, 0, -days); from.After(p.from) {
-			p.from = from
-		}
+	days := p.m.entry.Range.MaxDays
+	if days == 0 {
+		return
 	}
+	from := p.end().AddDate(0, 0, -days)
+	if p.m.entry.Range.Format == formatDate {
+		from = p.last().AddDays(1 - days).At(p.Zone).UTC()
+	}
+	if from.After(p.from) {
+		p.from = from
+	}
+}
+
+// end is where a part ends, rounded outwards to a second: what comes twice is stored once.
+func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
+
+// last is the last day that a part touches, in the user's zone.
+func (p *part) last() healthlab.Date {
+	return healthlab.DateOf(p.to.Add(-time.Microsecond).In(p.Zone))
 }
 
 // ranged reports whether an entry asks for a range at all.
@@ -225,7 +237,7 @@ func nextLink(headers []string) string {
 			attributes, _, _ := strings.Cut(tail, "<")
 			for _, one := range strings.FieldsFunc(attributes, func(r rune) bool { return r == ';' || r == ',' }) {
 				name, value, _ := strings.Cut(strings.TrimSpace(one), "=")
-				if strings.EqualFold(name, "rel") && strings.EqualFold(strings.Trim(value, `" `), "next") {
+				if strings.EqualFold(name, "rel") && slices.Contains(strings.Fields(strings.ToLower(strings.Trim(value, `" `))), "next") {
 					return target
 				}
 			}
@@ -286,19 +298,17 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 // written are the bounds of a part as the provider wants them.
 func (p *part) written() (from, to string) {
 	r := &p.m.entry.Range
-	// Both ends are rounded outwards: what comes twice is stored once.
-	end := p.to.Add(time.Second - time.Microsecond)
 	switch r.Format {
 	case formatDate:
-		last := healthlab.DateOf(p.to.Add(-time.Microsecond).In(p.Zone))
+		last := p.last()
 		if !r.Inclusive {
 			last = last.AddDays(1)
 		}
 		return healthlab.DateOf(p.from.In(p.Zone)).String(), last.String()
 	case formatUnix:
-		return itoa(p.from.Unix()), itoa(end.Unix())
+		return itoa(p.from.Unix()), itoa(p.end().Unix())
 	case formatUnixMS:
-		return itoa(p.from.UnixMilli()), itoa(end.UnixMilli())
+		return itoa(p.from.UnixMilli()), itoa(p.end().UnixMilli())
 	}
-	return p.from.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339)
+	return p.from.UTC().Format(time.RFC3339), p.end().UTC().Format(time.RFC3339)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/oauthrest"
@@ -175,6 +176,149 @@ func TestPullSummariesByPage(t *testing.T) {
 	require.InDelta(t, 52, *a.HeartRate.RestingBPM, 0)
 	require.Equal(t, "Europe/Vienna", *a.TimeZone)
 	require.Nil(t, a.FloorsClimbed)
+}
+
+// A page is full by the elements that the provider counts, however few readings are in them.
+func TestPullFullPagesOfLists(t *testing.T) {
+	for kind, want := range map[string][]string{"page": {"0", "1", "2"}, "offset": {"0", "2", "4"}} {
+		t.Run(kind, func(t *testing.T) {
+			f := newFjord(t)
+			var pages []string
+			f.data = func(w http.ResponseWriter, r *http.Request) {
+				pages = append(pages, r.URL.Query().Get("at"))
+				night := func(reading string) string { return `{"zone":"UTC","spo2":{"times":[` + reading + `],"values":[0.9]}}` }
+				switch len(pages) {
+				case 1:
+					fmt.Fprintf(w, `{"nights":[%s,%s]}`, night("1772600400"), night(""))
+				case 2:
+					fmt.Fprintf(w, `{"nights":[%s,%s]}`, night(""), night(""))
+				default: // more readings than a page has nights
+					fmt.Fprintf(w, `{"nights":[{"zone":"UTC","spo2":{"times":[1772600460,1772600520,1772600580],"values":[0.9,0.9,0.9]}}]}`)
+				}
+			}
+			got := all(t, f.connector(func(c *oauthrest.Config) {
+				c.Resources[1].Paging = oauthrest.Paging{Kind: kind, Param: "at", Size: 2}
+			}), ask("blood_oxygen"))
+			require.Equal(t, want, pages)
+			require.Len(t, got, 2)
+			require.Len(t, got[1].Samples, 3)
+		})
+	}
+}
+
+// One night without readings holds up no other; a shape that nobody configured does.
+func TestPullLeavesOutEmptyElements(t *testing.T) {
+	f := newFjord(t)
+	c := f.connector(nil)
+	for _, night := range []string{`{"zone":"UTC"}`, `{}`, `null`, `{"spo2":null}`, `{"spo2":{}}`, `{"spo2":{"times":null}}`, `{"spo2":{"times":[]}}`} {
+		f.answers(200, `{"nights":[`+night+`,{"zone":"UTC","spo2":{"times":[1772600400],"values":[0.97]}}]}`)
+		page, err := c.Pull(t.Context(), ask("blood_oxygen"))
+		require.NoError(t, err, night)
+		require.Len(t, page.Items, 1, night)
+		require.Len(t, page.Items[0].Samples, 1, night)
+	}
+	for _, doc := range []string{`{}`, `{"hello":[]}`, `{"nights":{}}`, `{"nights":[7]}`, `{"nights":[{"spo2":7}]}`, `{"nights":[{"spo2":{"times":{}}}]}`} {
+		f.answers(200, doc)
+		_, err := c.Pull(t.Context(), ask("blood_oxygen"))
+		require.ErrorIs(t, err, healthlab.Unavailable, doc)
+	}
+}
+
+// A link may have several relations (RFC 8288 section 3.3).
+func TestPullByLinkOfSeveralRelations(t *testing.T) {
+	for link, requests := range map[string]int{
+		`<?after=2>; rel="last next"`: 2, `<?after=2>; rel="next  last"`: 2, `<?after=2>; rel=NEXT`: 2, `<?after=2>; rel="NeXt alternate"`: 2,
+		`<?after=2>; rel="last"`: 1, `<?after=2>; rel="next-archive"`: 1, `<?after=2>; rel=""`: 1, `<?after=2>; rev="next"`: 1,
+	} {
+		f := newFjord(t)
+		f.data = func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("after") == "" {
+				w.Header().Add("Link", link)
+			}
+			fmt.Fprint(w, `[]`)
+		}
+		all(t, f.connector(nil), ask("weight"))
+		require.Len(t, f.requests, requests, link)
+	}
+}
+
+// days are the first and the last day of what a range of days asks for, request by request.
+func (f *fjord) days(t *testing.T, from, to time.Time, zone *time.Location, most int, inclusive bool) (asked [][2]healthlab.Date) {
+	t.Helper()
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		var bounds [2]healthlab.Date
+		for i, name := range []string{"first", "last"} {
+			d, err := healthlab.ParseDate(r.URL.Query().Get(name))
+			require.NoError(t, err)
+			bounds[i] = d
+		}
+		if !inclusive {
+			bounds[1] = bounds[1].AddDays(-1)
+		}
+		asked = append(asked, bounds)
+		fmt.Fprint(w, `{"days":[]}`)
+	}
+	r := ask("activity")
+	r.From, r.To, r.Zone = from, to, zone
+	all(t, f.connector(func(c *oauthrest.Config) {
+		c.Resources[3].Range.MaxDays, c.Resources[3].Range.Inclusive = most, inclusive
+	}), r)
+	return asked
+}
+
+// A range of days is cut by days: as many as the provider takes, and no more.
+func TestPullDaysInParts(t *testing.T) {
+	f := newFjord(t)
+	date := func(month time.Month, day int) healthlab.Date {
+		return healthlab.Date{Year: 2026, Month: month, Day: day}
+	}
+	vienna := ask("activity").Zone
+	april := time.Date(2026, 4, 1, 10, 0, 0, 0, time.UTC)
+	for _, inclusive := range []bool{true, false} {
+		require.Equal(t, [][2]healthlab.Date{{date(3, 4), date(3, 4)}, {date(3, 3), date(3, 3)}, {date(3, 2), date(3, 2)}},
+			f.days(t, noon.AddDate(0, 0, -2), noon, vienna, 1, inclusive))
+		require.Equal(t, [][2]healthlab.Date{{date(3, 26), date(4, 1)}, {date(3, 20), date(3, 25)}},
+			f.days(t, april.AddDate(0, 0, -12), april, vienna, 7, inclusive), "a week in which clocks change")
+	}
+	zones := []string{"Europe/Vienna", "America/Santiago", "Asia/Beirut", "Pacific/Apia", "UTC"} // two of which skip midnights
+	rapid.Check(t, func(rt *rapid.T) {
+		zone, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(rt, "zone"))
+		require.NoError(t, err)
+		to := noon.AddDate(0, 0, rapid.IntRange(0, 365).Draw(rt, "day")).Add(time.Duration(rapid.Int64Range(0, 86_400).Draw(rt, "second")) * time.Second)
+		from := to.Add(-time.Duration(rapid.IntRange(1, 24*20).Draw(rt, "hours")) * time.Hour)
+		most := rapid.IntRange(1, 9).Draw(rt, "days at a time")
+		asked := f.days(t, from, to, zone, most, rapid.Bool().Draw(rt, "inclusive"))
+		next := healthlab.DateOf(to.Add(-time.Microsecond).In(zone))
+		for i, part := range asked {
+			if part[1] != next || part[0].Before(part[1].AddDays(1-most)) || part[0].After(part[1]) {
+				rt.Fatalf("part %d is from %v to %v, of %d days at most that end with %v", i, part[0], part[1], most, next)
+			}
+			next = part[0].AddDays(-1)
+		}
+		if asked[len(asked)-1][0] != healthlab.DateOf(from.In(zone)) {
+			rt.Fatalf("it begins with %v", asked[len(asked)-1][0])
+		}
+	})
+}
+
+// A part of a range is no longer than the provider takes either when its end was rounded.
+func TestPullPartsAreRounded(t *testing.T) {
+	f := newFjord(t)
+	var asked [][2]int64
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		from, err := strconv.ParseInt(r.URL.Query().Get("start"), 10, 64)
+		require.NoError(t, err)
+		to, err := strconv.ParseInt(r.URL.Query().Get("end"), 10, 64)
+		require.NoError(t, err)
+		asked = append(asked, [2]int64{from, to})
+		fmt.Fprint(w, `{"nights":[]}`)
+	}
+	r := ask("blood_oxygen")
+	r.From, r.To = noon.AddDate(0, 0, -9).Add(time.Millisecond), noon.Add(time.Millisecond)
+	all(t, f.connector(nil), r)
+	day := int64(86_400)
+	end := noon.Unix() + 1
+	require.Equal(t, [][2]int64{{end - 7*day, end}, {noon.Unix() - 9*day, end - 7*day}}, asked)
 }
 
 // The address of the next page comes from the answer, and stays at the provider.
