@@ -29,6 +29,8 @@ func annsSite() *httptest.Server {
 			fmt.Fprint(w, `{"status":200,"message":{"message":"OK","rolefound":"FOUND","canRead":true}}`)
 		case strings.HasSuffix(r.URL.Path, "/profile.json"):
 			fmt.Fprint(w, `[{"defaultProfile":"Default","store":{"Default":{"timezone":"Europe/Vienna"}}}]`)
+		case strings.HasSuffix(r.URL.Path, "/status.json"):
+			fmt.Fprint(w, `{"status":"ok","settings":{"units":"mmol"}}`)
 		case strings.HasSuffix(r.URL.Path, "/entries.json"):
 			fmt.Fprint(w, `[{"_id":"1","type":"sgv","sgv":104,"date":1772618400000,"utcOffset":0}]`)
 		default:

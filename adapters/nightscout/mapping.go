@@ -36,6 +36,8 @@ func (f *figure) UnmarshalJSON(b []byte) error {
 
 // document is an entry or a treatment, as far as it is read.
 type document struct {
+	raw json.RawMessage // all of it
+
 	ID         string `json:"_id"`
 	Identifier string `json:"identifier"`
 	IsValid    *bool  `json:"isValid"`
@@ -111,6 +113,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	if !entry {
 		d.Type = ""
 	}
+	d.raw = raw
 	name := d.Identifier
 	if name == "" {
 		name = d.ID
@@ -213,7 +216,8 @@ func (m *mapper) join(old, s *healthdata.Sample) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sample makes a sample of a document. ok is false if it has none of the resource.
+// sample makes a sample of a document. ok is false if it has none of the resource, or one
+// that cannot be read, which is told.
 func (m *mapper) sample(d *document) (s healthdata.Sample, source healthdata.SourceType, ok bool) {
 	s.Timestamp = healthlab.At(time.UnixMilli(int64(d.Date.v)))
 	switch m.resource {
@@ -245,12 +249,18 @@ func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, h
 	case d.Type != "" || !strings.EqualFold(d.GlucoseType, "finger"):
 		return s, "", false
 	}
-	unit := strings.ToLower(d.Units)
-	if strings.HasPrefix(unit, "mmol") || unit == "" && m.site.MMol {
-		s.Unit = "mmol/L"
+	if s.Unit = unitOf(d.Units); d.Units == "" {
+		s.Unit = m.site.Unit
 	}
 	s.Value = healthdata.Number(d.Glucose.v)
-	return s, healthdata.SourceFingerprick, d.Glucose.v > 0
+	ok := d.Glucose.v > 0
+	if ok && s.Unit == "" {
+		var p healthlab.Problems
+		p.Add("unit", "neither the site's document nor its settings name the unit", "units")
+		m.unread = append(m.unread, linking.Unread{Item: d.raw, Problems: p})
+		ok = false
+	}
+	return s, healthdata.SourceFingerprick, ok
 }
 
 // insulin is a bolus. Of a combined one, Nightscout has the part that was given at once as

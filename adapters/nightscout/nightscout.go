@@ -86,9 +86,10 @@ type site struct {
 	// Proof is a token, or with Hashed the SHA-1 of the secret in hex.
 	Proof  string `json:"proof"`
 	Hashed bool   `json:"hashed"`
-	// Zone is the profile's, and MMol says that the site shows mmol/L.
+	// Zone is the profile's, and Unit the one that the site shows glucose in: mg/dL or
+	// mmol/L. Empty is not known.
 	Zone string `json:"zone"`
-	MMol bool   `json:"mmol"`
+	Unit string `json:"unit"`
 }
 
 func (site) String() string   { return "Nightscout site" }
@@ -136,8 +137,7 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	if err := c.verify(ctx, &s); err != nil {
 		return linking.SignedIn{}, err
 	}
-	c.settings(ctx, &s)
-	if err := ctx.Err(); err != nil {
+	if err := c.settings(ctx, &s); err != nil {
 		return linking.SignedIn{}, err
 	}
 	doc, err := json.Marshal(s)
@@ -190,30 +190,69 @@ func (c *Connector) verify(ctx context.Context, s *site) error {
 	return err
 }
 
-// settings learns the site's zone and unit, as far as it tells.
-func (c *Connector) settings(ctx context.Context, s *site) {
-	var profiles []struct {
+// settings learns the site's zone and unit. They are asked for once, so a site that does
+// not answer now is asked again with a new sign-in. One that has no profile, or a token that
+// may not read the two, leaves them unknown.
+func (c *Connector) settings(ctx context.Context, s *site) error {
+	body, err := c.get(ctx, s, "/api/v1/profile.json", url.Values{"count": {"1"}})
+	var missing *statusError
+	switch {
+	case errors.Is(err, healthlab.Unauthenticated), errors.As(err, &missing) && missing.status == http.StatusNotFound:
+	case err != nil:
+		return err
+	default:
+		var profiles []json.RawMessage
+		if json.Unmarshal(body, &profiles) != nil {
+			return errShape
+		}
+		if len(profiles) > 0 {
+			s.Zone = zoneOf(profiles[0])
+		}
+	}
+	body, err = c.get(ctx, s, "/api/v1/status.json", nil)
+	if errors.Is(err, healthlab.Unauthenticated) {
+		return nil
+	}
+	var status struct {
+		Settings struct {
+			Units any `json:"units"`
+		} `json:"settings"`
+	}
+	if err == nil && json.Unmarshal(body, &status) != nil {
+		err = errShape
+	}
+	units, _ := status.Settings.Units.(string)
+	s.Unit = unitOf(units)
+	return err
+}
+
+// zoneOf is the zone of a profile; empty if it names none that there is.
+func zoneOf(doc json.RawMessage) string {
+	var profile struct {
 		Default string `json:"defaultProfile"`
 		Store   map[string]struct {
 			Timezone string `json:"timezone"`
 		} `json:"store"`
 	}
-	if body, err := c.get(ctx, s, "/api/v1/profile.json", url.Values{"count": {"1"}}); err == nil {
-		if json.Unmarshal(body, &profiles) == nil && len(profiles) > 0 {
-			zone := profiles[0].Store[profiles[0].Default].Timezone
-			if _, err := time.LoadLocation(zone); err == nil && zone != "Local" && len(zone) < 64 {
-				s.Zone = zone
-			}
-		}
+	if json.Unmarshal(doc, &profile) != nil {
+		return ""
 	}
-	var status struct {
-		Settings struct {
-			Units string `json:"units"`
-		} `json:"settings"`
+	zone := profile.Store[profile.Default].Timezone
+	if _, err := time.LoadLocation(zone); err != nil || zone == "Local" || len(zone) >= 64 {
+		return ""
 	}
-	if body, err := c.get(ctx, s, "/api/v1/status.json", nil); err == nil && json.Unmarshal(body, &status) == nil {
-		s.MMol = strings.HasPrefix(strings.ToLower(status.Settings.Units), "mmol")
+	return zone
+}
+
+// unitOf is our name of the unit of a glucose; empty if it is none.
+func unitOf(written string) string {
+	switch s := strings.ToLower(strings.TrimSpace(written)); {
+	case strings.HasPrefix(s, "mmol"):
+		return "mmol/L"
+	case strings.HasPrefix(s, "mg"):
+		return "mg/dL"
 	}
+	return ""
 }
 
 // maxBody is the longest answer that is read: a page has some hundred kilobytes.

@@ -127,6 +127,63 @@ var failures = []struct {
 	{"too late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, context.DeadlineExceeded, 0},
 }
 
+// A site that does not tell its unit or its zone for now is asked again, for what we do
+// not learn at the sign-in stays unknown.
+func TestSignInNeedsSettings(t *testing.T) {
+	for _, path := range []string{"/api/v1/status.json", "/api/v1/profile.json"} {
+		for _, tt := range failures {
+			t.Run(path+" "+tt.name, func(t *testing.T) {
+				t.Parallel()
+				s := newServer(t)
+				s.fail, s.failing = tt.say, path
+				_, err := s.connector().SignIn(t.Context(), linking.PasswordRequest{Username: s.at.URL, Password: token})
+				require.ErrorIs(t, err, tt.kind)
+				require.NotContains(t, err.Error(), "MARK")
+				var person *linking.Error
+				require.False(t, errors.As(err, &person), "it is no fault of the person")
+				var hint interface{ RetryAfter() time.Duration }
+				if errors.As(err, &hint) {
+					require.Equal(t, tt.wait, hint.RetryAfter())
+				}
+			})
+		}
+	}
+	// An unknown path, but no site is without a status.
+	s := newServer(t)
+	s.fail, s.failing = http.NotFound, "/api/v1/status.json"
+	_, err := s.connector().SignIn(t.Context(), linking.PasswordRequest{Username: s.at.URL, Password: token})
+	require.ErrorIs(t, err, healthlab.Unavailable)
+}
+
+// What a site has nothing to say about, or may not say to this token, is no failure.
+func TestSignInWithoutSettings(t *testing.T) {
+	say := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+	}
+	unauthorized := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"status":401,"message":"Unauthorized"}`)
+	}
+	for path, answers := range map[string][]http.HandlerFunc{
+		"/api/v1/profile.json": {
+			http.NotFound, unauthorized, say(`[]`), say(`[{}]`), say(`[{"store":7}]`), say(`[null]`), say(`[{"defaultProfile":"a","store":{"a":{"timezone":"Mars"}}}]`),
+			say(`[{"defaultProfile":"a","store":{"a":{"timezone":"Local"}}}]`), say(`[{"defaultProfile":"a","store":{"a":{"timezone":null}}}]`),
+		},
+		"/api/v1/status.json": {unauthorized, say(`{}`), say(`{"settings":{}}`), say(`{"settings":{"units":null}}`), say(`{"settings":{"units":"stone"}}`), say(`{"settings":{"units":7}}`)},
+	} {
+		for i, answer := range answers {
+			s := withData(t)
+			s.fail, s.failing = answer, path
+			c := s.connector()
+			got, _ := s.all(c, s.signedIn(c), "glucose", 1)
+			profile := path == "/api/v1/profile.json"
+			require.Equal(t, map[bool]string{true: "", false: "Europe/Vienna"}[profile], got[0].TimeZone, i)
+			require.Len(t, got[0].Samples, 2, i)
+			require.Len(t, got[3].Samples, map[bool]int{true: 2, false: 1}[profile], "the treatment's own unit needs no site's")
+		}
+	}
+}
+
 func TestFailures(t *testing.T) {
 	for _, tt := range failures {
 		t.Run(tt.name, func(t *testing.T) {

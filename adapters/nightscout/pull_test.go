@@ -1,6 +1,7 @@
 package nightscout_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -79,6 +80,60 @@ func TestGlucose(t *testing.T) {
 	s.units = "mg/dl"
 	got, _ = s.all(c, s.signedIn(c), "glucose", 1)
 	require.Equal(t, "mg/dL", got[3].Samples[1].Unit)
+}
+
+// A finger's glucose whose unit nobody names is told: 6.1 mg/dL would be nobody's.
+func TestGlucoseWithoutUnit(t *testing.T) {
+	s := newServer(t)
+	s.treatments = read(t, `[
+		{"_id":"a","eventType":"BG Check","created_at":"2026-03-04T09:30:00.000Z","glucose":6.1,"glucoseType":"Finger","notes":"before lunch"},
+		{"_id":"b","eventType":"BG Check","created_at":"2026-03-04T09:31:00.000Z","glucose":6.2,"glucoseType":"Finger","units":"mmol/l"},
+		{"_id":"c","eventType":"BG Check","created_at":"2026-03-04T09:32:00.000Z","glucose":110,"glucoseType":"Finger","units":"MG/DL"},
+		{"_id":"d","eventType":"BG Check","created_at":"2026-03-04T09:33:00.000Z","glucose":7,"glucoseType":"Finger","units":"MARK"},
+		{"_id":"e","eventType":"BG Check","created_at":"2026-03-04T09:34:00.000Z","glucose":0,"glucoseType":"Finger"},
+		{"_id":"f","eventType":"BG Check","created_at":"2026-03-04T09:35:00.000Z","glucose":7,"glucoseType":"Sensor"}]`)
+	c := s.connector()
+	units := func(secret []byte) (kept, told []string) {
+		got, _ := s.all(c, secret, "glucose", 1)
+		for _, p := range got {
+			for _, x := range p.Samples {
+				kept = append(kept, x.Timestamp.Format("15:04 ")+x.Unit)
+			}
+			for _, u := range p.Unread {
+				var d struct {
+					ID string `json:"_id"`
+				}
+				require.NoError(t, json.Unmarshal(u.Item, &d))
+				require.Len(t, u.Problems, 1)
+				require.Equal(t, []any{"units"}, u.Problems[0].Path)
+				require.Equal(t, "unit", u.Problems[0].Code)
+				require.NotContains(t, u.Problems[0].Msg, "MARK")
+				told = append(told, d.ID)
+			}
+		}
+		return kept, told
+	}
+	for site, want := range map[string]string{"mmol": "09:30 mmol/L", "mmol/L": "09:30 mmol/L", "mg/dl": "09:30 mg/dL", "": "", "MARK": ""} {
+		s.units = site
+		kept, told := units(s.signedIn(c))
+		wantKept, wantTold := []string{"09:32 mg/dL", "09:31 mmol/L"}, []string{"d"}
+		if want != "" {
+			wantKept = append(wantKept, want)
+		} else {
+			wantTold = append(wantTold, "a")
+		}
+		require.Equal(t, wantKept, kept, site)
+		require.Equal(t, wantTold, told, site)
+	}
+	// A secret from before units were known, where false meant either of the two.
+	kept, told := units([]byte(fmt.Sprintf(`{"base":%q,"proof":%q,"hashed":false,"zone":"","mmol":false}`, s.at.URL, token)))
+	require.Len(t, kept, 2)
+	require.Equal(t, []string{"d", "a"}, told)
+	// What the unit says nothing about is kept.
+	s.units = ""
+	got, _ := s.all(c, s.signedIn(c), "note", 1)
+	require.Equal(t, "before lunch", got[0].Samples[0].Value.Text)
+	require.Len(t, got, 1)
 }
 
 func TestInsulinAndCarbohydrates(t *testing.T) {

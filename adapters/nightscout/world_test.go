@@ -43,7 +43,8 @@ type server struct {
 	units      string
 	zone       string
 	requests   []*http.Request
-	fail       http.HandlerFunc // answers in place of everything, if it writes
+	fail       http.HandlerFunc // answers in place of everything
+	failing    string           // the one path of which that is so; empty for all
 }
 
 func newServer(t testing.TB) *server {
@@ -74,7 +75,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
-	if s.fail != nil {
+	if s.fail != nil && (s.failing == "" || s.failing == r.URL.Path) {
 		s.fail(w, r)
 		return
 	}
