@@ -13,6 +13,7 @@ import (
 	"codeberg.org/go-pdf/fpdf"
 	"github.com/boombuler/barcode/code128"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -56,7 +57,9 @@ type layout struct {
 func (l *layout) run() error {
 	l.breakPage()
 	if len(l.d.Labels) > 0 {
-		l.labels()
+		if err := l.labels(); err != nil {
+			return err
+		}
 	} else {
 		l.head()
 	}
@@ -489,8 +492,9 @@ func (l *layout) stripes(x, y, width, height float64, bars []bool) {
 	}
 }
 
-// labels lays out labels in two columns. One that needs more room is taller.
-func (l *layout) labels() {
+// labels lays out labels in two columns. One that needs more room is taller; Invalid if
+// no page has so much.
+func (l *layout) labels() error {
 	const columns, pad, least = 2, 3.0, 32.0
 	width := (l.inner() - gutter*(columns-1)) / columns
 	st := style{body, false}
@@ -506,14 +510,19 @@ func (l *layout) labels() {
 			number := l.wrap(label.Number, st, width-2*pad)
 			tallest = max(tallest, 2*pad+float64(len(lines)+len(number))*st.line()+11)
 		}
+		if tallest > l.height-margin-bottom {
+			return fmt.Errorf("%w: a label is taller than a page", healthlab.Invalid)
+		}
 		l.room(tallest)
 		for j, lines := range row {
 			l.label(l.d.Labels[i+j], lines, margin+float64(j)*(width+gutter), width, tallest, pad)
 		}
 		l.y += tallest + 3
 	}
+	return nil
 }
 
+// label draws what identifies the tube first.
 func (l *layout) label(label orders.Label, lines []set, x, width, height, pad float64) {
 	st := style{body, false}
 	y := l.y
@@ -527,16 +536,16 @@ func (l *layout) label(label orders.Label, lines []set, x, width, height, pad fl
 		l.f.SetLineWidth(0.1)
 		l.f.Rect(x, y, width, height, "D")
 		at := y + pad
-		for i, line := range lines {
-			l.draw(x+pad, at, style{body, i < first}, line)
-			at += st.line()
-		}
 		if bars != nil {
-			l.stripes(x+(width-wide)/2, at+1, wide, 9, bars)
-			at += 10.5
+			l.stripes(x+(width-wide)/2, at, wide, 9, bars)
+			at += 9.5
 		}
 		for _, line := range number {
 			l.draw(x+pad, at, st, line)
+			at += st.line()
+		}
+		for i, line := range lines {
+			l.draw(x+pad, at, style{body, i < first}, line)
 			at += st.line()
 		}
 	})

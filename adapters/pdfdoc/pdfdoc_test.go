@@ -284,6 +284,17 @@ func TestLabels(t *testing.T) {
 		n += len(scanned(t, r.picture(t, pdf, i+1, 200)))
 	}
 	require.Equal(t, 23, n)
+
+	// What identifies the tube comes first, and a label that no page has room for is
+	// none.
+	d.Labels = []orders.Label{{Lines: []string{"Ana Roe"}, Number: "SBX4F0000001"}}
+	pdf, err = printer(t).Print(t.Context(), d)
+	require.NoError(t, err)
+	text := strings.Join(r.text(t, pdf), " ")
+	require.Less(t, strings.Index(text, "SBX4F0000001"), strings.Index(text, "Ana"))
+	d.Labels = append(d.Labels, orders.Label{Lines: []string{strings.Repeat("Glucose + Urea ", 400)}, Number: "SBX4F0000002"})
+	_, err = printer(t).Print(t.Context(), d)
+	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 // A page takes no time that anybody notices.
