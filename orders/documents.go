@@ -123,13 +123,14 @@ func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id OrderID,
 }
 
 // CoverageNotice returns the advance beneficiary notice of an order as a PDF file.
-// NotFound unless the order has one.
+// NotFound unless the order has one, and before the lab has accepted it. It is kept as it
+// was first printed.
 func (s *Service) CoverageNotice(ctx context.Context, team healthlab.TeamID, id OrderID) ([]byte, error) {
 	r, err := s.printable(ctx, team, id)
 	if err != nil {
 		return nil, fmt.Errorf("print notice: %w", err)
 	}
-	if !r.HasABN || r.Notice == nil {
+	if !r.HasABN || r.Notice == nil || !r.hasRequisition() {
 		return nil, fmt.Errorf("print notice: %w", noDocument("the order has no advance beneficiary notice"))
 	}
 	return s.kept(ctx, &r, BeneficiaryNotice, func() (Document, error) { return r.notice(), nil })
@@ -204,25 +205,21 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id OrderID)
 			return own, err
 		}
 	}
-	return s.print(ctx, team, r.report(*r.Results))
+	return s.print(ctx, team, r.report(*r.Results, r.LowLevel() == Corrected))
 }
 
 // TransactionReport returns the results of a whole testing journey as one PDF file.
-// NotFound before any result.
+// The order whose results are the newest heads it. NotFound before any result.
 func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, id TransactionID) ([]byte, error) {
 	if s.opts.Documents == nil {
 		return nil, noDocument("there are no documents here")
 	}
-	results, err := s.TransactionResults(ctx, team, id)
+	results, of, err := s.merged(ctx, team, id)
 	if err != nil {
 		return nil, fmt.Errorf("print report: %w", err)
 	}
-	members := results.OrderTransaction.Orders
-	r, err := s.store.Get(ctx, team, members[len(members)-1].ID)
-	if err != nil {
-		return nil, fmt.Errorf("print report: %w", err)
-	}
-	return s.print(ctx, team, r.report(results))
+	corrected := slices.ContainsFunc(of, func(r Record) bool { return r.LowLevel() == Corrected })
+	return s.print(ctx, team, of[len(of)-1].report(results, corrected))
 }
 
 // printable returns an order whose documents are asked for.
@@ -449,29 +446,29 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 var formBound = []byte("requisition form")
 
 // formURL makes the URL of an order's requisition, which is valid from now; empty where
-// none are made.
-func (s *Service) formURL(ctx context.Context, team healthlab.TeamID, id OrderID, now time.Time) (string, error) {
+// none are made, where there is one, and where the sealer fails: no order waits for that.
+func (s *Service) formURL(ctx context.Context, r *Record, now time.Time) string {
 	d := s.opts.Documents
-	if d == nil || d.FormURL == "" {
-		return "", nil
+	if d == nil || d.FormURL == "" || r.reached(RequisitionCreated) {
+		return ""
 	}
-	plain := append(append([]byte{}, team.UUID[:]...), id.UUID[:]...)
+	plain := append(append([]byte{}, r.TeamID.UUID[:]...), r.ID.UUID[:]...)
 	plain = binary.BigEndian.AppendUint64(plain, uint64(now.Add(FormURLFor).Unix()))
 	box, err := d.FormKeys.Seal(ctx, plain, formBound)
 	if err != nil {
-		return "", fmt.Errorf("URL of requisition: %w", err)
+		s.opts.Log.Warn("requisition gets no URL", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
+		return ""
 	}
 	enc := base64.RawURLEncoding
-	return d.FormURL + "/" + enc.EncodeToString([]byte(box.KeyID)) + "." + enc.EncodeToString(box.Box), nil
+	return d.FormURL + "/" + enc.EncodeToString([]byte(box.KeyID)) + "." + enc.EncodeToString(box.Box)
 }
 
 // formURLs puts the URL into steps of an order that has no requisition yet.
-func (s *Service) formURLs(ctx context.Context, r *Record, steps []Step) error {
-	url, err := s.formURL(ctx, r.TeamID, r.ID, steps[0].At)
+func (s *Service) formURLs(ctx context.Context, r *Record, steps []Step) {
+	url := s.formURL(ctx, r, steps[0].At)
 	for i := range steps {
 		steps[i].FormURL = url
 	}
-	return err
 }
 
 // RequisitionAt returns the requisition that a token of a URL stands for, whoever brings

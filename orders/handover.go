@@ -126,11 +126,10 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 // what is still true of it counts.
 func (s *Service) record(ctx context.Context, claimed Record, t task, accepted Accepted, refused error) error {
 	st := Step{At: s.now(), EventID: s.opts.NewID()}
-	var err error
-	if st.FormURL, err = s.formURL(ctx, claimed.TeamID, claimed.ID, st.At); err != nil {
-		return err
+	if t == sendRequisition && refused == nil && accepted.SampleID != "" {
+		st.FormURL = s.formURL(ctx, &claimed, st.At)
 	}
-	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+	_, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		if r.Lab.Lease.Equal(claimed.Lab.Lease) {
 			r.Lab.Lease = time.Time{}
 		}
@@ -157,13 +156,13 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, accepted A
 // told notes what the lab took.
 func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
 	sample := a.SampleID
-	r.warn(a.Notice)
 	var events []healthlab.Event
 	switch t {
 	case sendKit:
 		r.Lab.Kit = true
 	case sendRequisition:
 		r.Lab.Requisition = true
+		r.warn(a.Notice)
 	case sendCancel:
 		r.Lab.Cancel = true
 	case nothing:
@@ -184,11 +183,13 @@ func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
 	return events, nil
 }
 
-// warn notes what the patient will probably have to pay.
+// warn notes what the patient will probably have to pay. Once the lab has accepted the
+// order, there is one notice, which may have been printed.
 func (r *Record) warn(n *CoverageNotice) {
-	if n != nil && len(n.Items) > 0 {
-		r.Notice, r.HasABN = n, true
+	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.hasRequisition() {
+		return
 	}
+	r.Notice, r.HasABN = n, r.hasRequisition()
 }
 
 // refused notes that the lab did not take something: for good, or until later.

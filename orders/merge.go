@@ -12,26 +12,34 @@ import (
 // TransactionResults returns the results of a whole testing journey: what a later
 // order found replaces what an earlier one did. NotFound before any result.
 func (s *Service) TransactionResults(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, error) {
+	results, _, err := s.merged(ctx, team, id)
+	return results, err
+}
+
+// merged returns the results of a transaction, and the orders that have any, oldest
+// first: at least one.
+func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, []Record, error) {
 	t, err := s.Transaction(ctx, team, id)
 	if err != nil {
-		return OrderResults{}, err
+		return OrderResults{}, nil, err
 	}
 	var parts []OrderResults
+	var of []Record
 	transaction := OrderTransaction{ID: t.ID, Status: t.Status}
 	for _, m := range t.Orders {
 		transaction.Orders = append(transaction.Orders, m.TransactionMember)
 		r, err := s.store.Get(ctx, team, m.ID)
 		if err != nil {
-			return OrderResults{}, fmt.Errorf("get transaction results: %w", err)
+			return OrderResults{}, nil, fmt.Errorf("get transaction results: %w", err)
 		}
 		if r.Results != nil && patientKnown(r.Facts()) {
-			parts = append(parts, *r.Results)
+			parts, of = append(parts, *r.Results), append(of, r)
 		}
 	}
 	if len(parts) == 0 {
-		return OrderResults{}, missing(ResultNotFound, "the order transaction has no result yet")
+		return OrderResults{}, nil, missing(ResultNotFound, "the order transaction has no result yet")
 	}
-	return MergeResults(transaction, parts), nil
+	return MergeResults(transaction, parts), of, nil
 }
 
 // MergeResults joins the results of the orders of a transaction, oldest first; there

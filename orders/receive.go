@@ -151,13 +151,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		ids[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
 	}
 	if m.On != "" {
-		url, err := s.formURL(ctx, r.TeamID, r.ID, at)
-		if err != nil {
-			return err
-		}
-		for i := range ids {
-			ids[i].FormURL = url
-		}
+		s.formURLs(ctx, &r, ids)
 	}
 	critical := s.opts.NewID()
 	if child, ok := s.redraw(&r, m, settings); ok {
@@ -280,7 +274,9 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	if m.SampleID != "" && r.SampleID == nil {
 		r.SampleID = &m.SampleID
 	}
-	r.warn(m.Notice)
+	if m.On == LabAccepted {
+		r.warn(m.Notice)
+	}
 	r.track(m.Tracking, healthlab.At(at))
 	r.collected(m.CollectedAt)
 	if m.Results != nil {

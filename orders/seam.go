@@ -167,7 +167,8 @@ type Accepted struct {
 	// SampleID is the lab's id of order and specimen: the requisition number, or the
 	// id printed on the kit. Empty if the lab will say so later in a message.
 	SampleID string
-	// Notice is what the patient's insurance will probably not pay; nil for nothing.
+	// Notice is what the patient's insurance will probably not pay; nil for nothing. It
+	// counts in answer to [SubmitRequisition].
 	Notice *CoverageNotice
 }
 

@@ -336,8 +336,11 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 
 // apply is Apply for a record: what is to be told to the lab follows.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
+	had := r.HasABN
+	r.HasABN = had || r.Notice != nil && st.On == LabAccepted // told with the requisition
 	events, err := Apply(&r.Order, st)
 	if err != nil {
+		r.HasABN = had
 		return nil, err
 	}
 	more, err := r.visitsFollow(st)
