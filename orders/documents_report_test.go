@@ -1,0 +1,133 @@
+package orders_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// A journey's report is headed by the order that the newest results are of, and says that
+// it is corrected if any of its results were.
+func TestReportOfATransaction(t *testing.T) {
+	a := newArchive(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	a.settings.Redraws = true
+	ctx := t.Context()
+	first := a.placed("walk-in", fated("missing"))
+	a.later(day)
+	first = a.get(first)
+	require.Equal(t, orders.RedrawAvailable, first.LowLevel())
+	redraw := a.get(orders.Order{ID: first.OrderTransaction.Orders[1].ID})
+	file, err := a.TransactionReport(ctx, a.team, first.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), first.ID.String())
+	require.NotContains(t, string(file), redraw.ID.String(), "it has no result yet")
+	a.later(day)
+	file, err = a.TransactionReport(ctx, a.team, first.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), redraw.ID.String())
+	require.Contains(t, string(file), "FINAL REPORT")
+}
+
+func TestReportOfACorrectedTransaction(t *testing.T) {
+	a := newArchive(t)
+	a.settings.UnmatchedResults = true
+	a.everywhere()
+	ctx := t.Context()
+	// A completed order, corrected, and one more that takes its place at another lab.
+	o := a.requisitioned("walk-in")
+	require.NoError(t, a.Receive(ctx, a.report(o)))
+	require.NoError(t, a.Receive(ctx, a.report(o, func(m *orders.Message) { m.On = orders.ResultCorrected })))
+	require.Equal(t, orders.Corrected, a.get(o).LowLevel())
+	held := a.held(a.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") }))
+	next, err := a.AcceptUnmatched(ctx, a.team, held.ID, orders.AcceptRequest{OrderID: &o.ID})
+	require.NoError(t, err)
+	require.Equal(t, orders.Completed, next.LowLevel())
+	require.Equal(t, o.OrderTransaction.ID, next.OrderTransaction.ID)
+	file, err := a.TransactionReport(ctx, a.team, o.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(file), next.ID.String())
+	require.Contains(t, string(file), "CORRECTED REPORT")
+}
+
+// A report that came with results which are held is nobody's: it is neither shown nor
+// left behind, and goes where the results go.
+func TestReportOfHeldResults(t *testing.T) {
+	ben := []byte("%PDF-1.7 of Ben Roe")
+	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, orders.UnmatchedResult) {
+		a := newArchive(t)
+		a.settings.UnmatchedResults = true
+		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *orders.PatientDetailsInput) { p.FirstName = "Ben" }))
+		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.On = orders.PartialResult })))
+		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		held := a.held(a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))
+		file, err := a.Report(t.Context(), a.team, mine.ID)
+		require.NoError(t, err)
+		require.Contains(t, string(file), "PARTIAL REPORT")
+		require.Equal(t, 1, a.files.left(t))
+		return a, mine, his, held
+	}
+	t.Run("rejected", func(t *testing.T) {
+		a, mine, _, held := hold(t)
+		_, err := a.ResolveUnmatched(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewUnsure})
+		require.NoError(t, err)
+		require.Equal(t, 1, a.files.left(t))
+		_, err = a.ReturnUnmatched(t.Context(), a.team, held.ID, nil)
+		require.NoError(t, err)
+		_, err = a.ResolveUnmatched(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+		require.NoError(t, err)
+		require.Zero(t, a.files.left(t))
+		r, err := a.store.Orders().Get(t.Context(), a.team, mine.ID)
+		require.NoError(t, err)
+		require.Empty(t, r.Files)
+	})
+	for name, req := range map[string]func(his orders.Order) orders.AcceptRequest{
+		"accepted":  func(his orders.Order) orders.AcceptRequest { return orders.AcceptRequest{OrderID: &his.ID} },
+		"new order": func(his orders.Order) orders.AcceptRequest { return orders.AcceptRequest{UserID: &his.UserID} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, mine, his, held := hold(t)
+			o, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, req(his))
+			require.NoError(t, err)
+			file, err := a.Report(t.Context(), a.team, o.ID)
+			require.NoError(t, err)
+			require.Equal(t, ben, file)
+			require.Equal(t, 1, a.files.left(t))
+			require.NoError(t, a.Forget(t.Context(), a.team, mine.UserID))
+			require.Equal(t, 1, a.files.left(t), "it is not Ana's any more")
+			require.NoError(t, a.Forget(t.Context(), a.team, his.UserID))
+			require.Zero(t, a.files.left(t))
+		})
+	}
+	t.Run("accepted where it lies", func(t *testing.T) {
+		a, mine, _, held := hold(t)
+		_, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &mine.ID})
+		require.NoError(t, err)
+		file, err := a.Report(t.Context(), a.team, mine.ID)
+		require.NoError(t, err)
+		require.Equal(t, ben, file)
+		require.Equal(t, 1, a.files.left(t))
+	})
+	t.Run("without reviews", func(t *testing.T) {
+		a := newArchive(t, func(o *orders.Options) { o.Reviews = nil })
+		mine := a.requisitioned("walk-in")
+		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" })))
+		require.Zero(t, a.files.left(t))
+	})
+	// A disk that fails decides nothing, and can be asked again.
+	t.Run("disk", func(t *testing.T) {
+		a, _, his, held := hold(t)
+		a.files.fails = true
+		_, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
+		a.files.fails = false
+		_, err = a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		require.NoError(t, err)
+		file, err := a.Report(t.Context(), a.team, his.ID)
+		require.NoError(t, err)
+		require.Equal(t, ben, file)
+	})
+}
