@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -33,6 +34,17 @@ func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
 		}
 	}
 	return nil
+}
+
+// DropStale takes away all messages of a team that were routed, as retention does when they are old.
+func DropStale(ctx context.Context, s *Store, team healthlab.TeamID) error {
+	return New(s.db, &Options{Retention: time.Nanosecond}).dropStale(ctx, team.UUID)
+}
+
+// Hurried makes a store try again without a pause.
+func Hurried(s *Store) *Store {
+	s.firstPause = 0
+	return s
 }
 
 // Impatient makes a signal ask every moment whether its connection is still there.

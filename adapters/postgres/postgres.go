@@ -93,11 +93,13 @@ type Store struct {
 	host   bool     // db is a host's transaction
 	opts   Options
 	writes gathering
+
+	firstPause time.Duration // firstPause, but in tests
 }
 
 // New returns a Store. The schema must be there; see [Migrate].
 func New(db DB, opts *Options) *Store {
-	s := &Store{db: db}
+	s := &Store{db: db, firstPause: firstPause}
 	if opts != nil {
 		s.opts = *opts
 	}

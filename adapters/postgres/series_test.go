@@ -98,6 +98,57 @@ func TestTailsBecomeSegments(t *testing.T) {
 	require.Len(t, readSeries(t, s, u, heart), samples)
 }
 
+// Whoever reads a series reads its tail too.
+func TestEveryReaderTakesTheTail(t *testing.T) {
+	pool := pgtest.Pool(t)
+	s := postgres.New(pool, nil)
+	values := func(t *testing.T, u healthdata.User) (out []float64) {
+		t.Helper()
+		for _, sm := range readSeries(t, s, u, heart) {
+			out = append(out, sm.Value)
+		}
+		return out
+	}
+	for what, read := range map[string]func(*testing.T, healthdata.User){
+		"View": func(t *testing.T, u healthdata.User) { require.Equal(t, []float64{1, 2}, values(t, u)) },
+		"SQL": func(t *testing.T, u healthdata.User) {
+			require.Equal(t, []string{"1", "2"}, texts(t, pool, `select value::text from healthlab.samples where user_id = $1 order by 1`, u.ID.UUID))
+		},
+		"Repeated": func(t *testing.T, u healthdata.User) {
+			require.Zero(t, mergeInto(t, s, u, heart, 1, 1, 2).New)
+			require.Equal(t, []float64{1, 2}, values(t, u))
+		},
+		"Changed": func(t *testing.T, u healthdata.User) {
+			require.Equal(t, 1, mergeInto(t, s, u, heart, 1, 1, 3).Changed)
+			require.Equal(t, []float64{1, 3}, values(t, u))
+		},
+		"Removed": func(t *testing.T, u healthdata.User) {
+			n, err := s.Data().Remove(t.Context(), u.Team, u.ID, healthdata.Removal{Resource: heart.Resource, Samples: []healthdata.SampleRemoval{
+				{Key: heart, Times: minutes(heart, 1, 1, 0).Samples.Time, Span: series.PerMinute},
+			}})
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			require.Equal(t, []float64{1}, values(t, u))
+			require.Equal(t, 1, mergeInto(t, s, u, heart, 1, 1, 4).New)
+			require.Equal(t, []float64{1, 4}, values(t, u))
+		},
+		"Folded": func(t *testing.T, u healthdata.User) {
+			require.NoError(t, postgres.Fold(t.Context(), s, u, 1))
+			require.Equal(t, []float64{1, 2}, values(t, u))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			u := newPerson(t, s)
+			before := tailed(t, pool)
+			mergeInto(t, s, u, heart, 0, 1, 1)
+			mergeInto(t, s, u, heart, 1, 1, 2)
+			require.Equal(t, before+1, tailed(t, pool))
+			read(t, u)
+			consistent(t, pool)
+		})
+	}
+}
+
 // Batches that are too long for a tail become segments, which the writer folds when
 // there are too many. A tail stays beside them.
 func TestSegmentsFoldOnOverflow(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 const (
 	// maxTries is how often a transaction is run, the first time included.
 	maxTries = 4
+	// firstPause is about how long to wait before the second try; the pauses double.
+	firstPause = 10 * time.Millisecond
 	// rollbackTime is how long a rollback may take before its connection is given up.
 	rollbackTime = 2 * time.Second
 )
@@ -65,7 +67,7 @@ func (s *Store) do(ctx context.Context, team healthlab.TeamID, a access, run fun
 		if err == nil || !again || s.host || try == maxTries || ctx.Err() != nil {
 			return finish(ctx, err)
 		}
-		if err := pause(ctx, try); err != nil {
+		if err := pause(ctx, s.firstPause<<(try-1)); err != nil {
 			return err
 		}
 	}
@@ -79,10 +81,8 @@ func finish(ctx context.Context, err error) error {
 	return classify(ctx, err)
 }
 
-// pause waits before try+1: some milliseconds, doubling, at random so that two who met
-// do not meet again.
-func pause(ctx context.Context, try int) error {
-	wait := 5 * time.Millisecond << try
+// pause waits for about that long, at random so that two who met do not meet again.
+func pause(ctx context.Context, wait time.Duration) error {
 	jitter := rand.Float64() //nolint:forbidigo // nothing but the length of a pause depends on it
 	t := time.NewTimer(wait/2 + time.Duration(jitter*float64(wait)))
 	defer t.Stop()

@@ -1,0 +1,201 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// dueOrder adds an order of which everything is due.
+func dueOrder(t testing.TB, s *postgres.Store, u healthdata.User) orders.Record {
+	t.Helper()
+	r := orderOf(u)
+	r.Lab.Due, r.Later.Due, r.VisitWork.Due = noon.Time, noon.Time, noon.Time
+	r.Visits = []orders.Visit{{Keys: []uuid.UUID{uuid.New()}}}
+	r, err := s.Orders().Insert(t.Context(), r, unchanged)
+	require.NoError(t, err)
+	return r
+}
+
+func keyOf(u healthdata.User) orders.KeyScope {
+	return orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
+}
+
+// startKey claims the idempotency key of a user.
+func startKey(u healthdata.User, at, until time.Time) write {
+	return func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.OrderKeys().StartKey(ctx, keyOf(u), "print", orders.OrderID{UUID: u.ID.UUID}, at, until)
+		return err
+	}
+}
+
+func claimFeed(u healthdata.User) write {
+	return func(ctx context.Context, s *postgres.Store) error {
+		_, _, err := s.Orders().ClaimFeed(ctx, u.ID.String(), noon.Time, end)
+		return err
+	}
+}
+
+var orderWrites = map[string]prepare{
+	"Orders.Insert": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Orders().Insert(ctx, orderOf(u), func(*orders.Record) ([]healthlab.Event, error) { return emit(u), nil })
+			return err
+		}
+	},
+	"Orders.InsertAfter": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		parent := placeOrder(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.Orders().InsertAfter(ctx, parent.ID, orderOf(u), func(*orders.Record, *orders.Record) ([]healthlab.Event, error) { return emit(u), nil })
+			return err
+		}
+	},
+	"Orders.Update": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		id := placeOrder(t, s, u).ID
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Orders().Update(ctx, u.Team, id, func(*orders.Record) ([]healthlab.Event, error) { return emit(u), nil })
+			return err
+		}
+	},
+	"Orders.Claim": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		dueOrder(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Orders().Claim(ctx, 10, noon.Time, end)
+			return err
+		}
+	},
+	"Orders.ClaimLater": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		dueOrder(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Orders().ClaimLater(ctx, 10, noon.Time, end)
+			return err
+		}
+	},
+	"Orders.ClaimFeed": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write { return claimFeed(u) },
+	"Orders.MoveFeed": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		require.NoError(t, claimFeed(u)(t.Context(), s))
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.Orders().MoveFeed(ctx, u.ID.String(), end, "c")
+		}
+	},
+	"OrderKeys.StartKey": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write { return startKey(u, noon.Time, end) },
+	"OrderKeys.FinishKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		require.NoError(t, startKey(u, noon.Time, end)(t.Context(), s))
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.OrderKeys().FinishKey(ctx, keyOf(u), end, []byte("answer"), end)
+		}
+	},
+	"OrderKeys.PruneKeys": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		require.NoError(t, startKey(u, noon.Add(-48*time.Hour), end.Add(-48*time.Hour))(t.Context(), s))
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.OrderKeys().PruneKeys(ctx, 10, noon.Time)
+			return err
+		}
+	},
+	"LabTests.InsertLabTest": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error { return s.LabTests().InsertLabTest(ctx, ownTest(u)) }
+	},
+	"LabTests.UpdateLabTest": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		own := ownTest(u)
+		require.NoError(t, s.LabTests().InsertLabTest(t.Context(), own))
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.LabTests().UpdateLabTest(ctx, u.Team, own.ID, func(t *orders.TeamTest) error {
+				t.Name = "iron 2"
+				return nil
+			})
+			return err
+		}
+	},
+}
+
+var visitWrites = map[string]prepare{
+	"Orders.ClaimVisits": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		dueOrder(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			visits, ok := s.Orders().(orders.VisitStore)
+			require.True(t, ok)
+			_, err := visits.ClaimVisits(ctx, 10, noon.Time, end)
+			return err
+		}
+	},
+	"SlotCache.KeepSlots": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.SlotCache().KeepSlots(ctx, u.ID.String(), noon.Time, map[string][]orders.Slot{"A": nil, "B": nil})
+		}
+	},
+	"Centers.Replace": func(t testing.TB, s *postgres.Store, _ healthdata.User) write {
+		center := func(code string) orders.Center {
+			return orders.Center{LabID: 1, SiteCode: code, IANATimezone: "UTC",
+				Metadata: orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
+		}
+		fill(t, s, []orders.Center{center("A"), center("B")})
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.Centers().Replace(ctx, 1, []orders.Center{center("B"), center("C")})
+		}
+	},
+}
+
+func trialOf(u healthdata.User) orders.KeptTrial {
+	return orders.KeptTrial{
+		Team: u.Team, Key: u.ID.String(), Due: noon.Time,
+		Trial: orders.Trial{RunID: orders.TrialID{UUID: u.ID.UUID}, CreatedAt: noon, UpdatedAt: noon},
+	}
+}
+
+var reviewWrites = map[string]prepare{
+	"Reviews.InsertResult": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		r := orders.RawResult{Team: u.Team, Subject: u.ID}
+		r.ID.UUID, r.Status, r.CreatedAt, r.UpdatedAt = uuid.New(), orders.MatchPendingCustomer, noon, noon
+		return func(ctx context.Context, s *postgres.Store) error { return s.Reviews().InsertResult(ctx, r, emit(u)) }
+	},
+	"Reviews.UpdateResult": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		id := hold(t, s, u).ID
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Reviews().UpdateResult(ctx, u.Team, id, func(*orders.RawResult) ([]healthlab.Event, error) { return emit(u), nil })
+			return err
+		}
+	},
+	"Reviews.SettleResult": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		id, order, other := hold(t, s, u).ID, placeOrder(t, s, u).ID, orderOf(u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Reviews().SettleResult(ctx, u.Team, id, orders.Settlement{Order: order, New: &other},
+				func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) {
+					return emit(u), nil
+				})
+			return err
+		}
+	},
+	"Trials.StartTrial": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.Trials().StartTrial(ctx, trialOf(u))
+			return err
+		}
+	},
+	"Trials.UpdateTrial": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		_, _, err := s.Trials().StartTrial(t.Context(), trialOf(u))
+		require.NoError(t, err)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Trials().UpdateTrial(ctx, u.Team, trialOf(u).RunID, func(k *orders.KeptTrial) error {
+				k.Due = end
+				return nil
+			})
+			return err
+		}
+	},
+	"Trials.ClaimTrials": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		_, _, err := s.Trials().StartTrial(t.Context(), trialOf(u))
+		require.NoError(t, err)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Trials().ClaimTrials(ctx, 10, noon.Time, end)
+			return err
+		}
+	},
+}
