@@ -291,7 +291,7 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 		return events, err
 	})
 	if err != nil {
-		return Order{}, fmt.Errorf("place order: %w", err)
+		return Order{}, fmt.Errorf("place order: %w", notFound(err, UserNotFound, "the team has no such user"))
 	}
 	return stored.Order, nil
 }

@@ -104,6 +104,8 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 //     (and leaves room for at least 100 events), whenever a Change runs.
 type Store interface {
 	// Insert adds the order that change makes of r, with its events and revision 1.
+	// NotFound if the store keeps the team's users, and the order's is none of them,
+	// or was deleted; so an erasure leaves no order, whichever comes first.
 	// Conflict if the order's id is taken, or its sample id is taken by any order; a
 	// [*HeldError] if another order of the team has one of its [Record.Holds].
 	// Invalid if r names no team or no id.

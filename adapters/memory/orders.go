@@ -71,11 +71,23 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 		return orders.Record{}, err
 	}
 	defer v.s.mu.Unlock()
+	if err := v.s.userOfOrder(&r); err != nil {
+		return orders.Record{}, err
+	}
 	if v.s.orders.byID[r.ID] != nil {
 		return orders.Record{}, fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 	}
 	r.Revision = 0
 	return v.write(r, change)
+}
+
+// userOfOrder checks that a new order is for a user who is there. A team that has no
+// users here keeps them elsewhere. It is called with the lock held.
+func (s *Store) userOfOrder(r *orders.Record) error {
+	if u := s.users.find(r.TeamID, r.UserID); u == nil && len(s.users.of(r.TeamID)) > 0 || u != nil && !u.user.Live() {
+		return fmt.Errorf("%w: the user of the order", healthlab.NotFound)
+	}
+	return nil
 }
 
 func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, child orders.Record, change orders.PairChange) (orders.Record, orders.Record, error) {

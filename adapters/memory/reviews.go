@@ -168,6 +168,11 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 		return item, err
 	}
 	revision := item.Revision
+	if s.New != nil && s.Order.IsZero() {
+		if err := v.s.userOfOrder(s.New); err != nil {
+			return orders.RawResult{}, err
+		}
+	}
 	was, made, err := t.sides(team, s)
 	if err != nil {
 		return orders.RawResult{}, err

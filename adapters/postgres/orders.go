@@ -40,6 +40,12 @@ select team_id, transaction_id from healthlab.orders where team_id = $1 and orde
 on conflict (team_id, transaction_id) do update set event_id = default
 returning event_id`
 
+	// Whoever erases the user waits for the order, and finds it. A team that has no users
+	// here keeps them elsewhere.
+	shareUserOfOrder = `
+with alive as (select from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for key share)
+select exists (select from alive) or not exists (select from healthlab.users where team_id = $1)`
+
 	hasOrder = `select exists (select from healthlab.orders where order_id = $1)`
 )
 
@@ -55,12 +61,16 @@ func (v ordersStore) Insert(ctx context.Context, r orders.Record, change orders.
 	var wanted []string
 	err := v.s.do(ctx, r.TeamID, writing, func(x *unit) error {
 		next := r
-		var taken bool
+		var alive, taken bool
 		b := x.batch()
+		queueAlive(b, &r, &alive)
 		queueDraw(b, &next.NextEventID, drawForNew, r.TeamID.UUID, r.OrderTransaction.ID.UUID)
 		queueTaken(b, r.ID, &taken)
 		if err := x.send(ctx, b); err != nil {
 			return err
+		}
+		if !alive {
+			return errUserGone
 		}
 		if taken {
 			return errOrderTaken
@@ -311,6 +321,9 @@ func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, 
 // errOrderTaken says that an order has the id of a new one.
 var errOrderTaken = fmt.Errorf("%w: the order's id is taken", healthlab.Conflict)
 
+// errUserGone says that a new order is for a user who is not there, or not any more.
+var errUserGone = fmt.Errorf("%w: the user of the order", healthlab.NotFound)
+
 // noOrder says of a row that is not there what it means.
 func noOrder(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -321,6 +334,10 @@ func noOrder(err error) error {
 
 func queueDraw(b *pgx.Batch, drawn *int64, sql string, team, id uuid.UUID) {
 	b.Queue(sql, team, id).QueryRow(func(row pgx.Row) error { return row.Scan(drawn) })
+}
+
+func queueAlive(b *pgx.Batch, r *orders.Record, alive *bool) {
+	b.Queue(shareUserOfOrder, r.TeamID.UUID, r.UserID.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(alive) })
 }
 
 func queueTaken(b *pgx.Batch, id orders.OrderID, taken *bool) {

@@ -21,7 +21,7 @@ func init() {
 		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
 		"insertLabTest": insertLabTest, "updateLabTest": updateLabTest, "selectLabTests": selectLabTests, "listLabTests": listLabTests,
 		"lockLabTest":      lockLabTest,
-		"lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
+		"shareUserOfOrder": shareUserOfOrder, "lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
 		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteSearchOfUser": deleteSearchOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
 		"releaseHolds": releaseHolds, "takeHolds": takeHolds, "selectHeld": selectHeld, "deleteHoldsOfUser": deleteHoldsOfUser,
 		"claimVisits": claimVisits, "keepSlots": keepSlots, "selectSlots": selectSlots, "centersNear": centersNear,

@@ -240,14 +240,18 @@ type settled struct {
 	wasBefore, madeBefore orderKept
 }
 
-// lockSides locks what a decision changes: the orders' transaction first, as everybody
-// does, and the result last.
+// lockSides locks what a decision changes: the user of an order that is nobody else's
+// follower, the orders' transaction, as everybody does, and the result last.
 func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement) (settled, orders.RawResult, error) {
 	var out settled
 	var item orders.RawResult
 	var drawn int64
 	var taken bool
+	alive := true
 	b := x.batch()
+	if s.New != nil && s.Order.IsZero() {
+		queueAlive(b, s.New, &alive)
+	}
 	switch {
 	case !s.Order.IsZero():
 		out.was = &orders.Record{}
@@ -262,6 +266,9 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 	queueResult(b, lockResult, team, id, &item)
 	if err := x.send(ctx, b); err != nil {
 		return out, item, err
+	}
+	if !alive {
+		return out, item, errUserGone
 	}
 	if taken {
 		return out, item, errOrderTaken

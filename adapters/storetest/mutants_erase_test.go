@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -17,6 +18,12 @@ var orderErasureMutants = []mutant{
 	{"keeps the orders of the erased", erasing(func(h *storetest.OrderErasureHarness) {
 		h.Orders = memory.New(nil).Orders()
 	}), "Erase/Orders"},
+	{"takes orders of the deleted", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Orders = careless{h.Orders, memory.New(nil).Orders()}
+	}), "Erase/Gone"},
+	{"takes orders while it erases", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Orders = hasty{careless{h.Orders, memory.New(nil).Orders()}}
+	}), "Erase/Meanwhile"},
 	{"keeps the answers of the erased", erasing(func(h *storetest.OrderErasureHarness) {
 		h.Keys = memory.New(nil).OrderKeys()
 	}), "Erase/Keys"},
@@ -24,6 +31,38 @@ var orderErasureMutants = []mutant{
 		b := &tracked{of: map[healthlab.UserID]orders.TransactionID{}, gone: map[orders.TransactionID]bool{}}
 		h.Users, h.Orders = trackedUsers{h.Users, b}, trackedOrders{h.Orders, b}
 	}), "Erase/NothingElse"},
+}
+
+// careless takes orders of users who are not there, or not any more.
+type careless struct {
+	orders.Store
+	astray orders.Store
+}
+
+func (b careless) Insert(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
+	stored, err := b.Store.Insert(ctx, r, c)
+	if errors.Is(err, healthlab.NotFound) {
+		return b.astray.Insert(ctx, r, c)
+	}
+	return stored, err
+}
+
+func (b careless) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	if r, err := b.astray.Get(ctx, team, id); err == nil {
+		return r, nil
+	}
+	return b.Store.Get(ctx, team, id)
+}
+
+// hasty asks for the change before it looks for the user.
+type hasty struct{ careless }
+
+func (b hasty) Insert(ctx context.Context, r orders.Record, c orders.Change) (orders.Record, error) {
+	again := r
+	if _, err := c(&again); err != nil {
+		return r, err
+	}
+	return b.careless.Insert(ctx, r, c)
 }
 
 // erasing returns the suite over stores that were broken in one way.

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -117,6 +118,18 @@ var reviewMutants = []mutant{
 			return b.ReviewStore.SettleResult(ctx, team, id, s, c)
 		}
 	}), "Settle/AllOrNothing"},
+	{"resolves for nobody", spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			r, err := b.ReviewStore.SettleResult(ctx, team, id, s, c)
+			if !errors.Is(err, healthlab.NotFound) || s.New == nil {
+				return r, err
+			}
+			made := *s.New
+			return b.ReviewStore.SettleResult(ctx, team, id, orders.Settlement{}, func(r *orders.RawResult, _, _ *orders.Record) ([]healthlab.Event, error) {
+				return c(r, nil, &made)
+			})
+		}
+	}), "Settle/NewOrderOfNobody"},
 	{"gives a result twice", spoiltReviews(func(b *brokenReviews) {
 		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {

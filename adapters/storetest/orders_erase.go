@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -27,18 +29,28 @@ func RunOrderErasure(t *testing.T, newStore func(t testing.TB) OrderErasureHarne
 	}
 }
 
-// remove erases a user of a team.
+// remove erases a user of a team, which need not have the user yet.
 func (h OrderErasureHarness) remove(t *testing.T, team healthlab.TeamID, id healthlab.UserID) {
 	t.Helper()
-	u := person(team, "ana")
+	h.add(t, team, id)
+	h.delete(t, team, id)
+	require.NoError(t, h.Users.Erase(t.Context(), team, id))
+}
+
+func (h OrderErasureHarness) add(t *testing.T, team healthlab.TeamID, id healthlab.UserID) {
+	t.Helper()
+	u := person(team, id.String())
 	u.ID = id
 	require.NoError(t, h.Users.Insert(t.Context(), u, 0))
+}
+
+func (h OrderErasureHarness) delete(t *testing.T, team healthlab.TeamID, id healthlab.UserID) {
+	t.Helper()
 	_, err := h.Users.Update(t.Context(), team, id, func(u *healthdata.User) ([]healthlab.Event, error) {
 		u.DeletedAt = noon.Time
 		return nil, nil
 	})
 	require.NoError(t, err)
-	require.NoError(t, h.Users.Erase(t.Context(), team, id))
 }
 
 // put stores an order of a user in a transaction, with a sample of its own.
@@ -71,6 +83,62 @@ var orderErasureCases = map[string]func(*testing.T, OrderErasureHarness){
 		again := h.put(t, "a", "1", "bo", "1") // the ids are free
 		require.Len(t, again.OrderTransaction.Orders, 1)
 		require.Greater(t, again.LastEvent.ID, r.LastEvent.ID, "ids of events are not")
+	},
+	"Gone": func(t *testing.T, h OrderErasureHarness) {
+		team, ana := orderTeam("a"), orderUser("ana")
+		insert := func(name string, change orders.Change) error {
+			r := newRecord("a", name)
+			_, err := h.Orders.Insert(t.Context(), r, change)
+			return err
+		}
+		h.add(t, team, orderUser("bo"))
+		require.ErrorIs(t, insert("1", begin), healthlab.NotFound, "the team keeps its users here, and has no such")
+		h.add(t, orderTeam("b"), ana)
+		require.ErrorIs(t, insert("1", begin), healthlab.NotFound, "another team's")
+		h.delete(t, orderTeam("b"), ana)
+		require.NoError(t, h.Users.Erase(t.Context(), orderTeam("b"), ana))
+		h.add(t, team, ana)
+		require.NoError(t, insert("1", begin))
+		h.delete(t, team, ana)
+		require.ErrorIs(t, insert("2", begin), healthlab.NotFound, "deleted")
+		require.NoError(t, h.Users.Erase(t.Context(), team, ana))
+		require.ErrorIs(t, insert("3", begin), healthlab.NotFound, "erased")
+		page, err := h.Orders.List(t.Context(), orders.Query{Team: team})
+		require.NoError(t, err)
+		require.Zero(t, page.Total)
+	},
+	"Meanwhile": func(t *testing.T, h OrderErasureHarness) {
+		team, ana := orderTeam("a"), orderUser("ana")
+		h.add(t, team, orderUser("bo"))
+		h.add(t, team, ana)
+		var once sync.Once
+		erased := make(chan struct{})
+		r := newRecord("a", "1")
+		_, err := h.Orders.Insert(t.Context(), r, func(r *orders.Record) ([]healthlab.Event, error) {
+			once.Do(func() {
+				go func() {
+					defer close(erased)
+					u, err := h.Users.Update(t.Context(), team, ana, func(u *healthdata.User) ([]healthlab.Event, error) {
+						u.DeletedAt = noon.Time
+						return nil, nil
+					})
+					if assert.NoError(t, err) {
+						assert.NoError(t, h.Users.Erase(t.Context(), team, u.ID))
+					}
+				}()
+				select { // it waits for the order, or the order comes too late
+				case <-erased:
+				case <-time.After(200 * time.Millisecond):
+				}
+			})
+			return begin(r)
+		})
+		<-erased
+		if err != nil {
+			require.ErrorIs(t, err, healthlab.NotFound)
+		}
+		_, err = h.Orders.Get(t.Context(), team, r.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"Keys": func(t *testing.T, h OrderErasureHarness) {
 		k := keysT{h.Keys}

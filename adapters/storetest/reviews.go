@@ -293,6 +293,18 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, made.OrderTransaction.ID, kept.OrderTransaction.ID)
 		require.Len(t, kept.OrderTransaction.Orders, 1)
 	},
+	"Settle/NewOrderOfNobody": func(t *testing.T, h ReviewsHarness) {
+		before := h.held(t, rawResult("a", "1", orderNoon))
+		OrderErasureHarness{Users: h.Users}.add(t, orderTeam("a"), orderUser("bo"))
+		made := newRecord("a", "made") // ana's, of whom the team knows nothing
+		_, err := h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), orders.Settlement{New: &made}, accepted)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
+		require.NoError(t, err)
+		require.Equal(t, before, kept)
+		_, err = h.Orders.Get(t.Context(), made.TeamID, made.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+	},
 	"Settle/NewOrderInATransaction": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", orderNoon))
 		o := h.order(t, "a", "o")
