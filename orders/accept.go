@@ -39,24 +39,29 @@ func (s *Service) AcceptUnmatched(ctx context.Context, team healthlab.TeamID, id
 	if err != nil {
 		return Order{}, err
 	}
+	return s.acceptAs(ctx, store, team, id, req, MatchPendingCustomer)
+}
+
+// acceptAs lets those accept whom status waits for.
+func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (Order, error) {
 	var p healthlab.Problems
 	check{problems: &p}.optional(req.Note, "note", maxNotes)
 	if err := p.Err(); err != nil {
 		return Order{}, err
 	}
-	o, err := s.accept(ctx, store, team, id, req)
+	o, err := s.accept(ctx, store, team, id, req, status)
 	if err != nil {
 		return Order{}, fmt.Errorf("accept unmatched result: %w", err)
 	}
 	return o, nil
 }
 
-func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (Order, error) {
 	item, err := store.Result(ctx, team, id)
 	if err != nil {
 		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
 	}
-	if !item.Open() {
+	if item.Status != status {
 		return Order{}, notReviewable()
 	}
 	if req.UserID == nil && req.OrderID == nil {
@@ -162,7 +167,7 @@ func (g *gift) replaces(was *Record) bool {
 
 // give lets the decision happen. It is pure, as [Settle] says.
 func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
-	if !item.Open() {
+	if item.Status != g.item.Status {
 		return nil, notReviewable()
 	}
 	if was != nil {
@@ -209,9 +214,15 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 		return nil, err
 	}
 	at := healthlab.At(g.at)
-	action := ReviewAccept
-	item.Status, item.Escalated, item.ResolutionAction, item.Note = MatchResolved, false, &action, g.req.Note
+	action, hears := ReviewAccept, item.heard()
+	if g.req.Note != nil || item.Open() {
+		item.Note = g.req.Note
+	}
+	item.Status, item.Escalated, item.ResolutionAction = MatchResolved, false, &action
 	item.ResolvedUserID, item.ResolvedOrderID, item.ReviewedAt, item.UpdatedAt = &to.UserID, &to.ID, &at, at
+	if !hears {
+		return events, nil
+	}
 	if err := do(item.tell(EventMatchReviewUpdated, next().EventID, at)); err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ type Settings struct {
 	// Paper is what documents are printed on. Default: letter.
 	Paper Paper
 	// UnmatchedResults: results that match no order for certain wait for the team's
-	// decision. Without it, operations alone see them.
+	// decision. Without it, operations alone see them: [Service.Operations].
 	UnmatchedResults bool
 	// UnmatchedTestRuns: trials of that queue, in a sandbox.
 	UnmatchedTestRuns bool

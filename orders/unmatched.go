@@ -245,6 +245,10 @@ const (
 // Open reports whether the team can decide.
 func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 
+// heard reports whether the team knows of the result: it could decide, or did, and
+// handed it to operations.
+func (r *RawResult) heard() bool { return r.Open() || r.Escalated }
+
 // Belongs returns the user with whom it is erased: whoever it was given to, else the
 // only one whom it could be about. Zero if there is none.
 func (r *RawResult) Belongs() healthlab.UserID {
@@ -490,14 +494,18 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 	return s.opts.Reviews, nil
 }
 
-// show draws what is not kept of a result under review.
-func (s *Service) show(ctx context.Context, r RawResult) (UnmatchedResult, error) {
+// show draws what is not kept of a result under review, for those whom status waits for.
+func (s *Service) show(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
 	out := r.UnmatchedResult
 	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
 	if r.Status == MatchResolved {
 		return out, nil
 	}
-	if r.Open() {
+	switch {
+	case r.Status != status:
+	case status == MatchPendingOps:
+		out.AllowedActions = []ReviewAction{ReviewAccept, ReviewReject}
+	default:
 		out.AllowedActions = []ReviewAction{ReviewAccept, ReviewReject, ReviewUnsure}
 	}
 	w, err := s.weigh(ctx, r.Message)
@@ -525,13 +533,17 @@ func (s *Service) UnmatchedResults(ctx context.Context, q ResultQuery) (Unmatche
 	if q, err = q.Normal(); err != nil {
 		return UnmatchedPage{}, err
 	}
+	return s.page(ctx, store, q, MatchPendingCustomer)
+}
+
+func (s *Service) page(ctx context.Context, store ReviewStore, q ResultQuery, status MatchStatus) (UnmatchedPage, error) {
 	page, err := store.Results(ctx, q)
 	if err != nil {
 		return UnmatchedPage{}, fmt.Errorf("list unmatched results: %w", err)
 	}
 	out := UnmatchedPage{Results: []UnmatchedResult{}, Next: page.Next, Total: page.Total}
 	for _, r := range page.Results {
-		one, err := s.show(ctx, r)
+		one, err := s.show(ctx, r, status)
 		if err != nil {
 			return UnmatchedPage{}, err
 		}
@@ -554,7 +566,7 @@ func (s *Service) UnmatchedResult(ctx context.Context, team healthlab.TeamID, id
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return s.show(ctx, r)
+	return s.show(ctx, r, MatchPendingCustomer)
 }
 
 // ResolveRequest decides against a result, or hands it to operations.
@@ -585,17 +597,30 @@ func (s *Service) ResolveUnmatched(ctx context.Context, team healthlab.TeamID, i
 	if err := req.Check(); err != nil {
 		return UnmatchedResult{}, err
 	}
+	return s.resolve(ctx, store, team, id, req, MatchPendingCustomer)
+}
+
+// resolve lets those decide whom status waits for. A team hears of what it could read.
+func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req ResolveRequest, status MatchStatus,
+) (UnmatchedResult, error) {
 	at, event := healthlab.At(s.now()), s.opts.NewID()
 	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
-		if !r.Open() {
+		if r.Status != status {
 			return nil, notReviewable()
 		}
+		hears := r.heard()
 		r.Status, r.Escalated = MatchResolved, false
 		if req.Action == ReviewUnsure {
 			r.Status, r.Escalated = MatchPendingOps, true
 		}
 		action := req.Action
-		r.ResolutionAction, r.Note, r.ReviewedAt, r.UpdatedAt = &action, req.Note, &at, at
+		r.ResolutionAction, r.ReviewedAt, r.UpdatedAt = &action, &at, at
+		if req.Note != nil || status == MatchPendingCustomer {
+			r.Note = req.Note
+		}
+		if !hears {
+			return nil, nil
+		}
 		return r.tell(EventMatchReviewUpdated, event, at)
 	})
 	if err != nil {
@@ -604,11 +629,12 @@ func (s *Service) ResolveUnmatched(ctx context.Context, team healthlab.TeamID, i
 	if r.Status == MatchResolved {
 		s.dropReport(ctx, r.Message)
 	}
-	return s.show(ctx, r)
+	return s.show(ctx, r, status)
 }
 
 // ReturnUnmatched gives a result that operations reviewed back to the team, which can
-// decide now. No operation of the API does this: it is the host's.
+// decide now. UNMATCHED_RESULTS_NOT_ENABLED for a team that does not review: operations
+// decide for it. No operation of the API does this: it is the host's.
 func (s *Service) ReturnUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
 	store, err := s.reviews(ctx, team)
 	if err != nil {
@@ -632,5 +658,5 @@ func (s *Service) ReturnUnmatched(ctx context.Context, team healthlab.TeamID, id
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return s.show(ctx, r)
+	return s.show(ctx, r, MatchPendingCustomer)
 }

@@ -285,8 +285,7 @@ func TestAcceptUnmatched(t *testing.T) {
 func TestResolveUnmatched(t *testing.T) {
 	d := newReviewDesk(t)
 	o := d.requisitioned("walk-in")
-	nobody := func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }
-	r := d.held(d.report(o, bySample, nobody))
+	r := d.held(d.report(o, bySample, nobodys))
 	_, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewAccept})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	got, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewUnsure, Note: ptr("who?")})
@@ -307,7 +306,7 @@ func TestResolveUnmatched(t *testing.T) {
 
 	// Without the queue, operations alone see what came.
 	d.settings.UnmatchedResults = false
-	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, nobody)))
+	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, nobodys)))
 	d.settings.UnmatchedResults = true
 	require.Empty(t, d.waiting())
 	page, err := d.store.Reviews().Results(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})

@@ -1,0 +1,66 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Operations is the desk of those who run the service, for results that teams handed to
+// them, and for those of teams that do not review: [Settings].UnmatchedResults says who
+// does. No operation of the API leads here: it is the host's. A decision has the effects
+// that the team's own would have; the team hears of the review if it could read the
+// result, and of its orders in any case.
+//
+// It is safe for concurrent use.
+type Operations struct{ s *Service }
+
+// Operations returns the desk.
+func (s *Service) Operations() Operations { return Operations{s} }
+
+func (d Operations) store() (ReviewStore, error) {
+	if d.s.opts.Reviews == nil {
+		return nil, broken(ReviewNotEnabled, "unmatched results are not switched on")
+	}
+	return d.s.opts.Reviews, nil
+}
+
+// Waiting returns a page of a team's results that wait for operations. The query's
+// status counts for nothing. Faults as [Service.UnmatchedResults].
+func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
+	store, err := d.store()
+	if err != nil {
+		return UnmatchedPage{}, err
+	}
+	q.Status = MatchPendingOps
+	if q, err = q.Normal(); err != nil {
+		return UnmatchedPage{}, err
+	}
+	return d.s.page(ctx, store, q, MatchPendingOps)
+}
+
+// Accept gives a result that waits for operations to an order, as
+// [Service.AcceptUnmatched] does, with the same faults.
+func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+	store, err := d.store()
+	if err != nil {
+		return Order{}, err
+	}
+	return d.s.acceptAs(ctx, store, team, id, req, MatchPendingOps)
+}
+
+// Reject decides that a result that waits for operations is nobody's. A note replaces
+// the team's. NotFound if the team has none of this id that waits for operations;
+// Invalid for a note that is too long.
+func (d Operations) Reject(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
+	store, err := d.store()
+	if err != nil {
+		return UnmatchedResult{}, err
+	}
+	req := ResolveRequest{Action: ReviewReject, Note: note}
+	if err := req.Check(); err != nil {
+		return UnmatchedResult{}, fmt.Errorf("reject unmatched result: %w", err)
+	}
+	return d.s.resolve(ctx, store, team, id, req, MatchPendingOps)
+}
