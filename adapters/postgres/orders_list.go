@@ -20,7 +20,10 @@ import (
 const (
 	inNames = `($2::text = '' or strpos(o.patient_name, $2) > 0) and ($3::text = '' or strpos(o.recipient, $3) > 0)`
 
-	inTexts = `strpos(o.patient_name, $4) > 0 or strpos(o.recipient, $4) > 0 or starts_with(o.birth_date, $5)`
+	// Most orders go to the patient, and what begins with no digit is no birth date: that
+	// is asked once for all orders.
+	inTexts = `strpos(o.patient_name, $4) > 0 or o.recipient <> o.patient_name and strpos(o.recipient, $4) > 0
+		or $5 ~ '^[0-9]' and starts_with(o.birth_date, $5)`
 
 	ofList = `
 from healthlab.orders o
@@ -123,11 +126,10 @@ type orderPage struct {
 	source   orderSource
 }
 
-// orderCounts are the statements that count. They ask for the time of creation, so that
-// they read an index in about the order in which the orders were written.
+// orderCounts are the statements that count: in the smallest index that has what is asked.
 var orderCounts = func() (all [len(orderSources)]string) {
 	for from, source := range orderSources {
-		all[from] = `select count(o.created_at)` + source.matches
+		all[from] = `select count(*)` + source.matches
 	}
 	return all
 }()
@@ -294,6 +296,8 @@ func (l *orderList) how(total int) orderPage {
 	}
 	most := few
 	switch {
+	case p.key == orders.SortCreatedAt && l.created():
+		most = 0 // they are in order where they are found
 	case !l.named() && l.q.Search == "":
 	case p.key == orders.SortCreatedAt:
 		most = fewTextsNew
@@ -304,6 +308,14 @@ func (l *orderList) how(total int) orderPage {
 		p.gathered, p.source = true, from
 	}
 	return p
+}
+
+// created reports whether the time of creation is all that the list asks for.
+func (l *orderList) created() bool {
+	only := *l.q
+	only.CreatedFrom, only.CreatedBefore = time.Time{}, time.Time{}
+	x := orderList{q: &only, filters: orderArguments(&only)}
+	return !x.named() && only.Search == "" && x.alone(byNames) == namesAlone
 }
 
 // orderArguments are those of ofList.

@@ -198,10 +198,21 @@ func (c *clinic) load(b testing.TB, pool *pgxpool.Pool) {
 		})
 	}
 	all.Wait()
+	texts := make(chan string, len(again))
 	for _, text := range again {
-		_, err := pool.Exec(ctx, text)
-		require.NoError(b, err)
+		texts <- text
 	}
+	close(texts)
+	for range hands {
+		all.Go(func() {
+			for text := range texts {
+				if _, err := pool.Exec(ctx, text); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 	_, err = pool.Exec(ctx, `vacuum (analyze) healthlab.orders, healthlab.order_search`)
 	require.NoError(b, err)
 }

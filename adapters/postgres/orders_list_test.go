@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -87,8 +88,9 @@ func TestOrderListsUseIndexes(t *testing.T) {
 		"patient+status": "order_search_grams", "recipient/last": "order_search_grams", "search/last": "order_search_grams",
 		"search/birthday": "order_search_grams", "search/order": "orders_pkey", "all of them": "order_search_grams",
 		"status/ordered": "orders_status", "updated/day": "orders_updated", "created/day": "orders_created",
-		"critical/true": "orders_interpretation", "activation/scheduled": "orders_activate", "user": "orders_user",
-		"transaction": "orders_transaction", "patient/1": "Only Scan using orders_created", "none": "Only Scan",
+		"critical/true": "orders_coarse", "activation/scheduled": "orders_activate", "user": "orders_user",
+		"transaction": "orders_transaction", "patient/1": "Only Scan", "none": "orders_coarse",
+		"critical/false": "orders_coarse", "interpretation/normal": "orders_coarse", "activation/current": "orders_coarse",
 	} {
 		list := c.lists()
 		q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today)}
@@ -102,7 +104,7 @@ func TestOrderListsUseIndexes(t *testing.T) {
 			require.NoError(t, err)
 			from, how := l.alone(l.source), l.how(total)
 			count := plan(x, orderCounts[from], from.arguments(&q, l.filters))
-			require.Contains(t, count, index, kind)
+			assert.Contains(t, count, index, kind)
 			require.NotContains(t, count, "Seq Scan", kind)
 			require.NotContains(t, plan(x, orderPages[how], append(how.source.arguments(&q, l.filters), 0, 50)), "Seq Scan", kind)
 			return nil
