@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -104,7 +103,7 @@ func TestOrderListsUseIndexes(t *testing.T) {
 			require.NoError(t, err)
 			from, how := l.alone(l.source), l.how(total)
 			count := plan(x, orderCounts[from], from.arguments(&q, l.filters))
-			assert.Contains(t, count, index, kind)
+			require.Contains(t, count, index, kind)
 			require.NotContains(t, count, "Seq Scan", kind)
 			require.NotContains(t, plan(x, orderPages[how], append(how.source.arguments(&q, l.filters), 0, 50)), "Seq Scan", kind)
 			return nil
