@@ -71,7 +71,7 @@ func TestOrderListsInEveryWay(t *testing.T) {
 // A name, or what is searched, is found by an index, and so is a filter that leaves a few
 // orders; what every list counts comes from indexes alone.
 func TestOrderListsUseIndexes(t *testing.T) {
-	pool := pgtest.Pool(t)
+	pool := pgtest.Connect(t, pgtest.URL(t)) // plans go by how full the pages are
 	c := newClinic(20_000)
 	c.load(t, pool)
 	v := ordersStore{New(pool, nil)}
