@@ -35,10 +35,11 @@ type Device struct {
 	ID     uuid.UUID        `json:"id"`
 	UserID healthlab.UserID `json:"user_id"`
 	// Provider is the slug of the source that told of it.
-	Provider   string     `json:"provider"`
+	Provider string `json:"provider"`
+	// SourceType is that of the first data that said one.
 	SourceType SourceType `json:"source_type"`
-	// AppID names the app that recorded with it; null but for stores that many apps write
-	// to.
+	// AppID names the app that recorded with it, of several the first; null but for stores
+	// that many apps write to.
 	AppID        *string `json:"app_id"`
 	Manufacturer *string `json:"device_manufacturer"`
 	Model        *string `json:"device_model"`
@@ -50,7 +51,8 @@ type Device struct {
 
 // DeviceInfo is what a source says of the device that recorded some data.
 type DeviceInfo struct {
-	// Manufacturer, Model and Version are null where the source does not say.
+	// Manufacturer, Model and Version are null where the source does not say: what is known
+	// of the device then stays.
 	Manufacturer *string
 	Model        *string
 	Version      *string
@@ -91,6 +93,25 @@ func (in *intake) device() Device {
 	return out
 }
 
+// keeping adds to a device what was known of it: who told of it first stays, and so does
+// what is not told now.
+func (d Device) keeping(was *Device) Device {
+	if was.SourceType != "" && was.SourceType != SourceUnknown {
+		d.SourceType = was.SourceType
+	}
+	told := func(a, b *string) *string {
+		if deref(a) == "" {
+			return b
+		}
+		return a
+	}
+	d.AppID = told(was.AppID, d.AppID)
+	d.Manufacturer = told(d.Manufacturer, was.Manufacturer)
+	d.Model = told(d.Model, was.Model)
+	d.Version = told(d.Version, was.Version)
+	return d
+}
+
 // meet keeps the device of an upload that was found good, and announces one that is new or
 // has changed. It comes before its data.
 func (s *Service) meet(ctx context.Context, in *intake) error {
@@ -98,6 +119,13 @@ func (s *Service) meet(ctx context.Context, in *intake) error {
 		return nil
 	}
 	d := in.device()
+	known, err := s.devices(ctx, in.team, in.user.ID, d.ID)
+	if err != nil {
+		return fmt.Errorf("keep device: %w", err)
+	}
+	for i := range known {
+		d = d.keeping(&known[i])
+	}
 	doc, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("encode device: %w", err)

@@ -85,3 +85,38 @@ func TestDevices(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(doc), `"app_id":null`)
 }
+
+func TestADeviceThatTwoAppsTellOfIsOne(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	told := func() (n int) {
+		for _, e := range s.events() {
+			if e.EventType == healthdata.EventDeviceCreated || e.EventType == healthdata.EventDeviceUpdated {
+				n++
+			}
+		}
+		return n
+	}
+	send := func(app string, kind healthdata.SourceType, info healthdata.DeviceInfo) healthdata.Device {
+		info.ID = ptr("serial-1")
+		up := healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: kind, AppID: ptr(app)}, Device: &info}
+		s.samples("heartrate", up, healthdata.Sample{Timestamp: ago(0), Unit: "bpm", Value: healthdata.Number(60)})
+		list, err := s.Devices(t.Context(), s.team, s.user)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		return list[0]
+	}
+	first := send("com.acme.a", healthdata.SourceWatch, healthdata.DeviceInfo{Manufacturer: ptr("Acme"), Version: ptr("1.0")})
+	require.Equal(t, 1, told())
+	for range 2 {
+		require.Equal(t, first, send("com.acme.b", healthdata.SourcePhone, healthdata.DeviceInfo{}), "what an upload does not say stays known")
+		require.Equal(t, first, send("com.acme.a", healthdata.SourceWatch, healthdata.DeviceInfo{Manufacturer: ptr("Acme")}))
+		require.Equal(t, first, send("com.acme.a", healthdata.SourceUnknown, healthdata.DeviceInfo{Version: ptr("1.0")}))
+	}
+	require.Zero(t, told(), "nothing has changed")
+
+	first.Model = ptr("Band 4")
+	require.Equal(t, first, send("com.acme.b", healthdata.SourcePhone, healthdata.DeviceInfo{Model: ptr("Band 4")}))
+	first.Version = ptr("2.0")
+	require.Equal(t, first, send("com.acme.b", healthdata.SourcePhone, healthdata.DeviceInfo{Version: ptr("2.0")}))
+	require.Equal(t, 2, told())
+}
