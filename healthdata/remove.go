@@ -57,8 +57,8 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 }
 
 // RemoveSummaries removes summaries that a person has deleted where they were uploaded from,
-// by the source's own ids, as [Service.RemoveSamples] does. The streams of workouts go with
-// them.
+// by the source's own ids, as [Service.RemoveSamples] does. The streams of workouts and the
+// stages of nights go with them.
 //
 // Faults: as of [Service.IngestSummaries]; healthlab.Invalid for a resource whose summaries
 // are not known by the source's ids: there is one a day, or one at all.
@@ -75,22 +75,28 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	if !slices.Contains([]string{"sleep", "workouts", "body", "meal", "electrocardiogram"}, r.Slug) {
 		p.Add("not_allowed", "summaries of this resource are not known by ids of the source", "external_ids")
 	}
-	ids := make([]uuid.UUID, 0, len(external))
+	out := Removal{Resource: r.Slug, IDs: make([]uuid.UUID, 0, len(external))}
 	for i, id := range external {
 		checkText(&p, id, maxName, "external_ids", i)
 		if id == "" {
 			p.Add("empty", "must not be empty", "external_ids", i)
 		}
 		h := Head{ExternalID: id, Source: in.Source}
-		ids = append(ids, in.summaryID(r.Slug, h.key("")))
+		sum := in.summaryID(r.Slug, h.key(""))
+		out.IDs = append(out.IDs, sum)
+		switch r.Slug {
+		case "workouts":
+			out.Parts, out.PartIDs = streamSlug, append(out.PartIDs, sum)
+		case "sleep": // stages have the night's id, or name the night
+			named := Head{Source: in.Source}
+			out.Parts = "sleep_cycle"
+			out.PartIDs = append(out.PartIDs, in.summaryID(out.Parts, h.key("")), in.summaryID(out.Parts, named.key(sum.String())))
+		}
 	}
 	if err := p.Err(); err != nil {
 		return 0, fmt.Errorf("remove summaries: %w", err)
 	}
-	n, err := s.data.Remove(ctx, team, user, Removal{Resource: r.Slug, IDs: ids})
-	if err == nil && r.Slug == "workouts" {
-		_, err = s.data.Remove(ctx, team, user, Removal{Resource: streamSlug, IDs: ids})
-	}
+	n, err := s.data.Remove(ctx, team, user, out)
 	if err != nil {
 		return 0, fmt.Errorf("remove summaries: %w", err)
 	}

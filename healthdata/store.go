@@ -141,8 +141,8 @@ type Data interface {
 	MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
-	// Remove removes records and samples, and returns how many there were. What is not
-	// there is no fault. No event says so. The same series twice is healthlab.Invalid, and
+	// Remove removes records and samples, all or none, and returns how many there were.
+	// What is not there is no fault. No event says so. The same series twice is healthlab.Invalid, and
 	// so are times that do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
@@ -255,6 +255,10 @@ type Removal struct {
 	// Resource is the slug of the records with the IDs.
 	Resource string
 	IDs      []uuid.UUID
+	// Parts is the slug of records that are parts of those, such as the stages of nights,
+	// and PartIDs are theirs. They go in the same write, and are not counted.
+	Parts   string
+	PartIDs []uuid.UUID
 	// Samples are some of series.
 	Samples []SampleRemoval
 }

@@ -235,18 +235,23 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	defer d.s.mu.Unlock()
 	after := before.clone()
 	var news touched
-	n := 0
-	if len(r.IDs) > 0 {
-		kept := maps.Clone(before.records[r.Resource])
-		for _, id := range r.IDs {
+	records := func(resource string, ids []uuid.UUID) (n int) {
+		if len(ids) == 0 {
+			return 0
+		}
+		kept := maps.Clone(after.records[resource])
+		for _, id := range ids {
 			if was, ok := kept[id]; ok {
 				delete(kept, id)
-				news.add(r.Resource, was.Index.UnixMicro(), was.Index.UnixMicro())
+				news.add(resource, was.Index.UnixMicro(), was.Index.UnixMicro())
 				n++
 			}
 		}
-		after.records[r.Resource] = kept
+		after.records[resource] = kept
+		return n
 	}
+	n := records(r.Resource, r.IDs)
+	records(r.Parts, r.PartIDs)
 	for i := range r.Samples {
 		of := &r.Samples[i]
 		removed, err := after.remove(of)
@@ -260,6 +265,9 @@ func (d dataStore) Remove(ctx context.Context, team healthlab.TeamID, user healt
 	d.s.data.users[userKey{team, user}] = after
 	for _, id := range r.IDs {
 		delete(d.s.data.owners, recordKey{team, r.Resource, id})
+	}
+	for _, id := range r.PartIDs {
+		delete(d.s.data.owners, recordKey{team, r.Parts, id})
 	}
 	d.s.touch(userKey{team, user}, news)
 	return n, nil

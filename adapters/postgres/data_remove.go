@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
@@ -30,30 +31,36 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 	n := 0
 	err := d.s.do(ctx, team, writing, func(u *unit) error {
 		n = 0
+		parts := 0
 		m := &merging{u: u}
 		k := userKey{team, user}
 		b := u.batch()
 		lock := shareLiveUser // a merge may hold a series and wait for its user
-		if len(r.IDs) > 0 {
+		if len(r.IDs)+len(r.PartIDs) > 0 {
 			lock = lockLiveUser
 		}
 		b.Queue(lock, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
 			var found any
 			return row.Scan(&found)
 		})
-		if len(r.IDs) > 0 {
-			b.Queue(removeRecords, user.UUID, team.UUID, r.Resource, r.IDs).Query(func(rows pgx.Rows) error {
+		records := func(resource string, ids []uuid.UUID, count *int) {
+			if len(ids) == 0 {
+				return
+			}
+			b.Queue(removeRecords, user.UUID, team.UUID, resource, ids).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var at time.Time
 					if err := rows.Scan(&at); err != nil {
 						return err
 					}
-					m.news.add(k, r.Resource, at.UnixMicro(), at.UnixMicro())
-					n++
+					m.news.add(k, resource, at.UnixMicro(), at.UnixMicro())
+					*count++
 				}
 				return rows.Err()
 			})
 		}
+		records(r.Resource, r.IDs, &n)
+		records(r.Parts, r.PartIDs, &parts)
 		times := map[healthdata.SeriesKey][]int64{}
 		for i := range r.Samples {
 			s := &r.Samples[i]
@@ -89,7 +96,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 			m.news.add(k, l.key.Resource, of[0], of[len(of)-1])
 			w.change(l, &c)
 		}
-		if n == 0 {
+		if n+parts == 0 {
 			return nil
 		}
 		b = u.batch()
@@ -122,5 +129,5 @@ func checkRemoval(r *healthdata.Removal) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	return checkText(r.Resource)
+	return checkText(r.Resource, r.Parts)
 }

@@ -49,6 +49,7 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Merge/Dense", mergeDense)
 	run("Remove/Samples", removeSamples)
 	run("Remove/Records", removeRecords)
+	run("Remove/Parts", removeParts)
 	run("Remove/OthersStay", removeOthersStay)
 	run("Remove/NoSuchUser", removeNoSuchUser)
 	run("Remove/Refused", removeRefused)

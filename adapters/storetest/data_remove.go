@@ -65,6 +65,22 @@ func removeRecords(t dataT) {
 	require.Equal(t, healthdata.FateNew, t.put(u, one)[0].Fate, "it is new once more")
 }
 
+func removeParts(t dataT) {
+	u := t.user()
+	whole, part, other := record("sleep", noon.Time), record("sleep_cycle", noon.Time), record("sleep_cycle", noon.Time)
+	t.put(u, whole)
+	t.put(u, part, other)
+	both := healthdata.Removal{Resource: "sleep", IDs: []uuid.UUID{whole.ID}, Parts: "sleep_cycle", PartIDs: []uuid.UUID{part.ID, uuid.New()}}
+	require.Equal(t, 1, t.removal(u, both), "parts are not counted")
+	require.Empty(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}))
+	require.Equal(t, []healthdata.Record{other}, t.records(u, healthdata.RecordQuery{Resource: "sleep_cycle", Raw: true}))
+	_, _, err := t.Data.Find(t.Context(), u.Team, "sleep_cycle", part.ID)
+	require.ErrorIs(t, err, healthlab.NotFound)
+	t.put(u, part)
+	require.Zero(t, t.removal(u, both), "the part alone")
+	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep_cycle"}), 1)
+}
+
 func removeOthersStay(t dataT) {
 	u, other := t.user(), t.user()
 	phone := steps

@@ -62,6 +62,7 @@ var dataMutants = []mutant{
 	{"removes whole ranges", spoiltData(removesRanges), "Remove/OthersStay"},
 	{"removes what others have", spoiltData(removesAnywhere), "Remove/NoSuchUser"},
 	{"leaves records where they are", spoiltData(keepsRecords), "Remove/Records"},
+	{"leaves parts of what it did not find", spoiltData(keepsParts), "Remove/Parts"},
 	{"removes times in any order", spoiltData(sortsTimes), "Remove/Refused"},
 	{"gives payloads to all", spoiltData(alwaysRaw), "Records/Filters"},
 	{"gives chunks with their data", spoiltData(withData), "Series/Ranges"},
@@ -191,6 +192,19 @@ func keepsRecords(b *brokenData) {
 		r.IDs = nil
 		m, err := b.Data.Remove(ctx, team, user, r)
 		return n + m, err
+	}
+}
+
+func keepsParts(b *brokenData) {
+	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		whole := r
+		whole.PartIDs = nil
+		n, err := b.Data.Remove(ctx, team, user, whole)
+		if err != nil || n == 0 {
+			return n, err
+		}
+		_, err = b.Data.Remove(ctx, team, user, r)
+		return n, err
 	}
 }
 
