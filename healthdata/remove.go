@@ -12,7 +12,8 @@ import (
 
 // RemoveSamples removes samples that a person has deleted where they were uploaded from, all
 // of them or none, and returns how many there were. up says whose they are, as it did when
-// they came; kind is the type of the samples where it is part of their identity, empty
+// they came: where it names an app or a device, samples that another one has replaced since
+// stay. kind is the type of the samples where it is part of their identity, empty
 // elsewhere. What is not there is no fault, so a call may be repeated. Nobody is told: there
 // is no event for it.
 //
@@ -49,7 +50,10 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	slices.Sort(times)
-	n, err := s.data.Remove(ctx, team, user, Removal{Samples: []SampleRemoval{{Key: key, Times: slices.Compact(times), Span: r.Span()}}})
+	of := in.attrs()
+	n, err := s.data.Remove(ctx, team, user, Removal{Samples: []SampleRemoval{{
+		Key: key, Times: slices.Compact(times), App: of.App, Device: of.Device, Span: r.Span(),
+	}}})
 	if err != nil {
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}

@@ -68,3 +68,43 @@ func TestRemovedWorkoutsTakeTheirStreamsAlong(t *testing.T) {
 	_, err = s.WorkoutStream(t.Context(), s.team, id)
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
+
+func TestAnAppsRemovalLeavesTheSamplesOfOthers(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	by := func(app string) healthdata.Upload {
+		up := band
+		if app != "" {
+			up.Source.AppID = &app
+		}
+		return up
+	}
+	pulse := func(up healthdata.Upload, at healthlab.Time, v float64) {
+		s.samples("heartrate", up, healthdata.Sample{Timestamp: at, Unit: "bpm", Value: healthdata.Number(v)})
+	}
+	removed := func(want int, up healthdata.Upload, at ...healthlab.Time) {
+		t.Helper()
+		n, err := s.RemoveSamples(t.Context(), s.team, s.user, "heartrate", up, "", at)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	ten, eleven, twelve := ago(3*time.Hour), ago(2*time.Hour), ago(time.Hour)
+	pulse(by("com.acme.a"), ten, 60)
+	pulse(by("com.acme.a"), eleven, 61)
+	pulse(by("com.acme.b"), ten, 70) // it replaces the other one
+	pulse(by("com.acme.b"), twelve, 72)
+	removed(1, by("com.acme.a"), ten, eleven, twelve)
+	removed(0, by("com.acme.a"), ten, eleven, twelve)
+	require.Len(t, s.read("heartrate"), 2)
+	removed(1, by("com.acme.b"), ten)
+	require.Len(t, s.read("heartrate"), 1, "the sample that was replaced does not come back")
+	removed(1, by(""), twelve)
+
+	// As with apps, so with devices.
+	worn := band
+	worn.Device = &healthdata.DeviceInfo{ID: ptr("serial-1")}
+	other := band
+	other.Device = &healthdata.DeviceInfo{ID: ptr("serial-2")}
+	pulse(worn, ten, 60)
+	removed(0, other, ten)
+	removed(1, worn, ten)
+}

@@ -268,8 +268,16 @@ type SampleRemoval struct {
 	Key SeriesKey
 	// Times are timestamps in microseconds since 1970, ascending.
 	Times []int64
+	// App and Device, where set, leave what another app or device wrote last.
+	App    string
+	Device uuid.UUID
 	// Span says how the series is cut into chunks.
 	Span series.Span
+}
+
+// Of reports whether samples with these attributes are meant.
+func (r *SampleRemoval) Of(a *series.Attrs) bool {
+	return (r.App == "" || r.App == a.App) && (r.Device == uuid.Nil || r.Device == a.Device)
 }
 
 // SeriesQuery says which series of a user to return.

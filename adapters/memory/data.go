@@ -302,7 +302,7 @@ func (m *measured) remove(r *healthdata.SampleRemoval) (int, error) {
 			taking = append(taking, c)
 		}
 	}
-	change, n, err := series.Remove(taking, nil, r.Times, r.Span)
+	change, n, err := series.Remove(taking, nil, r.Times, r.Of, r.Span)
 	if err == nil && n > 0 {
 		m.change(r.Key, &change)
 	}

@@ -43,31 +43,15 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 			var found any
 			return row.Scan(&found)
 		})
-		records := func(resource string, ids []uuid.UUID, count *int) {
-			if len(ids) == 0 {
-				return
-			}
-			b.Queue(removeRecords, user.UUID, team.UUID, resource, ids).Query(func(rows pgx.Rows) error {
-				for rows.Next() {
-					var at time.Time
-					if err := rows.Scan(&at); err != nil {
-						return err
-					}
-					m.news.add(k, resource, at.UnixMicro(), at.UnixMicro())
-					*count++
-				}
-				return rows.Err()
-			})
-		}
-		records(r.Resource, r.IDs, &n)
-		records(r.Parts, r.PartIDs, &parts)
-		times := map[healthdata.SeriesKey][]int64{}
+		m.dropRecords(b, k, r.Resource, r.IDs, &n)
+		m.dropRecords(b, k, r.Parts, r.PartIDs, &parts)
+		wanted := map[healthdata.SeriesKey]*healthdata.SampleRemoval{}
 		for i := range r.Samples {
 			s := &r.Samples[i]
 			if len(s.Times) == 0 {
 				continue
 			}
-			times[s.Key] = s.Times
+			wanted[s.Key] = s
 			cells := s.Span.Points(s.Times)
 			m.lines = append(m.lines, &line{userKey: k, key: s.Key, span: s.Span, parts: []*part{{cells: cells}}})
 		}
@@ -84,7 +68,8 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		}
 		var w seriesWrites
 		for _, l := range m.lines {
-			c, removed, err := series.Remove(l.body, l.log(), times[l.key], l.span)
+			of := wanted[l.key]
+			c, removed, err := series.Remove(l.body, l.log(), of.Times, of.Of, l.span)
 			if err != nil {
 				return answer{err}
 			}
@@ -92,8 +77,7 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 				continue
 			}
 			n += removed
-			of := times[l.key]
-			m.news.add(k, l.key.Resource, of[0], of[len(of)-1])
+			m.news.add(k, l.key.Resource, of.Times[0], of.Times[len(of.Times)-1])
 			w.change(l, &c)
 		}
 		if n+parts == 0 {
@@ -108,6 +92,24 @@ func (d data) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.
 		return 0, err
 	}
 	return n, nil
+}
+
+// dropRecords removes records and counts those that were there.
+func (m *merging) dropRecords(b *pgx.Batch, k userKey, resource string, ids []uuid.UUID, count *int) {
+	if len(ids) == 0 {
+		return
+	}
+	b.Queue(removeRecords, k.user.UUID, k.team.UUID, resource, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var at time.Time
+			if err := rows.Scan(&at); err != nil {
+				return err
+			}
+			m.news.add(k, resource, at.UnixMicro(), at.UnixMicro())
+			*count++
+		}
+		return rows.Err()
+	})
 }
 
 func checkRemoval(r *healthdata.Removal) error {

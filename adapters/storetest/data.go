@@ -51,6 +51,7 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Remove/Records", removeRecords)
 	run("Remove/Parts", removeParts)
 	run("Remove/OthersStay", removeOthersStay)
+	run("Remove/OfOneApp", removeOfOneApp)
 	run("Remove/NoSuchUser", removeNoSuchUser)
 	run("Remove/Refused", removeRefused)
 	run("Events/Written", dataEventsWritten)

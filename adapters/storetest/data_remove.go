@@ -102,6 +102,31 @@ func removeOthersStay(t dataT) {
 	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "workouts"}), 1)
 }
 
+func removeOfOneApp(t dataT) {
+	u := t.user()
+	device := uuid.New()
+	by := func(app string, at int) series.Sample {
+		s := sampleAt(at, float64(at))
+		s.App, s.Device = app, device
+		return s
+	}
+	of := func(app string, device uuid.UUID, minutes ...int) healthdata.Removal {
+		r := stepsAt(minutes...)
+		r.Samples[0].App, r.Samples[0].Device = app, device
+		return r
+	}
+	for i := range 8 { // small batches, which a store may keep apart for a while
+		t.merge(u, steps, by("com.acme.a", i))
+	}
+	t.merge(u, steps, by("com.acme.b", 2), by("com.acme.b", 4))
+	require.Equal(t, 2, t.removal(u, of("com.acme.a", uuid.Nil, 1, 2, 3)))
+	require.Zero(t, t.removal(u, of("com.acme.a", uuid.Nil, 1, 2, 3)), "again")
+	require.Equal(t, 1, t.removal(u, of("com.acme.b", device, 4, 5)), "and what it replaced does not come back")
+	require.Zero(t, t.removal(u, of("", uuid.New(), 0, 2, 5)), "another device's")
+	require.Equal(t, []series.Sample{by("com.acme.a", 0), by("com.acme.b", 2), by("com.acme.a", 5), by("com.acme.a", 6), by("com.acme.a", 7)}, t.samples(u, steps))
+	require.Equal(t, 3, t.removal(u, stepsAt(0, 2, 5)), "whoever's")
+}
+
 func removeNoSuchUser(t dataT) {
 	u, other := t.user(), t.user()
 	t.merge(u, steps, sampleAt(1, 1))

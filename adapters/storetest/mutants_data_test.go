@@ -61,6 +61,7 @@ var dataMutants = []mutant{
 	{"removes nothing that is pending", spoiltData(removesNothing), "Remove/Samples"},
 	{"removes whole ranges", spoiltData(removesRanges), "Remove/OthersStay"},
 	{"removes what others have", spoiltData(removesAnywhere), "Remove/NoSuchUser"},
+	{"removes what another app wrote", spoiltData(removesOfAnyApp), "Remove/OfOneApp"},
 	{"leaves records where they are", spoiltData(keepsRecords), "Remove/Records"},
 	{"leaves parts of what it did not find", spoiltData(keepsParts), "Remove/Parts"},
 	{"removes times in any order", spoiltData(sortsTimes), "Remove/Refused"},
@@ -175,6 +176,16 @@ func removesRanges(b *brokenData) {
 				all.Times = append(all.Times, t)
 			}
 			r.Samples = []healthdata.SampleRemoval{all}
+		}
+		return b.Data.Remove(ctx, team, user, r)
+	}
+}
+
+func removesOfAnyApp(b *brokenData) {
+	b.drop = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r healthdata.Removal) (int, error) {
+		r.Samples = slices.Clone(r.Samples)
+		for i := range r.Samples {
+			r.Samples[i].App = ""
 		}
 		return b.Data.Remove(ctx, team, user, r)
 	}

@@ -145,15 +145,19 @@ func TestStoredSeriesIsAMap(t *testing.T) {
 				}
 				slices.Sort(times)
 				times = slices.Compact(times)
+				var which func(*series.Attrs) bool // of some attributes, or of all
+				if rapid.Bool().Draw(t, "those") {
+					which = func(a *series.Attrs) bool { return a.Offset == 0 }
+				}
 				want, got := 0, 0
 				for _, at := range times {
-					if _, there := m[at]; there {
+					if s, there := m[at]; there && (which == nil || which(&s.Attrs)) {
 						delete(m, at)
 						want++
 					}
 				}
 				s.change(t, span.Points(times), span, func(old []series.Chunk, pending []series.Segment) (c series.Change, err error) {
-					c, got, err = series.Remove(old, pending, times, span)
+					c, got, err = series.Remove(old, pending, times, which, span)
 					return c, err
 				})
 				require.Equal(t, want, got)

@@ -2,10 +2,10 @@ package series
 
 import "slices"
 
-// Remove removes the samples at some times, ascending, and folds the pending segments in. It
-// returns how many there were. Arguments and faults are those of [Apply]; for [Reach], want
+// Remove removes the samples at some times, ascending, whose attributes which says yes to (nil:
+// all), and folds the pending segments in. It returns how many there were. Arguments and faults are those of [Apply]; for [Reach], want
 // is [Span.Points] of the times. What was not there is no fault.
-func Remove(old []Chunk, pending []Segment, times []int64, span Span) (Change, int, error) {
+func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bool, span Span) (Change, int, error) {
 	if !ascending(times) {
 		return Change{}, 0, invalid("times do not ascend, or leave the years 1 to 9999")
 	}
@@ -13,18 +13,27 @@ func Remove(old []Chunk, pending []Segment, times []int64, span Span) (Change, i
 	if err := w.open(old, pending); err != nil {
 		return Change{}, 0, err
 	}
-	found := make([]bool, len(times))
-	others := func(t []int64) func(int) bool {
+	const stays, goes = 1, 2
+	fates := make([]byte, len(times)) // of the latest sample at each time: the log is asked first
+	others := func(b *Block) func(int) bool {
+		c := cursor{b: b}
 		return func(i int) bool {
-			k, gone := slices.BinarySearch(times, t[i])
-			if gone {
-				found[k] = true
+			c.skip(i - c.i)
+			k, named := slices.BinarySearch(times, b.Time[i])
+			if !named {
+				return true
 			}
-			return !gone
+			if fates[k] == 0 {
+				fates[k] = stays
+				if which == nil || which(c.attrs()) {
+					fates[k] = goes
+				}
+			}
+			return fates[k] == stays
 		}
 	}
 	var kept Block
-	w.log.Keep(&kept, others(w.log.Time))
+	w.log.Keep(&kept, others(&w.log))
 	w.log = kept
 	var trimmed []Chunk
 	for i := range old {
@@ -37,7 +46,7 @@ func Remove(old []Chunk, pending []Segment, times []int64, span Span) (Change, i
 			return Change{}, 0, err
 		}
 		var rest Block
-		w.old.Keep(&rest, others(w.old.Time))
+		w.old.Keep(&rest, others(&w.old))
 		if rest.Len() == w.old.Len() {
 			trimmed = append(trimmed, *c)
 			continue
@@ -52,8 +61,8 @@ func Remove(old []Chunk, pending []Segment, times []int64, span Span) (Change, i
 		return Change{}, 0, err
 	}
 	n := 0
-	for _, f := range found {
-		if f {
+	for _, f := range fates {
+		if f == goes {
 			n++
 		}
 	}
