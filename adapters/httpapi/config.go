@@ -37,6 +37,9 @@ type Config struct {
 	// Continuous stands behind continuous queries. With it, AuthenticateManagement and
 	// Environment are required.
 	Continuous *aggregate.ContinuousService
+	// Teams stands behind what teams have chosen. With it, AuthenticateManagement and
+	// Environment are required.
+	Teams *healthdata.Teams
 	// Linking stands behind link codes, link tokens and what people connect with them.
 	// It needs Health.
 	Linking *linking.Service

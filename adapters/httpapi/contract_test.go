@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
@@ -36,6 +37,7 @@ func pairs() []contract.Pair {
 		linkPairs(),
 		appPairs(),
 		httpapi.PriorityBodies(),
+		httpapi.SettingsBodies(),
 		reportPairs(),
 		pullPairs(),
 		bulkPairs(),
@@ -52,6 +54,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c := newClinic(t, nil)
 	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
+	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)

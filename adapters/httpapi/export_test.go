@@ -79,6 +79,14 @@ func PriorityBodies() []contract.Pair {
 	}
 }
 
+// SettingsBodies are the schemas of teams' settings whose Go types nobody else sees.
+func SettingsBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "TeamSettings", Value: settingsOut{}},
+		{Schema: "TeamSettingsChange", Value: settingsIn{}, Input: true},
+	}
+}
+
 // PersonBodies are the schemas of persons whose Go types nobody else sees.
 func PersonBodies() []contract.Pair {
 	return []contract.Pair{

@@ -32,8 +32,8 @@ func Routes(c Config) []Route {
 		panic("httpapi: Config.Authenticate is nil")
 	}
 	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
-	if (c.Webhooks != nil || c.Continuous != nil) && (c.AuthenticateManagement == nil || !known) {
-		panic("httpapi: Config.Webhooks and Config.Continuous need AuthenticateManagement and Environment")
+	if (c.Webhooks != nil || c.Continuous != nil || c.Teams != nil) && (c.AuthenticateManagement == nil || !known) {
+		panic("httpapi: Config.Webhooks, Config.Continuous and Config.Teams need AuthenticateManagement and Environment")
 	}
 	a := api{Config: c.withDefaults()}
 	a.pages = a.newPages()
@@ -101,6 +101,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.aggregateOperations()...)
 	ops = append(ops, a.priorityOperations()...)
 	ops = append(ops, a.continuousOperations()...)
+	ops = append(ops, a.settingsOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.documentOperations()...)
 	ops = append(ops, a.pscOperations()...)

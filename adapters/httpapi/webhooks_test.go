@@ -477,6 +477,8 @@ func TestWebhooksNeedAManagement(t *testing.T) {
 		less.Webhooks = nil
 		require.Panics(t, func() { httpapi.Routes(less) }, "continuous queries need it, too")
 		less.Continuous = nil
+		require.Panics(t, func() { httpapi.Routes(less) }, "team settings, too")
+		less.Teams = nil
 		require.NotPanics(t, func() { httpapi.Routes(less) })
 	}
 	c.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return nil, nil }

@@ -55,6 +55,7 @@ type Store struct {
 	reports reportTable
 
 	continuous continuousTable
+	teams      map[healthlab.TeamID][]byte // JSON of their choices
 }
 
 // New returns an empty store.
@@ -78,6 +79,7 @@ func New(opts *Options) *Store {
 		reports:   newReportTable(),
 
 		continuous: newContinuousTable(),
+		teams:      map[healthlab.TeamID][]byte{},
 	}
 	s.clientUserID = s.users.clientUserID
 	if s.now == nil {

@@ -55,7 +55,7 @@ var looks = []string{
 	"Reviews.Result", "Reviews.Results", "Trials.Trial",
 	"Linking.Session", "Linking.Credential", "Apps.App",
 	"ParsingJobs.Get", "ParsingJobs.List",
-	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held",
+	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Teams.Choices",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows
@@ -414,6 +414,15 @@ var queryWrites = map[string]prepare{
 		require.GreaterOrEqual(t, i, 0)
 		return func(ctx context.Context, s *postgres.Store) error {
 			return s.ContinuousWork().Finish(ctx, tasks[i], aggregate.TaskOutcome{Status: aggregate.TaskCompleted, Table: []byte("x"), Events: emit(u)})
+		}
+	},
+	"Teams.UpdateChoices": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Teams().UpdateChoices(ctx, u.Team, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+				yes := true
+				return healthdata.TeamChoices{RejectDuplicates: &yes}, nil
+			})
+			return err
 		}
 	},
 	"Priorities.UpdatePriorities": func(t testing.TB, s *postgres.Store, u healthdata.User) write {

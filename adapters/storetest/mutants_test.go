@@ -42,6 +42,7 @@ var mutants = slices.Concat(
 	of("pulls", pullsMutants),
 	of("continuous", continuousMutants),
 	of("priorities", priorityMutants),
+	of("teams", teamMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

@@ -87,7 +87,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
-	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints and continuous queries (default: closed)")
+	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints, continuous queries and team settings (default: closed)")
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")

@@ -77,6 +77,12 @@ func ask(p *program, method, path, body string, status int, out any, header ...s
 // connect signs a user in at a provider, under a name, and returns the link token.
 func connect(p *program, user, provider, name string) string {
 	p.Helper()
+	return signIn(p, user, provider, name, 200)
+}
+
+// signIn is connect where the way ends with another status.
+func signIn(p *program, user, provider, name string, status int) string {
+	p.Helper()
 	var token struct {
 		Token string `json:"link_token"`
 	}
@@ -86,7 +92,7 @@ func connect(p *program, user, provider, name string) string {
 	}
 	ask(p, "GET", "/v2/link/provider/oauth/"+provider, "", 200, &source, "x-service-link-token", token.Token)
 	form := url.Values{"name": {name}, "answer": {"allow"}}
-	ask(p, "POST", source.URL, form.Encode(), 200, nil, "content-type", "application/x-www-form-urlencoded") // and follows it back
+	ask(p, "POST", source.URL, form.Encode(), status, nil, "content-type", "application/x-www-form-urlencoded") // and follows it back
 	return token.Token
 }
 

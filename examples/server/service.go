@@ -51,6 +51,7 @@ type service struct {
 	team       healthlab.TeamID
 	url        string
 	store      *storage
+	teams      *healthdata.Teams
 	health     *healthdata.Service
 	links      *linking.Service
 	pulls      *pull.Service
@@ -75,6 +76,9 @@ func build(c config, kept *storage, url string) (*service, error) {
 	}
 	from, err := c.sources(&sandbox.ConnectorOptions{Page: url + signInPath, PushKey: push})
 	if err != nil {
+		return nil, err
+	}
+	if s.teams, err = healthdata.NewTeams(s.store.Teams(), from.providers, s.choices()); err != nil {
 		return nil, err
 	}
 	questions, preferences, err := s.buildHealth(from.providers)
@@ -114,7 +118,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 	}
 	if c.managementKey != "" {
-		mount.Webhooks, mount.Continuous, mount.Environment = s.endpoints, s.continuous, c.environment
+		mount.Webhooks, mount.Continuous, mount.Teams, mount.Environment = s.endpoints, s.continuous, s.teams, c.environment
 		mount.AuthenticateManagement = httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(c.managementKey),
 			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
@@ -131,7 +135,7 @@ func (s *service) buildHealth(providers *healthdata.Providers) (*aggregate.Servi
 		return nil, nil, err
 	}
 	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
-		Environment: s.environment, Log: s.log, Preference: preferences.Profiles,
+		Environment: s.environment, Log: s.log, Settings: s.teams.Settings, Preference: preferences.Profiles,
 		// The services for reports and pulls are made later, and before anybody calls.
 		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 			return s.pulls.Uploaded(ctx, team, user, provider, resource, got)
@@ -178,20 +182,56 @@ func (s *service) buildOrders(files orders.BlobStore, seal healthlab.Sealer) err
 	s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: s.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
 		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
-		Documents: documents, Settings: s.settings, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
+		Documents: documents, Settings: s.orderSettings, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
 		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: s.log,
 	})
 	return err
 }
 
-// settings switch everything on for the one team.
-func (s *service) settings(context.Context, healthlab.TeamID) (orders.Settings, error) {
+// choices are what holds for a team that has chosen nothing.
+func (s *service) choices() healthdata.TeamChoices {
+	on := true
+	return healthdata.TeamChoices{PartialWebhooks: &on, Minors: &on, Brand: &healthdata.TeamBrand{CompanyName: s.brand, Color: s.brandColor}}
+}
+
+// orderSettings switch everything on that is not the team's choice.
+func (s *service) orderSettings(ctx context.Context, team healthlab.TeamID) (orders.Settings, error) {
+	c, err := s.teams.Of(ctx, team)
+	if err != nil {
+		return orders.Settings{}, err
+	}
 	return orders.Settings{
 		Paper:           s.paper,
-		PartialWebhooks: true, Redraws: true, OnSiteCollection: true, OrderImport: true, Minors: true, InsuranceRead: true, OwnPayors: true,
+		PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors, SMSOff: !*c.PatientSMS, EmailOff: !*c.PatientEmail,
+		Redraws: true, OnSiteCollection: true, OrderImport: true, InsuranceRead: true, OwnPayors: true,
 		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
 		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true, Reminders: true,
 	}, nil
+}
+
+// linkSettings are what a team has chosen about linking.
+func (s *service) linkSettings(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
+	c, err := s.teams.Of(ctx, team)
+	if err != nil {
+		return linking.TeamSettings{}, err
+	}
+	return linking.TeamSettings{
+		RejectDuplicates: *c.RejectDuplicates,
+		Brand:            linking.Brand{CompanyName: c.Brand.CompanyName, LogoURL: c.Brand.LogoURL, Color: c.Brand.Color},
+	}, nil
+}
+
+// pullSettings are what a team has chosen about histories.
+func (s *service) pullSettings(ctx context.Context, team healthlab.TeamID) (pull.TeamSettings, error) {
+	c, err := s.teams.Of(ctx, team)
+	if err != nil {
+		return pull.TeamSettings{}, err
+	}
+	out := pull.TeamSettings{HistoryDays: make(map[string]pull.HistoryDays, len(c.History))}
+	for slug, h := range c.History {
+		out.HistoryDays[slug] = pull.HistoryDays(h)
+	}
+	return out, nil
 }
 
 // trialUser makes, or finds, a user for a test run.
@@ -217,8 +257,10 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 	}
 	if s.links, err = linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
-		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
-			return linking.TeamSettings{Brand: linking.Brand{CompanyName: s.brand, Color: s.brandColor}, Bulk: true, OwnOAuth: own}, nil
+		Settings: func(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
+			set, err := s.linkSettings(ctx, team)
+			set.Bulk, set.OwnOAuth = true, own
+			return set, err
 		},
 	}); err != nil {
 		return err
@@ -231,7 +273,7 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 		return err
 	}
 	s.pulls, err = pull.New(s.store.Pulls(), s.health, grants, connectors, &pull.Options{
-		Demo: sandbox.Demo{}, Pause: s.links.Pause, Lease: s.lease, Timeout: s.lease / 2, Log: s.log,
+		Settings: s.pullSettings, Demo: sandbox.Demo{}, Pause: s.links.Pause, Lease: s.lease, Timeout: s.lease / 2, Log: s.log,
 	})
 	return err
 }

@@ -24,6 +24,7 @@ import (
 // keeper is a store of everything, wherever it keeps it.
 type keeper interface {
 	Users() healthdata.Users
+	Teams() healthdata.TeamStore
 	Data() healthdata.Data
 	Orders() orders.Store
 	OrderKeys() orders.Keys

@@ -162,16 +162,19 @@ func (r *reader) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &r.N) 
 
 func TestCheckTypesOfListsAndNulls(t *testing.T) {
 	doc := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{},"components":{"schemas":{
-		"Out":{"type":"object","additionalProperties":false,"required":["holes","whole","zone","when"],"properties":{
+		"Out":{"type":"object","additionalProperties":false,"required":["holes","whole","zone","when","named","sure"],"properties":{
+			"named":{"type":"object","additionalProperties":{"type":["integer","null"]}},"sure":{"type":"object","additionalProperties":{"type":"integer"}},
 			"holes":{"type":"array","items":{"type":["integer","null"]}},"whole":{"type":"array","items":{"type":"integer"}},
 			"zone":{"type":"integer"},"when":{"type":["integer","null"]}}},
 		"In":{"type":"object","additionalProperties":false,"required":["plain"],"properties":{"plain":{"anyOf":[{"type":"integer"},{"type":"string"}]},
 			"maybe":{"anyOf":[{"type":"integer"},{"type":"string"},{"type":"null"}]}}}}}}`
 	type out struct {
-		Holes []*int        `json:"holes"`
-		Whole []int         `json:"whole"`
-		Zone  *int          `json:"zone" wire:"filled"`
-		When  wire.Opt[int] `json:"when"`
+		Holes []*int          `json:"holes"`
+		Whole []int           `json:"whole"`
+		Zone  *int            `json:"zone" wire:"filled"`
+		When  wire.Opt[int]   `json:"when"`
+		Named map[string]*int `json:"named"`
+		Sure  map[string]int  `json:"sure"`
 	}
 	got, err := contract.CheckTypes([]byte(doc), contract.Pair{Schema: "Out", Value: out{}}, contract.Pair{Schema: "In", Input: true, Value: struct {
 		Plain reader  `json:"plain"`
@@ -181,10 +184,12 @@ func TestCheckTypesOfListsAndNulls(t *testing.T) {
 	require.Empty(t, got)
 
 	got, err = contract.CheckTypes([]byte(doc), contract.Pair{Schema: "Out", Value: struct {
-		Holes []int  `json:"holes"`
-		Whole []*int `json:"whole"`
-		Zone  *int   `json:"zone"`
-		When  int    `json:"when"`
+		Holes []int           `json:"holes"`
+		Whole []*int          `json:"whole"`
+		Zone  *int            `json:"zone"`
+		When  int             `json:"when"`
+		Named map[string]int  `json:"named"`
+		Sure  map[string]*int `json:"sure"`
 	}{}}, contract.Pair{Schema: "In", Input: true, Value: struct {
 		Plain *reader `json:"plain"`
 		Maybe reader  `json:"maybe"`
@@ -196,6 +201,8 @@ func TestCheckTypesOfListsAndNulls(t *testing.T) {
 		"In.plain: nullable is false in the contract and true in Go",
 		"In.plain: required is true in the contract and false in Go",
 		"Out.holes: elements: nullable is true in the contract and false in Go",
+		"Out.named: values: nullable is true in the contract and false in Go",
+		"Out.sure: values: nullable is false in the contract and true in Go",
 		"Out.when: nullable is true in the contract and false in Go",
 		"Out.whole: elements: nullable is false in the contract and true in Go",
 		"Out.zone: nullable is false in the contract and true in Go",

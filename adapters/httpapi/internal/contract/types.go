@@ -141,6 +141,10 @@ func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 		c.value(t.Elem(), items, at)
 	case want == "object" && t.Kind() == reflect.Map:
 		if values, ok := node["additionalProperties"].(map[string]any); ok {
+			values, nullable := c.null(values)
+			if pointer := t.Elem().Kind() == reflect.Pointer; pointer != nullable {
+				c.say(at, "values: nullable is %v in the contract and %v in Go", nullable, pointer)
+			}
 			c.value(t.Elem(), values, at)
 		} else if node["additionalProperties"] == false {
 			c.say(at, "is a map in Go, and takes no keys in the contract")

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// settingsOperations are what a team has chosen.
+func (a api) settingsOperations() []operation {
+	if a.Teams == nil {
+		return nil
+	}
+	const path, limit = managementPath + "/settings", 256 << 10 // a logo may be in it
+	return []operation{
+		{id: "read_team_settings", pattern: "GET " + path, handle: a.managing(a.readSettings)},
+		{id: "patch_team_settings", pattern: "PATCH " + path, handle: a.managing(a.patchSettings), maxBody: limit},
+	}
+}
+
+// settingsOut is what holds for a team.
+type settingsOut struct {
+	VerbMode           healthdata.VerbMode    `json:"verb_mode"`
+	PushHistoricalData bool                   `json:"push_historical_data"`
+	ProviderRawData    bool                   `json:"provider_raw_data"`
+	RejectDuplicates   bool                   `json:"reject_duplicate_connection"`
+	PartialWebhooks    bool                   `json:"partial_webhooks_enabled"`
+	Minors             bool                   `json:"minor_ordering_enabled"`
+	PatientSMS         bool                   `json:"lab_tests_patient_sms_communication_enabled"`
+	PatientEmail       bool                   `json:"lab_tests_patient_email_communication_enabled"`
+	Brand              *brandOut              `json:"brand_information"`
+	History            map[string]historyWire `json:"data_pull_preferences"`
+}
+
+// brandOut is what people see of a team.
+type brandOut struct {
+	CompanyName string  `json:"company_name"`
+	LogoURL     *string `json:"logo_url"`
+	Color       *string `json:"brand_color"`
+}
+
+// historyWire is how much of a provider's history is fetched.
+type historyWire struct {
+	Default   daysWire            `json:"default"`
+	Resources map[string]daysWire `json:"resource_overrides,omitempty"`
+}
+
+type daysWire struct {
+	Days int `json:"historical_days_to_pull"`
+}
+
+func settingsFrom(c *healthdata.TeamChoices) settingsOut {
+	out := settingsOut{
+		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData,
+		RejectDuplicates: *c.RejectDuplicates, PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors,
+		PatientSMS: *c.PatientSMS, PatientEmail: *c.PatientEmail, History: make(map[string]historyWire, len(c.History)),
+	}
+	if b := c.Brand; b != nil {
+		out.Brand = &brandOut{CompanyName: b.CompanyName, LogoURL: orNull(b.LogoURL), Color: orNull(b.Color)}
+	}
+	for slug, h := range c.History {
+		one := historyWire{Default: daysWire{h.Default}, Resources: make(map[string]daysWire, len(h.Resources))}
+		for resource, n := range h.Resources {
+			one.Resources[resource] = daysWire{n}
+		}
+		out.History[slug] = one
+	}
+	return out
+}
+
+// settingsIn changes what a team has chosen: null takes a choice back.
+type settingsIn struct {
+	VerbMode           wire.Opt[healthdata.VerbMode]     `json:"verb_mode"`
+	PushHistoricalData wire.Opt[bool]                    `json:"push_historical_data"`
+	ProviderRawData    wire.Opt[bool]                    `json:"provider_raw_data"`
+	RejectDuplicates   wire.Opt[bool]                    `json:"reject_duplicate_connection"`
+	PartialWebhooks    wire.Opt[bool]                    `json:"partial_webhooks_enabled"`
+	Minors             wire.Opt[bool]                    `json:"minor_ordering_enabled"`
+	PatientSMS         wire.Opt[bool]                    `json:"lab_tests_patient_sms_communication_enabled"`
+	PatientEmail       wire.Opt[bool]                    `json:"lab_tests_patient_email_communication_enabled"`
+	Brand              wire.Opt[brandIn]                 `json:"brand_information"`
+	History            wire.Opt[map[string]*historyWire] `json:"data_pull_preferences"`
+}
+
+// brandIn replaces a brand.
+type brandIn struct {
+	CompanyName string  `json:"company_name"`
+	LogoURL     string  `json:"logo_url"`
+	Color       *string `json:"brand_color"`
+}
+
+// choose makes a choice that was sent, or takes it back.
+func choose[T any](to **T, sent wire.Opt[T]) {
+	if sent.Set {
+		*to = sent.Ptr()
+	}
+}
+
+// edit changes choices as the body says. It may run more than once.
+func (in *settingsIn) edit(c *healthdata.TeamChoices) {
+	choose(&c.VerbMode, in.VerbMode)
+	choose(&c.PushHistoricalData, in.PushHistoricalData)
+	choose(&c.ProviderRawData, in.ProviderRawData)
+	choose(&c.RejectDuplicates, in.RejectDuplicates)
+	choose(&c.PartialWebhooks, in.PartialWebhooks)
+	choose(&c.Minors, in.Minors)
+	choose(&c.PatientSMS, in.PatientSMS)
+	choose(&c.PatientEmail, in.PatientEmail)
+	if in.Brand.Set {
+		c.Brand = nil
+		if b := in.Brand.Ptr(); b != nil {
+			c.Brand = &healthdata.TeamBrand{CompanyName: b.CompanyName, LogoURL: b.LogoURL, Color: value(b.Color)}
+		}
+	}
+	if in.History.Null {
+		c.History = nil
+	}
+	for slug, h := range in.History.Value {
+		if h == nil {
+			delete(c.History, slug)
+			continue
+		}
+		one := healthdata.HistoryChoice{Default: h.Default.Days, Resources: make(map[string]int, len(h.Resources))}
+		for resource, n := range h.Resources {
+			one.Resources[resource] = n.Days
+		}
+		if c.History == nil {
+			c.History = map[string]healthdata.HistoryChoice{}
+		}
+		c.History[slug] = one
+	}
+}
+
+func (a api) readSettings(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	c, err := a.Teams.Of(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, settingsFrom(&c))
+}
+
+func (a api) patchSettings(w http.ResponseWriter, r *http.Request, m *managed) error {
+	var body settingsIn
+	m.Body(&body)
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	c, err := a.Teams.Change(r.Context(), team, body.edit)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, settingsFrom(&c))
+}

@@ -1,0 +1,164 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+func newTeams(t *testing.T, store *memory.Store, health *healthdata.Service, defaults healthdata.TeamChoices) *healthdata.Teams {
+	t.Helper()
+	s, err := healthdata.NewTeams(store.Teams(), health.Providers(), defaults)
+	require.NoError(t, err)
+	return s
+}
+
+// headOffice manages the settings of two teams over HTTP.
+type headOffice struct {
+	*contract.Client
+	t       *testing.T
+	service *healthdata.Teams
+}
+
+func newHeadOffice(t *testing.T) *headOffice {
+	t.Helper()
+	backfill := healthdata.Backfill{DefaultDays: 90, MaxDays: 180, Configurable: true, Days: map[string]int{"sleep": 10}}
+	resources := []healthdata.ProviderResource{{Resource: "steps"}, {Resource: "sleep"}, {Resource: "heartrate"}}
+	providers, err := healthdata.NewProviders([]healthdata.Provider{
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: backfill},
+		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
+	})
+	require.NoError(t, err)
+	service, err := healthdata.NewTeams(memory.New(nil).Teams(), providers, healthdata.TeamChoices{Minors: ptr(true)})
+	require.NoError(t, err)
+	h := httpapi.Handler(httpapi.Config{
+		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
+		Teams:        service, Environment: healthlab.Sandbox,
+		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
+			Sum: httpapi.SumKey(managementKey),
+			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool {
+				return which == org && (tm == team || tm == otherTeam)
+			},
+		}}, nil),
+	})
+	return &headOffice{contract.NewClient(t, h, httpapi.OpenAPI()).With("x-management-key", managementKey), t, service}
+}
+
+func settingsPath(team healthlab.TeamID) string {
+	return "/v1/org/" + org.String() + "/team/" + team.String() + "/sandbox/settings"
+}
+
+func (o *headOffice) read(team healthlab.TeamID) string {
+	o.t.Helper()
+	return string(o.Send(o.t, "GET", settingsPath(team), nil).Want(o.t, 200).Body)
+}
+
+func (o *headOffice) patch(body string) *contract.Reply {
+	o.t.Helper()
+	return o.Send(o.t, "PATCH", settingsPath(team), body)
+}
+
+const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"provider_raw_data":false,"reject_duplicate_connection":false,
+	"partial_webhooks_enabled":false,"minor_ordering_enabled":true,"lab_tests_patient_sms_communication_enabled":true,
+	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"data_pull_preferences":{}}`
+
+func TestTeamSettings(t *testing.T) {
+	o := newHeadOffice(t)
+	require.JSONEq(t, defaultSettings, o.read(team))
+	const logo = "data:image/png;base64,iVBORw0KGgo="
+	want := `{"verb_mode":"split","push_historical_data":true,"provider_raw_data":true,"reject_duplicate_connection":true,
+		"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"lab_tests_patient_sms_communication_enabled":false,
+		"lab_tests_patient_email_communication_enabled":false,
+		"brand_information":{"company_name":"Riverside Practice","logo_url":"` + logo + `","brand_color":"#8a2be2"},
+		"data_pull_preferences":{"acme_band":{"default":{"historical_days_to_pull":180},"resource_overrides":{"steps":{"historical_days_to_pull":1}}}}}`
+	require.JSONEq(t, want, string(o.patch(want).Want(t, 200).Body))
+	require.JSONEq(t, want, o.read(team))
+	require.JSONEq(t, defaultSettings, o.read(otherTeam), "another team's")
+	require.JSONEq(t, want, string(o.patch(`{}`).Want(t, 200).Body), "what is not named stays")
+	health, err := o.service.Settings(t.Context(), team)
+	require.NoError(t, err)
+	require.Equal(t, healthdata.TeamSettings{VerbMode: healthdata.VerbSplit, PushHistoricalData: true, ProviderRawData: true}, health)
+
+	require.JSONEq(t, strings.Replace(want, `"minor_ordering_enabled":false`, `"minor_ordering_enabled":true`, 1),
+		string(o.patch(`{"minor_ordering_enabled":null}`).Want(t, 200).Body), "null is the default")
+	o.patch(`{"brand_information":{"company_name":"Riverside","logo_url":"https://cdn.example/logo.png"}}`).Want(t, 200)
+	require.Contains(t, o.read(team), `"logo_url":"https://cdn.example/logo.png","brand_color":null`, "a brand is replaced whole")
+	require.Contains(t, string(o.patch(`{"data_pull_preferences":{"acme_band":null,"acme_ring":null}}`).Want(t, 200).Body), `"data_pull_preferences":{}`)
+	o.patch(`{"data_pull_preferences":{"acme_band":{"default":{"historical_days_to_pull":2}}}}`).Want(t, 200)
+	require.JSONEq(t, defaultSettings, string(o.patch(`{"verb_mode":null,"push_historical_data":null,"provider_raw_data":null,
+		"reject_duplicate_connection":null,"partial_webhooks_enabled":null,"minor_ordering_enabled":null,
+		"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,
+		"brand_information":null,"data_pull_preferences":null}`).Want(t, 200).Body))
+}
+
+func TestTeamSettingsRefuse(t *testing.T) {
+	o := newHeadOffice(t)
+	const days = "historical_days_to_pull"
+	for _, c := range []struct {
+		body string
+		locs []string
+	}{
+		{`{"verb_mode":"never","minor_ordering_enabled":false,"brand_information":{"company_name":" ","logo_url":"http://cdn.example/a.png","brand_color":"red"},
+			"data_pull_preferences":{"moon":{"default":{"historical_days_to_pull":1}},"acme_ring":{"default":{"historical_days_to_pull":1}},
+			"acme_band":{"default":{"historical_days_to_pull":0},"resource_overrides":{"sleep":{"historical_days_to_pull":5},"water":{"historical_days_to_pull":5},"steps":{"historical_days_to_pull":181}}}}}`,
+			[]string{
+				"body.verb_mode", "body.brand_information.company_name", "body.brand_information.logo_url", "body.brand_information.brand_color",
+				"body.data_pull_preferences.acme_band.default." + days, "body.data_pull_preferences.acme_band.resource_overrides.sleep",
+				"body.data_pull_preferences.acme_band.resource_overrides.steps." + days, "body.data_pull_preferences.acme_band.resource_overrides.water",
+				"body.data_pull_preferences.acme_ring", "body.data_pull_preferences.moon",
+			}},
+		{`{"minor_ordering_enabled":"no","colour":1,"brand_information":{"company_name":"A"},"data_pull_preferences":{"acme_band":{"default":{}}}}`,
+			[]string{"body.minor_ordering_enabled", "body.colour", "body.brand_information.logo_url", "body.data_pull_preferences.acme_band.default." + days}},
+		{`{"brand_information":{"company_name":"A","logo_url":"data:image/png;base64,` + strings.Repeat("A", 64<<10) + `"}}`, []string{"body.brand_information.logo_url"}},
+		{`{"brand_information":{"company_name":"` + strings.Repeat("é", 81) + `","logo_url":"https://user:secret@cdn.example/"}}`,
+			[]string{"body.brand_information.company_name", "body.brand_information.logo_url"}},
+	} {
+		require.ElementsMatch(t, c.locs, o.patch(c.body).Want(t, 422).Locs(t))
+		require.JSONEq(t, defaultSettings, o.read(team), "nothing of it was kept")
+	}
+	for _, method := range []string{"GET", "PATCH"} {
+		var body any
+		if method == "PATCH" {
+			body = `{"minor_ordering_enabled":false}`
+		}
+		path := settingsPath(team)
+		require.Equal(t, "UNAUTHORIZED", o.With("x-management-key", "mk_wrong").Send(t, method, path, body).Want(t, 401).ErrorType(t))
+		require.Equal(t, "NOT_FOUND", o.Send(t, method, strings.Replace(path, "sandbox", "production", 1), body).Want(t, 404).ErrorType(t))
+		require.Equal(t, "NOT_FOUND", o.Send(t, method, settingsPath(healthlab.TeamID{UUID: uuid.New()}), body).Want(t, 404).ErrorType(t))
+		require.Equal(t, "NOT_FOUND", o.Send(t, method, strings.Replace(path, org.String(), uuid.NewString(), 1), body).Want(t, 404).ErrorType(t))
+	}
+	require.JSONEq(t, defaultSettings, o.read(team))
+}
+
+// A provider that left the configuration does not keep a team from changing the rest.
+func TestTeamSettingsOutliveAProvider(t *testing.T) {
+	store := memory.New(nil)
+	with, err := healthdata.NewProviders([]healthdata.Provider{
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Backfill: healthdata.Backfill{Configurable: true}},
+	})
+	require.NoError(t, err)
+	without, err := healthdata.NewProviders(nil)
+	require.NoError(t, err)
+	set := func(providers *healthdata.Providers, edit func(*healthdata.TeamChoices)) healthdata.TeamChoices {
+		s, err := healthdata.NewTeams(store.Teams(), providers, healthdata.TeamChoices{})
+		require.NoError(t, err)
+		c, err := s.Change(t.Context(), team, edit)
+		require.NoError(t, err)
+		return c
+	}
+	set(with, func(c *healthdata.TeamChoices) {
+		c.History = map[string]healthdata.HistoryChoice{"acme_band": {Default: 3}}
+	})
+	c := set(without, func(c *healthdata.TeamChoices) { c.Minors = ptr(true) })
+	require.True(t, *c.Minors)
+	require.Equal(t, 3, c.History["acme_band"].Default)
+}

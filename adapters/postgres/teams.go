@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Teams returns the store as a [healthdata.TeamStore].
+func (s *Store) Teams() healthdata.TeamStore { return teamStore{s} }
+
+type teamStore struct{ s *Store }
+
+const (
+	selectChoices = `select choices from healthlab.team_settings where team_id = $1`
+
+	startChoices = `insert into healthlab.team_settings (team_id, choices) values ($1, '{}') on conflict (team_id) do nothing`
+
+	lockChoices = selectChoices + ` for no key update`
+
+	updateChoices = `update healthlab.team_settings set choices = $2 where team_id = $1`
+)
+
+func queueChoices(b *pgx.Batch, sql string, team healthlab.TeamID, to *healthdata.TeamChoices) {
+	b.Queue(sql, team.UUID).QueryRow(func(row pgx.Row) error {
+		*to = healthdata.TeamChoices{}
+		var doc []byte
+		if err := absent(row.Scan(&doc)); err != nil || doc == nil {
+			return err
+		}
+		return decodeChoices(doc, to)
+	})
+}
+
+func decodeChoices(doc []byte, to *healthdata.TeamChoices) error {
+	if err := json.Unmarshal(doc, to); err != nil {
+		return fmt.Errorf("decode team settings: %w", err)
+	}
+	return nil
+}
+
+func (v teamStore) Choices(ctx context.Context, team healthlab.TeamID) (healthdata.TeamChoices, error) {
+	var out healthdata.TeamChoices
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueChoices(b, selectChoices, team, &out) })
+	return out, err
+}
+
+func (v teamStore) UpdateChoices(ctx context.Context, team healthlab.TeamID,
+	change func(healthdata.TeamChoices) (healthdata.TeamChoices, error),
+) (healthdata.TeamChoices, error) {
+	var doc []byte
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		var old healthdata.TeamChoices
+		b := u.batch()
+		b.Queue(startChoices, team.UUID)
+		queueChoices(b, lockChoices, team, &old)
+		if err := u.send(ctx, b); err != nil {
+			return err
+		}
+		next, err := change(old)
+		if err != nil {
+			return answer{err}
+		}
+		if doc, err = json.Marshal(next); err != nil {
+			return fmt.Errorf("encode team settings: %w", err)
+		}
+		b = u.batch()
+		b.Queue(updateChoices, team.UUID, doc)
+		return u.commit(ctx, b)
+	})
+	var out healthdata.TeamChoices
+	if err == nil { // a copy of its own
+		err = decodeChoices(doc, &out)
+	}
+	return out, err
+}

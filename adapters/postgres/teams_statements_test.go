@@ -1,0 +1,9 @@
+package postgres
+
+import "maps"
+
+func init() {
+	maps.Copy(statements, map[string]string{
+		"selectChoices": selectChoices, "startChoices": startChoices, "lockChoices": lockChoices, "updateChoices": updateChoices,
+	})
+}

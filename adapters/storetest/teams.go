@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// RunTeams runs the contract of [healthdata.TeamStore]. All cases share one store, and each
+// has teams of its own.
+func RunTeams(t *testing.T, store healthdata.TeamStore) {
+	for name, run := range teamCases {
+		t.Run(name, func(t *testing.T) { run(teamT{t, store}) })
+	}
+}
+
+// teamT is one subtest.
+type teamT struct {
+	*testing.T
+	store healthdata.TeamStore
+}
+
+// allChosen has every choice made.
+func allChosen() healthdata.TeamChoices {
+	return healthdata.TeamChoices{
+		VerbMode: ptr(healthdata.VerbSplit), PushHistoricalData: ptr(true), ProviderRawData: ptr(false), RejectDuplicates: ptr(true),
+		PartialWebhooks: ptr(true), Minors: ptr(false), PatientSMS: ptr(false), PatientEmail: ptr(true),
+		Brand: &healthdata.TeamBrand{CompanyName: "Ünal & Söhne", LogoURL: "https://cdn.example/logo.png", Color: "#8A2be2"},
+		History: map[string]healthdata.HistoryChoice{
+			"acme_band": {Default: 30, Resources: map[string]int{"steps": 7, "sleep": 90}}, "acme_ring": {Default: 1},
+		},
+	}
+}
+
+func (t teamT) get(team healthlab.TeamID) healthdata.TeamChoices {
+	t.Helper()
+	c, err := t.store.Choices(t.Context(), team)
+	require.NoError(t, err)
+	return c
+}
+
+func (t teamT) set(team healthlab.TeamID, c healthdata.TeamChoices) healthdata.TeamChoices {
+	t.Helper()
+	got, err := t.store.UpdateChoices(t.Context(), team, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) { return c, nil })
+	require.NoError(t, err)
+	return got
+}
+
+var teamCases = map[string]func(t teamT){
+	"RoundTrip": func(t teamT) {
+		one, two := newTeam(), newTeam()
+		require.Zero(t, t.get(one))
+		require.Equal(t, allChosen(), t.set(one, allChosen()))
+		require.Equal(t, allChosen(), t.get(one))
+		require.Zero(t, t.get(two), "another team's")
+		some := healthdata.TeamChoices{Minors: ptr(false)}
+		require.Equal(t, some, t.set(one, some), "what is taken away is gone")
+		require.Equal(t, some, t.get(one))
+		require.Zero(t, t.set(one, healthdata.TeamChoices{History: map[string]healthdata.HistoryChoice{}}), "an empty History is nil")
+		require.Zero(t, t.get(one))
+	},
+	"Refused": func(t teamT) {
+		team := newTeam()
+		t.set(team, allChosen())
+		_, err := t.store.UpdateChoices(t.Context(), team, func(old healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+			return healthdata.TeamChoices{}, errNo
+		})
+		require.ErrorIs(t, err, errNo)
+		require.Equal(t, allChosen(), t.get(team))
+		_, err = t.store.UpdateChoices(ended(t.T), team, func(healthdata.TeamChoices) (healthdata.TeamChoices, error) { panic("called") })
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = t.store.Choices(ended(t.T), team)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, allChosen(), t.get(team))
+	},
+	"Aliasing": func(t teamT) {
+		team := newTeam()
+		spoil := func(c healthdata.TeamChoices) {
+			*c.Minors, c.Brand.Color = true, "000"
+			c.History["acme_band"].Resources["steps"] = 99
+			delete(c.History, "acme_ring")
+		}
+		given := allChosen()
+		spoil(t.set(team, given))
+		require.Equal(t, allChosen(), t.get(team), "what was returned")
+		spoil(given)
+		require.Equal(t, allChosen(), t.get(team), "what was given")
+		spoil(t.get(team))
+		require.Equal(t, allChosen(), t.get(team), "what was read")
+		_, err := t.store.UpdateChoices(t.Context(), team, func(old healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+			spoil(old)
+			return old, errNo
+		})
+		require.ErrorIs(t, err, errNo)
+		require.Equal(t, allChosen(), t.get(team), "what change saw")
+	},
+	"NoLostUpdates": func(t teamT) {
+		team := newTeam()
+		wins := successes(together(8, func(i int) error {
+			_, err := t.store.UpdateChoices(t.Context(), team, func(old healthdata.TeamChoices) (healthdata.TeamChoices, error) {
+				if old.History == nil {
+					old.History = map[string]healthdata.HistoryChoice{}
+				}
+				old.History[fmt.Sprintf("provider_%d", i)] = healthdata.HistoryChoice{Default: i + 1}
+				return old, nil
+			})
+			return err
+		}))
+		require.Positive(t, wins)
+		require.Len(t, t.get(team).History, wins)
+	},
+}

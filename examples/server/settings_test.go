@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// A team changes its settings: from then on linking, pulls and orders follow them, also
+// after the program was started again.
+func TestTeamSettings(t *testing.T) {
+	const manage = "mk_0123456789abcdef0123456789abcdef"
+	args := []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir(), "-secret-file", secretFile(t), "-management-key", manage}
+	p := start(t, args...)
+	path := "/v1/org/" + uuid.NewString() + "/team/" + teamOf(p.key).String() + "/sandbox/settings"
+	user := func(name string) string {
+		var u struct {
+			ID string `json:"user_id"`
+		}
+		ask(p, "POST", "/v2/user/", fmt.Sprintf(`{"client_user_id":%q}`, name), 200, &u)
+		return u.ID
+	}
+	sources := func(user string) int {
+		var list struct {
+			Providers []struct{} `json:"providers"`
+		}
+		p.get("/v2/user/providers/"+user, &list)
+		return len(list.Providers)
+	}
+	order := func(born, status int) (errorType string) {
+		var answer struct {
+			Detail struct {
+				Type string `json:"error_type"`
+			} `json:"detail"`
+		}
+		ask(p, "POST", "/v3/order", fmt.Sprintf(anOrder, user(uuid.NewString()), tourLabTest, born), status, &answer)
+		return answer.Detail.Type
+	}
+	ann, bob, eve := user("ann"), user("bob"), user("eve")
+	order(time.Now().Year()-12, 200)
+	connect(p, ann, "fern_diary", "ann")
+	connect(p, bob, "fern_diary", "ann")
+	require.Equal(t, 1, sources(bob), "by default two users may share an account")
+
+	wait(t, func() bool { return historyDays(p, ann) == 28 })
+	ask(p, "PATCH", path, `{"reject_duplicate_connection":true}`, 401, nil)
+	ask(p, "PATCH", path, `{"reject_duplicate_connection":true,"minor_ordering_enabled":false,
+		"brand_information":{"company_name":"Riverside Practice","logo_url":"https://cdn.example/logo.png"},
+		"data_pull_preferences":{"fern_diary":{"default":{"historical_days_to_pull":5}}}}`, 200, nil, "x-management-key", manage)
+	key := p.key
+	p.quit()
+	p = start(t, append(args, "-api-key", key)...)
+	var now struct {
+		Duplicates bool `json:"reject_duplicate_connection"`
+		Partial    bool `json:"partial_webhooks_enabled"`
+	}
+	ask(p, "GET", path, "", 200, &now, "x-management-key", manage)
+	require.True(t, now.Duplicates)
+	require.True(t, now.Partial, "the deployment's default")
+
+	signIn(p, eve, "fern_diary", "ann", 400)
+	require.Zero(t, sources(eve), "the account is another user's")
+	connect(p, eve, "fern_diary", "eve")
+	require.Equal(t, 1, sources(eve))
+	for who, days := range map[string]int{ann: 28, eve: 5} {
+		wait(t, func() bool { return historyDays(p, who) > 0 })
+		require.Equal(t, days, historyDays(p, who), "a history begun before stays as it was")
+	}
+	order(time.Now().Year()-40, 200)
+	require.Equal(t, orders.MinorNotAllowed, order(time.Now().Year()-12, 400))
+	p.quit()
+}
+
+// anOrder is an order for a user, of a test, for somebody born in a year, with a medical
+// proxy.
+var anOrder = `{"user_id":%q,"order_set":{"lab_test_ids":[%q]},"patient_details":{"first_name":"Kim","last_name":"Person","dob":"%d-01-02",
+	"gender":"female","phone_number":"+12175550100","email":"kim@example.org","medical_proxy":{"first_name":"Pat","last_name":"Person",
+	"phone_number":"+12175550100","email":"pat@example.org","address":` + anAddress + `}},
+	"patient_address":{"receiver_name":"Kim Person","phone_number":"+12175550100",` + anAddress[1:] + `}`
+
+const anAddress = `{"first_line":"1 Example Street","city":"Springfield","state":"IL","zip":"62701","country":"US"}`
+
+// historyDays is how many days of the diary's history of meals were wanted at the link.
+func historyDays(p *program, user string) int {
+	p.Helper()
+	var seen struct {
+		Data []struct {
+			Provider map[string]struct {
+				Pulled map[string]struct {
+					From time.Time `json:"range_start"`
+					To   time.Time `json:"range_end"`
+				} `json:"pulled"`
+			} `json:"provider"`
+		} `json:"data"`
+	}
+	p.get("/v2/introspect/historical_pull?user_id="+user, &seen)
+	meal := seen.Data[0].Provider["fern_diary"].Pulled["meal"]
+	return int(meal.To.Sub(meal.From).Round(24*time.Hour).Hours() / 24)
+}
