@@ -198,6 +198,11 @@ func TestDamageNeverPassesForContent(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(file, bad, 0o600))
 		r, err := s.Get(context.Background(), "k")
+		if errors.Is(err, healthlab.Unavailable) { // the name of another key, which somebody may still bring
+			name := bytes.SplitN(good, []byte("\n"), 3)[1]
+			require.NotContains(t, string(bad), string(name))
+			return
+		}
 		if err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 			return

@@ -356,14 +356,20 @@ func TestRefresh(t *testing.T) {
 			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
 		})
 		w.cloud.hourly = true
-		slow := make(map[string]time.Duration)
+		var steps time.Duration // what an answer takes; guarded by the cloud's lock
+		slow := func(d time.Duration) {
+			w.cloud.mu.Lock()
+			defer w.cloud.mu.Unlock()
+			steps = d
+		}
 		w.cloud.answer = func(r linking.PullRequest) error {
 			switch {
 			case r.Resource == "body":
 				return errors.New("502")
-			case slow[r.Resource] > 0:
+			case r.Resource == "steps" && steps > 0:
+				d := steps
 				w.cloud.mu.Unlock()
-				time.Sleep(slow[r.Resource])
+				time.Sleep(d)
 				w.cloud.mu.Lock()
 			}
 			return nil
@@ -373,7 +379,7 @@ func TestRefresh(t *testing.T) {
 		defer stop()
 		s := w.service(nil)
 		time.Sleep(time.Hour)
-		slow["steps"] = 20 * time.Second
+		slow(20 * time.Second)
 
 		begin := time.Now()
 		got, err := s.Refresh(t.Context(), team, ann, 10*time.Second)
@@ -393,7 +399,7 @@ func TestRefresh(t *testing.T) {
 				require.Equal(t, tasks[i].Ended+1, x.Ended)
 			}
 		}
-		delete(slow, "steps")
+		slow(0)
 		for range 7 {
 			got, err = s.Refresh(t.Context(), team, ann, time.Minute)
 			require.NoError(t, err)
