@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // task is the next thing that a lab is to be told of an order.
@@ -63,32 +62,18 @@ func (r *Record) plan(at time.Time) {
 // In an environment where orders are only simulated, a host does not run it: orders
 // then stay where they were placed.
 func (s *Service) RunPlacing(ctx context.Context) error {
-	loop := &work.Loop[Record]{
-		Name: "placing",
-		Claim: func(ctx context.Context, n int) ([]Record, error) {
-			now := s.now()
-			return s.store.Claim(ctx, n, now, now.Add(s.opts.Lease))
-		},
-		Do: s.handOver, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
-	}
-	return loop.Run(ctx)
+	return s.placing().run(ctx, s)
 }
 
 // PlaceDue hands over what is due now, and returns how many orders it took up: for
 // hosts that bring their own scheduler. The first error that left an order's outcome
 // unrecorded is returned; a lab that fails is not an error.
 func (s *Service) PlaceDue(ctx context.Context) (int, error) {
-	const most = 100
-	now := s.now()
-	claimed, err := s.store.Claim(ctx, most, now, now.Add(s.opts.Lease))
-	if err != nil {
-		return 0, fmt.Errorf("claim orders: %w", err)
-	}
-	var faults []error
-	for _, r := range claimed {
-		faults = append(faults, s.handOver(ctx, r))
-	}
-	return len(claimed), errors.Join(faults...)
+	return s.placing().once(ctx, s)
+}
+
+func (s *Service) placing() duty[Record] {
+	return duty[Record]{name: "placing", claim: s.store.Claim, do: s.handOver, workers: s.opts.Workers, most: 100}
 }
 
 // handOver tells the lab the next thing of a claimed order, and records the outcome.

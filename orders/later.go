@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // Later is what is to happen with an order by itself: messages to its patient, and the
@@ -267,31 +266,17 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 // RunLater sends messages to patients and goes on with simulations, until ctx ends. Any
 // number of processes may run it.
 func (s *Service) RunLater(ctx context.Context) error {
-	loop := &work.Loop[Record]{
-		Name: "patient messages",
-		Claim: func(ctx context.Context, n int) ([]Record, error) {
-			now := s.now()
-			return s.store.ClaimLater(ctx, n, now, now.Add(s.opts.Lease))
-		},
-		Do: s.doLater, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
-	}
-	return loop.Run(ctx)
+	return s.later().run(ctx, s)
 }
 
 // DoLater does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
 func (s *Service) DoLater(ctx context.Context) (int, error) {
-	const most = 100
-	now := s.now()
-	claimed, err := s.store.ClaimLater(ctx, most, now, now.Add(s.opts.Lease))
-	if err != nil {
-		return 0, fmt.Errorf("claim orders: %w", err)
-	}
-	var faults []error
-	for _, r := range claimed {
-		faults = append(faults, s.doLater(ctx, r))
-	}
-	return len(claimed), errors.Join(faults...)
+	return s.later().once(ctx, s)
+}
+
+func (s *Service) later() duty[Record] {
+	return duty[Record]{name: "patient messages", claim: s.store.ClaimLater, do: s.doLater, workers: s.opts.Workers, most: 100}
 }
 
 func (s *Service) doLater(ctx context.Context, r Record) error {

@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // TrialID names a test run of the queue of unmatched results.
@@ -288,31 +287,17 @@ func (s *Service) Trial(ctx context.Context, team healthlab.TeamID, id TrialID) 
 // RunTrials does test runs, until ctx ends. Any number of processes may run it; a run
 // that a process leaves undone goes on in another one.
 func (s *Service) RunTrials(ctx context.Context) error {
-	loop := &work.Loop[KeptTrial]{
-		Name: "test runs", Workers: 1, Idle: s.opts.Idle, Log: s.opts.Log,
-		Claim: func(ctx context.Context, n int) ([]KeptTrial, error) {
-			now := s.now()
-			return s.opts.Trials.ClaimTrials(ctx, n, now, now.Add(s.opts.Lease))
-		},
-		Do: s.tryOut,
-	}
-	return loop.Run(ctx)
+	return s.trying().run(ctx, s)
 }
 
 // TryOut does the test runs that are due, and returns how many: for hosts that bring
 // their own scheduler.
 func (s *Service) TryOut(ctx context.Context) (int, error) {
-	const most = 10
-	now := s.now()
-	claimed, err := s.opts.Trials.ClaimTrials(ctx, most, now, now.Add(s.opts.Lease))
-	if err != nil {
-		return 0, fmt.Errorf("claim test runs: %w", err)
-	}
-	var faults []error
-	for _, t := range claimed {
-		faults = append(faults, s.tryOut(ctx, t))
-	}
-	return len(claimed), errors.Join(faults...)
+	return s.trying().once(ctx, s)
+}
+
+func (s *Service) trying() duty[KeptTrial] {
+	return duty[KeptTrial]{name: "test runs", claim: s.opts.Trials.ClaimTrials, do: s.tryOut, workers: 1, most: 10}
 }
 
 // tryOut does one run, and records how it ends. A fault of a rule ends it; any other

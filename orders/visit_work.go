@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // RunVisits does what is due about appointments until ctx ends: asks providers again
@@ -21,15 +19,7 @@ func (s *Service) RunVisits(ctx context.Context) error {
 	if s.visits == nil || s.bookings == nil {
 		return fmt.Errorf("%w: there are no appointments", healthlab.Unimplemented)
 	}
-	loop := &work.Loop[Record]{
-		Name: "appointments",
-		Claim: func(ctx context.Context, n int) ([]Record, error) {
-			now := s.now()
-			return s.visits.ClaimVisits(ctx, n, now, now.Add(s.opts.Lease))
-		},
-		Do: s.attend, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log,
-	}
-	return loop.Run(ctx)
+	return s.attending().run(ctx, s)
 }
 
 // VisitsDue does what is due about appointments now, and returns how many orders it took
@@ -39,17 +29,11 @@ func (s *Service) VisitsDue(ctx context.Context) (int, error) {
 	if s.visits == nil || s.bookings == nil {
 		return 0, nil
 	}
-	const most = 100
-	now := s.now()
-	claimed, err := s.visits.ClaimVisits(ctx, most, now, now.Add(s.opts.Lease))
-	if err != nil {
-		return 0, fmt.Errorf("claim appointments: %w", err)
-	}
-	var faults []error
-	for _, r := range claimed {
-		faults = append(faults, s.attend(ctx, r))
-	}
-	return len(claimed), errors.Join(faults...)
+	return s.attending().once(ctx, s)
+}
+
+func (s *Service) attending() duty[Record] {
+	return duty[Record]{name: "appointments", claim: s.visits.ClaimVisits, do: s.attend, workers: s.opts.Workers, most: 100}
 }
 
 // attend does one thing about the appointments of a claimed order, and records the
