@@ -17,6 +17,8 @@ func (a api) bulkOperations() []operation {
 	}
 	return []operation{
 		{id: "bulk_pause", pattern: "POST /v2/link/bulk_pause", team: a.bulkPause, maxBody: a.MaxIngestBody},
+		{id: "bulk_trigger_historical_pull", pattern: "POST /v2/link/bulk_trigger_historical_pull", team: a.bulkTrigger, maxBody: a.MaxIngestBody},
+		{id: "list_bulk_operations", pattern: "GET /v2/link/bulk_op", team: a.listBulkOps},
 		{id: "bulk_export", pattern: "POST /v2/link/bulk_export", team: a.bulkExport, maxBody: a.MaxIngestBody},
 	}
 }
@@ -90,5 +92,80 @@ func (a api) bulkExport(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	secretReply(w)
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// bulkTriggerIn names people whose history is fetched again.
+type bulkTriggerIn struct {
+	bulkUsersIn
+	Wait bool `json:"wait_for_completion,omitempty"`
+}
+
+func (a api) bulkTrigger(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	foreign := ownTeam(in, team)
+	var body bulkTriggerIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if foreign != nil {
+		return foreign
+	}
+	op, err := a.Bulk.Trigger(r.Context(), team, body.Provider, body.Users, body.Wait)
+	if err != nil {
+		return err
+	}
+	if op.Status == bulk.InProgress || !body.Wait {
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// bulkOpOut is an operation on many connections.
+type bulkOpOut struct {
+	Type      bulk.Type       `json:"type"`
+	Status    bulk.Status     `json:"status"`
+	Provider  string          `json:"provider"`
+	Pending   int             `json:"pending"`
+	Processed int             `json:"processed"`
+	StartedAt healthlab.Time  `json:"started_at"`
+	EndedAt   *healthlab.Time `json:"ended_at"`
+}
+
+// bulkOpsOut is a page of them.
+type bulkOpsOut struct {
+	Data []bulkOpOut `json:"data"`
+	Next *string     `json:"next_cursor"`
+}
+
+func (a api) listBulkOps(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	foreign := ownTeam(in, team)
+	q := bulk.OpsQuery{Team: team, Cursor: orEmpty(in.OptText("next_cursor", 100)), Size: in.Int("page_size", 10, 0, bulk.MaxOps)}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if foreign != nil {
+		return foreign
+	}
+	list, next, err := a.Bulk.Ops(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := bulkOpsOut{Data: []bulkOpOut{}, Next: orNull(next)}
+	for i := range list {
+		op := &list[i]
+		one := bulkOpOut{
+			Type: op.Type, Status: op.Status, Provider: op.Provider, Pending: op.Pending(), Processed: op.Processed(), StartedAt: healthlab.At(op.StartedAt),
+		}
+		if !op.EndedAt.IsZero() {
+			at := healthlab.At(op.EndedAt)
+			one.EndedAt = &at
+		}
+		out.Data = append(out.Data, one)
+	}
 	return wire.JSON(w, http.StatusOK, out)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
 func bulkPairs() []contract.Pair {
@@ -29,9 +30,11 @@ func bulkPairs() []contract.Pair {
 	)
 }
 
-func newBulk(t *testing.T, store *memory.Store, health *healthdata.Service, links *linking.Service, connectors map[string]linking.ProviderConnector) *bulk.Service {
+func newBulk(t *testing.T, store *memory.Store, health *healthdata.Service, links *linking.Service, pulls *pull.Service,
+	connectors map[string]linking.ProviderConnector, opts *bulk.Options,
+) *bulk.Service {
 	t.Helper()
-	s, err := bulk.New(store.Bulk(), health, links, connectors)
+	s, err := bulk.New(store.Bulk(), health, links, pulls, connectors, opts)
 	require.NoError(t, err)
 	return s
 }
@@ -45,6 +48,10 @@ func (twoTokens) Authorize(_ context.Context, r linking.AuthorizeRequest) (strin
 
 func (w twoTokens) Exchange(_ context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
 	return w.code(r.Code), nil
+}
+
+func (twoTokens) Pull(context.Context, linking.PullRequest) (linking.PullPage, error) {
+	return linking.PullPage{}, nil
 }
 
 func (twoTokens) Pack(t linking.Tokens) ([]byte, error) {
@@ -66,16 +73,23 @@ type removal struct {
 	settings linking.TeamSettings
 	health   *healthdata.Service
 	links    *linking.Service
+	pulls    *pull.Service
+	bulk     *bulk.Service
+	store    *memory.Store
+	now      time.Time
 }
 
 var tokenEnd = time.Date(2026, 3, 4, 13, 0, 0, 0, time.UTC)
 
 func newRemoval(t *testing.T) *removal {
 	t.Helper()
-	m := &removal{t: t, settings: linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band", "acme_ring", "acme_own"}}}
+	m := &removal{t: t, now: tokenEnd.Add(-time.Hour), settings: linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band", "acme_ring", "acme_own"}}}
 	var list []healthdata.Provider
 	for _, slug := range []string{"acme_band", "acme_ring", "acme_own", "acme_bike"} {
-		p := healthdata.Provider{Slug: slug, Name: slug, AuthType: "oauth", SourceType: "device", Class: "cloud", OAuthVersion: 2}
+		p := healthdata.Provider{
+			Slug: slug, Name: slug, AuthType: "oauth", SourceType: "device", Class: "cloud", OAuthVersion: 2,
+			Resources: []healthdata.ProviderResource{{Resource: "steps"}}, Backfill: healthdata.Backfill{DefaultDays: 10, Mode: "pull"},
+		}
 		if slug == "acme_ring" {
 			p.OAuthVersion = 1
 		}
@@ -83,8 +97,10 @@ func newRemoval(t *testing.T) *removal {
 	}
 	providers, err := healthdata.NewProviders(list)
 	require.NoError(t, err)
-	store := memory.New(nil)
-	m.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
+	store := memory.New(&memory.Options{Now: func() time.Time { return m.now }})
+	m.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
+		Environment: healthlab.Production, Now: func() time.Time { return m.now },
+	})
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
@@ -93,14 +109,20 @@ func newRemoval(t *testing.T) *removal {
 	}}
 	connectors := map[string]linking.ProviderConnector{}
 	for _, p := range list {
-		connectors[p.Slug] = linking.ProviderConnector{OAuth: port, Porter: port}
+		connectors[p.Slug] = linking.ProviderConnector{OAuth: port, Porter: port, Puller: port}
 	}
 	connectors["acme_own"] = linking.ProviderConnector{OAuth: port} // it cannot move
 	m.links, err = linking.New(store.Linking(), m.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+		Now:      func() time.Time { return m.now },
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return m.settings, nil },
 	})
 	require.NoError(t, err)
-	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: m.health, Bulk: newBulk(t, store, m.health, m.links, connectors)})
+	m.pulls = newPulls(t, store, m.health, connectors, &pull.Options{Now: func() time.Time { return m.now }})
+	m.bulk = newBulk(t, store, m.health, m.links, m.pulls, connectors, &bulk.Options{
+		Now: func() time.Time { return m.now }, Wait: time.Millisecond,
+	})
+	m.store = store
+	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: m.health, Bulk: m.bulk})
 	m.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return m
 }
@@ -230,4 +252,99 @@ func TestBulkRefusals(t *testing.T) {
 		require.Equal(t, bulk.RuleOtherCredentials, m.Send(t, "POST", "/v2/link/bulk_export", bulkUsers(provider, ann)).Want(t, 400).ErrorType(t))
 	}
 	require.Equal(t, healthdata.Connected, m.status(team, ann, "acme_band"))
+}
+
+// histories are how often a user's history was scheduled, by when.
+func (m *removal) scheduled(user healthlab.UserID, provider string) (at time.Time) {
+	m.t.Helper()
+	tasks, err := m.store.Pulls().Tasks(m.t.Context(), team, user)
+	require.NoError(m.t, err)
+	for _, k := range tasks {
+		if k.Provider == provider && k.Kind == pull.History {
+			return k.ScheduledAt
+		}
+	}
+	return at
+}
+
+func (m *removal) ops(path string) (out httpapi.BulkOps) {
+	m.t.Helper()
+	m.Send(m.t, "GET", path, nil).Want(m.t, 200).JSON(m.t, &out)
+	return out
+}
+
+func TestBulkTrigger(t *testing.T) {
+	m := newRemoval(t)
+	const path = "/v2/link/bulk_trigger_historical_pull"
+	ann, nobody := m.person(team, "acme_band", "a"), healthlab.UserID{UUID: uuid.New()}
+	for n := 1; n > 0; { // the history of linking
+		n, _ = m.pulls.Step(t.Context())
+	}
+	first := m.now
+	require.Equal(t, first, m.scheduled(ann, "acme_band"))
+
+	m.now = first.Add(24 * time.Hour)
+	require.Empty(t, m.Send(t, "POST", path, bulkUsers("acme_band", ann, nobody)).Want(t, 202).Body)
+	list := m.ops("/v2/link/bulk_op")
+	require.Len(t, list.Data, 1)
+	require.Equal(t, bulk.InProgress, list.Data[0].Status)
+	require.Equal(t, 2, list.Data[0].Pending)
+	require.Nil(t, list.Data[0].EndedAt)
+	require.Equal(t, first, m.scheduled(ann, "acme_band"), "it is done in the background")
+	_, err := m.bulk.Step(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, m.now, m.scheduled(ann, "acme_band"))
+	list = m.ops("/v2/link/bulk_op")
+	require.Equal(t, bulk.Failure, list.Data[0].Status, "somebody is not there")
+	require.Equal(t, 0, list.Data[0].Pending)
+	require.Equal(t, 2, list.Data[0].Processed)
+	require.Equal(t, m.now, list.Data[0].EndedAt.Time)
+
+	body := bulkUsers("acme_band", ann)
+	body["wait_for_completion"] = true
+	m.Send(t, "POST", path, body).Want(t, 202) // nobody works on it
+	page := m.ops("/v2/link/bulk_op?page_size=1")
+	require.Equal(t, bulk.InProgress, page.Data[0].Status)
+	require.NotNil(t, page.Next)
+	page = m.ops("/v2/link/bulk_op?page_size=1&next_cursor=" + *page.Next)
+	require.Equal(t, list.Data, page.Data)
+	require.Nil(t, page.Next)
+	m.Send(t, "GET", "/v2/link/bulk_op?next_cursor=x", nil).Want(t, 422)
+	m.Send(t, "GET", "/v2/link/bulk_op?page_size=51", nil).Want(t, 422)
+	require.Empty(t, m.ops("/v2/link/bulk_op?page_size=0").Data)
+
+	m.settings.Bulk = false
+	m.Send(t, "POST", path, body).Want(t, 403)
+	m.Send(t, "GET", "/v2/link/bulk_op", nil).Want(t, 403)
+	_, err = m.bulk.Step(t.Context())
+	require.NoError(t, err)
+	m.settings.Bulk = true
+	require.Equal(t, bulk.Aborted, m.ops("/v2/link/bulk_op").Data[0].Status)
+	m.Send(t, "POST", path, bulkUsers("nothing", ann)).Want(t, 422)
+	m.Send(t, "POST", path+"?team_id="+otherTeam.String(), body).Want(t, 404)
+}
+
+func TestBulkTriggerIsSpread(t *testing.T) {
+	m := newRemoval(t)
+	var users []healthlab.UserID
+	for i := range 20 {
+		users = append(users, m.person(team, "acme_band", fmt.Sprint(i)))
+	}
+	for n := 1; n > 0; {
+		n, _ = m.pulls.Step(t.Context())
+	}
+	m.now = m.now.Add(time.Hour)
+	start := m.now
+	m.Send(t, "POST", "/v2/link/bulk_trigger_historical_pull", bulkUsers("acme_band", users...)).Want(t, 202)
+	for m.ops("/v2/link/bulk_op").Data[0].Status == bulk.InProgress {
+		_, err := m.bulk.Step(t.Context())
+		require.NoError(t, err)
+		m.now = m.now.Add(time.Second)
+		require.Less(t, m.now.Sub(start), 5*time.Minute)
+	}
+	minutes := map[time.Duration]int{}
+	for _, u := range users {
+		minutes[m.scheduled(u, "acme_band").Sub(start).Truncate(time.Minute)]++
+	}
+	require.Equal(t, map[time.Duration]int{0: 8, time.Minute: 8, 2 * time.Minute: 4}, minutes, "8 in a minute")
 }

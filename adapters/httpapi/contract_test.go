@@ -59,7 +59,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Environment = healthlab.Sandbox
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
-	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, nil)
+	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, c.config.Pulls, nil, nil)
 	return c.config, c.user
 }
 

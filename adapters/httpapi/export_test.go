@@ -114,11 +114,17 @@ func CompendiumBodies() []contract.Pair {
 	}
 }
 
+// BulkOps is a page of operations.
+type BulkOps = bulkOpsOut
+
 // BulkBodies are the schemas of bulk operations whose Go types nobody else sees.
 func BulkBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "BulkUsers", Value: bulkUsersIn{}, Input: true},
 		{Schema: "BulkExportQuery", Value: bulkExportIn{}, Input: true},
+		{Schema: "BulkTrigger", Value: bulkTriggerIn{}, Input: true},
+		{Schema: "BulkOp", Value: bulkOpOut{}},
+		{Schema: "BulkOpsPage", Value: bulkOpsOut{}},
 	}
 }
 

@@ -52,6 +52,7 @@ type Store struct {
 	reviews reviewTable
 	linking linkTable
 	pulls   pullTable
+	bulk    bulkTable
 	reports reportTable
 
 	continuous continuousTable
@@ -76,6 +77,7 @@ func New(opts *Options) *Store {
 		reviews:   newReviewTable(),
 		linking:   newLinkTable(),
 		pulls:     newPullTable(),
+		bulk:      newBulkTable(),
 		reports:   newReportTable(),
 
 		continuous: newContinuousTable(),

@@ -304,6 +304,7 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	v.s.data.erase(userKey{team, id})
 	v.s.linking.erase(team, id)
 	v.s.pulls.erase(team, id)
+	v.s.bulk.erase(id)
 	v.s.orders.erase(team, id)
 	v.s.persons.erase(team, id)
 	v.s.reviews.erase(team, id)

@@ -10,6 +10,9 @@ func init() {
 		"insertTries": insertTries, "shareTries": shareTries, "lockTries": lockTries, "updateTries": updateTries,
 		"dropExpiredCode": dropExpiredCode, "insertCode": insertCode, "selectCode": selectCode, "useCode": useCode, "pruneCodes": pruneCodes,
 		"selectGuesser": selectGuesser, "putGuesser": putGuesser, "deleteGuesser": deleteGuesser, "pruneGuessers": pruneGuessers,
-		"removeRecords": removeRecords, "selectHeldConnections": selectHeldConnections, "insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,
+		"removeRecords": removeRecords, "selectHeldConnections": selectHeldConnections,
+		"insertOp": insertOp, "insertItems": insertItems, "selectOp": selectOp, "lockOp": lockOp, "updateOp": updateOp, "setRunning": setRunning,
+		"claimOps": claimOps, "selectItems": selectItems, "selectOps": selectOps,
+		"insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,
 	})
 }

@@ -287,6 +287,7 @@ var eraseUser = [...]string{
 	`delete from healthlab.link_session where user_id = $1`,
 	`delete from healthlab.link_credential where user_id = $1`,
 	`delete from healthlab.app_session where user_id = $1`,
+	`delete from healthlab.bulk_item where user_id = $1`,
 	`delete from healthlab.pull_task where user_id = $1`,
 	`delete from healthlab.pull_budget where user_id = $1`,
 	`delete from healthlab.pull_refused where user_id = $1`,

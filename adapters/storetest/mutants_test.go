@@ -39,6 +39,7 @@ var mutants = slices.Concat(
 	of("linking", grantsMutants),
 	of("linking", appMutants),
 	of("linking", bulkMutants),
+	of("linking", bulkOpMutants),
 	of("pulls", pullsMutants),
 	of("continuous", continuousMutants),
 	of("priorities", priorityMutants),

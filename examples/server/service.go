@@ -265,16 +265,16 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 	}); err != nil {
 		return err
 	}
-	if s.bulk, err = bulk.New(s.store.Bulk(), s.health, s.links, connectors); err != nil {
-		return err
-	}
 	grants, err := linking.NewKeeper(s.store.Grants(), s.health, connectors, seal, &linking.KeeperOptions{Log: s.log})
 	if err != nil {
 		return err
 	}
-	s.pulls, err = pull.New(s.store.Pulls(), s.health, grants, connectors, &pull.Options{
+	if s.pulls, err = pull.New(s.store.Pulls(), s.health, grants, connectors, &pull.Options{
 		Settings: s.pullSettings, Demo: sandbox.Demo{}, Pause: s.links.Pause, Lease: s.lease, Timeout: s.lease / 2, Log: s.log,
-	})
+	}); err != nil {
+		return err
+	}
+	s.bulk, err = bulk.New(s.store.Bulk(), s.health, s.links, s.pulls, connectors, &bulk.Options{Log: s.log})
 	return err
 }
 
@@ -402,6 +402,7 @@ func (s *service) loops() map[string]func(context.Context) error {
 		"idempotency keys":   func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
 		"patient messages":   s.orders.RunLater,
 		"pulls":              s.pulls.Run,
+		"bulk operations":    s.bulk.Run,
 	}
 	if s.environment == healthlab.Sandbox {
 		loops["test runs"] = s.orders.RunTrials

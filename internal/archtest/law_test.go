@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"healthdata":        {".", "internal/fsm", "internal/work", "healthdata/series"},
 	"linking":           {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"linking/pull":      {".", "internal/fsm", "internal/work", "healthdata", "linking"},
-	"linking/bulk":      {".", "healthdata", "linking"},
+	"linking/bulk":      {".", "internal/work", "healthdata", "linking", "linking/pull"},
 	"aggregate":         {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"orders":            {".", "internal/fsm", "internal/work", "healthdata"},
 	"labreport":         {".", "internal/fsm", "internal/work"},

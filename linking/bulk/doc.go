@@ -1,5 +1,6 @@
-// Package bulk moves a team's connections in bulk: it pauses them, and hands their tokens
-// out to whoever fetches with them from then on. A team that moves away pauses first, so
+// Package bulk works on many connections of a team at once: it pauses them, hands their
+// tokens out to whoever fetches with them from then on, and has their history fetched
+// again. A team that moves away pauses first, so
 // that what it exports is the newest.
 //
 // It is for teams that bulk operations are enabled for. Tokens move only at providers for

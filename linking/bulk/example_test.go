@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
 // band is a provider whose secrets are two words.
@@ -49,7 +50,9 @@ func Example() {
 			return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
 		},
 	})
-	moves, _ := bulk.New(store.Bulk(), health, links, connectors)
+	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, nil)
+	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, nil)
+	moves, _ := bulk.New(store.Bulk(), health, links, pulls, connectors, nil)
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	token, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})

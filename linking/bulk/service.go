@@ -3,35 +3,83 @@ package bulk
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// Service moves connections in bulk. Safe for concurrent use.
+// Service works on many connections at once. Safe for concurrent use.
 type Service struct {
 	store      Store
 	users      *healthdata.Service
 	links      *linking.Service
+	pulls      *pull.Service
 	connectors map[string]linking.ProviderConnector
+	opts       Options
+	wake       chan struct{}
 }
 
-// New returns a Service for what the links have connected. Invalid if something is missing,
-// or a connector is for a provider that is not configured. It starts nothing.
-func New(store Store, users *healthdata.Service, links *linking.Service, connectors map[string]linking.ProviderConnector) (*Service, error) {
-	if store == nil || users == nil || links == nil {
-		return nil, fmt.Errorf("%w: bulk operations need a store, users and links", healthlab.Invalid)
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Wait is how long a caller who waits for an operation waits at most. Default 20
+	// seconds.
+	Wait time.Duration
+	// Idle is how often a process looks for operations when it has none. Default 1 second.
+	Idle time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids of operations. Default UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives what a person should look at. Default: discard.
+	Log *slog.Logger
+}
+
+// New returns a Service for what the links have connected and the pulls fetch. Invalid if
+// something is missing, or a connector is for a provider that is not configured. It starts
+// nothing.
+func New(store Store, users *healthdata.Service, links *linking.Service, pulls *pull.Service, connectors map[string]linking.ProviderConnector,
+	opts *Options,
+) (*Service, error) {
+	if store == nil || users == nil || links == nil || pulls == nil {
+		return nil, fmt.Errorf("%w: bulk operations need a store, users, links and pulls", healthlab.Invalid)
 	}
 	for slug := range connectors {
 		if users.Providers().Get(slug) == nil {
 			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
 		}
 	}
-	return &Service{store: store, users: users, links: links, connectors: maps.Clone(connectors)}, nil
+	s := &Service{store: store, users: users, links: links, pulls: pulls, connectors: maps.Clone(connectors), wake: make(chan struct{}, 1)}
+	if opts != nil {
+		s.opts = *opts
+	}
+	o := &s.opts
+	if o.Wait <= 0 {
+		o.Wait = 20 * time.Second
+	}
+	if o.Idle <= 0 {
+		o.Idle = time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return s, nil
 }
+
+func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // Rules by the names that callers branch on.
 const (

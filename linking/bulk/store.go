@@ -3,20 +3,57 @@ package bulk
 import (
 	"context"
 	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Store reads connections together with what they fetch with, beside the users of
-// healthdata.Users and the credentials of linking.Store: one adapter, one place.
+// Store keeps bulk operations, and reads connections together with what they fetch with,
+// beside the users of healthdata.Users and the credentials of linking.Store: one adapter,
+// one place.
 //
-// All methods are safe for concurrent use. A context that has ended before a call is the
+// All methods are safe for concurrent use and atomic: either everything a call writes is
+// there, or nothing is. A context that has ended before a call writes nothing and is the
 // error. What a call takes and returns is a copy. Text that is not UTF-8 or has a NUL is
-// healthlab.Invalid. Times are in UTC to the microsecond.
+// healthlab.Invalid. Times are kept in UTC to the microsecond. What a team asks for and does
+// not have is healthlab.NotFound.
+//
+// When a user is erased, it is taken out of all operations.
 type Store interface {
 	// Held returns the connections that a query asks for, by user id.
 	Held(ctx context.Context, q HeldQuery) ([]Held, error)
+
+	// Submit adds an operation about users, whose places are 0, 1, …. Conflict if its id is
+	// taken, by any team. Invalid without id or team. Whether the users are there is not
+	// looked at.
+	Submit(ctx context.Context, op Op, users []healthlab.UserID) error
+
+	// Op returns an operation.
+	Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Op, error)
+
+	// Items returns up to n users of an operation from a place on, by place; none if the
+	// team has no such operation. Those who were erased are left out.
+	Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]Item, error)
+
+	// Claim takes up to n operations of any team that are InProgress, whose Due and Lease
+	// are not after now, and that began first, and of equal ones have the lowest id, of all
+	// that are InProgress for their team and provider: the longest due first, then by id.
+	// It sets their Lease to until, adds one to their Fence, and returns them so.
+	Claim(ctx context.Context, n int, now, until time.Time) ([]Op, error)
+
+	// UpdateOp lets change edit an operation and writes it back. ID, Team, Type, Provider,
+	// Total and StartedAt are the store's: what change does to them is undone. Running is
+	// kept by place, and only users of the operation can be in it. A change may run more
+	// than once, so it is pure: no I/O, no clock, no calls to a store. Its error is returned
+	// unchanged, and nothing is written.
+	UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*Op) error) (Op, error)
+
+	// Ops returns up to n operations of a team from before a place on, the zero place being
+	// after all: those that began last first, then by id, the highest first.
+	Ops(ctx context.Context, team healthlab.TeamID, before Place, n int) ([]Op, error)
 }
 
 // HeldQuery asks for a team's connections to one provider.

@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+)
+
+// submitted is an operation without a field at its zero value but for those that say never.
+func (h BulkHarness) submitted(t *testing.T, team, name string, at time.Time, users ...healthlab.UserID) bulk.Op {
+	t.Helper()
+	op := bulk.Op{
+		ID: named(team + name), Team: linkTeam(team), Type: bulk.HistoricalTrigger, Provider: "acme " + team, Status: bulk.InProgress,
+		Total: len(users), Next: 1, Failed: 2, StartedAt: at, Due: at, Fence: 3,
+	}
+	require.NoError(t, h.Bulk.Submit(t.Context(), op, users))
+	return op
+}
+
+func (h BulkHarness) requireOp(t *testing.T, want bulk.Op) {
+	t.Helper()
+	got, err := h.Bulk.Op(t.Context(), want.Team, want.ID)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// claimed claims what is due at an instant, and returns what is of a team.
+func (h BulkHarness) claimed(t *testing.T, team string, at time.Time) (out []bulk.Op) {
+	t.Helper()
+	all, err := h.Bulk.Claim(t.Context(), 1000, at, at.Add(time.Minute))
+	require.NoError(t, err)
+	for _, op := range all {
+		if op.Team == linkTeam(team) {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+func (h BulkHarness) change(t *testing.T, op bulk.Op, change func(*bulk.Op)) bulk.Op {
+	t.Helper()
+	got, err := h.Bulk.UpdateOp(t.Context(), op.Team, op.ID, func(op *bulk.Op) error {
+		change(op)
+		return nil
+	})
+	require.NoError(t, err)
+	return got
+}
+
+var bulkOpCases = map[string]func(t *testing.T, h BulkHarness, x string){
+	"OpRoundTrip": func(t *testing.T, h BulkHarness, x string) {
+		ann, bob, cyd := linkUser(x+"ann"), linkUser(x+"bob"), linkUser(x+"cyd")
+		op := h.submitted(t, x, "op", linkNoon.In(time.FixedZone("x", 3600)).Add(123*time.Nanosecond), ann, bob, cyd)
+		op.StartedAt, op.Due = linkNoon, linkNoon
+		h.requireOp(t, op)
+		for _, running := range [][]healthlab.UserID{{ann, cyd}, {bob, cyd}, nil} {
+			got := h.change(t, op, func(op *bulk.Op) {
+				*op = bulk.Op{
+					Status: bulk.Failure, Next: 7, Failed: 8, Running: running,
+					EndedAt: linkNoon.Add(time.Hour), Due: linkNoon.Add(time.Minute), Lease: linkNoon.Add(2 * time.Minute), Fence: 9,
+				}
+			})
+			want := bulk.Op{
+				ID: op.ID, Team: op.Team, Type: op.Type, Provider: op.Provider, Total: 3, StartedAt: linkNoon, Status: bulk.Failure, Next: 7, Failed: 8,
+				Running: running, EndedAt: linkNoon.Add(time.Hour), Due: linkNoon.Add(time.Minute), Lease: linkNoon.Add(2 * time.Minute), Fence: 9,
+			}
+			require.Equal(t, want, got)
+			h.requireOp(t, want)
+		}
+	},
+	"OpRefused": func(t *testing.T, h BulkHarness, x string) {
+		op := h.submitted(t, x, "op", linkNoon, linkUser(x+"ann"))
+		require.ErrorIs(t, h.Bulk.Submit(t.Context(), op, nil), healthlab.Conflict)
+		foreign := op
+		foreign.Team = linkTeam(x + "b")
+		require.ErrorIs(t, h.Bulk.Submit(t.Context(), foreign, nil), healthlab.Conflict)
+		for _, spoil := range []func(*bulk.Op){
+			func(op *bulk.Op) { op.ID = uuid.Nil },
+			func(op *bulk.Op) { op.Team = healthlab.TeamID{} },
+			func(op *bulk.Op) { op.Provider = "a\x00b" },
+		} {
+			bad := op
+			bad.ID = named(x + "bad")
+			spoil(&bad)
+			require.ErrorIs(t, h.Bulk.Submit(t.Context(), bad, nil), healthlab.Invalid)
+		}
+	},
+	"OpOtherTeam": func(t *testing.T, h BulkHarness, x string) {
+		op := h.submitted(t, x, "op", linkNoon, linkUser(x+"ann"))
+		other := linkTeam(x + "b")
+		_, err := h.Bulk.Op(t.Context(), other, op.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		_, err = h.Bulk.UpdateOp(t.Context(), other, op.ID, func(*bulk.Op) error { panic("called") })
+		require.ErrorIs(t, err, healthlab.NotFound)
+		items, err := h.Bulk.Items(t.Context(), other, op.ID, 0, 10)
+		require.NoError(t, err)
+		require.Empty(t, items)
+		list, err := h.Bulk.Ops(t.Context(), other, bulk.Place{}, 10)
+		require.NoError(t, err)
+		require.Empty(t, list)
+	},
+	"OpErrorWritesNothing": func(t *testing.T, h BulkHarness, x string) {
+		op := h.submitted(t, x, "op", linkNoon, linkUser(x+"ann"))
+		own := errors.New("own")
+		_, err := h.Bulk.UpdateOp(t.Context(), op.Team, op.ID, func(op *bulk.Op) error {
+			op.Next = 99
+			return own
+		})
+		require.ErrorIs(t, err, own)
+		h.requireOp(t, op)
+	},
+	"Items": func(t *testing.T, h BulkHarness, x string) {
+		var users []healthlab.UserID
+		for _, name := range []string{"ann", "bob", "cyd"} {
+			users = append(users, linkUser(x+name))
+		}
+		op := h.submitted(t, x, "op", linkNoon, users...)
+		for from, want := range map[int][]bulk.Item{0: {{N: 0, User: users[0]}, {N: 1, User: users[1]}}, 2: {{N: 2, User: users[2]}}, 3: nil} {
+			got, err := h.Bulk.Items(t.Context(), op.Team, op.ID, from, 2)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	},
+	"Claims": func(t *testing.T, h BulkHarness, x string) {
+		at := linkNoon.Add(time.Hour)
+		op := h.submitted(t, x, "op", at, linkUser(x+"ann"))
+		require.Empty(t, h.claimed(t, x, at.Add(-time.Microsecond)), "not due")
+		got := h.claimed(t, x, at)
+		op.Lease, op.Fence = at.Add(time.Minute), 4
+		require.Equal(t, []bulk.Op{op}, got)
+		require.Empty(t, h.claimed(t, x, at.Add(59*time.Second)), "leased")
+		op.Lease, op.Fence = at.Add(2*time.Minute), 5
+		require.Equal(t, []bulk.Op{op}, h.claimed(t, x, at.Add(time.Minute)))
+		h.change(t, op, func(op *bulk.Op) { op.Status, op.Lease = bulk.Success, time.Time{} })
+		require.Empty(t, h.claimed(t, x, at.Add(time.Hour)), "over")
+	},
+	"OneAfterAnother": func(t *testing.T, h BulkHarness, x string) {
+		first := h.submitted(t, x, "first", linkNoon, linkUser(x+"ann"))
+		second := h.submitted(t, x, "second", linkNoon.Add(time.Second), linkUser(x+"ann"))
+		elsewhere := second
+		elsewhere.ID, elsewhere.Provider = named(x+"elsewhere"), "another "+x
+		require.NoError(t, h.Bulk.Submit(t.Context(), elsewhere, nil))
+		at := linkNoon.Add(time.Minute)
+		got := h.claimed(t, x, at)
+		require.Len(t, got, 2)
+		require.Equal(t, []uuid.UUID{first.ID, elsewhere.ID}, []uuid.UUID{got[0].ID, got[1].ID}, "the longest due first")
+		require.Empty(t, h.claimed(t, x, at), "the first is under way")
+		h.change(t, first, func(op *bulk.Op) { op.Status = bulk.Success })
+		got = h.claimed(t, x, at)
+		require.Len(t, got, 1)
+		require.Equal(t, second.ID, got[0].ID)
+	},
+	"List": func(t *testing.T, h BulkHarness, x string) {
+		a, b := h.submitted(t, x, "a", linkNoon), h.submitted(t, x, "b", linkNoon.Add(time.Second))
+		c := h.submitted(t, x, "c", linkNoon.Add(2*time.Second))
+		for _, page := range []struct {
+			before bulk.Place
+			n      int
+			want   []bulk.Op
+		}{
+			{bulk.Place{}, 2, []bulk.Op{c, b}},
+			{bulk.Place{StartedAt: b.StartedAt, ID: b.ID}, 2, []bulk.Op{a}},
+			{bulk.Place{StartedAt: a.StartedAt, ID: a.ID}, 2, nil},
+			{bulk.Place{}, 0, nil},
+		} {
+			got, err := h.Bulk.Ops(t.Context(), linkTeam(x), page.before, page.n)
+			require.NoError(t, err)
+			if len(page.want) == 0 {
+				require.Empty(t, got)
+				continue
+			}
+			require.Equal(t, page.want, got)
+		}
+	},
+	"ItemsGoWithTheirUser": func(t *testing.T, h BulkHarness, x string) {
+		ann, bob := h.Linking.person(t, x, x+"ann"), h.Linking.person(t, x, x+"bob")
+		op := h.submitted(t, x, "op", linkNoon, ann, bob)
+		op = h.change(t, op, func(op *bulk.Op) { op.Running = []healthlab.UserID{ann, bob} })
+		h.Linking.erase(t, x, ann)
+		items, err := h.Bulk.Items(t.Context(), op.Team, op.ID, 0, 10)
+		require.NoError(t, err)
+		require.Equal(t, []bulk.Item{{N: 1, User: bob}}, items)
+		op.Running = []healthlab.UserID{bob}
+		h.requireOp(t, op)
+	},
+	"OpEnded": func(t *testing.T, h BulkHarness, x string) {
+		op := h.submitted(t, x, "op", linkNoon, linkUser(x+"ann"))
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		again := op
+		again.ID = named(x + "again")
+		require.ErrorIs(t, h.Bulk.Submit(ctx, again, nil), context.Canceled)
+		_, err := h.Bulk.UpdateOp(ctx, op.Team, op.ID, func(*bulk.Op) error { panic("called") })
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = h.Bulk.Claim(ctx, 10, linkNoon, linkNoon.Add(time.Minute))
+		require.ErrorIs(t, err, context.Canceled)
+		h.requireOp(t, op)
+	},
+}

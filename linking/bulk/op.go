@@ -1,0 +1,76 @@
+package bulk
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Type says what an operation does.
+type Type string
+
+// HistoricalTrigger has histories fetched again.
+const HistoricalTrigger Type = "link_bulk_historical_trigger"
+
+// Status is where an operation stands.
+type Status string
+
+const (
+	// InProgress: not everybody was dealt with.
+	InProgress Status = "in_progress"
+	// Success: everybody was dealt with, well.
+	Success Status = "success"
+	// Failure: everybody was dealt with, and for some there was nothing to do: they are no
+	// users of the team, or have not connected the provider.
+	Failure Status = "failure"
+	// Aborted: it was given up, because the provider is no longer configured, or bulk
+	// operations are no longer enabled.
+	Aborted Status = "aborted"
+)
+
+// Op is work on many connections of one provider. Instants are in UTC; the zero time means
+// never.
+type Op struct {
+	ID       uuid.UUID
+	Team     healthlab.TeamID
+	Type     Type
+	Provider string
+	Status   Status
+	// Total is how many users it is about, and Next the place of the first who was not
+	// dealt with. Failed is for how many there was nothing to do.
+	Total, Next, Failed int
+	// Running are users who were dealt with and whose history is not over, where only so
+	// many may be.
+	Running            []healthlab.UserID
+	StartedAt, EndedAt time.Time
+	// Due is when it is to go on.
+	Due time.Time
+	// Lease is until when a process has it, and Fence counts the claims.
+	Lease time.Time
+	Fence int64
+}
+
+// Processed is how many users were dealt with, and Pending how many were not.
+func (o *Op) Processed() int { return o.Next - len(o.Running) }
+
+// Pending is how many users were not dealt with.
+func (o *Op) Pending() int { return o.Total - o.Processed() }
+
+func (o Op) ended(as Status, at time.Time) Op {
+	o.Status, o.EndedAt, o.Due, o.Running = as, at, time.Time{}, nil
+	return o
+}
+
+// Item is a user of an operation, by place from 0 on.
+type Item struct {
+	N    int
+	User healthlab.UserID
+}
+
+// Place is where an operation stands in the list of its team.
+type Place struct {
+	StartedAt time.Time
+	ID        uuid.UUID
+}

@@ -1,0 +1,78 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Again has the history of a connection fetched again, as if it had just been linked,
+// unless that was scheduled at or after since already. News go on, but for providers whose
+// history comes as news. What a request that is under way brings is kept.
+//
+// NotFound if the team has no such user, or the user no such connection that works and is
+// fetched from.
+func (s *Service) Again(ctx context.Context, ref Ref, since time.Time) error {
+	at := s.now()
+	settings, err := s.opts.Settings(ctx, ref.Team)
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
+		if c.Status != healthdata.Connected || s.puller(&c) == nil {
+			return Planned{}, healthlab.NotFound
+		}
+		asNews := s.users.Providers().Get(ref.Provider).Backfill.Mode == modePushIncremental
+		var kept, again []Task
+		for _, t := range old {
+			if t.ScheduledAt.Before(since) && (t.Kind == History || asNews && t.Kind == News) {
+				again = append(again, t)
+			} else {
+				kept = append(kept, t)
+			}
+		}
+		out, err := s.plan(ref, &c, &u, kept, settings, at)
+		if err != nil {
+			return Planned{}, err
+		}
+		for _, was := range again {
+			i := slices.IndexFunc(out.Tasks, func(t Task) bool { return t.Key == was.Key })
+			if i < 0 {
+				was.stop()
+				out.Tasks = append(out.Tasks, was)
+				continue
+			}
+			t := &out.Tasks[i]
+			t.Fence = was.Fence + 1 // whoever works on the old one has lost it
+			t.LastTry, t.LastOK, t.Oldest, t.Newest, t.Sent, t.Ended = was.LastTry, was.LastOK, was.Oldest, was.Newest, was.Sent, was.Ended
+		}
+		return out, nil
+	})
+	if err != nil {
+		if errors.Is(err, healthlab.NotFound) {
+			return err
+		}
+		return fmt.Errorf("plan history again: %w", err)
+	}
+	s.Wake()
+	return nil
+}
+
+// Spread counts one of n bulk operations of a team at a provider in any stretch of per, in
+// all processes. If there were n, it counts nothing and returns how long to wait.
+func (s *Service) Spread(ctx context.Context, team healthlab.TeamID, provider string, n int, per time.Duration) (wait time.Duration, err error) {
+	now := s.now()
+	err = s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, Provider: provider, Name: "bulk"}}, func(b []Budget) error {
+		wait = b[0].count(now, n, per)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("spread: %w", err)
+	}
+	return wait, nil
+}
