@@ -81,7 +81,10 @@ type removal struct {
 
 var tokenEnd = time.Date(2026, 3, 4, 13, 0, 0, 0, time.UTC)
 
-func newRemoval(t *testing.T) *removal {
+func newRemoval(t *testing.T) *removal { return newPatientRemoval(t, time.Millisecond) }
+
+// newPatientRemoval is [newRemoval] of callers who wait for so long.
+func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	t.Helper()
 	m := &removal{t: t, now: tokenEnd.Add(-time.Hour), settings: linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band", "acme_ring", "acme_own"}}}
 	var list []healthdata.Provider
@@ -90,8 +93,11 @@ func newRemoval(t *testing.T) *removal {
 			Slug: slug, Name: slug, AuthType: "oauth", SourceType: "device", Class: "cloud", OAuthVersion: 2,
 			Resources: []healthdata.ProviderResource{{Resource: "steps"}}, Backfill: healthdata.Backfill{DefaultDays: 10, Mode: "pull"},
 		}
-		if slug == "acme_ring" {
+		switch slug {
+		case "acme_ring":
 			p.OAuthVersion = 1
+		case "acme_bike":
+			p.Throttle = "250_at_a_time"
 		}
 		list = append(list, p)
 	}
@@ -119,7 +125,7 @@ func newRemoval(t *testing.T) *removal {
 	require.NoError(t, err)
 	m.pulls = newPulls(t, store, m.health, connectors, &pull.Options{Now: func() time.Time { return m.now }})
 	m.bulk = newBulk(t, store, m.health, m.links, m.pulls, connectors, &bulk.Options{
-		Now: func() time.Time { return m.now }, Wait: time.Millisecond,
+		Now: func() time.Time { return m.now }, Wait: wait,
 	})
 	m.store = store
 	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: m.health, Bulk: m.bulk})
@@ -267,6 +273,23 @@ func (m *removal) scheduled(user healthlab.UserID, provider string) (at time.Tim
 	return at
 }
 
+// pull fetches what is due.
+func (m *removal) pull() {
+	m.t.Helper()
+	for n := 1; n > 0; {
+		var err error
+		n, err = m.pulls.Step(m.t.Context())
+		require.NoError(m.t, err)
+	}
+}
+
+// step lets operations go on once.
+func (m *removal) step() {
+	m.t.Helper()
+	_, err := m.bulk.Step(m.t.Context())
+	require.NoError(m.t, err)
+}
+
 func (m *removal) ops(path string) (out httpapi.BulkOps) {
 	m.t.Helper()
 	m.Send(m.t, "GET", path, nil).Want(m.t, 200).JSON(m.t, &out)
@@ -277,9 +300,7 @@ func TestBulkTrigger(t *testing.T) {
 	m := newRemoval(t)
 	const path = "/v2/link/bulk_trigger_historical_pull"
 	ann, nobody := m.person(team, "acme_band", "a"), healthlab.UserID{UUID: uuid.New()}
-	for n := 1; n > 0; { // the history of linking
-		n, _ = m.pulls.Step(t.Context())
-	}
+	m.pull() // the history of linking
 	first := m.now
 	require.Equal(t, first, m.scheduled(ann, "acme_band"))
 
@@ -291,8 +312,7 @@ func TestBulkTrigger(t *testing.T) {
 	require.Equal(t, 2, list.Data[0].Pending)
 	require.Nil(t, list.Data[0].EndedAt)
 	require.Equal(t, first, m.scheduled(ann, "acme_band"), "it is done in the background")
-	_, err := m.bulk.Step(t.Context())
-	require.NoError(t, err)
+	m.step()
 	require.Equal(t, m.now, m.scheduled(ann, "acme_band"))
 	list = m.ops("/v2/link/bulk_op")
 	require.Equal(t, bulk.Failure, list.Data[0].Status, "somebody is not there")
@@ -316,8 +336,7 @@ func TestBulkTrigger(t *testing.T) {
 	m.settings.Bulk = false
 	m.Send(t, "POST", path, body).Want(t, 403)
 	m.Send(t, "GET", "/v2/link/bulk_op", nil).Want(t, 403)
-	_, err = m.bulk.Step(t.Context())
-	require.NoError(t, err)
+	m.step()
 	m.settings.Bulk = true
 	require.Equal(t, bulk.Aborted, m.ops("/v2/link/bulk_op").Data[0].Status)
 	m.Send(t, "POST", path, bulkUsers("nothing", ann)).Want(t, 422)
@@ -330,15 +349,12 @@ func TestBulkTriggerIsSpread(t *testing.T) {
 	for i := range 20 {
 		users = append(users, m.person(team, "acme_band", fmt.Sprint(i)))
 	}
-	for n := 1; n > 0; {
-		n, _ = m.pulls.Step(t.Context())
-	}
+	m.pull()
 	m.now = m.now.Add(time.Hour)
 	start := m.now
 	m.Send(t, "POST", "/v2/link/bulk_trigger_historical_pull", bulkUsers("acme_band", users...)).Want(t, 202)
 	for m.ops("/v2/link/bulk_op").Data[0].Status == bulk.InProgress {
-		_, err := m.bulk.Step(t.Context())
-		require.NoError(t, err)
+		m.step()
 		m.now = m.now.Add(time.Second)
 		require.Less(t, m.now.Sub(start), 5*time.Minute)
 	}
@@ -347,4 +363,52 @@ func TestBulkTriggerIsSpread(t *testing.T) {
 		minutes[m.scheduled(u, "acme_band").Sub(start).Truncate(time.Minute)]++
 	}
 	require.Equal(t, map[time.Duration]int{0: 8, time.Minute: 8, 2 * time.Minute: 4}, minutes, "8 in a minute")
+}
+
+// At a provider of some at a time, the next come when histories are over, and those that
+// will never be do not hold them up.
+func TestBulkTriggerWaitsForHistories(t *testing.T) {
+	m := newRemoval(t)
+	var users []healthlab.UserID
+	for i := range 252 {
+		users = append(users, m.person(team, "acme_bike", fmt.Sprint(i)))
+	}
+	m.pull()
+	m.now = m.now.Add(time.Hour)
+	start := m.now
+	m.Send(t, "POST", "/v2/link/bulk_trigger_historical_pull", bulkUsers("acme_bike", users...)).Want(t, 202)
+	turns := func(pending, processed int) {
+		t.Helper()
+		m.now = m.now.Add(5 * time.Second)
+		for range 7 {
+			m.step()
+		}
+		op := m.ops("/v2/link/bulk_op").Data[0]
+		require.Equal(t, []int{pending, processed}, []int{op.Pending, op.Processed})
+	}
+	turns(252, 0)
+	require.True(t, m.scheduled(users[250], "acme_bike").Before(start), "250 at a time")
+	require.NoError(t, m.links.Disconnect(t.Context(), team, users[0], "acme_bike"))
+	turns(251, 1)
+	require.True(t, m.scheduled(users[251], "acme_bike").Before(start))
+	require.NoError(t, m.links.Pause(t.Context(), team, users[1], "acme_bike"))
+	turns(250, 2)
+	require.False(t, m.scheduled(users[251], "acme_bike").Before(start))
+	m.pull()
+	turns(0, 252)
+	require.Equal(t, bulk.Success, m.ops("/v2/link/bulk_op").Data[0].Status)
+}
+
+func TestBulkTriggerIsWaitedFor(t *testing.T) {
+	m := newPatientRemoval(t, time.Minute)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.bulk.Run(ctx) }()
+	ann := m.person(team, "acme_band", "a")
+	body := bulkUsers("acme_band", ann)
+	body["wait_for_completion"] = true
+	require.Empty(t, m.Send(t, "POST", "/v2/link/bulk_trigger_historical_pull", body).Want(t, 200).Body)
+	stop()
+	require.NoError(t, <-done)
+	require.Equal(t, bulk.Success, m.ops("/v2/link/bulk_op").Data[0].Status)
 }

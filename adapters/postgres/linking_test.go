@@ -18,7 +18,6 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
 func linkingOf(s *postgres.Store) storetest.LinkingHarness {
@@ -39,11 +38,6 @@ func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
 func TestApps(t *testing.T) {
 	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
-}
-
-func TestBulk(t *testing.T) {
-	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
-	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
 }
 
 func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
@@ -95,9 +89,7 @@ func link(t testing.TB, s *postgres.Store, u healthdata.User) linking.Session {
 	t.Helper()
 	require.NoError(t, s.Linking().InsertCode(t.Context(), linkCode(u, u.ID.String())))
 	require.NoError(t, s.Apps().InsertApp(t.Context(), linking.AppSession{ID: uuid.New(), Team: u.Team, User: u.ID, CreatedAt: noon.Time}))
-	require.NoError(t, s.Bulk().Submit(t.Context(), bulk.Op{
-		ID: uuid.New(), Team: u.Team, Type: bulk.HistoricalTrigger, Provider: linkedProvider, Status: bulk.InProgress, Total: 1, StartedAt: noon.Time,
-	}, []healthlab.UserID{u.ID}))
+	submit(t, s, u)
 	x := linkSession(u)
 	require.NoError(t, s.Linking().InsertSession(t.Context(), x))
 	x, err := s.Linking().Complete(t.Context(), completed(x, u.ID.String()))

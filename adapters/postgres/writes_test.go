@@ -40,7 +40,7 @@ var writes = map[string]prepare{}
 
 func init() {
 	for _, of := range []map[string]prepare{
-		personWrites, dataWrites, orderWrites, visitWrites, reviewWrites, linkWrites, jobWrites, queryWrites, pullWrites, webhookWrites,
+		personWrites, dataWrites, orderWrites, visitWrites, reviewWrites, linkWrites, bulkWrites, jobWrites, queryWrites, pullWrites, webhookWrites,
 	} {
 		maps.Copy(writes, of)
 	}
@@ -55,7 +55,7 @@ var looks = []string{
 	"Reviews.Result", "Reviews.Results", "Trials.Trial",
 	"Linking.Session", "Linking.Credential", "Apps.App",
 	"ParsingJobs.Get", "ParsingJobs.List",
-	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Teams.Choices",
+	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows

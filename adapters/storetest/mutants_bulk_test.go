@@ -210,7 +210,7 @@ var bulkOpMutants = []mutant{
 			return list, err
 		}
 	}),
-	bulkOpMutant("goes on without its caller", "OpEnded", func(b *brokenOps, good bulk.Store) {
+	bulkOpMutant("submits without its caller", "OpEnded", func(b *brokenOps, good bulk.Store) {
 		b.submit = func(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
 			return good.Submit(context.WithoutCancel(ctx), op, users)
 		}

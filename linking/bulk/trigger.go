@@ -236,15 +236,26 @@ func (s *Service) finish(op Op) Op {
 	}
 }
 
-// unfinished are those of an operation's running users whose history is not over.
+// unfinished are those of an operation's running users whose history is not over. Where
+// the connection no longer works, nothing is fetched any more.
 func (s *Service) unfinished(ctx context.Context, op *Op) (out []healthlab.UserID, err error) {
-	for _, u := range op.Running {
-		p, err := s.pulls.Progress(ctx, op.Team, u, op.Provider)
+	for _, id := range op.Running {
+		u, err := s.users.User(ctx, op.Team, id)
+		if errors.Is(err, healthlab.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c := u.Connection(op.Provider); c == nil || c.Status != healthdata.Connected {
+			continue
+		}
+		p, err := s.pulls.Progress(ctx, op.Team, id, op.Provider)
 		if err != nil && !errors.Is(err, healthlab.NotFound) {
 			return nil, err
 		}
 		if p.Done < p.Total {
-			out = append(out, u)
+			out = append(out, id)
 		}
 	}
 	return out, nil
