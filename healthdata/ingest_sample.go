@@ -169,8 +169,16 @@ func (in *intake) part(row *series.Sample) string {
 	case KeyWorkout:
 		return row.Workout.String()
 	default:
+		if in.apart() && in.Source.DeviceID != nil {
+			return in.Source.DeviceID.String()
+		}
 		return ""
 	}
+}
+
+// apart reports whether devices have series of their own.
+func (in *intake) apart() bool {
+	return in.settings.DevicesApart && in.provider.Class == classStore && in.resource.Movement
 }
 
 // sample turns one sample into a row of columns, and notes what is wrong with it.

@@ -48,6 +48,7 @@ func newStation(t *testing.T, opts healthdata.Options) *station {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources("")},
 		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources("")},
+		{Slug: "acme_store", Name: "Acme Store", SourceType: "app", Class: "sdk_store", Resources: resources("")},
 		{Slug: "acme_float", Name: "Acme Float", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources(healthdata.AffinityFloating)},
 	})
 	require.NoError(t, err)

@@ -173,11 +173,14 @@ var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "cr
 // classCloud is the class of providers that we fetch from, or that call us.
 const classCloud = "cloud"
 
+// classStore is the class of the stores on people's phones.
+const classStore = "sdk_store"
+
 // Closed lists of a provider's record.
 var (
 	authTypes      = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
 	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
-	providerClass  = []string{classCloud, "sdk_store", "sdk_device", "manual"}
+	providerClass  = []string{classCloud, classStore, "sdk_device", "manual"}
 	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
 	affinities     = []Affinity{
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,

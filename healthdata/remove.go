@@ -50,14 +50,40 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	slices.Sort(times)
-	of := in.attrs()
-	n, err := s.data.Remove(ctx, team, user, Removal{Samples: []SampleRemoval{{
-		Key: key, Times: slices.Compact(times), App: of.App, Device: of.Device, Span: r.Span(),
-	}}})
+	keys, err := s.everywhere(ctx, in, key)
+	if err != nil {
+		return 0, fmt.Errorf("remove samples: %w", err)
+	}
+	of, out := in.attrs(), Removal{}
+	times = slices.Compact(times)
+	for _, k := range keys {
+		out.Samples = append(out.Samples, SampleRemoval{Key: k, Times: times, App: of.App, Device: of.Device, Span: r.Span()})
+	}
+	n, err := s.data.Remove(ctx, team, user, out)
 	if err != nil {
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	return n, nil
+}
+
+// everywhere returns the series that may have the samples of one: those of its devices, too,
+// where these are, or were, kept apart.
+func (s *Service) everywhere(ctx context.Context, in *intake, key SeriesKey) ([]SeriesKey, error) {
+	keys := []SeriesKey{key}
+	if !in.resource.Movement || in.provider.Class != classStore {
+		return keys, nil
+	}
+	err := s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+		keys = keys[:1]
+		all, err := v.Series(ctx, SeriesQuery{Resources: []string{key.Resource}, Provider: key.Provider})
+		for i := range all {
+			if k := all[i].Key; k.SourceType == key.SourceType && k != key {
+				keys = append(keys, k)
+			}
+		}
+		return err
+	})
+	return keys, err
 }
 
 // RemoveSummaries removes summaries that a person has deleted where they were uploaded from,

@@ -103,6 +103,9 @@ type Resource struct {
 	Legacy bool
 	// Rate says how dense samples are expected to be.
 	Rate Rate
+	// Movement says that samples are shares of what somebody did on a day, of which several
+	// devices count the same.
+	Movement bool
 
 	// ReadKey is the name of the array in the answer of a summary's read.
 	ReadKey string
@@ -153,12 +156,12 @@ var catalogue = []Resource{
 	{Slug: "stress_level", Unit: "%", Legacy: true, Rate: Minutes},
 	{Slug: "weight", Path: "body_weight", Unit: "kg", Legacy: true},
 	{Slug: "fat", Path: "body_fat", Unit: "%", Legacy: true},
-	{Slug: "steps", Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes},
-	{Slug: "distance", Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes},
-	{Slug: "calories_active", Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds},
-	{Slug: "calories_basal", Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes},
-	{Slug: "floors_climbed", Kind: MaybeInterval, Unit: "count", Legacy: true},
-	{Slug: "wheelchair_push", Kind: Interval, Unit: "count"},
+	{Slug: "steps", Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "distance", Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "calories_active", Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
+	{Slug: "calories_basal", Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "floors_climbed", Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
+	{Slug: "wheelchair_push", Kind: Interval, Unit: "count", Movement: true},
 	{Slug: "stand_hour", Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
 	{Slug: "stand_duration", Kind: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "fall", Kind: Interval, Unit: "count"},

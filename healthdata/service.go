@@ -66,6 +66,10 @@ type TeamSettings struct {
 	PushHistoricalData bool
 	// ProviderRawData keeps the payloads of providers and serves them.
 	ProviderRawData bool
+	// DevicesApart keeps samples of activity that on-device stores upload apart by device:
+	// then two devices that recorded the same moment do not replace each other, and sums
+	// have what both counted. What came before stays as it is.
+	DevicesApart bool
 }
 
 // VerbMode says how changes of health data are announced.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/mail"
 	"net/url"
 	"regexp"
 	"slices"
@@ -23,6 +24,7 @@ type TeamChoices struct {
 	VerbMode           *VerbMode `json:"verb_mode,omitempty"`
 	PushHistoricalData *bool     `json:"push_historical_data,omitempty"`
 	ProviderRawData    *bool     `json:"provider_raw_data,omitempty"`
+	DevicesApart       *bool     `json:"sdk_per_device_activity_timeseries,omitempty"`
 	// RejectDuplicates refuses an account that another user of the team has connected.
 	RejectDuplicates *bool `json:"reject_duplicate_connection,omitempty"`
 	// PartialWebhooks sends an event for every partial result of a lab.
@@ -32,6 +34,17 @@ type TeamChoices struct {
 	// PatientSMS and PatientEmail let patients be told of their lab tests that way.
 	PatientSMS   *bool `json:"lab_tests_patient_sms_communication_enabled,omitempty"`
 	PatientEmail *bool `json:"lab_tests_patient_email_communication_enabled,omitempty"`
+	// Texts lets patients be reminded of what they have to do for a lab test.
+	Texts *bool `json:"texts_enabled,omitempty"`
+	// CriticalEmail is an address that is told of critical results of lab tests.
+	CriticalEmail *string `json:"critical_result_notification_email,omitempty"`
+	// Practice is the one practice whose patients can connect a provider by an address.
+	Practice *string `json:"practice_binding,omitempty"`
+	// EventPrefixes lets only those events be sent whose type begins with one of them. None
+	// lets all be sent.
+	EventPrefixes []string `json:"event_type_prefixes,omitempty"`
+	// Destinations says where events are sent; nil lets them go to all kinds.
+	Destinations *TeamDestinations `json:"event_destination_preferences,omitempty"`
 	// Brand is what people see of the team.
 	Brand *TeamBrand `json:"brand_information,omitempty"`
 	// History says by provider how far back history is fetched. Each provider is a choice
@@ -46,6 +59,21 @@ type TeamBrand struct {
 	LogoURL string `json:"logo_url"`
 	// Color is three or six hex digits, with or without a hash; empty is the default.
 	Color string `json:"brand_color,omitempty"`
+	// Website is an address of http or https; empty is none, here and below.
+	Website string `json:"company_website,omitempty"`
+	// SupportEmail and SupportContact, which is a phone number or a sentence, are for people
+	// who need help. Address is where the company is.
+	SupportEmail   string `json:"support_email,omitempty"`
+	SupportContact string `json:"support_contact,omitempty"`
+	Address        string `json:"company_address,omitempty"`
+}
+
+// TeamDestinations are the kinds of endpoints that events are sent to: webhook is one that
+// is called over HTTP, the others are named after the scheme of their address, as nats.
+type TeamDestinations struct {
+	// Preferred is the one that counts, and Enabled are all of them.
+	Preferred string   `json:"preferred"`
+	Enabled   []string `json:"enabled"`
 }
 
 // HistoryChoice is how many days of a provider's history a team wants.
@@ -77,7 +105,7 @@ type Teams struct {
 
 // NewTeams returns Teams on a store. defaults are the deployment's, which hold where a team
 // has chosen nothing; what they leave out, too, is: VerbUpsert; patients are told by SMS and
-// e-mail; everything else is off. Invalid without a store or providers.
+// e-mail; all events are sent; everything else is off. Invalid without a store or providers.
 func NewTeams(store TeamStore, providers *Providers, defaults TeamChoices) (*Teams, error) {
 	if store == nil || providers == nil {
 		return nil, fmt.Errorf("%w: teams need a store and providers", healthlab.Invalid)
@@ -85,7 +113,7 @@ func NewTeams(store TeamStore, providers *Providers, defaults TeamChoices) (*Tea
 	on, off, mode := true, false, VerbUpsert
 	return &Teams{store, providers, defaults.over(TeamChoices{
 		VerbMode: &mode, PushHistoricalData: &off, ProviderRawData: &off, RejectDuplicates: &off,
-		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on,
+		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on, DevicesApart: &off, Texts: &off,
 	})}, nil
 }
 
@@ -96,6 +124,10 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		history = map[string]HistoryChoice{}
 	}
 	maps.Copy(history, c.History)
+	prefixes := c.EventPrefixes
+	if len(prefixes) == 0 {
+		prefixes = below.EventPrefixes
+	}
 	return TeamChoices{
 		VerbMode:           cmp.Or(c.VerbMode, below.VerbMode),
 		PushHistoricalData: cmp.Or(c.PushHistoricalData, below.PushHistoricalData),
@@ -105,13 +137,20 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		Minors:             cmp.Or(c.Minors, below.Minors),
 		PatientSMS:         cmp.Or(c.PatientSMS, below.PatientSMS),
 		PatientEmail:       cmp.Or(c.PatientEmail, below.PatientEmail),
+		DevicesApart:       cmp.Or(c.DevicesApart, below.DevicesApart),
+		Texts:              cmp.Or(c.Texts, below.Texts),
+		CriticalEmail:      cmp.Or(c.CriticalEmail, below.CriticalEmail),
+		Practice:           cmp.Or(c.Practice, below.Practice),
+		EventPrefixes:      prefixes,
+		Destinations:       cmp.Or(c.Destinations, below.Destinations),
 		Brand:              cmp.Or(c.Brand, below.Brand),
 		History:            history,
 	}
 }
 
 // Of returns what holds for a team: its choices, and the defaults where it has none. No
-// field is nil but Brand. Do not change what the fields point to.
+// field is nil but CriticalEmail, Practice, EventPrefixes, Destinations and Brand. Do not
+// change what the fields point to.
 func (s *Teams) Of(ctx context.Context, team healthlab.TeamID) (TeamChoices, error) {
 	c, err := s.store.Choices(ctx, team)
 	if err != nil {
@@ -126,7 +165,9 @@ func (s *Teams) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettin
 	if err != nil {
 		return TeamSettings{}, err
 	}
-	return TeamSettings{VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData}, nil
+	return TeamSettings{
+		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData, DevicesApart: *c.DevicesApart,
+	}, nil
 }
 
 // Change lets edit change a team's own choices, and returns what holds for the team
@@ -155,6 +196,13 @@ func (s *Teams) check(c *TeamChoices, before map[string]HistoryChoice) error {
 	if c.Brand != nil {
 		p.Under(c.Brand.problems(), "brand_information")
 	}
+	if c.CriticalEmail != nil && !goodAddress(*c.CriticalEmail) {
+		p.Add("email", "an e-mail address of at most 254 bytes", "critical_result_notification_email")
+	}
+	if c.Practice != nil && !goodLine(*c.Practice, mostPractice) {
+		p.Add("practice", "1 to 200 characters, and not only space or control characters", "practice_binding")
+	}
+	c.checkEvents(&p)
 	for _, slug := range slices.Sorted(maps.Keys(c.History)) {
 		h := c.History[slug]
 		if old, ok := before[slug]; ok && old.Default == h.Default && maps.Equal(old.Resources, h.Resources) {
@@ -170,12 +218,73 @@ var (
 	brandImage = regexp.MustCompile(`^data:image/(?:png|jpeg|webp|svg\+xml);base64,[A-Za-z0-9+/]+=*$`)
 )
 
+// goodLine reports whether a text can be shown in a line: not empty, not only space, no
+// control characters, and at most so many characters.
+func goodLine(s string, most int) bool {
+	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// goodAddress reports whether a text is an e-mail address, and nothing but that.
+func goodAddress(s string) bool {
+	a, err := mail.ParseAddress(s)
+	return err == nil && a.Address == s && len(s) <= 254
+}
+
+// mostPractice is the longest name of a practice, in characters.
+const mostPractice = 200
+
+var (
+	eventPrefix     = regexp.MustCompile(`^[a-z0-9_]+(?:\.[a-z0-9_]+)*\.?$`)
+	destinationKind = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+)
+
+// checkEvents lists what is wrong with choices about events.
+func (c *TeamChoices) checkEvents(p *healthlab.Problems) {
+	const most, mostBytes = 50, 128
+	if len(c.EventPrefixes) > most {
+		p.Add("too_long", "at most 50", "event_type_prefixes")
+	}
+	for i, prefix := range c.EventPrefixes {
+		if len(prefix) > mostBytes || !eventPrefix.MatchString(prefix) {
+			p.Add("prefix", "the beginning of a type of event", "event_type_prefixes", i)
+		}
+	}
+	d := c.Destinations
+	if d == nil {
+		return
+	}
+	if !slices.Contains(d.Enabled, d.Preferred) {
+		p.Add("not_enabled", "one of those that are enabled", "event_destination_preferences", "preferred")
+	}
+	if len(d.Enabled) > most {
+		p.Add("too_long", "at most 50", "event_destination_preferences", "enabled")
+	}
+	for i, kind := range d.Enabled {
+		if len(kind) > mostBytes || !destinationKind.MatchString(kind) {
+			p.Add("kind", "a word of lower-case letters, digits and underscores", "event_destination_preferences", "enabled", i)
+		}
+	}
+}
+
 func (b *TeamBrand) problems() healthlab.Problems {
-	const mostName, mostURL, mostImage = 80, 2048, 64 << 10
+	const mostName, mostText, mostURL, mostImage = 80, 300, 2048, 64 << 10
 	var p healthlab.Problems
-	if n := utf8.RuneCountInString(b.CompanyName); strings.TrimSpace(b.CompanyName) == "" || n > mostName ||
-		!utf8.ValidString(b.CompanyName) || strings.ContainsFunc(b.CompanyName, unicode.IsControl) {
+	if !goodLine(b.CompanyName, mostName) {
 		p.Add("company_name", "1 to 80 characters, and not only space or control characters", "company_name")
+	}
+	if w, err := url.Parse(b.Website); b.Website != "" &&
+		(err != nil || w.Scheme != "https" && w.Scheme != "http" || w.Host == "" || w.User != nil || len(b.Website) > mostURL) {
+		p.Add("company_website", "an https or http address of at most 2,048 bytes", "company_website")
+	}
+	if b.SupportEmail != "" && !goodAddress(b.SupportEmail) {
+		p.Add("email", "an e-mail address of at most 254 bytes", "support_email")
+	}
+	const line = "at most 300 characters, and not only space or control characters"
+	if b.SupportContact != "" && !goodLine(b.SupportContact, mostText) {
+		p.Add("support_contact", line, "support_contact")
+	}
+	if b.Address != "" && !goodLine(b.Address, mostText) {
+		p.Add("company_address", line, "company_address")
 	}
 	u, err := url.Parse(b.LogoURL)
 	web := err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(b.LogoURL) <= mostURL

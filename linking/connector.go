@@ -126,6 +126,9 @@ type EmailRequest struct {
 	Email string
 	// Region is one that the provider's record lists; empty if it lists none.
 	Region string
+	// Practice is the only one whose patients the team may connect, in any case of letters;
+	// empty for any. A provider without practices passes over it.
+	Practice string
 }
 
 // Revoker ends grants at a provider.
@@ -200,6 +203,8 @@ type Grant struct {
 	// Scopes are those that were granted; nil if the provider does not say, which means
 	// all that were asked for.
 	Scopes []string
+	// Practice is the one that shares the person's data; empty if the provider has none.
+	Practice string
 	// Secret is what the connector needs to fetch data: tokens, a password. It is
 	// sealed before it is stored, and nobody but the connector reads it.
 	Secret []byte

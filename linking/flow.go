@@ -335,10 +335,13 @@ func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignI
 		return s.settled(ctx, t, err)
 	}
 	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
-		return t.conn.Email.SignInByEmail(ctx, EmailRequest{Email: in.Email, Region: region})
+		return t.conn.Email.SignInByEmail(ctx, EmailRequest{Email: in.Email, Region: region, Practice: t.settings.Practice})
 	})
 	if err != nil {
 		return s.settled(ctx, t, blame(err, ProviderCredentialError, UnsupportedRegion))
+	}
+	if only := t.settings.Practice; only != "" && grant.Practice != "" && !strings.EqualFold(only, grant.Practice) {
+		return s.settled(ctx, t, fail(ProviderCredentialError))
 	}
 	if grant.ExternalUserID == "" {
 		grant.ExternalUserID = in.Email

@@ -81,6 +81,9 @@ type TeamSettings struct {
 	// CallbackURLs says by provider which callback address the team has registered in
 	// place of ours.
 	CallbackURLs map[string]string
+	// Practice is the only one whose patients can be connected by their address, where a
+	// provider has practices; empty for any. What is connected stays.
+	Practice string
 	// Brand is what the link pages look like.
 	Brand Brand
 }
@@ -90,6 +93,12 @@ type Brand struct {
 	CompanyName string `json:"company_name,omitempty"`
 	LogoURL     string `json:"logo_url,omitempty"`
 	Color       string `json:"brand_color,omitempty"`
+	// Website is an address of http or https. SupportEmail and SupportContact are where
+	// people get help, and Address is where the company is.
+	Website        string `json:"company_website,omitempty"`
+	SupportEmail   string `json:"support_email,omitempty"`
+	SupportContact string `json:"support_contact,omitempty"`
+	Address        string `json:"company_address,omitempty"`
 }
 
 // minSigningKey is the least length of a key that signs tokens.

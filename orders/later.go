@@ -20,6 +20,9 @@ type Later struct {
 	Due time.Time
 	// Notify: the patient gets messages.
 	Notify bool
+	// Alarmed is when a critical result was found, of which the team may be told by e-mail;
+	// zero for never.
+	Alarmed time.Time
 	// Told are the messages that were sent, or were not to be, by their ids.
 	Told []uuid.UUID
 	// Simulation is under way; nil for none.
@@ -57,7 +60,12 @@ const (
 	RemindAppointment Moment = "appointment_reminder"
 )
 
-// PatientMessage is a message to a patient. Printing or logging it shows nothing.
+// AlarmTeam is the one moment that is not the patient's: the team is told that a result is
+// critical, at [Settings].CriticalEmail.
+const AlarmTeam Moment = "critical_result"
+
+// PatientMessage is a message to a patient, or to the team that looks after one. Printing or
+// logging it shows nothing.
 type PatientMessage struct {
 	// ID is the same each time that the message is handed over.
 	ID      uuid.UUID
@@ -69,14 +77,14 @@ type PatientMessage struct {
 	To     string
 	Moment Moment
 	Method CollectionMethod
-	// FirstName may be empty.
+	// FirstName is the patient's; it may be empty, and is of a message to the team.
 	FirstName string
 	// At is when what it is about happened, or, of an appointment that is near, when it
 	// begins.
 	At time.Time
 }
 
-// Messenger sends messages to patients.
+// Messenger sends messages to patients and teams.
 //
 // Send may be called again with the same message after any error or timeout; an
 // implementation recognises its ID and sends it once. Faults: Invalid (the address is no
@@ -129,11 +137,24 @@ type notice struct {
 	due      time.Time
 	until    time.Time // when it is too late for it; zero for never
 	reminder bool
+	team     bool // it is to the team, which says where when it is sent
 }
 
 // notices are the messages that the history asks for and that were not sent. A reminder
 // is asked for as long as the order stands where it was. It is pure.
 func (r *Record) notices() []notice {
+	out := r.patientNotices()
+	if at := r.Later.Alarmed; !at.IsZero() {
+		out = append(out, notice{due: at, team: true, PatientMessage: PatientMessage{
+			ID: uuid.NewSHA1(r.ID.UUID, []byte(AlarmTeam)), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: Email,
+			Moment: AlarmTeam, Method: r.Method(), At: at,
+		}})
+	}
+	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Later.Told, n.ID) })
+}
+
+// patientNotices are those to the patient, whether or not they were sent.
+func (r *Record) patientNotices() []notice {
 	if !r.Later.Notify {
 		return nil
 	}
@@ -155,8 +176,7 @@ func (r *Record) notices() []notice {
 			}
 		}
 	}
-	out = append(out, r.visitNotices()...)
-	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" || slices.Contains(r.Later.Told, n.ID) })
+	return append(out, r.visitNotices()...)
 }
 
 // visitNotices remind of the appointment that the patient has; not of one that was made
@@ -291,6 +311,9 @@ func (s *Service) doLater(ctx context.Context, r Record) error {
 		if n.due.After(now) {
 			continue
 		}
+		if n.team {
+			n.To = settings.CriticalEmail
+		}
 		if late := !n.until.IsZero() && !n.until.After(now); s.opts.Messenger != nil && !late && n.wanted(&r, settings) {
 			call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 			err := s.opts.Messenger.Send(call, n.PatientMessage)
@@ -299,7 +322,7 @@ func (s *Service) doLater(ctx context.Context, r Record) error {
 				return ctx.Err() // stopping; the lease brings the order back
 			}
 			if err != nil && healthlab.KindOf(err) != healthlab.Invalid {
-				s.opts.Log.Warn("a message to a patient was not sent", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
+				s.opts.Log.Warn("a message was not sent", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
 				again = now.Add(s.opts.Retry(1))
 				continue
 			}
@@ -328,6 +351,8 @@ func (s *Service) doLater(ctx context.Context, r Record) error {
 // wanted reports whether a message is to be sent at all.
 func (n notice) wanted(r *Record, settings Settings) bool {
 	switch {
+	case n.team:
+		return n.To != ""
 	case n.reminder && !settings.Reminders:
 		return false
 	case n.Channel == SMS:

@@ -100,6 +100,42 @@ func TestMessagesAreSwitchedOff(t *testing.T) {
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 
+// A team that wants to know of critical results is told by e-mail, once, whatever holds for
+// the patient and whether or not the messenger is there at first; the others are not.
+func TestTeamIsToldOfCriticalResults(t *testing.T) {
+	d, out := newMessageDesk(t)
+	d.settings = orders.Settings{SMSOff: true, EmailOff: true}
+	simulate := func(i orders.Interpretation) orders.Order {
+		o := d.placed("walk-in")
+		_, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: i})
+		require.NoError(t, err)
+		return o
+	}
+	o := simulate(orders.Critical)
+	d.settle()
+	require.Empty(t, sent(out, o), "nobody wants to know")
+	d.settings.CriticalEmail = "on-call@riverside.example"
+	d.wait(time.Hour)
+	d.settle()
+	require.Empty(t, sent(out, o), "nor do they hear of what is over")
+
+	o = simulate(orders.Abnormal)
+	d.settle()
+	require.Empty(t, sent(out, o))
+	out.Fail(1)
+	o = simulate(orders.Critical)
+	d.settle()
+	require.Empty(t, sent(out, o))
+	for range 2 {
+		d.wait(time.Minute)
+		d.settle()
+		require.Equal(t, []string{"email critical_result"}, sent(out, o))
+	}
+	m := out.Sent(o.ID)[0]
+	require.Equal(t, "on-call@riverside.example", m.To)
+	require.Empty(t, m.FirstName)
+}
+
 // A messenger that is away delays messages and loses none.
 func TestMessengerAway(t *testing.T) {
 	d, out := newMessageDesk(t)

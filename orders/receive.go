@@ -410,7 +410,8 @@ func (r *Record) alarm(at healthlab.Time, id uuid.UUID) ([]healthlab.Event, erro
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != Critical {
 		return nil, nil
 	}
-	r.CriticalSent = true
+	r.CriticalSent, r.Later.Alarmed = true, at.Time
+	r.planLater()
 	notice := CriticalResult{
 		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
 		Interpretation: Critical, CreatedAt: at, UpdatedAt: at,

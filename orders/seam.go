@@ -90,6 +90,8 @@ type Settings struct {
 	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
 	// reminded.
 	SMSOff, EmailOff, Reminders bool
+	// CriticalEmail is told of critical results; empty for nobody.
+	CriticalEmail string
 	// Paper is what documents are printed on. Default: letter.
 	Paper Paper
 	// UnmatchedResults: results that match no order for certain wait for the team's

@@ -49,6 +49,8 @@ const (
 	ReasonDisabled Reason = "disabled"
 	// ReasonDeleted: the endpoint was deleted.
 	ReasonDeleted Reason = "deleted"
+	// ReasonUnwanted: the team does not want events of this type, or none there.
+	ReasonUnwanted Reason = "unwanted"
 	// ReasonLeaseLost: the attempt's lease had gone to somebody else, so its
 	// outcome is in the log and nowhere else.
 	ReasonLeaseLost Reason = "lease_lost"

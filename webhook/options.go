@@ -1,10 +1,13 @@
 package webhook
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 const (
@@ -24,6 +27,10 @@ type Options struct {
 	Log *slog.Logger
 	// Hooks are told what happens.
 	Hooks Hooks
+	// Settings returns what a team has chosen for all of its endpoints. It is asked before a
+	// message is sent, at most every CacheFor for an endpoint; one that the team does not
+	// want ends as Cancelled, unwanted. Default: everything is sent everywhere.
+	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
 	// Signal tells this process what others have routed, and them what this one has.
 	// Default: none; each process looks for work every Idle.
 	Signal Signal
@@ -85,6 +92,9 @@ func (o *Options) orDefaults() Options {
 	set(&v.Idle, time.Second)
 	set(&v.CacheFor, 5*time.Second)
 	set(&v.Drain, 20*time.Second)
+	if v.Settings == nil {
+		v.Settings = func(context.Context, healthlab.TeamID) (TeamSettings, error) { return TeamSettings{}, nil }
+	}
 	if v.Now == nil {
 		v.Now = time.Now
 	}

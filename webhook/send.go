@@ -33,6 +33,9 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	case to.Disabled:
 		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonDisabled}, fact{}, clock)
 		return
+	case !to.team.Wants(del.Type, to.URL):
+		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonUnwanted}, fact{}, clock)
+		return
 	}
 	secrets := to.active(clock.time())
 	if len(secrets) == 0 {

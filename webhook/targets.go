@@ -42,6 +42,7 @@ type target struct {
 // opened is an endpoint with its secrets and headers in clear. Immutable.
 type opened struct {
 	Endpoint
+	team    TeamSettings
 	secrets []openSecret
 	headers http.Header
 	read    time.Time
@@ -237,7 +238,11 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := &opened{Endpoint: e, read: now}
+	settings, err := ts.opts.Settings(ctx, d.Team)
+	if err != nil {
+		return nil, fmt.Errorf("team settings: %w", err)
+	}
+	fresh := &opened{Endpoint: e, team: settings, read: now}
 	if known != nil && known.Revision == e.Revision {
 		fresh.secrets, fresh.headers = known.secrets, known.headers
 	} else if err := unseal(ctx, ts.seal, fresh); err != nil {

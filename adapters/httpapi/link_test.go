@@ -293,7 +293,7 @@ func TestLinkTokenFailures(t *testing.T) {
 
 func TestLinkPages(t *testing.T) {
 	c := newCounter(t)
-	c.settings.Brand = linking.Brand{CompanyName: "North Clinic", Color: "#0a5"}
+	c.settings.Brand = linking.Brand{CompanyName: "North Clinic", Color: "#0a5", SupportEmail: "help@north.example"}
 	token := c.token(object{"filter_on_providers": []string{"acme_scale", "acme_band"}, "redirect_url": "https://app.example/", "on_close": "redirect"})
 	client := c.with(token)
 	var list []object
@@ -316,6 +316,8 @@ func TestLinkPages(t *testing.T) {
 	client.Send(t, "GET", "/v2/team/link/config", nil).Want(t, 200).JSON(t, &config)
 	require.Equal(t, []string{"acme_band", "acme_scale"}, slugs(config.Providers))
 	require.Equal(t, "North Clinic", config.Brand["company_name"])
+	require.Equal(t, "help@north.example", config.Brand["support_email"])
+	require.NotContains(t, config.Brand, "company_website")
 	require.Equal(t, "redirect", config.Options["on_close"])
 	require.Nil(t, config.Options["on_error"])
 

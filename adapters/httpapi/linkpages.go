@@ -184,6 +184,7 @@ func (a api) dress(v *visit, b linking.Brand) {
 		v.view.Company = b.CompanyName
 	}
 	v.view.Color = b.Color
+	v.view.Contact = page.Contact{Website: b.Website, Email: b.SupportEmail, Text: b.SupportContact, Address: b.Address}
 	if inlineLogo.MatchString(b.LogoURL) || strings.HasPrefix(b.LogoURL, a.pages.origin+"/") {
 		v.view.Logo = template.URL(b.LogoURL) //nolint:gosec // no script runs in an image of these two kinds
 	}

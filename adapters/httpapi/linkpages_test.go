@@ -288,6 +288,15 @@ func TestLinkPagesBelowAPath(t *testing.T) {
 	w.set(func() { w.settings.Brand.LogoURL = "https://cdn.example/logo.png" })
 	p = w.visitor().get("/link" + tokenQuery(w.invite(linking.NewToken{})))
 	require.NotContains(t, p.body, "cdn.example", "a third party learns of nobody's visit")
+	require.NotContains(t, p.body, "<address")
+	w.set(func() {
+		w.settings.Brand.Website, w.settings.Brand.SupportEmail = "https://riverside.example/?a=1&b=<2>", "help@riverside.example"
+		w.settings.Brand.SupportContact, w.settings.Brand.Address = "Mondays <in person>", "1 Example Street"
+	})
+	p = w.visitor().get("/link" + tokenQuery(w.invite(linking.NewToken{})))
+	for _, want := range []string{`href="https://riverside.example/?a=1&amp;b=%3c2%3e"`, `href="mailto:help@riverside.example"`, "Mondays &lt;in person&gt;", "1 Example Street"} {
+		require.Contains(t, p.body, want)
+	}
 	svg := w.visitor().get("/link/assets/logo-acme_ring")
 	require.Equal(t, "image/svg+xml", svg.Header.Get("Content-Type"))
 	require.Contains(t, svg.Header.Get("Content-Security-Policy"), "sandbox")

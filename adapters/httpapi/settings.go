@@ -24,11 +24,17 @@ type settingsOut struct {
 	VerbMode           healthdata.VerbMode    `json:"verb_mode"`
 	PushHistoricalData bool                   `json:"push_historical_data"`
 	ProviderRawData    bool                   `json:"provider_raw_data"`
+	DevicesApart       bool                   `json:"sdk_per_device_activity_timeseries"`
 	RejectDuplicates   bool                   `json:"reject_duplicate_connection"`
 	PartialWebhooks    bool                   `json:"partial_webhooks_enabled"`
 	Minors             bool                   `json:"minor_ordering_enabled"`
 	PatientSMS         bool                   `json:"lab_tests_patient_sms_communication_enabled"`
 	PatientEmail       bool                   `json:"lab_tests_patient_email_communication_enabled"`
+	Texts              bool                   `json:"texts_enabled"`
+	CriticalEmail      *string                `json:"critical_result_notification_email"`
+	Practice           *string                `json:"practice_binding"`
+	EventPrefixes      *[]string              `json:"event_type_prefixes"`
+	Destinations       *destinationsWire      `json:"event_destination_preferences"`
 	Brand              *brandOut              `json:"brand_information"`
 	History            map[string]historyWire `json:"data_pull_preferences"`
 }
@@ -38,6 +44,16 @@ type brandOut struct {
 	CompanyName string  `json:"company_name"`
 	LogoURL     *string `json:"logo_url"`
 	Color       *string `json:"brand_color"`
+	Website     *string `json:"company_website"`
+	Email       *string `json:"support_email"`
+	Contact     *string `json:"support_contact"`
+	Address     *string `json:"company_address"`
+}
+
+// destinationsWire are the kinds of endpoints that events are sent to.
+type destinationsWire struct {
+	Preferred string   `json:"preferred"`
+	Enabled   []string `json:"enabled"`
 }
 
 // historyWire is how much of a provider's history is fetched.
@@ -55,9 +71,17 @@ func settingsFrom(c *healthdata.TeamChoices) settingsOut {
 		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData,
 		RejectDuplicates: *c.RejectDuplicates, PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors,
 		PatientSMS: *c.PatientSMS, PatientEmail: *c.PatientEmail, History: make(map[string]historyWire, len(c.History)),
+		DevicesApart: *c.DevicesApart, Texts: *c.Texts, CriticalEmail: c.CriticalEmail, Practice: c.Practice,
+		Destinations: (*destinationsWire)(c.Destinations),
+	}
+	if len(c.EventPrefixes) > 0 {
+		out.EventPrefixes = &c.EventPrefixes
 	}
 	if b := c.Brand; b != nil {
-		out.Brand = &brandOut{CompanyName: b.CompanyName, LogoURL: orNull(b.LogoURL), Color: orNull(b.Color)}
+		out.Brand = &brandOut{
+			CompanyName: b.CompanyName, LogoURL: orNull(b.LogoURL), Color: orNull(b.Color), Website: orNull(b.Website),
+			Email: orNull(b.SupportEmail), Contact: orNull(b.SupportContact), Address: orNull(b.Address),
+		}
 	}
 	for slug, h := range c.History {
 		one := historyWire{Default: daysWire{h.Default}, Resources: make(map[string]daysWire, len(h.Resources))}
@@ -74,11 +98,17 @@ type settingsIn struct {
 	VerbMode           wire.Opt[healthdata.VerbMode]     `json:"verb_mode"`
 	PushHistoricalData wire.Opt[bool]                    `json:"push_historical_data"`
 	ProviderRawData    wire.Opt[bool]                    `json:"provider_raw_data"`
+	DevicesApart       wire.Opt[bool]                    `json:"sdk_per_device_activity_timeseries"`
 	RejectDuplicates   wire.Opt[bool]                    `json:"reject_duplicate_connection"`
 	PartialWebhooks    wire.Opt[bool]                    `json:"partial_webhooks_enabled"`
 	Minors             wire.Opt[bool]                    `json:"minor_ordering_enabled"`
 	PatientSMS         wire.Opt[bool]                    `json:"lab_tests_patient_sms_communication_enabled"`
 	PatientEmail       wire.Opt[bool]                    `json:"lab_tests_patient_email_communication_enabled"`
+	Texts              wire.Opt[bool]                    `json:"texts_enabled"`
+	CriticalEmail      wire.Opt[string]                  `json:"critical_result_notification_email"`
+	Practice           wire.Opt[string]                  `json:"practice_binding"`
+	EventPrefixes      wire.Opt[[]string]                `json:"event_type_prefixes"`
+	Destinations       wire.Opt[destinationsWire]        `json:"event_destination_preferences"`
 	Brand              wire.Opt[brandIn]                 `json:"brand_information"`
 	History            wire.Opt[map[string]*historyWire] `json:"data_pull_preferences"`
 }
@@ -88,6 +118,10 @@ type brandIn struct {
 	CompanyName string  `json:"company_name"`
 	LogoURL     string  `json:"logo_url"`
 	Color       *string `json:"brand_color"`
+	Website     *string `json:"company_website"`
+	Email       *string `json:"support_email"`
+	Contact     *string `json:"support_contact"`
+	Address     *string `json:"company_address"`
 }
 
 // choose makes a choice that was sent, or takes it back.
@@ -107,10 +141,23 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 	choose(&c.Minors, in.Minors)
 	choose(&c.PatientSMS, in.PatientSMS)
 	choose(&c.PatientEmail, in.PatientEmail)
+	choose(&c.DevicesApart, in.DevicesApart)
+	choose(&c.Texts, in.Texts)
+	choose(&c.CriticalEmail, in.CriticalEmail)
+	choose(&c.Practice, in.Practice)
+	if in.EventPrefixes.Set {
+		c.EventPrefixes = in.EventPrefixes.Value
+	}
+	if in.Destinations.Set {
+		c.Destinations = (*healthdata.TeamDestinations)(in.Destinations.Ptr())
+	}
 	if in.Brand.Set {
 		c.Brand = nil
 		if b := in.Brand.Ptr(); b != nil {
-			c.Brand = &healthdata.TeamBrand{CompanyName: b.CompanyName, LogoURL: b.LogoURL, Color: value(b.Color)}
+			c.Brand = &healthdata.TeamBrand{
+				CompanyName: b.CompanyName, LogoURL: b.LogoURL, Color: value(b.Color), Website: value(b.Website),
+				SupportEmail: value(b.Email), SupportContact: value(b.Contact), Address: value(b.Address),
+			}
 		}
 	}
 	if in.History.Null {

@@ -69,7 +69,9 @@ func (o *headOffice) patch(body string) *contract.Reply {
 
 const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"provider_raw_data":false,"reject_duplicate_connection":false,
 	"partial_webhooks_enabled":false,"minor_ordering_enabled":true,"lab_tests_patient_sms_communication_enabled":true,
-	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"data_pull_preferences":{}}`
+	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"data_pull_preferences":{},
+	"sdk_per_device_activity_timeseries":false,"texts_enabled":false,"critical_result_notification_email":null,"practice_binding":null,
+	"event_type_prefixes":null,"event_destination_preferences":null}`
 
 func TestTeamSettings(t *testing.T) {
 	o := newHeadOffice(t)
@@ -77,8 +79,12 @@ func TestTeamSettings(t *testing.T) {
 	const logo = "data:image/png;base64,iVBORw0KGgo="
 	want := `{"verb_mode":"split","push_historical_data":true,"provider_raw_data":true,"reject_duplicate_connection":true,
 		"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"lab_tests_patient_sms_communication_enabled":false,
-		"lab_tests_patient_email_communication_enabled":false,
-		"brand_information":{"company_name":"Riverside Practice","logo_url":"` + logo + `","brand_color":"#8a2be2"},
+		"lab_tests_patient_email_communication_enabled":false,"sdk_per_device_activity_timeseries":true,"texts_enabled":true,
+		"critical_result_notification_email":"on-call@riverside.example","practice_binding":"Riverside",
+		"event_type_prefixes":["labtest.","daily.data.sleep"],"event_destination_preferences":{"preferred":"nats","enabled":["webhook","nats"]},
+		"brand_information":{"company_name":"Riverside Practice","logo_url":"` + logo + `","brand_color":"#8a2be2",
+			"company_website":"https://riverside.example","support_email":"help@riverside.example","support_contact":"+1 217 555 0100",
+			"company_address":"1 Example Street, Springfield"},
 		"data_pull_preferences":{"acme_band":{"default":{"historical_days_to_pull":180},"resource_overrides":{"steps":{"historical_days_to_pull":1}}}}}`
 	require.JSONEq(t, want, string(o.patch(want).Want(t, 200).Body))
 	require.JSONEq(t, want, o.read(team))
@@ -86,17 +92,19 @@ func TestTeamSettings(t *testing.T) {
 	require.JSONEq(t, want, string(o.patch(`{}`).Want(t, 200).Body), "what is not named stays")
 	health, err := o.service.Settings(t.Context(), team)
 	require.NoError(t, err)
-	require.Equal(t, healthdata.TeamSettings{VerbMode: healthdata.VerbSplit, PushHistoricalData: true, ProviderRawData: true}, health)
+	require.Equal(t, healthdata.TeamSettings{VerbMode: healthdata.VerbSplit, PushHistoricalData: true, ProviderRawData: true, DevicesApart: true}, health)
 
 	require.JSONEq(t, strings.Replace(want, `"minor_ordering_enabled":false`, `"minor_ordering_enabled":true`, 1),
 		string(o.patch(`{"minor_ordering_enabled":null}`).Want(t, 200).Body), "null is the default")
 	o.patch(`{"brand_information":{"company_name":"Riverside","logo_url":"https://cdn.example/logo.png"}}`).Want(t, 200)
-	require.Contains(t, o.read(team), `"logo_url":"https://cdn.example/logo.png","brand_color":null`, "a brand is replaced whole")
+	require.Contains(t, o.read(team), `"logo_url":"https://cdn.example/logo.png","brand_color":null,"company_website":null`, "a brand is replaced whole")
 	require.Contains(t, string(o.patch(`{"data_pull_preferences":{"acme_band":null,"acme_ring":null}}`).Want(t, 200).Body), `"data_pull_preferences":{}`)
 	o.patch(`{"data_pull_preferences":{"acme_band":{"default":{"historical_days_to_pull":2}}}}`).Want(t, 200)
 	require.JSONEq(t, defaultSettings, string(o.patch(`{"verb_mode":null,"push_historical_data":null,"provider_raw_data":null,
 		"reject_duplicate_connection":null,"partial_webhooks_enabled":null,"minor_ordering_enabled":null,
 		"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,
+		"sdk_per_device_activity_timeseries":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
+		"event_type_prefixes":[],"event_destination_preferences":null,
 		"brand_information":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }
 
@@ -121,6 +129,16 @@ func TestTeamSettingsRefuse(t *testing.T) {
 		{`{"brand_information":{"company_name":"A","logo_url":"data:image/png;base64,` + strings.Repeat("A", 64<<10) + `"}}`, []string{"body.brand_information.logo_url"}},
 		{`{"brand_information":{"company_name":"` + strings.Repeat("é", 81) + `","logo_url":"https://user:secret@cdn.example/"}}`,
 			[]string{"body.brand_information.company_name", "body.brand_information.logo_url"}},
+		{`{"critical_result_notification_email":"Ann <ann@riverside.example>","practice_binding":"  ","event_type_prefixes":["labtest.","","Labtest","a..b"],
+			"event_destination_preferences":{"preferred":"nats","enabled":["webhook","no no"]},
+			"brand_information":{"company_name":"A","logo_url":"https://cdn.example/a.png","company_website":"javascript:alert(1)","support_email":"@",
+			"support_contact":"` + strings.Repeat("1", 301) + `","company_address":"a\u0007"}}`,
+			[]string{
+				"body.critical_result_notification_email", "body.practice_binding", "body.event_type_prefixes.1", "body.event_type_prefixes.2",
+				"body.event_type_prefixes.3", "body.event_destination_preferences.preferred", "body.event_destination_preferences.enabled.1",
+				"body.brand_information.company_website", "body.brand_information.support_email", "body.brand_information.support_contact",
+				"body.brand_information.company_address",
+			}},
 	} {
 		require.ElementsMatch(t, c.locs, o.patch(c.body).Want(t, 422).Locs(t))
 		require.JSONEq(t, defaultSettings, o.read(team), "nothing of it was kept")

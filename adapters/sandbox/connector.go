@@ -319,11 +319,24 @@ func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linkin
 	}
 }
 
-// SignInByEmail lets the address's fate happen.
+// SignInByEmail lets the address's fate happen. The person is a patient of the practice that
+// the domain of the address begins with: ann@riverside.example of riverside.
 func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (linking.Grant, error) {
 	g, _, err := meet(ctx, r.Email)
 	if err != nil || g.ExternalUserID != "" {
 		return g, err
 	}
-	return c.grant(r.Email, 0), nil
+	out := c.grant(r.Email, 0)
+	out.Practice = practiceOf(r.Email)
+	if r.Practice != "" && !strings.EqualFold(r.Practice, out.Practice) {
+		return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
+	}
+	return out, nil
+}
+
+// practiceOf is the practice of an address: what its domain begins with.
+func practiceOf(email string) string {
+	_, domain, _ := strings.Cut(email, "@")
+	practice, _, _ := strings.Cut(domain, ".")
+	return practice
 }

@@ -30,7 +30,7 @@ type desk struct {
 	now        time.Time
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t *testing.T, edit ...func(*linking.ProviderConnector)) *desk {
 	t.Helper()
 	d := &desk{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Now(), connectors: map[string]*sandbox.Connector{}}
 	res := []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}}
@@ -56,7 +56,11 @@ func newDesk(t *testing.T) *desk {
 	flows := map[string]linking.ProviderConnector{}
 	for _, slug := range []string{"acme_band", "acme_own", "acme_strict", "acme_scale", "acme_cgm"} {
 		d.connectors[slug] = sandbox.NewConnector(slug, nil)
-		flows[slug] = d.connectors[slug].Flows()
+		all := d.connectors[slug].Flows()
+		for _, e := range edit {
+			e(&all)
+		}
+		flows[slug] = all
 	}
 	require.Len(t, sandbox.Connectors(providers, nil), 5)
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
@@ -317,6 +321,44 @@ func TestEmail(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, linking.ResultSuccess, r.State)
 	require.Equal(t, "ann@example.com", *d.connection(user).ExternalUserID)
+}
+
+// careless is a provider that does not look at the practice that is asked for.
+type careless struct{ linking.EmailFlow }
+
+func (c careless) SignInByEmail(ctx context.Context, r linking.EmailRequest) (linking.Grant, error) {
+	r.Practice = ""
+	return c.EmailFlow.SignInByEmail(ctx, r)
+}
+
+// A team that is bound to one practice connects nobody else's patients; who is connected
+// stays, and other ways to sign in are as they were.
+func TestPracticeBinding(t *testing.T) {
+	for name, edit := range map[string]func(*linking.ProviderConnector){
+		"the provider looks": func(*linking.ProviderConnector) {},
+		"it does not look":   func(c *linking.ProviderConnector) { c.Email = careless{c.Email} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, edit)
+			link := func(token, email string) linking.Result {
+				r, err := d.SignInByEmail(t.Context(), token, linking.EmailSignIn{Provider: "acme_cgm", Email: email})
+				require.NoError(t, err)
+				return r
+			}
+			before, token := d.user("before")
+			require.Equal(t, linking.ResultSuccess, link(token, "before@hillside.example").State)
+			d.settings.Practice = "RiverSide"
+			ann, token := d.user("ann")
+			require.Equal(t, linking.ProviderCredentialError, link(token, "ann@hillside.example").Error)
+			require.Nil(t, d.connection(ann))
+			require.Equal(t, linking.ResultSuccess, link(token, "ann@riverside.example").State, "in any case of letters, with the same token")
+			require.NotNil(t, d.connection(before))
+			_, token = d.user("bob")
+			r, err := d.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "bob@hillside.example", Password: "x"})
+			require.NoError(t, err)
+			require.Equal(t, linking.ResultSuccess, r.State)
+		})
+	}
 }
 
 func TestDuplicates(t *testing.T) {

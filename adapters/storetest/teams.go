@@ -30,7 +30,12 @@ func allChosen() healthdata.TeamChoices {
 	return healthdata.TeamChoices{
 		VerbMode: ptr(healthdata.VerbSplit), PushHistoricalData: ptr(true), ProviderRawData: ptr(false), RejectDuplicates: ptr(true),
 		PartialWebhooks: ptr(true), Minors: ptr(false), PatientSMS: ptr(false), PatientEmail: ptr(true),
-		Brand: &healthdata.TeamBrand{CompanyName: "Ünal & Söhne", LogoURL: "https://cdn.example/logo.png", Color: "#8A2be2"},
+		DevicesApart: ptr(true), Texts: ptr(true), CriticalEmail: ptr("on-call@example.com"), Practice: ptr("Riverside"),
+		EventPrefixes: []string{"labtest.", "daily.data.sleep"}, Destinations: &healthdata.TeamDestinations{Preferred: "nats", Enabled: []string{"nats"}},
+		Brand: &healthdata.TeamBrand{
+			CompanyName: "Ünal & Söhne", LogoURL: "https://cdn.example/logo.png", Color: "#8A2be2", Website: "https://example.com",
+			SupportEmail: "help@example.com", SupportContact: "+1 217 555 0100", Address: "1 Example Street",
+		},
 		History: map[string]healthdata.HistoryChoice{
 			"acme_band": {Default: 30, Resources: map[string]int{"steps": 7, "sleep": 90}}, "acme_ring": {Default: 1},
 		},
@@ -82,6 +87,7 @@ var teamCases = map[string]func(t teamT){
 		team := newTeam()
 		spoil := func(c healthdata.TeamChoices) {
 			*c.Minors, c.Brand.Color = true, "000"
+			c.EventPrefixes[0], c.Destinations.Enabled[0] = "x", "x"
 			c.History["acme_band"].Resources["steps"] = 99
 			delete(c.History, "acme_ring")
 		}

@@ -191,7 +191,7 @@ func (s *service) buildOrders(files orders.BlobStore, seal healthlab.Sealer) err
 // choices are what holds for a team that has chosen nothing.
 func (s *service) choices() healthdata.TeamChoices {
 	on := true
-	return healthdata.TeamChoices{PartialWebhooks: &on, Minors: &on, Brand: &healthdata.TeamBrand{CompanyName: s.brand, Color: s.brandColor}}
+	return healthdata.TeamChoices{PartialWebhooks: &on, Minors: &on, Texts: &on, Brand: &healthdata.TeamBrand{CompanyName: s.brand, Color: s.brandColor}}
 }
 
 // orderSettings switch everything on that is not the team's choice.
@@ -203,10 +203,31 @@ func (s *service) orderSettings(ctx context.Context, team healthlab.TeamID) (ord
 	return orders.Settings{
 		Paper:           s.paper,
 		PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors, SMSOff: !*c.PatientSMS, EmailOff: !*c.PatientEmail,
+		Reminders: *c.Texts, CriticalEmail: orEmpty(c.CriticalEmail),
 		Redraws: true, OnSiteCollection: true, OrderImport: true, InsuranceRead: true, OwnPayors: true,
 		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
-		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true, Reminders: true,
+		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true,
 	}, nil
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// eventSettings are what a team has chosen about events.
+func (s *service) eventSettings(ctx context.Context, team healthlab.TeamID) (webhook.TeamSettings, error) {
+	c, err := s.teams.Of(ctx, team)
+	if err != nil {
+		return webhook.TeamSettings{}, err
+	}
+	out := webhook.TeamSettings{Prefixes: c.EventPrefixes}
+	if c.Destinations != nil {
+		out.Kinds = c.Destinations.Enabled
+	}
+	return out, nil
 }
 
 // linkSettings are what a team has chosen about linking.
@@ -217,7 +238,11 @@ func (s *service) linkSettings(ctx context.Context, team healthlab.TeamID) (link
 	}
 	return linking.TeamSettings{
 		RejectDuplicates: *c.RejectDuplicates,
-		Brand:            linking.Brand{CompanyName: c.Brand.CompanyName, LogoURL: c.Brand.LogoURL, Color: c.Brand.Color},
+		Practice:         orEmpty(c.Practice),
+		Brand: linking.Brand{
+			CompanyName: c.Brand.CompanyName, LogoURL: c.Brand.LogoURL, Color: c.Brand.Color, Website: c.Brand.Website,
+			SupportEmail: c.Brand.SupportEmail, SupportContact: c.Brand.SupportContact, Address: c.Brand.Address,
+		},
 	}, nil
 }
 
@@ -324,7 +349,7 @@ func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 	s.dispatcher, err = webhook.NewDispatcher(types, s.store.Deliveries(), s.store.Endpoints(), notifier, seal,
 		&webhook.Options{
 			Log: s.log, Lease: s.lease, Timeout: min(15*time.Second, s.lease/2), StartMargin: min(5*time.Second, s.lease/4),
-			Signal: s.store.signal,
+			Signal: s.store.signal, Settings: s.eventSettings,
 		})
 	return err
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -75,6 +77,36 @@ func TestTeamSettings(t *testing.T) {
 	order(time.Now().Year()-40, 200)
 	require.Equal(t, orders.MinorNotAllowed, order(time.Now().Year()-12, 400))
 	p.quit()
+}
+
+// What a team has chosen about events holds for its endpoints.
+func TestTeamSettingsOfEvents(t *testing.T) {
+	const manage = "mk_0123456789abcdef0123456789abcdef"
+	got := make(chan string, 100)
+	receiver := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		var e struct {
+			Type string `json:"event_type"`
+		}
+		if json.NewDecoder(r.Body).Decode(&e) == nil {
+			got <- e.Type
+		}
+	})
+	p := start(t, "-management-key", manage, "-webhook-url", receiver)
+	path := "/v1/org/" + uuid.NewString() + "/team/" + teamOf(p.key).String() + "/sandbox/settings"
+	ask(p, "PATCH", path, `{"event_type_prefixes":["labtest."]}`, 200, nil, "x-management-key", manage)
+	var u struct {
+		ID string `json:"user_id"`
+	}
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &u)
+	post(p, "/v2/link/provider/manual/manual", `{"user_id":"`+u.ID+`"}`)
+	ask(p, "POST", "/v3/order", fmt.Sprintf(anOrder, u.ID, tourLabTest, time.Now().Year()-40), 200, nil)
+	p.quit()
+	close(got)
+	var types []string
+	for name := range got {
+		types = append(types, name)
+	}
+	require.Equal(t, []string{"labtest.order.created"}, types, "and nothing of the connection")
 }
 
 // anOrder is an order for a user, of a test, for somebody born in a year, with a medical

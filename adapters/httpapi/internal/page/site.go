@@ -151,6 +151,8 @@ type View struct {
 	// Logo where its logo is, on our own origin or in a data: URL.
 	Company, Color string
 	Logo           template.URL
+	// Contact says where the company is found.
+	Contact Contact
 	// Closable shows the way out.
 	Closable bool
 	// Path is the page's own path below Root, for another language.
@@ -165,6 +167,12 @@ type View struct {
 	Languages []Choice
 	Style     string
 	Script    string
+}
+
+// Contact says where a company is found. What is empty is left out.
+type Contact struct {
+	// Website is an address of http or https, Text a phone number or a sentence.
+	Website, Email, Text, Address string
 }
 
 // Href is a link to a page below Root, with the token and the language, and more pairs.

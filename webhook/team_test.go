@@ -1,0 +1,85 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+func TestTeamSettingsWant(t *testing.T) {
+	const over, queue = "https://receiver.example.com/in", "nats://healthlab.events"
+	for _, c := range []struct {
+		name string
+		team webhook.TeamSettings
+		kind string
+		url  string
+		want bool
+	}{
+		{"nothing chosen", webhook.TeamSettings{}, "daily.data.sleep.created", over, true},
+		{"a prefix", webhook.TeamSettings{Prefixes: []string{"labtest.", "daily.data.sl"}}, "daily.data.sleep.created", over, true},
+		{"another prefix", webhook.TeamSettings{Prefixes: []string{"labtest."}}, "daily.data.sleep.created", over, false},
+		{"in the middle", webhook.TeamSettings{Prefixes: []string{"data."}}, "daily.data.sleep.created", over, false},
+		{"a kind", webhook.TeamSettings{Kinds: []string{"nats", webhook.KindWebhook}}, "x", over, true},
+		{"a kind in clear", webhook.TeamSettings{Kinds: []string{webhook.KindWebhook}}, "x", "HTTP://receiver.example.com", true},
+		{"another kind", webhook.TeamSettings{Kinds: []string{"nats"}}, "x", over, false},
+		{"a queue", webhook.TeamSettings{Kinds: []string{"nats"}}, "x", queue, true},
+		{"no queue", webhook.TeamSettings{Kinds: []string{webhook.KindWebhook}}, "x", queue, false},
+		{"both must hold", webhook.TeamSettings{Kinds: []string{"nats"}, Prefixes: []string{"y"}}, "x", queue, false},
+	} {
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, c.team.Wants(c.kind, c.url)) })
+	}
+}
+
+// What a team does not want is cancelled and not sent; what it wants goes on, also behind
+// it, and a change holds soon.
+func TestUnwantedIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		e := h.create(t)
+		settings, down := webhook.TeamSettings{Prefixes: []string{"labtest."}}, false
+		h.opts.Settings = func(_ context.Context, of healthlab.TeamID) (webhook.TeamSettings, error) {
+			if down {
+				return webhook.TeamSettings{}, errors.New("planted")
+			}
+			require.Equal(t, team, of)
+			return settings, nil
+		}
+		sent := func() (out []string) {
+			synctest.Wait()
+			for _, r := range h.to.all() {
+				out = append(out, r.Type)
+			}
+			return out
+		}
+		stop := h.run(t)
+		h.write(t, "daily.data.sleep.created", "k")
+		h.write(t, "labtest.order.updated", "k")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"labtest.order.updated"}, sent())
+		page, err := h.service.Attempts(t.Context(), webhook.AttemptQuery{Team: team, Endpoint: e.ID})
+		require.NoError(t, err)
+		require.Len(t, page.Attempts, 2)
+		require.Equal(t, webhook.ReasonUnwanted, page.Attempts[1].Reason)
+
+		settings, down = webhook.TeamSettings{Kinds: []string{"webhook"}}, true
+		h.write(t, "daily.data.sleep.created", "k")
+		time.Sleep(time.Minute)
+		require.Len(t, sent(), 1, "while nobody knows what is wanted, it waits")
+		down = false
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"labtest.order.updated", "daily.data.sleep.created"}, sent())
+		settings.Kinds = []string{"nats"}
+		time.Sleep(time.Minute)
+		h.write(t, "labtest.order.updated", "k")
+		time.Sleep(time.Minute)
+		require.Len(t, sent(), 2, "none there")
+		stop()
+	})
+}
