@@ -298,7 +298,7 @@ func (b *TeamBrand) problems() healthlab.Problems {
 }
 
 func (h HistoryChoice) problems(of *Provider) healthlab.Problems {
-	const most, field = 365, "historical_days_to_pull"
+	const field = "historical_days_to_pull"
 	var p healthlab.Problems
 	if of == nil {
 		p.Add("unknown_provider", "is not the slug of a provider")
@@ -307,9 +307,9 @@ func (h HistoryChoice) problems(of *Provider) healthlab.Problems {
 	if !of.Backfill.Configurable {
 		p.Add("not_configurable", "the provider decides how far back its history is fetched")
 	}
-	limit := of.Backfill.MaxDays
-	if limit <= 0 || limit > most {
-		limit = most
+	limit := mostHistory
+	if of.Backfill.MaxDays > 0 {
+		limit = min(of.Backfill.MaxDays, mostHistory)
 	}
 	days := func(n int, path ...any) {
 		if n < 1 || n > limit {

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,13 +44,20 @@ func TestUnwantedIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		e := h.create(t)
-		settings, down := webhook.TeamSettings{Prefixes: []string{"labtest."}}, false
+		var mu sync.Mutex
+		settings, fault := webhook.TeamSettings{Prefixes: []string{"labtest."}}, error(nil)
+		set := func(s webhook.TeamSettings, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			settings, fault = s, err
+		}
 		h.opts.Settings = func(_ context.Context, of healthlab.TeamID) (webhook.TeamSettings, error) {
-			if down {
-				return webhook.TeamSettings{}, errors.New("planted")
+			mu.Lock()
+			defer mu.Unlock()
+			if of != team {
+				return webhook.TeamSettings{}, healthlab.NotFound
 			}
-			require.Equal(t, team, of)
-			return settings, nil
+			return settings, fault
 		}
 		sent := func() (out []string) {
 			synctest.Wait()
@@ -68,14 +76,14 @@ func TestUnwantedIsNotSent(t *testing.T) {
 		require.Len(t, page.Attempts, 2)
 		require.Equal(t, webhook.ReasonUnwanted, page.Attempts[1].Reason)
 
-		settings, down = webhook.TeamSettings{Kinds: []string{"webhook"}}, true
+		set(webhook.TeamSettings{}, errors.New("planted"))
 		h.write(t, "daily.data.sleep.created", "k")
 		time.Sleep(time.Minute)
 		require.Len(t, sent(), 1, "while nobody knows what is wanted, it waits")
-		down = false
+		set(webhook.TeamSettings{Kinds: []string{"webhook"}}, nil)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"labtest.order.updated", "daily.data.sleep.created"}, sent())
-		settings.Kinds = []string{"nats"}
+		set(webhook.TeamSettings{Kinds: []string{"nats"}}, nil)
 		time.Sleep(time.Minute)
 		h.write(t, "labtest.order.updated", "k")
 		time.Sleep(time.Minute)

@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
+
+	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
@@ -76,6 +79,14 @@ type Config struct {
 	// management that name the other one lead nowhere.
 	Environment healthlab.Environment
 
+	// Region is where the data of this deployment stays. Paths of the management that name
+	// another one lead nowhere. Default [US].
+	Region Region
+	// TeamsOf returns the teams of an organisation, for questions about all those that a
+	// management key opens. It must be safe for concurrent use. Nil: such questions have to
+	// name teams.
+	TeamsOf func(ctx context.Context, org uuid.UUID) ([]healthlab.TeamID, error)
+
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.
 	// Here it is only a name in the contract; KeyAuth is told by its own option.
 	KeyHeader string
@@ -126,6 +137,9 @@ func (c Config) withDefaults() Config {
 	orName(&c.LinkTokenHeader, defaultLinkTokenHeader)
 	orName(&c.ManagementKeyHeader, defaultManagementKeyHeader)
 	orName(&c.ServiceName, defaultServiceName)
+	if c.Region == "" {
+		c.Region = US
+	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = wire.DefaultMaxBody
 	}

@@ -84,6 +84,8 @@ func SettingsBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "TeamSettings", Value: settingsOut{}},
 		{Schema: "TeamSettingsChange", Value: settingsIn{}, Input: true},
+		{Schema: "PullPreferences", Value: pullPreferencesOut{}},
+		{Schema: "PullPreferencesChange", Value: pullPreferencesIn{}, Input: true},
 	}
 }
 

@@ -168,15 +168,20 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 			delete(c.History, slug)
 			continue
 		}
-		one := healthdata.HistoryChoice{Default: h.Default.Days, Resources: make(map[string]int, len(h.Resources))}
-		for resource, n := range h.Resources {
-			one.Resources[resource] = n.Days
-		}
 		if c.History == nil {
 			c.History = map[string]healthdata.HistoryChoice{}
 		}
-		c.History[slug] = one
+		c.History[slug] = h.choice()
 	}
+}
+
+// choice is what a body says of a provider's history.
+func (h historyWire) choice() healthdata.HistoryChoice {
+	out := healthdata.HistoryChoice{Default: h.Default.Days, Resources: make(map[string]int, len(h.Resources))}
+	for resource, n := range h.Resources {
+		out.Resources[resource] = n.Days
+	}
+	return out
 }
 
 func (a api) readSettings(w http.ResponseWriter, r *http.Request, m *managed) error {

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,7 +43,10 @@ func newHeadOffice(t *testing.T) *headOffice {
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
-		Teams:        service, Environment: healthlab.Sandbox,
+		Teams:        service, Environment: healthlab.Sandbox, Region: httpapi.US,
+		TeamsOf: func(_ context.Context, of uuid.UUID) ([]healthlab.TeamID, error) {
+			return []healthlab.TeamID{otherTeam, team, {UUID: uuid.New()}}, nil // the last one is not in the key's mandate
+		},
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum: httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool {

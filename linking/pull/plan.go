@@ -161,7 +161,7 @@ type plannedHistory struct {
 // planResource makes the tasks of one resource.
 func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.User, p *healthdata.Provider, resource string, settings TeamSettings, at time.Time,
 ) (plannedHistory, Task, error) {
-	days := historyDays(p, resource, settings.HistoryDays[p.Slug])
+	days, _ := p.Backfill.Range(resource, healthdata.HistoryChoice(settings.HistoryDays[p.Slug]))
 	if c.Demo {
 		days = demoDays
 	}
@@ -212,25 +212,3 @@ func (t *Task) clip(u *healthdata.User) {
 
 // demoDays is how many days of history are made up, whatever the provider's record says.
 const demoDays = 30
-
-// historyDays is how many days of history are fetched.
-func historyDays(p *healthdata.Provider, resource string, want HistoryDays) int {
-	const most = 365
-	limit := p.Backfill.MaxDays
-	if limit <= 0 {
-		limit = most
-	}
-	days := p.Backfill.DefaultDays
-	if fixed, ok := p.Backfill.Days[resource]; ok {
-		return min(fixed, most)
-	}
-	if p.Backfill.Configurable {
-		if want.Default > 0 {
-			days = want.Default
-		}
-		if n := want.Resources[resource]; n > 0 {
-			days = n
-		}
-	}
-	return min(days, limit, most)
-}

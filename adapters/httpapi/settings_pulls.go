@@ -1,0 +1,185 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// pullPreferenceOperations are what teams have chosen about history, for many teams at
+// once.
+func (a api) pullPreferenceOperations() []operation {
+	if a.Teams == nil {
+		return nil
+	}
+	const path = " /v1/org/{org_id}/team_data_pull_preferences/{environment}/{region}"
+	return []operation{
+		{id: "read_pull_preferences", pattern: "GET" + path, handle: a.managingTeams(a.readPullPreferences)},
+		{id: "set_pull_preferences", pattern: "POST" + path, handle: a.managingTeams(a.setPullPreferences)},
+		{id: "delete_pull_preferences", pattern: "DELETE" + path, handle: a.managingTeams(a.deletePullPreferences)},
+	}
+}
+
+// mostTeams is how many teams one request can be about.
+const mostTeams = 100
+
+// managedTeams is a request for the management of teams of an organisation.
+type managedTeams struct {
+	*wire.In
+	mandate Mandate
+	here    bool // the path is about this deployment
+
+	org uuid.UUID
+}
+
+// managingTeams makes a handler of one that is told who asks. It must call allowed, or of,
+// before it does anything.
+func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedTeams) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		mandate, err := a.AuthenticateManagement(r)
+		if err != nil {
+			return err
+		}
+		if mandate == nil {
+			return fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+		}
+		in := wire.From(r)
+		m := &managedTeams{In: in, mandate: mandate, org: in.PathUUID("org_id")}
+		env, region := in.PathText("environment", maxPathText), in.PathText("region", maxPathText)
+		m.here = env == string(a.Environment) && region == string(a.Region)
+		return do(w, r, m)
+	}
+}
+
+// allowed ends the reading of a request, and returns the teams that it names, each once:
+// NotFound if one of them is not here, or not in the mandate.
+func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
+	if err := m.Err(); err != nil {
+		return nil, err
+	}
+	if !m.here {
+		return nil, fmt.Errorf("%w: environment or region", healthlab.NotFound)
+	}
+	var out []healthlab.TeamID
+	for _, id := range ids {
+		team := healthlab.TeamID{UUID: id}
+		if team.IsZero() || !m.mandate(m.org, team) {
+			return nil, fmt.Errorf("%w: team", healthlab.NotFound)
+		}
+		if !slices.Contains(out, team) {
+			out = append(out, team)
+		}
+	}
+	return out, nil
+}
+
+// named reads which teams a request names in its query.
+func (m *managedTeams) named() []uuid.UUID {
+	ids := m.UUIDs("team_id")
+	if len(ids) > mostTeams {
+		m.Problem("too_long", "at most 100", "query", "team_id")
+	}
+	return ids
+}
+
+// pullPreferencesOut is a page of what teams have chosen.
+type pullPreferencesOut struct {
+	Preferences []teamPullsOut `json:"data_pull_preferences"`
+	NextCursor  *string        `json:"next_cursor"`
+}
+
+type teamPullsOut struct {
+	Team      healthlab.TeamID                     `json:"team_id"`
+	Providers map[string]healthdata.PullPreference `json:"providers"`
+}
+
+// writePulls answers with what holds for teams.
+func (a api) writePulls(w http.ResponseWriter, r *http.Request, teams []healthlab.TeamID, providers []string, next string) error {
+	out := pullPreferencesOut{Preferences: make([]teamPullsOut, 0, len(teams)), NextCursor: orNull(next)}
+	for _, team := range teams {
+		of, err := a.Teams.Pulls(r.Context(), team, providers)
+		if err != nil {
+			return err
+		}
+		out.Preferences = append(out.Preferences, teamPullsOut{team, of})
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+func (a api) readPullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	ids, providers := m.named(), m.Strings("provider")
+	limit, after := m.Int("limit", 5, 1, mostTeams), m.OptUUID("next_cursor")
+	if len(ids) == 0 && a.TeamsOf == nil {
+		m.Problem("missing", "must name teams", "query", "team_id")
+	}
+	teams, err := m.allowed(ids)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		if teams, err = a.TeamsOf(r.Context(), m.org); err != nil {
+			return err
+		}
+		teams = slices.DeleteFunc(slices.Clone(teams), func(t healthlab.TeamID) bool { return !m.mandate(m.org, t) })
+	}
+	slices.SortFunc(teams, func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
+	if after != nil {
+		teams = slices.DeleteFunc(teams, func(t healthlab.TeamID) bool { return bytes.Compare(t.UUID[:], after[:]) <= 0 })
+	}
+	next := ""
+	if len(teams) > limit {
+		teams = teams[:limit]
+		next = teams[limit-1].String()
+	}
+	return a.writePulls(w, r, teams, providers, next)
+}
+
+// pullPreferencesIn chooses for teams how much of providers' history is fetched.
+type pullPreferencesIn struct {
+	Teams     []uuid.UUID            `json:"team_ids"`
+	Providers map[string]historyWire `json:"providers"`
+}
+
+func (a api) setPullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	var body pullPreferencesIn
+	m.Body(&body)
+	if n := len(body.Teams); n > mostTeams {
+		m.Problem("too_long", "at most 100", "body", "team_ids")
+	} else if n == 0 && m.Err() == nil {
+		m.Problem("missing", "must name teams", "body", "team_ids")
+	}
+	teams, err := m.allowed(body.Teams)
+	if err != nil {
+		return err
+	}
+	want, slugs := map[string]healthdata.HistoryChoice{}, []string{}
+	for slug, h := range body.Providers {
+		want[slug], slugs = h.choice(), append(slugs, slug)
+	}
+	if err := a.Teams.SetPulls(r.Context(), teams, want); err != nil {
+		return err
+	}
+	return a.writePulls(w, r, teams, slugs, "")
+}
+
+func (a api) deletePullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	ids, providers := m.named(), m.Strings("provider")
+	if len(ids) == 0 {
+		m.Problem("missing", "must name teams", "query", "team_id")
+	}
+	teams, err := m.allowed(ids)
+	if err != nil {
+		return err
+	}
+	if err := a.Teams.ForgetPulls(r.Context(), teams, providers); err != nil {
+		return err
+	}
+	return a.writePulls(w, r, teams, providers, "")
+}

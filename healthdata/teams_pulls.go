@@ -1,0 +1,153 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// mostHistory is how many days of history are fetched at most, of any provider.
+const mostHistory = 365
+
+// Range returns how many days of a resource's history are fetched for a team that wants so
+// many, and how many it could want at most: a choice of zero is none, and what the provider
+// does not do is cut off.
+func (b *Backfill) Range(resource string, want HistoryChoice) (days, limit int) {
+	if fixed, ok := b.Days[resource]; ok {
+		fixed = min(fixed, mostHistory)
+		return fixed, fixed
+	}
+	limit = mostHistory
+	if b.MaxDays > 0 {
+		limit = min(b.MaxDays, mostHistory)
+	}
+	days = min(b.DefaultDays, limit)
+	if !b.Configurable {
+		return days, days
+	}
+	if want.Default > 0 {
+		days = want.Default
+	}
+	if n := want.Resources[resource]; n > 0 {
+		days = n
+	}
+	return min(days, limit), limit
+}
+
+// PullDays is how many days of history are fetched.
+type PullDays struct {
+	Days int `json:"historical_days_to_pull"`
+	// Limit is the most that a team can choose.
+	Limit int `json:"historical_days_to_pull_limit"`
+}
+
+// PullPreference is how far back the history of a provider is fetched of a team's people:
+// what the team chose, and where it chose nothing the deployment's default.
+type PullPreference struct {
+	Default PullDays `json:"default"`
+	// Resources are those for which it is not the Default, by slug.
+	Resources map[string]PullDays `json:"resource_overrides,omitempty"`
+}
+
+// Pulls returns by slug how far back history is fetched for a team, of the named providers;
+// none means all. Providers without a history are left out. Invalid if there is no such
+// provider.
+func (s *Teams) Pulls(ctx context.Context, team healthlab.TeamID, providers []string) (map[string]PullPreference, error) {
+	if err := s.known(providers); err != nil {
+		return nil, fmt.Errorf("pull preferences: %w", err)
+	}
+	c, err := s.Of(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("pull preferences: %w", err)
+	}
+	out := map[string]PullPreference{}
+	for _, p := range s.providers.List("") {
+		if p.Backfill.DefaultDays <= 0 || p.Backfill.Mode == backfillNone || len(providers) > 0 && !slices.Contains(providers, p.Slug) {
+			continue
+		}
+		want := c.History[p.Slug]
+		one := PullPreference{}
+		one.Default.Days, one.Default.Limit = p.Backfill.Range("", want)
+		for _, r := range p.Resources {
+			days, limit := p.Backfill.Range(r.Resource, want)
+			if got := (PullDays{days, limit}); got != one.Default {
+				if one.Resources == nil {
+					one.Resources = map[string]PullDays{}
+				}
+				one.Resources[r.Resource] = got
+			}
+		}
+		out[p.Slug] = one
+	}
+	return out, nil
+}
+
+// backfillNone is the mode of providers without a history.
+const backfillNone = "none"
+
+// SetPulls chooses for each of the teams how far back the history of providers is fetched,
+// and leaves the other providers as they were. Connections that are made later follow it.
+// Teams are changed one after another: after a fault of the store some may have it, and the
+// call can be repeated. Invalid with every problem, and then no team is changed.
+func (s *Teams) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]HistoryChoice) error {
+	var p healthlab.Problems
+	for _, slug := range slices.Sorted(maps.Keys(want)) {
+		p.Under(want[slug].problems(s.providers.Get(slug)), "providers", shortKey(slug))
+	}
+	err := p.Err()
+	if err == nil {
+		err = s.each(ctx, teams, func(c *TeamChoices) {
+			if c.History == nil {
+				c.History = map[string]HistoryChoice{}
+			}
+			maps.Copy(c.History, want)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("choose pull preferences: %w", err)
+	}
+	return nil
+}
+
+// ForgetPulls takes back what teams have chosen about the history of providers; none means
+// all of them. Faults as of [Teams.SetPulls].
+func (s *Teams) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, providers []string) error {
+	err := s.known(providers)
+	if err == nil {
+		err = s.each(ctx, teams, func(c *TeamChoices) {
+			if len(providers) == 0 {
+				c.History = nil
+			}
+			for _, slug := range providers {
+				delete(c.History, slug)
+			}
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("forget pull preferences: %w", err)
+	}
+	return nil
+}
+
+func (s *Teams) each(ctx context.Context, teams []healthlab.TeamID, edit func(*TeamChoices)) error {
+	for _, team := range teams {
+		if _, err := s.Change(ctx, team, edit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known lists the providers that are not configured.
+func (s *Teams) known(providers []string) error {
+	var p healthlab.Problems
+	for i, slug := range providers {
+		if s.providers.Get(slug) == nil {
+			p.Add("unknown_provider", "is not the slug of a provider", "provider", i)
+		}
+	}
+	return p.Err()
+}
