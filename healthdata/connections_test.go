@@ -264,3 +264,34 @@ func TestLogsKeepQuiet(t *testing.T) {
 	require.NotContains(t, logs.String(), "very-private")
 	require.Contains(t, logs.String(), u.ID.String())
 }
+
+// A source of a phone that was closed at the end of the time of ingestion does not come back
+// by its next sync, unless that time was moved.
+func TestPausedSourcesComeBackInTheirTime(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	store := healthdata.NewConnection{Provider: "acme_store"}
+	connect := func() error {
+		_, err := s.Connect(t.Context(), s.team, s.user, store)
+		return err
+	}
+	end := func(d healthlab.Date) {
+		_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{IngestionEnd: healthdata.SetTo(d)})
+		require.NoError(t, err)
+	}
+	status := func() healthdata.ConnectionStatus {
+		u, err := s.User(t.Context(), s.team, s.user)
+		require.NoError(t, err)
+		return u.Connection("acme_store").Status
+	}
+	require.NoError(t, connect())
+	end(healthlab.DateOf(s.now).AddDays(-8))
+	require.NoError(t, s.Pause(t.Context(), s.team, s.user, "acme_store"))
+	var rule *healthlab.RuleError
+	require.ErrorAs(t, connect(), &rule)
+	require.Equal(t, healthdata.RuleIngestionOver, rule.Type)
+	require.ErrorIs(t, connect(), healthlab.Precondition)
+	require.Equal(t, healthdata.Paused, status())
+	end(healthlab.DateOf(s.now).AddDays(-7)) // the last day on which what is late is taken
+	require.NoError(t, connect())
+	require.Equal(t, healthdata.Connected, status())
+}

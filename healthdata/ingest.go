@@ -26,6 +26,9 @@ const (
 const (
 	// RuleNoConnection: the user has no working connection to the provider.
 	RuleNoConnection = "NO_CONNECTION"
+	// RuleIngestionOver: the source was paused at the end of the user's time of ingestion,
+	// and that has not been moved.
+	RuleIngestionOver = "INGESTION_OVER"
 )
 
 // Upload says where uploaded data comes from.

@@ -172,6 +172,21 @@ func (u *User) Connection(provider string) *Connection {
 	return nil
 }
 
+// ClosesAt is when the user's connections are closed: the late-delivery window after the
+// last day of ingestion is over. Zero if there is no last day.
+func (u *User) ClosesAt() time.Time {
+	if u.IngestionEnd == nil {
+		return time.Time{}
+	}
+	return u.IngestionEnd.AddDays(1 + LateDelivery).At(u.Location())
+}
+
+// Closed reports whether that was before an instant, or is then.
+func (u *User) Closed(at time.Time) bool {
+	end := u.ClosesAt()
+	return !end.IsZero() && !at.Before(end)
+}
+
 // connect makes or renews a connection.
 func (u *User) connect(c Connection) {
 	if old := u.Connection(c.Provider); old != nil {

@@ -43,6 +43,9 @@ type Config struct {
 	// Teams stands behind what teams have chosen. With it, AuthenticateManagement and
 	// Environment are required.
 	Teams *healthdata.Teams
+	// TeamIdentity says who a team is, for teams that ask about themselves. It needs Teams, and
+	// must be safe for concurrent use. Nil: they cannot.
+	TeamIdentity func(context.Context, healthlab.TeamID) (TeamIdentity, error)
 	// Linking stands behind link codes, link tokens and what people connect with them.
 	// It needs Health.
 	Linking *linking.Service

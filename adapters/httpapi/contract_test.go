@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"slices"
@@ -57,6 +58,9 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
+	c.config.TeamIdentity = func(context.Context, healthlab.TeamID) (httpapi.TeamIdentity, error) {
+		return httpapi.TeamIdentity{Org: org, Name: "Riverside"}, nil
+	}
 	c.config.Reports = newReports(t, memory.New(nil), c.health, nil, c.logs)
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now})
 	c.config.Bulk = newBulk(t, memory.New(nil), c.config.Health, c.config.Linking, c.config.Pulls, nil, nil)

@@ -82,6 +82,7 @@ func PriorityBodies() []contract.Pair {
 // SettingsBodies are the schemas of teams' settings whose Go types nobody else sees.
 func SettingsBodies() []contract.Pair {
 	return []contract.Pair{
+		{Schema: "Team", Value: teamOut{}},
 		{Schema: "TeamSettings", Value: settingsOut{}},
 		{Schema: "TeamSettingsChange", Value: settingsIn{}, Input: true},
 		{Schema: "PullPreferences", Value: pullPreferencesOut{}},

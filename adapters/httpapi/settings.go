@@ -1,8 +1,12 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
@@ -13,10 +17,54 @@ func (a api) settingsOperations() []operation {
 		return nil
 	}
 	const path, limit = managementPath + "/settings", 256 << 10 // a logo may be in it
-	return []operation{
+	ops := []operation{
 		{id: "read_team_settings", pattern: "GET " + path, handle: a.managing(a.readSettings)},
 		{id: "patch_team_settings", pattern: "PATCH " + path, handle: a.managing(a.patchSettings), maxBody: limit},
 	}
+	if a.TeamIdentity != nil {
+		ops = append(ops, operation{id: "read_team", pattern: "GET /v2/team/{team_id}", team: a.readTeam})
+	}
+	return ops
+}
+
+// TeamIdentity says who a team is.
+type TeamIdentity struct {
+	// Org is the organisation that the team belongs to.
+	Org  uuid.UUID
+	Name string
+}
+
+// teamOut is what a team is told of itself. No key is in it.
+type teamOut struct {
+	ID            healthlab.TeamID `json:"id"`
+	Org           uuid.UUID        `json:"org_id"`
+	Name          string           `json:"name"`
+	LogoURL       *string          `json:"logo_url"`
+	Configuration settingsOut      `json:"configuration"`
+}
+
+func (a api) readTeam(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	asked := healthlab.TeamID{UUID: in.PathUUID("team_id")}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if asked != team {
+		return fmt.Errorf("%w: team", healthlab.NotFound)
+	}
+	who, err := a.TeamIdentity(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	c, err := a.Teams.Of(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	out := teamOut{ID: team, Org: who.Org, Name: who.Name, Configuration: settingsFrom(&c)}
+	if c.Brand != nil {
+		out.LogoURL = orNull(c.Brand.LogoURL)
+	}
+	return wire.JSON(w, http.StatusOK, out)
 }
 
 // settingsOut is what holds for a team.

@@ -44,6 +44,9 @@ func newHeadOffice(t *testing.T) *headOffice {
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: func(*http.Request) (healthlab.TeamID, error) { return team, nil },
 		Teams:        service, Environment: healthlab.Sandbox, Region: httpapi.US,
+		TeamIdentity: func(_ context.Context, of healthlab.TeamID) (httpapi.TeamIdentity, error) {
+			return httpapi.TeamIdentity{Org: org, Name: map[healthlab.TeamID]string{team: "Riverside"}[of]}, nil
+		},
 		TeamsOf: func(_ context.Context, of uuid.UUID) ([]healthlab.TeamID, error) {
 			return []healthlab.TeamID{otherTeam, team, {UUID: uuid.New()}}, nil // the last one is not in the key's mandate
 		},
@@ -110,6 +113,20 @@ func TestTeamSettings(t *testing.T) {
 		"sdk_per_device_activity_timeseries":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
 		"event_type_prefixes":[],"event_destination_preferences":null,
 		"brand_information":null,"data_pull_preferences":null}`).Want(t, 200).Body))
+}
+
+// A team reads who it is, and nobody else.
+func TestReadTeam(t *testing.T) {
+	o := newHeadOffice(t)
+	want := func(logo string) string {
+		return `{"id":"` + team.String() + `","org_id":"` + org.String() + `","name":"Riverside","logo_url":` + logo + `,"configuration":` + o.read(team) + `}`
+	}
+	path := "/v2/team/" + team.String()
+	require.JSONEq(t, want("null"), string(o.Send(t, "GET", path, nil).Want(t, 200).Body))
+	o.patch(`{"brand_information":{"company_name":"A","logo_url":"https://cdn.example/logo.png"}}`).Want(t, 200)
+	require.JSONEq(t, want(`"https://cdn.example/logo.png"`), string(o.Send(t, "GET", path, nil).Want(t, 200).Body))
+	require.Equal(t, "NOT_FOUND", o.Send(t, "GET", "/v2/team/"+otherTeam.String(), nil).Want(t, 404).ErrorType(t))
+	require.Equal(t, []string{"path.team_id"}, o.Send(t, "GET", "/v2/team/mine", nil).Want(t, 422).Locs(t))
 }
 
 func TestTeamSettingsRefuse(t *testing.T) {

@@ -365,6 +365,7 @@ func (m *mapper) one(r *reader, into func(group) *linking.Pulled, g group) {
 		p.Samples = append(p.Samples, sample)
 	default:
 		p := into(g)
+		healthdata.HeadOf(summary).Raw, _ = json.Marshal(r.it.value())
 		p.Summaries = append(p.Summaries, summary)
 	}
 }

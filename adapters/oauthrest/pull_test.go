@@ -152,13 +152,13 @@ func TestPullByLink(t *testing.T) {
 
 // Days are asked for in the user's zone, and numbered pages end with one that is not full.
 func TestPullSummariesByPage(t *testing.T) {
+	const day = `{"day":"2026-03-03","steps":8123.4,"kilometres":5.5,"energy":{"active_kj":1000},"resting":52,"zone":"Europe/Vienna"}`
 	f := newFjord(t)
 	var pages []string
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		require.Equal(t, []string{"2026-03-01", "2026-03-04", "50"}, []string{q.Get("first"), q.Get("last"), q.Get("per_page")})
 		pages = append(pages, q.Get("page"))
-		day := `{"day":"2026-03-03","steps":8123.4,"kilometres":5.5,"energy":{"active_kj":1000},"resting":52,"zone":"Europe/Vienna"}`
 		n := 50
 		if q.Get("page") == "2" {
 			n = 3
@@ -169,6 +169,7 @@ func TestPullSummariesByPage(t *testing.T) {
 	require.Equal(t, []string{"1", "2"}, pages)
 	require.Len(t, got[0].Summaries, 50)
 	a := got[1].Summaries[2].(*healthdata.Activity)
+	require.JSONEq(t, day, string(a.Raw), "the provider's own words")
 	require.Equal(t, healthlab.Date{Year: 2026, Month: 3, Day: 3}, a.CalendarDate)
 	require.Equal(t, int64(8123), *a.Steps)
 	require.InDelta(t, 5500, *a.Distance, 1e-9)

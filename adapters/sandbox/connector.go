@@ -68,7 +68,7 @@ const (
 	// FateResent: what was recorded in the last hour is incomplete, and is sent again.
 	FateResent = "resent"
 	// FateStrange: among the data is some that nobody may keep: a unit that does not
-	// exist, a time to come, another person's.
+	// exist, a time to come, another person's, one night in two versions.
 	FateStrange = "strange"
 	// FateTravelling: every day is spent in another time zone.
 	FateTravelling = "travelling"

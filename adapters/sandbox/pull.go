@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -58,6 +59,11 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 		zones = otherZones
 	}
 	page, err := invent(r, now, zones)
+	for i := range page.Items {
+		for _, s := range page.Items[i].Summaries {
+			healthdata.HeadOf(s).Raw = payload(r.Resource, s)
+		}
+	}
 	switch {
 	case err != nil:
 	case t.fate == FateResent:
@@ -66,6 +72,23 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 		page.Items = append(page.Items, strange(&page.Items[0], now)...)
 	}
 	return page, err
+}
+
+// payload is a summary in the provider's own words.
+func payload(resource string, s healthdata.Summary) json.RawMessage {
+	record := map[string]any{}
+	doc, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(doc, &record)
+	}
+	if err != nil {
+		return nil
+	}
+	for _, name := range []string{"id", "user_id", "source", "created_at", "updated_at"} { // those are ours
+		delete(record, name)
+	}
+	out, _ := json.Marshal(map[string]any{"kind": resource, "record": record})
+	return out
 }
 
 // lateness is how late data is of people with [FateLate].
@@ -176,10 +199,25 @@ func halve(page *linking.PullPage, since time.Time) {
 	}
 }
 
+// twice is a night that comes in two versions at once, beside the sound ones.
+func twice(sound *linking.Pulled) []linking.Pulled {
+	for _, s := range sound.Summaries {
+		night, ok := s.(*healthdata.Sleep)
+		if !ok {
+			continue
+		}
+		one, two, score := *night, *night, int64(1)
+		one.ExternalID, two.ExternalID = "twice", "twice"
+		one.Score, two.Score = nil, &score
+		return []linking.Pulled{{Source: sound.Source, TimeZone: sound.TimeZone, Summaries: []healthdata.Summary{&one, &two}}}
+	}
+	return nil
+}
+
 // strange is what nobody may keep, in the place of something sound.
 func strange(sound *linking.Pulled, now time.Time) []linking.Pulled {
 	if len(sound.Samples) == 0 {
-		return nil
+		return twice(sound)
 	}
 	other, unit, tomorrow := *sound, sound.Samples[0], sound.Samples[0]
 	somebody := "somebody else"

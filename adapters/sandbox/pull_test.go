@@ -183,7 +183,7 @@ func TestStrangeDataIsTold(t *testing.T) {
 	for _, r := range bad {
 		codes[r.Reasons[0].Code] = true
 	}
-	require.Equal(t, map[string]bool{"other_user": true, "unit": true, "future": true}, codes)
+	require.Equal(t, map[string]bool{"other_user": true, "unit": true, "future": true, "duplicate": true}, codes)
 }
 
 func TestGrantsEnd(t *testing.T) {
@@ -307,6 +307,34 @@ func TestPush(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
 	_, err = ask(w.band.Verify("%3Cscript%3E"))
 	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// A provider's summaries come with its own words, for teams that keep them; what is made up
+// has none.
+func TestPayloads(t *testing.T) {
+	c := sandbox.NewConnector("acme_band", nil)
+	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "x"})
+	require.NoError(t, err)
+	to := time.Now()
+	r := linking.PullRequest{Secret: in.Grant.Secret, User: healthlab.UserID{UUID: uuid.New()}, Resource: "sleep", From: to.AddDate(0, 0, -5), To: to}
+	page, err := c.Pull(t.Context(), r)
+	require.NoError(t, err)
+	require.NotEmpty(t, page.Items)
+	for _, item := range page.Items {
+		for _, s := range item.Summaries {
+			raw := string(healthdata.HeadOf(s).Raw)
+			require.Contains(t, raw, `"kind":"sleep"`)
+			require.NotContains(t, raw, `"user_id"`)
+		}
+	}
+	page, err = sandbox.Demo{}.Pull(t.Context(), r)
+	require.NoError(t, err)
+	require.NotEmpty(t, page.Items)
+	for _, item := range page.Items {
+		for _, s := range item.Summaries {
+			require.Nil(t, healthdata.HeadOf(s).Raw)
+		}
+	}
 }
 
 func TestDemoIsMadeUp(t *testing.T) {

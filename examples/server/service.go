@@ -120,6 +120,9 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if c.managementKey != "" {
 		mount.Webhooks, mount.Continuous, mount.Teams, mount.Environment = s.endpoints, s.continuous, s.teams, c.environment
 		mount.Region, mount.TeamsOf = region, func(context.Context, uuid.UUID) ([]healthlab.TeamID, error) { return []healthlab.TeamID{s.team}, nil }
+		mount.TeamIdentity = func(context.Context, healthlab.TeamID) (httpapi.TeamIdentity, error) {
+			return httpapi.TeamIdentity{Org: uuid.NewSHA1(s.team.UUID, []byte("organisation")), Name: s.brand}, nil
+		}
 		mount.AuthenticateManagement = httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(c.managementKey),
 			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },

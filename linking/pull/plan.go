@@ -31,7 +31,7 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	if err != nil {
 		return err
 	}
-	if end := closes(&u); !end.IsZero() && !at.Before(end) {
+	if u.Closed(at) {
 		return s.pause(ctx, ref)
 	}
 	settings, err := s.opts.Settings(ctx, ref.Team)
@@ -43,7 +43,7 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 		case c.Status != healthdata.Connected:
 			return Planned{Tasks: old}, nil
 		case s.puller(&c) == nil: // its data comes by itself, but not for ever
-			return Planned{Tasks: old, Due: closes(&u)}, nil
+			return Planned{Tasks: old, Due: u.ClosesAt()}, nil
 		}
 		return s.plan(ref, &c, &u, old, settings, at)
 	})
@@ -55,15 +55,6 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	}
 	s.Wake()
 	return nil
-}
-
-// closes is when a user's connections are closed: the late-delivery window after the last
-// day of ingestion is over. Zero if there is no last day.
-func closes(u *healthdata.User) time.Time {
-	if u.IngestionEnd == nil {
-		return time.Time{}
-	}
-	return u.IngestionEnd.AddDays(1 + healthdata.LateDelivery).At(u.Location())
 }
 
 // pause closes a connection, and takes its tasks off the queue.
@@ -87,7 +78,7 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 
 // plan makes the tasks of a connection. Those of the same link stay as they are.
 func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (Planned, error) {
-	out := Planned{Due: closes(u)}
+	out := Planned{Due: u.ClosesAt()}
 	p := s.users.Providers().Get(ref.Provider)
 	resources := pullable(p, c)
 	for i, r := range resources {
@@ -101,13 +92,14 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 				n.Turn, n.Step = 0, 0
 			}
 			k := slices.IndexFunc(old, func(t Task) bool { return t.Key == n.Key })
-			if k >= 0 && n.Kind == News && p.RelinkRerunsBackfill != nil && !*p.RelinkRerunsBackfill {
+			again := k >= 0 && !reruns(p) && !old[k].Linked.Before(c.CreatedOn) // linked again, and not removed between
+			if again && n.Kind == News {
 				n.Seen, n.Due = old[k].Seen, at // nobody else looks at the time between
 			}
-			if k >= 0 && (old[k].Linked.Equal(c.LinkedAt) || keepsHistory(p, &old[k])) {
+			if k >= 0 && old[k].Linked.Equal(c.LinkedAt) || again && n.Kind == History && old[k].Status != Failure {
 				kept := old[k]
 				kept.Linked = c.LinkedAt
-				if kept.Due.IsZero() && n.Kind == News {
+				if kept.Due.IsZero() && (n.Kind == News || kept.Status != Success && kept.Status != Failure) {
 					kept.Due = at // it was stopped when the connection failed
 				}
 				out.Tasks = append(out.Tasks, kept)
@@ -128,9 +120,9 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 	return out, nil
 }
 
-// keepsHistory reports whether linking again leaves a history alone.
-func keepsHistory(p *healthdata.Provider, t *Task) bool {
-	return t.Kind == History && p.RelinkRerunsBackfill != nil && !*p.RelinkRerunsBackfill
+// reruns reports whether linking again fetches history again.
+func reruns(p *healthdata.Provider) bool {
+	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
 // pullable are the resources that are fetched: summaries first.

@@ -89,6 +89,75 @@ func TestModesOfBackfill(t *testing.T) {
 	}
 }
 
+// Linking again fetches history again, but where the provider's record says that it does
+// not, or it all arrives as news; and in any case if the connection was removed between.
+func TestLinkingAgain(t *testing.T) {
+	for _, c := range []struct {
+		name, mode     string
+		reruns         *bool
+		relinked, anew int // how often the history was announced by then
+	}{
+		{name: "by default", relinked: 2, anew: 3},
+		{name: "not again", reruns: new(bool), relinked: 1, anew: 2},
+		{name: "as news", mode: "push_incremental", relinked: 1, anew: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil, func(p *healthdata.Provider) {
+				p.Backfill.Mode, p.RelinkRerunsBackfill = c.mode, c.reruns
+				p.Backfill.DefaultDays = 20 // one request
+			})
+			w.cloud.hourly = true
+			links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Now: w.now})
+			require.NoError(t, err)
+			s := w.service(nil)
+			ann := w.person("ann")
+			w.idle(s)
+			require.Len(t, w.said(ann, historyDone), 1)
+			first := w.tasks(ann)[pull.History]
+			w.wait(36 * time.Hour)
+			w.link(ann)
+			w.idle(s)
+			require.Len(t, w.said(ann, historyDone), c.relinked)
+			second := w.tasks(ann)[pull.History]
+			require.Equal(t, c.relinked == 1, first.To.Equal(second.To), "the range is of the first link")
+			require.True(t, w.now().Equal(w.tasks(ann)[pull.News].Seen) || c.relinked > 1, "the time between is looked at")
+			require.Contains(t, w.stored(ann), noon.Add(20*time.Hour), "also by nobody else")
+			w.wait(time.Hour)
+			require.NoError(t, links.Disconnect(t.Context(), team, ann, band))
+			w.link(ann)
+			w.idle(s)
+			require.Len(t, w.said(ann, historyDone), c.anew)
+			require.Equal(t, w.now(), w.tasks(ann)[pull.History].To)
+		})
+	}
+}
+
+// A history that was interrupted goes on when its source is linked again, also where linking
+// again does not begin it anew.
+func TestAnInterruptedHistoryGoesOn(t *testing.T) {
+	w := newWorld(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
+	w.cloud.hourly = true
+	s := w.service(nil)
+	asked := 0
+	w.cloud.answer = func(linking.PullRequest) error {
+		if asked++; asked > 1 {
+			return &linking.GrantError{}
+		}
+		return nil
+	}
+	ann := w.person("ann")
+	w.idle(s)
+	h := w.tasks(ann)[pull.History]
+	require.NotEqual(t, pull.Success, h.Status)
+	require.Zero(t, h.Due)
+	w.cloud.answer = nil
+	w.wait(time.Hour)
+	w.link(ann)
+	w.idle(s)
+	require.Equal(t, pull.Success, w.tasks(ann)[pull.History].Status)
+	require.Len(t, w.said(ann, historyDone), 1)
+}
+
 func TestIngestionBounds(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.cloud.hourly = true
