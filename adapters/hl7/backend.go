@@ -120,7 +120,7 @@ func (b *Backend) exchange(ctx context.Context, message []byte) (verdict, []byte
 	}
 	var reply *er7.Message
 	answer, err := b.sender.Send(ctx, message, func(answer []byte) bool {
-		m, err := er7.Parse(answer, nil)
+		m, err := er7.Parse(answer, b.opts.parsing())
 		if err != nil || m.Segment("MSA").Field(2).Text() != sent.ControlID() {
 			return false
 		}

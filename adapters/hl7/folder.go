@@ -26,6 +26,9 @@ type FolderOptions struct {
 	Settle time.Duration
 	// MaxBytes bounds a file. Default [er7.DefaultMaxBytes].
 	MaxBytes int
+	// Charset is that of messages that do not say. It is to be that of [Options].
+	// Default UTF-8.
+	Charset er7.Charset
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Log receives what went wrong. Default: discard.
@@ -154,7 +157,7 @@ func (f *Folder) file(ctx context.Context, name string, take func(context.Contex
 	if err := errors.Join(err, file.Close()); err != nil {
 		return "", fmt.Errorf("read HL7 file: %w", err)
 	}
-	batch, err := er7.ParseBatch(raw, &er7.Options{MaxBytes: f.opts.MaxBytes})
+	batch, err := er7.ParseBatch(raw, &er7.Options{MaxBytes: f.opts.MaxBytes, Charset: f.opts.Charset})
 	if err != nil {
 		f.opts.Log.Warn("HL7 file refused", "error", err.Error())
 		return "failed", nil

@@ -177,3 +177,18 @@ func TestFolder(t *testing.T) {
 	_, err = hl7.NewFolder(filepath.Join(in, "none"), "", nil).Send(t.Context(), []byte("x"), nil)
 	require.ErrorIs(t, err, healthlab.Unavailable)
 }
+
+// Files are read in the laboratory's character set, as what comes over a connection is.
+func TestFolderCharset(t *testing.T) {
+	in, now := t.TempDir(), time.Now()
+	f := hl7.NewFolder("", in, &hl7.FolderOptions{Now: func() time.Time { return now.Add(time.Minute) }, Charset: er7.Latin1})
+	b := newBench(t, func(o *hl7.Options) { o.Charset = er7.Latin1 })
+	n := b.submit(submission())
+	raw := b.report(n, ana, ferrF, "OBX|1|ST|1^Note||erh\xf6ht||||||F")
+	require.NoError(t, os.WriteFile(filepath.Join(in, "r.hl7"), raw, 0o600))
+	swept, err := f.Sweep(t.Context(), b.back.Receive)
+	require.NoError(t, err)
+	require.Equal(t, 1, swept)
+	require.FileExists(t, filepath.Join(in, "done", "r.hl7"))
+	require.Equal(t, map[string]string{"Note": "erhöht"}, values(b.told()[0]))
+}

@@ -36,7 +36,8 @@ type Options struct {
 	Version string
 	// Processing is P for production, T for tests, D for debugging. Default P.
 	Processing string
-	// Charset is that of orders, and of results that do not say. Default UTF-8.
+	// Charset is that of orders, and of what the laboratory sends without saying.
+	// Default UTF-8.
 	Charset er7.Charset
 	// MaxBytes bounds a message that comes in. Default [er7.DefaultMaxBytes].
 	MaxBytes int
@@ -170,6 +171,11 @@ func (o *Options) withDefaults() Options {
 		out.Log = slog.New(slog.DiscardHandler)
 	}
 	return out
+}
+
+// parsing is how messages of the laboratory are read.
+func (o *Options) parsing() *er7.Options {
+	return &er7.Options{MaxBytes: o.MaxBytes, Charset: o.Charset}
 }
 
 // short is 16 letters and digits that are the same for the same bytes: 80 bits of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
@@ -32,10 +33,10 @@ func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byt
 	if fault != nil {
 		return b.opts.answer(nil, rejected, fault)
 	}
-	m, err := er7.Parse(message, &er7.Options{MaxBytes: b.opts.MaxBytes, Charset: b.opts.Charset})
+	m, err := er7.Parse(message, b.opts.parsing())
 	if err != nil {
 		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
-		return b.opts.answer(header(message), refused, err)
+		return b.opts.answer(b.header(message), refused, err)
 	}
 	if code, _ := m.Type(); code == "ACK" {
 		return nil // nobody acknowledges an acknowledgement
@@ -56,12 +57,12 @@ func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byt
 
 // header reads as much of a malformed message as its acknowledgement needs; nil if
 // that cannot be read either.
-func header(message []byte) *er7.Message {
+func (b *Backend) header(message []byte) *er7.Message {
 	i := strings.IndexAny(string(message), "\r\n")
 	if i < 0 {
 		i = len(message)
 	}
-	m, err := er7.Parse(message[:i], nil)
+	m, err := er7.Parse(message[:i], b.opts.parsing())
 	if err != nil {
 		return nil
 	}
@@ -206,29 +207,56 @@ func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]T
 	return mine, review
 }
 
-// matches reports whether a report can be of the patient: not with another birth date,
-// nor with another name, by as much of it as is there. Laboratories shorten names and
-// write them in capitals.
+// matches reports whether a report can be of the patient, by as much as it says: not with
+// another birth date, nor with another name. Where the birth date is the same, one of the
+// two names may differ, since people change them; without it, neither may.
 func (p Patient) matches(q Patient) bool {
 	known := !p.DOB.IsZero() && !q.DOB.IsZero()
 	if known && p.DOB != q.DOB {
 		return false
 	}
-	family, given := sameName(p.Family, q.Family), sameName(p.Given, q.Given)
-	return family || given && known
+	family, given := compare(p.Family, q.Family), compare(p.Given, q.Given)
+	if known {
+		return family != otherName || given != otherName
+	}
+	return family == sameName && given == sameName
 }
 
-func sameName(a, b string) bool {
-	fold := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' {
-				return r
-			}
-			return -1
-		}, strings.ToLower(s))
+// likeness is how two names look beside each other.
+type likeness int
+
+const (
+	sameName likeness = iota // or one of them is missing
+	otherName
+	otherScript // they cannot be compared
+)
+
+// compare compares names as laboratories write them: shortened, in capitals, and without
+// the letters that they do not have.
+func compare(a, b string) likeness {
+	begins := func(of func(rune) bool) (bool, string, string) {
+		fold := func(s string) string {
+			return strings.Map(func(r rune) rune {
+				if of(r) {
+					return r
+				}
+				return -1
+			}, strings.ToLower(s))
+		}
+		a, b := fold(a), fold(b)
+		return strings.HasPrefix(a, b) || strings.HasPrefix(b, a), a, b
 	}
-	a, b = fold(a), fold(b)
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+	if same, _, _ := begins(unicode.IsLetter); same {
+		return sameName
+	}
+	same, a, b := begins(func(r rune) bool { return r >= 'a' && r <= 'z' })
+	switch {
+	case a != "" && b != "" && same:
+		return sameName
+	case (a == "") != (b == ""):
+		return otherScript
+	}
+	return otherName
 }
 
 // news returns what a message about the order itself means for it.

@@ -155,6 +155,8 @@ func TestReview(t *testing.T) {
 		"another birth date": {n, "PID|1||77||ROE^ANA||19840510|F", hl7.ReviewPatient},
 		"another patient":    {n, "PID|1||77||POE^EVE|||F", hl7.ReviewPatient},
 		"the other's number": {m, ana, hl7.ReviewPatient},
+		"one of the family":  {n, "PID|1||77||ROE^EVE|||F", hl7.ReviewPatient},
+		"in other letters":   {n, "PID|1||77||По^Ева|||F", hl7.ReviewPatient},
 	} {
 		require.Equal(t, "AA", b.send(b.report(tt.number, tt.pid, ferrF, ferritin("9", "L", "F"), "NTE|1||"+name)), name)
 		list, err := b.back.Review(t.Context(), 0, 100)
@@ -167,12 +169,12 @@ func TestReview(t *testing.T) {
 	require.Empty(t, b.told())
 	list, err := b.back.Review(t.Context(), 0, 100)
 	require.NoError(t, err)
-	require.Len(t, list, 7)
-	require.Equal(t, hl7.ReviewNumbers, list[6].Review)
+	require.Len(t, list, 9)
+	require.Equal(t, hl7.ReviewNumbers, list[8].Review)
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|UNKNOWN", ferrF, ferritin("9", "L", "F"))))
 	list, err = b.back.Review(t.Context(), 0, 100)
 	require.NoError(t, err)
-	require.Equal(t, hl7.ReviewNumbers, list[7].Review)
+	require.Equal(t, hl7.ReviewNumbers, list[9].Review)
 	some, err := b.back.Review(t.Context(), list[1].Place, 2)
 	require.NoError(t, err)
 	require.Equal(t, list[2:4], some)

@@ -144,6 +144,24 @@ func TestAnswers(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Conflict)
 }
 
+// A laboratory that does not say which character set it writes in writes in the one that
+// the options name, answers included.
+func TestAnswersInTheLaboratorysCharset(t *testing.T) {
+	b := newBench(t, func(o *hl7.Options) { o.Charset = er7.Latin1 })
+	b.lab.answer = func(*er7.Message) (string, error) { return "MSA|AA|$ID\rPID|1||||S\xf6hne\rORC|OK|x|LAB77", nil }
+	s := submission()
+	got, err := b.back.Submit(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, "LAB77", got.SampleID)
+	require.NoError(t, b.back.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
+	require.Len(t, b.lab.sent, 2)
+
+	// One that is malformed is told which message it was.
+	answer, err := er7.Parse(b.back.Handle(t.Context(), []byte("MSH|^~\\&|LIS|S\xf6hne|||202603031000||ORU^R01|R1|P|2.5.1\rx"), nil), nil)
+	require.NoError(t, err)
+	require.Equal(t, "AE R1", answer.Segment("MSA").Field(1).Text()+" "+answer.Segment("MSA").Field(2).Text())
+}
+
 func TestCancel(t *testing.T) {
 	b := newBench(t, nil)
 	s := submission()
