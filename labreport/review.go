@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -42,12 +43,17 @@ func (s *Service) Draft(ctx context.Context, team healthlab.TeamID, id JobID) (D
 }
 
 // Approve completes a job with the draft, or with corrected data in its place. What
-// was read stays beside it. by names the reviewer, for the record. Invalid if the
-// corrected data cannot be published, Precondition if the job does not wait for
+// was read stays beside it. by names the reviewer, for the record. What is empty in
+// corrected data, where something is always published, is published as unknown. Invalid
+// if it cannot be published, Precondition if the job does not wait for
 // review.
 func (s *Service) Approve(ctx context.Context, team healthlab.TeamID, id JobID, by string, corrected *Data) (PublishedJob, error) {
 	if err := checkReview(by, corrected); err != nil {
 		return PublishedJob{}, err
+	}
+	if corrected != nil {
+		data := corrected.published()
+		corrected = &data
 	}
 	return s.decide(ctx, team, id, Approved, Review{By: by, Approved: true, Data: corrected})
 }
@@ -77,26 +83,94 @@ func checkReview(by string, d *Data) error {
 		if d.Results == nil {
 			p.Add("missing", "results is a list", "data", "results")
 		}
-		for i, r := range d.Results {
-			if r.TestName == "" {
-				p.Add("missing", "a result needs a name", "data", "results", i, "test_name")
-			}
-			if r.Value == "" {
-				p.Add("missing", "a result needs a value", "data", "results", i, "value")
-			}
-			for name, n := range map[string]*json.Number{"min_reference_range": r.MinReferenceRange, "max_reference_range": r.MaxReferenceRange} {
-				if n != nil && !json.Valid([]byte(*n)) {
-					p.Add("number", "not a number", "data", "results", i, name)
-				}
-			}
-			for k, m := range r.LoincMatches {
-				if !ValidCode(m.LoincCode) {
-					p.Add("loinc_code", "not a LOINC code", "data", "results", i, "loinc_matches", k, "loinc_code")
-				}
-			}
+		p.Under(d.Metadata.Evidence.check(), "data", "metadata", "evidence")
+		for i := range d.Results {
+			p.Under(d.Results[i].check(), "data", "results", i)
 		}
 	}
 	return p.Err()
+}
+
+// check finds what cannot be published of a result.
+func (res *Result) check() healthlab.Problems {
+	var p healthlab.Problems
+	if res.TestName == "" {
+		p.Add("missing", "a result needs a name", "test_name")
+	}
+	if res.Value == "" {
+		p.Add("missing", "a result needs a value", "value")
+	}
+	for _, end := range []struct {
+		name string
+		n    *json.Number
+	}{{"min_reference_range", res.MinReferenceRange}, {"max_reference_range", res.MaxReferenceRange}} {
+		if end.n == nil {
+			continue
+		}
+		if _, err := json.Marshal(end.n); err != nil || *end.n == "" {
+			p.Add("number", "not a number", end.name)
+		}
+	}
+	if len(res.LoincMatches) > maxMatches {
+		p.Add("too_long", "a result has at most 5 candidates", "loinc_matches")
+	}
+	for k, m := range res.LoincMatches {
+		if !ValidCode(m.LoincCode) {
+			p.Add("loinc_code", "not a LOINC code", "loinc_matches", k, "loinc_code")
+		}
+		if !share(m.ConfidenceScore) {
+			p.Add("out_of_range", "is 0 to 1", "loinc_matches", k, "confidence_score")
+		}
+	}
+	p.Under(res.Evidence.check(), "evidence")
+	return p
+}
+
+// check finds what is no place on a page.
+func (e Evidence) check() healthlab.Problems {
+	var p healthlab.Problems
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		if r := e[name]; r.Page < 1 || !share(r.Confidence) || !share(r.Box.X) || !share(r.Box.Y) || !share(r.Box.Width) || !share(r.Box.Height) {
+			p.Add("out_of_range", "pages count from 1, places and confidences are 0 to 1", name)
+		}
+	}
+	return p
+}
+
+func share(v float64) bool { return v >= 0 && v <= 1 }
+
+// published returns a copy in which what was left out is said to be unknown.
+func (d Data) published() Data {
+	text := func(s *string, unknown string) {
+		if *s == "" {
+			*s = unknown
+		}
+	}
+	places := func(e *Evidence) {
+		if *e == nil {
+			*e = Evidence{}
+		}
+	}
+	text(&d.Metadata.Gender, "other")
+	places(&d.Metadata.Evidence)
+	d.Results = slices.Clone(d.Results)
+	for i := range d.Results {
+		r := &d.Results[i]
+		text((*string)(&r.SampleType), string(NoSpecimen))
+		text(&r.MeasurementKind, "unknown")
+		text(&r.Sensitivity, "unknown")
+		if r.Interpretation == nil {
+			r.Interpretation = ptr(Unclear)
+		}
+		places(&r.Evidence)
+		r.LoincMatches = slices.Clone(r.LoincMatches)
+		for k := range r.LoincMatches {
+			if r.LoincMatches[k].Aliases == nil {
+				r.LoincMatches[k].Aliases = []string{}
+			}
+		}
+	}
+	return d
 }
 
 // decide records a person's decision.

@@ -172,6 +172,9 @@ func asPrinted(end *float64, text string) *json.Number {
 // reDecimal is a number without a sign, as JSON has them.
 var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 
+// maxMatches is how many candidates are published.
+const maxMatches = 5
+
 // match publishes the candidates.
 func (res *Result) match(candidates []candidate) (best float64) {
 	res.LoincMatches = []Match{}
@@ -183,7 +186,7 @@ func (res *Result) match(candidates []candidate) (best float64) {
 		if i == 1 {
 			second = c.score
 		}
-		if i < 5 && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
+		if i < maxMatches && c.score >= 0.3 && (i == 0 || c.score >= best-0.5) {
 			names := c.term.Names
 			if len(names) > 5 {
 				names = names[:5]

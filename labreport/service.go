@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -292,6 +294,11 @@ func (s *Service) leave(team healthlab.TeamID) {
 	}
 }
 
+// undeclared is a type that says nothing; declarable are all that a file may be said to be.
+const undeclared = "application/octet-stream"
+
+var declarable = []string{undeclared, "application/pdf", "image/jpeg", "image/jpg", "image/png"}
+
 // CheckFiles checks number, size and type of uploaded files and returns them with
 // the types that their content shows. It opens nothing.
 func CheckFiles(files []File) ([]File, error) {
@@ -315,23 +322,14 @@ func CheckFiles(files []File) ([]File, error) {
 	}
 	out := make([]File, len(files))
 	for i, f := range files {
-		kind := Sniff(f.Data)
-		if kind == "" {
+		out[i] = File{Type: Sniff(f.Data), Data: f.Data}
+		if out[i].Type == "" || f.Type != "" && !slices.Contains(declarable, f.Type) {
 			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, "a file is a PDF, a JPEG or a PNG")
 		}
-		out[i] = File{Type: kind, Data: f.Data}
 	}
 	for i, f := range files {
-		switch f.Type {
-		case "", "application/octet-stream", out[i].Type:
-		case "image/jpg":
-			if out[i].Type != "image/jpeg" {
-				return nil, rule(healthlab.Precondition, RuleContentTypeMismatch, "a file is not of the type that it is said to be")
-			}
-		case "application/pdf", "image/jpeg", "image/png":
+		if kind := strings.Replace(f.Type, "image/jpg", "image/jpeg", 1); kind != "" && kind != undeclared && kind != out[i].Type {
 			return nil, rule(healthlab.Precondition, RuleContentTypeMismatch, "a file is not of the type that it is said to be")
-		default:
-			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, "a file is a PDF, a JPEG or a PNG")
 		}
 	}
 	for _, f := range out {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -196,6 +197,55 @@ func TestReviewKeepsWhatWasRead(t *testing.T) {
 	require.Equal(t, []string{"created started", "updated pending_review", "updated completed"}, d.told(t))
 }
 
+// What a reviewer leaves out is published as what nobody knows, and what cannot be
+// published is refused.
+func TestReviewedDataIsPublishable(t *testing.T) {
+	d := newDesk(t, labreport.Options{})
+	id := d.create(t, true)
+	d.work(t)
+	match := func(m labreport.Match) *labreport.Data {
+		return &labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", LoincMatches: []labreport.Match{m}}}}
+	}
+	read := func(r labreport.Reading) *labreport.Data {
+		return &labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", Evidence: labreport.Evidence{"value": r}}}}
+	}
+	six := match(labreport.Match{LoincCode: "2498-4"})
+	for range 5 {
+		six.Results[0].LoincMatches = append(six.Results[0].LoincMatches, six.Results[0].LoincMatches[0])
+	}
+	for name, c := range map[string]struct {
+		data *labreport.Data
+		path []any
+	}{
+		"a word as a bound":   {&labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", MinReferenceRange: ptr(json.Number("true"))}}}, []any{"data", "results", 0, "min_reference_range"}},
+		"no bound":            {&labreport.Data{Results: []labreport.Result{{TestName: "Iron", Value: "90", MaxReferenceRange: ptr(json.Number(""))}}}, []any{"data", "results", 0, "max_reference_range"}},
+		"too sure of a code":  {match(labreport.Match{LoincCode: "2498-4", ConfidenceScore: 1.1}), []any{"data", "results", 0, "loinc_matches", 0, "confidence_score"}},
+		"six candidates":      {six, []any{"data", "results", 0, "loinc_matches"}},
+		"a page before all":   {read(labreport.Reading{Page: 0}), []any{"data", "results", 0, "evidence", "value"}},
+		"no number":           {read(labreport.Reading{Page: 1, Confidence: math.NaN()}), []any{"data", "results", 0, "evidence", "value"}},
+		"a box off the page":  {read(labreport.Reading{Page: 1, Box: labreport.Box{X: 2}}), []any{"data", "results", 0, "evidence", "value"}},
+		"metadata's evidence": {&labreport.Data{Results: []labreport.Result{}, Metadata: labreport.Metadata{Evidence: labreport.Evidence{"dob": {}}}}, []any{"data", "metadata", "evidence", "dob"}},
+	} {
+		_, err := d.Approve(t.Context(), d.team, id, "dr. example", c.data)
+		var broken *healthlab.InvalidError
+		require.ErrorAs(t, err, &broken, name)
+		require.Len(t, broken.Problems, 1, name)
+		require.Equal(t, c.path, broken.Problems[0].Path, name)
+	}
+	bare := match(labreport.Match{LoincCode: "2498-4"})
+	done, err := d.Approve(t.Context(), d.team, id, "dr. example", bare)
+	require.NoError(t, err)
+	require.Equal(t, match(labreport.Match{LoincCode: "2498-4"}), bare, "it is the caller's")
+	body, err := json.Marshal(done.Data)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"metadata": {"patient_first_name": null, "patient_last_name": null, "dob": null, "gender": "other", "lab_name": null,
+			"date_reported": null, "date_collected": null, "specimen_number": null, "evidence": {}},
+		"results": [{"test_name": "Iron", "value": "90", "type": null, "units": null, "reference_range": null, "min_reference_range": null,
+			"max_reference_range": null, "source_panel_name": null, "sample_type": "unknown", "measurement_kind": "unknown", "sensitivity": "unknown",
+			"interpretation": "unknown", "is_above_max_range": null, "is_below_min_range": null, "loinc_match_status": null, "evidence": {},
+			"loinc_matches": [{"loinc_code": "2498-4", "loinc_name": "", "display_name": "", "aliases": [], "confidence_score": 0}]}]}`, string(body))
+}
+
 func TestRejectedReview(t *testing.T) {
 	d := newDesk(t, labreport.Options{})
 	id := d.create(t, true)
@@ -276,6 +326,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 		"two with a PDF":      {[]labreport.File{jpeg, pdf}, labreport.RulePDFInMultiFile},
 		"damaged PDF":         {[]labreport.File{of("", "%PDF-1.4 broken")}, labreport.RuleUnreadablePDF},
 		"damaged second page": {[]labreport.File{jpeg, of("image/jpg", "\xff\xd8\xff broken")}, labreport.RuleUndecodableImage},
+		"a text behind a PNG": {[]labreport.File{of("image/png", "\xff\xd8\xff"), of("text/plain", "\xff\xd8\xff")}, labreport.RuleUnsupportedFileType},
 		"31 pages":            {[]labreport.File{of("", "%PDF-1.4 long")}, labreport.RuleTooManyPages},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -382,18 +433,20 @@ func (e engine) Rows(context.Context, []labreport.Page) (labreport.RawReport, la
 
 // A host's own engine reads the rows; what follows from them is ours.
 func TestRowsOfAnotherEngine(t *testing.T) {
-	low, high := json.Number("70"), json.Number("99.0")
+	low, high, none := json.Number("70"), json.Number("99.0"), json.Number("NaN")
 	e := engine{raw: labreport.RawReport{Rows: []labreport.RawRow{
 		{Name: "Glucose", Value: " 1,200 ", Unit: "mg/dL", Low: &low, High: &high, Type: labreport.Numeric, Panel: "Chemistry"},
 		{Name: "Potassium", Value: "4.1", Unit: "mmol/L", Range: "3.50-5.0", Type: labreport.Comment},
 		{Name: "HIV Ag/Ab", Value: "See note", Type: labreport.Numeric, Flag: "A"},
 		{Name: "Empty", Value: " "},
+		{Name: "Sodium", Value: "140", Low: &none},
 	}}}
 	d := newDesk(t, labreport.Options{Rows: e})
 	id := d.create(t, false)
 	d.work(t)
 	got := d.get(t, id).Data.Results
-	require.Len(t, got, 3)
+	require.Len(t, got, 4)
+	require.Nil(t, got[3].MinReferenceRange)
 	require.Equal(t, "1200", got[0].Value)
 	require.Equal(t, labreport.Numeric, *got[0].Type)
 	require.Equal(t, json.Number("99"), *got[0].MaxReferenceRange)

@@ -1,6 +1,7 @@
 package labreport
 
 import (
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -156,7 +157,7 @@ func toPoint(s string, d Decimals) string {
 // number reads one number that is written with a point.
 func number(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(s), ",", ""), 64)
-	return v, err == nil
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
 // words that stand for a value. Keys are folded; the value is the class that two
