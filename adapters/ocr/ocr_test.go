@@ -12,8 +12,10 @@ import (
 	"image/png"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/image/draw"
@@ -203,6 +205,20 @@ func TestStopsWithItsContext(t *testing.T) {
 	cancel()
 	_, err := e.Page(ctx, sheet(2))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A program that does not say which languages it has holds nobody up: the page is read in
+// the language that it was begun with.
+func TestLanguagesThatNobodyNames(t *testing.T) {
+	silent := filepath.Join(t.TempDir(), "tesseract")
+	require.NoError(t, os.WriteFile(silent, []byte("#!/bin/sh\n[ \"$1\" = --list-langs ] && exec sleep 60\ncat > /dev/null\nprintf '5\\t1\\t1\\t1\\t1\\t1\\t10\\t10\\t40\\t12\\t96\\tKreatinin\\n'\n"), 0o700))
+	e, err := ocr.New(&ocr.Options{Command: silent, Timeout: time.Second, Language: func(labreport.Page) string { return "de" }})
+	require.NoError(t, err)
+	began := time.Now()
+	page, err := e.Page(t.Context(), sheet(1))
+	require.NoError(t, err)
+	require.Equal(t, "Kreatinin", page.Words[0].Text)
+	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 // A page of a scan, at 300 dots an inch.

@@ -57,7 +57,13 @@ func (e *Engine) installed(ctx context.Context) map[string]string {
 	if e.o.DataDir != "" {
 		args = append(args, "--tessdata-dir", e.o.DataDir)
 	}
-	out, err := exec.CommandContext(ctx, e.path, args...).Output() //nolint:gosec // the host names the program
+	ctx, stop := context.WithTimeout(ctx, e.o.Timeout)
+	defer stop()
+	c := exec.CommandContext(ctx, e.path, args...) //nolint:gosec // the host names the program
+	c.Env = []string{"LC_ALL=C"}
+	c.WaitDelay = time.Second
+	attributes(c)
+	out, err := c.Output()
 	if err != nil {
 		return nil
 	}
