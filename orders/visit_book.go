@@ -373,6 +373,9 @@ func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.D
 		r.Visits[i].Async = v.Async
 		return r.Visits[i].ID, nil, nil
 	}
+	if r.usedKey(key) {
+		return uuid.Nil, nil, &HeldError{holdSlot + key.String()}
+	}
 	var events []healthlab.Event
 	if i >= 0 {
 		s.on = VisitRefused
@@ -545,6 +548,8 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 			return nil, broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
 		case r.VisitWork.Lease.After(at), v.Move != nil && v.Move.Key != key.ID:
 			return nil, broken(NotReschedulable, "the appointment is being changed")
+		case r.usedKey(key.ID):
+			return nil, &HeldError{holdSlot + key.ID.String()}
 		}
 		notes := req.Notes
 		if req.KeepNotes {

@@ -104,10 +104,10 @@ func (r *Record) Holds() []string {
 	var out []string
 	for _, v := range r.Visits {
 		for _, k := range v.Keys {
-			out = append(out, "slot "+k.String())
+			out = append(out, holdSlot+k.String())
 		}
 		if v.Move != nil {
-			out = append(out, "slot "+v.Move.Key.String())
+			out = append(out, holdSlot+v.Move.Key.String())
 		}
 		if v.Type == Phlebotomy && !v.Status.Final() {
 			out = append(out, HoldVisit+v.Provider+" "+r.UserID.String())
@@ -116,16 +116,25 @@ func (r *Record) Holds() []string {
 	return out
 }
 
+// usedKey reports whether an appointment of the order was booked, or moved, with a
+// booking key: it is for one time.
+func (r *Record) usedKey(key uuid.UUID) bool {
+	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
+}
+
+// holdSlot is how the names of [Record.Holds] begin that are about booking keys.
+const holdSlot = "slot "
+
 // HoldVisit is how the names of [Record.Holds] begin that are about a provider's next
 // visit to a patient; the others are about booking keys.
 const HoldVisit = "visit "
 
-// HeldError says that another order of the team has one of [Record.Holds]. It unwraps to
-// [healthlab.Conflict].
+// HeldError says that another order of the team has one of [Record.Holds], or this one had
+// it before. It unwraps to [healthlab.Conflict].
 type HeldError struct{ Name string }
 
 // Error does not say which.
-func (e *HeldError) Error() string { return "conflict: another order holds a slot or a visit" }
+func (e *HeldError) Error() string { return "conflict: a slot or a visit is held already" }
 
 // Unwrap returns [healthlab.Conflict].
 func (e *HeldError) Unwrap() error { return healthlab.Conflict }

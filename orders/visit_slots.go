@@ -236,8 +236,10 @@ type CenterSlotsRequest struct {
 	// SiteCodes are at most three. If there are any, Zip and Radius do not count.
 	SiteCodes []string
 	// Zip has five digits; Radius is one of [Radii], zero means [DefaultRadius].
-	Zip    string
-	Radius int
+	// NoRadius says that there is none, which is refused around a postal code.
+	Zip      string
+	Radius   int
+	NoRadius bool
 	// AllowStale takes an answer that is some minutes old.
 	AllowStale bool
 }
@@ -313,6 +315,8 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	switch {
 	case len(req.SiteCodes) == 0 && req.Zip == "":
 		return broken(PlaceMissing, "site codes or a postal code are needed")
+	case len(req.SiteCodes) == 0 && req.NoRadius:
+		return broken(PlaceMissing, "a postal code goes with a radius")
 	case len(req.SiteCodes) > maxSites:
 		return broken(TooManySites, "at most three site codes can be asked for")
 	case provider.PatientManaged && !settings.PatientManagedPSC:

@@ -245,3 +245,30 @@ func TestCachedSlots(t *testing.T) {
 	_, err = d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
 	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
 }
+
+// A booking key is for one booking, whatever became of it.
+func TestABookingKeyIsUsedOnce(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("walk-in")
+	d.work()
+	keys := d.centerKeys("THERE")
+	with := func(key string) func(*orders.BookRequest) {
+		return func(r *orders.BookRequest) { r.BookingKey = key }
+	}
+	d.booked(o, center, with(keys[60]))
+	move := func(key string) error {
+		_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key})
+		return err
+	}
+	require.NoError(t, move(keys[61]))
+	requireRule(t, move(keys[60]), orders.SlotNotAvailable, healthlab.Precondition)
+	requireRule(t, move(keys[61]), orders.SlotNotAvailable, healthlab.Precondition)
+	_, err := d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+	require.NoError(t, err)
+	d.work()
+	for _, used := range keys[60:62] {
+		_, err = d.books(o, center, with(used))
+		requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+	}
+	d.booked(o, center, with(keys[62]))
+}

@@ -188,6 +188,7 @@ func TestRulesOverHTTP(t *testing.T) {
 			return c.Send(c.t, "GET", "/v3/order/"+o.ID.String()+"/psc/info", nil)
 		}, 400, orders.PatientAddressMissing},
 		{"neither sites nor a postal code", nil, send("POST", centers, nil), 400, orders.PlaceMissing},
+		{"a postal code without a radius", nil, send("POST", centers+"&zip_code=85201&radius=null", nil), 400, orders.PlaceMissing},
 		{"four sites", nil, send("POST", centers+"&site_codes=A&site_codes=B&site_codes=C&site_codes=D", nil), 400, orders.TooManySites},
 		{"a site that there is not", nil, send("POST", centers+"&site_codes=NOWHERE", nil), 400, orders.SiteUnknown},
 		{"scheduling without the switch", func(x *shop) { x.settings.PSCScheduling = false }, send("POST", centers+"&zip_code=85201", nil), 503, orders.SchedulingNotEnabled},

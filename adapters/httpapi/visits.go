@@ -61,7 +61,10 @@ func (a api) findCenterSlots(w http.ResponseWriter, r *http.Request, team health
 	in := wire.From(r)
 	req := orders.CenterSlotsRequest{
 		Lab: in.Text("lab", 255), Start: in.OptDate("start_date"), SiteCodes: in.Strings("site_codes"), Zip: text(in, "zip_code"),
-		Radius: radius(in), AllowStale: in.Bool("allow_stale", false),
+		AllowStale: in.Bool("allow_stale", false),
+	}
+	if req.NoRadius = in.Null("radius"); !req.NoRadius {
+		req.Radius = radius(in)
 	}
 	if err := in.Err(); err != nil {
 		return err

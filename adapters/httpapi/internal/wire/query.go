@@ -29,6 +29,13 @@ func (in *In) value(name string) (string, bool) {
 	return all[0], in.clean(all[0], "query", name)
 }
 
+// Null reports whether a query parameter is written as null, or as nothing.
+func (in *In) Null(name string) bool {
+	in.used("query", name)
+	all := in.query[name]
+	return len(all) == 1 && (all[0] == "" || all[0] == "null")
+}
+
 // need is value for a parameter that must be there.
 func (in *In) need(name string) (string, bool) {
 	v, ok := in.value(name)
