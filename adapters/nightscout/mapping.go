@@ -79,7 +79,7 @@ type place struct {
 type mapper struct {
 	resource string
 	site     *site
-	oldest   int64 // Unix milliseconds
+	oldest   int64 // where the site finds it, in Unix milliseconds
 	unread   []linking.Unread
 	docs     []document
 	known    map[string]int // where a document stands, by its name
@@ -98,7 +98,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	}
 	t, ok := d.time(entry)
 	if ok {
-		m.oldest = min(m.oldest, t.UnixMilli())
+		m.oldest = min(m.oldest, d.found(entry, t))
 	} else if len(p) == 0 {
 		p.Add("instant", "the site's document has no instant that can be read", map[bool]string{true: "date", false: "created_at"}[entry])
 	}
@@ -142,6 +142,18 @@ func (d *document) time(entry bool) (time.Time, bool) {
 	}
 	t, err := healthlab.ParseTime(text)
 	return t.Time, err == nil
+}
+
+// found is where a site finds a document that is from t: a treatment by the digits of its
+// text, whatever offset stands behind them.
+func (d *document) found(entry bool, t time.Time) int64 {
+	const digits = "2006-01-02T15:04:05"
+	if !entry && len(d.CreatedAt) >= len(digits) {
+		if written, err := time.Parse(digits, d.CreatedAt[:len(digits)]); err == nil {
+			return written.UnixMilli()
+		}
+	}
+	return t.UnixMilli()
 }
 
 // offset is seconds east of UTC; nil where the document does not know.

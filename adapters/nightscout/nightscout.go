@@ -100,6 +100,9 @@ var (
 	hashForm  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
+// defaultPorts are those that an address need not name.
+var defaultPorts = map[string]string{"https": "443", "http": "80"}
+
 // address reads what a person typed or pasted as a site's address.
 func (c *Connector) address(typed string) (string, error) {
 	s := strings.TrimSpace(typed)
@@ -113,6 +116,9 @@ func (c *Connector) address(typed string) (string, error) {
 	u, err := c.guard.CheckURL(s)
 	if err != nil || strings.Contains(u.Path, "..") {
 		return "", &linking.Error{Type: linking.ProviderCredentialError}
+	}
+	if port := u.Port(); port == defaultPorts[u.Scheme] {
+		u.Host = strings.TrimSuffix(u.Host, ":"+port) // one site is one account
 	}
 	return u.String(), nil
 }

@@ -74,8 +74,11 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 		return page, fmt.Errorf("%w: not a secret of this connector", healthlab.Invalid)
 	}
 	q := url.Values{"count": {strconv.Itoa(pageSize)}}
-	begin := r.From.UnixMilli()
-	if from[at.collection] == entries {
+	begin, texts := r.From.UnixMilli(), from[at.collection] == treatments
+	if texts {
+		begin, at.until = second(begin), second(at.until+999)
+	}
+	if !texts {
 		q.Set("find[date][$gte]", strconv.FormatInt(begin, 10))
 		q.Set("find[date][$lt]", strconv.FormatInt(at.until, 10))
 	} else {
@@ -92,27 +95,35 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	}
 	m := newMapper(r.Resource, &s)
 	for _, doc := range docs {
-		m.read(doc, from[at.collection] == entries)
+		m.read(doc, !texts)
 	}
 	page.Items = m.pulled()
-	page.Next, err = at.next(m.oldest, len(docs), begin, len(from))
+	page.Next, err = at.next(m.oldest, len(docs), begin, len(from), texts)
 	return page, err
 }
+
+// second is the beginning of a second. A site finds treatments by the text of their instant,
+// in which 10:00:00Z stands behind 10:00:00.999Z, so that seconds alone are in order.
+func second(ms int64) int64 { return ms - (ms%1000+1000)%1000 }
 
 // iso is an instant as a site keeps it.
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // next is the cursor behind a page of n documents, the oldest of which is from oldest;
-// empty at the end. Documents of the oldest instant come again, because a page may end in
-// the middle of them.
-func (c cursor) next(oldest int64, n int, begin int64, collections int) (string, error) {
+// empty at the end. Documents of the oldest instant, or second where the site finds texts,
+// come again, because a page may end in the middle of them.
+func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bool) (string, error) {
 	if n >= pageSize {
 		if oldest >= c.until || oldest < begin {
 			return "", fmt.Errorf("%w: the site does not keep to the range", healthlab.Invalid)
 		}
 		until := oldest + 1
+		if texts {
+			oldest = second(oldest)
+			until = oldest + 1000
+		}
 		if until >= c.until {
-			until = oldest // a whole page of one instant
+			until = oldest // a whole page of one
 		}
 		return cursor{c.collection, until}.String(), nil
 	}

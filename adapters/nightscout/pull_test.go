@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
@@ -229,6 +230,72 @@ func TestPagesMissNothing(t *testing.T) {
 	items, requests := s.all(c, secret, "glucose", 1)
 	require.LessOrEqual(t, requests, 4)
 	require.Equal(t, 99, int(items[len(items)-1].Samples[len(items[len(items)-1].Samples)-1].Value.Number))
+}
+
+// A site finds treatments by the text of their instant, which uploaders write with and
+// without a fraction. No amount is missed, wherever a page ends.
+func TestTreatmentPagesMissNothing(t *testing.T) {
+	s := newServer(t)
+	c := s.connector()
+	secret := s.signedIn(c)
+	rapid.Check(t, func(rt *rapid.T) {
+		s.treatments = nil
+		want := map[int64]float64{}
+		ms := noon.UnixMilli() - 1
+		draw := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		steps := []int64{0, 0, 1, 400, 1000, 300_000}
+		for i := range 900 + draw.IntN(1200) {
+			ms -= steps[draw.IntN(len(steps))]
+			text := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+			if draw.IntN(2) == 0 {
+				ms -= ms % 1000
+				text = time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05Z")
+			}
+			want[ms]++
+			s.treatments = append(s.treatments, document{"_id": fmt.Sprint(i), "eventType": "Carb Correction", "created_at": text, "carbs": float64(1)})
+		}
+		got := map[int64]float64{}
+		items, _ := s.all(c, secret, "carbohydrates", 10)
+		for _, p := range items {
+			for _, x := range p.Samples {
+				got[x.Timestamp.UnixMilli()] = x.Value.Number // what comes again replaces
+			}
+		}
+		require.Equal(rt, want, got)
+	})
+	// The bounds of what is asked for are no exception.
+	s.treatments = read(t, `[
+		{"_id":"a","created_at":"2026-03-04T11:59:59Z","carbs":1},{"_id":"b","created_at":"2026-03-04T11:00:00.250Z","carbs":2},
+		{"_id":"c","created_at":"2026-03-04T11:59:59.250Z","carbs":3}]`)
+	page, err := c.Pull(t.Context(), linking.PullRequest{
+		Secret: secret, Resource: "carbohydrates", From: noon.Add(-time.Hour + 100*time.Millisecond), To: noon.Add(-500 * time.Millisecond), Zone: time.UTC,
+	})
+	require.NoError(t, err)
+	require.Len(t, page.Items[0].Samples, 3)
+	// More of one second than a page has: what is before it is read, and it ends.
+	s.treatments = nil
+	for i := range 2500 {
+		s.treatments = append(s.treatments, document{"_id": fmt.Sprint(i), "created_at": "2026-03-04T11:59:59Z", "carbs": float64(1)})
+	}
+	s.treatments = append(s.treatments, document{"_id": "last", "created_at": "2026-03-04T11:59:57Z", "carbs": float64(9)})
+	items, requests := s.all(c, secret, "carbohydrates", 1)
+	require.LessOrEqual(t, requests, 4)
+	last := items[len(items)-1].Samples
+	require.InDelta(t, 9, last[len(last)-1].Value.Number, 0)
+	// An uploader's own clock: the site finds the text, not the instant.
+	s.treatments = nil
+	for i := range 1500 {
+		at := noon.Add(-time.Duration(i+1) * time.Minute)
+		s.treatments = append(s.treatments, document{"_id": fmt.Sprint(i), "created_at": at.Format("2006-01-02T15:04:05") + "+02:00", "carbs": float64(1)})
+	}
+	items, _ = s.all(c, secret, "carbohydrates", 2)
+	got := map[int64]bool{}
+	for _, p := range items {
+		for _, x := range p.Samples {
+			got[x.Timestamp.UnixMilli()] = true
+		}
+	}
+	require.Len(t, got, 1500)
 }
 
 // A site that does not keep to what was asked is not followed for ever.

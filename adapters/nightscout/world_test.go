@@ -106,10 +106,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	case "/api/v1/entries.json":
 		say(200, s.find(s.entries, q.Get("find[date][$gte]"), q.Get("find[date][$lt]"), q.Get("count"), func(d document) float64 { return d["date"].(float64) }))
 	case "/api/v1/treatments.json":
-		say(200, s.find(s.treatments, millis(q.Get("find[created_at][$gte]")), millis(q.Get("find[created_at][$lt]")), q.Get("count"), func(d document) float64 {
-			ms, _ := strconv.ParseFloat(millis(d["created_at"].(string)), 64)
-			return ms
-		}))
+		say(200, s.findText(s.treatments, q.Get("find[created_at][$gte]"), q.Get("find[created_at][$lt]"), q.Get("count")))
 	case "/api/v1/profile.json":
 		say(200, []document{{"defaultProfile": "Default", "store": document{"Default": document{"dia": 3, "timezone": s.zone, "units": s.units}}}})
 	case "/api/v1/status.json":
@@ -119,16 +116,18 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// millis turns a site's text into Unix milliseconds.
-func millis(s string) string {
-	if s == "" {
-		return ""
+// findText finds treatments: a site keeps their instant as a text, and compares texts.
+func (s *server) findText(all []document, from, until, count string) []document {
+	at := func(d document) string { return d["created_at"].(string) }
+	n, _ := strconv.Atoi(count)
+	found := []document{}
+	for _, d := range all {
+		if at(d) >= from && (until == "" || at(d) < until) {
+			found = append(found, d)
+		}
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return s
-	}
-	return strconv.FormatInt(t.UnixMilli(), 10)
+	slices.SortStableFunc(found, func(a, b document) int { return cmp.Compare(at(b), at(a)) })
+	return found[:min(n, len(found))]
 }
 
 func (s *server) find(all []document, from, until, count string, at func(document) float64) []document {
