@@ -178,7 +178,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s, err := build(c, kept, "http://"+listener.Addr().String())
+	s, err := build(ctx, c, kept, "http://"+listener.Addr().String())
 	if err != nil {
 		err = errors.Join(err, listener.Close())
 	} else {

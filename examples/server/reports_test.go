@@ -93,7 +93,7 @@ func BenchmarkAPIWhileReading(b *testing.B) {
 			require.NoError(b, err)
 			kept, err := openStorage(b.Context(), "")
 			require.NoError(b, err)
-			s, err := build(c, kept, "http://127.0.0.1")
+			s, err := build(b.Context(), c, kept, "http://127.0.0.1")
 			require.NoError(b, err)
 			server := httptest.NewServer(s.handler)
 			defer server.Close()

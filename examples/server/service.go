@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 	_ "time/tzdata" // zones, also where the machine has none
@@ -68,7 +69,7 @@ type service struct {
 
 // build makes the service, which will answer at url, out of the parts. It starts
 // nothing.
-func build(c config, kept *storage, url string) (*service, error) {
+func build(ctx context.Context, c config, kept *storage, url string) (*service, error) {
 	s := &service{config: c, team: teamOf(c.apiKey), url: url, store: kept}
 	push, err := c.master.derive("sandbox pushes")
 	if err != nil {
@@ -81,7 +82,11 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if s.teams, err = healthdata.NewTeams(s.store.Teams(), from.providers, s.choices()); err != nil {
 		return nil, err
 	}
-	questions, preferences, err := s.buildHealth(from.providers)
+	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
+	if err != nil {
+		return nil, err
+	}
+	questions, preferences, err := s.buildHealth(ctx, from.providers, book)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,7 @@ func build(c config, kept *storage, url string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.buildOrders(files, seal); err != nil {
+	if err := s.buildOrders(book, files, seal); err != nil {
 		return nil, err
 	}
 	if err := s.buildWebhooks(seal); err != nil {
@@ -133,8 +138,15 @@ func build(c config, kept *storage, url string) (*service, error) {
 }
 
 // buildHealth makes what keeps health data and answers questions about it.
-func (s *service) buildHealth(providers *healthdata.Providers) (*aggregate.Service, *aggregate.Preferences, error) {
-	preferences, err := aggregate.NewPreferences(s.store.Priorities(), func(slug string) bool { return providers.Get(slug) != nil })
+func (s *service) buildHealth(ctx context.Context, providers *healthdata.Providers, book *orders.Book) (*aggregate.Service, *aggregate.Preferences, error) {
+	labs, err := book.Labs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := func(slug string) bool {
+		return providers.Get(slug) != nil || slices.ContainsFunc(labs, func(l orders.Lab) bool { return l.Slug == slug })
+	}
+	preferences, err := aggregate.NewPreferences(s.store.Priorities(), known)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +164,7 @@ func (s *service) buildHealth(providers *healthdata.Providers) (*aggregate.Servi
 	}); err != nil {
 		return nil, nil, err
 	}
-	questions, err := aggregate.New(s.health, &aggregate.Options{Priorities: preferences.Of})
+	questions, err := aggregate.New(s.health, &aggregate.Options{Priorities: preferences.Of, Known: known})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,11 +177,7 @@ func (s *service) buildHealth(providers *healthdata.Providers) (*aggregate.Servi
 }
 
 // buildOrders makes the desk where tests are ordered, with an invented catalogue.
-func (s *service) buildOrders(files orders.BlobStore, seal healthlab.Sealer) error {
-	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
-	if err != nil {
-		return err
-	}
+func (s *service) buildOrders(book *orders.Book, files orders.BlobStore, seal healthlab.Sealer) error {
 	registry, err := sandbox.Registry()
 	if err != nil {
 		return err

@@ -135,3 +135,17 @@ func historyDays(p *program, user string) int {
 	meal := seen.Data[0].Provider["fern_diary"].Pulled["meal"]
 	return int(meal.To.Sub(meal.From).Round(24*time.Hour).Hours() / 24)
 }
+
+// A misspelt source in a question or a preference is told, and not passed over.
+func TestSourcesAreKnown(t *testing.T) {
+	p := start(t)
+	var u struct {
+		ID string `json:"user_id"`
+	}
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &u)
+	for slug, status := range map[string]int{"acme_ring": 200, "northlab": 200, "acme_rnig": 422} {
+		ask(p, "POST", "/aggregate/v1/user/"+u.ID+"/query", fmt.Sprintf(`{"timeframe":{"type":"relative","anchor":"2026-03-01","past":{"unit":"day"}},
+			"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}]}],"config":{"provider_priority_overrides":[%q]}}`, slug), status, nil)
+		ask(p, "PATCH", "/v2/team/source/priorities", fmt.Sprintf(`[{"data_type":null,"provider":%q,"priority":1}]`, slug), status, nil)
+	}
+}
