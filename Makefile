@@ -49,6 +49,7 @@ test: deps ## all tests, with the race detector, on a real PostgreSQL
 
 prove: deps ## the same tests at their full counts; up to an hour
 	@race=$(race); set -x; HEALTHLAB_PROVE=1 go test $$race -timeout 60m $(PKG)
+	@if [ -n "$(race)" ]; then set -x; cd internal/bench && go test -timeout 15m ./...; fi # other engines need cgo
 
 fuzz: ## each fuzz target in turn, FUZZTIME=30s each
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | \

@@ -604,7 +604,7 @@ func sameAnswer(t require.TestingT, q *question, f *aggregate.Frame, keys, value
 			got := f.Columns[at+k].Value(i)
 			if x, ok := want.(float64); ok {
 				require.NotNil(t, got, "%v of row %d of %s", q.fns[k], i, q.body)
-				require.InDelta(t, x, got.(float64), 1e-9*max(1, math.Abs(x)), "%v of row %d of %s", q.fns[k], i, q.body)
+				require.InDelta(t, x, got.(float64), 1e-9*max(1e-6, math.Abs(x)), "%v of row %d of %s", q.fns[k], i, q.body)
 				continue
 			}
 			require.Equal(t, want, got, "%v of row %d of %s", q.fns[k], i, q.body)

@@ -49,7 +49,7 @@ func same(t testing.TB, want, got []any, what string) {
 		case float64:
 			g, ok := got[i].(float64)
 			require.True(t, ok, "column %d of %s", i, what)
-			require.InDelta(t, w, g, 1e-9*max(1, math.Abs(w)), "column %d of %s", i, what)
+			require.InDelta(t, w, g, 1e-9*max(1e-6, math.Abs(w)), "column %d of %s", i, what)
 		case time.Time:
 			g, ok := got[i].(time.Time)
 			require.True(t, ok && w.Equal(g), "column %d of %s", i, what)
