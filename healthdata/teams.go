@@ -50,6 +50,9 @@ type TeamChoices struct {
 	// History says by provider how far back history is fetched. Each provider is a choice
 	// of its own.
 	History map[string]HistoryChoice `json:"data_pull_preferences,omitempty"`
+	// Scopes says by OAuth provider what people are asked to grant. Each provider is a
+	// choice of its own; one without is asked for all of its scopes.
+	Scopes map[string]ScopeChoice `json:"scope_requirements,omitempty"`
 }
 
 // TeamBrand is what people see of a team.
@@ -82,6 +85,14 @@ type HistoryChoice struct {
 	Resources map[string]int `json:"resources,omitempty"`
 }
 
+// ScopeChoice is what a team asks people to grant at a provider, in the provider's words.
+// The scopes without which nothing works are asked for besides.
+type ScopeChoice struct {
+	// Must are those without which there is no connection; May can be refused.
+	Must []string `json:"must"`
+	May  []string `json:"may"`
+}
+
 // TeamStore keeps what teams have chosen. Methods are safe for concurrent use and atomic,
 // and a context that has ended before a call writes nothing and is the error. What they
 // take and return is a copy.
@@ -92,7 +103,7 @@ type TeamStore interface {
 	// UpdateChoices lets change make new choices of the old ones, and returns them as they
 	// are kept. An error of change is returned unchanged, and nothing is written. change
 	// may run more than once, so it is pure. Concurrent updates behave as if they ran one
-	// after another. An empty History comes back nil.
+	// after another. An empty History or Scopes comes back nil.
 	UpdateChoices(ctx context.Context, team healthlab.TeamID, change func(TeamChoices) (TeamChoices, error)) (TeamChoices, error)
 }
 
@@ -128,6 +139,11 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 	if len(prefixes) == 0 {
 		prefixes = below.EventPrefixes
 	}
+	scopes := maps.Clone(below.Scopes)
+	if scopes == nil {
+		scopes = map[string]ScopeChoice{}
+	}
+	maps.Copy(scopes, c.Scopes)
 	return TeamChoices{
 		VerbMode:           cmp.Or(c.VerbMode, below.VerbMode),
 		PushHistoricalData: cmp.Or(c.PushHistoricalData, below.PushHistoricalData),
@@ -145,6 +161,7 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		Destinations:       cmp.Or(c.Destinations, below.Destinations),
 		Brand:              cmp.Or(c.Brand, below.Brand),
 		History:            history,
+		Scopes:             scopes,
 	}
 }
 
@@ -176,9 +193,9 @@ func (s *Teams) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettin
 // with. Invalid with every problem, by the names in JSON; then nothing is changed.
 func (s *Teams) Change(ctx context.Context, team healthlab.TeamID, edit func(*TeamChoices)) (TeamChoices, error) {
 	c, err := s.store.UpdateChoices(ctx, team, func(old TeamChoices) (TeamChoices, error) {
-		before := maps.Clone(old.History)
+		before := TeamChoices{History: maps.Clone(old.History), Scopes: maps.Clone(old.Scopes)}
 		edit(&old)
-		return old, s.check(&old, before)
+		return old, s.check(&old, &before)
 	})
 	if err != nil {
 		return TeamChoices{}, fmt.Errorf("change team settings: %w", err)
@@ -186,9 +203,9 @@ func (s *Teams) Change(ctx context.Context, team healthlab.TeamID, edit func(*Te
 	return c.over(s.defaults), nil
 }
 
-// check lists what is wrong with choices. A history that was there before stays, though
-// its provider is gone from the configuration since.
-func (s *Teams) check(c *TeamChoices, before map[string]HistoryChoice) error {
+// check lists what is wrong with choices. A history or scopes that were there before stay,
+// though their provider is gone from the configuration since.
+func (s *Teams) check(c, before *TeamChoices) error {
 	var p healthlab.Problems
 	if m := c.VerbMode; m != nil && *m != VerbUpsert && *m != VerbSplit {
 		p.Add("enum", "not one of the allowed values", "verb_mode")
@@ -205,12 +222,53 @@ func (s *Teams) check(c *TeamChoices, before map[string]HistoryChoice) error {
 	c.checkEvents(&p)
 	for _, slug := range slices.Sorted(maps.Keys(c.History)) {
 		h := c.History[slug]
-		if old, ok := before[slug]; ok && old.Default == h.Default && maps.Equal(old.Resources, h.Resources) {
+		if old, ok := before.History[slug]; ok && old.Default == h.Default && maps.Equal(old.Resources, h.Resources) {
 			continue
 		}
 		p.Under(h.problems(s.providers.Get(slug)), "data_pull_preferences", shortKey(slug))
 	}
+	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
+		x := c.Scopes[slug]
+		if old, ok := before.Scopes[slug]; ok && slices.Equal(old.Must, x.Must) && slices.Equal(old.May, x.May) {
+			continue
+		}
+		p.Under(x.problems(s.providers.Get(slug)), "scope_requirements", shortKey(slug))
+	}
 	return p.Err()
+}
+
+func (x ScopeChoice) problems(of *Provider) healthlab.Problems {
+	var p healthlab.Problems
+	switch {
+	case of == nil:
+		p.Add("unknown_provider", "is not the slug of a provider")
+		return p
+	case of.AuthType != "oauth" && of.AuthType != "team_oauth", len(of.Scopes) == 0:
+		p.Add("no_scopes", "people grant no scopes at this provider")
+		return p
+	}
+	known := map[string]bool{}
+	for _, s := range of.Scopes {
+		for _, name := range slices.Concat(s.Required, s.Optional) {
+			known[name] = true
+		}
+	}
+	seen := map[string]bool{}
+	for _, list := range []struct {
+		name   string
+		scopes []string
+	}{{"user_must_grant", x.Must}, {"user_may_grant", x.May}} {
+		for i, name := range list.scopes {
+			switch {
+			case !known[name]:
+				p.Add("unknown_scope", "is not a scope of the provider", list.name, i)
+			case seen[name]:
+				p.Add("duplicate", "a scope stands once, in one of the two lists", list.name, i)
+			}
+			seen[name] = true
+		}
+	}
+	return p
 }
 
 var (

@@ -87,6 +87,8 @@ func SettingsBodies() []contract.Pair {
 		{Schema: "TeamSettingsChange", Value: settingsIn{}, Input: true},
 		{Schema: "PullPreferences", Value: pullPreferencesOut{}},
 		{Schema: "PullPreferencesChange", Value: pullPreferencesIn{}, Input: true},
+		{Schema: "ScopeRequirementList", Value: scopesOut{}},
+		{Schema: "ProviderScopes", Value: scopeIn{}, Input: true},
 	}
 }
 

@@ -22,6 +22,7 @@ func TestLinkPagesInABrowser(t *testing.T) {
 	for name, walk := range map[string]func(*testing.T, *browse.Browser){
 		"sign in at the provider": walkOAuth,
 		"name and password":       walkPassword,
+		"own site":                walkOwnSite,
 		"address":                 walkEmail,
 		"on a phone":              walkDevice,
 		"no sign-in":              walkAccept,
@@ -167,6 +168,34 @@ func walkPassword(t *testing.T, b *browse.Browser) {
 	tab.See("Back at the clinic")
 	require.Equal(t, w.clinic.URL+"/done?state=success&provider=birch_pump", tab.At())
 	require.Equal(t, []string{"birch_pump"}, w.connected(offer))
+	w.clean(t, tab)
+}
+
+// A provider that people run themselves: they enter its address and a token.
+func walkOwnSite(t *testing.T, b *browse.Browser) {
+	w := newTown(t, nil, nil)
+	w.health.Providers().Get("cedar_sleep").OwnSite = true // before anybody asks
+	tab := b.Open(t, browse.Person{})
+	offer := w.invite(linking.NewToken{RedirectURL: w.clinic.URL + "/done"})
+	tab.Go(offer.WebURL)
+	tab.Press("Cedar Sleep")
+	tab.See("Your own Cedar Sleep site", "a token of it that may read", "Northside Clinic never sees the token")
+	tab.Miss("User name")
+	seen(tab, "site")
+	tab.Press("Sign in and connect")
+	tab.See("Please fill in this field.")
+	tab.Enter("Address of your site", "wrong")
+	tab.Enter("Token or API secret", "secret")
+	tab.Press("Sign in and connect")
+	tab.See("Cedar Sleep did not accept the sign-in")
+	seen(tab, "site-wrong")
+	require.Empty(t, w.connected(offer))
+	tab.Enter("Address of your site", "right")
+	tab.Enter("Token or API secret", "secret")
+	tab.Press("Sign in and connect")
+	tab.See("Back at the clinic")
+	require.Equal(t, w.clinic.URL+"/done?state=success&provider=cedar_sleep", tab.At())
+	require.Equal(t, []string{"cedar_sleep"}, w.connected(offer))
 	w.clean(t, tab)
 }
 

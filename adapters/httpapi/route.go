@@ -103,6 +103,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.continuousOperations()...)
 	ops = append(ops, a.settingsOperations()...)
 	ops = append(ops, a.pullPreferenceOperations()...)
+	ops = append(ops, a.scopeOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.documentOperations()...)
 	ops = append(ops, a.pscOperations()...)

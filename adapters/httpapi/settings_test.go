@@ -35,7 +35,9 @@ func newHeadOffice(t *testing.T) *headOffice {
 	backfill := healthdata.Backfill{DefaultDays: 90, MaxDays: 180, Configurable: true, Days: map[string]int{"sleep": 10}}
 	resources := []healthdata.ProviderResource{{Resource: "steps"}, {Resource: "sleep"}, {Resource: "heartrate"}}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
-		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: backfill},
+		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources, Backfill: backfill,
+			Scopes: map[string]healthdata.Scopes{"steps": {Required: []string{"move"}, Optional: []string{"place"}}, "sleep": {Required: []string{"sleep"}}}},
+		{Slug: "cedar_sleep", Name: "Cedar Sleep", AuthType: "password", SourceType: "provider", Class: "cloud", Resources: resources},
 		{Slug: "acme_ring", Name: "Acme Ring", AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
 	})
 	require.NoError(t, err)
@@ -200,4 +202,52 @@ func TestTeamSettingsOutliveAProvider(t *testing.T) {
 	c := set(without, func(c *healthdata.TeamChoices) { c.Minors = ptr(true) })
 	require.True(t, *c.Minors)
 	require.Equal(t, 3, c.History["acme_band"].Default)
+}
+
+// What a team asks people to grant, by provider.
+func TestScopeRequirements(t *testing.T) {
+	o := newHeadOffice(t)
+	path := func(team healthlab.TeamID) string {
+		return "/v1/org/" + org.String() + "/team/" + team.String() + "/scope_requirements"
+	}
+	get := func(path string) string { return string(o.Send(t, "GET", path, nil).Want(t, 200).Body) }
+	post := func(body string) *contract.Reply { return o.Send(t, "POST", path(team), body) }
+	none := `{"requirements":[]}`
+	require.JSONEq(t, none, get(path(team)))
+	want := `{"requirements":[{"team_id":"` + team.String() + `","provider":"acme_band","user_must_grant":["sleep"],"user_may_grant":["move"]}]}`
+	require.JSONEq(t, want, string(post(`{"acme_band":{"user_must_grant":["sleep"],"user_may_grant":["move"]}}`).Want(t, 200).Body))
+	require.JSONEq(t, want, get(path(team)))
+	require.JSONEq(t, want, get(path(team)+"?provider=acme_band"))
+	require.JSONEq(t, none, get(path(team)+"?provider=acme_ring"))
+	require.JSONEq(t, none, get(path(otherTeam)), "another team's")
+	require.JSONEq(t, want, string(post(`{}`).Want(t, 200).Body), "what is not named stays")
+	c, err := o.service.Of(t.Context(), team)
+	require.NoError(t, err)
+	require.Equal(t, map[string]healthdata.ScopeChoice{"acme_band": {Must: []string{"sleep"}, May: []string{"move"}}}, c.Scopes)
+
+	for body, locs := range map[string][]string{
+		`{"acme_band":{"user_must_grant":["sleep","MARK","sleep"],"user_may_grant":["place","sleep"]},"moon":{"user_must_grant":[],"user_may_grant":[]},
+			"cedar_sleep":{"user_must_grant":[],"user_may_grant":[]},"acme_ring":{"user_must_grant":[],"user_may_grant":[]}}`: {
+			"body.acme_band.user_must_grant.1", "body.acme_band.user_must_grant.2", "body.acme_band.user_may_grant.1", "body.acme_ring", "body.cedar_sleep", "body.moon",
+		},
+		`{"acme_band":{"user_must_grant":["sleep"]}}`:                                {"body.acme_band.user_may_grant"},
+		`{"acme_band":{"user_must_grant":null,"user_may_grant":[7],"x":1}}`:          {"body.acme_band.user_must_grant", "body.acme_band.user_may_grant.0", "body.acme_band.x"},
+		`{"acme_band":null,"acme_ring":{"user_must_grant":"x","user_may_grant":[]}}`: {"body.acme_ring.user_must_grant"},
+	} {
+		r := post(body).Want(t, 422)
+		require.ElementsMatch(t, locs, r.Locs(t))
+		require.NotContains(t, string(r.Body), "MARK")
+		require.JSONEq(t, want, get(path(team)), "nothing of it was kept")
+	}
+	for _, method := range []string{"GET", "POST"} {
+		var body any
+		if method == "POST" {
+			body = `{"acme_band":null}`
+		}
+		require.Equal(t, "UNAUTHORIZED", o.With("x-management-key", "mk_wrong").Send(t, method, path(team), body).Want(t, 401).ErrorType(t))
+		require.Equal(t, "NOT_FOUND", o.Send(t, method, path(healthlab.TeamID{UUID: uuid.New()}), body).Want(t, 404).ErrorType(t))
+		require.Equal(t, "NOT_FOUND", o.Send(t, method, strings.Replace(path(team), org.String(), uuid.NewString(), 1), body).Want(t, 404).ErrorType(t))
+	}
+	require.JSONEq(t, none, string(post(`{"acme_band":null,"moon":null}`).Want(t, 200).Body))
+	require.JSONEq(t, none, get(path(team)))
 }

@@ -75,6 +75,15 @@ type managed struct {
 // managing makes a handler of one that is told who asks. It must call open before it
 // does anything.
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
+	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
+		m.asks = m.PathText("environment", maxPathText)
+		return do(w, r, m)
+	})
+}
+
+// managingHere is managing where the path names no environment: it is that of this
+// deployment.
+func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		mandate, err := a.AuthenticateManagement(r)
 		if err != nil {
@@ -85,8 +94,7 @@ func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) erro
 		}
 		in := wire.From(r)
 		return do(w, r, &managed{
-			In: in, mandate: mandate, env: a.Environment,
-			org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: in.PathText("environment", maxPathText),
+			In: in, mandate: mandate, env: a.Environment, org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
 		})
 	}
 }

@@ -39,6 +39,7 @@ func allChosen() healthdata.TeamChoices {
 		History: map[string]healthdata.HistoryChoice{
 			"acme_band": {Default: 30, Resources: map[string]int{"steps": 7, "sleep": 90}}, "acme_ring": {Default: 1},
 		},
+		Scopes: map[string]healthdata.ScopeChoice{"acme_ring": {Must: []string{"sleep"}, May: []string{"move", "läuft"}}, "acme_band": {May: []string{"move"}}},
 	}
 }
 
@@ -66,7 +67,7 @@ var teamCases = map[string]func(t teamT){
 		some := healthdata.TeamChoices{Minors: ptr(false)}
 		require.Equal(t, some, t.set(one, some), "what is taken away is gone")
 		require.Equal(t, some, t.get(one))
-		require.Zero(t, t.set(one, healthdata.TeamChoices{History: map[string]healthdata.HistoryChoice{}}), "an empty History is nil")
+		require.Zero(t, t.set(one, healthdata.TeamChoices{History: map[string]healthdata.HistoryChoice{}, Scopes: map[string]healthdata.ScopeChoice{}}), "empty ones are nil")
 		require.Zero(t, t.get(one))
 	},
 	"Refused": func(t teamT) {
@@ -90,6 +91,8 @@ var teamCases = map[string]func(t teamT){
 			c.EventPrefixes[0], c.Destinations.Enabled[0] = "x", "x"
 			c.History["acme_band"].Resources["steps"] = 99
 			delete(c.History, "acme_ring")
+			c.Scopes["acme_ring"].Must[0] = "other"
+			delete(c.Scopes, "acme_band")
 		}
 		given := allChosen()
 		spoil(t.set(team, given))

@@ -248,8 +248,13 @@ func (s *service) linkSettings(ctx context.Context, team healthlab.TeamID) (link
 	if err != nil {
 		return linking.TeamSettings{}, err
 	}
+	scopes := make(map[string]linking.ScopeRequirement, len(c.Scopes))
+	for slug, x := range c.Scopes {
+		scopes[slug] = linking.ScopeRequirement{MustGrant: x.Must, MayGrant: x.May}
+	}
 	return linking.TeamSettings{
 		RejectDuplicates: *c.RejectDuplicates,
+		Scopes:           scopes,
 		Practice:         orEmpty(c.Practice),
 		Brand: linking.Brand{
 			CompanyName: c.Brand.CompanyName, LogoURL: c.Brand.LogoURL, Color: c.Brand.Color, Website: c.Brand.Website,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -148,4 +149,36 @@ func TestSourcesAreKnown(t *testing.T) {
 			"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}]}],"config":{"provider_priority_overrides":[%q]}}`, slug), status, nil)
 		ask(p, "PATCH", "/v2/team/source/priorities", fmt.Sprintf(`[{"data_type":null,"provider":%q,"priority":1}]`, slug), status, nil)
 	}
+}
+
+// What a team asks people to grant is what they are asked for at the provider.
+func TestTeamScopes(t *testing.T) {
+	const manage = "mk_0123456789abcdef0123456789abcdef"
+	p := start(t, "-management-key", manage)
+	var u struct {
+		ID string `json:"user_id"`
+	}
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &u)
+	asked := func() string {
+		var offer struct {
+			Token string `json:"link_token"`
+		}
+		ask(p, "POST", "/v2/link/token", fmt.Sprintf(`{"user_id":%q}`, u.ID), 200, &offer)
+		var source struct {
+			URL string `json:"oauth_url"`
+		}
+		ask(p, "GET", "/v2/link/provider/oauth/acme_ring", "", 200, &source, "x-service-link-token", offer.Token)
+		to, err := url.Parse(source.URL)
+		require.NoError(t, err)
+		return to.Query().Get("scope")
+	}
+	all := asked()
+	require.Contains(t, all, "data.heartrate")
+	path := "/v1/org/" + uuid.NewString() + "/team/" + teamOf(p.key).String() + "/scope_requirements"
+	ask(p, "POST", path, `{"acme_ring":{"user_must_grant":["data.sleep"],"user_may_grant":["data.activity"]}}`, 401, nil)
+	require.Equal(t, all, asked())
+	ask(p, "POST", path, `{"acme_ring":{"user_must_grant":["data.sleep"],"user_may_grant":["data.activity"]}}`, 200, nil, "x-management-key", manage)
+	require.Equal(t, "data.activity data.sleep", asked())
+	ask(p, "POST", path, `{"acme_ring":null}`, 200, nil, "x-management-key", manage)
+	require.Equal(t, all, asked())
 }
