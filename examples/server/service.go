@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // zones, also where the machine has none
@@ -133,7 +134,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
 		}}, nil)
 	}
-	s.handler = s.withSignIn(httpapi.Handler(mount))
+	s.handler = s.withProviders(httpapi.Handler(mount), whose, from.connectors)
 	return s, nil
 }
 
@@ -335,16 +336,31 @@ func (s *service) buildApps() (*linking.Apps, error) {
 	return linking.NewApps(s.store.Apps(), s.health, key, nil)
 }
 
-// signInPath is where the sandbox's providers let people sign in.
-const signInPath = "/sandbox/sign-in"
+// signInPath is where the sandbox's providers let people sign in, and controlPath where the
+// team makes something happen there.
+const (
+	signInPath  = "/sandbox/sign-in"
+	controlPath = "/sandbox/provider"
+)
 
-// withSignIn puts the providers' own page beside the service: in a sandbox they are one
-// program.
-func (s *service) withSignIn(next http.Handler) http.Handler {
-	page := sandbox.SignInPage(s.url + "/v2/link/connect")
+// withProviders puts the providers beside the service: in a sandbox they are one program.
+func (s *service) withProviders(next http.Handler, whose func(*http.Request) (healthlab.TeamID, error), connectors map[string]linking.ProviderConnector) http.Handler {
+	if s.environment != healthlab.Sandbox {
+		return next
+	}
+	control := http.StripPrefix(controlPath, sandbox.Control(connectors, next))
+	mux := http.NewServeMux()
+	mux.Handle(signInPath, sandbox.SignInPage(s.url+"/v2/link/connect"))
+	mux.HandleFunc(controlPath+"/", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := whose(r); err != nil {
+			http.Error(w, "the team's API key is missing", http.StatusUnauthorized)
+			return
+		}
+		control.ServeHTTP(w, r)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == signInPath && s.environment == healthlab.Sandbox {
-			page.ServeHTTP(w, r)
+		if r.URL.Path == signInPath || strings.HasPrefix(r.URL.Path, controlPath+"/") {
+			mux.ServeHTTP(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// maxTimes is how often a message is sent at most.
+const maxTimes = 100
+
+// Control is how those who try a sandbox out make something happen at its providers, where
+// what happens does not follow from a name (see [Fates]). It asks nobody who they are: mount
+// it behind something that does, with http.StripPrefix.
+//
+//	POST /{provider}/push      name, and if wanted id, since, resource (repeated), times
+//	POST /{provider}/withdraw  name
+//
+// The values are those of a form. push lets the provider send that the account of a name
+// has something new, to inlet at /v2/link/push/{provider}; with times, the same message
+// again and again. The answer is the list of the inlet's statuses. withdraw takes the
+// consent of a name back. Connectors that are not of this package are left out.
+func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler) http.Handler {
+	of := func(w http.ResponseWriter, r *http.Request) (c *Connector, name string) {
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		c, _ = connectors[r.PathValue("provider")].Puller.(*Connector)
+		if c == nil {
+			http.Error(w, "there is no such provider in the sandbox", http.StatusNotFound)
+			return nil, ""
+		}
+		if name = r.PostFormValue("name"); name == "" {
+			http.Error(w, "name is missing", http.StatusUnprocessableEntity)
+			return nil, ""
+		}
+		return c, name
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{provider}/withdraw", func(w http.ResponseWriter, r *http.Request) {
+		if c, name := of(w, r); c != nil {
+			c.Withdraw(name)
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	mux.HandleFunc("POST /{provider}/push", func(w http.ResponseWriter, r *http.Request) {
+		if c, name := of(w, r); c != nil {
+			c.pushForm(w, r, name, inlet)
+		}
+	})
+	return mux
+}
+
+// pushForm sends the message that a form asks for.
+func (c *Connector) pushForm(w http.ResponseWriter, r *http.Request, name string, inlet http.Handler) {
+	if len(c.pushKey) == 0 {
+		http.Error(w, "the provider sends nothing by itself", http.StatusNotFound)
+		return
+	}
+	var since time.Time
+	times := 1
+	var err error
+	if v := r.PostForm.Get("since"); v != "" {
+		since, err = time.Parse(time.RFC3339, v)
+	}
+	if v := r.PostForm.Get("times"); v != "" && err == nil {
+		times, err = strconv.Atoi(v)
+	}
+	if err != nil || times < 1 || times > maxTimes {
+		http.Error(w, "since is an instant, and times a number from 1 to 100", http.StatusUnprocessableEntity)
+		return
+	}
+	id := r.PostForm.Get("id")
+	if id == "" {
+		id = c.now().UTC().Format(time.RFC3339Nano)
+	}
+	header, body := c.Push(id, name, since, r.PostForm["resource"]...)
+	var answers struct {
+		Statuses []int `json:"statuses"`
+	}
+	for range times {
+		m, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "/v2/link/push/"+c.provider, bytes.NewReader(body))
+		if err != nil {
+			http.Error(w, "the provider's name makes no address", http.StatusInternalServerError)
+			return
+		}
+		m.Header = header.Clone()
+		got := &status{header: http.Header{}}
+		inlet.ServeHTTP(got, m)
+		answers.Statuses = append(answers.Statuses, got.code)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answers)
+}
+
+// status is an answer of which only the status counts.
+type status struct {
+	header http.Header
+	code   int
+}
+
+// Header returns what nobody reads.
+func (s *status) Header() http.Header { return s.header }
+
+// WriteHeader notes the first status.
+func (s *status) WriteHeader(code int) {
+	if s.code == 0 {
+		s.code = code
+	}
+}
+
+// Write takes a body, and forgets it.
+func (s *status) Write(b []byte) (int, error) {
+	s.WriteHeader(http.StatusOK)
+	return len(b), nil
+}
