@@ -429,45 +429,27 @@ func (s *Service) connect(ctx context.Context, t *step, g Grant) (Result, error)
 }
 
 func (s *Service) establish(ctx context.Context, t *step, g Grant, demo bool) (Result, error) {
-	if !g.sound() {
-		return s.settled(ctx, t, fail(ProviderAPIError))
-	}
-	scopes, err := s.plan(t).granted(g.Scopes)
-	if err != nil {
+	n, err := s.adopt(ctx, t, g, demo)
+	if _, ok := typeOf(err); ok {
 		return s.settled(ctx, t, err)
 	}
-	x := &t.session
-	n := healthdata.NewConnection{Provider: t.provider.Slug, Scopes: scopes, Demo: demo}
-	if g.ExternalUserID != "" {
-		n.ExternalUserID = &g.ExternalUserID
-	}
-	establish, err := s.users.Establishing(n)
 	if err != nil {
 		return Result{}, fmt.Errorf("link: %w", err)
 	}
 	c := Completion{
-		Team: x.Team, Session: x.ID,
-		Credential: Credential{ID: s.opts.NewID(), Team: x.Team, User: x.User, Provider: t.provider.Slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
+		Team: t.session.Team, Session: t.session.ID, Credential: n.Credential, Sole: n.Sole,
 		Change: func(x *Session, u *healthdata.User) ([]healthlab.Event, error) {
 			if err := x.connects(t.provider.Slug, t.at); err != nil {
 				return nil, err
 			}
-			return establish(u)
+			return n.Change(u)
 		},
-	}
-	if t.settings.RejectDuplicates {
-		c.Sole = n.ExternalUserID
-	}
-	if g.Secret != nil {
-		if c.Credential.Secret, err = s.seal.Seal(ctx, g.Secret, grantPlace(x.Team, x.User, t.provider.Slug)); err != nil {
-			return Result{}, fmt.Errorf("link: %w", err)
-		}
 	}
 	done, err := s.store.Complete(ctx, c)
 	if err == nil {
 		out := Result{
 			State: ResultSuccess, Provider: t.provider.Slug, RedirectURL: done.Options.RedirectURL,
-			ExternalUserID: n.ExternalUserID,
+			ExternalUserID: n.externalUserID,
 		}
 		out.Location = s.location(t.settings, &done, Outcome{Provider: t.provider.Slug})
 		return out, nil

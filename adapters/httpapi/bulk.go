@@ -16,6 +16,7 @@ func (a api) bulkOperations() []operation {
 		return nil
 	}
 	return []operation{
+		{id: "bulk_import", pattern: "POST /v2/link/bulk_import", team: a.bulkImport, maxBody: a.MaxIngestBody},
 		{id: "bulk_pause", pattern: "POST /v2/link/bulk_pause", team: a.bulkPause, maxBody: a.MaxIngestBody},
 		{id: "bulk_trigger_historical_pull", pattern: "POST /v2/link/bulk_trigger_historical_pull", team: a.bulkTrigger, maxBody: a.MaxIngestBody},
 		{id: "list_bulk_operations", pattern: "GET /v2/link/bulk_op", team: a.listBulkOps},
@@ -92,6 +93,63 @@ func (a api) bulkExport(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	secretReply(w)
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// recipeIn is what a connection is made of.
+type recipeIn struct {
+	User         healthlab.UserID   `json:"user_id"`
+	AccessToken  string             `json:"access_token"`
+	RefreshToken string             `json:"refresh_token"`
+	ProviderID   string             `json:"provider_id"`
+	ExpiresAt    int64              `json:"expires_at"`
+	Scopes       wire.Opt[[]string] `json:"oauth_scopes,omitzero"`
+}
+
+// bulkImportIn are connections to make.
+type bulkImportIn struct {
+	Provider    string     `json:"provider"`
+	Connections []recipeIn `json:"connections"`
+	Wait        bool       `json:"wait_for_completion,omitempty"`
+}
+
+// bulkImportedOut says whose connection was made.
+type bulkImportedOut struct {
+	Users  []healthlab.UserID `json:"user_ids_imported"`
+	Failed []healthlab.UserID `json:"user_ids_failed"`
+}
+
+func (a api) bulkImport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	foreign := ownTeam(in, team)
+	var body bulkImportIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if foreign != nil {
+		return foreign
+	}
+	recipes := make([]bulk.Recipe, len(body.Connections))
+	for i := range body.Connections {
+		c := &body.Connections[i]
+		recipes[i] = bulk.Recipe{
+			UserID: c.User, AccessToken: c.AccessToken, RefreshToken: c.RefreshToken, ProviderID: c.ProviderID, ExpiresAt: c.ExpiresAt, Scopes: c.Scopes.Ptr(),
+		}
+	}
+	got, err := a.Bulk.Import(r.Context(), team, body.Provider, recipes, body.Wait)
+	if err != nil {
+		return err
+	}
+	if got.Op.Status == bulk.InProgress || !body.Wait {
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
+	out := bulkImportedOut{Users: []healthlab.UserID{}, Failed: []healthlab.UserID{}}
+	out.Users = append(out.Users, got.Users...)
+	for _, f := range got.Failed {
+		out.Failed = append(out.Failed, f.User)
+	}
 	return wire.JSON(w, http.StatusOK, out)
 }
 

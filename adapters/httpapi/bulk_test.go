@@ -34,7 +34,9 @@ func newBulk(t *testing.T, store *memory.Store, health *healthdata.Service, link
 	connectors map[string]linking.ProviderConnector, opts *bulk.Options,
 ) *bulk.Service {
 	t.Helper()
-	s, err := bulk.New(store.Bulk(), health, links, pulls, connectors, opts)
+	seal, err := healthlab.NewAESSealer("bulk", map[string][]byte{"bulk": bytes.Repeat([]byte{3}, 32)})
+	require.NoError(t, err)
+	s, err := bulk.New(store.Bulk(), health, links, pulls, connectors, seal, opts)
 	require.NoError(t, err)
 	return s
 }
@@ -55,6 +57,9 @@ func (twoTokens) Pull(context.Context, linking.PullRequest) (linking.PullPage, e
 }
 
 func (twoTokens) Pack(t linking.Tokens) ([]byte, error) {
+	if t.Access == "" {
+		return nil, healthlab.Invalid
+	}
 	return []byte(t.Access + " " + t.Refresh), nil
 }
 
@@ -77,6 +82,10 @@ type removal struct {
 	bulk     *bulk.Service
 	store    *memory.Store
 	now      time.Time
+
+	connectors map[string]linking.ProviderConnector
+	seal       healthlab.Sealer
+	ids        drawn
 }
 
 var tokenEnd = time.Date(2026, 3, 4, 13, 0, 0, 0, time.UTC)
@@ -86,9 +95,9 @@ func newRemoval(t *testing.T) *removal { return newPatientRemoval(t, time.Millis
 // newPatientRemoval is [newRemoval] of callers who wait for so long.
 func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	t.Helper()
-	m := &removal{t: t, now: tokenEnd.Add(-time.Hour), settings: linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band", "acme_ring", "acme_own"}}}
+	m := &removal{t: t, now: tokenEnd.Add(-time.Hour), settings: linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band", "acme_ring", "acme_own", "acme_watch"}}}
 	var list []healthdata.Provider
-	for _, slug := range []string{"acme_band", "acme_ring", "acme_own", "acme_bike"} {
+	for _, slug := range []string{"acme_band", "acme_ring", "acme_own", "acme_bike", "acme_watch"} {
 		p := healthdata.Provider{
 			Slug: slug, Name: slug, AuthType: "oauth", SourceType: "device", Class: "cloud", OAuthVersion: 2,
 			Resources: []healthdata.ProviderResource{{Resource: "steps"}}, Backfill: healthdata.Backfill{DefaultDays: 10, Mode: "pull"},
@@ -98,6 +107,8 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 			p.OAuthVersion = 1
 		case "acme_bike":
 			p.Throttle = "250_at_a_time"
+		case "acme_watch":
+			p.Scopes = map[string]healthdata.Scopes{"steps": {Required: []string{"sleep"}}}
 		}
 		list = append(list, p)
 	}
@@ -105,7 +116,7 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	require.NoError(t, err)
 	store := memory.New(&memory.Options{Now: func() time.Time { return m.now }})
 	m.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
-		Environment: healthlab.Production, Now: func() time.Time { return m.now },
+		Environment: healthlab.Production, Now: func() time.Time { return m.now }, NewID: m.ids.next,
 	})
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
@@ -124,10 +135,11 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	})
 	require.NoError(t, err)
 	m.pulls = newPulls(t, store, m.health, connectors, &pull.Options{Now: func() time.Time { return m.now }})
-	m.bulk = newBulk(t, store, m.health, m.links, m.pulls, connectors, &bulk.Options{
+	m.bulk, err = bulk.New(store.Bulk(), m.health, m.links, m.pulls, connectors, seal, &bulk.Options{
 		Now: func() time.Time { return m.now }, Wait: wait,
 	})
-	m.store = store
+	require.NoError(t, err)
+	m.store, m.connectors, m.seal = store, connectors, seal
 	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: m.health, Bulk: m.bulk})
 	m.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", team.String())
 	return m

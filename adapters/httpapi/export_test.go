@@ -119,14 +119,20 @@ func CompendiumBodies() []contract.Pair {
 	}
 }
 
-// BulkOps is a page of operations.
-type BulkOps = bulkOpsOut
+// BulkOps is a page of operations, and BulkImported says whose connection was made.
+type (
+	BulkOps      = bulkOpsOut
+	BulkImported = bulkImportedOut
+)
 
 // BulkBodies are the schemas of bulk operations whose Go types nobody else sees.
 func BulkBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "BulkUsers", Value: bulkUsersIn{}, Input: true},
 		{Schema: "BulkExportQuery", Value: bulkExportIn{}, Input: true},
+		{Schema: "BulkImport", Value: bulkImportIn{}, Input: true},
+		{Schema: "BulkImportRecipe", Value: recipeIn{}, Input: true},
+		{Schema: "BulkImported", Value: bulkImportedOut{}},
 		{Schema: "BulkTrigger", Value: bulkTriggerIn{}, Input: true},
 		{Schema: "BulkOp", Value: bulkOpOut{}},
 		{Schema: "BulkOpsPage", Value: bulkOpsOut{}},

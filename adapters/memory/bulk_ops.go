@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
@@ -23,13 +25,18 @@ func newBulkTable() bulkTable {
 	return bulkTable{ops: map[uuid.UUID]*bulk.Op{}, items: map[uuid.UUID][]bulk.Item{}}
 }
 
-func (v bulkStore) Submit(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
+func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) error {
 	op, err := keepOp(op)
 	if err != nil {
 		return err
 	}
 	if op.ID == uuid.Nil || op.Team.IsZero() {
 		return fmt.Errorf("%w: a bulk operation needs an id and a team", healthlab.Invalid)
+	}
+	for i := range items {
+		if err := checkText(items[i].Grant.KeyID); err != nil {
+			return err
+		}
 	}
 	if err := v.s.lock(ctx); err != nil {
 		return err
@@ -38,11 +45,11 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, users []healthlab.Use
 	if v.s.bulk.ops[op.ID] != nil {
 		return fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict)
 	}
-	items := make([]bulk.Item, len(users))
-	for i, u := range users {
-		items[i] = bulk.Item{N: i, User: u}
+	kept := make([]bulk.Item, len(items))
+	for i, it := range items {
+		kept[i] = bulk.Item{N: i, User: it.User, Grant: cloneSealed(it.Grant)}
 	}
-	v.s.bulk.ops[op.ID], v.s.bulk.items[op.ID] = &op, items
+	v.s.bulk.ops[op.ID], v.s.bulk.items[op.ID] = &op, kept
 	return nil
 }
 
@@ -100,6 +107,7 @@ func (v bulkStore) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUI
 	}
 	for _, it := range v.s.bulk.items[id] {
 		if it.N >= from && len(out) < n {
+			it.Grant = cloneSealed(it.Grant)
 			out = append(out, it)
 		}
 	}
@@ -136,7 +144,86 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 		return bulk.Op{}, err
 	}
 	*old = next
+	if next.Status != bulk.InProgress {
+		items := v.s.bulk.items[id]
+		for i := range items {
+			items[i].Grant = healthlab.Sealed{}
+		}
+	}
 	return cloneOp(next), nil
+}
+
+// item returns an item of an operation.
+func (v bulkStore) item(team healthlab.TeamID, id uuid.UUID, n int) (*bulk.Item, error) {
+	if op := v.s.bulk.ops[id]; op != nil && op.Team == team {
+		items := v.s.bulk.items[id]
+		if i, ok := slices.BinarySearchFunc(items, n, func(it bulk.Item, n int) int { return it.N - n }); ok {
+			return &items[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the team has no such item of a bulk operation", healthlab.NotFound)
+}
+
+func (v bulkStore) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+	if err := checkText(importText(&c)...); err != nil {
+		return "", err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer v.s.mu.Unlock()
+	it, err := v.item(c.Team, c.Op, c.N)
+	if err != nil {
+		return "", err
+	}
+	if it.Grant.Box == nil {
+		return it.Outcome, nil
+	}
+	key := account{c.Team, it.User, c.Credential.Provider}
+	if _, err := users(v).update(c.Team, it.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+		events, err := c.Change(u)
+		if err == nil && c.Sole != nil && v.s.users.accountTaken(c.Team, it.User, key.provider, *c.Sole) {
+			err = &linking.AccountTakenError{}
+		}
+		return events, err
+	}); err != nil {
+		return "", err
+	}
+	v.s.linking.put(c.Credential, key)
+	it.Grant, it.Outcome = healthlab.Sealed{}, bulk.Made
+	return it.Outcome, nil
+}
+
+// importText is the text of an import.
+func importText(c *bulk.Import) []string {
+	text := []string{c.Credential.Provider, c.Credential.Secret.KeyID, c.Credential.Previous.KeyID}
+	if c.Sole != nil {
+		text = append(text, *c.Sole)
+	}
+	return text
+}
+
+func (v bulkStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error) {
+	if err := checkText(string(why)); err != nil {
+		return "", err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer v.s.mu.Unlock()
+	it, err := v.item(team, id, n)
+	if err != nil {
+		return "", err
+	}
+	if it.Grant.Box != nil {
+		it.Grant, it.Outcome = healthlab.Sealed{}, why
+	}
+	return it.Outcome, nil
+}
+
+func cloneSealed(s healthlab.Sealed) healthlab.Sealed {
+	s.Box = slices.Clone(s.Box)
+	return s
 }
 
 func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.Place, n int) ([]bulk.Op, error) {

@@ -198,12 +198,16 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 		return linking.Session{}, err
 	}
 	*old = next
-	key := account{c.Team, old.User, provider}
-	delete(t.credentials, key)
-	if c.Credential.Secret.Box != nil {
-		t.credentials[key] = keepCredential(c.Credential, key)
-	}
+	t.put(c.Credential, account{c.Team, old.User, provider})
 	return cloneSession(next), nil
+}
+
+// put replaces a credential. One without a Box is removed.
+func (t *linkTable) put(c linking.Credential, key account) {
+	delete(t.credentials, key)
+	if c.Secret.Box != nil {
+		t.credentials[key] = keepCredential(c, key)
+	}
 }
 
 func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (linking.Credential, error) {

@@ -22,8 +22,9 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 on conflict do nothing`
 
 	insertItems = `
-insert into healthlab.bulk_item (op_id, n, team_id, user_id)
-select $2, i.n - 1, $1, i.user_id from unnest($3::uuid[]) with ordinality i (user_id, n)`
+insert into healthlab.bulk_item (op_id, n, team_id, user_id, key_id, box)
+select $2, i.n - 1, $1, i.user_id, i.key_id, i.box
+from unnest($3::uuid[], $4::text[], $5::bytea[]) with ordinality i (user_id, key_id, box, n)`
 
 	opColumns = `
 o.team_id, o.op_id, o.type, o.provider, o.total, o.started_at, o.status, o.ended_at, o.due_at, o.leased_until, o.fence, o.next, o.failed,
@@ -56,7 +57,11 @@ with due as (
 select ` + opColumns + ` from claimed o order by o.due_at, o.op_id`
 
 	selectItems = `
-select n, user_id from healthlab.bulk_item where team_id = $1 and op_id = $2 and n >= $3 order by n limit $4`
+select n, user_id, coalesce(key_id, ''), box, outcome from healthlab.bulk_item
+where team_id = $1 and op_id = $2 and n >= $3 order by n limit $4`
+
+	dropGrants = `
+update healthlab.bulk_item set key_id = null, box = null where team_id = $1 and op_id = $2 and box is not null`
 
 	selectOps = `
 select ` + opColumns + ` from healthlab.bulk_op o
@@ -113,13 +118,25 @@ func bareIDs(users []healthlab.UserID) []uuid.UUID {
 	return out
 }
 
-func (v bulkStore) Submit(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
+func (v bulkStore) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) error {
 	op, err := keepOp(op)
 	if err != nil {
 		return err
 	}
 	if op.ID == uuid.Nil || op.Team.IsZero() {
 		return fmt.Errorf("%w: a bulk operation needs an id and a team", healthlab.Invalid)
+	}
+	users, keys, boxes := make([]uuid.UUID, len(items)), make([]*string, len(items)), make([][]byte, len(items))
+	for i := range items {
+		it := &items[i]
+		users[i], boxes[i] = it.User.UUID, it.Grant.Box
+		if it.Grant.Box == nil {
+			continue
+		}
+		if err := checkText(it.Grant.KeyID); err != nil {
+			return err
+		}
+		keys[i] = &it.Grant.KeyID
 	}
 	row := append([]any{op.Team.UUID, op.ID, string(op.Type), op.Provider, op.Total, op.StartedAt}, opValues(&op)...)
 	return v.s.do(ctx, op.Team, writing, func(u *unit) error {
@@ -133,7 +150,7 @@ func (v bulkStore) Submit(ctx context.Context, op bulk.Op, users []healthlab.Use
 			return answer{fmt.Errorf("%w: the bulk operation's id is taken", healthlab.Conflict)}
 		}
 		b = u.batch()
-		b.Queue(insertItems, op.Team.UUID, op.ID, bareIDs(users))
+		b.Queue(insertItems, op.Team.UUID, op.ID, users, keys, boxes)
 		return u.commit(ctx, b)
 	})
 }
@@ -158,7 +175,7 @@ func (v bulkStore) Items(ctx context.Context, team healthlab.TeamID, id uuid.UUI
 			out = nil
 			for rows.Next() {
 				var it bulk.Item
-				if err := rows.Scan(&it.N, &it.User.UUID); err != nil {
+				if err := rows.Scan(&it.N, &it.User.UUID, &it.Grant.KeyID, &it.Grant.Box, &it.Outcome); err != nil {
 					return err
 				}
 				out = append(out, it)
@@ -215,6 +232,9 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 		b.Queue(updateOp, append([]any{team.UUID, id}, opValues(&next)...)...)
 		if len(old.Running)+len(next.Running) > 0 {
 			b.Queue(setRunning, team.UUID, id, bareIDs(next.Running))
+		}
+		if next.Status != bulk.InProgress {
+			b.Queue(dropGrants, team.UUID, id)
 		}
 		return u.commit(ctx, b)
 	})

@@ -186,13 +186,7 @@ func (v linkStore) Complete(ctx context.Context, c linking.Completion) (linking.
 			return err
 		}
 		b.Queue(updateSession, row...)
-		if k := &c.Credential; k.Secret.Box == nil {
-			b.Queue(takeCredential, c.Team.UUID, was.User.UUID, k.Provider)
-		} else {
-			kept := *k
-			kept.Team, kept.User = c.Team, was.User
-			b.Queue(putCredential, credentialValues(&kept)...)
-		}
+		queueCredential(b, c.Team, was.User, c.Credential)
 		return u.commit(ctx, b)
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ func init() {
 		"removeRecords": removeRecords, "selectHeldConnections": selectHeldConnections,
 		"insertOp": insertOp, "insertItems": insertItems, "selectOp": selectOp, "lockOp": lockOp, "updateOp": updateOp, "setRunning": setRunning,
 		"claimOps": claimOps, "selectItems": selectItems, "selectOps": selectOps,
+		"dropGrants": dropGrants, "lockUserOfItem": lockUserOfItem, "lockItem": lockItem, "selectUserOfItem": selectUserOfItem,
+		"itemAccountTaken": itemAccountTaken, "settleItem": settleItem,
 		"insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,
 	})
 }

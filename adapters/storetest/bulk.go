@@ -24,7 +24,7 @@ type BulkHarness struct {
 // RunBulk runs the contract of [bulk.Store]. All cases share one store, and each has teams
 // of its own.
 func RunBulk(t *testing.T, h BulkHarness) {
-	for _, cases := range []map[string]func(*testing.T, BulkHarness, string){bulkCases, bulkOpCases} {
+	for _, cases := range []map[string]func(*testing.T, BulkHarness, string){bulkCases, bulkOpCases, bulkImportCases} {
 		for name, run := range cases {
 			t.Run(name, func(t *testing.T) { run(t, h, "bulk "+name+" ") })
 		}

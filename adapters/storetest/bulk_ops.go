@@ -20,8 +20,15 @@ func (h BulkHarness) submitted(t *testing.T, team, name string, at time.Time, us
 		ID: named(team + name), Team: linkTeam(team), Type: bulk.HistoricalTrigger, Provider: "acme " + team, Status: bulk.InProgress,
 		Total: len(users), Next: 1, Failed: 2, StartedAt: at, Due: at, Fence: 3,
 	}
-	require.NoError(t, h.Bulk.Submit(t.Context(), op, users))
+	require.NoError(t, h.Bulk.Submit(t.Context(), op, bulkItems(users...)))
 	return op
+}
+
+func bulkItems(users ...healthlab.UserID) (out []bulk.Item) {
+	for i, u := range users {
+		out = append(out, bulk.Item{N: i, User: u})
+	}
+	return out
 }
 
 func (h BulkHarness) requireOp(t *testing.T, want bulk.Op) {

@@ -91,15 +91,25 @@ var bulkMutants = []mutant{
 // brokenOps breaks one method of what keeps operations.
 type brokenOps struct {
 	bulk.Store
-	submit func(context.Context, bulk.Op, []healthlab.UserID) error
+	submit func(context.Context, bulk.Op, []bulk.Item) error
 	claim  func(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error)
 	items  func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error)
 	update func(context.Context, healthlab.TeamID, uuid.UUID, func(*bulk.Op) error) (bulk.Op, error)
 	ops    func(context.Context, healthlab.TeamID, bulk.Place, int) ([]bulk.Op, error)
+	imp    func(context.Context, bulk.Import) (bulk.Outcome, error)
+	reject func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error)
 }
 
-func (b *brokenOps) Submit(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
-	return b.submit(ctx, op, users)
+func (b *brokenOps) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+	return b.imp(ctx, c)
+}
+
+func (b *brokenOps) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error) {
+	return b.reject(ctx, team, id, n, why)
+}
+
+func (b *brokenOps) Submit(ctx context.Context, op bulk.Op, items []bulk.Item) error {
+	return b.submit(ctx, op, items)
 }
 
 func (b *brokenOps) Claim(ctx context.Context, n int, now, until time.Time) ([]bulk.Op, error) {
@@ -122,7 +132,9 @@ func bulkOpMutant(name, dies string, how func(b *brokenOps, good bulk.Store)) mu
 	return mutant{"bulk: " + name, func(t *testing.T) {
 		s := memory.New(nil)
 		good := s.Bulk()
-		b := &brokenOps{Store: good, submit: good.Submit, claim: good.Claim, items: good.Items, update: good.UpdateOp, ops: good.Ops}
+		b := &brokenOps{
+			Store: good, submit: good.Submit, claim: good.Claim, items: good.Items, update: good.UpdateOp, ops: good.Ops, imp: good.Import, reject: good.Reject,
+		}
 		how(b, good)
 		storetest.RunBulk(t, storetest.BulkHarness{Bulk: b, Linking: storetest.LinkingHarness{
 			Linking: s.Linking(), Grants: s.Grants(), Second: s.Grants(), Users: s.Users(), Data: s.Data(), Messages: s.WebhookLog(),
@@ -132,9 +144,9 @@ func bulkOpMutant(name, dies string, how func(b *brokenOps, good bulk.Store)) mu
 
 var bulkOpMutants = []mutant{
 	bulkOpMutant("forgets what failed", "OpRoundTrip", func(b *brokenOps, good bulk.Store) {
-		b.submit = func(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
+		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
 			op.Failed = 0
-			return good.Submit(ctx, op, users)
+			return good.Submit(ctx, op, items)
 		}
 	}),
 	bulkOpMutant("forgets who runs", "OpRoundTrip", func(b *brokenOps, good bulk.Store) {
@@ -147,8 +159,8 @@ var bulkOpMutants = []mutant{
 		}
 	}),
 	bulkOpMutant("takes an operation twice", "OpRefused", func(b *brokenOps, good bulk.Store) {
-		b.submit = func(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
-			if err := good.Submit(ctx, op, users); !errors.Is(err, healthlab.Conflict) {
+		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
+			if err := good.Submit(ctx, op, items); !errors.Is(err, healthlab.Conflict) {
 				return err
 			}
 			return nil
@@ -194,25 +206,132 @@ var bulkOpMutants = []mutant{
 		}
 	}),
 	bulkOpMutant("remembers the erased", "ItemsGoWithTheirUser", func(b *brokenOps, good bulk.Store) {
-		first := map[uuid.UUID][]healthlab.UserID{}
-		b.submit = func(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
-			first[op.ID] = users
-			return good.Submit(ctx, op, users)
+		first := map[uuid.UUID][]bulk.Item{}
+		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
+			first[op.ID] = items
+			return good.Submit(ctx, op, items)
 		}
 		b.items = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
 			list, err := good.Items(ctx, team, id, from, n)
 			if from == 0 && n == 10 && len(list) > 0 {
-				list = nil
-				for i, u := range first[id] {
-					list = append(list, bulk.Item{N: i, User: u})
-				}
+				list = first[id]
 			}
 			return list, err
 		}
 	}),
 	bulkOpMutant("submits without its caller", "OpEnded", func(b *brokenOps, good bulk.Store) {
-		b.submit = func(ctx context.Context, op bulk.Op, users []healthlab.UserID) error {
-			return good.Submit(context.WithoutCancel(ctx), op, users)
+		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
+			return good.Submit(context.WithoutCancel(ctx), op, items)
+		}
+	}),
+}
+
+var bulkImportMutants = []mutant{
+	bulkOpMutant("forgets the grants", "Grants", func(b *brokenOps, good bulk.Store) {
+		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
+			bare := make([]bulk.Item, len(items))
+			for i, it := range items {
+				bare[i].User = it.User
+			}
+			return good.Submit(ctx, op, bare)
+		}
+	}),
+	bulkOpMutant("writes a user without the credential", "Import", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			c.Credential.Secret = healthlab.Sealed{}
+			return good.Import(ctx, c)
+		}
+	}),
+	bulkOpMutant("writes a user without the event", "Import", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			change := c.Change
+			c.Change = func(u *healthdata.User) ([]healthlab.Event, error) {
+				_, err := change(u)
+				return nil, err
+			}
+			return good.Import(ctx, c)
+		}
+	}),
+	bulkOpMutant("imports an item again", "Import", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			out, err := good.Import(ctx, c)
+			if out == bulk.Made && err == nil {
+				_, err = c.Change(&healthdata.User{})
+			}
+			return out, err
+		}
+	}),
+	bulkOpMutant("keeps the grant of what is made", "Import", func(b *brokenOps, good bulk.Store) {
+		b.items = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
+			list, err := good.Items(ctx, team, id, from, n)
+			for i := range list {
+				if list[i].Outcome == bulk.Made {
+					list[i].Grant = healthlab.Sealed{KeyID: "k1", Box: []byte("kept")}
+				}
+			}
+			return list, err
+		}
+	}),
+	bulkOpMutant("makes a connection that was refused", "ImportErrorWritesNothing", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			change := c.Change
+			var own error
+			c.Change = func(u *healthdata.User) (events []healthlab.Event, err error) {
+				events, own = change(u)
+				return events, nil
+			}
+			out, err := good.Import(ctx, c)
+			return out, errors.Join(err, own)
+		}
+	}),
+	bulkOpMutant("lets two have an account", "ImportTaken", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			c.Sole = nil
+			return good.Import(ctx, c)
+		}
+	}),
+	bulkOpMutant("keeps an account for who has gone", "ImportAccountFree", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			if c.Sole != nil && *c.Sole != "" && (*c.Sole)[0] == 'e' {
+				return "", healthlab.Conflict
+			}
+			return good.Import(ctx, c)
+		}
+	}),
+	bulkOpMutant("says of nobody's item that it is made", "ImportNotThere", func(b *brokenOps, good bulk.Store) {
+		b.imp = func(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
+			out, err := good.Import(ctx, c)
+			if errors.Is(err, healthlab.NotFound) {
+				return bulk.Made, nil
+			}
+			return out, err
+		}
+	}),
+	bulkOpMutant("rejects without its caller", "ImportNotThere", func(b *brokenOps, good bulk.Store) {
+		b.reject = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error) {
+			return good.Reject(context.WithoutCancel(ctx), team, id, n, why)
+		}
+	}),
+	bulkOpMutant("changes an outcome", "Reject", func(b *brokenOps, good bulk.Store) {
+		b.reject = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error) {
+			_, err := good.Reject(ctx, team, id, n, why)
+			return why, err
+		}
+	}),
+	bulkOpMutant("keeps the grants of what was given up", "GrantsGoWithTheOperation", func(b *brokenOps, good bulk.Store) {
+		first := map[uuid.UUID][]bulk.Item{}
+		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
+			first[op.ID] = items
+			return good.Submit(ctx, op, items)
+		}
+		b.items = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]bulk.Item, error) {
+			list, err := good.Items(ctx, team, id, from, n)
+			for i := range list {
+				if it := &list[i]; it.Outcome == "" {
+					it.Grant = first[id][it.N].Grant
+				}
+			}
+			return list, err
 		}
 	}),
 }

@@ -40,6 +40,7 @@ var mutants = slices.Concat(
 	of("linking", appMutants),
 	of("linking", bulkMutants),
 	of("linking", bulkOpMutants),
+	of("linking", bulkImportMutants),
 	of("pulls", pullsMutants),
 	of("continuous", continuousMutants),
 	of("priorities", priorityMutants),

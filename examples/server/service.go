@@ -317,7 +317,7 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 	}); err != nil {
 		return err
 	}
-	s.bulk, err = bulk.New(s.store.Bulk(), s.health, s.links, s.pulls, connectors, &bulk.Options{Log: s.log})
+	s.bulk, err = bulk.New(s.store.Bulk(), s.health, s.links, s.pulls, connectors, seal, &bulk.Options{Log: s.log})
 	return err
 }
 

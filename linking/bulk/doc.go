@@ -1,7 +1,10 @@
-// Package bulk works on many connections of a team at once: it pauses them, hands their
-// tokens out to whoever fetches with them from then on, and has their history fetched
-// again. A team that moves away pauses first, so
-// that what it exports is the newest.
+// Package bulk works on many connections of a team at once: it makes them of tokens that
+// come from another service, pauses them, hands their tokens out to whoever fetches with
+// them from then on, and has their history fetched again. A team that moves away pauses
+// first, so that what it exports is the newest.
+//
+// What takes long is an operation: it is written down with all it needs, and any process
+// that runs [Service.Run] carries it on, also after a crash.
 //
 // It is for teams that bulk operations are enabled for. Tokens move only at providers for
 // which a team has credentials of its own, for they are bound to these.

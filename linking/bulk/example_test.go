@@ -33,11 +33,8 @@ func (band) Unpack(secret []byte) (linking.Tokens, error) {
 	return linking.Tokens{Access: access, Refresh: refresh}, nil
 }
 
-// A team moves away: it pauses, so that no token changes any more, and takes the tokens
-// along.
-func Example() {
-	ctx := context.Background()
-	team := healthlab.TeamID{UUID: uuid.New()}
+// service makes bulk operations of a service in memory.
+func service() (*healthdata.Service, *linking.Service, *bulk.Service) {
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "device", Class: "cloud"},
@@ -52,7 +49,16 @@ func Example() {
 	})
 	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, nil)
 	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, nil)
-	moves, _ := bulk.New(store.Bulk(), health, links, pulls, connectors, nil)
+	moves, _ := bulk.New(store.Bulk(), health, links, pulls, connectors, sealer, nil)
+	return health, links, moves
+}
+
+// A team moves away: it pauses, so that no token changes any more, and takes the tokens
+// along.
+func Example() {
+	ctx := context.Background()
+	team := healthlab.TeamID{UUID: uuid.New()}
+	health, links, moves := service()
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	token, _ := links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})
@@ -64,4 +70,20 @@ func Example() {
 	page, _ := moves.Export(ctx, bulk.ExportQuery{Team: team, Provider: "acme_band"})
 	fmt.Println(len(paused.Users), "paused;", page.Data[0].AccessToken, page.Data[0].RefreshToken, page.Data[0].ProviderID)
 	// Output: 1 paused; access-1 refresh-1 ann@band
+}
+
+// A team moves in: what was exported elsewhere becomes connections here.
+func ExampleService_Import() {
+	ctx := context.Background()
+	team := healthlab.TeamID{UUID: uuid.New()}
+	health, _, moves := service()
+
+	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
+	recipe := bulk.Recipe{UserID: ann.ID, AccessToken: "access-1", RefreshToken: "refresh-1", ProviderID: "ann@band", ExpiresAt: bulk.NeverExpires}
+	submitted, _ := moves.Import(ctx, team, "acme_band", []bulk.Recipe{recipe}, false)
+	_, _ = moves.Step(ctx) // or Run, in the background of any process
+	done, _ := moves.Imported(ctx, team, submitted.Op.ID)
+	ann, _ = health.User(ctx, team, ann.ID)
+	fmt.Println(done.Op.Status, len(done.Users), ann.Connection("acme_band").Status)
+	// Output: success 1 connected
 }

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,8 +12,12 @@ import (
 // Type says what an operation does.
 type Type string
 
-// HistoricalTrigger has histories fetched again.
-const HistoricalTrigger Type = "link_bulk_historical_trigger"
+const (
+	// HistoricalTrigger has histories fetched again.
+	HistoricalTrigger Type = "link_bulk_historical_trigger"
+	// ConnectionImport makes connections of tokens.
+	ConnectionImport Type = "link_bulk_import"
+)
 
 // Status is where an operation stands.
 type Status string
@@ -22,11 +27,12 @@ const (
 	InProgress Status = "in_progress"
 	// Success: everybody was dealt with, well.
 	Success Status = "success"
-	// Failure: everybody was dealt with, and for some there was nothing to do: they are no
-	// users of the team, or have not connected the provider.
+	// Failure: everybody was dealt with, and for some nothing could be done: they are no
+	// users of the team, or have not connected the provider; of an import, [Outcome] says why.
 	Failure Status = "failure"
 	// Aborted: it was given up, because the provider is no longer configured, or bulk
-	// operations are no longer enabled.
+	// operations are no longer enabled; an import also where the team's connections no longer
+	// move.
 	Aborted Status = "aborted"
 )
 
@@ -39,7 +45,7 @@ type Op struct {
 	Provider string
 	Status   Status
 	// Total is how many users it is about, and Next the place of the first who was not
-	// dealt with. Failed is for how many there was nothing to do.
+	// dealt with. Failed is for how many nothing could be done.
 	Total, Next, Failed int
 	// Running are users who were dealt with and whose history is not over, where only so
 	// many may be.
@@ -67,7 +73,35 @@ func (o Op) ended(as Status, at time.Time) Op {
 type Item struct {
 	N    int
 	User healthlab.UserID
+	// Grant is what a connection is to be made of, sealed. It has no Box in other
+	// operations, once the item has an Outcome, and once the operation is over.
+	Grant healthlab.Sealed
+	// Outcome is what became of an item of an import; empty before, and in other
+	// operations.
+	Outcome Outcome
 }
+
+// LogValue shows the place and whose it is.
+func (it Item) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("n", it.N), slog.String("user", it.User.String()))
+}
+
+// Outcome is what became of one connection of an import.
+type Outcome string
+
+const (
+	// Made: the connection is made.
+	Made Outcome = "made"
+	// NoUser: the team has no such user.
+	NoUser Outcome = "no_user"
+	// AccountTaken: another user has connected the account, and the team refuses that.
+	AccountTaken Outcome = "duplicate_connection"
+	// ScopesMissing: the scopes are not among those granted that the team or the provider
+	// requires.
+	ScopesMissing Outcome = "required_scopes_not_granted"
+	// Refused: the user cannot have the connection, as one whose data is made up.
+	Refused Outcome = "refused"
+)
 
 // Place is where an operation stands in the list of its team.
 type Place struct {

@@ -23,6 +23,7 @@ type Service struct {
 	links      *linking.Service
 	pulls      *pull.Service
 	connectors map[string]linking.ProviderConnector
+	seal       healthlab.Sealer
 	opts       Options
 	wake       chan struct{}
 }
@@ -42,21 +43,21 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// New returns a Service for what the links have connected and the pulls fetch. Invalid if
-// something is missing, or a connector is for a provider that is not configured. It starts
-// nothing.
+// New returns a Service for what the links have connected and the pulls fetch; the sealer is
+// for tokens that wait for their import. Invalid if something is missing, or a connector is
+// for a provider that is not configured. It starts nothing.
 func New(store Store, users *healthdata.Service, links *linking.Service, pulls *pull.Service, connectors map[string]linking.ProviderConnector,
-	opts *Options,
+	seal healthlab.Sealer, opts *Options,
 ) (*Service, error) {
-	if store == nil || users == nil || links == nil || pulls == nil {
-		return nil, fmt.Errorf("%w: bulk operations need a store, users, links and pulls", healthlab.Invalid)
+	if store == nil || users == nil || links == nil || pulls == nil || seal == nil {
+		return nil, fmt.Errorf("%w: bulk operations need a store, users, links, pulls and a sealer", healthlab.Invalid)
 	}
 	for slug := range connectors {
 		if users.Providers().Get(slug) == nil {
 			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
 		}
 	}
-	s := &Service{store: store, users: users, links: links, pulls: pulls, connectors: maps.Clone(connectors), wake: make(chan struct{}, 1)}
+	s := &Service{store: store, users: users, links: links, pulls: pulls, connectors: maps.Clone(connectors), seal: seal, wake: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -26,16 +27,16 @@ type Store interface {
 	// Held returns the connections that a query asks for, by user id.
 	Held(ctx context.Context, q HeldQuery) ([]Held, error)
 
-	// Submit adds an operation about users, whose places are 0, 1, …. Conflict if its id is
-	// taken, by any team. Invalid without id or team. Whether the users are there is not
-	// looked at.
-	Submit(ctx context.Context, op Op, users []healthlab.UserID) error
+	// Submit adds an operation with its items, none of which has an Outcome; their places
+	// are 0, 1, …, whatever they say. Conflict if its id is taken, by any team. Invalid
+	// without id or team. Whether the users are there is not looked at.
+	Submit(ctx context.Context, op Op, items []Item) error
 
 	// Op returns an operation.
 	Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Op, error)
 
-	// Items returns up to n users of an operation from a place on, by place; none if the
-	// team has no such operation. Those who were erased are left out.
+	// Items returns up to n items of an operation from a place on, by place; none if the
+	// team has no such operation. Those of users who were erased are left out.
 	Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]Item, error)
 
 	// Claim takes up to n operations of any team that are InProgress, whose Due and Lease
@@ -46,14 +47,41 @@ type Store interface {
 
 	// UpdateOp lets change edit an operation and writes it back. ID, Team, Type, Provider,
 	// Total and StartedAt are the store's: what change does to them is undone. Running is
-	// kept by place, and only users of the operation can be in it. A change may run more
-	// than once, so it is pure: no I/O, no clock, no calls to a store. Its error is returned
-	// unchanged, and nothing is written.
+	// kept by place, and only users of the operation can be in it. Once an operation is not
+	// InProgress, its items have no Grant. A change may run more than once, so it is pure: no
+	// I/O, no clock, no calls to a store. Its error is returned unchanged, and nothing is
+	// written.
 	UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*Op) error) (Op, error)
+
+	// Import lets c.Change edit the user of an item, as healthdata.Users.Update does, and
+	// writes it in one step with the events, the credential and the item, whose Outcome
+	// becomes Made and whose Grant goes. An item without a Grant is left alone. It
+	// returns the item's Outcome. NotFound if the team has no such item, or no such user,
+	// live or deleted. After Change succeeded, an account that another live user has is a
+	// [*linking.AccountTakenError], and nothing is written; racing calls do not both get it.
+	Import(ctx context.Context, c Import) (Outcome, error)
+
+	// Reject gives an item an Outcome, and its Grant goes. An item without a Grant is left
+	// alone. It returns the item's Outcome. NotFound if the team has no such item.
+	Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why Outcome) (Outcome, error)
 
 	// Ops returns up to n operations of a team from before a place on, the zero place being
 	// after all: those that began last first, then by id, the highest first.
 	Ops(ctx context.Context, team healthlab.TeamID, before Place, n int) ([]Op, error)
+}
+
+// Import is the connection that an item of an operation asks for.
+type Import struct {
+	Team healthlab.TeamID
+	// Op and N name the item.
+	Op uuid.UUID
+	N  int
+	// Credential replaces that of the user and provider. Its User is the item's.
+	Credential linking.Credential
+	// Sole is as in linking.Completion.
+	Sole *string
+	// Change edits the user and returns the events. It is pure, as in UpdateOp.
+	Change func(*healthdata.User) ([]healthlab.Event, error)
 }
 
 // HeldQuery asks for a team's connections to one provider.

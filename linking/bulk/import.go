@@ -1,0 +1,289 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Imported is what became of an import.
+type Imported struct {
+	Op Op
+	// Users are those whose connection is made, and Failed the others, in the order of the
+	// call and without those who were erased. Both are empty while it is in progress.
+	Users  []healthlab.UserID
+	Failed []FailedImport
+}
+
+// FailedImport is a connection that was not made.
+type FailedImport struct {
+	User healthlab.UserID
+	// Outcome says why; empty if nobody tried, because the operation was aborted.
+	Outcome Outcome
+}
+
+// Import makes connections of tokens that come from another service, or replaces what is
+// there, as if the people had linked: each is announced, and its history is fetched. It is
+// written down at once, the tokens sealed, and done in the background, in the order of the
+// call; what is done at one provider for one team is done in the order of the calls.
+//
+// Nothing is asked of the provider, so tokens that do not work show when data is fetched.
+// Where the provider does not say what was granted, that is what the team asks for.
+//
+// With wait, it returns when all is done, or after [Options].Wait with the operation in
+// progress.
+//
+// Faults: Invalid (the provider is not configured; a recipe that no connection can be made
+// of, or the second of one user), Forbidden ([RuleNotEnabled]), Precondition
+// ([RuleOtherCredentials]).
+func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe, wait bool) (Imported, error) {
+	op, err := s.importing(ctx, team, provider, recipes)
+	if err == nil && wait {
+		op, err = s.await(ctx, op)
+	}
+	out := Imported{Op: op}
+	if err == nil && op.Status != InProgress {
+		out, err = s.imported(ctx, op)
+	}
+	if err != nil {
+		return Imported{}, fmt.Errorf("import connections: %w", err)
+	}
+	return out, nil
+}
+
+// Imported says what became of an import. NotFound if the team has no such operation.
+func (s *Service) Imported(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Imported, error) {
+	op, err := s.store.Op(ctx, team, id)
+	out := Imported{Op: op}
+	if err == nil && op.Status != InProgress {
+		out, err = s.imported(ctx, op)
+	}
+	if err != nil {
+		return Imported{}, fmt.Errorf("read import: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Service) imported(ctx context.Context, op Op) (Imported, error) {
+	const page = 1000
+	out := Imported{Op: op}
+	for next := 0; ; {
+		items, err := s.store.Items(ctx, op.Team, op.ID, next, page)
+		if err != nil {
+			return out, err
+		}
+		for _, it := range items {
+			next = it.N + 1
+			if it.Outcome == Made {
+				out.Users = append(out.Users, it.User)
+			} else {
+				out.Failed = append(out.Failed, FailedImport{it.User, it.Outcome})
+			}
+		}
+		if len(items) < page {
+			return out, nil
+		}
+	}
+}
+
+// load is what is sealed in an item's Grant.
+type load struct {
+	Packed         []byte
+	ExpiresAt      time.Time
+	ExternalUserID string
+	Scopes         []string
+}
+
+// loadPlace is what the Grant of an item is bound to.
+func loadPlace(op *Op, user healthlab.UserID) []byte {
+	return fmt.Appendf(nil, "bulk import %s %s %s %s", op.Team, op.ID, user, op.Provider)
+}
+
+func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe) (Op, error) {
+	porter, p, err := s.movable(ctx, team, provider)
+	if err != nil {
+		return Op{}, err
+	}
+	op := s.op(team, ConnectionImport, provider, len(recipes))
+	items := make([]Item, len(recipes))
+	seen := map[healthlab.UserID]bool{}
+	var bad healthlab.Problems
+	for i := range recipes {
+		r := &recipes[i]
+		part := r.problems()
+		if seen[r.UserID] {
+			part.Add("duplicate", "the user comes twice", "user_id")
+		}
+		seen[r.UserID] = true
+		l := load{ExternalUserID: r.ProviderID}
+		if l.Packed, err = porter.Pack(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
+			part.Add("tokens", "no connection can be made of these tokens")
+		}
+		if len(part) > 0 {
+			if bad.Under(part, "connections", i); len(bad) > maxProblems {
+				break
+			}
+			continue
+		}
+		if p.OAuthVersion != 1 {
+			if r.ExpiresAt != NeverExpires {
+				l.ExpiresAt = time.Unix(r.ExpiresAt, 0).UTC()
+			}
+			if r.Scopes != nil {
+				l.Scopes = append([]string{}, *r.Scopes...)
+			}
+		}
+		items[i].User = r.UserID
+		if items[i].Grant, err = s.sealed(ctx, &op, r.UserID, &l); err != nil {
+			return Op{}, err
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return Op{}, err
+	}
+	return op, s.submit(ctx, op, items)
+}
+
+const (
+	// maxProblems is how many problems of one call are told.
+	maxProblems = 1000
+	// maxToken is the longest token, and maxText the longest of the other texts, in bytes.
+	maxToken  = 16 << 10
+	maxText   = 512
+	maxScopes = 200
+	// maxExpiry is the last second of the year 9999.
+	maxExpiry = 253402300799
+)
+
+// problems says what of a recipe cannot be kept.
+func (r *Recipe) problems() (p healthlab.Problems) {
+	text := func(s string, most int, path ...any) {
+		if len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+			p.Add("text", fmt.Sprintf("at most %d bytes of UTF-8 without NUL", most), path...)
+		}
+	}
+	if r.UserID.IsZero() {
+		p.Add("missing", "names no user", "user_id")
+	}
+	text(r.AccessToken, maxToken, "access_token")
+	text(r.RefreshToken, maxToken, "refresh_token")
+	text(r.ProviderID, maxText, "provider_id")
+	if r.ExpiresAt < 0 || r.ExpiresAt > maxExpiry {
+		p.Add("range", "Unix seconds before the year 10000", "expires_at")
+	}
+	if r.Scopes == nil {
+		return p
+	}
+	if len(*r.Scopes) > maxScopes {
+		p.Add("too_long", fmt.Sprintf("at most %d scopes", maxScopes), "oauth_scopes")
+		return p
+	}
+	for i, scope := range *r.Scopes {
+		text(scope, maxText, "oauth_scopes", i)
+	}
+	return p
+}
+
+func (s *Service) sealed(ctx context.Context, op *Op, user healthlab.UserID, l *load) (healthlab.Sealed, error) {
+	doc, err := json.Marshal(l)
+	if err != nil {
+		return healthlab.Sealed{}, err
+	}
+	return s.seal.Seal(ctx, doc, loadPlace(op, user))
+}
+
+// importNext makes the next connections of an import.
+func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
+	if _, _, err := s.movable(ctx, op.Team, op.Provider); forGood(err) {
+		return op.ended(Aborted, s.now()), nil
+	} else if err != nil {
+		return op, err
+	}
+	items, err := s.store.Items(ctx, op.Team, op.ID, op.Next, turn)
+	if err != nil {
+		return op, err
+	}
+	for _, it := range items {
+		was := it.Outcome
+		if was == "" {
+			was, err = s.importItem(ctx, &op, &it)
+		}
+		switch {
+		case errors.Is(err, healthlab.NotFound): // the user was erased, and the item with it
+		case err != nil:
+			return op, err
+		case was == "": // the operation is over
+			return op, errLost
+		case was != Made:
+			op.Failed++
+		}
+		op.Next = it.N + 1
+	}
+	if len(items) < turn {
+		op.Next = op.Total
+		return s.finish(op), nil
+	}
+	op.Due = s.now()
+	return op, nil
+}
+
+// importItem makes one connection, unless it was made, and says what became of it.
+func (s *Service) importItem(ctx context.Context, op *Op, it *Item) (Outcome, error) {
+	if it.Grant.Box == nil {
+		return "", nil
+	}
+	out, err := s.makeConnection(ctx, op, it)
+	if why := reason(err); why != "" {
+		return s.store.Reject(ctx, op.Team, op.ID, it.N, why)
+	}
+	return out, err
+}
+
+func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome, error) {
+	doc, err := s.seal.Open(ctx, it.Grant, loadPlace(op, it.User))
+	if err != nil {
+		return "", err
+	}
+	var l load
+	if err := json.Unmarshal(doc, &l); err != nil {
+		return "", fmt.Errorf("%w: the grant of an import cannot be read", healthlab.Invalid)
+	}
+	n, err := s.links.Adopt(ctx, op.Team, it.User, op.Provider, linking.Grant{
+		ExternalUserID: l.ExternalUserID, Scopes: l.Scopes, Secret: l.Packed, ExpiresAt: l.ExpiresAt,
+	})
+	if err != nil {
+		return "", err
+	}
+	return s.store.Import(ctx, Import{Team: op.Team, Op: op.ID, N: it.N, Credential: n.Credential, Sole: n.Sole, Change: n.Change})
+}
+
+// reason is the Outcome that an error means; empty if there is none, or it may pass.
+func reason(err error) Outcome {
+	var taken *linking.AccountTakenError
+	var link *linking.Error
+	switch {
+	case errors.As(err, &taken):
+		return AccountTaken
+	case errors.As(err, &link) && link.Type == linking.RequiredScopesNotGranted:
+		return ScopesMissing
+	case errors.Is(err, healthlab.NotFound):
+		return NoUser
+	case link != nil || forGood(err):
+		return Refused
+	}
+	return ""
+}
+
+// forGood reports whether an error does not pass by itself.
+func forGood(err error) bool {
+	return errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Forbidden) || errors.Is(err, healthlab.Precondition)
+}

@@ -1,0 +1,78 @@
+package bulk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// OpsQuery asks for the operations of a team.
+type OpsQuery struct {
+	Team healthlab.TeamID
+	// Cursor is empty for the first page, then what the page before said.
+	Cursor string
+	// Size is 0 to [MaxOps].
+	Size int
+}
+
+// MaxOps is the largest page of operations.
+const MaxOps = 50
+
+// Ops returns a page of a team's operations, the latest first, and the cursor of the next
+// page; empty on the last one. Faults: Invalid (the size or the cursor), Forbidden
+// ([RuleNotEnabled]).
+func (s *Service) Ops(ctx context.Context, q OpsQuery) (list []Op, next string, err error) {
+	if _, err := s.enabled(ctx, q.Team); err != nil {
+		return nil, "", fmt.Errorf("list bulk operations: %w", err)
+	}
+	var p healthlab.Problems
+	if q.Size < 0 || q.Size > MaxOps {
+		p.Add("range", "from 0 to 50", "page_size")
+	}
+	before, ok := q.before()
+	if !ok {
+		p.Add("cursor", "damaged, or of another query", "next_cursor")
+	}
+	if err := p.Err(); err != nil {
+		return nil, "", fmt.Errorf("list bulk operations: %w", err)
+	}
+	list, err = s.store.Ops(ctx, q.Team, before, q.Size+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list bulk operations: %w", err)
+	}
+	if len(list) > q.Size {
+		list = list[:q.Size]
+		if q.Size > 0 {
+			last := &list[q.Size-1]
+			next = q.cursor(Place{last.StartedAt, last.ID})
+		}
+	}
+	return list, next, nil
+}
+
+func (q *OpsQuery) cursor(at Place) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(at.StartedAt.UnixMicro()))
+	b = append(b, at.ID[:]...)
+	sum := sha256.Sum256(fmt.Appendf(nil, "bulk %s %x", q.Team, b))
+	return base64.RawURLEncoding.EncodeToString(append(b, sum[:8]...))
+}
+
+func (q *OpsQuery) before() (Place, bool) {
+	if q.Cursor == "" {
+		return Place{}, true
+	}
+	b, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || len(b) != 32 {
+		return Place{}, false
+	}
+	at := Place{time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC(), uuid.UUID(slices.Clone(b[8:24]))}
+	return at, q.cursor(at) == q.Cursor
+}

@@ -1,0 +1,135 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// op begins an operation.
+func (s *Service) op(team healthlab.TeamID, what Type, provider string, total int) Op {
+	at := s.now()
+	return Op{ID: s.opts.NewID(), Team: team, Type: what, Provider: provider, Status: InProgress, Total: total, StartedAt: at, Due: at}
+}
+
+// submit writes an operation down, and wakes who works on them.
+func (s *Service) submit(ctx context.Context, op Op, items []Item) error {
+	if err := s.store.Submit(ctx, op, items); err != nil {
+		return err
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// look is how often a caller looks at what it waits for.
+const look = 50 * time.Millisecond
+
+func (s *Service) await(ctx context.Context, op Op) (Op, error) {
+	limit := time.NewTimer(s.opts.Wait)
+	defer limit.Stop()
+	again := time.NewTicker(look)
+	defer again.Stop()
+	for op.Status == InProgress {
+		select {
+		case <-ctx.Done():
+			return op, ctx.Err()
+		case <-limit.C:
+			return op, nil
+		case <-again.C:
+		}
+		var err error
+		if op, err = s.store.Op(ctx, op.Team, op.ID); err != nil {
+			return op, err
+		}
+	}
+	return op, nil
+}
+
+// Run does what was submitted, until ctx ends. Run it in at least one process; any number
+// may.
+func (s *Service) Run(ctx context.Context) error {
+	ops := &work.Loop[Op]{
+		Name: "bulk operations", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.advance, Workers: 4,
+		Claim: func(ctx context.Context, n int) ([]Op, error) {
+			now := s.now()
+			return s.store.Claim(ctx, n, now, now.Add(lease))
+		},
+	}
+	return ops.Run(ctx)
+}
+
+// Step does what is due now, and returns how many operations it took up: for hosts that
+// bring their own scheduler, and for tests.
+func (s *Service) Step(ctx context.Context) (int, error) {
+	now := s.now()
+	ops, err := s.store.Claim(ctx, 100, now, now.Add(lease))
+	if err != nil {
+		return 0, fmt.Errorf("claim bulk operations: %w", err)
+	}
+	var faults []error
+	for _, op := range ops {
+		faults = append(faults, s.advance(ctx, op))
+	}
+	return len(ops), errors.Join(faults...)
+}
+
+const (
+	// lease is how long an operation is one process's, and turn how many users it deals
+	// with before others have their turn.
+	lease = 2 * time.Minute
+	turn  = 50
+	// again is when to look at histories that are not over.
+	again = 5 * time.Second
+)
+
+// errLost says that an operation is somebody else's by now.
+var errLost = errors.New("the lease is over")
+
+// advance deals with the next users of a claimed operation, and notes how far it is. What
+// was not noted is done again, and does nothing the second time.
+func (s *Service) advance(ctx context.Context, op Op) error {
+	var next Op
+	var err error
+	switch op.Type {
+	case HistoricalTrigger:
+		next, err = s.triggerNext(ctx, op)
+	case ConnectionImport:
+		next, err = s.importNext(ctx, op)
+	default: // of a newer version of this library
+		err = healthlab.Unimplemented
+	}
+	if err == nil {
+		_, err = s.store.UpdateOp(ctx, op.Team, op.ID, func(now *Op) error {
+			if now.Fence != op.Fence {
+				return errLost
+			}
+			*now = next
+			now.Lease = time.Time{}
+			return nil
+		})
+	}
+	if errors.Is(err, errLost) {
+		return nil
+	}
+	return err
+}
+
+// finish ends an operation that has dealt with everybody, once nothing runs.
+func (s *Service) finish(op Op) Op {
+	switch {
+	case len(op.Running) > 0:
+		op.Due = s.now().Add(again)
+		return op
+	case op.Failed > 0:
+		return op.ended(Failure, s.now())
+	default:
+		return op.ended(Success, s.now())
+	}
+}
