@@ -26,7 +26,6 @@ const (
 		or $5 ~ '^[0-9]' and starts_with(o.birth_date, $5)`
 
 	ofList = `
-from healthlab.orders o
 where o.team_id = $1 and ` + inNames + `
 	and ($4::text = '' or ` + inTexts + ` or o.order_id = $6::uuid or o.user_id = $6)
 	and ($7::timestamptz is null or o.created_at >= $7) and ($8::timestamptz is null or o.created_at < $8)
@@ -40,12 +39,12 @@ where o.team_id = $1 and ` + inNames + `
 	and ($17 is distinct from false or (o.activate_by > $18) is not true)
 	and ($19::uuid is null or o.user_id = $19) and ($20::uuid is null or o.transaction_id = $20)
 	and ($21::uuid[] is null or o.order_id = any ($21))`
-)
 
-// ofTexts are the filters of a list that has no others.
-const ofTexts = `
-from healthlab.order_search o
-where o.team_id = $1 and ` + inNames + ` and ($4::text = '' or ` + inTexts + `)`
+	allOrders = `
+from healthlab.orders o`
+	allSearched = `
+from healthlab.order_search o`
+)
 
 // orderSource is where a list looks for the orders that match.
 type orderSource uint8
@@ -53,42 +52,40 @@ type orderSource uint8
 const (
 	// anywhere is among all orders of the team.
 	anywhere orderSource = iota
-	// byNames is among those that have the parts of the names, and namesAlone the same
-	// for a list without other filters.
+	// inTextsAlone is the same for a list that has no filters but texts.
+	inTextsAlone
+	// byNames is among those that have the parts of the names.
 	byNames
-	namesAlone
-	// bySearch is among those that have the parts of what is searched, and searchAlone
-	// the same for a list without other filters.
+	// bySearch is among those that have the parts of what is searched.
 	bySearch
-	searchAlone
+	// byID is the same where what is searched may be the id of an order or a user.
+	byID
 )
 
-// orderSources are the conditions of the sources, and how many arguments the filters
-// before them have; theirs come after. What the parts find is compared again.
-var orderSources = [...]struct {
-	matches string
-	filters int
-}{
-	anywhere:   {ofList, 21},
-	namesAlone: {ofTexts + ` and o.grams @> $6::integer[]`, 5},
-	byNames: {ofList + `
-	and o.order_id in (select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $22::integer[])`, 21},
-	searchAlone: {ofTexts + ` and (o.grams @> $6::integer[] or o.grams @> $7::integer[])`, 5},
-	bySearch: {ofList + `
+// orderSources are the conditions of the sources. What the parts find is compared again.
+var orderSources = [...]string{
+	anywhere: allOrders + ofList,
+	inTextsAlone: allSearched + `
+where o.team_id = $1 and ` + inNames + ` and ($4::text = '' or ` + inTexts + `)`,
+	byNames:  allSearched + ofList + ` and o.grams @> $22::integer[]`,
+	bySearch: allSearched + ofList + ` and (o.grams @> $22::integer[] or o.grams @> $23::integer[])`,
+	byID: allOrders + ofList + `
 	and o.order_id in (
 		select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $22::integer[]
 		union all select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $23::integer[]
 		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.order_id = $6
-		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.user_id = $6)`, 21},
+		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.user_id = $6)`,
 }
 
 // arguments are those of a source: of the filters, and its own.
 func (from orderSource) arguments(q *orders.Query, filters []any) []any {
-	args := slices.Clone(filters[:orderSources[from].filters])
+	args := slices.Clone(filters)
 	switch from {
-	case byNames, namesAlone:
+	case inTextsAlone:
+		return args[:5]
+	case byNames:
 		return append(args, append(gramsIn(q.Team, strings.ToLower(q.PatientName)), gramsIn(q.Team, strings.ToLower(q.Recipient))...))
-	case bySearch, searchAlone:
+	case bySearch, byID:
 		return append(args, gramsIn(q.Team, strings.ToLower(q.Search)), []int32{gram(q.Team, bornGram(q.Search))})
 	}
 	return args
@@ -96,9 +93,11 @@ func (from orderSource) arguments(q *orders.Query, filters []any) []any {
 
 const (
 	// planEach has every list planned for the filters that it has, by a planner that knows
-	// that indexes are at hand, and that compiling takes longer than a list may.
+	// that indexes are at hand, that compiling and starting workers takes as long as a list
+	// may, and that there is room for what is found.
 	planEach = `
-select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true)`
+select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true),
+	set_config('max_parallel_workers_per_gather', '0', true), set_config('work_mem', '32MB', true)`
 
 	// sampleOrders counts how many of the newest orders have the names, and how many have
 	// what is searched: of the others it will be as many.
@@ -109,11 +108,11 @@ from (
 	where o.team_id = $1 order by o.created_at desc, o.order_id limit 2000) o`
 
 	// rare is how many of the sample have something that is found by its parts.
-	rare = 40
+	rare = 100
 	// few is how many matches are gathered and sorted. From more of them, the page is
-	// taken as they come in the order that is asked for. What has a text takes longer to
-	// gather, and is not rare among the newest if it is not elsewhere.
-	few, fewTexts, fewTextsNew = 100_000, 20_000, 5_000
+	// taken as they come in the order that is asked for: sooner where nothing that is
+	// asked for can go with that order, as a name does with names.
+	few, fewByStatus, fewByTime = 60_000, 20_000, 5_000
 )
 
 // orderPage is how a page is found.
@@ -129,7 +128,7 @@ type orderPage struct {
 // orderCounts are the statements that count: in the smallest index that has what is asked.
 var orderCounts = func() (all [len(orderSources)]string) {
 	for from, source := range orderSources {
-		all[from] = `select count(*)` + source.matches
+		all[from] = `select count(*)` + source
 	}
 	return all
 }()
@@ -145,34 +144,26 @@ var orderPages = func() map[orderPage]string {
 			order := ` order by ` + by + word + `, o.order_id`
 			for i, source := range orderSources {
 				from := orderSource(i)
-				if !from.sorts(key) {
+				if from == inTextsAlone {
 					continue
 				}
-				columns := `select o.order_id, o.created_at, o.sort_name`
-				if from.sorts(orders.SortLastStatus) {
-					columns += `, o.last_status`
-				}
-				n := len(from.arguments(&orders.Query{}, make([]any, source.filters)))
+				n := len(from.arguments(&orders.Query{}, make([]any, 21)))
 				page := fmt.Sprintf(order+` offset $%d limit $%d`, n+1, n+2)
 				whole := `
 select ` + orderColumns + ` from page p join healthlab.orders o on o.team_id = $1 and o.order_id = p.order_id` + order
 				all[orderPage{key, way, true, from}] = `
-with found as materialized (` + columns + source.matches + `),
-	page as materialized (select o.order_id from found o` + page + `)` + whole
+with page as materialized (
+	select o.order_id from (
+		select o.order_id, o.created_at, o.sort_name, o.last_status` + source + ` offset 0) o` + page + `)` + whole
 				if from == anywhere {
 					all[orderPage{key, way, false, from}] = `
-with page as materialized (select o.order_id` + source.matches + page + `)` + whole
+with page as materialized (select o.order_id` + source + page + `)` + whole
 				}
 			}
 		}
 	}
 	return all
 }()
-
-// sorts reports whether a source knows what a list is sorted by.
-func (from orderSource) sorts(by orders.SortKey) bool {
-	return by != orders.SortLastStatus || from != namesAlone && from != searchAlone
-}
 
 func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, error) {
 	q, err := q.Normal()
@@ -214,6 +205,9 @@ type orderList struct {
 // named reports whether names are looked for in their own fields.
 func (l *orderList) named() bool { return l.q.PatientName != "" || l.q.Recipient != "" }
 
+// texts reports whether texts are looked for at all.
+func (l *orderList) texts() bool { return l.named() || l.q.Search != "" }
+
 // look decides where to look: what is rare is found by its parts, and what many orders
 // have is not.
 func (l *orderList) look(ctx context.Context) error {
@@ -230,15 +224,17 @@ func (l *orderList) look(ctx context.Context) error {
 	switch {
 	case names && named <= rare:
 		l.source = byNames
+	case search && found <= rare && l.filters[5] != (*uuid.UUID)(nil):
+		l.source = byID
 	case search && found <= rare:
 		l.source = bySearch
 	}
 	return nil
 }
 
-// alone returns the source for a list that has no other filters.
-func (l *orderList) alone(from orderSource) orderSource {
-	other := slices.ContainsFunc(l.filters[5:], func(v any) bool {
+// others reports whether a list has filters besides texts.
+func (l *orderList) others() bool {
+	return slices.ContainsFunc(l.filters[5:], func(v any) bool {
 		switch v := v.(type) {
 		case string:
 			return v != ""
@@ -247,17 +243,18 @@ func (l *orderList) alone(from orderSource) orderSource {
 		}
 		return !reflect.ValueOf(v).IsNil()
 	})
-	switch {
-	case !other && from == byNames:
-		return namesAlone
-	case !other && from == bySearch:
-		return searchAlone
+}
+
+// counted is where the matches are counted.
+func (l *orderList) counted() orderSource {
+	if l.source == anywhere && l.texts() && !l.others() {
+		return inTextsAlone
 	}
-	return from
+	return l.source
 }
 
 func (l *orderList) count(ctx context.Context) (n int, err error) {
-	from := l.alone(l.source)
+	from := l.counted()
 	b := l.x.batch()
 	b.Queue(orderCounts[from], from.arguments(l.q, l.filters)...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	return n, l.x.send(ctx, b)
@@ -290,22 +287,17 @@ func (l *orderList) page(ctx context.Context, total int, each func(*orders.Recor
 // how returns how a page of so many matches is found.
 func (l *orderList) how(total int) orderPage {
 	p := orderPage{key: l.q.Sort, way: l.q.Direction}
-	from := l.source
-	if a := l.alone(from); a.sorts(p.key) {
-		from = a
-	}
 	most := few
 	switch {
 	case p.key == orders.SortCreatedAt && l.created():
 		most = 0 // they are in order where they are found
-	case !l.named() && l.q.Search == "":
-	case p.key == orders.SortCreatedAt:
-		most = fewTextsNew
-	default:
-		most = fewTexts
+	case p.key == orders.SortCreatedAt && l.texts():
+		most = fewByTime
+	case p.key == orders.SortLastStatus && l.texts():
+		most = fewByStatus
 	}
 	if total <= most {
-		p.gathered, p.source = true, from
+		p.gathered, p.source = true, l.source
 	}
 	return p
 }
@@ -315,7 +307,7 @@ func (l *orderList) created() bool {
 	only := *l.q
 	only.CreatedFrom, only.CreatedBefore = time.Time{}, time.Time{}
 	x := orderList{q: &only, filters: orderArguments(&only)}
-	return !x.named() && only.Search == "" && x.alone(byNames) == namesAlone
+	return !x.texts() && !x.others()
 }
 
 // orderArguments are those of ofList.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,13 +183,15 @@ func (c *clinic) load(b testing.TB, pool *pgxpool.Pool) {
 						b.Error(err)
 						return
 					}
-					kept, parts = append(kept, row[:len(list)]), append(parts, []any{row[0], row[1], row[9], row[14], row[15], row[16], row[17], row[27]})
+					kept, parts = append(kept, row[:len(list)]), append(parts, append(slices.Clone(row[:4]), row[6], row[8], row[9], row[10],
+						row[11], row[12], row[13], row[14], row[15], row[16], row[17], row[27]))
 				}
 				for _, t := range []struct {
 					name    string
 					columns []string
 					rows    [][]any
-				}{{"orders", list, kept}, {"order_search", []string{"team_id", "order_id", "created_at", "patient_name", "sort_name", "recipient", "birth_date", "grams"}, parts}} {
+				}{{"orders", list, kept}, {"order_search", []string{"team_id", "order_id", "transaction_id", "user_id", "method", "last_status", "created_at", "updated_at",
+					"event_at", "activate_by", "interpretation", "patient_name", "sort_name", "recipient", "birth_date", "grams"}, parts}} {
 					if _, err := pool.CopyFrom(ctx, pgx.Identifier{"healthlab", t.name}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
 						b.Error(err)
 						return
@@ -292,6 +295,20 @@ func (c *clinic) lists() []listKind {
 		}},
 		{"patient+status", func(q *orders.Query, n int) { q.PatientName, q.Status = last(n), []orders.LowLevel{orders.Completed} }},
 		{"letter+abnormal", func(q *orders.Query, n int) { q.PatientName, q.Interpretation = last(n)[:1], orders.Abnormal }},
+		{"letter+status", func(q *orders.Query, n int) {
+			q.PatientName, q.Status = last(n)[:1], []orders.LowLevel{orders.Ordered}
+		}},
+		{"letter+completed", func(q *orders.Query, n int) {
+			q.Search, q.Status = last(n)[:1], []orders.LowLevel{orders.Completed}
+		}},
+		{"letter+day", func(q *orders.Query, n int) {
+			q.PatientName = last(n)[:1]
+			q.CreatedFrom, q.CreatedBefore = day(n, 1)
+		}},
+		{"first+method", func(q *orders.Query, n int) {
+			q.PatientName, q.Methods = first(n), []orders.CollectionMethod{orders.Testkit}
+		}},
+		{"search+user", func(q *orders.Query, n int) { q.Search, q.User = last(n), named(n).UserID }},
 		{"all of them", func(q *orders.Query, n int) {
 			q.CreatedFrom, q.UpdatedFrom = c.today.AddDate(-1, 0, 0), c.today.AddDate(-1, 0, 0)
 			q.Search, q.PatientName, q.Recipient = last(n), last(n), last(n)

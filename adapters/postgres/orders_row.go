@@ -56,8 +56,9 @@ func timeOrZero(t *time.Time) time.Time {
 const (
 	insertOrder = `
 with found as (
-	insert into healthlab.order_search (team_id, order_id, created_at, patient_name, sort_name, recipient, birth_date, grams)
-	values ($1, $2, $10, $15, $16, $17, $18, $28))
+	insert into healthlab.order_search (team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
+		event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date, grams)
+	values ($1, $2, $3, $4, $7, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $28))
 insert into healthlab.orders (team_id, order_id, transaction_id, user_id, revision, sample_id, method, status, last_status,
 	created_at, updated_at, event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date,
 	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease, later_due)
@@ -65,9 +66,10 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 	updateOrder = `
 with found as (
-	update healthlab.order_search set created_at = $10, patient_name = $15, sort_name = $16, recipient = $17, birth_date = $18, grams = $28
-	where team_id = $1 and order_id = $2
-		and (created_at, patient_name, sort_name, recipient, birth_date) is distinct from ($10, $15, $16, $17, $18))
+	update healthlab.order_search set transaction_id = $3, user_id = $4, method = $7, last_status = $9, created_at = $10,
+		updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14, patient_name = $15, sort_name = $16,
+		recipient = $17, birth_date = $18, grams = $28
+	where team_id = $1 and order_id = $2)
 update healthlab.orders set transaction_id = $3, user_id = $4, revision = $5, sample_id = $6, method = $7, status = $8,
 	last_status = $9, created_at = $10, updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14,
 	patient_name = $15, sort_name = $16, recipient = $17, birth_date = $18, lab_due = $19, lab_lease = $20,
