@@ -55,7 +55,7 @@ func TestUpgrades(t *testing.T) {
 			tables := copyRows(t, full, old)
 			require.NoError(t, postgres.Migrate(t.Context(), old))
 			if slices.Contains(tables, "orders") {
-				tables = append(tables, "order_search") // which an upgrade fills
+				tables = append(tables, "order_search") // which an upgrade makes from the orders
 			}
 			for _, table := range tables {
 				require.Equal(t, rows(t, full, table), rows(t, old, table), table)
@@ -99,7 +99,7 @@ order by 1`
 func copyRows(t *testing.T, from, to *pgxpool.Pool) []string {
 	t.Helper()
 	var filled []string
-	for _, table := range texts(t, to, `select relname from`+ourTables+`and relname <> 'migration' and not relispartition`) {
+	for _, table := range texts(t, to, `select relname from`+ourTables+`and relname not in ('migration', 'order_search') and not relispartition`) {
 		columns := texts(t, to, `select quote_ident(attname) from pg_attribute
 			where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`, "healthlab."+table)
 		types := texts(t, to, `select format_type(atttypid, atttypmod) from pg_attribute

@@ -40,6 +40,9 @@ where o.team_id = $1 and ` + inNames + `
 	and ($19::uuid is null or o.user_id = $19) and ($20::uuid is null or o.transaction_id = $20)
 	and ($21::uuid[] is null or o.order_id = any ($21))`
 
+	// ofOrder is what the index order_search_grams has.
+	ofOrder = `healthlab.order_grams(team_id, patient_name, recipient, birth_date)`
+
 	allOrders = `
 from healthlab.orders o`
 	allSearched = `
@@ -67,12 +70,12 @@ var orderSources = [...]string{
 	anywhere: allOrders + ofList,
 	inTextsAlone: allSearched + `
 where o.team_id = $1 and ` + inNames + ` and ($4::text = '' or ` + inTexts + `)`,
-	byNames:  allSearched + ofList + ` and o.grams @> $22::integer[]`,
-	bySearch: allSearched + ofList + ` and (o.grams @> $22::integer[] or o.grams @> $23::integer[])`,
+	byNames:  allSearched + ofList + ` and ` + ofOrder + ` @> $22::integer[]`,
+	bySearch: allSearched + ofList + ` and (` + ofOrder + ` @> $22::integer[] or ` + ofOrder + ` @> $23::integer[])`,
 	byID: allOrders + ofList + `
 	and o.order_id in (
-		select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $22::integer[]
-		union all select s.order_id from healthlab.order_search s where s.team_id = $1 and s.grams @> $23::integer[]
+		select s.order_id from healthlab.order_search s where s.team_id = $1 and ` + ofOrder + ` @> $22::integer[]
+		union all select s.order_id from healthlab.order_search s where s.team_id = $1 and ` + ofOrder + ` @> $23::integer[]
 		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.order_id = $6
 		union all select s.order_id from healthlab.orders s where s.team_id = $1 and s.user_id = $6)`,
 }
@@ -110,9 +113,10 @@ from (
 	// rare is how many of the sample have something that is found by its parts.
 	rare = 100
 	// few is how many matches are gathered and sorted. From more of them, the page is
-	// taken as they come in the order that is asked for: sooner where nothing that is
-	// asked for can go with that order, as a name does with names.
-	few, fewByStatus, fewByTime = 60_000, 20_000, 5_000
+	// taken as they come in the order that is asked for: from indexes that know all that
+	// matters. So that is sooner where nothing that is asked for can go with that order,
+	// as a time does with times and a name with names.
+	few, fewApart, fewCommon, fewTextsByTime = 60_000, 20_000, 10_000, 5_000
 )
 
 // orderPage is how a page is found.
@@ -287,14 +291,18 @@ func (l *orderList) page(ctx context.Context, total int, each func(*orders.Recor
 // how returns how a page of so many matches is found.
 func (l *orderList) how(total int) orderPage {
 	p := orderPage{key: l.q.Sort, way: l.q.Direction}
-	most := few
+	most := fewApart
 	switch {
 	case p.key == orders.SortCreatedAt && l.created():
 		most = 0 // they are in order where they are found
 	case p.key == orders.SortCreatedAt && l.texts():
-		most = fewByTime
-	case p.key == orders.SortLastStatus && l.texts():
-		most = fewByStatus
+		most = fewTextsByTime
+	case p.key == orders.SortCreatedAt:
+		most = few
+	case l.texts() && l.source == anywhere: // where they are is not known
+		most = fewCommon
+	case l.texts() && p.key == orders.SortPatientName:
+		most = few
 	}
 	if total <= most {
 		p.gathered, p.source = true, l.source

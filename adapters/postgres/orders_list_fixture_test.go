@@ -184,14 +184,14 @@ func (c *clinic) load(b testing.TB, pool *pgxpool.Pool) {
 						return
 					}
 					kept, parts = append(kept, row[:len(list)]), append(parts, append(slices.Clone(row[:4]), row[6], row[8], row[9], row[10],
-						row[11], row[12], row[13], row[14], row[15], row[16], row[17], row[27]))
+						row[11], row[12], row[13], row[14], row[15], row[16], row[17]))
 				}
 				for _, t := range []struct {
 					name    string
 					columns []string
 					rows    [][]any
 				}{{"orders", list, kept}, {"order_search", []string{"team_id", "order_id", "transaction_id", "user_id", "method", "last_status", "created_at", "updated_at",
-					"event_at", "activate_by", "interpretation", "patient_name", "sort_name", "recipient", "birth_date", "grams"}, parts}} {
+					"event_at", "activate_by", "interpretation", "patient_name", "sort_name", "recipient", "birth_date"}, parts}} {
 					if _, err := pool.CopyFrom(ctx, pgx.Identifier{"healthlab", t.name}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
 						b.Error(err)
 						return

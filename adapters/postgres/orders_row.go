@@ -57,8 +57,8 @@ const (
 	insertOrder = `
 with found as (
 	insert into healthlab.order_search (team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
-		event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date, grams)
-	values ($1, $2, $3, $4, $7, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $28))
+		event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date)
+	values ($1, $2, $3, $4, $7, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))
 insert into healthlab.orders (team_id, order_id, transaction_id, user_id, revision, sample_id, method, status, last_status,
 	created_at, updated_at, event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date,
 	lab_due, lab_lease, lab_attempts, lab_started, member, doc, visit_due, visit_lease, later_due)
@@ -68,7 +68,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 with found as (
 	update healthlab.order_search set transaction_id = $3, user_id = $4, method = $7, last_status = $9, created_at = $10,
 		updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14, patient_name = $15, sort_name = $16,
-		recipient = $17, birth_date = $18, grams = $28
+		recipient = $17, birth_date = $18
 	where team_id = $1 and order_id = $2)
 update healthlab.orders set transaction_id = $3, user_id = $4, revision = $5, sample_id = $6, method = $7, status = $8,
 	last_status = $9, created_at = $10, updated_at = $11, event_at = $12, activate_by = $13, interpretation = $14,
@@ -122,14 +122,12 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 		text := string(*o.Interpretation)
 		read = &text
 	}
-	name, recipient := lowerName(first, last), strings.ToLower(o.Recipient())
 	return []any{
 		r.TeamID.UUID, r.ID.UUID, was.transaction.UUID, r.UserID.UUID, revision, r.SampleID, string(o.Method()),
 		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
-		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, name, lowerName(last, first),
-		recipient, birth, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
+		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, lowerName(first, last), lowerName(last, first),
+		strings.ToLower(o.Recipient()), birth, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
 		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Later.Due)),
-		gramsOf(r.TeamID, name, recipient, birth),
 	}, nil
 }
 

@@ -3,38 +3,17 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 )
 
-// longest is how many letters in a row order_search knows.
+// longest is how many letters in a row healthlab.order_grams takes.
 const longest = 3
 
-// gram returns what order_search knows some letters of a team's names by. The migration
-// that made the table says how, too.
+// gram returns what healthlab.order_grams makes of some letters of a team's names.
 func gram(team healthlab.TeamID, letters string) int32 {
 	sum := sha256.Sum256(append(team.UUID[:], letters...))
 	return int32(binary.BigEndian.Uint32(sum[:]))
-}
-
-// gramsOf returns what an order is found by: its names, in lower case, and the patient's
-// birth date.
-func gramsOf(team healthlab.TeamID, name, recipient, birth string) []int32 {
-	out := []int32{}
-	for _, text := range []string{name, recipient} {
-		letters := []rune(text)
-		for n := 1; n <= longest; n++ {
-			for i := range len(letters) - n + 1 {
-				out = append(out, gram(team, string(letters[i:i+n])))
-			}
-		}
-	}
-	for n := range len(birth) {
-		out = append(out, gram(team, bornGram(birth[:n+1])))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // gramsIn returns what every name has that holds a text in lower case; nil for no text.
