@@ -115,7 +115,7 @@ from (
 	// few is how many matches are gathered and sorted. From more of them, the page is
 	// taken as they come in the order that is asked for: from indexes that know all that
 	// matters. So that is sooner where nothing that is asked for can go with that order,
-	// as a time does with times and a name with names.
+	// as a time does with times, a status with statuses and a name with names.
 	few, fewApart, fewCommon, fewTextsByTime = 60_000, 20_000, 10_000, 5_000
 )
 
@@ -297,7 +297,7 @@ func (l *orderList) how(total int) orderPage {
 		most = 0 // they are in order where they are found
 	case p.key == orders.SortCreatedAt && l.texts():
 		most = fewTextsByTime
-	case p.key == orders.SortCreatedAt:
+	case p.key == orders.SortCreatedAt, p.key == orders.SortLastStatus && len(l.q.Status)+len(l.q.Methods) > 0:
 		most = few
 	case l.texts() && l.source == anywhere: // where they are is not known
 		most = fewCommon

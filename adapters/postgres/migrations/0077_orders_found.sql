@@ -12,15 +12,15 @@ create table healthlab.order_search (
 	updated_at     timestamptz not null,
 	event_at       timestamptz not null,
 	patient_name   text        collate "C" not null,
+	sort_name      text        collate "C" not null,
 	recipient      text        collate "C" not null,
 	birth_date     text        collate "C" not null,
 	last_status    text        collate "C" not null,
 	method         text        collate "C" not null,
 	interpretation text        collate "C",
 	activate_by    date,
-	sort_name      text        collate "C" not null,
 	constraint order_search_pkey primary key (team_id, order_id)
-) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_insert_scale_factor = 0.01);
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_insert_scale_factor = 0.01);
 comment on table healthlab.order_search is
 	'What lists filter and sort by, of each order, as it is in the order. No index has what changes with the status, so that a change stays on its page and touches none.';
 comment on constraint order_search_pkey on healthlab.order_search is 'Each order has one row.';
