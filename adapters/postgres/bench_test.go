@@ -24,9 +24,9 @@ import (
 func durable(b *testing.B) *pgxpool.Pool {
 	b.Helper()
 	if os.Getenv(pgtest.Env) != "" {
-		return pgtest.Connect(b, pgtest.URL(b)+"&pool_max_conns=16")
+		return pgtest.Connect(b, pgtest.Fresh(b)+"&pool_max_conns=16")
 	}
-	pgtest.URL(b) // skips where there is no server
+	pgtest.Fresh(b) // skips where there is no server
 	server, err := pgtest.Start(b.Context(), pgtest.Durable)
 	require.NoError(b, err)
 	b.Cleanup(server.Remove)

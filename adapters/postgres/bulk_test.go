@@ -16,6 +16,7 @@ import (
 )
 
 func TestBulk(t *testing.T) {
+	t.Parallel()
 	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
 	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
 }

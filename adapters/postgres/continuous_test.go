@@ -21,6 +21,7 @@ func continuousHarness(s *postgres.Store) storetest.ContinuousHarness {
 }
 
 func TestContinuous(t *testing.T) {
+	t.Parallel()
 	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness {
 		return continuousHarness(postgres.New(pgtest.Pool(t), nil))
 	})
@@ -28,10 +29,12 @@ func TestContinuous(t *testing.T) {
 
 // For a role that row-level security holds for.
 func TestContinuousWithRowSecurity(t *testing.T) {
+	t.Parallel()
 	storetest.RunContinuous(t, func(t testing.TB) storetest.ContinuousHarness { return continuousHarness(newRestricted(t)) })
 }
 
 func TestPriorities(t *testing.T) {
+	t.Parallel()
 	s := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
 	storetest.RunPriorities(t, s.Priorities(), continuousHarness(s))
 	restricted := newRestricted(t)

@@ -59,6 +59,7 @@ func bounded(t *testing.T, s *postgres.Store, call write) error {
 
 // A server that only reads, as a replica does: reads work, writes are Unavailable.
 func TestReadOnlyServer(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	good := pgtest.Connect(t, address)
 	pool := configured(t, address, map[string]string{"default_transaction_read_only": "on"})
@@ -75,6 +76,7 @@ func TestReadOnlyServer(t *testing.T) {
 
 // A lock that somebody holds for too long, by the server's clocks.
 func TestTimeoutsOfTheServer(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	good := pgtest.Connect(t, address)
 	all := `lock table healthlab.` + strings.Join(texts(t, good, `select relname from`+ourTables), `, healthlab.`) + ` in exclusive mode`
@@ -155,6 +157,7 @@ func awaitNone(t *testing.T, pool *pgxpool.Pool, sql string) {
 // Errors inside a write: contention is tried again and ends well or as Unavailable;
 // others are what they are. Nothing half is left, and nothing is quoted.
 func TestErrorsInside(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	pool, good := pgtest.Connect(t, address), pgtest.Connect(t, address)
 	s := postgres.Hurried(postgres.New(pool, nil))
@@ -200,6 +203,7 @@ func TestErrorsInside(t *testing.T) {
 // Contention that ends is no error, wherever in a write it is met, and what is tried again
 // does not do more than what was not.
 func TestContentionInside(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	pool, good := pgtest.Connect(t, address), pgtest.Connect(t, address)
 	s := postgres.Hurried(postgres.New(pool, nil))
@@ -271,6 +275,7 @@ func TestLostConnections(t *testing.T) {
 
 // Nobody listens.
 func TestNoServer(t *testing.T) {
+	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2")
 	require.NoError(t, err)
 	defer pool.Close()
@@ -283,6 +288,7 @@ func TestNoServer(t *testing.T) {
 
 // All connections are out: a call waits no longer than its context.
 func TestPoolExhausted(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.URL(t)+"&pool_max_conns=1")
 	s := postgres.New(pool, nil)
 	eachWrite(t, s, func(what string, w write) {
@@ -301,6 +307,7 @@ func TestPoolExhausted(t *testing.T) {
 
 // Where the database's own default is stricter, contention is solved by trying again.
 func TestSerializableByDefault(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	pool := configured(t, address, map[string]string{"default_transaction_isolation": "serializable"})
 	s := postgres.New(pool, &postgres.Options{Writers: 8})

@@ -45,6 +45,7 @@ func everyWrite(t testing.TB, s *postgres.Store) healthdata.User {
 }
 
 func TestHostCommits(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -59,6 +60,7 @@ func TestHostCommits(t *testing.T) {
 }
 
 func TestHostRollsBack(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -74,6 +76,7 @@ func TestHostRollsBack(t *testing.T) {
 // A fault of one call leaves the host's own work alone, and what a fault comes from is
 // undone.
 func TestHostGoesOnAfterAFault(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -99,6 +102,7 @@ func TestHostGoesOnAfterAFault(t *testing.T) {
 
 // A single connection works as well, one call at a time.
 func TestSingleConnection(t *testing.T) {
+	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
@@ -109,6 +113,7 @@ func TestSingleConnection(t *testing.T) {
 
 // Behind a transaction pooler nothing is prepared by name.
 func TestWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.URL(t)+"&default_query_exec_mode=cache_describe")
 	s := postgres.New(pool, nil)
 	u := everyWrite(t, s)
@@ -117,6 +122,7 @@ func TestWithoutPreparedStatements(t *testing.T) {
 
 // An ended context inside of a call is its error, and the pool is whole afterwards.
 func TestContextEndsInside(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)

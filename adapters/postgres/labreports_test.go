@@ -27,11 +27,15 @@ func runParsingJobs(t *testing.T, newStore func(t testing.TB) *postgres.Store) {
 }
 
 func TestParsingJobs(t *testing.T) {
+	t.Parallel()
 	runParsingJobs(t, func(t testing.TB) *postgres.Store { return postgres.New(pgtest.Pool(t), nil) })
 }
 
 // The suites pass for a role that row-level security holds for.
-func TestParsingJobsWithRowSecurity(t *testing.T) { runParsingJobs(t, newRestricted) }
+func TestParsingJobsWithRowSecurity(t *testing.T) {
+	t.Parallel()
+	runParsingJobs(t, newRestricted)
+}
 
 func jobOf(u healthdata.User) labreport.Job {
 	return labreport.Job{
@@ -54,6 +58,7 @@ func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 
 // A job that somebody changes is not claimed, and nobody waits.
 func TestClaimsAndChangesOfOneJob(t *testing.T) {
+	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
 	u := newPerson(t, s)
 	j, other := jobOf(u), jobOf(u)

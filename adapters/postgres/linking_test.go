@@ -31,21 +31,35 @@ func newLinking(t testing.TB) storetest.LinkingHarness {
 	return h
 }
 
-func TestLinking(t *testing.T) { storetest.RunLinking(t, newLinking) }
+func TestLinking(t *testing.T) {
+	t.Parallel()
+	storetest.RunLinking(t, newLinking)
+}
 
-func TestGrants(t *testing.T) { storetest.RunGrants(t, newLinking) }
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	storetest.RunGrants(t, newLinking)
+}
 
 func TestApps(t *testing.T) {
+	t.Parallel()
 	store := postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil)
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
-func TestKeeping(t *testing.T) { storetest.RunKeeping(t, newLinking) }
+func TestKeeping(t *testing.T) {
+	t.Parallel()
+	storetest.RunKeeping(t, newLinking)
+}
 
-func TestLinkingFlows(t *testing.T) { storetest.RunLinkingFlows(t, newLinking) }
+func TestLinkingFlows(t *testing.T) {
+	t.Parallel()
+	storetest.RunLinkingFlows(t, newLinking)
+}
 
 // The suite passes for a role that row-level security holds for.
 func TestLinkingWithRowSecurity(t *testing.T) {
+	t.Parallel()
 	restricted := func(t testing.TB) storetest.LinkingHarness { return linkingOf(newRestricted(t)) }
 	storetest.RunLinking(t, restricted)
 	storetest.RunGrants(t, restricted)
@@ -116,6 +130,7 @@ func everyLinkWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 
 // Wrong tries count whichever process they come to.
 func TestGuessesAreCountedTogether(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	one, two := postgres.New(pool, nil), postgres.New(pool, nil)
 	u := newPerson(t, one)
@@ -144,6 +159,7 @@ func TestGuessesAreCountedTogether(t *testing.T) {
 // A database that counted all wrong tries as one is brought up to date in an attack: an
 // open code withstands what is left of both halves and no more, and new codes are good.
 func TestUpgradeCountsOldTriesAsFirst(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	require.NoError(t, postgres.MigrateSome(t.Context(), pool, slices.Index(migrationFiles(t), "0065_link_tries.sql")))
 	s := postgres.New(pool, nil)
@@ -190,6 +206,7 @@ func TestUpgradeCountsOldTriesAsFirst(t *testing.T) {
 
 // What expired goes with what comes, and no table holds a code in clear.
 func TestLinkTablesStaySmall(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
@@ -225,6 +242,7 @@ func requireNowhere(t *testing.T, pool *pgxpool.Pool, text string) {
 // Completions of a team's people, with the erasure of some of them, do not wait for
 // each other in a circle, and none does half of its work.
 func TestCompletionsAndErasuresTogether(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	first := newPerson(t, s)

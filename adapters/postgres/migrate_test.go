@@ -83,15 +83,30 @@ func TestUpgrades(t *testing.T) {
 
 // schemaText is what the schema looks like, a line for each part.
 const schemaText = `
-select format('%s.%s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity)
-from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-where c.relnamespace = 'healthlab'::regnamespace and c.relkind in ('r', 'p', 'v')
+with t as (select * from pg_class where relnamespace = 'healthlab'::regnamespace),
+f as (select * from pg_proc where pronamespace = 'healthlab'::regnamespace)
+select format('%s.%s %s %s %s %s %s %s %s', t.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated,
+	a.attstorage, a.attcollation::regcollation, (select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d where d.adrelid = t.oid and d.adnum = a.attnum))
+from t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped where t.relkind in ('r', 'p', 'v')
+union all
+select format('%s %s %s %s %s %s', relname, relkind, relrowsecurity, relforcerowsecurity, reloptions, pg_get_expr(relpartbound, oid)) from t
+union all
+select pg_get_viewdef(oid) from t where relkind = 'v'
+union all
+select pg_get_functiondef(oid) from f
+union all
+select pg_get_triggerdef(oid) from pg_trigger where tgrelid in (select oid from t) and not tgisinternal
 union all
 select indexdef from pg_indexes where schemaname = 'healthlab'
 union all
 select format('%s %s', conname, pg_get_constraintdef(oid)) from pg_constraint where connamespace = 'healthlab'::regnamespace
 union all
-select format('%s %s %s', tablename, policyname, qual) from pg_policies where schemaname = 'healthlab'
+select format('%s %s %s %s %s %s %s', tablename, policyname, permissive, roles, cmd, qual, with_check) from pg_policies where schemaname = 'healthlab'
+union all
+select format('%s: %s', pg_describe_object(classoid, objoid, objsubid), description) from pg_description
+where objoid in (select oid from t union all select oid from f
+	union all select oid from pg_constraint where connamespace = 'healthlab'::regnamespace
+	union all select oid from pg_policy where polrelid in (select oid from t))
 order by 1`
 
 // copyRows fills the tables of an older schema with what a newer one holds, as far as
@@ -177,6 +192,7 @@ func gooseStatements(t *testing.T, text string) []string {
 
 // Applied one statement at a time, as goose does, the files make the same schema.
 func TestMigrationsInStatements(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	for _, name := range migrationFiles(t) {
 		text, err := fs.ReadFile(postgres.Migrations(), name)

@@ -22,9 +22,9 @@ import (
 func roomy(b *testing.B) *pgxpool.Pool {
 	b.Helper()
 	if os.Getenv(pgtest.Env) != "" {
-		return pgtest.Connect(b, pgtest.URL(b))
+		return pgtest.Connect(b, pgtest.Fresh(b))
 	}
-	pgtest.URL(b)                           // skips where there is no server
+	pgtest.Fresh(b)                         // skips where there is no server
 	dir, err := os.MkdirTemp("", "pgbench") //nolint:usetesting // the user that the server runs as must reach it
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })

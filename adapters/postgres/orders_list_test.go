@@ -16,6 +16,7 @@ import (
 
 // Whatever way is taken, a list has what its query means.
 func TestOrderListsInEveryWay(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClinic(600)
 	c.load(t, pool)
@@ -75,7 +76,8 @@ func TestOrderListsInEveryWay(t *testing.T) {
 // A name, or what is searched, is found by an index, and so is a filter that leaves a few
 // orders; what every list counts comes from indexes alone.
 func TestOrderListsUseIndexes(t *testing.T) {
-	pool := pgtest.Connect(t, pgtest.URL(t)) // plans go by how full the pages are
+	t.Parallel()
+	pool := pgtest.Connect(t, pgtest.Fresh(t)) // plans go by how full the pages are
 	c := newClinic(20_000)
 	c.load(t, pool)
 	for seen := false; !seen; { // an index alone is enough once the server knows that everybody sees all rows

@@ -20,11 +20,18 @@ func newOrders(t testing.TB) storetest.OrdersHarness {
 	return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
 }
 
-func TestOrders(t *testing.T) { storetest.RunOrders(t, newOrders) }
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	storetest.RunOrders(t, newOrders)
+}
 
-func TestOrdersModel(t *testing.T) { storetest.RunOrdersModel(t, newOrders) }
+func TestOrdersModel(t *testing.T) {
+	t.Parallel()
+	storetest.RunOrdersModel(t, newOrders)
+}
 
 func TestOrderKeys(t *testing.T) {
+	t.Parallel()
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return postgres.New(pgtest.Pool(t), nil).OrderKeys() })
 }
 
@@ -33,6 +40,7 @@ func personsOf(s *postgres.Store) storetest.PersonsHarness {
 }
 
 func TestPersons(t *testing.T) {
+	t.Parallel()
 	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
@@ -41,14 +49,17 @@ func reviewsOf(s *postgres.Store) storetest.ReviewsHarness {
 }
 
 func TestReviews(t *testing.T) {
+	t.Parallel()
 	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 func TestLabTests(t *testing.T) {
+	t.Parallel()
 	storetest.RunLabTests(t, func(t testing.TB) orders.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
 }
 
 func TestOrderErasure(t *testing.T) {
+	t.Parallel()
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := postgres.New(pgtest.Pool(t), nil)
 		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
@@ -63,12 +74,14 @@ func newVisits(t testing.TB, s *postgres.Store) storetest.OrderVisitsHarness {
 }
 
 func TestOrderVisits(t *testing.T) {
+	t.Parallel()
 	storetest.RunOrderVisits(t, func(t testing.TB) storetest.OrderVisitsHarness {
 		return newVisits(t, postgres.New(pgtest.Pool(t), nil))
 	})
 }
 
 func TestSlotCache(t *testing.T) {
+	t.Parallel()
 	storetest.RunSlotCache(t, func(t testing.TB) orders.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
 }
 
@@ -86,12 +99,14 @@ func fill(t testing.TB, s *postgres.Store, list []orders.Center) orders.Centers 
 }
 
 func TestCenters(t *testing.T) {
+	t.Parallel()
 	storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
 		return fill(t, postgres.New(pgtest.Pool(t), nil), list)
 	})
 }
 
 func TestReplaceCenters(t *testing.T) {
+	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
 	at := func(lab int, code string) orders.Center {
 		return orders.Center{LabID: lab, SiteCode: code, Location: orders.LngLat{Lng: -112, Lat: 33}, IANATimezone: "UTC",
@@ -122,6 +137,7 @@ func TestReplaceCenters(t *testing.T) {
 
 // The suites pass for a role that row-level security holds for.
 func TestOrdersWithRowSecurity(t *testing.T) {
+	t.Parallel()
 	storetest.RunOrders(t, func(t testing.TB) storetest.OrdersHarness {
 		s := newRestricted(t)
 		return storetest.OrdersHarness{Orders: s.Orders(), Messages: s.WebhookLog()}
@@ -240,6 +256,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 // An order that is being changed is not claimed, and what a claim wrote stays when the
 // order is changed by somebody who had begun before.
 func TestClaimsAndChangesOfOneOrder(t *testing.T) {
+	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
 	u := newPerson(t, s)
 	at, end := noon.Time, noon.Add(time.Minute)
@@ -267,6 +284,7 @@ func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 
 // Changes of one transaction wait for each other, and for nobody else of the team.
 func TestOrdersOfATeamDoNotWait(t *testing.T) {
+	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
 	u := newPerson(t, s)
 	one, two := placeOrder(t, s, u), placeOrder(t, s, u)
@@ -287,6 +305,7 @@ func TestOrdersOfATeamDoNotWait(t *testing.T) {
 // Erasing takes the lock of a transaction when its last order goes, and leaves it to
 // whoever has an order in it.
 func TestErasedTransactions(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	ann := newPerson(t, s)

@@ -186,6 +186,7 @@ func bookAll(address string) error {
 // Two processes book one slot for a thousand orders at once: one gets it, and the
 // provider is called for one. One idempotency key gets one answer.
 func TestManyBookingsOfOneSlot(t *testing.T) {
+	t.Parallel()
 	address := pgtest.URL(t)
 	pool := pgtest.Connect(t, address)
 	store := postgres.New(pool, nil)

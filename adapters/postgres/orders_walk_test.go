@@ -71,6 +71,7 @@ func createOnce(address string) error {
 // A thousand requests with one idempotency key in two processes of the system make one
 // order, and get one answer.
 func TestCreatesOfTwoPrograms(t *testing.T) {
+	t.Parallel()
 	address, team := pgtest.URL(t), healthlab.TeamID{UUID: uuid.New()}
 	const callers, programs = 1000, 2
 	var children []*exec.Cmd
@@ -115,12 +116,19 @@ func twoProcesses(t testing.TB) []storetest.Process {
 	return out
 }
 
-func TestOrderWalks(t *testing.T) { storetest.RunOrderWalks(t, twoProcesses) }
+func TestOrderWalks(t *testing.T) {
+	t.Parallel()
+	storetest.RunOrderWalks(t, twoProcesses)
+}
 
-func TestConcurrentCreates(t *testing.T) { storetest.RunConcurrentCreates(t, twoProcesses) }
+func TestConcurrentCreates(t *testing.T) {
+	t.Parallel()
+	storetest.RunConcurrentCreates(t, twoProcesses)
+}
 
 // The check lists of the schema are the lifecycles in the code.
 func TestChecksAreTheTable(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	list := func(constraint string) []string {
 		text := texts(t, pool, `select pg_get_constraintdef(oid) from pg_constraint where conname = $1`, constraint)[0]

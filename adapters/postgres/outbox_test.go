@@ -16,6 +16,7 @@ import (
 )
 
 func TestOutboxRefuses(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
@@ -44,6 +45,7 @@ func TestOutboxRefuses(t *testing.T) {
 
 // The number that a body contains is the one that was drawn.
 func TestSequenceInTheBody(t *testing.T) {
+	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), &postgres.Options{Envelope: webhook.Envelope{Sequence: true}})
 	u := newPerson(t, s)
 	events := []healthlab.Event{event(u, "k"), event(u, "l"), event(u, "k"), event(u, "")}
@@ -59,6 +61,7 @@ func TestSequenceInTheBody(t *testing.T) {
 // Whoever reads sees no number of a key before the lower ones, and the order of what is
 // pending is that of the numbers.
 func TestSeqNeverOvertakes(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)

@@ -13,15 +13,27 @@ func newUsers(t testing.TB) storetest.UsersHarness {
 	return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
 }
 
-func TestUsers(t *testing.T) { storetest.RunUsers(t, newUsers) }
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	storetest.RunUsers(t, newUsers)
+}
 
-func TestUsersModel(t *testing.T) { storetest.RunUsersModel(t, newUsers) }
+func TestUsersModel(t *testing.T) {
+	t.Parallel()
+	storetest.RunUsersModel(t, newUsers)
+}
 
 func newData(t testing.TB) storetest.DataHarness {
 	s := postgres.New(pgtest.Pool(t), nil)
 	return storetest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 
-func TestData(t *testing.T) { storetest.RunData(t, newData) }
+func TestData(t *testing.T) {
+	t.Parallel()
+	storetest.RunData(t, newData)
+}
 
-func TestDataModel(t *testing.T) { storetest.RunDataModel(t, newData) }
+func TestDataModel(t *testing.T) {
+	t.Parallel()
+	storetest.RunDataModel(t, newData)
+}

@@ -19,6 +19,7 @@ func pullsOf(s *postgres.Store) storetest.PullHarness {
 }
 
 func TestPulls(t *testing.T) {
+	t.Parallel()
 	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
@@ -27,11 +28,13 @@ func TestPullsModel(t *testing.T) {
 }
 
 func TestPullCrashes(t *testing.T) {
+	t.Parallel()
 	storetest.RunPullCrashes(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
 // The suite passes for a role that row-level security holds for.
 func TestPullsWithRowSecurity(t *testing.T) {
+	t.Parallel()
 	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(newRestricted(t)) })
 }
 

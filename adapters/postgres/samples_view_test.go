@@ -89,6 +89,7 @@ func anySample(r *rapid.T, after int64) series.Sample {
 
 // What SQL decodes is what Go decodes, bit for bit.
 func TestSamplesInSQL(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	rapid.Check(t, func(r *rapid.T) {
 		var b series.Block
@@ -112,6 +113,7 @@ func TestSamplesInSQL(t *testing.T) {
 
 // The view shows what a reader sees: segments over chunks, the latest over the rest.
 func TestSamplesView(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)

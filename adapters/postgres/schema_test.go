@@ -35,6 +35,7 @@ func texts(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) []string {
 const ourTables = ` pg_class c where c.relnamespace = 'healthlab'::regnamespace and c.relkind in ('r', 'p') `
 
 func TestSchema(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	for what, sql := range map[string]string{
 		"a table without a comment": `select relname from` + ourTables + `and obj_description(c.oid, 'pg_class') is null`,
@@ -64,6 +65,7 @@ func TestSchema(t *testing.T) {
 }
 
 func TestMigrateTwiceAndTogether(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	var all sync.WaitGroup
 	for range 4 {
@@ -80,6 +82,7 @@ func TestMigrateTwiceAndTogether(t *testing.T) {
 }
 
 func TestMigrateGuardsChecksums(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	_, err := pool.Exec(t.Context(), `update healthlab.migration set checksum = '\x00' where version = 1`)
 	require.NoError(t, err)
@@ -89,6 +92,7 @@ func TestMigrateGuardsChecksums(t *testing.T) {
 }
 
 func TestMigrateLeavesNewerAlone(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	_, err := pool.Exec(t.Context(), `insert into healthlab.migration (version, name, checksum) values (9999, 'later', '\x00')`)
 	require.NoError(t, err)
@@ -96,6 +100,7 @@ func TestMigrateLeavesNewerAlone(t *testing.T) {
 }
 
 func TestMigrateFailsAsAWhole(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	_, err := pool.Exec(t.Context(), `create schema healthlab; create table healthlab.record (n int)`)
 	require.NoError(t, err)
@@ -105,6 +110,7 @@ func TestMigrateFailsAsAWhole(t *testing.T) {
 
 // The files are plain SQL that other tools take.
 func TestMigrationsArePlain(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	files, err := fs.Glob(postgres.Migrations(), "*.sql")
 	require.NoError(t, err)
@@ -145,6 +151,7 @@ func newRestricted(t testing.TB) *postgres.Store {
 
 // The suites pass for a role that row-level security holds for.
 func TestUsersWithRowSecurity(t *testing.T) {
+	t.Parallel()
 	storetest.RunUsers(t, func(t testing.TB) storetest.UsersHarness {
 		s := newRestricted(t)
 		return storetest.UsersHarness{Users: s.Users(), Messages: s.WebhookLog(), Data: s.Data()}
@@ -156,10 +163,18 @@ func restrictedWebhooks(t *testing.T) func(t *testing.T) storetest.WebhookStore 
 	return emptied(postgres.New(pool, &postgres.Options{RowSecurity: true}), owner)
 }
 
-func TestDeliveriesWithRowSecurity(t *testing.T) { storetest.RunDeliveries(t, restrictedWebhooks(t)) }
-func TestEndpointsWithRowSecurity(t *testing.T)  { storetest.RunEndpoints(t, restrictedWebhooks(t)) }
+func TestDeliveriesWithRowSecurity(t *testing.T) {
+	t.Parallel()
+	storetest.RunDeliveries(t, restrictedWebhooks(t))
+}
+
+func TestEndpointsWithRowSecurity(t *testing.T) {
+	t.Parallel()
+	storetest.RunEndpoints(t, restrictedWebhooks(t))
+}
 
 func TestDataWithRowSecurity(t *testing.T) {
+	t.Parallel()
 	storetest.RunData(t, func(t testing.TB) storetest.DataHarness {
 		s := newRestricted(t)
 		return storetest.DataHarness{Data: s.Data(), Users: s.Users(), Messages: s.WebhookLog()}
@@ -169,6 +184,7 @@ func TestDataWithRowSecurity(t *testing.T) {
 // A statement that forgets the team finds rows of the team that was set, and none
 // where none was set.
 func TestRowSecurity(t *testing.T) {
+	t.Parallel()
 	pool := restricted(t)
 	s := postgres.New(pool, &postgres.Options{RowSecurity: true})
 	ann, bob := newPerson(t, s), newPerson(t, s)
@@ -231,6 +247,7 @@ func TestRowSecurity(t *testing.T) {
 
 // Erasing leaves no row of the user in any table.
 func TestEraseLeavesNothing(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u, other := fullPerson(t, s), fullPerson(t, s)
@@ -289,6 +306,7 @@ func fullPerson(t testing.TB, s *postgres.Store) healthdata.User {
 }
 
 func TestRecordsView(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	u := fullPerson(t, postgres.New(pool, nil))
 	require.Equal(t, []string{"1"}, texts(t, pool, `select doc ->> 'n' from healthlab.records where user_id = $1`, u.ID.UUID))

@@ -22,12 +22,20 @@ func seenStores(t *testing.T) func(t *testing.T) storetest.SeenStore {
 	}
 }
 
-func TestSeen(t *testing.T)      { storetest.RunSeen(t, seenStores(t)) }
-func TestSeenModel(t *testing.T) { storetest.RunSeenModel(t, seenStores(t)) }
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	storetest.RunSeen(t, seenStores(t))
+}
+
+func TestSeenModel(t *testing.T) {
+	t.Parallel()
+	storetest.RunSeenModel(t, seenStores(t))
+}
 
 // What is over is taken away by those that come later, and two receivers do not know of
 // each other.
 func TestSeenIsBoundedByTime(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	clock := &serverClock{t: t, pool: pool}
 	s := postgres.New(pool, nil)

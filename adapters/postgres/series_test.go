@@ -73,6 +73,7 @@ func tailed(t testing.TB, pool *pgxpool.Pool) int {
 // Single samples wait in the row of their series; so many of them become a segment, and
 // so many segments a chunk.
 func TestTailsBecomeSegments(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
@@ -100,6 +101,7 @@ func TestTailsBecomeSegments(t *testing.T) {
 
 // Whoever reads a series reads its tail too.
 func TestEveryReaderTakesTheTail(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	values := func(t *testing.T, u healthdata.User) (out []float64) {
@@ -152,6 +154,7 @@ func TestEveryReaderTakesTheTail(t *testing.T) {
 // Batches that are too long for a tail become segments, which the writer folds when
 // there are too many. A tail stays beside them.
 func TestSegmentsFoldOnOverflow(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
@@ -175,6 +178,7 @@ func TestSegmentsFoldOnOverflow(t *testing.T) {
 
 // What overlaps a pending segment takes it along, so that it cannot win later.
 func TestLateSamplesFoldWhatTheyTouch(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
@@ -194,6 +198,7 @@ func TestLateSamplesFoldWhatTheyTouch(t *testing.T) {
 
 // A repeated upload writes nothing at all.
 func TestRepeatedUploadWritesNothing(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u := newPerson(t, s)
@@ -211,6 +216,7 @@ func TestRepeatedUploadWritesNothing(t *testing.T) {
 }
 
 func TestRunFolding(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, &postgres.Options{FoldAfter: time.Millisecond})
 	u := newPerson(t, s)
@@ -242,6 +248,7 @@ func TestRunFolding(t *testing.T) {
 // Writers of several processes, with folding beside them: no sample is lost, each is
 // new exactly once, and the latest value stays.
 func TestNoLostUpdateAmongProcesses(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	const processes, callers, rounds = 2, 8, 12
 	u := newPerson(t, postgres.New(pool, nil))
@@ -285,6 +292,7 @@ func TestNoLostUpdateAmongProcesses(t *testing.T) {
 // The same without events, where most writes are a single statement: every caller has a
 // series of its own, and all share another one.
 func TestNoLostAppendAmongProcesses(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	const processes, callers, rounds = 2, 20, 60
 	u := newPerson(t, postgres.New(pool, nil))
@@ -338,6 +346,7 @@ func TestNoLostAppendAmongProcesses(t *testing.T) {
 // Gathered writes do not share a fate: one fails, one has gone, one panics, the others
 // are written.
 func TestGatheredWritesFailAlone(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, &postgres.Options{Writers: 1})
 	u := newPerson(t, s)
@@ -412,6 +421,7 @@ func TestGatheredWritesFailAlone(t *testing.T) {
 
 // A place that comes free beside a stuck group is taken by whoever waits.
 func TestFreedPlaceIsTaken(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, &postgres.Options{Writers: 2})
 	u := newPerson(t, s)
@@ -462,6 +472,7 @@ func TestFreedPlaceIsTaken(t *testing.T) {
 
 // A group that waits for somebody else's lock does not hold up those that come later.
 func TestStuckGroupIsPassed(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, &postgres.Options{Writers: 2})
 	u := newPerson(t, s)

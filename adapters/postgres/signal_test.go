@@ -46,6 +46,7 @@ func (routing) Due(context.Context) ([]webhook.EndpointID, error) { return nil, 
 // One process routes, another one delivers, which looks for work once an hour. Only what
 // it hears can make it deliver before that, also after its line was cut.
 func TestSignalBetweenProcesses(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	here, there := postgres.New(pool, nil), postgres.New(pgtest.Connect(t, pool.Config().ConnString()), nil)
 	u := newPerson(t, here)
@@ -94,6 +95,7 @@ func TestSignalBetweenProcesses(t *testing.T) {
 }
 
 func TestSignal(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	mine, other := postgres.Impatient(s.Signal()), s.Signal()

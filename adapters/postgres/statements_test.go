@@ -39,6 +39,7 @@ var statements = map[string]string{
 
 // Every statement fits the schema that the migrations make.
 func TestStatements(t *testing.T) {
+	t.Parallel()
 	all := map[string]string{}
 	for name, sql := range statements {
 		all[name] = sql
@@ -63,6 +64,7 @@ func TestStatements(t *testing.T) {
 
 // The list above has every constant that is a statement.
 func TestStatementsAreAllListed(t *testing.T) {
+	t.Parallel()
 	entries, err := os.ReadDir(".")
 	require.NoError(t, err)
 	for _, e := range entries {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestTeams(t *testing.T) {
+	t.Parallel()
 	storetest.RunTeams(t, postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil).Teams())
 	storetest.RunTeams(t, newRestricted(t).Teams())
 }

@@ -11,6 +11,7 @@ import (
 
 // Ids come back as they were, also none and no list at all.
 func TestIDsAsArguments(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	a, b := uuid.New(), uuid.New()
 	for _, tt := range []struct {

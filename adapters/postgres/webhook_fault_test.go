@@ -262,9 +262,17 @@ func (f *fault) apply(to *faultTeam, key string, version int, ordered bool) {
 	to.seen[key][version] = true
 }
 
-// write commits so many changes of keys at random. Some of them roll back.
+// failed reports whether something wrong was seen. Then there is no need for more.
+func (f *fault) failed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.wrong) > 0
+}
+
+// write commits so many changes of keys at random, until something wrong was seen. Some
+// of them roll back.
 func (f *fault) write(ctx context.Context, commits int) {
-	for done := 0; done < commits && ctx.Err() == nil; {
+	for done := 0; done < commits && ctx.Err() == nil && !f.failed(); {
 		k := f.keys[rand.IntN(len(f.keys))]
 		k.mu.Lock()
 		e := healthlab.Event{

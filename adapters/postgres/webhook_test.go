@@ -62,16 +62,29 @@ func emptied(s *postgres.Store, owner *pgxpool.Pool) func(t *testing.T) storetes
 	}
 }
 
-func TestDeliveries(t *testing.T) { storetest.RunDeliveries(t, webhookStores(t)) }
-func TestEndpoints(t *testing.T)  { storetest.RunEndpoints(t, webhookStores(t)) }
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	storetest.RunDeliveries(t, webhookStores(t))
+}
 
-func TestDeliveriesModel(t *testing.T) { storetest.RunDeliveriesModel(t, webhookStores(t)) }
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	storetest.RunEndpoints(t, webhookStores(t))
+}
 
-func TestDispatcher(t *testing.T) { storetest.RunDispatcher(t, webhookStores(t)) }
+func TestDeliveriesModel(t *testing.T) {
+	t.Parallel()
+	storetest.RunDeliveriesModel(t, webhookStores(t))
+}
+
+func TestDispatcher(t *testing.T) {
+	t.Parallel()
+	storetest.RunDispatcher(t, webhookStores(t))
+}
 
 func TestOrderUnderFire(t *testing.T) {
 	t.Parallel()
-	storetest.RunOrderUnderFire(t, webhookStores(t))
+	storetest.RunOrderUnderFire(t, func(t *testing.T) storetest.WebhookStore { return webhookStores(t)(t) })
 }
 
 // deliverTo gives the team of a user an endpoint, to which one message of the user was
@@ -140,6 +153,7 @@ func eventsOf(ds []webhook.Delivery) []uuid.UUID {
 // A host that holds a lane in its own transaction holds up that lane, and what wants the
 // same lanes; everything else is routed, claimed and settled.
 func TestHeldLane(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u, to := newWebhookTeam(t, s)
@@ -178,6 +192,7 @@ func TestHeldLane(t *testing.T) {
 
 // A host that holds an endpoint holds up what goes there, and nothing else.
 func TestHeldEndpoint(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	one, _ := newWebhookTeam(t, s)
@@ -197,6 +212,7 @@ func TestHeldEndpoint(t *testing.T) {
 
 // In a host's transaction the queue works, and a rollback undoes it.
 func TestDeliveriesInAHostsTransaction(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	u, to := newWebhookTeam(t, s)
@@ -226,6 +242,7 @@ func setting(t testing.TB, pool *pgxpool.Pool, name string) string {
 // What is too old goes, with what came of it, whether it was delivered or not. What
 // waited behind it moves up, and what was not routed yet stays.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	clock := &serverClock{t: t, pool: pool}
 	s := postgres.New(pool, &postgres.Options{Retention: 24 * time.Hour})
@@ -272,6 +289,7 @@ func numberOf(t testing.TB, pool *pgxpool.Pool, key string) (n int) {
 
 // Erasing a user takes their messages out of lanes that others are in, and those move up.
 func TestEraseMovesOthersUp(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	s := postgres.New(pool, nil)
 	ann, to := newWebhookTeam(t, s)

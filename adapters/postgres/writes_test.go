@@ -63,6 +63,7 @@ var looks = []string{
 
 // Every method of every seam is in one of the lists, and nothing else is.
 func TestEveryWriteIsKnown(t *testing.T) {
+	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
 	require.NoError(t, err)
 	defer pool.Close()

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,29 +27,29 @@ import (
 // token give one connection. Every sequence has fresh teams, so one store serves them all.
 func RunLinkingFlows(t *testing.T, newStore func(t testing.TB) LinkingHarness) {
 	h := newStore(t)
-	checks := flag.Lookup("rapid.checks")
-	was := checks.Value.String()
-	require.NoError(t, checks.Value.Set(strconv.Itoa(prove.Count(500, 10_000))))
-	defer func() { require.NoError(t, checks.Value.Set(was)) }()
-	rapid.Check(t, func(rt *rapid.T) {
-		w := newLinkWorld(t, h)
-		rt.Repeat(map[string]func(*rapid.T){
-			"create":    w.create,
-			"wait":      w.wait,
-			"start":     w.start,
-			"close":     w.close,
-			"authorize": w.authorize,
-			"callback":  w.callback,
-			"password":  w.password,
-			"code":      w.code,
-			"email":     w.email,
-			"accept":    w.accept,
-			"phone":     w.phone,
-			"forge":     w.forge,
-			"race":      w.race,
-			"remove":    w.remove,
-			"":          w.check,
-		})
+	for range prove.Count(5, 100) {
+		rapid.Check(t, func(rt *rapid.T) { linkAtRandom(t, rt, h) })
+	}
+}
+
+func linkAtRandom(t *testing.T, rt *rapid.T, h LinkingHarness) {
+	w := newLinkWorld(t, h)
+	rt.Repeat(map[string]func(*rapid.T){
+		"create":    w.create,
+		"wait":      w.wait,
+		"start":     w.start,
+		"close":     w.close,
+		"authorize": w.authorize,
+		"callback":  w.callback,
+		"password":  w.password,
+		"code":      w.code,
+		"email":     w.email,
+		"accept":    w.accept,
+		"phone":     w.phone,
+		"forge":     w.forge,
+		"race":      w.race,
+		"remove":    w.remove,
+		"":          w.check,
 	})
 }
 

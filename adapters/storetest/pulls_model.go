@@ -20,7 +20,8 @@ import (
 )
 
 // RunPullsModel compares a [pull.Store] with a plain model under random calls. One store
-// serves all sequences; each has people and providers of its own.
+// serves all sequences; each has people and providers of its own. No other test may run
+// beside it: it says how many sequences rapid makes, to the whole program.
 func RunPullsModel(t *testing.T, newStore func(t testing.TB) PullHarness) {
 	h := newStore(t)
 	checks := flag.Lookup("rapid.checks")

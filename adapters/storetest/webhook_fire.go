@@ -38,6 +38,7 @@ func RunOrderUnderFire(t *testing.T, newStore func(t *testing.T) WebhookStore) {
 		{"NothingLost", webhook.OrderKey, 2000, prove.Count(10_000, 100_000), 0.05, 0.02},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFire(t, newStore(t), c.scope, c.keys)
 			f.to.lost, f.to.forgotten = c.lost, c.forgotten
 			f.burn(c.commits)

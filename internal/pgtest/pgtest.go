@@ -20,9 +20,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -54,16 +57,34 @@ var run struct {
 }
 
 // Main runs the tests of a package and returns the exit status. The server is started
-// by the first test that asks for it, and removed at the end.
+// by the first test that asks for it, and removed at the end. Tests that call t.Parallel
+// wait for the server about as long as they compute, so that two of them run for each
+// processor, unless -parallel says otherwise.
 func Main(m *testing.M, migrate Migrate) int {
 	run.migrate = migrate
+	flag.Parse()
+	const side = "test.parallel"
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == side })
+	if !chosen {
+		_ = flag.Set(side, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number
+	}
 	defer stop()
 	return m.Run()
 }
 
-// URL returns the address of a fresh database with the migration applied. It is dropped
-// when the test ends.
+// URL returns the address of a database as the migration has left it. When the test ends
+// all its sessions do, and another test may get the database, emptied; one whose tables,
+// functions or rights a test has changed is dropped.
 func URL(t testing.TB) string {
+	t.Helper()
+	base, template := start(t)
+	return run.used.take(t, base, template)
+}
+
+// Fresh returns the address of a database with the migration applied that no test has
+// used, for one that minds how full its pages are. It is dropped when the test ends.
+func Fresh(t testing.TB) string {
 	t.Helper()
 	base, template := start(t)
 	return create(t, base, "create database "+newName()+" template "+template)
@@ -77,13 +98,10 @@ func Empty(t testing.TB) string {
 	return create(t, base, "create database "+newName()+" template template0")
 }
 
-// Pool returns connections to a database as the migration has left it. They are closed
-// when the test ends. Another test may then get the database, emptied; one whose tables,
-// functions or rights a test has changed is dropped.
+// Pool returns connections to a database of [URL]. They are closed when the test ends.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	base, template := start(t)
-	return Connect(t, run.used.take(t, base, template))
+	return Connect(t, URL(t))
 }
 
 // Connect returns connections to a database of the test. They are closed when the test

@@ -104,7 +104,8 @@ func (r *reuse) take(t testing.TB, base, template string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		g.uses++
-		if g.uses < mostUses && r.clear(ctx, g.address) == nil {
+		// What a test that failed has started may still be at work.
+		if g.uses < mostUses && !t.Failed() && r.clear(ctx, g.address) == nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.free = append(r.free, g)
@@ -144,7 +145,7 @@ func (r *reuse) empty(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }) error {
 	_, err := db.Exec(ctx, `do $$ declare t text; begin
-		for t in select format('%I.%I', n.nspname, c.relname) from`+ourTables+`loop
+		for t in select format('%I.%I', n.nspname, c.relname) from`+ourTables+`and pg_relation_size(c.oid) > 0 loop
 			if t <> all ('{`+strings.Join(r.kept, ",")+`}'::text[]) then execute 'delete from only ' || t; end if;
 		end loop;
 		perform setval(seqrelid::regclass, seqstart, false) from pg_sequence;
@@ -152,7 +153,7 @@ func (r *reuse) empty(ctx context.Context, db interface {
 	return err
 }
 
-// Clear deletes what a test has written into a database of [Pool], for a test that wants
+// Clear deletes what a test has written into a database of [URL], for a test that wants
 // it empty time and again.
 func Clear(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
