@@ -17,7 +17,6 @@ const (
 	proxyWait   = time.Minute     // or that could not leave our own network
 	settleExtra = 2 * time.Second // to record what came in at the last moment
 	settleRetry = 10 * time.Millisecond
-	settlers    = 2 // one gathers while the store is busy with what the other has
 )
 
 // Dispatcher delivers: it routes written events into lanes, claims what is due, sends
@@ -33,6 +32,7 @@ type Dispatcher struct {
 
 	proxyTold atomic.Int64 // when, in Unix seconds
 	outcomes  chan settling
+	unsettled chan struct{} // one for each outcome that is not in the store yet
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}
 	news      chan struct{} // for other processes
@@ -64,6 +64,7 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
 		targets:    newTargets(e, seal, o),
 		outcomes:   make(chan settling, o.SettleBatch),
+		unsettled:  make(chan struct{}, o.SettleBatch),
 		wakeRoute:  make(chan struct{}, 1),
 		wakeClaim:  make(chan struct{}, 1),
 		news:       make(chan struct{}, 1),
@@ -101,11 +102,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		helpers.Go(func() { d.tell(routing) })
 		helpers.Go(func() { d.hear(routing) })
 	}
-	for range settlers {
-		recorders.Go(func() { d.settle(recording) })
-	}
+	recorders.Go(func() { d.settle(recording) })
 
 	d.claim(ctx, sending, &senders)
+	d.targets.dropAll()
 
 	drain := time.AfterFunc(d.opts.Drain, stopSending)
 	defer drain.Stop()
@@ -150,6 +150,9 @@ func (d *Dispatcher) route(ctx context.Context) {
 func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup) {
 	failed := 0
 	for ctx.Err() == nil {
+		if rest := d.targets.restTime(d.opts.Now()); rest > 0 {
+			wait(ctx, rest, nil)
+		}
 		n, err := d.claimOnce(ctx, sending, senders)
 		switch {
 		case err != nil:
@@ -173,6 +176,7 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 		d.targets.found(ids, d.opts.Now())
 	}
 	began := d.opts.Now()
+	d.targets.dropOld(began.Add(-holdAtMost))
 	quotas := d.targets.quotas(began)
 	if len(quotas) == 0 {
 		return 0, nil
@@ -181,13 +185,13 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	if err != nil {
 		return 0, err
 	}
-	d.targets.started(quotas, claimed.Deliveries, began)
+	turns := d.targets.started(quotas, claimed.Deliveries, began)
 	if n := len(claimed.Deliveries); n > 0 {
 		d.opts.Hooks.Claimed(n, d.opts.Now().Sub(began))
 	}
 	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
-	for _, delivery := range claimed.Deliveries {
-		senders.Go(func() { d.deliver(sending, delivery, clock) })
+	for i, delivery := range claimed.Deliveries {
+		senders.Go(func() { d.deliver(sending, delivery, clock, turns[i]) })
 	}
 	return len(claimed.Deliveries), nil
 }

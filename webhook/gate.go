@@ -10,6 +10,7 @@ const (
 	slotsOnPause   = 1
 	slotsMin       = 1
 	slotsHalfEvery = 2
+	aheadFor       = 10 * time.Millisecond // a claim takes about that long
 )
 
 // gate decides how many requests one endpoint may start, in one process. It is a
@@ -18,11 +19,15 @@ const (
 //
 // The slots adapt: they start at 8, grow by one per round trip of successes, and are
 // halved when the receiver throttles or does not answer. After a throttled answer,
-// sends are a second apart until a success.
+// sends are a second apart until a success. While a receiver answers well, a few
+// deliveries more than there are slots are claimed and held, so that a slot that comes
+// free need not wait for a claim.
 type gate struct {
 	most  int // slots, at most
 	slots int // slots, at present
 	busy  int
+	held  int           // claimed, without a slot
+	trip  time.Duration // of the last request; 0 unless it succeeded
 
 	good   int  // successes since the slots last changed
 	spaced bool // sends are kept apart
@@ -32,7 +37,7 @@ type gate struct {
 	tokens float64
 	filled time.Time
 
-	shut   bool // the receiver is gone
+	shut   bool // until what made the receiver go, or pause, is written
 	failed map[DeliveryID]struct{}
 	lastOK time.Time
 }
@@ -48,14 +53,14 @@ func (g *gate) limit(rate int, now time.Time) {
 	}
 }
 
-// free returns how many sends may start at this instant.
+// free returns how many deliveries may be claimed at this instant.
 func (g *gate) free(now time.Time) int {
-	n := max(g.slots-g.busy, 0)
+	n := max(g.slots+g.ahead()-g.busy-g.held, 0)
 	if g.shut {
 		return 0
 	}
 	if g.spaced {
-		if g.busy > 0 || now.Sub(g.last) < throttleSpace {
+		if g.busy+g.held > 0 || now.Sub(g.last) < throttleSpace {
 			return 0
 		}
 		n = min(n, 1)
@@ -66,6 +71,18 @@ func (g *gate) free(now time.Time) int {
 	}
 	return n
 }
+
+// ahead is how many deliveries are claimed beyond the slots: as many as will come free
+// while a claim is under way.
+func (g *gate) ahead() int {
+	if g.trip <= 0 || g.rate > 0 {
+		return 0
+	}
+	return int(min(int64(g.slots), int64(g.slots)*int64(aheadFor)/int64(g.trip)))
+}
+
+// room reports whether a claimed delivery may start.
+func (g *gate) room() bool { return g.busy < g.slots && !g.shut }
 
 // fill adds what the time since the last look has earned, up to one second's worth.
 func (g *gate) fill(now time.Time) {
@@ -87,10 +104,11 @@ func (g *gate) start(now time.Time) {
 // release gives a slot back without an attempt.
 func (g *gate) release() { g.busy = max(g.busy-1, 0) }
 
-// succeed frees the slot of an attempt that succeeded.
-func (g *gate) succeed(now time.Time) {
+// succeed frees the slot of an attempt that succeeded and took so long.
+func (g *gate) succeed(took time.Duration, now time.Time) {
 	g.release()
-	g.spaced, g.shut, g.lastOK = false, false, now
+	g.trip = max(took, 1)
+	g.spaced, g.lastOK = false, now
 	clear(g.failed)
 	if g.good++; g.good >= g.slots {
 		g.slots, g.good = min(g.slots+1, g.most), 0
@@ -101,15 +119,13 @@ func (g *gate) succeed(now time.Time) {
 // different deliveries have failed in a row that the endpoint is to be paused.
 func (g *gate) fail(id DeliveryID, c Class, now time.Time) bool {
 	g.release()
-	g.last = now
+	g.last, g.trip = now, 0
 	switch c {
 	case ClassThrottled:
 		g.spaced = true
 		g.halve()
 	case ClassTimeout:
 		g.halve()
-	case ClassGone:
-		g.shut = true
 	}
 	g.failed[id] = struct{}{}
 	if len(g.failed) < pauseAfter {
@@ -122,4 +138,4 @@ func (g *gate) fail(id DeliveryID, c Class, now time.Time) bool {
 func (g *gate) halve() { g.slots, g.good = max(g.slots/slotsHalfEvery, slotsMin), 0 }
 
 // resume starts over, carefully, after a pause.
-func (g *gate) resume() { g.slots, g.good = slotsOnPause, 0 }
+func (g *gate) resume() { g.slots, g.good, g.trip = slotsOnPause, 0, 0 }

@@ -17,12 +17,12 @@ func TestGateGrowsByOnePerRoundTrip(t *testing.T) {
 	}
 	require.Zero(t, g.free(start))
 	for range 8 {
-		g.succeed(start)
+		g.succeed(time.Second, start)
 	}
 	require.Equal(t, 9, g.free(start))
 	for range 100 {
 		g.start(start)
-		g.succeed(start)
+		g.succeed(time.Second, start)
 	}
 	require.Equal(t, 10, g.free(start), "never above its limit")
 }
@@ -41,8 +41,31 @@ func TestGateHalvesOnTimeoutAndThrottling(t *testing.T) {
 	require.Equal(t, 1, g.free(start.Add(time.Second)))
 	g.start(start.Add(time.Second))
 	require.Zero(t, g.free(start.Add(time.Hour)), "one at a time")
-	g.succeed(start.Add(2 * time.Second))
+	g.succeed(time.Second, start.Add(2*time.Second))
 	require.Equal(t, 2, g.free(start.Add(2*time.Second)))
+}
+
+func TestGateClaimsAhead(t *testing.T) {
+	g := newGate(64)
+	g.slots = 64
+	answer := func(took time.Duration) { g.start(start); g.succeed(took, start) }
+	require.Equal(t, 64, g.free(start), "nothing is known yet")
+	answer(50 * time.Millisecond)
+	require.Equal(t, 64+12, g.free(start), "as many as come free in 10 ms")
+	answer(time.Millisecond)
+	require.Equal(t, 64+64, g.free(start), "as many again as there are slots, at most")
+	g.held, g.busy = 30, 64
+	require.Equal(t, 34, g.free(start))
+	g.held, g.busy = 0, 0
+	answer(14 * time.Second)
+	require.Equal(t, 64, g.free(start), "a slow one has time for a claim")
+	answer(time.Millisecond)
+	g.start(start)
+	g.fail(1, ClassRefused, start)
+	require.Equal(t, 64, g.free(start), "not while it fails")
+	answer(time.Millisecond)
+	g.limit(100, start)
+	require.Equal(t, 64, g.free(start), "not where sends are counted")
 }
 
 func TestGateKeepsTheRate(t *testing.T) {
@@ -53,7 +76,7 @@ func TestGateKeepsTheRate(t *testing.T) {
 		at := start.Add(time.Duration(ms) * time.Millisecond)
 		for range g.free(at) {
 			g.start(at)
-			g.succeed(at)
+			g.succeed(time.Second, at)
 			sent++
 		}
 	}
@@ -77,7 +100,7 @@ func TestGateCountsDifferentDeliveries(t *testing.T) {
 		require.False(t, g.fail(id, ClassRefused, start))
 	}
 	g.start(start)
-	g.succeed(start)
+	g.succeed(time.Second, start)
 	g.start(start)
 	require.False(t, g.fail(30, ClassRefused, start), "a success starts the count over")
 	g.resume()

@@ -36,9 +36,9 @@ type HTTPOptions struct {
 	// KeepResponse is how many bytes of a response are kept, at most 8 KiB. Default
 	// none.
 	KeepResponse int
-	// Slots is how many requests run at a time, one endpoint's share included; it
-	// sizes the pool of connections. Default 256, and 64 per endpoint.
-	Slots, SlotsPerEndpoint int
+	// Slots is how many requests run at a time; it sizes the pool of connections, of
+	// which one host, where there may be many endpoints, keeps as many. Default 256.
+	Slots int
 	// RootCAs are the certificate authorities to believe. Default: the system's.
 	RootCAs *x509.CertPool
 	// Resolver resolves names. Default net.DefaultResolver.
@@ -81,9 +81,6 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	if o.Slots <= 0 {
 		o.Slots = defaultSlots
 	}
-	if o.SlotsPerEndpoint <= 0 {
-		o.SlotsPerEndpoint = defaultEndpointSlots
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -91,7 +88,7 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	if o.Proxy != nil {
 		through(t, o.Proxy, o.Timeout, o.Resolver)
 	}
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.SlotsPerEndpoint
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.Slots
 	return &HTTP{
 		guard: o.Guard, timeout: o.Timeout, userAgent: o.UserAgent, keep: min(o.KeepResponse, maxResponseRead), now: o.Now,
 		transport: t,

@@ -8,8 +8,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// deliver takes one claimed delivery to its outcome, and hands that to the settler.
-func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
+// deliver takes one claimed delivery to its outcome, and hands that to the settler. It
+// waits for its turn, unless that is nil.
+func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock, turn <-chan bool) {
+	if turn != nil && !<-turn {
+		d.giveBack(ctx, del, 0)
+		return
+	}
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
 	}
@@ -91,9 +96,8 @@ func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (
 	return d.notifier.Notify(ctx, n)
 }
 
-// record hands an outcome to the settler. It waits if the settler is behind, and the
-// slot stays taken until the outcome is in the store: that is what keeps a slow store
-// from being flooded.
+// record hands an outcome to the settler, and frees the slot. Where the settler is a
+// batch behind it waits first: that is what keeps a slow store from being flooded.
 func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	if !o.Sent {
 		d.opts.Hooks.Ended(o.Reason)
@@ -102,7 +106,10 @@ func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 		o.Events = append(o.Events, d.exhausted(o, clock.time()))
 	}
 	o.Delivery.Body = nil
+	d.unsettled <- struct{}{}
+	f.pause = d.targets.ended(o, f)
 	d.outcomes <- settling{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
+	poke(d.wakeClaim)
 }
 
 // exhausted makes the event that a message has failed for good.
@@ -127,14 +134,19 @@ func (d *Dispatcher) exhausted(o Outcome, at time.Time) healthlab.Event {
 	})
 }
 
-// release gives a delivery back unsent. If the store is out of reach, the end of the
-// lease does it.
+// release gives a delivery back unsent, and frees its slot.
 func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Duration) {
+	d.giveBack(ctx, del, delay)
+	d.targets.released(del)
+	poke(d.wakeClaim)
+}
+
+// giveBack gives a delivery back unsent. If the store is out of reach, the end of the
+// lease does it.
+func (d *Dispatcher) giveBack(ctx context.Context, del Delivery, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.StartMargin)
 	defer cancel()
 	if err := d.deliveries.Release(ctx, []Released{{Lease: del.Lease, Delay: delay}}); err != nil {
 		d.opts.Log.Warn("delivery not given back", "delivery", del, "kind", healthlab.KindOf(err).Error())
 	}
-	d.targets.released(del)
-	poke(d.wakeClaim)
 }

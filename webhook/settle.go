@@ -11,33 +11,54 @@ import (
 // settle records outcomes, as many at a time as have gathered, until there are no
 // more senders.
 func (d *Dispatcher) settle(ctx context.Context) {
-	for first := range d.outcomes {
-		d.settleBatch(ctx, d.gather(first))
+	var batch []settling // what somebody held comes first
+	for open := true; open || len(batch) > 0; {
+		if batch, open = d.gather(batch); len(batch) > 0 {
+			batch = d.settleBatch(ctx, batch)
+		}
+		if !open && len(batch) > 0 {
+			wait(ctx, settleRetry, nil)
+		}
 	}
 }
 
-// gather collects outcomes for a moment.
-func (d *Dispatcher) gather(first settling) []settling {
-	batch := []settling{first}
+// gather adds outcomes to a batch for a moment, and reports whether more will come.
+func (d *Dispatcher) gather(batch []settling) (all []settling, open bool) {
+	var first <-chan time.Time
+	if len(batch) > 0 {
+		again := time.NewTimer(settleRetry)
+		defer again.Stop()
+		first = again.C
+	}
+	select {
+	case s, ok := <-d.outcomes:
+		if !ok {
+			return batch, false
+		}
+		batch = append(batch, s)
+	case <-first:
+		return batch, true
+	}
 	timer := time.NewTimer(d.opts.SettleWait)
 	defer timer.Stop()
 	for len(batch) < d.opts.SettleBatch {
 		select {
 		case s, ok := <-d.outcomes:
 			if !ok {
-				return batch
+				return batch, false
 			}
 			batch = append(batch, s)
 		case <-timer.C:
-			return batch
+			return batch, true
 		}
 	}
-	return batch
+	return batch, true
 }
 
-// settleBatch records a batch. While the store is out of reach it tries again, until
-// the leases have ended and somebody else has the deliveries.
-func (d *Dispatcher) settleBatch(ctx context.Context, batch []settling) {
+// settleBatch records a batch, and returns what is to be tried again because somebody
+// holds it. While the store is out of reach it tries again, until the leases have ended
+// and somebody else has the deliveries.
+func (d *Dispatcher) settleBatch(ctx context.Context, batch []settling) (later []settling) {
 	failed := 0
 	for len(batch) > 0 && ctx.Err() == nil {
 		began := d.opts.Now()
@@ -47,20 +68,34 @@ func (d *Dispatcher) settleBatch(ctx context.Context, batch []settling) {
 			batch = d.stillLeased(batch)
 			continue
 		}
-		failed = 0
 		for range settled.Lost {
 			d.opts.Hooks.LeaseLost()
 		}
 		done, later := split(batch, settled.Later)
 		d.opts.Hooks.Settled(len(done), d.opts.Now().Sub(began))
 		d.finish(ctx, done)
-		if batch = d.stillLeased(later); len(batch) > 0 {
-			wait(ctx, settleRetry, nil)
-		}
+		return d.stillLeased(later)
 	}
+	d.abandon(batch)
+	return nil
+}
+
+// abandon gives up outcomes that could not be recorded: the end of their leases brings
+// the deliveries back.
+func (d *Dispatcher) abandon(batch []settling) {
 	for _, s := range batch {
-		d.targets.released(s.outcome.Delivery)
+		d.targets.shut(s.outcome.Delivery.Endpoint, false)
 	}
+	d.settled(batch)
+}
+
+// settled makes room for other outcomes.
+func (d *Dispatcher) settled(done []settling) {
+	d.targets.recorded(done)
+	for range done {
+		<-d.unsettled
+	}
+	poke(d.wakeClaim)
 }
 
 func outcomesOf(batch []settling) []Outcome {
@@ -83,41 +118,42 @@ func split(batch []settling, later []Lease) (done, rest []settling) {
 	return done, rest
 }
 
-// stillLeased drops the outcomes whose lease has ended, and frees their slots.
+// stillLeased drops the outcomes whose lease has ended.
 func (d *Dispatcher) stillLeased(batch []settling) []settling {
 	now := d.opts.Now()
-	return slices.DeleteFunc(batch, func(s settling) bool {
+	var held, ended []settling
+	for _, s := range batch {
 		if now.Before(s.leased) {
-			return false
+			held = append(held, s)
+		} else {
+			ended = append(ended, s)
 		}
-		d.targets.released(s.outcome.Delivery)
-		return true
-	})
+	}
+	d.abandon(ended)
+	return held
 }
 
-// finish frees the slots of what was recorded, and draws the conclusions about the
-// endpoints.
+// finish draws the conclusions about the endpoints from what was recorded.
 func (d *Dispatcher) finish(ctx context.Context, done []settling) {
 	facts := map[EndpointID][]fact{}
 	events := false
 	for _, s := range done {
-		s.fact.pause = d.targets.settled(s.outcome, s.fact)
 		if id := s.outcome.Delivery.Endpoint; s.outcome.Sent {
 			facts[id] = append(facts[id], s.fact)
 		}
 		events = events || len(s.outcome.Events) > 0
 	}
-	poke(d.wakeClaim)
-	if events {
-		d.Wake()
-	}
 	for id, about := range facts {
 		if err := d.targets.observe(ctx, id, about); err != nil {
 			d.opts.Log.Warn("health of an endpoint not written", "endpoint", id.String(), "kind", healthlab.KindOf(err).Error())
 		}
-		if slices.ContainsFunc(about, func(f fact) bool { return f.class == ClassGone }) {
+		if slices.ContainsFunc(about, func(f fact) bool { return f.pause || f.class == ClassGone }) {
 			d.targets.shut(id, false)
-			d.Wake()
+			events = true
 		}
+	}
+	d.settled(done)
+	if events {
+		d.Wake()
 	}
 }

@@ -27,7 +27,9 @@ type targets struct {
 	all     map[EndpointID]*target
 	due     map[EndpointID]struct{} // those that may have work
 	busy    int
-	teams   map[healthlab.TeamID]int // requests running, by team
+	held    []*turn
+	teams   map[healthlab.TeamID]int // deliveries claimed and not answered, by team
+	claimed time.Time                // when something was claimed last
 	scanned time.Time
 	again   bool // look for work before anything else
 }
@@ -86,7 +88,7 @@ func (ts *targets) found(ids []EndpointID, now time.Time) {
 		ts.due[id] = struct{}{}
 	}
 	for id, t := range ts.all {
-		if _, due := ts.due[id]; !due && t.gate.busy == 0 && now.Sub(t.used) > forgetAfter {
+		if _, due := ts.due[id]; !due && t.gate.busy+t.gate.held == 0 && now.Sub(t.used) > forgetAfter {
 			delete(ts.all, id)
 		}
 	}
@@ -96,7 +98,7 @@ func (ts *targets) found(ids []EndpointID, now time.Time) {
 func (ts *targets) idle() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	return ts.busy == 0 && len(ts.due) == 0
+	return ts.busy+len(ts.held) == 0 && len(ts.due) == 0
 }
 
 func (ts *targets) of(id EndpointID) *target {
@@ -114,7 +116,7 @@ func (ts *targets) of(id EndpointID) *target {
 func (ts *targets) quotas(now time.Time) []Quota {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	free := ts.opts.Slots - ts.busy
+	free := ts.free()
 	if free <= 0 || len(ts.due) == 0 {
 		return nil
 	}
@@ -150,68 +152,14 @@ func (ts *targets) quotas(now time.Time) []Quota {
 	return out
 }
 
-// started takes the slots of what was claimed. An endpoint that gave less than it was
-// asked for has no more.
-func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	counts := map[EndpointID]int{}
-	for _, d := range claimed {
-		t := ts.of(d.Endpoint)
-		t.team, t.used = d.Team, now
-		t.gate.start(now)
-		ts.busy++
-		ts.teams[d.Team]++
-		counts[d.Endpoint]++
-	}
-	for _, q := range asked {
-		if counts[q.Endpoint] < q.Max {
-			delete(ts.due, q.Endpoint)
-		}
-	}
-}
-
-// freed gives back what started took for one delivery.
-func (ts *targets) freed(d Delivery) *target {
-	ts.busy--
-	if ts.teams[d.Team]--; ts.teams[d.Team] <= 0 {
-		delete(ts.teams, d.Team)
-	}
-	ts.due[d.Endpoint] = struct{}{} // its lane may have a new head
-	return ts.of(d.Endpoint)
-}
-
-// released frees the slot of a delivery that was not sent.
-func (ts *targets) released(d Delivery) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.freed(d).gate.release()
-}
-
-// settled frees the slot of a delivery whose outcome was recorded, and reports
-// whether its endpoint is to be paused.
-func (ts *targets) settled(o Outcome, f fact) bool {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	t, now := ts.freed(o.Delivery), ts.opts.Now()
-	switch {
-	case !o.Sent:
-		t.gate.release()
-		return false
-	case o.Class == ClassOK:
-		t.gate.succeed(now)
-		t.gate.lastOK = f.ended
-		return false
-	default:
-		return t.gate.fail(o.Delivery.Delivery, o.Class, now)
-	}
-}
-
 // shut keeps further requests from an endpoint, or lets them through again.
 func (ts *targets) shut(id EndpointID, closed bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.of(id).gate.shut = closed
+	if closed {
+		ts.giveBack(id)
+	}
 }
 
 // accepted returns when the endpoint last accepted a message from this process.

@@ -1,0 +1,170 @@
+package webhook
+
+import (
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+const (
+	claimEvery = 2 * time.Millisecond // while there is enough to send
+	holdAtMost = time.Second          // what is held for longer is given back
+)
+
+// turn is a claimed delivery that waits for a slot.
+type turn struct {
+	endpoint EndpointID
+	team     healthlab.TeamID
+	since    time.Time
+	start    chan bool // false to give it back
+}
+
+// free returns how many deliveries may be claimed: for the slots that are free, and as
+// many again as half of all, to be held.
+func (ts *targets) free() int { return ts.opts.Slots + ts.opts.Slots/2 - ts.busy - len(ts.held) }
+
+// restTime is how long to wait before the next claim. Where that keeps no slot empty for
+// want of work, claims are kept apart: few that take much cost less than many that take
+// little.
+func (ts *targets) restTime(now time.Time) time.Duration {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.busy+len(ts.held) < ts.opts.Slots/2 {
+		for id := range ts.due {
+			if g := ts.of(id).gate; g.busy+g.held < g.slots {
+				return 0
+			}
+		}
+	}
+	return claimEvery - now.Sub(ts.claimed)
+}
+
+// started gives slots to what was claimed. It returns, for each delivery, what tells it
+// to start; nil where it starts at once. An endpoint that gave less than it was asked for
+// has no more.
+func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<-chan bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.claimed = now
+	turns := make([]<-chan bool, len(claimed))
+	counts := map[EndpointID]int{}
+	for i, d := range claimed {
+		t := ts.of(d.Endpoint)
+		t.team, t.used = d.Team, now
+		ts.teams[d.Team]++
+		counts[d.Endpoint]++
+		if ts.busy < ts.opts.Slots && t.gate.room() {
+			ts.busy++
+			t.gate.start(now)
+			continue
+		}
+		t.gate.held++
+		w := &turn{d.Endpoint, d.Team, now, make(chan bool, 1)}
+		ts.held, turns[i] = append(ts.held, w), w.start
+	}
+	for _, q := range asked {
+		if counts[q.Endpoint] < q.Max {
+			delete(ts.due, q.Endpoint)
+		}
+	}
+	return turns
+}
+
+// advance starts what is held and may start.
+func (ts *targets) advance(now time.Time) {
+	ts.held = slices.DeleteFunc(ts.held, func(w *turn) bool {
+		t := ts.of(w.endpoint)
+		if ts.busy >= ts.opts.Slots || !t.gate.room() {
+			return false
+		}
+		ts.busy++
+		t.gate.held--
+		t.gate.start(now)
+		w.start <- true
+		return true
+	})
+}
+
+// giveBack has what is held for an endpoint given back.
+func (ts *targets) giveBack(id EndpointID) { ts.drop(func(w *turn) bool { return w.endpoint == id }) }
+
+func (ts *targets) drop(these func(*turn) bool) {
+	ts.held = slices.DeleteFunc(ts.held, func(w *turn) bool {
+		if !these(w) {
+			return false
+		}
+		ts.of(w.endpoint).gate.held--
+		ts.left(w.team)
+		ts.due[w.endpoint] = struct{}{}
+		w.start <- false
+		return true
+	})
+}
+
+func (ts *targets) left(team healthlab.TeamID) {
+	if ts.teams[team]--; ts.teams[team] <= 0 {
+		delete(ts.teams, team)
+	}
+}
+
+// dropOld has what was held since an instant before the one given back.
+func (ts *targets) dropOld(before time.Time) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.drop(func(w *turn) bool { return w.since.Before(before) })
+}
+
+// dropAll has everything that is held given back.
+func (ts *targets) dropAll() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.drop(func(*turn) bool { return true })
+}
+
+// released frees the slot of a delivery that was not sent.
+func (ts *targets) released(d Delivery) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.of(d.Endpoint).gate.release()
+	ts.due[d.Endpoint] = struct{}{}
+	ts.freed(d.Team)
+}
+
+func (ts *targets) freed(team healthlab.TeamID) {
+	ts.busy--
+	ts.left(team)
+	ts.advance(ts.opts.Now())
+}
+
+// ended frees the slot of a delivery that has an outcome, and reports whether its
+// endpoint is to be paused. Until that is written, nothing more is started.
+func (ts *targets) ended(o Outcome, f fact) (pause bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	g, now := ts.of(o.Delivery.Endpoint).gate, ts.opts.Now()
+	switch {
+	case !o.Sent:
+		g.release()
+	case o.Class == ClassOK:
+		g.succeed(f.ended.Sub(f.began), now)
+		g.lastOK = f.ended
+	default:
+		pause = g.fail(o.Delivery.Delivery, o.Class, now)
+		g.shut = g.shut || pause
+		if g.shut || g.spaced {
+			ts.giveBack(o.Delivery.Endpoint)
+		}
+	}
+	ts.freed(o.Delivery.Team)
+	return pause
+}
+
+// recorded notes that outcomes are in the store: their lanes may have new heads.
+func (ts *targets) recorded(done []settling) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, s := range done {
+		ts.due[s.outcome.Delivery.Endpoint] = struct{}{}
+	}
+}
