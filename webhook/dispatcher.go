@@ -31,11 +31,19 @@ type Dispatcher struct {
 	targets    *targets
 
 	proxyTold atomic.Int64 // when, in Unix seconds
+	jobs      chan job
 	outcomes  chan settling
 	unsettled chan struct{} // one for each outcome that is not in the store yet
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}
 	news      chan struct{} // for other processes
+}
+
+// job is a claimed delivery on its way to a sender.
+type job struct {
+	delivery Delivery
+	clock    storeClock
+	turn     <-chan bool // what it waits for; nil to start at once
 }
 
 // settling is an outcome on its way into the store.
@@ -63,6 +71,7 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 		opts:       o,
 		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
 		targets:    newTargets(e, seal, o),
+		jobs:       make(chan job),
 		outcomes:   make(chan settling, o.SettleBatch),
 		unsettled:  make(chan struct{}, o.SettleBatch),
 		wakeRoute:  make(chan struct{}, 1),
@@ -106,6 +115,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	d.claim(ctx, sending, &senders)
 	d.targets.dropAll()
+	close(d.jobs)
 
 	drain := time.AfterFunc(d.opts.Drain, stopSending)
 	defer drain.Stop()
@@ -152,6 +162,7 @@ func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup
 	for ctx.Err() == nil {
 		if rest := d.targets.restTime(d.opts.Now()); rest > 0 {
 			wait(ctx, rest, nil)
+			continue
 		}
 		n, err := d.claimOnce(ctx, sending, senders)
 		switch {
@@ -191,7 +202,12 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	}
 	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
 	for i, delivery := range claimed.Deliveries {
-		senders.Go(func() { d.deliver(sending, delivery, clock, turns[i]) })
+		j := job{delivery, clock, turns[i]}
+		select {
+		case d.jobs <- j: // somebody has nothing to do
+		default:
+			senders.Go(func() { d.send(sending, j) })
+		}
 	}
 	return len(claimed.Deliveries), nil
 }

@@ -1,12 +1,15 @@
 package webhook_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"math/big"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -122,4 +125,21 @@ func TestValidType(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.ok, webhook.ValidType(c.name)) })
 	}
+}
+
+func TestMessageIDIsTheIDInBase62(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+		sum := sha256.Sum256(id[:])
+		want := new(big.Int).SetBytes(append(id[:], sum[:4]...))
+		digits, ok := strings.CutPrefix(webhook.MessageID(id), "msg_")
+		require.True(t, ok)
+		require.Len(t, digits, 27)
+		got := new(big.Int)
+		for _, d := range digits {
+			i := strings.IndexRune("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", d)
+			got.Add(got.Mul(got, big.NewInt(62)), big.NewInt(int64(i)))
+		}
+		require.Zero(t, want.Cmp(got))
+	})
 }

@@ -145,7 +145,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
 	if err != nil {
 		return Result{Class: t.classify(err, late.Load()), Reused: t.reused.Load()}
 	}
-	timer.Stop() // the headers are here: a slow body can no longer spoil the status
+	timer.Reset(maxResponseTime) // the headers are here: a slow body can no longer spoil the status
 	body := readSome(resp.Body, h.keep, cancel)
 	if t.proxied && resp.StatusCode == http.StatusProxyAuthRequired {
 		return Result{Class: ClassProxy}
@@ -188,8 +188,9 @@ func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, erro
 // returns the first keep bytes. A body that is longer or slower than it should be
 // costs its connection.
 func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
-	timer := time.AfterFunc(maxResponseTime, cancel)
-	defer timer.Stop()
+	if body == http.NoBody {
+		return nil
+	}
 	defer body.Close() //nolint:errcheck // nothing depends on it
 	b, _ := io.ReadAll(io.LimitReader(body, maxResponseRead+1))
 	if len(b) > maxResponseRead {

@@ -2,7 +2,7 @@ package webhook
 
 import (
 	"crypto/sha256"
-	"math/big"
+	"encoding/binary"
 
 	"github.com/google/uuid"
 )
@@ -22,12 +22,19 @@ func testMessageID(id uuid.UUID) string { return "msg_test" + base62(id) }
 func base62(id uuid.UUID) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	sum := sha256.Sum256(id[:])
-	n := new(big.Int).SetBytes(append(id[:], sum[:4]...))
-	base, digit := big.NewInt(62), new(big.Int)
+	var n [5]uint32 // the number, its highest part first
+	for i := range 4 {
+		n[i] = binary.BigEndian.Uint32(id[4*i:])
+	}
+	n[4] = binary.BigEndian.Uint32(sum[:])
 	var out [messageIDLen]byte
 	for i := messageIDLen - 1; i >= 0; i-- {
-		n.DivMod(n, base, digit)
-		out[i] = digits[digit.Int64()]
+		rest := uint64(0)
+		for j, part := range n {
+			part := rest<<32 | uint64(part)
+			n[j], rest = uint32(part/62), part%62
+		}
+		out[i] = digits[rest]
 	}
 	return string(out[:])
 }

@@ -8,13 +8,19 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// deliver takes one claimed delivery to its outcome, and hands that to the settler. It
-// waits for its turn, unless that is nil.
-func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock, turn <-chan bool) {
-	if turn != nil && !<-turn {
-		d.giveBack(ctx, del, 0)
-		return
+// send does one job, and then others, until there will be no more.
+func (d *Dispatcher) send(ctx context.Context, j job) {
+	for more := true; more; j, more = <-d.jobs {
+		if j.turn == nil || <-j.turn {
+			d.deliver(ctx, j.delivery, j.clock)
+		} else {
+			d.giveBack(ctx, j.delivery, 0)
+		}
 	}
+}
+
+// deliver takes one claimed delivery to its outcome, and hands that to the settler.
+func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
 	}

@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	claimEvery = 2 * time.Millisecond // while there is enough to send
-	holdAtMost = time.Second          // what is held for longer is given back
+	claimEvery   = 2 * time.Millisecond
+	claimAtLeast = 10 * time.Millisecond
+	holdAtMost   = time.Second // what is held for longer is given back
 )
 
 // turn is a claimed delivery that waits for a slot.
 type turn struct {
 	endpoint EndpointID
-	team     healthlab.TeamID
+	target   *target
 	since    time.Time
 	start    chan bool // false to give it back
 }
@@ -24,20 +25,23 @@ type turn struct {
 // many again as half of all, to be held.
 func (ts *targets) free() int { return ts.opts.Slots + ts.opts.Slots/2 - ts.busy - len(ts.held) }
 
-// restTime is how long to wait before the next claim. Where that keeps no slot empty for
-// want of work, claims are kept apart: few that take much cost less than many that take
-// little.
+// restTime is how long to wait before it is looked again whether to claim; 0 to do it now.
+// Few claims that take much cost less than many that take little. So where there is
+// something for each slot, they are kept apart, and where all slots are taken and much is
+// held besides, until there is room for half as much as there are slots.
 func (ts *targets) restTime(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if ts.busy+len(ts.held) < ts.opts.Slots/2 {
-		for id := range ts.due {
-			if g := ts.of(id).gate; g.busy+g.held < g.slots {
-				return 0
-			}
+	since := now.Sub(ts.claimed)
+	if ts.free() < ts.opts.Slots/2 {
+		return min(claimEvery, claimAtLeast-since)
+	}
+	for id := range ts.due {
+		if g := ts.of(id).gate; g.busy+g.held < g.slots {
+			return 0
 		}
 	}
-	return claimEvery - now.Sub(ts.claimed)
+	return claimEvery - since
 }
 
 // started gives slots to what was claimed. It returns, for each delivery, what tells it
@@ -60,7 +64,7 @@ func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<
 			continue
 		}
 		t.gate.held++
-		w := &turn{d.Endpoint, d.Team, now, make(chan bool, 1)}
+		w := &turn{d.Endpoint, t, now, make(chan bool, 1)}
 		ts.held, turns[i] = append(ts.held, w), w.start
 	}
 	for _, q := range asked {
@@ -73,14 +77,17 @@ func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<
 
 // advance starts what is held and may start.
 func (ts *targets) advance(now time.Time) {
+	if len(ts.held) == 0 || ts.busy >= ts.opts.Slots {
+		return
+	}
 	ts.held = slices.DeleteFunc(ts.held, func(w *turn) bool {
-		t := ts.of(w.endpoint)
-		if ts.busy >= ts.opts.Slots || !t.gate.room() {
+		g := w.target.gate
+		if ts.busy >= ts.opts.Slots || !g.room() {
 			return false
 		}
 		ts.busy++
-		t.gate.held--
-		t.gate.start(now)
+		g.held--
+		g.start(now)
 		w.start <- true
 		return true
 	})
@@ -94,8 +101,8 @@ func (ts *targets) drop(these func(*turn) bool) {
 		if !these(w) {
 			return false
 		}
-		ts.of(w.endpoint).gate.held--
-		ts.left(w.team)
+		w.target.gate.held--
+		ts.left(w.target.team)
 		ts.due[w.endpoint] = struct{}{}
 		w.start <- false
 		return true
@@ -142,7 +149,8 @@ func (ts *targets) freed(team healthlab.TeamID) {
 func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	g, now := ts.of(o.Delivery.Endpoint).gate, ts.opts.Now()
+	now := ts.opts.Now()
+	g := ts.of(o.Delivery.Endpoint).gate
 	switch {
 	case !o.Sent:
 		g.release()

@@ -41,10 +41,10 @@ where ` + isAwake + `
 	leaseOf = `leased as (
 	update healthlab.webhook_delivery d set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
 		lease_token = 1 + (random() * 9007199254740991)::bigint
-	where d.id = any (array(select x.id from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
+	where d.ctid = any (array(select x.row from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
 		join healthlab.webhook_endpoint e on e.id = q.endpoint_id
 		cross join lateral (
-			select d.id from healthlab.webhook_delivery d
+			select d.ctid as row from healthlab.webhook_delivery d
 			where d.endpoint_id = e.id and d.head and d.due_at <= healthlab.clock() and ` + isFree
 
 	handOut = ` for update skip locked) x

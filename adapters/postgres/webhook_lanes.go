@@ -46,6 +46,7 @@ type laneRow struct {
 	token    *int64
 
 	changed bool
+	deleted bool // it is not stored any more
 }
 
 func (r *laneRow) leased(now time.Time) bool { return r.token != nil && r.until.After(now) }
@@ -321,9 +322,11 @@ func (l *lanes) remove(r *laneRow) {
 	from := l.of(r.laneName)
 	at := slices.Index(from.rows, r)
 	from.rows = slices.Delete(from.rows, at, at+1)
-	if r.id != 0 {
+	switch {
+	case r.deleted:
+	case r.id != 0:
 		l.gone = append(l.gone, r)
-	} else {
+	default:
 		l.fresh = slices.DeleteFunc(l.fresh, func(f *laneRow) bool { return f == r })
 	}
 	if at == 0 && len(from.rows) > 0 {

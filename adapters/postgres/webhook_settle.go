@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
@@ -20,24 +21,34 @@ join healthlab.webhook_delivery d on d.id = x.id and d.lease_token = x.token`
 
 	peekLeased = `select d.id` + leaseRows
 
-	// The next of each lane, and whether a newer version of the head's key waits. Read
-	// after the heads are locked: from then on nobody adds to the lanes.
+	// Of those that end, what was claimed says the rest.
+	endLeased = `
+delete from healthlab.webhook_delivery where ctid = any (array(select d.ctid` + leaseRows + ` for update of d skip locked))
+returning id, lease_token, lane, quiet_until`
+
+	// The next of each lane. Read after the heads are locked or gone: from then on nobody
+	// adds to the lanes.
 	readNext = `
-select ` + laneColumns + `, h.id, h.key_hash is not null and exists (select from healthlab.webhook_delivery w
-	where w.lane = h.lane and w.key_hash = h.key_hash and not w.head and w.seq > h.seq)
-from unnest($1::bigint[]) x (id) join healthlab.webhook_delivery h on h.id = x.id
+select ` + laneColumns + `
+from unnest($1::uuid[]) x (lane)
 cross join lateral (
 	select * from healthlab.webhook_delivery w
-	where w.lane = h.lane and not w.head order by w.id limit 1) d`
+	where w.lane = x.lane and not w.head order by w.id limit 1) d`
+
+	// Heads behind which a newer version of their key waits.
+	selectOutdated = `
+select h.id from unnest($1::bigint[]) x (id) join healthlab.webhook_delivery h on h.id = x.id
+where h.key_hash is not null and exists (select from healthlab.webhook_delivery w
+	where w.lane = h.lane and w.key_hash = h.key_hash and not w.head and w.seq > h.seq)`
 )
 
 // settling is one transaction that records outcomes.
 type settling struct {
 	lanes
 	outcomes []webhook.Outcome
-	held     map[int64]*laneRow
-	newer    map[int64]bool // heads behind which a newer version waits
-	leased   map[int64]bool // heads whose lease holds, ours or held by somebody
+	held     map[webhook.Lease]*laneRow // heads that are ours, or were
+	newer    map[int64]bool             // heads behind which a newer version waits
+	leased   map[int64]bool             // heads whose lease holds, but are held by somebody
 }
 
 func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error) {
@@ -48,7 +59,13 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	}
 	var settled webhook.Settled
 	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
-		s := &settling{lanes: *newLanes(), outcomes: outcomes}
+		s := &settling{
+			lanes: *newLanes(), outcomes: outcomes,
+			held: map[webhook.Lease]*laneRow{}, newer: map[int64]bool{}, leased: map[int64]bool{},
+		}
+		if err := s.hold(ctx, u); err != nil {
+			return err
+		}
 		if err := s.read(ctx, u); err != nil {
 			return err
 		}
@@ -66,60 +83,114 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	return settled, nil
 }
 
-func (s *settling) read(ctx context.Context, u *unit) error {
-	ids, tokens := make([]int64, len(s.outcomes)), make([]int64, len(s.outcomes))
+// leases are leases as arguments.
+type leases struct{ ids, tokens []int64 }
+
+func (l *leases) add(of webhook.Lease) {
+	l.ids, l.tokens = append(l.ids, int64(of.Delivery)), append(l.tokens, of.Token)
+}
+
+// hold deletes the heads that end, and locks those that are to be tried again.
+func (s *settling) hold(ctx context.Context, u *unit) error {
+	var ending, staying leases
+	first := make(map[webhook.Lease]*webhook.Delivery, len(s.outcomes))
 	for i := range s.outcomes {
-		ids[i], tokens[i] = int64(s.outcomes[i].Delivery.Delivery), s.outcomes[i].Delivery.Token
+		o := &s.outcomes[i]
+		switch {
+		case first[o.Delivery.Lease] != nil:
+			continue
+		case o.State.Final():
+			ending.add(o.Delivery.Lease)
+		default:
+			staying.add(o.Delivery.Lease)
+		}
+		first[o.Delivery.Lease] = &o.Delivery
 	}
-	s.held, s.newer, s.leased = map[int64]*laneRow{}, map[int64]bool{}, map[int64]bool{}
 	b := u.batch()
 	u.tune(b, tuneRelaxed)
-	b.Queue(lockLeased, ids, tokens).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			r, err := scanLaneRow(rows)
-			if err != nil {
-				return err
+	if len(ending.ids) > 0 {
+		b.Queue(endLeased, ending.ids, ending.tokens).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				r := &laneRow{head: true, deleted: true}
+				if err := rows.Scan(&r.id, &r.token, &r.lane, &r.quiet); err != nil {
+					return err
+				}
+				l := webhook.Lease{Delivery: webhook.DeliveryID(r.id), Token: *r.token}
+				d := first[l]
+				r.team, r.endpoint, r.event, r.attempts, r.cause = d.Team.UUID, d.Endpoint.UUID, d.Event, d.Attempts, string(d.Trigger)
+				s.take(l, r)
 			}
-			s.held[r.id] = r
-			s.add(r)
-		}
-		return rows.Err()
-	})
-	b.Queue(peekLeased, ids, tokens).Query(func(rows pgx.Rows) error {
-		var id int64
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { s.leased[id] = true; return nil })
-		return err
-	})
-	b.Queue(readNext, ids).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var of int64
-			var newer bool
-			r, err := scanLaneRow(rows, &of, &newer)
-			if err != nil {
-				return err
+			return rows.Err()
+		})
+	}
+	if len(staying.ids) > 0 {
+		b.Queue(lockLeased, staying.ids, staying.tokens).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				r, err := scanLaneRow(rows)
+				if err != nil {
+					return err
+				}
+				s.take(webhook.Lease{Delivery: webhook.DeliveryID(r.id), Token: *r.token}, r)
 			}
-			if s.held[of] != nil {
-				s.add(r)
-				s.newer[of] = newer
-			}
-		}
-		return rows.Err()
-	})
+			return rows.Err()
+		})
+	}
 	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&s.now) })
 	return u.send(ctx, b)
+}
+
+func (s *settling) take(l webhook.Lease, r *laneRow) {
+	s.held[l] = r
+	s.add(r)
+}
+
+// read reads what stands behind the heads, and who holds those that are not ours.
+func (s *settling) read(ctx context.Context, u *unit) error {
+	var of []uuid.UUID
+	var staying []int64
+	for _, r := range s.held {
+		of = append(of, r.lane)
+		if !r.deleted {
+			staying = append(staying, r.id)
+		}
+	}
+	var others leases
+	for i := range s.outcomes {
+		if l := s.outcomes[i].Delivery.Lease; s.held[l] == nil {
+			others.add(l)
+		}
+	}
+	b := u.batch()
+	b.Queue(readNext, of).Query(s.scan)
+	if len(staying) > 0 {
+		b.Queue(selectOutdated, staying).Query(collect(s.newer))
+	}
+	if len(others.ids) > 0 {
+		b.Queue(peekLeased, others.ids, others.tokens).Query(collect(s.leased))
+	}
+	return u.send(ctx, b)
+}
+
+// collect gathers ids.
+func collect(into map[int64]bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var id int64
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { into[id] = true; return nil })
+		return err
+	}
 }
 
 // apply applies the outcomes whose lease is held, adds to a batch what writes that, and
 // returns the events of those.
 func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []healthlab.Event) {
 	var lost attemptRows
-	logged := map[webhook.Lease]bool{}
+	logged := make(map[webhook.Lease]bool, len(s.outcomes))
 	for i := range s.outcomes {
 		o := &s.outcomes[i]
 		d := &o.Delivery
-		r := s.held[int64(d.Delivery)]
+		r := s.held[d.Lease]
 		switch {
-		case r != nil && r.token != nil && *r.token == d.Token:
+		case r != nil && r.token != nil:
 			events = append(events, o.Events...)
 			s.settle(r, *o)
 			logged[d.Lease] = true
@@ -150,7 +221,7 @@ func (s *settling) settle(r *laneRow, o webhook.Outcome) {
 	if o.Sent {
 		r.attempts++
 	}
-	r.token, r.until, r.starts, r.changed = nil, nil, 0, true
+	r.token, r.until, r.starts, r.changed = nil, nil, 0, !r.deleted
 	if o.Quiet > 0 {
 		r.quiet = nullable(s.now.Add(o.Quiet))
 	}

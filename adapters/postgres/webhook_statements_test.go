@@ -18,6 +18,7 @@ func init() {
 		"peekTargets": peekTargets, "dropPending": dropPending,
 		"selectDue": selectDue, "selectTrials": selectTrials, "lockTrials": lockTrials, "claimDeliveries": claimDeliveries,
 		"claimTrials": claimTrials, "lockLeased": lockLeased, "peekLeased": peekLeased, "readNext": readNext,
+		"endLeased": endLeased, "selectOutdated": selectOutdated,
 		"releaseDeliveries": releaseDeliveries, "selectSent": selectSent, "selectSince": selectSince, "selectWritten": selectWritten,
 		"selectLanes": selectLanes, "listAttempts": listAttempts, "selectStaleTeams": selectStaleTeams, "selectStale": selectStale,
 		"addSeen": addSeen, "lockSeen": lockSeen, "updateSeen": updateSeen, "releaseSeen": releaseSeen, "forgetSeen": forgetSeen,
