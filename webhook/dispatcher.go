@@ -15,6 +15,7 @@ const (
 	longestWait = 5 * time.Second // between two tries to reach the store
 	sealWait    = time.Minute     // a delivery rests whose secrets do not open
 	proxyWait   = time.Minute     // or that could not leave our own network
+	suspectWait = time.Second     // or that is to be started alone, while another one is
 	settleExtra = 2 * time.Second // to record what came in at the last moment
 	settleRetry = 10 * time.Millisecond
 )
@@ -31,6 +32,7 @@ type Dispatcher struct {
 	targets    *targets
 
 	proxyTold atomic.Int64 // when, in Unix seconds
+	suspect   atomic.Int64 // the delivery that may kill this process; 0 if none runs
 	jobs      chan job
 	outcomes  chan settling
 	unsettled chan struct{} // one for each outcome that is not in the store yet
@@ -196,10 +198,12 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	if err != nil {
 		return 0, err
 	}
-	turns := d.targets.started(quotas, claimed.Deliveries, began)
-	if n := len(claimed.Deliveries); n > 0 {
+	n := len(claimed.Deliveries)
+	if n > 0 {
 		d.opts.Hooks.Claimed(n, d.opts.Now().Sub(began))
 	}
+	claimed.Deliveries = d.oneSuspect(ctx, claimed.Deliveries, began)
+	turns := d.targets.started(quotas, claimed.Deliveries, began)
 	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
 	for i, delivery := range claimed.Deliveries {
 		j := job{delivery, clock, turns[i]}
@@ -209,7 +213,7 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 			senders.Go(func() { d.send(sending, j) })
 		}
 	}
-	return len(claimed.Deliveries), nil
+	return n, nil
 }
 
 // sweep disables, once an hour, the endpoints that have failed for too long and have

@@ -37,13 +37,15 @@ type house struct {
 	service *webhook.Service
 	to      *receiver
 	opts    webhook.Options
+	written func()
 	audited []webhook.Access
 	logs    bytes.Buffer
 }
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{store: memory.New(nil), to: &receiver{}}
+	h := &house{to: &receiver{}, written: func() {}}
+	h.store = memory.New(&memory.Options{Written: func() { h.written() }})
 	var err error
 	h.types, err = webhook.NewCatalogue(types, webhook.EventTypes())
 	require.NoError(t, err)

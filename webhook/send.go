@@ -152,6 +152,7 @@ func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Durat
 func (d *Dispatcher) giveBack(ctx context.Context, del Delivery, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.StartMargin)
 	defer cancel()
+	defer d.cleared(del)
 	if err := d.deliveries.Release(ctx, []Released{{Lease: del.Lease, Delay: delay}}); err != nil {
 		d.opts.Log.Warn("delivery not given back", "delivery", del, "kind", healthlab.KindOf(err).Error())
 	}

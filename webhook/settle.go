@@ -92,8 +92,9 @@ func (d *Dispatcher) abandon(batch []settling) {
 // settled makes room for other outcomes.
 func (d *Dispatcher) settled(done []settling) {
 	d.targets.recorded(done)
-	for range done {
+	for _, s := range done {
 		<-d.unsettled
+		d.cleared(s.outcome.Delivery)
 	}
 	poke(d.wakeClaim)
 }

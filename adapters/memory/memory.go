@@ -27,6 +27,10 @@ type Options struct {
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
 	Retention time.Duration
+	// Written is called with each write of events, so that a webhook.Dispatcher can be
+	// woken. It is called from many goroutines, and must neither block nor call the
+	// store. Default: nobody is told.
+	Written func()
 }
 
 // Store keeps everything in memory. Each seam is behind a method of its name. Safe
@@ -36,6 +40,7 @@ type Store struct {
 	now       func() time.Time
 	envelope  webhook.Envelope
 	retention time.Duration
+	written   func()
 
 	mu sync.Mutex // guards everything below
 
@@ -68,6 +73,7 @@ func New(opts *Options) *Store {
 		now:       opts.Now,
 		envelope:  opts.Envelope,
 		retention: opts.Retention,
+		written:   opts.Written,
 		outbox:    newOutbox(),
 		queue:     newQueue(),
 		users:     newUserTable(),

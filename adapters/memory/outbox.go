@@ -98,6 +98,9 @@ func (s *Store) emit(events []healthlab.Event) error {
 	for k, n := range drawn {
 		s.outbox.seq[k] = n
 	}
+	if s.written != nil {
+		s.written()
+	}
 	return nil
 }
 

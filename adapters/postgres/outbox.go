@@ -137,6 +137,7 @@ func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event,
 	if len(events) == 0 {
 		return nil
 	}
+	u.wrote = true
 	if names.missing(events) {
 		first := u.batch()
 		names.look(first, events)

@@ -80,6 +80,11 @@ type Options struct {
 	// Retention is how long [Store.RunRetention] keeps messages and what came of them.
 	// Default 30 days.
 	Retention time.Duration
+	// Written is called after each commit that wrote events, so that a
+	// webhook.Dispatcher of the same process can be woken. It is called from many
+	// goroutines, and must not block. In a host's transaction it is not called, for only
+	// the host knows of its commit. Default: nobody is told.
+	Written func()
 	// Log receives what went wrong in the background. Default: discard.
 	Log *slog.Logger
 }

@@ -56,6 +56,7 @@ type unit struct {
 	tx   pgx.Tx        // elsewhere
 
 	begun, done bool
+	wrote       bool // events
 	last        bool // the batch that commits is on its way
 }
 
@@ -109,6 +110,9 @@ func (s *Store) once(ctx context.Context, team healthlab.TeamID, a access, run f
 	}
 	defer u.close(ctx)
 	if err = run(u); err == nil {
+		if u.wrote && s.opts.Written != nil && !s.host {
+			s.opts.Written()
+		}
 		return false, nil
 	}
 	var said answer

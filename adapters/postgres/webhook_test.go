@@ -377,3 +377,25 @@ type notifierFunc func(context.Context, webhook.Notification) webhook.Result
 func (f notifierFunc) Notify(ctx context.Context, n webhook.Notification) webhook.Result {
 	return f(ctx, n)
 }
+
+func TestWrittenIsToldOfEvents(t *testing.T) {
+	pool := pgtest.Connect(t, pgtest.Empty(t))
+	require.NoError(t, postgres.Migrate(t.Context(), pool))
+	told := 0
+	opts := &postgres.Options{Written: func() { told++ }}
+	s := postgres.New(pool, opts)
+	e := healthlab.Event{ID: uuid.New(), Type: "a.b.c", Team: healthlab.TeamID{UUID: uuid.New()}, At: noon.Time, Data: []byte(`{}`)}
+	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{e}))
+	require.Equal(t, 1, told)
+	require.ErrorIs(t, s.Outbox().Append(t.Context(), []healthlab.Event{e}), healthlab.Conflict)
+	_, err := s.Deliveries().Route(t.Context(), nil, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, told, "nothing was written")
+
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	e.ID = uuid.New()
+	require.NoError(t, postgres.New(tx, opts).Outbox().Append(t.Context(), []healthlab.Event{e}))
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, 1, told, "a host knows when it commits")
+}

@@ -384,7 +384,11 @@ func (s *service) buildWebhooks(seal healthlab.Sealer) error {
 			Log: s.log, Lease: s.lease, Timeout: min(15*time.Second, s.lease/2), StartMargin: min(5*time.Second, s.lease/4),
 			Signal: s.store.signal, Settings: s.eventSettings,
 		})
-	return err
+	if err != nil {
+		return err
+	}
+	s.store.news.to.Store(s.dispatcher)
+	return nil
 }
 
 // teamOf names the team of a key, so that the same key finds its data again.

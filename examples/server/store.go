@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -57,6 +58,8 @@ type storage struct {
 	loops map[string]func(context.Context) error
 	// signal tells processes of each other's messages; nil where there is only one.
 	signal webhook.Signal
+	// news wakes the dispatcher of this process.
+	news *news
 	// held counts what would be lost with this process; nil where nothing would.
 	held func() (unrouted, unfinished int)
 	// ended is closed when the storage has ended by itself; nil where it cannot.
@@ -65,11 +68,23 @@ type storage struct {
 	close func(context.Context) error
 }
 
+// news tells a dispatcher, once there is one, that events were written.
+type news struct {
+	to atomic.Pointer[webhook.Dispatcher]
+}
+
+func (n *news) written() {
+	if d := n.to.Load(); d != nil {
+		d.Wake()
+	}
+}
+
 // openStorage opens what -database-url names.
 func openStorage(ctx context.Context, address string) (*storage, error) {
 	if address == "" {
-		store := memory.New(nil)
-		return &storage{keeper: store, blobs: store.Blobs(), held: store.Backlog, close: func(context.Context) error { return nil }}, nil
+		told := &news{}
+		store := memory.New(&memory.Options{Written: told.written})
+		return &storage{keeper: store, news: told, blobs: store.Blobs(), held: store.Backlog, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
@@ -111,9 +126,11 @@ func openPostgres(ctx context.Context, address string) (*storage, error) {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	store := postgres.New(pool, nil)
+	told := &news{}
+	store := postgres.New(pool, &postgres.Options{Written: told.written})
 	return &storage{
 		keeper: store,
+		news:   told,
 		signal: store.Signal(),
 		loops:  map[string]func(context.Context) error{"folding": store.RunFolding, "retention": store.RunRetention},
 		close: func(context.Context) error {
