@@ -21,9 +21,15 @@ type turn struct {
 	start    chan bool // false to give it back
 }
 
-// free returns how many deliveries may be claimed: for the slots that are free, and as
-// many again as half of all, to be held.
-func (ts *targets) free() int { return ts.opts.Slots + ts.opts.Slots/2 - ts.busy - len(ts.held) }
+// free returns how many deliveries may be claimed: for the slots that are free, and for
+// half as many as there are slots, to be held for endpoints that answer well.
+func (ts *targets) free() int {
+	ahead := 0
+	for id := range ts.due {
+		ahead += ts.of(id).gate.ahead()
+	}
+	return ts.opts.Slots + min(ahead, ts.opts.Slots/2) - ts.busy - len(ts.held)
+}
 
 // restTime is how long to wait before it is looked again whether to claim; 0 to do it now.
 // Few claims that take much cost less than many that take little. So where there is
@@ -33,7 +39,7 @@ func (ts *targets) restTime(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	since := now.Sub(ts.claimed)
-	if ts.free() < ts.opts.Slots/2 {
+	if ts.busy+len(ts.held) > ts.opts.Slots {
 		return min(claimEvery, claimAtLeast-since)
 	}
 	for id := range ts.due {
