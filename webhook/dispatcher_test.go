@@ -376,6 +376,37 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 	})
 }
 
+func TestStopWithManyRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for range 4 {
+			h.create(t)
+		}
+		h.opts.Slots, h.opts.EndpointSlots = 200, 50
+		const events = 500
+		for i := range events {
+			h.write(t, "labtest.order.updated", fmt.Sprint(i))
+		}
+		h.to.answer = func(webhook.Notification, int) webhook.Result {
+			time.Sleep(100 * time.Millisecond)
+			return webhook.Result{Class: webhook.ClassOK, Status: 200}
+		}
+		stop := h.run(t)
+		for len(h.to.all()) < 4*events/2 {
+			time.Sleep(time.Millisecond)
+		}
+		began := time.Now()
+		stop()
+		require.Less(t, time.Since(began), 200*time.Millisecond, "what runs is let finish, and nothing more is started")
+		ran := len(h.to.all())
+		require.Less(t, ran, 4*events)
+		stop = h.run(t)
+		time.Sleep(30 * time.Second) // less than a lease: what was not sent was given back
+		stop()
+		require.Len(t, h.to.all(), 4*events, "nothing twice")
+	})
+}
+
 // lostKey is a sealer without its key.
 type lostKey struct{ healthlab.Sealer }
 

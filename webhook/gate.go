@@ -67,7 +67,7 @@ func (g *gate) free(now time.Time) int {
 	}
 	if g.rate > 0 {
 		g.fill(now)
-		n = min(n, int(g.tokens))
+		n = min(n, max(int(g.tokens)-g.held, 0))
 	}
 	return n
 }

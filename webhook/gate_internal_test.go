@@ -81,6 +81,11 @@ func TestGateKeepsTheRate(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 3*10+3, sent, 1, "a burst of one second, then 3 a second")
+
+	at := start.Add(time.Hour)
+	require.Equal(t, 3, g.free(at))
+	g.held = 2
+	require.Equal(t, 1, g.free(at), "what is held will be sent")
 }
 
 func TestGateCountsDifferentDeliveries(t *testing.T) {
