@@ -216,7 +216,8 @@ func (s *Service) Pausing(provider string) (func(*User) error, error) {
 			return healthlab.NotFound
 		}
 		if c.Status == Connected {
-			c.Status, c.Due = Paused, time.Time{}
+			c.Status = Paused
+			c.rest()
 		}
 		return nil
 	}, nil
@@ -257,7 +258,16 @@ func (s *Service) connectionEvent(name string) healthlab.Event {
 
 // deregister ends a connection and drops what the person had granted.
 func (c *Connection) deregister() {
-	c.Status, c.Scopes, c.Failure, c.Due = Deregistered, nil, nil, time.Time{}
+	c.Status, c.Scopes, c.Failure = Deregistered, nil, nil
+	c.rest()
+}
+
+// rest lets nobody look after a connection, but for the end of a user whose data is made up.
+func (c *Connection) rest() {
+	c.Due = time.Time{}
+	if c.Demo {
+		c.Due = c.CreatedOn.Add(DemoLife)
+	}
 }
 
 // connectable returns the provider that is to be connected, if it may be.

@@ -181,6 +181,28 @@ func (u *User) ClosesAt() time.Time {
 	return u.IngestionEnd.AddDays(1 + LateDelivery).At(u.Location())
 }
 
+// DemoLife is how long a user whose data is made up lives.
+const DemoLife = 7 * 24 * time.Hour
+
+// ExpiresAt is when a user whose data is made up is to be deleted: [DemoLife] after the
+// first of its demo connections, removed ones included. Zero for all others.
+func (u *User) ExpiresAt() time.Time {
+	var first time.Time
+	for i := range u.Connections {
+		c := &u.Connections[i]
+		if !c.Demo {
+			return time.Time{}
+		}
+		if first.IsZero() || c.CreatedOn.Before(first) {
+			first = c.CreatedOn
+		}
+	}
+	if first.IsZero() {
+		return first
+	}
+	return first.Add(DemoLife)
+}
+
 // Closed reports whether that was before an instant, or is then.
 func (u *User) Closed(at time.Time) bool {
 	end := u.ClosesAt()

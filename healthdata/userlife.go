@@ -102,6 +102,7 @@ func (u *User) delete(at time.Time) {
 	u.DeletedAt = at
 	for i := range u.Connections {
 		u.Connections[i].deregister()
+		u.Connections[i].Due = time.Time{} // nothing is left to look after
 	}
 }
 

@@ -62,7 +62,7 @@ func (v pullStore) ClaimConnections(ctx context.Context, n int, now, until time.
 		}
 		for i := range row.user.Connections {
 			c := &row.user.Connections[i]
-			if c.Status != healthdata.Deregistered && !c.Due.IsZero() && !c.Due.After(now) {
+			if !c.Due.IsZero() && !c.Due.After(now) {
 				found = append(found, due{pull.Ref{Team: row.user.Team, User: row.user.ID, Provider: c.Provider}, c})
 			}
 		}

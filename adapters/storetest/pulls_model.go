@@ -317,7 +317,7 @@ func (m *pullModel) refuse(rt *rapid.T) {
 func (m *pullModel) claimConnections(rt *rapid.T) {
 	var due []*pullPerson
 	for i := range m.people {
-		if p := &m.people[i]; !p.gone && p.status != healthdata.Deregistered && !p.due.After(m.now) {
+		if p := &m.people[i]; !p.gone && !p.due.After(m.now) {
 			due = append(due, p)
 		}
 	}

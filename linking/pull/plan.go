@@ -20,8 +20,8 @@ const (
 // tendLease is how long looking after a connection may take.
 const tendLease = time.Minute
 
-// tend looks after a connection that is due: it closes one whose ingestion window is over,
-// and plans the others.
+// tend looks after a connection that is due: it deletes a user whose data was made up long
+// enough, closes a connection whose ingestion window is over, and plans the others.
 func (s *Service) tend(ctx context.Context, ref Ref) error {
 	at := s.now()
 	u, err := s.users.User(ctx, ref.Team, ref.User)
@@ -30,6 +30,9 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	}
 	if err != nil {
 		return err
+	}
+	if end := u.ExpiresAt(); !end.IsZero() && !at.Before(end) {
+		return s.expire(ctx, ref)
 	}
 	if u.Closed(at) {
 		return s.pause(ctx, ref)
@@ -41,9 +44,9 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	err = s.store.Plan(ctx, ref, func(c healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
 		switch {
 		case c.Status != healthdata.Connected:
-			return Planned{Tasks: old}, nil
+			return Planned{Tasks: old, Due: u.ExpiresAt()}, nil
 		case s.puller(&c) == nil: // its data comes by itself, but not for ever
-			return Planned{Tasks: old, Due: u.ClosesAt()}, nil
+			return Planned{Tasks: old, Due: ends(&u)}, nil
 		}
 		return s.plan(ref, &c, &u, old, settings, at)
 	})
@@ -57,6 +60,24 @@ func (s *Service) tend(ctx context.Context, ref Ref) error {
 	return nil
 }
 
+// ends is when a working connection of a user is to be looked at again: when it closes, or
+// the user expires. Zero if neither will be.
+func ends(u *healthdata.User) time.Time {
+	closes, expires := u.ClosesAt(), u.ExpiresAt()
+	if closes.IsZero() || !expires.IsZero() && expires.Before(closes) {
+		return expires
+	}
+	return closes
+}
+
+// expire deletes a user whose data was made up.
+func (s *Service) expire(ctx context.Context, ref Ref) error {
+	if err := s.users.DeleteUser(ctx, ref.Team, ref.User); err != nil && !errors.Is(err, healthlab.NotFound) {
+		return fmt.Errorf("expire user: %w", err)
+	}
+	return nil
+}
+
 // pause closes a connection, and takes its tasks off the queue.
 func (s *Service) pause(ctx context.Context, ref Ref) error {
 	if s.opts.Pause != nil {
@@ -64,11 +85,11 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 			return fmt.Errorf("pause connection: %w", err)
 		}
 	}
-	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, _ healthdata.User, old []Task) (Planned, error) {
+	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, u healthdata.User, old []Task) (Planned, error) {
 		for i := range old {
 			old[i].stop()
 		}
-		return Planned{Tasks: old}, nil
+		return Planned{Tasks: old, Due: u.ExpiresAt()}, nil
 	})
 	if errors.Is(err, healthlab.NotFound) {
 		return nil
@@ -78,7 +99,7 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 
 // plan makes the tasks of a connection. Those of the same link stay as they are.
 func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (Planned, error) {
-	out := Planned{Due: u.ClosesAt()}
+	out := Planned{Due: ends(u)}
 	p := s.users.Providers().Get(ref.Provider)
 	resources := pullable(p, c)
 	for i, r := range resources {

@@ -25,9 +25,9 @@ import (
 //
 // When a user is erased, so are its tasks, budgets and quarantine.
 type Store interface {
-	// ClaimConnections returns up to n connections, that are not Deregistered, of live
-	// users of any team whose Due is set and not after now, the longest due first, and
-	// sets their Due to until. That is no new revision of the user. Two claims that run
+	// ClaimConnections returns up to n connections, whatever their status, of live users
+	// of any team whose Due is set and not after now, the longest due first, and sets
+	// their Due to until. That is no new revision of the user. Two claims that run
 	// at the same time never return the same one.
 	ClaimConnections(ctx context.Context, n int, now, until time.Time) ([]Ref, error)
 

@@ -1,0 +1,56 @@
+package pull_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+)
+
+// Whose data is made up is deleted a week after it was, connected still or not.
+func TestMadeUpUsersExpire(t *testing.T) {
+	for name, then := range map[string]func(*testing.T, *world, healthlab.UserID){
+		"connected": func(*testing.T, *world, healthlab.UserID) {},
+		"disconnected": func(t *testing.T, w *world, user healthlab.UserID) {
+			require.NoError(t, w.health.Disconnect(t.Context(), team, user, band))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil, nil)
+			providers, err := healthdata.NewProviders([]healthdata.Provider{bandOf(nil)})
+			require.NoError(t, err)
+			w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: w.now, Environment: healthlab.Sandbox})
+			require.NoError(t, err)
+			s, err := pull.New(w.spy, w.health, w.keeper, nil, &pull.Options{Now: w.now, Demo: w.cloud})
+			require.NoError(t, err)
+			made, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "made up"})
+			require.NoError(t, err)
+			_, err = w.health.Establish(t.Context(), team, made.ID, healthdata.NewConnection{Provider: band, Demo: true})
+			require.NoError(t, err)
+			real, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "real"})
+			require.NoError(t, err)
+			_, err = w.health.Establish(t.Context(), team, real.ID, healthdata.NewConnection{Provider: band})
+			require.NoError(t, err)
+
+			w.wait(time.Hour)
+			w.idle(s)
+			then(t, w, made.ID)
+			w.wait(healthdata.DemoLife - time.Hour - time.Microsecond)
+			w.idle(s)
+			_, err = w.health.User(t.Context(), team, made.ID)
+			require.NoError(t, err)
+			w.wait(time.Microsecond)
+			w.idle(s)
+			_, err = w.health.User(t.Context(), team, made.ID)
+			require.ErrorIs(t, err, healthlab.NotFound)
+			_, err = w.health.User(t.Context(), team, real.ID)
+			require.NoError(t, err)
+			w.wait(24 * time.Hour)
+			w.idle(s) // nobody looks after it any more
+		})
+	}
+}
