@@ -20,12 +20,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"net/url"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -57,18 +54,9 @@ var run struct {
 }
 
 // Main runs the tests of a package and returns the exit status. The server is started
-// by the first test that asks for it, and removed at the end. Tests that call t.Parallel
-// wait for the server about as long as they compute, so that two of them run for each
-// processor, unless -parallel says otherwise.
+// by the first test that asks for it, and removed at the end.
 func Main(m *testing.M, migrate Migrate) int {
 	run.migrate = migrate
-	flag.Parse()
-	const side = "test.parallel"
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == side })
-	if !chosen {
-		_ = flag.Set(side, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number
-	}
 	defer stop()
 	return m.Run()
 }
