@@ -17,6 +17,8 @@ const (
 	// listenQuiet is after how much silence a connection is asked whether it is still
 	// there.
 	listenQuiet = 30 * time.Second
+	// listenPing is how long the answer may take.
+	listenPing = 30 * time.Second
 )
 
 // Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening
@@ -74,7 +76,7 @@ func (g *signal) listen(ctx context.Context, heard func()) error {
 		case ctx.Err() != nil || !pgconn.Timeout(err):
 			return err
 		default:
-			if err := g.ping(ctx, conn); err != nil {
+			if err := ping(ctx, conn); err != nil {
 				return err
 			}
 		}
@@ -82,8 +84,8 @@ func (g *signal) listen(ctx context.Context, heard func()) error {
 }
 
 // ping asks whether the other end of a connection is still there.
-func (g *signal) ping(ctx context.Context, conn interface{ Ping(context.Context) error }) error {
-	ctx, cancel := context.WithTimeout(ctx, g.quiet)
+func ping(ctx context.Context, conn interface{ Ping(context.Context) error }) error {
+	ctx, cancel := context.WithTimeout(ctx, listenPing)
 	defer cancel()
 	return conn.Ping(ctx)
 }

@@ -109,18 +109,26 @@ func TestSignal(t *testing.T) {
 			heard <- struct{}{}
 		})
 	}()
-	<-heard
+	hears := func() {
+		t.Helper()
+		select {
+		case <-heard:
+		case err := <-ended:
+			require.FailNow(t, "it listens no longer", "%v", err)
+		}
+	}
+	hears()
 	time.Sleep(100 * time.Millisecond) // it asks a few times whether the line is there
 	require.NoError(t, mine.Send(t.Context()))
 	require.NoError(t, other.Send(t.Context()))
-	<-heard
+	hears()
 	require.EqualValues(t, 2, times.Load(), "what it sends itself it does not hear")
 
 	_, err := pool.Exec(t.Context(), `select pg_terminate_backend($1)`, awaitListener(t, pool, 0))
 	require.NoError(t, err)
 	require.ErrorIs(t, <-ended, healthlab.Unavailable)
 	go func() { ended <- mine.Listen(ctx, func() { heard <- struct{}{} }) }()
-	<-heard
+	hears()
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 
