@@ -133,6 +133,9 @@ func (l line) cells() [][]token {
 	return out
 }
 
+// maxLevel is how many lines that are level with each other are looked at.
+const maxLevel = 100
+
 // linesOf groups the words of a page into lines.
 func linesOf(p Page, index int) []line {
 	words := make([]token, 0, len(p.Words))
@@ -165,7 +168,9 @@ func linesOf(p Page, index int) []line {
 		var best *row
 		bestD := math.Inf(1)
 		for b := band(w.mid()) - 2; b <= band(w.mid())+2; b++ {
-			for _, r := range byBand[b] {
+			// No page has so many lines level with each other but one that is to keep us.
+			level := byBand[b]
+			for _, r := range level[max(0, len(level)-maxLevel):] {
 				last := r.tokens[len(r.tokens)-1]
 				d := math.Abs(last.mid() - w.mid())
 				h := min(max(last.height(), typical*0.6), max(w.height(), typical*0.6))

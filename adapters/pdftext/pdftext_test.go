@@ -338,6 +338,39 @@ func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
+// A file that is nothing but beginnings of parts is looked at no longer than another one
+// of its size.
+func TestManyBeginnings(t *testing.T) {
+	x := newExtractor(t, nil)
+	size := labreport.MaxFileBytes * prove.Count(1, 4) / 4
+	stored := func(inner string) string { // as a piece of a zlib stream that is not compressed
+		n := uint16(len(inner))
+		return "x\x01\x00" + string([]byte{byte(n), byte(n >> 8), byte(^n), byte(^n >> 8)}) + inner
+	}
+	nested := ""
+	for range 1500 {
+		nested = " obj/Fl stream\n" + stored(nested)
+	}
+	for name, text := range map[string]string{
+		"without an end":   strings.Repeat(" obj/Fl stream x", size/17),
+		"with a header":    strings.Repeat(" obj/Fl stream\nx\x9c", size/18),
+		"of pictures":      strings.Repeat(" obj/Subtype/Image/Fl stream\nx\x9c", size/34),
+		"of nothing":       strings.Repeat("stream/Flx", size/10),
+		"in each other":    strings.Repeat(nested, size/len(nested)),
+		"that say nothing": strings.Repeat(" obj/Fl stream\nx\x01"+strings.Repeat("\x00\x00\x00\xff\xff", 200), size/1100),
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err := x.Check(ctx, file([]byte("%PDF-1.4\n"+text)))
+		require.True(t, errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Exhausted), "%s: %v", name, err)
+		cancel()
+	}
+	// Whoever waits no longer is not kept.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := x.Check(ctx, file([]byte("%PDF-1.4\n"+strings.Repeat(" obj/Fl stream x", 1000))))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 func TestStopsWithItsContext(t *testing.T) {
 	x := newExtractor(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,7 @@ package pdftext
 import (
 	"bytes"
 	"compress/zlib"
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"regexp"
@@ -18,12 +18,22 @@ var (
 	endAt    = []byte("endstream")
 )
 
+// budget is what may still be done to find out how large a file becomes.
+type budget struct {
+	parts    int   // with a content
+	in       int64 // bytes to be unpacked: each once, and again where parts lie in parts
+	out      int64 // bytes that all parts but pictures become
+	pictures int64 // bytes that all pictures become
+	one      int64 // bytes that one picture becomes
+}
+
 // prescan inflates the compressed parts of a file to nowhere, counting, so that a
 // small file that becomes a huge one is refused before the engine sees it. Pictures
 // are counted one by one, since they are decoded one at a time; all other parts
-// together.
-func prescan(pdf []byte, limit int64) error {
-	left := limit
+// together. Whatever the file is, it takes some seconds at most.
+func prescan(ctx context.Context, pdf []byte, limit int64) error {
+	left := budget{parts: 200_000, in: 4*int64(len(pdf)) + 1<<20, out: limit, pictures: 30 * limit, one: limit}
+	end := 0 // of the part that is looked at
 	for at := 0; at < len(pdf); {
 		i := bytes.Index(pdf[at:], streamAt)
 		if i < 0 {
@@ -34,53 +44,63 @@ func prescan(pdf []byte, limit int64) error {
 		if begin >= 3 && bytes.Equal(pdf[begin-3:begin], []byte("end")) {
 			continue
 		}
+		if left.parts--; left.parts < 0 {
+			return errGrows
+		}
 		dict := pdf[max(0, begin-2048):begin]
 		if k := bytes.LastIndex(dict, []byte(" obj")); k >= 0 {
 			dict = dict[k:]
 		}
-		flate := len(reFlate.FindAllIndex(dict, 3))
+		flate := 0
+		if bytes.Contains(dict, []byte("/Fl")) {
+			flate = len(reFlate.FindAllIndex(dict, 3))
+		}
 		if flate == 0 {
 			continue
 		}
-		if flate > 1 && !reImage.Match(dict) {
+		picture := reImage.Match(dict)
+		if flate > 1 && !picture {
 			return fmt.Errorf("%w: a part is compressed more than once", healthlab.Exhausted)
 		}
-		data := pdf[at:]
-		for len(data) > 0 && (data[0] == '\r' || data[0] == '\n') {
-			data = data[1:]
+		if end < at {
+			end = len(pdf)
+			if n := bytes.Index(pdf[at:], endAt); n >= 0 {
+				end = at + n
+			}
 		}
-		if end := bytes.Index(data, endAt); end >= 0 {
-			data = data[:end]
-		}
-		budget := left
-		picture := reImage.Match(dict)
-		if picture {
-			budget = limit
-		}
-		n, err := inflated(data, budget)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !picture {
-			left -= n
+		if err := left.inflate(bytes.TrimLeft(pdf[at:end], "\r\n"), picture); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// inflated counts the bytes that data becomes. Damaged data counts as far as it can
-// be read.
-func inflated(data []byte, limit int64) (int64, error) {
-	z, err := zlib.NewReader(bytes.NewReader(data))
+var errGrows = fmt.Errorf("%w: the file grows too large when it is unpacked", healthlab.Exhausted)
+
+// inflate counts the bytes that data becomes. Damaged data counts as far as it can
+// be read: the engine decides about it.
+func (b *budget) inflate(data []byte, picture bool) error {
+	from := bytes.NewReader(data[:min(int64(len(data)), b.in+1)])
+	z, err := zlib.NewReader(from)
 	if err != nil {
-		return 0, nil //nolint:nilerr // not compressed after all
+		return nil //nolint:nilerr // not compressed after all
 	}
-	n, err := io.CopyN(io.Discard, z, limit+1)
-	if n > limit {
-		return n, fmt.Errorf("%w: the file grows too large when it is unpacked", healthlab.Exhausted)
+	limit := b.out
+	if picture {
+		limit = min(b.one, b.pictures)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return n, nil // damaged: the engine decides
+	n, _ := io.CopyN(io.Discard, z, limit+1)
+	b.in -= from.Size() - int64(from.Len())
+	if picture {
+		b.pictures -= n
+	} else {
+		b.out -= n
 	}
-	return n, nil
+	if n > limit || b.in < 0 {
+		return errGrows
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ func (x *Extractor) open(ctx context.Context, file labreport.File) (*session, er
 	if file.Type != "application/pdf" || !bytes.Contains(file.Data[:min(1024, len(file.Data))], []byte("%PDF-")) {
 		return nil, fmt.Errorf("%w: not a PDF", healthlab.Invalid)
 	}
-	if err := prescan(file.Data, x.o.InflateBytes); err != nil {
+	if err := prescan(ctx, file.Data, x.o.InflateBytes); err != nil {
 		return nil, err
 	}
 	s := &session{x: x, data: file.Data}
