@@ -38,9 +38,20 @@ func NewReader(c Catalogue) *Reader {
 	return &Reader{catalogue: c}
 }
 
-// Read reads the pages of one report. A reason that is not empty says why there is
-// no data.
+// maxWords is the most words of a report: a thousand on each of its pages, which is close
+// print. What has more is not a report, and would hold whoever reads it for minutes.
+const maxWords = 1000 * MaxPages
+
+// Read reads the pages of one report, of at most 30,000 words. A reason that is not empty
+// says why there is no data.
 func (r *Reader) Read(pages []Page) (Data, FailureReason) {
+	words := 0
+	for i := range pages {
+		words += len(pages[i].Words)
+	}
+	if words > maxWords {
+		return Data{}, InvalidInput
+	}
 	d := r.document(pages)
 	if reason := d.refuse(); reason != "" {
 		return Data{}, reason

@@ -338,3 +338,26 @@ func FuzzParseBounds(f *testing.F) {
 		labreport.TypeOf(s, s)
 	})
 }
+
+// What has more words than thirty pages of close print is not read at all.
+func TestTooManyWords(t *testing.T) {
+	page := labreport.Page{Number: 1, Width: 600, Height: 800}
+	for i, line := range []string{
+		"Northfield Clinical Laboratory", "Patient: Ada Hartley DOB: 02 Apr 1988 Sex: Female", "Collected: 01 Feb 2026 Specimen: S-1001",
+		"Ferritin 18 ng/mL 30-400 L", "Glucose 91 mg/dL 70-99", "Hemoglobin A1c 5.4 % <5.7",
+	} {
+		x := 0.08
+		for _, word := range strings.Split(line, " ") {
+			w := 0.012 * float64(len(word))
+			page.Words = append(page.Words, labreport.Word{Text: word, Confidence: 1, Box: labreport.Box{X: x, Y: 0.1 + 0.02*float64(i), Width: w, Height: 0.015}})
+			x += w + 0.006
+		}
+	}
+	read := labreport.NewReader(nil)
+	data, reason := read.Read([]labreport.Page{page})
+	require.Empty(t, reason)
+	require.Len(t, data.Results, 3)
+	more := labreport.Page{Number: 2, Words: make([]labreport.Word, 1000*labreport.MaxPages)}
+	_, reason = read.Read([]labreport.Page{page, more})
+	require.Equal(t, labreport.InvalidInput, reason)
+}

@@ -342,7 +342,7 @@ func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {
 // of its size.
 func TestManyBeginnings(t *testing.T) {
 	x := newExtractor(t, nil)
-	size := labreport.MaxFileBytes * prove.Count(1, 4) / 4
+	size := labreport.MaxFileBytes * prove.Count(1, 16) / 16
 	stored := func(inner string) string { // as a piece of a zlib stream that is not compressed
 		n := uint16(len(inner))
 		return "x\x01\x00" + string([]byte{byte(n), byte(n >> 8), byte(^n), byte(^n >> 8)}) + inner
