@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // task is the next thing that a lab is to be told of an order.
@@ -62,19 +63,17 @@ func (r *Record) plan(at time.Time) {
 // In an environment where orders are only simulated, a host does not run it: orders
 // then stay where they were placed.
 func (s *Service) RunPlacing(ctx context.Context) error {
-	return s.placing().run(ctx, s)
+	return s.placing().Run(ctx)
 }
 
 // PlaceDue hands over what is due now, and returns how many orders it took up: for
 // hosts that bring their own scheduler. The first error that left an order's outcome
 // unrecorded is returned; a lab that fails is not an error.
 func (s *Service) PlaceDue(ctx context.Context) (int, error) {
-	return s.placing().once(ctx, s)
+	return s.placing().Once(ctx, atOnce)
 }
 
-func (s *Service) placing() duty[Record] {
-	return duty[Record]{name: "placing", claim: s.store.Claim, do: s.handOver, workers: s.opts.Workers, most: 100}
-}
+func (s *Service) placing() *work.Loop[Record] { return duty(s, "placing", s.store.Claim, s.handOver) }
 
 // handOver tells the lab the next thing of a claimed order, and records the outcome.
 func (s *Service) handOver(ctx context.Context, r Record) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // Later is what is to happen with an order by itself: messages to its patient, and the
@@ -286,17 +287,17 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 // RunLater sends messages to patients and goes on with simulations, until ctx ends. Any
 // number of processes may run it.
 func (s *Service) RunLater(ctx context.Context) error {
-	return s.later().run(ctx, s)
+	return s.later().Run(ctx)
 }
 
 // DoLater does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
 func (s *Service) DoLater(ctx context.Context) (int, error) {
-	return s.later().once(ctx, s)
+	return s.later().Once(ctx, atOnce)
 }
 
-func (s *Service) later() duty[Record] {
-	return duty[Record]{name: "patient messages", claim: s.store.ClaimLater, do: s.doLater, workers: s.opts.Workers, most: 100}
+func (s *Service) later() *work.Loop[Record] {
+	return duty(s, "patient messages", s.store.ClaimLater, s.doLater)
 }
 
 func (s *Service) doLater(ctx context.Context, r Record) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // TrialID names a test run of the queue of unmatched results.
@@ -287,17 +288,19 @@ func (s *Service) Trial(ctx context.Context, team healthlab.TeamID, id TrialID) 
 // RunTrials does test runs, until ctx ends. Any number of processes may run it; a run
 // that a process leaves undone goes on in another one.
 func (s *Service) RunTrials(ctx context.Context) error {
-	return s.trying().run(ctx, s)
+	return s.trying().Run(ctx)
 }
 
 // TryOut does the test runs that are due, and returns how many: for hosts that bring
 // their own scheduler.
 func (s *Service) TryOut(ctx context.Context) (int, error) {
-	return s.trying().once(ctx, s)
+	return s.trying().Once(ctx, 10)
 }
 
-func (s *Service) trying() duty[KeptTrial] {
-	return duty[KeptTrial]{name: "test runs", claim: s.opts.Trials.ClaimTrials, do: s.tryOut, workers: 1, most: 10}
+func (s *Service) trying() *work.Loop[KeptTrial] {
+	loop := duty(s, "test runs", s.opts.Trials.ClaimTrials, s.tryOut)
+	loop.Workers = 1
+	return loop
 }
 
 // tryOut does one run, and records how it ends. A fault of a rule ends it; any other

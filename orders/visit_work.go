@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // RunVisits does what is due about appointments until ctx ends: asks providers again
@@ -19,7 +20,7 @@ func (s *Service) RunVisits(ctx context.Context) error {
 	if s.visits == nil || s.bookings == nil {
 		return fmt.Errorf("%w: there are no appointments", healthlab.Unimplemented)
 	}
-	return s.attending().run(ctx, s)
+	return s.attending().Run(ctx)
 }
 
 // VisitsDue does what is due about appointments now, and returns how many orders it took
@@ -29,11 +30,11 @@ func (s *Service) VisitsDue(ctx context.Context) (int, error) {
 	if s.visits == nil || s.bookings == nil {
 		return 0, nil
 	}
-	return s.attending().once(ctx, s)
+	return s.attending().Once(ctx, atOnce)
 }
 
-func (s *Service) attending() duty[Record] {
-	return duty[Record]{name: "appointments", claim: s.visits.ClaimVisits, do: s.attend, workers: s.opts.Workers, most: 100}
+func (s *Service) attending() *work.Loop[Record] {
+	return duty(s, "appointments", s.visits.ClaimVisits, s.attend)
 }
 
 // attend does one thing about the appointments of a claimed order, and records the

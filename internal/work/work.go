@@ -98,6 +98,21 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 	return nil
 }
 
+// Once claims at most n jobs, does them one after another, and returns how many it claimed
+// and what went wrong with any of them: for hosts that bring their own scheduler. It looks at
+// nothing but Name, Claim and Do.
+func (l *Loop[J]) Once(ctx context.Context, n int) (int, error) {
+	claimed, err := l.Claim(ctx, n)
+	if err != nil {
+		return 0, fmt.Errorf("claim %s: %w", l.Name, err)
+	}
+	var faults []error
+	for _, job := range claimed {
+		faults = append(faults, l.Do(ctx, job))
+	}
+	return len(claimed), errors.Join(faults...)
+}
+
 func (l *Loop[J]) defaults() {
 	if l.Workers <= 0 {
 		l.Workers = 4

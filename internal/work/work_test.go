@@ -321,3 +321,31 @@ func TestStopBeforeStart(t *testing.T) {
 	require.NoError(t, (&work.Loop[int]{Claim: q.claim, Do: func(context.Context, int) error { return nil }}).Run(ctx))
 	require.Zero(t, q.seen())
 }
+
+func TestOnce(t *testing.T) {
+	broken := errors.New("broken")
+	var done []int
+	loop := work.Loop[int]{
+		Name: "numbers",
+		Claim: func(_ context.Context, n int) ([]int, error) {
+			if n == 0 {
+				return nil, broken
+			}
+			return []int{1, 2, 3}[:n], nil
+		},
+		Do: func(_ context.Context, job int) error {
+			done = append(done, job)
+			if job == 1 {
+				return broken
+			}
+			return nil
+		},
+	}
+	n, err := loop.Once(t.Context(), 2)
+	require.Equal(t, 2, n)
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, []int{1, 2}, done, "one that fails does not keep others from being done")
+	n, err = loop.Once(t.Context(), 0)
+	require.Zero(t, n)
+	require.EqualError(t, err, "claim numbers: broken")
+}

@@ -3,7 +3,6 @@ package bulk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -54,30 +53,20 @@ func (s *Service) await(ctx context.Context, op Op) (Op, error) {
 
 // Run does what was submitted, until ctx ends. Run it in at least one process; any number
 // may.
-func (s *Service) Run(ctx context.Context) error {
-	ops := &work.Loop[Op]{
+func (s *Service) Run(ctx context.Context) error { return s.ops().Run(ctx) }
+
+// Step does what is due now, and returns how many operations it took up: for hosts that
+// bring their own scheduler, and for tests.
+func (s *Service) Step(ctx context.Context) (int, error) { return s.ops().Once(ctx, 100) }
+
+func (s *Service) ops() *work.Loop[Op] {
+	return &work.Loop[Op]{
 		Name: "bulk operations", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.advance, Workers: 4,
 		Claim: func(ctx context.Context, n int) ([]Op, error) {
 			now := s.now()
 			return s.store.Claim(ctx, n, now, now.Add(lease))
 		},
 	}
-	return ops.Run(ctx)
-}
-
-// Step does what is due now, and returns how many operations it took up: for hosts that
-// bring their own scheduler, and for tests.
-func (s *Service) Step(ctx context.Context) (int, error) {
-	now := s.now()
-	ops, err := s.store.Claim(ctx, 100, now, now.Add(lease))
-	if err != nil {
-		return 0, fmt.Errorf("claim bulk operations: %w", err)
-	}
-	var faults []error
-	for _, op := range ops {
-		faults = append(faults, s.advance(ctx, op))
-	}
-	return len(ops), errors.Join(faults...)
 }
 
 const (

@@ -31,9 +31,9 @@ func TestMadeUpUsersExpire(t *testing.T) {
 			require.NoError(t, err)
 			_, err = w.health.Establish(t.Context(), team, made.ID, healthdata.NewConnection{Provider: band, Demo: true})
 			require.NoError(t, err)
-			real, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "real"})
+			linked, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "linked"})
 			require.NoError(t, err)
-			_, err = w.health.Establish(t.Context(), team, real.ID, healthdata.NewConnection{Provider: band})
+			_, err = w.health.Establish(t.Context(), team, linked.ID, healthdata.NewConnection{Provider: band})
 			require.NoError(t, err)
 
 			w.wait(time.Hour)
@@ -47,7 +47,7 @@ func TestMadeUpUsersExpire(t *testing.T) {
 			w.idle(s)
 			_, err = w.health.User(t.Context(), team, made.ID)
 			require.ErrorIs(t, err, healthlab.NotFound)
-			_, err = w.health.User(t.Context(), team, real.ID)
+			_, err = w.health.User(t.Context(), team, linked.ID)
 			require.NoError(t, err)
 			w.wait(24 * time.Hour)
 			w.idle(s) // nobody looks after it any more

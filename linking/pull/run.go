@@ -52,22 +52,29 @@ func (s *Service) Wake() {
 // Run fetches until ctx ends, then lets what is running finish and returns nil. Run it in
 // at least one process; any number may.
 func (s *Service) Run(ctx context.Context) error {
-	connections := &work.Loop[Ref]{
+	var both sync.WaitGroup
+	both.Go(func() { _ = s.connections().Run(ctx) })
+	err := s.pulls().Run(ctx)
+	both.Wait()
+	return err
+}
+
+// connections looks after those that are due.
+func (s *Service) connections() *work.Loop[Ref] {
+	return &work.Loop[Ref]{
 		Name: "connections", Idle: s.opts.Idle, Log: s.opts.Log, Do: s.tend, Workers: 4,
 		Claim: func(ctx context.Context, n int) ([]Ref, error) {
 			now := s.now()
 			return s.store.ClaimConnections(ctx, n, now, now.Add(tendLease))
 		},
 	}
-	pulls := &work.Loop[job]{
-		Name: "pulls", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.pull, Workers: s.opts.Workers,
-		Claim: s.claim,
+}
+
+// pulls does the tasks that are due.
+func (s *Service) pulls() *work.Loop[job] {
+	return &work.Loop[job]{
+		Name: "pulls", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.pull, Workers: s.opts.Workers, Claim: s.claim,
 	}
-	var both sync.WaitGroup
-	both.Go(func() { _ = connections.Run(ctx) })
-	err := pulls.Run(ctx)
-	both.Wait()
-	return err
 }
 
 // job is a claimed task with a slot for its request.
@@ -113,23 +120,9 @@ const maxClaims = 200
 // hosts that bring their own scheduler, and for tests. A provider that fails is not an
 // error.
 func (s *Service) Step(ctx context.Context) (int, error) {
-	now := s.now()
-	refs, err := s.store.ClaimConnections(ctx, 100, now, now.Add(tendLease))
-	if err != nil {
-		return 0, fmt.Errorf("claim connections: %w", err)
-	}
-	var faults []error
-	for _, ref := range refs {
-		faults = append(faults, s.tend(ctx, ref))
-	}
-	jobs, err := s.claim(ctx, s.opts.Workers)
-	if err != nil {
-		return len(refs), fmt.Errorf("claim pulls: %w", err)
-	}
-	for _, j := range jobs {
-		faults = append(faults, s.pull(ctx, j))
-	}
-	return len(refs) + len(jobs), errors.Join(faults...)
+	tended, first := s.connections().Once(ctx, 100)
+	pulled, second := s.pulls().Once(ctx, s.opts.Workers)
+	return tended + pulled, errors.Join(first, second)
 }
 
 // errLost says that a task is somebody else's by now.
