@@ -257,10 +257,26 @@ func (l *orderList) counted() orderSource {
 	return l.source
 }
 
-func (l *orderList) count(ctx context.Context) (n int, err error) {
-	from := l.counted()
+func (l *orderList) count(ctx context.Context) (int, error) {
+	rest, err := l.mostHave(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if rest == nil {
+		from := l.counted()
+		return l.number(ctx, orderCounts[from], from.arguments(l.q, l.filters))
+	}
+	have, err := l.number(ctx, orderCounts[inTextsAlone], inTextsAlone.arguments(l.q, l.filters))
+	if err != nil {
+		return 0, err
+	}
+	without, err := l.number(ctx, orderCounts[anywhere], rest)
+	return have - without, err
+}
+
+func (l *orderList) number(ctx context.Context, sql string, args []any) (n int, err error) {
 	b := l.x.batch()
-	b.Queue(orderCounts[from], from.arguments(l.q, l.filters)...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	return n, l.x.send(ctx, b)
 }
 

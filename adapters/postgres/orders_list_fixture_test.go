@@ -301,6 +301,14 @@ func (c *clinic) lists() []listKind {
 		{"letter+completed", func(q *orders.Query, n int) {
 			q.Search, q.Status = last(n)[:1], []orders.LowLevel{orders.Completed}
 		}},
+		{"letter+not critical", func(q *orders.Query, n int) { q.PatientName, q.Critical = last(n)[:1], &no }},
+		{"letter+current", func(q *orders.Query, n int) {
+			q.Search, q.Activations = last(n)[:1], []orders.ActivationType{orders.ActivationCurrent}
+		}},
+		{"letter+methods", func(q *orders.Query, n int) {
+			q.Search = last(n)[:1]
+			q.Methods = []orders.CollectionMethod{orders.Testkit, orders.WalkInTest, orders.AtHomePhlebotomy}
+		}},
 		{"letter+day", func(q *orders.Query, n int) {
 			q.PatientName = last(n)[:1]
 			q.CreatedFrom, q.CreatedBefore = day(n, 1)
