@@ -36,7 +36,7 @@ type Options struct {
 	// for any number of files by turns: one that takes long, or waits for OCR, does not
 	// keep others from being checked. Default 1.
 	Workers int
-	// MemoryBytes is the most that one child may use. Default 384 MiB.
+	// MemoryBytes is the most that one child may use. Default 288 MiB.
 	MemoryBytes int64
 	// InflateBytes is the most that the compressed parts of a file may become.
 	// Default 64 MiB.
@@ -87,7 +87,7 @@ func New(opts *Options) (*Extractor, error) {
 	def(&o.MaxPages, 30)
 	def(&o.DPI, 300)
 	if o.MemoryBytes <= 0 {
-		o.MemoryBytes = 384 << 20
+		o.MemoryBytes = 288 << 20
 	}
 	o.MemoryBytes *= overhead
 	if o.InflateBytes <= 0 {

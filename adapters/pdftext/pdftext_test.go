@@ -316,7 +316,7 @@ func TestHostileFiles(t *testing.T) {
 	require.Empty(t, reason)
 	require.Len(t, d.Results, 6)
 	t.Logf("most memory of a child: %d MiB", peak.Load()>>20)
-	if !underRace {
+	if !prove.Race {
 		require.Less(t, peak.Load(), int64(480<<20))
 	}
 }
