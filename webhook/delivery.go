@@ -72,6 +72,7 @@ type DeliveryID int64
 // Lease is the right to deliver. It ends at its time, and before that when somebody
 // else gets the delivery; Token tells two leases of one delivery apart.
 type Lease struct {
+	Team     healthlab.TeamID
 	Delivery DeliveryID
 	Token    int64
 }
@@ -80,7 +81,6 @@ type Lease struct {
 type Delivery struct {
 	Lease
 	Endpoint EndpointID
-	Team     healthlab.TeamID
 	Event    uuid.UUID
 	Type     string
 	Key      string

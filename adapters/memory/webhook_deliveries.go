@@ -153,9 +153,8 @@ func (t *target) next(now time.Time) *row {
 
 func (r *row) out() webhook.Delivery {
 	return webhook.Delivery{
-		Lease:         webhook.Lease{Delivery: r.id, Token: r.token},
+		Lease:         webhook.Lease{Team: r.target.Team, Delivery: r.id, Token: r.token},
 		Endpoint:      r.target.ID,
-		Team:          r.target.Team,
 		Event:         r.event.ID,
 		Type:          r.event.Type,
 		Key:           r.event.Key,

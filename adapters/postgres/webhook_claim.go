@@ -53,10 +53,11 @@ where ` + isAwake + `
 )
 select d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.body, d.cause, d.attempts, d.starts,
 	d.queued_at, d.first_failed_at,
-	d.key_hash is not null and exists (select from healthlab.webhook_delivery w
+	behind.any and d.key_hash is not null and exists (select from healthlab.webhook_delivery w
 		where w.lane = d.lane and w.key_hash = d.key_hash and not w.head and w.seq > d.seq),
-	exists (select from healthlab.webhook_delivery w where w.lane = d.lane and not w.head)
+	behind.any
 from leased d join healthlab.webhook_event v on v.team_id = d.team_id and v.id = d.event_id and v.created_at = d.event_created
+cross join lateral (select exists (select from healthlab.webhook_delivery w where w.lane = d.lane and not w.head) as any offset 0) behind
 order by d.due_at, d.id`
 
 	claimDeliveries = `with ` + leaseOf + ` and e.pause_step = 0 order by d.due_at, d.id limit q.most` + handOut

@@ -27,10 +27,10 @@ select count(*) from (
 		`select count(*) from (` + lock + ` order by id for update) locked`,
 		with + `, dropped as (
 	delete from healthlab.webhook_delivery d using gone where d.event_id = gone.id
-	returning d.id, d.lane, d.head, d.quiet_until)
+	returning d.team_id, d.lane, d.head, d.quiet_until)
 update healthlab.webhook_delivery n
 set head = true, due_at = greatest(healthlab.clock(), h.quiet_until), quiet_until = h.quiet_until
-from dropped h where h.head and n.id = (
+from dropped h where h.head and n.team_id = h.team_id and n.id = (
 	select w.id from healthlab.webhook_delivery w
 	where w.lane = h.lane and not w.head and w.event_id not in (select id from gone)
 	order by w.id limit 1)`,

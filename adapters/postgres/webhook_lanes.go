@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -47,6 +46,11 @@ type laneRow struct {
 
 	changed bool
 	deleted bool // it is not stored any more
+}
+
+// lease is the right to deliver it, which somebody has.
+func (r *laneRow) lease() webhook.Lease {
+	return webhook.Lease{Team: healthlab.TeamID{UUID: r.team}, Delivery: webhook.DeliveryID(r.id), Token: *r.token}
 }
 
 func (r *laneRow) leased(now time.Time) bool { return r.token != nil && r.until.After(now) }
@@ -109,6 +113,8 @@ from unnest($1::uuid[]) x (lane) join healthlab.webhook_delivery d on d.lane = x
 
 	headOrder = ` order by d.lane`
 
+	peekHeads = `select d.lane` + headRows
+
 	// What another transaction has made the head meanwhile is seen by a statement of
 	// its own only, so locking and reading are two.
 	lockHeads = `select d.id` + headRows + headOrder + ` for update of d`
@@ -146,23 +152,27 @@ func laneArgument(names []laneName) []uuid.UUID {
 	for i, name := range names {
 		of[i] = name.lane
 	}
-	slices.SortFunc(of, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(of, compareIDs)
 	return slices.Compact(of)
 }
 
 // loadHeads locks lanes and reads what arrivals need of them: the heads, and what waits
 // of the keys given, one for each name and nil where nothing is superseded. With skip,
-// a lane that somebody else holds is left out and returned instead of waited for.
+// a lane that somebody else holds is left out and returned instead of waited for. The
+// caller holds the lock of routing, so that a lane that has no head stays empty.
 func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
 	l, busy := newLanes(), map[laneName]bool{}
-	of := laneArgument(names)
+	of, err := u.peekHeads(ctx, laneArgument(names), &l.now)
+	if err != nil || len(of) == 0 {
+		return l, busy, err
+	}
 	lock := lockHeads
 	if skip {
 		lock = tryHeads
 	}
 	var same struct{ of, keys []uuid.UUID }
 	for i, name := range names {
-		if keys[i] != nil {
+		if _, full := slices.BinarySearchFunc(of, name.lane, compareIDs); full && keys[i] != nil {
 			same.of, same.keys = append(same.of, name.lane), append(same.keys, *keys[i])
 		}
 	}
@@ -196,7 +206,6 @@ func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUI
 			return rows.Err()
 		})
 		b.Queue(readSame, same.of, same.keys).Query(l.scan)
-		b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
 		if err := u.send(ctx, b); err != nil {
 			return nil, nil, err
 		}
@@ -209,6 +218,19 @@ func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUI
 		at.rows = slices.CompactFunc(at.rows, func(a, b *laneRow) bool { return a.id == b.id })
 	}
 	return l, busy, nil
+}
+
+// peekHeads returns those of lanes that have a head, in their order, and reads the clock.
+func (u *unit) peekHeads(ctx context.Context, of []uuid.UUID, now *time.Time) (full []uuid.UUID, err error) {
+	b := u.batch()
+	b.Queue(peekHeads, of).Query(func(rows pgx.Rows) (err error) {
+		full, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		return err
+	})
+	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(now) })
+	err = u.send(ctx, b)
+	slices.SortFunc(full, compareIDs)
+	return full, err
 }
 
 // scan reads rows into their lanes.
@@ -336,7 +358,8 @@ func (l *lanes) remove(r *laneRow) {
 }
 
 const (
-	dropDeliveries = `delete from healthlab.webhook_delivery where id = any ($1)`
+	dropDeliveries = `
+delete from healthlab.webhook_delivery d using unnest($1::uuid[], $2::bigint[]) x (team_id, id) where d.team_id = x.team_id and d.id = x.id`
 
 	insertDeliveries = `
 insert into healthlab.webhook_delivery (team_id, endpoint_id, lane, key_hash, seq, event_id, event_created, cause, head, attempts, starts,
@@ -352,11 +375,11 @@ order by x.n`
 update healthlab.webhook_delivery d set seq = x.seq, event_id = x.event_id, event_created = x.event_created, cause = x.cause,
 	head = x.head, attempts = x.attempts, starts = x.starts, queued_at = x.queued_at, first_failed_at = x.first_failed_at,
 	due_at = greatest(x.due_at, x.quiet_until), quiet_until = x.quiet_until, lease_until = x.lease_until, lease_token = x.lease_token
-from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::timestamptz[], $5::text[], $6::boolean[], $7::integer[], $8::integer[],
-	$9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::bigint[])
-	as x (id, seq, event_id, event_created, cause, head, attempts, starts, queued_at, first_failed_at, due_at, quiet_until,
+from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::timestamptz[], $6::text[], $7::boolean[], $8::integer[],
+	$9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::bigint[])
+	as x (team_id, id, seq, event_id, event_created, cause, head, attempts, starts, queued_at, first_failed_at, due_at, quiet_until,
 		lease_until, lease_token)
-where d.id = x.id`
+where d.team_id = x.team_id and d.id = x.id`
 )
 
 // write adds to a batch what was changed. What leaves goes first, for a lane has one
@@ -364,11 +387,11 @@ where d.id = x.id`
 func (l *lanes) write(b *pgx.Batch) {
 	l.log.insert(b)
 	if len(l.gone) > 0 {
-		gone := make([]int64, len(l.gone))
+		teams, gone := make([]uuid.UUID, len(l.gone)), make([]int64, len(l.gone))
 		for i, r := range l.gone {
-			gone[i] = r.id
+			teams[i], gone[i] = r.team, r.id
 		}
-		b.Queue(dropDeliveries, gone)
+		b.Queue(dropDeliveries, teams, gone)
 	}
 	var changed []*laneRow
 	for _, at := range l.all {
@@ -403,15 +426,16 @@ func (l *lanes) insertFresh(b *pgx.Batch) {
 
 func queueUpdates(b *pgx.Batch, changed []*laneRow) {
 	n := len(changed)
+	teams := make([]uuid.UUID, n)
 	ids, seqs, events, created, causes := make([]int64, n), make([]int64, n), make([]uuid.UUID, n), make([]time.Time, n), make([]string, n)
 	heads, attempts, starts := make([]bool, n), make([]int, n), make([]int, n)
 	queued, failed, due, quiet := make([]time.Time, n), make([]*time.Time, n), make([]time.Time, n), make([]*time.Time, n)
 	until, tokens := make([]*time.Time, n), make([]*int64, n)
 	for i, r := range changed {
-		ids[i], seqs[i], events[i], created[i], causes[i] = r.id, r.seq, r.event, r.created, r.cause
+		teams[i], ids[i], seqs[i], events[i], created[i], causes[i] = r.team, r.id, r.seq, r.event, r.created, r.cause
 		heads[i], attempts[i], starts[i] = r.head, r.attempts, r.starts
 		queued[i], failed[i], due[i], quiet[i] = r.queued, r.failed, r.due, r.quiet
 		until[i], tokens[i] = r.until, r.token
 	}
-	b.Queue(updateDeliveries, ids, seqs, events, created, causes, heads, attempts, starts, queued, failed, due, quiet, until, tokens)
+	b.Queue(updateDeliveries, teams, ids, seqs, events, created, causes, heads, attempts, starts, queued, failed, due, quiet, until, tokens)
 }

@@ -13,8 +13,8 @@ import (
 
 const (
 	leaseRows = `
-from unnest($1::bigint[], $2::bigint[]) x (id, token)
-join healthlab.webhook_delivery d on d.id = x.id and d.lease_token = x.token`
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) x (team_id, id, token)
+join healthlab.webhook_delivery d on d.team_id = x.team_id and d.id = x.id and d.lease_token = x.token`
 
 	// What somebody else holds at this moment is settled later.
 	lockLeased = `select ` + laneColumns + leaseRows + ` order by d.lane for update of d skip locked`
@@ -24,7 +24,7 @@ join healthlab.webhook_delivery d on d.id = x.id and d.lease_token = x.token`
 	// Of those that end, what was claimed says the rest.
 	endLeased = `
 delete from healthlab.webhook_delivery where ctid = any (array(select d.ctid` + leaseRows + ` for update of d skip locked))
-returning id, lease_token, lane, quiet_until`
+returning team_id, id, lease_token, lane, quiet_until`
 
 	// The next of each lane. Read after the heads are locked or gone: from then on nobody
 	// adds to the lanes.
@@ -37,7 +37,7 @@ cross join lateral (
 
 	// Heads behind which a newer version of their key waits.
 	selectOutdated = `
-select h.id from unnest($1::bigint[]) x (id) join healthlab.webhook_delivery h on h.id = x.id
+select h.id from unnest($1::uuid[], $2::bigint[]) x (team_id, id) join healthlab.webhook_delivery h on h.team_id = x.team_id and h.id = x.id
 where h.key_hash is not null and exists (select from healthlab.webhook_delivery w
 	where w.lane = h.lane and w.key_hash = h.key_hash and not w.head and w.seq > h.seq)`
 )
@@ -84,10 +84,13 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 }
 
 // leases are leases as arguments.
-type leases struct{ ids, tokens []int64 }
+type leases struct {
+	teams       []uuid.UUID
+	ids, tokens []int64
+}
 
 func (l *leases) add(of webhook.Lease) {
-	l.ids, l.tokens = append(l.ids, int64(of.Delivery)), append(l.tokens, of.Token)
+	l.teams, l.ids, l.tokens = append(l.teams, of.Team.UUID), append(l.ids, int64(of.Delivery)), append(l.tokens, of.Token)
 }
 
 // hold deletes the heads that end, and locks those that are to be tried again.
@@ -109,28 +112,27 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 	b := u.batch()
 	u.tune(b, tuneRelaxed)
 	if len(ending.ids) > 0 {
-		b.Queue(endLeased, ending.ids, ending.tokens).Query(func(rows pgx.Rows) error {
+		b.Queue(endLeased, ending.teams, ending.ids, ending.tokens).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				r := &laneRow{head: true, deleted: true}
-				if err := rows.Scan(&r.id, &r.token, &r.lane, &r.quiet); err != nil {
+				if err := rows.Scan(&r.team, &r.id, &r.token, &r.lane, &r.quiet); err != nil {
 					return err
 				}
-				l := webhook.Lease{Delivery: webhook.DeliveryID(r.id), Token: *r.token}
-				d := first[l]
-				r.team, r.endpoint, r.event, r.attempts, r.cause = d.Team.UUID, d.Endpoint.UUID, d.Event, d.Attempts, string(d.Trigger)
-				s.take(l, r)
+				d := first[r.lease()]
+				r.endpoint, r.event, r.attempts, r.cause = d.Endpoint.UUID, d.Event, d.Attempts, string(d.Trigger)
+				s.take(r)
 			}
 			return rows.Err()
 		})
 	}
 	if len(staying.ids) > 0 {
-		b.Queue(lockLeased, staying.ids, staying.tokens).Query(func(rows pgx.Rows) error {
+		b.Queue(lockLeased, staying.teams, staying.ids, staying.tokens).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				r, err := scanLaneRow(rows)
 				if err != nil {
 					return err
 				}
-				s.take(webhook.Lease{Delivery: webhook.DeliveryID(r.id), Token: *r.token}, r)
+				s.take(r)
 			}
 			return rows.Err()
 		})
@@ -139,19 +141,19 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 	return u.send(ctx, b)
 }
 
-func (s *settling) take(l webhook.Lease, r *laneRow) {
-	s.held[l] = r
+func (s *settling) take(r *laneRow) {
+	s.held[r.lease()] = r
 	s.add(r)
 }
 
 // read reads what stands behind the heads, and who holds those that are not ours.
 func (s *settling) read(ctx context.Context, u *unit) error {
 	var of []uuid.UUID
-	var staying []int64
+	var staying leases
 	for _, r := range s.held {
 		of = append(of, r.lane)
 		if !r.deleted {
-			staying = append(staying, r.id)
+			staying.teams, staying.ids = append(staying.teams, r.team), append(staying.ids, r.id)
 		}
 	}
 	var others leases
@@ -162,11 +164,11 @@ func (s *settling) read(ctx context.Context, u *unit) error {
 	}
 	b := u.batch()
 	b.Queue(readNext, of).Query(s.scan)
-	if len(staying) > 0 {
-		b.Queue(selectOutdated, staying).Query(collect(s.newer))
+	if len(staying.ids) > 0 {
+		b.Queue(selectOutdated, staying.teams, staying.ids).Query(collect(s.newer))
 	}
 	if len(others.ids) > 0 {
-		b.Queue(peekLeased, others.ids, others.tokens).Query(collect(s.leased))
+		b.Queue(peekLeased, others.teams, others.ids, others.tokens).Query(collect(s.leased))
 	}
 	return u.send(ctx, b)
 }
@@ -242,18 +244,20 @@ func (s *settling) settle(r *laneRow, o webhook.Outcome) {
 const releaseDeliveries = `
 update healthlab.webhook_delivery d set lease_until = null, lease_token = null, starts = d.starts - 1,
 	due_at = greatest(healthlab.clock() + x.delay * interval '1 microsecond', d.quiet_until)
-from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as x (id, token, delay)
-where d.id = x.id and d.lease_token = x.token`
+from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) as x (team_id, id, token, delay)
+where d.team_id = x.team_id and d.id = x.id and d.lease_token = x.token`
 
 func (d deliveries) Release(ctx context.Context, back []webhook.Released) error {
-	ids, tokens, delays := make([]int64, len(back)), make([]int64, len(back)), make([]int64, len(back))
+	var of leases
+	delays := make([]int64, len(back))
 	for i, r := range back {
-		ids[i], tokens[i], delays[i] = int64(r.Lease.Delivery), r.Lease.Token, r.Delay.Microseconds()
+		of.add(r.Lease)
+		delays[i] = r.Delay.Microseconds()
 	}
 	return d.s.do(ctx, allTeams, writing, func(u *unit) error {
 		b := u.batch()
 		u.tune(b, tuneRelaxed)
-		b.Queue(releaseDeliveries, ids, tokens, delays)
+		b.Queue(releaseDeliveries, of.teams, of.ids, of.tokens, delays)
 		return u.commit(ctx, b)
 	})
 }

@@ -10,7 +10,7 @@ func init() {
 		"selectEndpoint": selectEndpoint, "lockEndpoint": lockEndpoint, "insertEndpoint": insertEndpoint, "updateEndpoint": updateEndpoint,
 		"deleteEndpoint": deleteEndpoint, "countEndpoints": countEndpoints, "listEndpoints": listEndpoints, "armedEndpoints": armedEndpoints,
 		"lockDeliveries": lockDeliveries, "cancelDeliveries": cancelDeliveries, "resumeHeads": resumeHeads, "shareEndpoint": shareEndpoint,
-		"lockHeads": lockHeads, "tryHeads": tryHeads, "readHeads": readHeads, "readSame": readSame, "lockWhole": lockWhole,
+		"peekHeads": peekHeads, "lockHeads": lockHeads, "tryHeads": tryHeads, "readHeads": readHeads, "readSame": readSame, "lockWhole": lockWhole,
 		"readWhole": readWhole, "readClock": readClock, "dropDeliveries": dropDeliveries, "insertDeliveries": insertDeliveries,
 		"updateDeliveries": updateDeliveries, "attemptInsert": attemptInsert, "insertAttempts": insertAttempts, "insertLost": insertLost,
 		"sendSignal": sendSignal, "tryRouting": tryRouting, "holdRouting": holdRouting, "tuneQueue": tuneQueue, "tuneRelaxed": tuneRelaxed,

@@ -57,7 +57,7 @@ var claimCases = []webhookCase{
 		require.NotEmpty(t, d.Body)
 		require.WithinRange(t, d.QueuedAt, before, b.now())
 		require.Equal(t, webhook.Delivery{
-			Lease: d.Lease, Endpoint: b.to, Team: b.team, Event: event, Type: typeLatest, Key: "k", Seq: 1,
+			Lease: webhook.Lease{Team: b.team, Delivery: d.Delivery, Token: d.Token}, Endpoint: b.to, Event: event, Type: typeLatest, Key: "k", Seq: 1,
 			At: longAgo, Body: d.Body, Trigger: webhook.TriggerEvent, Starts: 1, QueuedAt: d.QueuedAt,
 		}, d)
 		b.settle(failed(d, 0))
