@@ -268,9 +268,10 @@ func TestEndpointThatIsDownIsPaused(t *testing.T) {
 		}
 		stop := h.run(t)
 		keys := prove.Count(500, 10_000)
-		for range 3 {
+		const versions = 3
+		for v := range versions {
 			for k := range keys {
-				h.write(t, "daily.data.sleep.created", fmt.Sprint(k))
+				h.numbered(t, "daily.data.sleep.created", fmt.Sprint(k), v+1)
 			}
 			time.Sleep(time.Hour)
 		}
@@ -283,7 +284,17 @@ func TestEndpointThatIsDownIsPaused(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		stop()
-		require.Len(t, h.to.all(), during+keys, "the newest version of each key, once")
+		after := h.to.all()[during:]
+		require.Len(t, after, keys, "each key once")
+		got := map[string]int{}
+		for _, r := range after {
+			k, v := version(t, r.Notification)
+			got[k] = v
+		}
+		require.Len(t, got, keys)
+		for k, v := range got {
+			require.Equal(t, versions, v, "key %s: the newest version", k)
+		}
 	})
 }
 

@@ -124,12 +124,12 @@ func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
 // Notify sends one signed request. See [Notifier].
 func (h *HTTP) Notify(ctx context.Context, n Notification) Result {
 	began := h.now()
-	r := h.exchange(ctx, n)
+	r := h.exchange(ctx, n, began)
 	r.Duration = h.now().Sub(began)
 	return r
 }
 
-func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
+func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var late atomic.Bool
@@ -145,7 +145,8 @@ func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
 	if err != nil {
 		return Result{Class: t.classify(err, late.Load()), Reused: t.reused.Load()}
 	}
-	timer.Reset(maxResponseTime) // the headers are here: a slow body can no longer spoil the status
+	timer.Reset(maxResponseTime)             // the headers are here: a slow body can no longer spoil the status
+	answered := n.At.Add(h.now().Sub(began)) // by the store's clock, and so near to the receiver's
 	body := readSome(resp.Body, h.keep, cancel)
 	if t.proxied && resp.StatusCode == http.StatusProxyAuthRequired {
 		return Result{Class: ClassProxy}
@@ -153,7 +154,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification) Result {
 	return Result{
 		Class:      ClassOf(resp.StatusCode),
 		Status:     resp.StatusCode,
-		RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"), n.At),
+		RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"), answered),
 		Response:   body,
 		Reused:     t.reused.Load(),
 	}

@@ -170,18 +170,6 @@ func TestHTTPClasses(t *testing.T) {
 	require.NotEqual(t, webhook.ClassOK, h.Notify(ctx, note(t, plain.URL)).Class)
 }
 
-func TestHTTPIgnoresTheEnvironmentProxy(t *testing.T) {
-	var hits atomic.Int32
-	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
-	defer proxy.Close()
-	t.Setenv("HTTP_PROXY", proxy.URL)
-	t.Setenv("HTTPS_PROXY", proxy.URL)
-	h := webhook.NewHTTP(&webhook.HTTPOptions{Resolver: names("127.0.0.1"), Timeout: time.Second})
-	defer h.Close()
-	require.Equal(t, webhook.ClassBlocked, h.Notify(t.Context(), note(t, "https://receiver.example.com/")).Class)
-	require.Zero(t, hits.Load())
-}
-
 // All requests go through the proxy that was given, and what fails there is told apart
 // from what fails behind it.
 func TestHTTPThroughAProxy(t *testing.T) {
