@@ -122,7 +122,11 @@ type Attempt struct {
 	Duration time.Duration
 	State    State // of the delivery, after it
 	Reason   Reason
-	Response []byte // the beginning of the receiver's answer, if the host keeps it
+	// Head is the head of the receiver's answer: the status line and the header fields, a
+	// line each, at most 2 KiB, without the values of those that look like credentials. Nil
+	// if there was no answer.
+	Head     []byte
+	Response []byte // the beginning of the body of the answer, if the host keeps it
 }
 
 // Outcome is what came of a claimed delivery.
@@ -143,6 +147,7 @@ type Outcome struct {
 	Status   int
 	Class    Class
 	Duration time.Duration
+	Head     []byte // see Attempt
 	Response []byte
 	// Events are written in the same commit, if the lease still holds.
 	Events []healthlab.Event

@@ -155,6 +155,7 @@ func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Re
 		Class:      ClassOf(resp.StatusCode),
 		Status:     resp.StatusCode,
 		RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"), answered),
+		Head:       headOf(resp),
 		Response:   body,
 		Reused:     t.reused.Load(),
 	}

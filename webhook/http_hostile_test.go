@@ -141,7 +141,9 @@ func TestHTTPAfterTheNameHasMoved(t *testing.T) {
 		Guard:    &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Resolver: moving, Timeout: 5 * time.Second,
 	})
-	send := func() webhook.Result { return h.Notify(t.Context(), note(t, "http://receiver.example.com:"+l.port+"/")) }
+	send := func() webhook.Result {
+		return h.Notify(t.Context(), note(t, "http://receiver.example.com:"+l.port+"/"))
+	}
 	move("127.0.0.1")
 	require.Equal(t, webhook.ClassOK, send().Class)
 	move("127.0.0.2")
@@ -246,7 +248,10 @@ func TestHTTPHostileAnswers(t *testing.T) {
 		kept  int
 	}{
 		{"a gzip bomb", write(ok+"Content-Encoding: gzip\r\nContent-Type: application/json\r\n\r\n", func(w io.Writer) { _, _ = w.Write(bomb.Bytes()) }), webhook.ClassOK, 8 << 10},
-		{"10 MiB of headers", write(ok, func(w io.Writer) { repeat(w, "X-Header: "+strings.Repeat("v", 100)+"\r\n", 10<<20); _, _ = io.WriteString(w, "\r\n") }), webhook.ClassReset, 0},
+		{"10 MiB of headers", write(ok, func(w io.Writer) {
+			repeat(w, "X-Header: "+strings.Repeat("v", 100)+"\r\n", 10<<20)
+			_, _ = io.WriteString(w, "\r\n")
+		}), webhook.ClassReset, 0},
 		{"one header of 10 MiB", write(ok+"X-Long: ", func(w io.Writer) { repeat(w, "v", 10<<20); _, _ = io.WriteString(w, "\r\n\r\n") }), webhook.ClassReset, 0},
 		{"a status line of 10 MiB", write("HTTP/1.1 200 ", func(w io.Writer) { repeat(w, "v", 10<<20); _, _ = io.WriteString(w, "\r\n\r\n") }), webhook.ClassReset, 0},
 		{"hints without end", write("", func(w io.Writer) { repeat(w, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 10<<20) }), webhook.ClassReset, 0},
@@ -324,4 +329,38 @@ func TestHTTPResultsSayNothing(t *testing.T) {
 		require.NotContains(t, string(r.Class), "planted")
 		h.Close()
 	}
+}
+
+// The head of an answer is kept, without what opens something, and no longer than it may be.
+func TestHTTPKeepsTheHead(t *testing.T) {
+	head := "HTTP/1.1 429 Slow Down\r\nContent-Length: 0\r\nserver: edge/1\r\nX-Request-Id: r-7\r\nX-Request-Id: r-8\r\n" +
+		"Set-Cookie: planted\r\nWWW-Authenticate: planted\r\nLocation: https://x.example/?planted\r\nX-Api-Key: planted\r\nX-Auth-Token: planted\r\n"
+	long := "X-Z-Long: " + strings.Repeat("v", 2000) + "\r\n"
+	for name, c := range map[string]struct {
+		head, want string
+	}{
+		"all of it": {head, `HTTP/1.1 429 Slow Down
+Content-Length: 0
+Location: (not kept)
+Server: edge/1
+Set-Cookie: (not kept)
+Www-Authenticate: (not kept)
+X-Api-Key: (not kept)
+X-Auth-Token: (not kept)
+X-Request-Id: r-7
+X-Request-Id: r-8`},
+		"cut at the end of a line": {"HTTP/1.1 200 OK\r\nA: b\r\n" + long + long, "HTTP/1.1 200 OK\nA: b\n" + strings.TrimSuffix(long, "\r\n")},
+		"a long status line":       {"HTTP/1.1 200 " + strings.Repeat("x", 4000) + "\r\nA: b\r\n", ("HTTP/1.1 200 " + strings.Repeat("x", 4000))[:2<<10]},
+	} {
+		to := raw(t, func(w io.Writer) { _, _ = io.WriteString(w, c.head+"\r\n") })
+		h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback()})
+		r := h.Notify(t.Context(), note(t, to))
+		require.Equal(t, c.want, string(r.Head), name)
+		require.LessOrEqual(t, len(r.Head), 2<<10)
+		require.Nil(t, r.Response)
+		h.Close()
+	}
+	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback()})
+	defer h.Close()
+	require.Nil(t, h.Notify(t.Context(), note(t, "http://10.0.0.1/")).Head, "no answer has no head")
 }

@@ -281,6 +281,7 @@ type Result struct {
 	Status     int           // 0 if there was none
 	RetryAfter time.Duration // what the receiver asked for; 0 if nothing
 	Duration   time.Duration
-	Response   []byte // the beginning of the answer, if it is kept
+	Head       []byte // of the answer; see Attempt
+	Response   []byte // the beginning of the body of the answer, if it is kept
 	Reused     bool   // the connection was an old one
 }

@@ -34,7 +34,7 @@ func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
 func (l limits) after(d Delivery, r Result, at, accepted time.Time) Outcome {
 	o := Outcome{
 		Delivery: d, Sent: true,
-		Status: r.Status, Class: r.Class, Duration: r.Duration, Response: r.Response,
+		Status: r.Status, Class: r.Class, Duration: r.Duration, Head: r.Head, Response: r.Response,
 	}
 	if r.Class == ClassOK {
 		o.State = Succeeded

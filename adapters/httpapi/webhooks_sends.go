@@ -39,6 +39,7 @@ type webhookAttemptOut struct {
 	DurationMS int64           `json:"duration_ms"`
 	State      webhook.State   `json:"state"`
 	Reason     *webhook.Reason `json:"reason"`
+	Head       *string         `json:"response_head"`
 	Response   *string         `json:"response"`
 }
 
@@ -73,11 +74,18 @@ func attemptFrom(t webhook.Attempt) webhookAttemptOut {
 		Attempt: t.N, Trigger: t.Trigger, Outcome: set(t.Class), StatusCode: set(t.Status),
 		DurationMS: int64(t.Duration / time.Millisecond), State: t.State, Reason: set(t.Reason),
 	}
-	if t.Response != nil {
-		text := strings.ToValidUTF8(string(t.Response), "\uFFFD")
-		out.Response = &text
-	}
+	out.Head, out.Response = received(t.Head), received(t.Response)
 	return out
+}
+
+// received is what a receiver has sent as text, whatever bytes it is made of; nil if that
+// is nothing.
+func received(b []byte) *string {
+	if b == nil {
+		return nil
+	}
+	text := strings.ToValidUTF8(string(b), "\uFFFD")
+	return &text
 }
 
 func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed) error {

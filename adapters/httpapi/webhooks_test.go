@@ -331,7 +331,7 @@ func (o *backOffice) deliver() {
 		for _, one := range claimed.Deliveries {
 			out := webhook.Outcome{
 				Delivery: one, State: webhook.Succeeded, Sent: true, Status: o.reply.Status, Class: o.reply.Class,
-				Duration: o.reply.Duration, Response: o.reply.Response,
+				Duration: o.reply.Duration, Head: o.reply.Head, Response: o.reply.Response,
 			}
 			if o.reply.Class != webhook.ClassOK {
 				out.State, out.Reason = webhook.Failed, webhook.ReasonExhausted
@@ -347,7 +347,7 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
 	o.now = o.now.Add(time.Second)
-	o.reply = webhook.Result{Class: webhook.ClassRefused, Status: 500, Duration: 30 * time.Millisecond, Response: []byte("oh\xff")}
+	o.reply = webhook.Result{Class: webhook.ClassRefused, Status: 500, Duration: 30 * time.Millisecond, Head: []byte("HTTP/1.1 500 No\xff\nServer: x"), Response: []byte("oh\xff")}
 	lost := o.happen("test.thing.changed", "thing/1")
 	o.deliver()
 	o.reply = webhook.Result{Class: webhook.ClassOK, Status: 204, Duration: 3 * time.Millisecond}
@@ -358,7 +358,7 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 	line := object{
 		"at": "2026-03-04T12:00:01+00:00", "webhook_id": at[len(o.base)+1:], "message_id": lost, "event_type": "test.thing.changed",
 		"attempt": 1.0, "trigger": "event", "outcome": "refused", "status_code": 500.0, "duration_ms": 30.0,
-		"state": "failed", "reason": "exhausted", "response": "oh\uFFFD",
+		"state": "failed", "reason": "exhausted", "response_head": "HTTP/1.1 500 No\uFFFD\nServer: x", "response": "oh\uFFFD",
 	}
 	attempts := func(query string) []any { return o.get(at + "/attempt" + query)["data"].([]any) }
 	all := attempts("")
@@ -366,6 +366,7 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 	require.Equal(t, line, all[1])
 	require.Equal(t, sent, all[0].(object)["message_id"])
 	require.Nil(t, all[0].(object)["reason"])
+	require.Nil(t, all[0].(object)["response_head"])
 	require.Nil(t, all[0].(object)["response"])
 	require.Equal(t, []any{line}, attempts("?message_id="+lost))
 	page := o.get(at + "/attempt?limit=1")

@@ -24,7 +24,7 @@ func (s *Store) eraseEvents(team healthlab.TeamID, user healthlab.UserID) {
 	s.queue.forget(gone, s.clock())
 	for i := range s.queue.log {
 		if gone[s.queue.log[i].Event] {
-			s.queue.log[i].Response = nil
+			s.queue.log[i].Head, s.queue.log[i].Response = nil, nil
 		}
 	}
 	erased := func(e *stored) bool { return gone[e.ID] }

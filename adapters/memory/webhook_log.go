@@ -51,7 +51,7 @@ func (l webhookLog) Attempts(ctx context.Context, q webhook.AttemptQuery) (webho
 			page.Next = strconv.FormatInt(s.queue.base+int64(i)+1, 10)
 			break
 		}
-		a.Response = slices.Clone(a.Response)
+		a.Head, a.Response = slices.Clone(a.Head), slices.Clone(a.Response)
 		page.Attempts = append(page.Attempts, a)
 	}
 	return page, nil
@@ -85,7 +85,7 @@ func (q *queue) record(r *row, o webhook.Outcome, state webhook.State, reason we
 	q.log = append(q.log, webhook.Attempt{
 		At: now, Endpoint: r.target.ID, Event: r.event.ID, Type: r.event.Type, Delivery: r.id,
 		N: r.attempts, Trigger: r.trigger, Status: o.Status, Class: o.Class, Duration: o.Duration,
-		State: state, Reason: reason, Response: slices.Clone(o.Response),
+		State: state, Reason: reason, Head: slices.Clone(o.Head), Response: slices.Clone(o.Response),
 	})
 	if state.Final() {
 		q.finish(r, state, reason)
@@ -107,7 +107,7 @@ func (q *queue) recordLost(o webhook.Outcome, now time.Time) {
 	q.log = append(q.log, webhook.Attempt{
 		At: now, Endpoint: d.Endpoint, Event: d.Event, Type: d.Type, Delivery: d.Lease.Delivery,
 		N: n, Trigger: d.Trigger, Status: o.Status, Class: o.Class, Duration: o.Duration,
-		State: webhook.Retrying, Reason: webhook.ReasonLeaseLost, Response: slices.Clone(o.Response),
+		State: webhook.Retrying, Reason: webhook.ReasonLeaseLost, Head: slices.Clone(o.Head), Response: slices.Clone(o.Response),
 	})
 }
 

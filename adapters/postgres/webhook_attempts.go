@@ -21,7 +21,7 @@ type attemptRows struct {
 	classes                  []string
 	durations                []int64
 	states, reasons          []string
-	responses                [][]byte
+	heads, responses         [][]byte
 }
 
 // add adds the line of a row that was not settled, or of one that was with the outcome
@@ -41,18 +41,18 @@ func (a *attemptRows) line(team, endpoint, event uuid.UUID, delivery int64, n in
 	a.causes, a.statuses = append(a.causes, cause), append(a.statuses, o.Status)
 	a.classes, a.durations = append(a.classes, string(o.Class)), append(a.durations, int64(o.Duration))
 	a.states, a.reasons = append(a.states, string(o.State)), append(a.reasons, string(o.Reason))
-	a.responses = append(a.responses, o.Response)
+	a.heads, a.responses = append(a.heads, o.Head), append(a.responses, o.Response)
 }
 
 const (
 	attemptInsert = `
 insert into healthlab.webhook_attempt (team_id, at, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state,
-	reason, response)
+	reason, head, response)
 select x.team_id, $4, x.endpoint_id, x.event_id, x.delivery_id, x.lease_token, x.n, x.cause, x.status, x.class, x.duration, x.state,
-	x.reason, x.response
+	x.reason, x.head, x.response
 from unnest($1::uuid[], $2::uuid[], $3::uuid[], $5::bigint[], $6::bigint[], $7::integer[], $8::text[], $9::integer[], $10::text[],
-	$11::bigint[], $12::text[], $13::text[], $14::bytea[]) with ordinality
-	as x (team_id, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state, reason, response, place)`
+	$11::bigint[], $12::text[], $13::text[], $14::bytea[], $15::bytea[]) with ordinality
+	as x (team_id, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state, reason, head, response, place)`
 
 	insertAttempts = attemptInsert + ` order by x.place`
 
@@ -75,5 +75,5 @@ func (a *attemptRows) queue(b *pgx.Batch, sql string) {
 		return
 	}
 	b.Queue(sql, a.teams, a.endpoints, a.events, a.at, a.deliveries, a.tokens, a.ns, a.causes, a.statuses, a.classes, a.durations,
-		a.states, a.reasons, a.responses)
+		a.states, a.reasons, a.heads, a.responses)
 }

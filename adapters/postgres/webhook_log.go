@@ -24,7 +24,8 @@ const logPage = 50
 
 // What is known of a message that is gone is not shown either.
 const listAttempts = `
-select a.id, a.at, a.endpoint_id, a.event_id, e.type, a.delivery_id, a.n, a.cause, a.status, a.class, a.duration, a.state, a.reason, a.response
+select a.id, a.at, a.endpoint_id, a.event_id, e.type, a.delivery_id, a.n, a.cause, a.status, a.class, a.duration, a.state, a.reason, a.head,
+	a.response
 from healthlab.webhook_attempt a join healthlab.webhook_event e on e.team_id = a.team_id and e.id = a.event_id
 where a.team_id = $1 and ($2::uuid is null or a.endpoint_id = $2) and ($3::uuid is null or a.event_id = $3)
 	and ($4::bigint is null or a.id < $4)
@@ -51,7 +52,8 @@ func (l webhookLog) Attempts(ctx context.Context, q webhook.AttemptQuery) (webho
 				var id int64
 				var a webhook.Attempt
 				err := rows.Scan(&id, &a.At, &a.Endpoint.UUID, &a.Event, &a.Type, (*int64)(&a.Delivery), &a.N, (*string)(&a.Trigger),
-					&a.Status, (*string)(&a.Class), (*int64)(&a.Duration), (*string)(&a.State), (*string)(&a.Reason), &a.Response)
+					&a.Status, (*string)(&a.Class), (*int64)(&a.Duration), (*string)(&a.State), (*string)(&a.Reason),
+					&a.Head, &a.Response)
 				if err != nil {
 					return err
 				}

@@ -344,7 +344,7 @@ var logCases = []webhookCase{
 			b.settle(failed(b.only(event), 0))
 		}
 		o := succeeded(b.only(event))
-		o.Response = []byte("thanks")
+		o.Head, o.Response = []byte("HTTP/1.1 200 OK"), []byte("thanks")
 		before := b.now()
 		b.settle(o)
 		b.send(typeOrdered, "l")
@@ -357,7 +357,7 @@ var logCases = []webhookCase{
 		require.Equal(t, webhook.Attempt{
 			At: last.At, Endpoint: b.to, Event: event, Type: typeOrdered, Delivery: o.Delivery.Delivery, N: 6,
 			Trigger: webhook.TriggerEvent, Status: 200, Class: webhook.ClassOK, Duration: time.Millisecond,
-			State: webhook.Succeeded, Response: []byte("thanks"),
+			State: webhook.Succeeded, Head: []byte("HTTP/1.1 200 OK"), Response: []byte("thanks"),
 		}, last)
 		q.Cursor = page.Next
 		rest, err := s.Log.Attempts(t.Context(), q)

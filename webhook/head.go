@@ -1,0 +1,49 @@
+package webhook
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// maxHead is how much of the head of an answer is kept.
+const maxHead = 2 << 10
+
+// notKept stands for a value that is not kept.
+const notKept = "(not kept)"
+
+// headOf returns the head of an answer as it is kept: the status line and the header
+// fields, sorted by name, a line each, without the values of those that look like
+// credentials or may lead to some. What is too long is cut at the end of a line.
+func headOf(r *http.Response) []byte {
+	out := appendLine(nil, r.Proto+" "+r.Status)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		for _, value := range r.Header[name] {
+			if secretive(name) {
+				value = notKept
+			}
+			more := appendLine(out, name+": "+value)
+			if len(more) > maxHead {
+				return out
+			}
+			out = more
+		}
+	}
+	return out
+}
+
+func appendLine(to []byte, line string) []byte {
+	if len(to) > 0 {
+		to = append(to, '\n')
+	}
+	return append(to, line[:min(len(line), maxHead)]...)
+}
+
+// secretive reports whether the value of a field of an answer is nothing for a log: what
+// opens something, or a URL, which may.
+func secretive(name string) bool {
+	name = strings.ToLower(name)
+	return SensitiveHeader(name) || slices.Contains([]string{"location", "content-location", "link", "refresh"}, name) ||
+		slices.ContainsFunc([]string{"cookie", "auth", "key", "session", "signature"}, func(part string) bool { return strings.Contains(name, part) })
+}
