@@ -7,6 +7,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
+// allowanceOf is the time that an allowance is for.
+const allowanceOf = time.Minute
+
 // allowance counts what each team asks for in a minute. It keeps this minute's counts
 // and no others. Safe for concurrent use.
 type allowance struct {
@@ -25,7 +28,7 @@ func newAllowance(most int) *allowance {
 func (a *allowance) take(team healthlab.TeamID, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if minute := now.Truncate(time.Minute); !minute.Equal(a.minute) {
+	if minute := now.Truncate(allowanceOf); !minute.Equal(a.minute) {
 		a.minute = minute
 		clear(a.used)
 	}

@@ -109,10 +109,27 @@ func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, 
 
 func (s *Service) clock() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
 
-// allow takes one from the team's allowance.
+// RuleEndpointLimit is the type of the [healthlab.RuleError] that a team has as many
+// endpoints as it may.
+const RuleEndpointLimit = "WEBHOOK_LIMIT_REACHED"
+
+// TooOften says that a team has used up its allowance of a minute. It unwraps to
+// healthlab.Exhausted.
+type TooOften struct{ Wait time.Duration }
+
+// Error says the rule.
+func (e *TooOften) Error() string { return "too many requests about webhooks in a minute" }
+
+// Unwrap returns healthlab.Exhausted.
+func (e *TooOften) Unwrap() error { return healthlab.Exhausted }
+
+// RetryAfter says how long to wait.
+func (e *TooOften) RetryAfter() time.Duration { return e.Wait }
+
+// allow takes one from the team's allowance. It fails with [*TooOften].
 func (s *Service) allow(team healthlab.TeamID) error {
-	if !s.allowance.take(team, s.opts.Now()) {
-		return fmt.Errorf("%w: too many requests about webhooks in a minute", healthlab.Exhausted)
+	if now := s.opts.Now(); !s.allowance.take(team, now) {
+		return &TooOften{Wait: now.Truncate(allowanceOf).Add(allowanceOf).Sub(now)}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"unicode/utf8"
@@ -20,8 +21,8 @@ type NewEndpoint struct {
 	Secret      string // text form; empty to have one made
 }
 
-// Create registers an endpoint. Invalid with every problem; Exhausted if the team has
-// as many as it may, or asks too often.
+// Create registers an endpoint. Invalid with every problem; a [*healthlab.RuleError] of
+// type [RuleEndpointLimit] if the team has as many as it may; [*TooOften].
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoint) (Endpoint, error) {
 	if err := s.allow(team); err != nil {
 		return Endpoint{}, err
@@ -63,7 +64,11 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoi
 		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)
 	}
 	e.Secrets = []SealedSecret{fresh}
-	if err := s.endpoints.Insert(ctx, e, s.opts.MaxEndpoints); err != nil {
+	err = s.endpoints.Insert(ctx, e, s.opts.MaxEndpoints)
+	if errors.Is(err, healthlab.Exhausted) {
+		err = &healthlab.RuleError{Type: RuleEndpointLimit, Msg: fmt.Sprintf("a team has at most %d webhooks", s.opts.MaxEndpoints)}
+	}
+	if err != nil {
 		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)
 	}
 	e.Revision = 1
@@ -99,7 +104,7 @@ type Patch struct {
 
 // Patch changes an endpoint. Switching it on again forgets its failures, and does not
 // bring back what was cancelled; see [Service.Recover]. Invalid with every problem;
-// NotFound if the team has no such endpoint; Exhausted if it changes URLs too often.
+// NotFound if the team has no such endpoint; [*TooOften] if it changes URLs.
 func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointID, c Patch) (Endpoint, error) {
 	var p healthlab.Problems
 	var u *url.URL

@@ -186,9 +186,13 @@ func TestAllowancePerTeam(t *testing.T) {
 		require.NoError(t, err)
 		_, err = service.SendTest(t.Context(), team, e.ID, "labtest.order.updated")
 		require.ErrorIs(t, err, healthlab.Exhausted)
+		time.Sleep(20 * time.Second)
 		_, err = service.Retry(t.Context(), team, e.ID, uuid.New())
 		require.ErrorIs(t, err, healthlab.Exhausted)
-		time.Sleep(time.Minute)
+		var later interface{ RetryAfter() time.Duration }
+		require.ErrorAs(t, err, &later)
+		require.Equal(t, time.Duration(40)*time.Second, later.RetryAfter(), "until the minute is over")
+		time.Sleep(later.RetryAfter())
 		_, err = service.Retry(t.Context(), team, e.ID, uuid.New())
 		require.ErrorIs(t, err, healthlab.NotFound)
 	})
@@ -200,7 +204,13 @@ func TestAtMostSoManyEndpoints(t *testing.T) {
 		h.create(t)
 	}
 	_, err := h.service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://receiver.example.com"})
-	require.ErrorIs(t, err, healthlab.Exhausted)
+	var rule *healthlab.RuleError
+	require.ErrorAs(t, err, &rule)
+	require.Equal(t, webhook.RuleEndpointLimit, rule.Type)
+	require.Equal(t, healthlab.Precondition, healthlab.KindOf(err), "to try it again later is no use")
+	another := healthlab.TeamID{UUID: uuid.New()}
+	_, err = h.service.Create(t.Context(), another, webhook.NewEndpoint{URL: "https://receiver.example.com"})
+	require.NoError(t, err)
 }
 
 func TestRetryAndRecover(t *testing.T) {

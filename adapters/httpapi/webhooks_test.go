@@ -32,13 +32,18 @@ func (acceptingNotifier) Notify(context.Context, webhook.Notification) webhook.R
 	return webhook.Result{Class: webhook.ClassOK, Status: 204, Duration: 12 * time.Millisecond}
 }
 
-// newWebhooks is the service of webhooks over a store.
+// newWebhooks is the service of webhooks over a store, for a team that may ask for much.
 func newWebhooks(t *testing.T, store *memory.Store, n webhook.Notifier, now func() time.Time) *webhook.Service {
+	t.Helper()
+	return newWebhooksWith(t, store, n, now, 100_000)
+}
+
+func newWebhooksWith(t *testing.T, store *memory.Store, n webhook.Notifier, now func() time.Time, perMinute int) *webhook.Service {
 	t.Helper()
 	types, err := webhook.NewCatalogue(healthdata.EventTypes(), webhook.EventTypes())
 	require.NoError(t, err)
 	s, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), n, newSealer(t), &webhook.ServiceOptions{
-		Now: now, Guard: &webhook.Guard{Plain: true}, PerMinute: 100_000,
+		Now: now, Guard: &webhook.Guard{Plain: true}, PerMinute: perMinute,
 	})
 	require.NoError(t, err)
 	return s
@@ -74,7 +79,10 @@ const (
 
 var org = uuid.MustParse("6f1c0b52-0000-4000-8000-0000000000aa")
 
-func newBackOffice(t *testing.T) *backOffice {
+func newBackOffice(t *testing.T) *backOffice { return newBackOfficeWith(t, 100_000) }
+
+// newBackOfficeWith lets the team ask for so much in a minute.
+func newBackOfficeWith(t *testing.T, perMinute int) *backOffice {
 	t.Helper()
 	o := &backOffice{
 		t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
@@ -91,7 +99,7 @@ func newBackOffice(t *testing.T) *backOffice {
 	o.handler = httpapi.Handler(httpapi.Config{
 		Authenticate: authenticate,
 		Health:       newHealth(t, o.store),
-		Webhooks:     newWebhooks(t, o.store, o, clock),
+		Webhooks:     newWebhooksWith(t, o.store, o, clock, perMinute),
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum:     httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool { return which == org && tm == team },
@@ -399,6 +407,46 @@ func TestWebhookAttemptsAndReplays(t *testing.T) {
 	o.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00Z"}).Want(t, 400)
 }
 
+// A team has so many endpoints and no more, which is a rule; and asks so often in a minute,
+// which is over soon.
+func TestWebhookLimits(t *testing.T) {
+	o := newBackOffice(t)
+	const most = 50
+	var last string
+	for range most {
+		last = o.register(object{"url": "https://receiver.example.com/in"})
+	}
+	r := o.Send(t, "POST", o.base, object{"url": "https://receiver.example.com/in"}).Want(t, 400)
+	require.Equal(t, "WEBHOOK_LIMIT_REACHED", r.ErrorType(t))
+	require.Empty(t, r.Header.Get("Retry-After"))
+	o.Send(t, "DELETE", last, nil).Want(t, 204)
+	o.register(object{"url": "https://receiver.example.com/in"})
+
+	few := newBackOfficeWith(t, 3)
+	at := few.register(object{"url": "https://receiver.example.com/in"})
+	few.now = few.now.Add(10 * time.Second)
+	few.Send(t, "POST", at+"/test", object{"event_type": "endpoint.disabled"}).Want(t, 200)
+	few.Send(t, "PATCH", at, object{"url": "https://receiver.example.com/other"}).Want(t, 200)
+	for _, ask := range []struct {
+		method, path string
+		body         any
+	}{
+		{"POST", few.base, object{"url": "https://receiver.example.com/in"}},
+		{"PATCH", at, object{"url": "https://receiver.example.com/in"}},
+		{"POST", at + "/test", object{"event_type": "endpoint.disabled"}},
+		{"POST", at + "/message/" + webhook.MessageID(uuid.New()) + "/retry", nil},
+		{"POST", at + "/recover", object{"since": "2026-03-04T12:00:00Z"}},
+	} {
+		r := few.Send(t, ask.method, ask.path, ask.body).Want(t, 429)
+		require.Equal(t, "50", r.Header.Get("Retry-After"), ask.path)
+		require.Equal(t, "RATE_LIMITED", r.ErrorType(t))
+	}
+	require.Len(t, few.sent, 1)
+	few.Send(t, "PATCH", at, object{"description": "what makes no request is not counted"}).Want(t, 200)
+	few.now = few.now.Add(50 * time.Second)
+	few.Send(t, "POST", at+"/recover", object{"since": "2026-03-04T12:00:00Z"}).Want(t, 200)
+}
+
 // Who may manage what. A key opens the teams of its mandate in this environment; all
 // else is not there.
 func TestWhoMayManage(t *testing.T) {
@@ -435,6 +483,54 @@ func TestWhoMayManage(t *testing.T) {
 		contract.NewClient(t, o.handler, httpapi.OpenAPI()).With("x-service-api-key", key).Send(t, "GET", "/v2/user/", nil).Want(t, want)
 	}
 	o.With("x-management-key", managementKey).Send(t, "GET", "/v2/user/", nil).Want(t, 401)
+}
+
+// Each operation asks who it is before it does anything, and finds nothing of others.
+func TestEachOperationAsksWho(t *testing.T) {
+	o := newBackOffice(t)
+	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})
+	o.now = o.now.Add(time.Second)
+	message := o.happen("test.thing.changed", "thing/1")
+	o.deliver()
+	before := o.get(at)
+	calls := []struct {
+		method, path string
+		body         any
+	}{
+		{"GET", o.base, nil},
+		{"POST", o.base, object{"url": "https://evil.example.com/in"}},
+		{"GET", at, nil},
+		{"PATCH", at, object{"url": "https://evil.example.com/in", "disabled": true}},
+		{"GET", at + "/headers", nil},
+		{"PUT", at + "/headers", object{"headers": object{"x-evil": "1"}}},
+		{"GET", at + "/secret", nil},
+		{"POST", at + "/secret/rotate", object{"key": secondSecret}},
+		{"POST", at + "/test", object{"event_type": "endpoint.disabled"}},
+		{"GET", at + "/attempt", nil},
+		{"POST", at + "/message/" + message + "/retry", nil},
+		{"POST", at + "/recover", object{"since": "2026-03-04T12:00:00Z"}},
+		{"DELETE", at, nil},
+	}
+	nobody := contract.NewClient(t, o.handler, httpapi.OpenAPI())
+	for _, call := range calls {
+		for _, c := range []*contract.Client{nobody, nobody.With("x-management-key", managementKey+"0"), nobody.With("x-service-api-key", o.teamKey), nobody.With("x-management-key", o.teamKey)} {
+			r := c.Send(t, call.method, call.path, call.body).Want(t, 401)
+			require.Equal(t, "UNAUTHORIZED", r.ErrorType(t))
+		}
+		for was, now := range map[string]string{team.String(): uuid.NewString(), org.String(): uuid.NewString(), "/sandbox/": "/production/"} {
+			r := o.Send(t, call.method, strings.Replace(call.path, was, now, 1), call.body).Want(t, 404)
+			require.Equal(t, "NOT_FOUND", r.ErrorType(t))
+		}
+		if call.path != o.base {
+			o.Send(t, call.method, strings.Replace(call.path, at, o.base+"/"+uuid.NewString(), 1), call.body).Want(t, 404)
+		}
+	}
+	require.Equal(t, before, o.get(at))
+	require.Equal(t, firstSecret, o.get(at + "/secret")["key"])
+	require.Empty(t, o.get(at + "/headers")["headers"])
+	require.Len(t, o.get(o.base)["data"], 1)
+	require.Len(t, o.get(at + "/attempt")["data"], 1)
+	require.Empty(t, o.sent)
 }
 
 func TestManagementAuth(t *testing.T) {
