@@ -24,8 +24,8 @@ const deviceSlug = "device"
 // deviceEventTypes lists the events about devices.
 func deviceEventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
-		{Name: EventDeviceCreated, Mode: healthlab.Latest, Data: Device{}, Doc: "A device is first seen on a user's connection."},
-		{Name: EventDeviceUpdated, Mode: healthlab.Latest, Data: Device{}, Doc: "What is known of a device has changed."},
+		{Name: EventDeviceCreated, Mode: healthlab.Ordered, Data: Device{}, Doc: "A device is first seen on a user's connection."},
+		{Name: EventDeviceUpdated, Mode: healthlab.Ordered, Data: Device{}, Doc: "What is known of a device has changed."},
 	}
 }
 

@@ -208,8 +208,8 @@ func EventTypes() []healthlab.EventType {
 }
 
 // eventLimit is the most bytes of a job in an event; a larger one goes without its
-// data.
-const eventLimit = 250 << 10
+// data. A message has room for it and its envelope.
+const eventLimit = 1_000_000
 
 // event makes an event of the job as it is now.
 func (j *Job) event(name string, id uuid.UUID, at time.Time) (healthlab.Event, error) {

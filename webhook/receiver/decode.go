@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -18,7 +19,9 @@ import (
 // EventTypes lists every event type that this package decodes: the sum of the lists of
 // the packages that emit them.
 func EventTypes() []healthlab.EventType {
-	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), webhook.EventTypes())
+	return slices.Concat(
+		healthdata.EventTypes(), orders.EventTypes(), labreport.EventTypes(), aggregate.EventTypes(), webhook.EventTypes(),
+	)
 }
 
 // retired are names that are not sent any more, and may still lie in an archive.

@@ -38,7 +38,8 @@
 //
 // Where the sender puts a sequence into its bodies, that decides. Otherwise a summary
 // goes by its updated_at, an order by the id of its last event and then by its
-// updated_at, an appointment by the time of its last event. What is older than what was
+// updated_at, an appointment by the time of its last event, a parsing job by its status,
+// which never goes back. What is older than what was
 // applied already is acknowledged and left out. An equal version is applied again: a
 // sender repeats the present state on purpose, to repair. Batches of samples have no
 // version and are always applied, because each holds samples that no other may hold;

@@ -28,6 +28,7 @@ var special = map[reflect.Type]func(n int) any{
 	reflect.TypeFor[healthdata.Value](): func(n int) any { return *healthdata.Number(float64(n) + 0.5) },
 	reflect.TypeFor[decimal.Decimal]():  func(n int) any { return decimal.New(int64(n), -1) },
 	reflect.TypeFor[json.RawMessage]():  func(n int) any { return json.RawMessage(`{"n":` + strconv.Itoa(n) + `}`) },
+	reflect.TypeFor[json.Number]():      func(n int) any { return json.Number(strconv.Itoa(n) + ".50") },
 	reflect.TypeFor[orders.QuestionType](): func(int) any {
 		return orders.QuestionType("text")
 	},

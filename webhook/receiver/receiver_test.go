@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/webhook"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
@@ -174,6 +175,7 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionCreated) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionFailed) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.StreamNotice) error { return nil })
+	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Device) error { return nil })
 	appointment := func(minutes ...int) *orders.Appointment {
 		a := &orders.Appointment{ID: uuid.NewSHA1(uuid.Nil, []byte("visit"))}
 		for _, m := range minutes {
@@ -195,12 +197,34 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 	}{
 		{"review", orders.MatchReviewNotice{ID: uuid.UUID{1}}, orders.MatchReviewNotice{ID: uuid.UUID{1}}, [2]string{"labtest.match_review.created", "labtest.match_review.updated"}},
 		{"connection", failed, link, [2]string{"provider.connection.error", "provider.connection.created"}},
+		{"device", healthdata.Device{ID: uuid.UUID{3}}, healthdata.Device{ID: uuid.UUID{3}}, [2]string{"provider.device.created", "provider.device.updated"}},
 		{"stream", healthdata.StreamNotice{WorkoutID: uuid.UUID{2}}, healthdata.StreamNotice{WorkoutID: uuid.UUID{2}}, [2]string{"daily.data.workout_stream.created", "daily.data.workout_stream.created"}},
 	} {
 		d.gets(receiver.Applied, tt.name+"2", render(t, tt.types[1], tt.new, 2))
 		d.gets(receiver.Stale, tt.name+"1", render(t, tt.types[0], tt.old, 1))
 		d.gets(receiver.Applied, tt.name+"3", render(t, tt.types[0], tt.old, 0))
 	}
+}
+
+// A parsing job does not go back from where it was, whatever comes late.
+func TestParsingJobsNeverGoBack(t *testing.T) {
+	d := newDesk(t, receiver.Options{})
+	var got []labreport.Status
+	receiver.On(d.Receiver, func(_ context.Context, _ receiver.Event, j *labreport.PublishedJob) error {
+		got = append(got, j.Status)
+		return nil
+	})
+	const created, updated = "lab_report.parsing_job.created", "lab_report.parsing_job.updated"
+	job := func(n byte, s labreport.Status) labreport.PublishedJob {
+		return labreport.PublishedJob{ID: labreport.JobID{UUID: uuid.UUID{n}}, Status: s}
+	}
+	d.gets(receiver.Applied, "msg_2", render(t, updated, job(1, labreport.PendingReview), 0))
+	d.gets(receiver.Stale, "msg_1", render(t, created, job(1, labreport.Started), 0))
+	d.gets(receiver.Applied, "msg_3", render(t, updated, job(1, labreport.Completed), 0))
+	d.gets(receiver.Stale, "msg_2b", render(t, updated, job(1, labreport.PendingReview), 0))
+	d.gets(receiver.Applied, "msg_4", render(t, created, job(2, labreport.Started), 0))
+	d.gets(receiver.Applied, "msg_5", render(t, updated, job(2, labreport.Failed), 0))
+	require.Equal(t, []labreport.Status{labreport.PendingReview, labreport.Completed, labreport.Started, labreport.Failed}, got)
 }
 
 func TestBatchesAreAlwaysApplied(t *testing.T) {

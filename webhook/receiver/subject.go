@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -30,6 +31,10 @@ func subject(e *Event) (key string, v Version) {
 				v.At = step.CreatedAt.Time
 			}
 		}
+	case *healthdata.Device:
+		key = "device/" + d.ID.String()
+	case *labreport.PublishedJob:
+		key, v.Step = "parsing_job/"+d.ID.String(), jobStep(d.Status)
 	case *orders.MatchReviewNotice:
 		key = "match_review/" + d.ID.String()
 	}
@@ -37,4 +42,18 @@ func subject(e *Event) (key string, v Version) {
 		return "", Version{}
 	}
 	return e.Team.String() + "/" + key, v
+}
+
+// jobStep is how far along its way a parsing job is: it never goes back.
+func jobStep(s labreport.Status) int64 {
+	switch s {
+	case labreport.Started:
+		return 1
+	case labreport.PendingReview:
+		return 2
+	case labreport.Completed, labreport.Failed:
+		return 3
+	default:
+		return 0
+	}
 }
