@@ -34,6 +34,7 @@ var mutants = slices.Concat(
 	of("lab tests", labTestMutants),
 	of("parsing jobs", parsingJobMutants),
 	of("webhook", webhookMutants),
+	of("webhook", webhookMutantsToo),
 	of("seen", seenMutants),
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
