@@ -220,11 +220,19 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 // nothing to fail with any more.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := d.targets.disableSpent(ctx); err != nil && ctx.Err() == nil {
+		if err := d.disableSpent(ctx); err != nil && ctx.Err() == nil {
 			d.opts.Log.Warn("sweep of failing endpoints", "kind", healthlab.KindOf(err).Error())
 		}
 		wait(ctx, sweepEvery, nil)
 	}
+}
+
+func (d *Dispatcher) disableSpent(ctx context.Context) error {
+	look, err := d.deliveries.Claim(ctx, Claim{Lease: d.opts.Lease}) // of nothing: what time is it?
+	if err != nil {
+		return err
+	}
+	return d.targets.disableSpent(ctx, look.At)
 }
 
 // trouble waits after the store did not answer, longer each time.

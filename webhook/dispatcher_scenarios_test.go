@@ -191,3 +191,31 @@ func TestMaxBlockAndRecover(t *testing.T) {
 		require.Equal(t, "bad2 bad3 bad4", strings.Join(again, " "))
 	})
 }
+
+// A process whose clock is wrong disables an endpoint no sooner and no later than others.
+func TestDisablesByTheStoresClock(t *testing.T) {
+	for _, wrong := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			e := h.create(t)
+			_, err := h.store.Endpoints().Update(t.Context(), team, e.ID, func(e *webhook.Endpoint) ([]healthlab.Event, error) {
+				e.Health.ArmedAt = time.Now().Add(-119*time.Hour - 30*time.Minute)
+				e.Health.FirstFailedAt, e.Health.LastFailedAt = e.Health.ArmedAt.Add(-12*time.Hour), e.Health.ArmedAt
+				return nil, nil
+			})
+			require.NoError(t, err)
+			h.opts.Now = func() time.Time { return time.Now().Add(wrong) }
+			stop := h.run(t)
+			time.Sleep(10 * time.Minute)
+			now, err := h.service.Get(t.Context(), team, e.ID)
+			require.NoError(t, err)
+			require.False(t, now.Disabled, wrong)
+			time.Sleep(time.Hour)
+			stop()
+			now, err = h.service.Get(t.Context(), team, e.ID)
+			require.NoError(t, err)
+			require.True(t, now.Disabled, wrong)
+			require.Equal(t, webhook.DisabledFailing, now.DisabledReason)
+		})
+	}
+}

@@ -109,6 +109,7 @@ type Quota struct {
 type Claimed struct {
 	// At is the store's clock at the moment of the claim. What needs an instant
 	// counts on from it, so that a worker whose own clock is wrong does no harm.
+	// A claim without quotas says no more than this.
 	At         time.Time
 	Deliveries []Delivery
 }

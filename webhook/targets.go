@@ -319,10 +319,9 @@ func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healt
 	})
 }
 
-// disableSpent disables the endpoints whose time is up, although nothing was sent to
-// them that could have failed.
-func (ts *targets) disableSpent(ctx context.Context) error {
-	now := ts.opts.Now()
+// disableSpent disables the endpoints whose time is up at this instant of the store's
+// clock, although nothing was sent to them that could have failed.
+func (ts *targets) disableSpent(ctx context.Context, now time.Time) error {
 	spent, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
 	if err != nil {
 		return err
