@@ -107,7 +107,7 @@ var testModules = []string{
 	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/standard-webhooks/standard-webhooks/libraries/go",
 	"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5",
-	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "github.com/johannesboyne/gofakes3",
+	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "github.com/johannesboyne/gofakes3", "github.com/pressly/goose",
 }
 
 // std says who may import the packages of the standard library, and what is below them,
