@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -74,6 +76,25 @@ func (d *DeviceInfo) check(p *healthlab.Problems) {
 	}
 }
 
+// kept leaves out what of it cannot be kept, for what a provider says of a device is no
+// reason to refuse what was measured with it. Nil if nothing tells the device apart then.
+func (d *DeviceInfo) kept() *DeviceInfo {
+	if d == nil {
+		return nil
+	}
+	out := *d
+	for _, f := range []**string{&out.Manufacturer, &out.Model, &out.Version, &out.ID} {
+		var p healthlab.Problems
+		if checkOptional(&p, *f); len(p) > 0 {
+			*f = nil
+		}
+	}
+	if deref(out.ID) == "" && deref(out.Model) == "" {
+		return nil
+	}
+	return &out
+}
+
 // device is the device of an upload; its id is the same whenever it is seen.
 func (in *intake) device() Device {
 	d, src := in.Upload.Device, &in.Source
@@ -99,22 +120,47 @@ func (d Device) keeping(was *Device) Device {
 	if was.SourceType != "" && was.SourceType != SourceUnknown {
 		d.SourceType = was.SourceType
 	}
-	told := func(a, b *string) *string {
-		if deref(a) == "" {
-			return b
-		}
-		return a
-	}
-	d.AppID = told(was.AppID, d.AppID)
-	d.Manufacturer = told(d.Manufacturer, was.Manufacturer)
-	d.Model = told(d.Model, was.Model)
-	d.Version = told(d.Version, was.Version)
+	d.AppID = orTold(was.AppID, d.AppID)
+	d.Manufacturer = orTold(d.Manufacturer, was.Manufacturer)
+	d.Model = orTold(d.Model, was.Model)
+	d.Version = orTold(d.Version, was.Version)
 	return d
 }
 
-// meet keeps the device of an upload that was found good, and announces one that is new or
-// has changed. It comes before its data.
-func (s *Service) meet(ctx context.Context, in *intake) error {
+// orTold is a, or b where a says nothing.
+func orTold(a, b *string) *string {
+	if deref(a) == "" {
+		return b
+	}
+	return a
+}
+
+// knownDevice is a device as it is stored.
+type knownDevice struct {
+	Device
+	// ToldAt is the instant of the data that first told what is known. Older data may come
+	// later, as a history does, and does not bring back what was true before.
+	ToldAt healthlab.Time `json:"told_at,omitzero"`
+}
+
+// learn adds to what is known of a device what data that is from told says of it.
+func (k *knownDevice) learn(d Device, told healthlab.Time) knownDevice {
+	next := d.keeping(&k.Device)
+	older := told.Before(k.ToldAt.Time)
+	if older {
+		next.Manufacturer = orTold(k.Manufacturer, next.Manufacturer)
+		next.Model = orTold(k.Model, next.Model)
+		next.Version = orTold(k.Version, next.Version)
+	}
+	if older || reflect.DeepEqual(next, k.Device) {
+		told = k.ToldAt
+	}
+	return knownDevice{next, told}
+}
+
+// meet keeps the device of an upload that was found good and whose last data is from told,
+// and announces one that is new or has changed. It comes before its data.
+func (s *Service) meet(ctx context.Context, in *intake, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil
 	}
@@ -123,10 +169,16 @@ func (s *Service) meet(ctx context.Context, in *intake) error {
 	if err != nil {
 		return fmt.Errorf("keep device: %w", err)
 	}
+	next := knownDevice{d, healthlab.At(told)}
 	for i := range known {
-		d = d.keeping(&known[i])
+		next = known[i].learn(d, healthlab.At(told))
 	}
-	doc, err := json.Marshal(d)
+	d = next.Device
+	payload, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode device: %w", err)
+	}
+	doc, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("encode device: %w", err)
 	}
@@ -135,7 +187,7 @@ func (s *Service) meet(ctx context.Context, in *intake) error {
 		CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
 	}
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
-		e := healthlab.Event{ID: s.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: doc}
+		e := healthlab.Event{ID: s.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: payload}
 		switch results[0].Fate {
 		case FateNew:
 			e.Type = EventDeviceCreated
@@ -152,6 +204,27 @@ func (s *Service) meet(ctx context.Context, in *intake) error {
 	return nil
 }
 
+// soleDevice returns the one device that is known of a connection, for data that does not
+// say what recorded it; nil if there are several, or it is of another kind. What stores and
+// apps hand over may come from anywhere.
+func (s *Service) soleDevice(ctx context.Context, in *intake) (*uuid.UUID, error) {
+	if in.provider.Class == classStore || in.provider.Class == classManual {
+		return nil, nil //nolint:nilnil // there is none, which is no fault
+	}
+	known, err := s.devices(ctx, in.team, in.user.ID, uuid.Nil)
+	if err != nil {
+		return nil, err
+	}
+	known = slices.DeleteFunc(known, func(d knownDevice) bool { return d.Provider != in.Provider })
+	if len(known) != 1 {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if is, says := known[0].SourceType, in.Source.Type; is != says && is != SourceUnknown && says != SourceUnknown {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return &known[0].ID, nil
+}
+
 // Devices returns the devices of a user, by provider, then id. healthlab.NotFound if the
 // team has no such user.
 func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Device, error) {
@@ -159,7 +232,11 @@ func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healt
 	if err != nil {
 		return nil, fmt.Errorf("read devices: %w", err)
 	}
-	return list, nil
+	out := make([]Device, len(list))
+	for i := range list {
+		out[i] = list[i].Device
+	}
+	return out, nil
 }
 
 // Device returns one device. healthlab.NotFound if the team has no such user, or the user no
@@ -172,18 +249,18 @@ func (s *Service) Device(ctx context.Context, team healthlab.TeamID, user health
 	if err != nil {
 		return Device{}, fmt.Errorf("read device: %w", err)
 	}
-	return list[0], nil
+	return list[0].Device, nil
 }
 
-func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) ([]Device, error) {
-	out := []Device{}
+func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) ([]knownDevice, error) {
+	out := []knownDevice{}
 	err := s.data.View(ctx, team, user, func(v View) error {
 		records, err := v.Records(ctx, RecordQuery{Resource: deviceSlug, ID: id})
 		if err != nil {
 			return err
 		}
 		for i := range records {
-			var d Device
+			var d knownDevice
 			if err := json.Unmarshal(records[i].Doc, &d); err != nil {
 				return fmt.Errorf("decode device: %w", err)
 			}
@@ -191,7 +268,7 @@ func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healt
 		}
 		return nil
 	})
-	slices.SortFunc(out, func(a, b Device) int {
+	slices.SortFunc(out, func(a, b knownDevice) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
 	return out, err

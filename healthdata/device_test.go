@@ -2,7 +2,9 @@ package healthdata_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -119,4 +121,110 @@ func TestADeviceThatTwoAppsTellOfIsOne(t *testing.T) {
 	first.Version = ptr("2.0")
 	require.Equal(t, first, send("com.acme.b", healthdata.SourcePhone, healthdata.DeviceInfo{Version: ptr("2.0")}))
 	require.Equal(t, 2, told())
+}
+
+// A history comes after the present: what older data says of a device does not bring back
+// what was true before, but what nobody knew yet is learned.
+func TestOlderDataDoesNotTakeADeviceBack(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	told := func() (n int) {
+		for _, e := range s.events() {
+			if e.EventType == healthdata.EventDeviceCreated || e.EventType == healthdata.EventDeviceUpdated {
+				n++
+			}
+		}
+		return n
+	}
+	version := func(at time.Duration, info healthdata.DeviceInfo) string {
+		info.ID = ptr("serial-1")
+		up := healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: &info}
+		got, err := s.ReceiveSamples(t.Context(), s.team, s.user, "heartrate", up,
+			[]healthdata.Sample{{Timestamp: ago(at), Unit: "bpm", Value: healthdata.Number(60)}})
+		require.NoError(t, err)
+		require.Empty(t, got.Refused)
+		list, err := s.Devices(t.Context(), s.team, s.user)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		if list[0].Model == nil {
+			return *list[0].Version
+		}
+		return *list[0].Version + " of " + *list[0].Model
+	}
+	require.Equal(t, "2.0", version(time.Hour, healthdata.DeviceInfo{Version: ptr("2.0")}))
+	require.Equal(t, "2.0", version(100*time.Hour, healthdata.DeviceInfo{Version: ptr("1.0")}))
+	require.Equal(t, 1, told(), "an old version is no news")
+	require.Equal(t, "2.0 of Band 4", version(90*time.Hour, healthdata.DeviceInfo{Version: ptr("1.0"), Model: ptr("Band 4")}))
+	require.Equal(t, "2.0 of Band 4", version(80*time.Hour, healthdata.DeviceInfo{Model: ptr("Band 3")}))
+	require.Equal(t, 1, told())
+	require.Equal(t, "3.0 of Band 4", version(time.Minute, healthdata.DeviceInfo{Version: ptr("3.0")}))
+	for range 3 { // the same two days are looked at again and again
+		require.Equal(t, "3.0 of Band 4", version(time.Hour, healthdata.DeviceInfo{Version: ptr("2.0")}))
+		require.Equal(t, "3.0 of Band 4", version(time.Minute, healthdata.DeviceInfo{Version: ptr("3.0")}))
+	}
+	require.Equal(t, 1, told())
+	doc, err := json.Marshal(s.lastDevice())
+	require.NoError(t, err)
+	require.NotContains(t, string(doc), "told_at")
+}
+
+func (s *station) lastDevice() healthdata.Device {
+	list, err := s.Devices(s.Context(), s.team, s.user)
+	require.NoError(s, err)
+	return list[len(list)-1]
+}
+
+// Data of a provider that does not say what recorded it is of the one device that is known
+// of the connection. With several, and of what comes from anywhere, nobody can tell.
+func TestTheOnlyDeviceOfAConnection(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	_, err := s.Establish(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
+	require.NoError(t, err)
+	at := time.Duration(0)
+	device := func(provider string, kind healthdata.SourceType, info *healthdata.DeviceInfo) *uuid.UUID {
+		at += time.Minute
+		up := healthdata.Upload{Provider: provider, Source: healthdata.Source{Type: kind}, Device: info}
+		s.samples("heartrate", up, healthdata.Sample{Timestamp: ago(at), Unit: "bpm", Value: healthdata.Number(60)})
+		page, err := s.Samples(t.Context(), s.team, s.user, healthdata.SampleQuery{Resource: "heartrate", From: ago(at).Time, To: ago(at).Time})
+		require.NoError(t, err)
+		require.Len(t, page.Groups, 1)
+		return page.Groups[0].Source.DeviceID
+	}
+	require.Nil(t, device("acme_band", healthdata.SourceWatch, nil), "there is none yet")
+	watch := device("acme_band", healthdata.SourceWatch, &healthdata.DeviceInfo{ID: ptr("serial-1")})
+	require.NotNil(t, watch)
+	require.Equal(t, watch, device("acme_band", healthdata.SourceWatch, nil))
+	require.Equal(t, watch, device("acme_band", "", nil))
+	require.Nil(t, device("acme_band", healthdata.SourceScale, nil), "it is no scale")
+
+	require.NotNil(t, device("acme_store", healthdata.SourceWatch, &healthdata.DeviceInfo{ID: ptr("serial-1")}))
+	require.Nil(t, device("acme_store", healthdata.SourceWatch, nil), "many apps write to a store")
+
+	require.NotNil(t, device("acme_band", healthdata.SourceWatch, &healthdata.DeviceInfo{ID: ptr("serial-2")}))
+	require.Nil(t, device("acme_band", healthdata.SourceWatch, nil))
+}
+
+// What a provider says of a device and nobody can keep is left out; the data is kept.
+func TestAnOddDeviceRefusesNothing(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	long := strings.Repeat("x", 300)
+	send := func(info healthdata.DeviceInfo) {
+		up := healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: &info}
+		got, err := s.ReceiveSamples(t.Context(), s.team, s.user, "heartrate", up,
+			[]healthdata.Sample{{Timestamp: ago(time.Minute), Unit: "bpm", Value: healthdata.Number(60)}})
+		require.NoError(t, err)
+		require.Empty(t, got.Refused)
+		parts, err := s.ReceiveSummaries(t.Context(), s.team, s.user, "activity", []healthdata.SummaryPart{
+			{Upload: up, Items: []healthdata.Summary{&healthdata.Activity{CalendarDate: healthlab.DateOf(ago(0).Time)}}},
+		})
+		require.NoError(t, err)
+		require.Empty(t, parts[0].Refused)
+	}
+	send(healthdata.DeviceInfo{Version: ptr("1"), Model: &long})
+	list, err := s.Devices(t.Context(), s.team, s.user)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	send(healthdata.DeviceInfo{ID: ptr("serial-1"), Model: &long, Manufacturer: ptr("a\x00b"), Version: ptr("\xff")})
+	require.Equal(t, healthdata.Device{
+		ID: s.lastDevice().ID, UserID: s.user, Provider: "acme_band", SourceType: healthdata.SourceWatch, DeviceID: ptr("serial-1"),
+	}, s.lastDevice())
 }

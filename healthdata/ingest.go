@@ -82,6 +82,13 @@ type Refusal struct {
 	Problems []healthlab.Problem
 }
 
+// refuseAll notes that none of n items is kept.
+func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
+	for i := range n {
+		r.Refused = append(r.Refused, Refusal{i, problems})
+	}
+}
+
 // see notes an item that is kept.
 func (r *Received) see(at time.Time, day healthlab.Date) {
 	if r.Oldest.IsZero() || at.Before(r.Oldest) {
@@ -180,6 +187,11 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	if up.Device != nil {
 		id := in.device().ID
 		in.Source.DeviceID = &id
+	}
+	if in.Source.DeviceID == nil {
+		if in.Source.DeviceID, err = s.soleDevice(ctx, in); err != nil {
+			return nil, fmt.Errorf("devices of the user: %w", err)
+		}
 	}
 	return in, nil
 }

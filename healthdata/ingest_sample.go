@@ -2,6 +2,7 @@ package healthdata
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,15 +42,22 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 }
 
 // ReceiveSamples is [Service.IngestSamples] of what a provider sent. Its items are judged
-// one by one: those that are refused are told, and the others are stored.
+// one by one: those that are refused are told, and the others are stored. If the source is
+// not well said, all are refused; what of its device cannot be kept is left out.
 //
-// Faults: as of IngestSamples, but for problems of items.
+// Faults: as of IngestSamples, but for problems of items and the source.
 func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Received, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassTimeseries {
 		return Received{}, fmt.Errorf("receive samples: %w", healthlab.NotFound)
 	}
+	up.Device = up.Device.kept()
 	in, err := s.admit(ctx, team, user, up, r)
+	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
+		var got Received
+		got.refuseAll(len(samples), invalid.Problems)
+		return got, nil
+	}
 	if err != nil {
 		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
@@ -67,7 +75,7 @@ func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, 
 	if len(batches) == 0 {
 		return nil
 	}
-	if err := s.meet(ctx, in); err != nil {
+	if err := s.meet(ctx, in, got.Newest); err != nil {
 		return err
 	}
 	var merged Counts

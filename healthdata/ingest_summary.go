@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -43,70 +44,108 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	return got.Counts, nil
 }
 
-// ReceiveSummaries is [Service.IngestSummaries] of what a provider sent. Its items are
-// judged one by one: those that are refused are told, and the others are stored. Items of
-// one identity that differ are refused, all of them: nobody knows which one is meant.
+// SummaryPart is what one source recorded, of one answer of a provider.
+type SummaryPart struct {
+	Upload
+	Items []Summary
+}
+
+// ReceiveSummaries is [Service.IngestSummaries] of the answer of a provider, and returns
+// what became of each part. Its items are judged one by one: those that are refused are
+// told, and the others are stored; of a part whose source is not well said all are refused,
+// and what of a device cannot be kept is left out.
+// Items of one identity that differ, in any part, are refused, all of them: nobody knows
+// which one is meant. The parts are of one provider.
 //
-// Faults: as of IngestSummaries, but for problems of items.
-func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, items []Summary) (Received, error) {
+// Faults: as of IngestSummaries, but for problems of items and sources.
+func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, parts []SummaryPart) ([]Received, error) {
 	r := ResourceBySlug(resource)
 	if r == nil || r.Class != ClassSummary {
-		return Received{}, fmt.Errorf("receive summaries: %w", healthlab.NotFound)
+		return nil, fmt.Errorf("receive summaries: %w", healthlab.NotFound)
 	}
-	in, err := s.admit(ctx, team, user, up, r)
-	if err != nil {
-		return Received{}, fmt.Errorf("receive summaries: %w", err)
+	out := make([]Received, len(parts))
+	judged := make([]judgedPart, len(parts))
+	for i := range parts {
+		up := parts[i].Upload
+		up.Device = up.Device.kept()
+		in, err := s.admit(ctx, team, user, up, r)
+		if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
+			out[i].refuseAll(len(parts[i].Items), invalid.Problems)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("receive summaries: %w", err)
+		}
+		judged[i] = in.judge(parts[i].Items, &out[i])
 	}
-	var got Received
-	var good []Summary
-	var at []int // where the good ones stand
+	if err := unambiguous(judged, out); err != nil {
+		return nil, fmt.Errorf("receive summaries: %w", err)
+	}
+	for i := range judged {
+		if judged[i].in == nil {
+			continue
+		}
+		if err := s.put(ctx, judged[i].in, judged[i].good, &out[i]); err != nil {
+			return nil, fmt.Errorf("receive summaries: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// judgedPart is what of a part may be stored, and where that stands in it.
+type judgedPart struct {
+	in   *intake // nil if nothing may be
+	good []Summary
+	at   []int
+}
+
+// judge refuses items one by one.
+func (in *intake) judge(items []Summary, got *Received) judgedPart {
+	part := judgedPart{in: in}
 	for i, item := range items {
 		var q healthlab.Problems
 		if in.receive(&q, item); len(q) > 0 {
 			got.Refused = append(got.Refused, Refusal{i, q})
 			continue
 		}
-		good, at = append(good, item), append(at, i)
+		part.good, part.at = append(part.good, item), append(part.at, i)
 	}
-	good, err = in.unambiguous(good, at, &got)
-	if err == nil {
-		err = s.put(ctx, in, good, &got)
-	}
-	if err != nil {
-		return Received{}, fmt.Errorf("receive summaries: %w", err)
-	}
-	return got, nil
+	return part
 }
 
 // unambiguous leaves out items of one identity that differ.
-func (in *intake) unambiguous(items []Summary, at []int, got *Received) ([]Summary, error) {
-	docs := make([][]byte, len(items))
-	first := map[uuid.UUID]int{}
+func unambiguous(parts []judgedPart, got []Received) error {
+	first := map[uuid.UUID][]byte{}
 	differ := map[uuid.UUID]bool{}
-	for i, item := range items {
-		doc, err := json.Marshal(item)
-		if err != nil {
-			return nil, fmt.Errorf("encode summary: %w", err)
-		}
-		docs[i] = doc
-		id := item.head().ID
-		if j, ok := first[id]; !ok {
-			first[id] = i
-		} else if !bytes.Equal(docs[j], doc) {
-			differ[id] = true
+	for i := range parts {
+		for _, item := range parts[i].good {
+			doc, err := json.Marshal(item)
+			if err != nil {
+				return fmt.Errorf("encode summary: %w", err)
+			}
+			id := item.head().ID
+			if was, ok := first[id]; !ok {
+				first[id] = doc
+			} else if !bytes.Equal(was, doc) {
+				differ[id] = true
+			}
 		}
 	}
-	kept := items[:0]
-	for i, item := range items {
-		if !differ[item.head().ID] {
-			kept = append(kept, item)
-			continue
+	for i := range parts {
+		p := &parts[i]
+		kept := make([]Summary, 0, len(p.good))
+		for k, item := range p.good {
+			if !differ[item.head().ID] {
+				kept = append(kept, item)
+				continue
+			}
+			var q healthlab.Problems
+			q.Add("duplicate", "several items of one answer have this identity, and differ", "external_id")
+			got[i].Refused = append(got[i].Refused, Refusal{p.at[k], q})
 		}
-		var q healthlab.Problems
-		q.Add("duplicate", "several items of one answer have this identity, and differ", "external_id")
-		got.Refused = append(got.Refused, Refusal{at[i], q})
+		p.good = kept
 	}
-	return kept, nil
+	return nil
 }
 
 // put writes summaries, and adds what became of them.
@@ -123,7 +162,7 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 		}
 		got.see(records[i].Index, item.day())
 	}
-	if err := s.meet(ctx, in); err != nil {
+	if err := s.meet(ctx, in, got.Newest); err != nil {
 		return err
 	}
 	var put Counts
@@ -202,6 +241,9 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	h.ID = in.summaryID(in.resource.Slug, item.naturalKey())
 	item.complete()
 	in.zones(item)
+	if e, ok := item.(*Electrocardiogram); ok && e.SourceDeviceModel == nil && in.Upload.Device != nil {
+		e.SourceDeviceModel = in.Upload.Device.Model
+	}
 }
 
 // place settles the offset of a summary.

@@ -176,11 +176,14 @@ const classCloud = "cloud"
 // classStore is the class of the stores on people's phones.
 const classStore = "sdk_store"
 
+// classManual is the class of what a team sends of its own.
+const classManual = "manual"
+
 // Closed lists of a provider's record.
 var (
 	authTypes      = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}
 	providerKinds  = []string{"app", "ble", "device", "lab", "provider"}
-	providerClass  = []string{classCloud, classStore, "sdk_device", "manual"}
+	providerClass  = []string{classCloud, classStore, "sdk_device", classManual}
 	providerUpdate = []string{"push", "poll", "hybrid", "sdk", ""}
 	affinities     = []Affinity{
 		"", AffinityNative, AffinityFallback, AffinityFallbackOrAbsent, AffinityInferred, AffinityAbsent, AffinityFloating,

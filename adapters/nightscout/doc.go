@@ -29,6 +29,11 @@
 // uploaders that send UTC leave it behind; then the zone of the site's profile holds, as it
 // was when the person signed in, and without one the user's fallback zone.
 //
+// # Devices
+//
+// The device of a glucose is what its document names as device, and that of an injection the
+// pump with its serial number. A device that only has a model is known by it.
+//
 // # Once
 //
 // A sample is known by its instant, so what comes twice is stored once. Treatments are told

@@ -34,6 +34,21 @@ func (f *figure) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// loose is a text that nothing depends on: a number is one, too, and what is neither is
+// none.
+type loose string
+
+// UnmarshalJSON reads one.
+func (l *loose) UnmarshalJSON(b []byte) error {
+	var text string
+	var n json.Number
+	if json.Unmarshal(b, &text) != nil && json.Unmarshal(b, &n) == nil {
+		text = n.String()
+	}
+	*l = loose(strings.TrimSpace(text))
+	return nil
+}
+
 // document is an entry or a treatment, as far as it is read.
 type document struct {
 	raw json.RawMessage // all of it
@@ -61,9 +76,12 @@ type document struct {
 	Duration    figure `json:"duration"` // minutes
 	Relative    figure `json:"relative"` // units an hour, of a combined bolus
 	Notes       string `json:"notes"`
-	PumpType    string `json:"pumpType"`
-	PumpSerial  string `json:"pumpSerial"`
+	PumpType    loose  `json:"pumpType"`
+	PumpSerial  loose  `json:"pumpSerial"`
 	IsSMB       bool   `json:"isSMB"`
+
+	// Of both.
+	Device loose `json:"device"`
 }
 
 // firstReading is the lowest value of a sensor: those below are codes of errors.
@@ -73,6 +91,36 @@ const firstReading = 39
 type place struct {
 	at     time.Time
 	source healthdata.SourceType
+}
+
+// instrument is what recorded a sample; the zero value is not known.
+type instrument struct{ model, id string }
+
+// instrument is what a document names: of an injection the pump, else what uploaded it or
+// measured, in one word of the uploader's.
+func (d *document) instrument(source healthdata.SourceType) instrument {
+	switch source {
+	case healthdata.SourceInsulinPump:
+		return instrument{string(d.PumpType), string(d.PumpSerial)}
+	case healthdata.SourceAutomatic, healthdata.SourceFingerprick:
+		return instrument{model: string(d.Device)}
+	default:
+		return instrument{}
+	}
+}
+
+func (i instrument) info() *healthdata.DeviceInfo {
+	if i == (instrument{}) {
+		return nil
+	}
+	out := &healthdata.DeviceInfo{}
+	if i.model != "" {
+		out.Model = &i.model
+	}
+	if i.id != "" {
+		out.ID = &i.id
+	}
+	return out
 }
 
 // mapper makes samples of one resource out of the documents of a page.
@@ -165,32 +213,48 @@ func (d *document) offset() *int {
 	return &seconds
 }
 
+// reading is a sample, and what recorded it.
+type reading struct {
+	healthdata.Sample
+	with instrument
+}
+
 // pulled are the samples of the page, by what recorded them.
 func (m *mapper) pulled() []linking.Pulled {
 	var order []place
-	made := map[place]*healthdata.Sample{}
+	made := map[place]*reading{}
 	for i := range m.docs {
 		s, source, ok := m.sample(&m.docs[i])
 		if !ok {
 			continue
 		}
 		s.TimezoneOffset = m.docs[i].offset()
+		with := m.docs[i].instrument(source)
 		at := place{s.Timestamp.Time, source}
 		if old := made[at]; old != nil {
-			m.join(old, &s)
+			if m.join(&old.Sample, &s); with != (instrument{}) {
+				old.with = with
+			}
 			continue
 		}
-		made[at] = &s
+		made[at] = &reading{s, with}
 		order = append(order, at)
 	}
+	type group struct {
+		source healthdata.SourceType
+		with   instrument
+	}
+	var groups []group
 	var out []linking.Pulled
 	for _, at := range order {
-		i := slices.IndexFunc(out, func(p linking.Pulled) bool { return p.Source.Type == at.source })
+		g := group{at.source, made[at].with}
+		i := slices.Index(groups, g)
 		if i < 0 {
-			i = len(out)
-			out = append(out, linking.Pulled{Source: healthdata.Source{Type: at.source}, TimeZone: m.site.Zone})
+			i = len(groups)
+			groups = append(groups, g)
+			out = append(out, linking.Pulled{Source: healthdata.Source{Type: g.source}, Device: g.with.info(), TimeZone: m.site.Zone})
 		}
-		out[i].Samples = append(out[i].Samples, *made[at])
+		out[i].Samples = append(out[i].Samples, made[at].Sample)
 	}
 	if len(m.unread) > 0 {
 		out = append(out, linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unread: m.unread})

@@ -36,7 +36,7 @@ const someEntries = `[
 	{"_id":"65e5a7","type":"sgv","sgv":{"a":1},"date":1772616600000}]`
 
 const someTreatments = `[
-	{"_id":"75e5a1","eventType":"Bolus Wizard","created_at":"2026-03-04T07:00:00.000Z","insulin":4.5,"carbs":60,"utcOffset":60,"pumpType":"pump","notes":" porridge "},
+	{"_id":"75e5a1","eventType":"Bolus Wizard","created_at":"2026-03-04T07:00:00.000Z","insulin":4.5,"carbs":60,"utcOffset":60,"pumpType":"pump","pumpSerial":7001,"notes":" porridge "},
 	{"_id":"75e5a2","identifier":"i-2","eventType":"Correction Bolus","created_at":"2026-03-04T07:00:00.000Z","insulin":0.5,"carbs":null},
 	{"_id":"75e5a3","identifier":"i-3","eventType":"Correction Bolus","created_at":"2026-03-04T08:00:00Z","insulin":1,"isSMB":true},
 	{"_id":"75e5a4","identifier":"i-3","eventType":"Correction Bolus","created_at":"2026-03-04T08:00:00Z","insulin":1.2,"isSMB":true},
@@ -48,6 +48,8 @@ const someTreatments = `[
 	{"_id":"75e5aa","eventType":"Exercise","created_at":"2026-03-04T09:34:00.000Z","duration":30,"notes":"a run"},
 	{"_id":"75e5ab","eventType":"Carb Correction","created_at":"2026-03-04T09:35:00.000Z","carbs":"15"},
 	{"_id":"75e5ac","eventType":"Note","created_at":"2026-03-04T09:36:00.000Z","notes":"   "}]`
+
+func ptr[T any](v T) *T { return &v }
 
 func withData(t testing.TB) *server {
 	s := newServer(t)
@@ -62,25 +64,27 @@ func TestGlucose(t *testing.T) {
 	require.Equal(t, 2, requests)
 	east, west := 3600, -210*60
 	require.Equal(t, []linking.Pulled{
-		{Source: healthdata.Source{Type: healthdata.SourceAutomatic}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
+		{Source: healthdata.Source{Type: healthdata.SourceAutomatic}, Device: &healthdata.DeviceInfo{Model: ptr("sensor")}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T10:00:00Z"), TimezoneOffset: &east, Unit: "mg/dL", Value: healthdata.Number(104)},
+		}},
+		{Source: healthdata.Source{Type: healthdata.SourceAutomatic}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T09:55:00Z"), Unit: "mg/dL", Value: healthdata.Number(98)},
 		}},
 		{Source: healthdata.Source{Type: healthdata.SourceFingerprick}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T09:45:00Z"), TimezoneOffset: &west, Unit: "mg/dL", Value: healthdata.Number(112)},
 		}},
-		{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unread: got[2].Unread},
+		{Source: healthdata.Source{Type: healthdata.SourceUnknown}, Unread: got[3].Unread},
 		{Source: healthdata.Source{Type: healthdata.SourceFingerprick}, TimeZone: "Europe/Vienna", Samples: []healthdata.Sample{
 			{Timestamp: at("2026-03-04T09:31:00Z"), Unit: "mg/dL", Value: healthdata.Number(110)},
 			{Timestamp: at("2026-03-04T09:30:00Z"), Unit: "mmol/L", Value: healthdata.Number(6.1)},
 		}},
 	}, got)
-	require.Len(t, got[2].Unread, 1, "a value that is no number is told")
+	require.Len(t, got[3].Unread, 1, "a value that is no number is told")
 
 	// The same numbers on a site that shows mg/dL.
 	s.units = "mg/dl"
 	got, _ = s.all(c, s.signedIn(c), "glucose", 1)
-	require.Equal(t, "mg/dL", got[3].Samples[1].Unit)
+	require.Equal(t, "mg/dL", got[4].Samples[1].Unit)
 }
 
 // A finger's glucose whose unit nobody names is told: 6.1 mg/dL would be nobody's.
@@ -170,6 +174,30 @@ func TestInsulinAndCarbohydrates(t *testing.T) {
 	require.Equal(t, []string{"exercise"}, got[0].Samples[0].Tags)
 	require.Equal(t, "porridge", got[0].Samples[1].Value.Text)
 	require.Equal(t, []string{"food", "insulin_injection"}, got[0].Samples[1].Tags)
+}
+
+// What a document says of the pump or the meter is handed over; what no device has is none.
+func TestInstruments(t *testing.T) {
+	s := withData(t)
+	s.entries = append(s.entries, read(t, `[{"_id":"e1","type":"sgv","sgv":90,"date":1772618700000,"device":{"name":"x"}}]`)...)
+	c := s.connector()
+	seen := func(resource string) map[string]*healthdata.DeviceInfo {
+		out := map[string]*healthdata.DeviceInfo{}
+		got, _ := s.all(c, s.signedIn(c), resource, 1)
+		for _, p := range got {
+			for _, x := range p.Samples {
+				out[string(p.Source.Type)+" "+x.Timestamp.Format("15:04")] = p.Device
+			}
+		}
+		return out
+	}
+	require.Equal(t, map[string]*healthdata.DeviceInfo{
+		"insulin_pump 07:00": {Model: ptr("pump"), ID: ptr("7001")}, "insulin_pump 08:00": nil, "app 07:00": nil, "app 09:00": nil,
+	}, seen("insulin_injection"))
+	require.Equal(t, map[string]*healthdata.DeviceInfo{
+		"automatic 10:00": {Model: ptr("sensor")}, "automatic 09:55": nil, "automatic 10:05": nil,
+		"fingerprick 09:45": nil, "fingerprick 09:30": nil, "fingerprick 09:31": nil,
+	}, seen("glucose"))
 }
 
 // Amounts of different treatments at one instant add up.

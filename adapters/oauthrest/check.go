@@ -216,6 +216,12 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		k.inner(e.Owner, e, path("owner"))
 	}
 	k.optional(e.SourceType, word, e, path("source_type"))
+	if e.Device != nil {
+		k.device(e, path("device"))
+	}
+	if e.Combine {
+		c.checkCombine(k, e, r, path)
+	}
 	switch {
 	case r.Class == healthdata.ClassTimeseries && (e.Sample == nil || e.Summary != nil):
 		k.p.Add("one_of", "a timeseries has a sample, and no summary", at...)
@@ -225,6 +231,36 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		k.sample(e, r, path("sample"))
 	default:
 		k.summary(e, r, path("summary"))
+	}
+}
+
+func (k *checker) device(e *Resource, path []any) {
+	d := e.Device
+	at := func(part any) []any { return append(slices.Clone(path), part) }
+	k.need(d.ID != nil || d.Model != nil, "a device has an id or a model", path...)
+	k.optional(d.ID, word, e, at("id"))
+	k.optional(d.Manufacturer, word, e, at("manufacturer"))
+	k.optional(d.Model, word, e, at("model"))
+	k.optional(d.Version, word, e, at("version"))
+}
+
+// checkCombine checks that the entries of one hour can be combined.
+func (c *Config) checkCombine(k *checker, e *Resource, r *healthdata.Resource, path func(...any) []any) {
+	entries := 0
+	for i := range c.Resources {
+		if c.Resources[i].Resource == e.Resource {
+			entries++
+		}
+	}
+	switch {
+	case !r.Diary():
+		k.p.Add("not_allowed", "only carbohydrates, insulin_injection and note are combined", path("combine")...)
+	case entries > 1:
+		k.p.Add("not_allowed", "what is combined has one entry: what stands in another one would replace it", path("combine")...)
+	case e.Device != nil:
+		k.p.Add("not_allowed", "what several devices recorded is not combined", path("device")...)
+	case k.floating && e.ranged() && e.Range.Format != formatDate:
+		k.p.Add("not_allowed", "of an affinity floating, what is combined is asked for by days", path("range", "format")...)
 	}
 }
 
@@ -408,6 +444,13 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 			k.p.Add("not_allowed", "not a field of this resource", at(f.name)...)
 		default:
 			k.optional(f.f, f.to, e, at(f.name))
+		}
+	}
+	if s.Tags != nil {
+		if !slices.Contains(r.Fields, "tags") {
+			k.p.Add("not_allowed", "not a field of this resource", at("tags")...)
+		} else {
+			k.field(s.Tags, word, true, e, at("tags"))
 		}
 	}
 	k.unit(e, r, at("unit"))

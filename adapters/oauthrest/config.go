@@ -120,9 +120,25 @@ type Resource struct {
 	Owner string `json:"owner"`
 	// SourceType is how it was recorded. Default unknown.
 	SourceType *Field `json:"source_type"`
+	// Device is what recorded it, where an item says.
+	Device *Device `json:"device"`
+	// Combine says that people write this down, that the provider stamps it with the
+	// beginning of its hour, and that the entries of one hour are one sample. Items come in
+	// the order of time, either way.
+	Combine bool `json:"combine"`
 	// Sample or Summary says what an item means: one of the two.
 	Sample  *Sample  `json:"sample"`
 	Summary *Summary `json:"summary"`
+}
+
+// Device is where an item says what recorded it. ID is the provider's own id of the device;
+// without one, it is known by its manufacturer and model. What is not there, or is no text,
+// is not known, and refuses nothing.
+type Device struct {
+	ID           *Field `json:"id"`
+	Manufacturer *Field `json:"manufacturer"`
+	Model        *Field `json:"model"`
+	Version      *Field `json:"version"`
 }
 
 // Range is how {from} and {to} are written.
@@ -182,6 +198,8 @@ type Sample struct {
 	DeliveryMode   *Field `json:"delivery_mode"`
 	DeliveryForm   *Field `json:"delivery_form"`
 	BolusPurpose   *Field `json:"bolus_purpose"`
+	// Tags are those of a note: a place through a list.
+	Tags *Field `json:"tags"`
 }
 
 // Summary says what an item means that is an object of its own.

@@ -2,7 +2,6 @@ package oauthrest
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // target is what a field of a summary takes.
@@ -162,7 +160,7 @@ func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 		}
 		return &n
 	}
-	word := func(f *Field, name string) *string {
+	said := func(f *Field, name string) *string {
 		if f == nil {
 			return nil
 		}
@@ -177,7 +175,7 @@ func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 		s.Systolic, s.Diastolic = number(c.Systolic, "systolic"), number(c.Diastolic, "diastolic")
 		ok = s.Systolic != nil || s.Diastolic != nil
 	case healthdata.ValueText:
-		if w := word(c.Value, "value"); w != nil && strings.TrimSpace(*w) != "" {
+		if w := said(c.Value, "value"); w != nil && strings.TrimSpace(*w) != "" {
 			s.Value, ok = healthdata.Text(*w), true
 		}
 	default:
@@ -186,10 +184,14 @@ func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 		}
 	}
 	s.Unit, _ = r.word(&c.Unit, "unit")
-	s.Type = word(c.Type, "type")
-	s.SensorLocation, s.Intensity = word(c.SensorLocation, "sensor_location"), word(c.Intensity, "intensity")
-	s.DeliveryMode, s.DeliveryForm = word(c.DeliveryMode, "delivery_mode"), word(c.DeliveryForm, "delivery_form")
-	s.BolusPurpose = word(c.BolusPurpose, "bolus_purpose")
+	s.Type = said(c.Type, "type")
+	s.SensorLocation, s.Intensity = said(c.SensorLocation, "sensor_location"), said(c.Intensity, "intensity")
+	s.DeliveryMode, s.DeliveryForm = said(c.DeliveryMode, "delivery_mode"), said(c.DeliveryForm, "delivery_form")
+	s.BolusPurpose = said(c.BolusPurpose, "bolus_purpose")
+	if c.Tags != nil {
+		all, _ := r.list(c.Tags, word, "tags")
+		s.Tags = texts(all)
+	}
 	m.bounds(r, c, &s, number)
 	return s, ok
 }
@@ -219,6 +221,17 @@ func (m *mapper) bounds(r *reader, c *Sample, s *healthdata.Sample, number func(
 	}
 	start := s.Timestamp
 	s.Start, s.End = &start, &end
+}
+
+// texts are the elements of a list of texts.
+func texts(list any) (out []string) {
+	all, _ := list.([]any)
+	for _, v := range all {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // maxSeconds is the longest interval that is read: a year.
@@ -292,95 +305,3 @@ func newMapper(c *Resource) *mapper {
 	}
 	return m
 }
-
-// group is what items have in common that go into one Pulled.
-type group struct {
-	owner  string
-	owned  bool
-	source healthdata.SourceType
-}
-
-// answer maps an answer: by whose it is and how it was recorded, in the order of the
-// answer; and returns by how much its page is full. An answer of another shape is an error; an item that cannot be read is told, and
-// the others are kept.
-func (m *mapper) answer(doc any, zone *time.Location) ([]linking.Pulled, int, error) {
-	list, count, ok := items(doc, m.entry.Items)
-	if !ok {
-		return nil, 0, errShape
-	}
-	var out []linking.Pulled
-	var groups []group
-	into := func(g group) *linking.Pulled {
-		i := slices.Index(groups, g)
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, g)
-			p := linking.Pulled{Source: healthdata.Source{Type: g.source}}
-			if g.owned {
-				p.Owner = &g.owner
-			}
-			out = append(out, p)
-		}
-		return &out[i]
-	}
-	for i := range list {
-		it := &list[i]
-		if !m.keeps(it) {
-			continue
-		}
-		r := &reader{it: it, zone: zone}
-		var g group
-		if m.entry.Owner != "" {
-			v, _ := it.find(m.entry.Owner)
-			g.owner, _ = text(v)
-			g.owned = true
-		}
-		if m.entry.SourceType != nil {
-			s, _ := r.word(m.entry.SourceType, "source_type")
-			g.source = healthdata.SourceType(s)
-		}
-		m.one(r, into, g)
-	}
-	return out, count, nil
-}
-
-// one maps one item into its group.
-func (m *mapper) one(r *reader, into func(group) *linking.Pulled, g group) {
-	var sample healthdata.Sample
-	var summary healthdata.Summary
-	found := true
-	if m.entry.Sample != nil {
-		sample, found = m.sample(r)
-	} else {
-		summary = m.summary(r)
-	}
-	switch {
-	case len(r.p) > 0:
-		p := into(g)
-		doc, _ := json.Marshal(r.it.value())
-		p.Unread = append(p.Unread, linking.Unread{Item: doc, Problems: r.p})
-	case !found:
-	case m.entry.Sample != nil:
-		p := into(g)
-		p.Samples = append(p.Samples, sample)
-	default:
-		p := into(g)
-		healthdata.HeadOf(summary).Raw, _ = json.Marshal(r.it.value())
-		p.Summaries = append(p.Summaries, summary)
-	}
-}
-
-// keeps reports whether an item fulfils the entry's conditions.
-func (m *mapper) keeps(it *item) bool {
-	for _, w := range m.entry.Where {
-		v, _ := it.find(w.At)
-		s, _ := text(v)
-		if w.In != nil && !slices.Contains(w.In, s) || slices.Contains(w.NotIn, s) {
-			return false
-		}
-	}
-	return true
-}
-
-// errShape says that an answer is not what the configuration expects.
-var errShape = fmt.Errorf("%w: the provider's answer is not of the configured shape", healthlab.Unavailable)

@@ -25,10 +25,15 @@ type cursor struct {
 	// name of the next one.
 	Page  int    `json:"p,omitempty"`
 	Token string `json:"t,omitempty"`
+	// Held are the entries of a diary that the page before ended with.
+	Held []held `json:"h,omitempty"`
 }
 
-// maxCursor is the longest cursor, of a provider or of ours.
-const maxCursor = 8 << 10
+// maxCursor is the longest cursor of a provider, and maxHeld of what is held back.
+const (
+	maxCursor = 8 << 10
+	maxHeld   = 256 << 10
+)
 
 func (c cursor) String() string {
 	b, _ := json.Marshal(c) //nolint:errchkjson // numbers and a text
@@ -43,7 +48,7 @@ func readCursor(s string) (c cursor, err error) {
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	if err != nil || len(s) > 2*maxCursor || c.Entry < 0 || c.Page < 0 {
+	if err != nil || len(s) > 2*(maxCursor+maxHeld) || c.Entry < 0 || c.Page < 0 {
 		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
 	}
 	return c, nil
@@ -58,6 +63,7 @@ type part struct {
 	m        *mapper
 	at       cursor
 	from, to time.Time
+	now      time.Time
 }
 
 // Pull makes one request. See [linking.Puller].
@@ -89,6 +95,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	}
 	p := &part{PullRequest: &r, m: entries[at.Entry], at: at, from: r.From, to: r.To}
 	p.bounds()
+	p.now = c.now()
 	where, err := c.address(p)
 	if err != nil {
 		return page, err
@@ -103,17 +110,43 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	}
 	page.Rates = c.rates(a)
 	var doc any
+	var got gathering
+	got.seed(at.Held)
 	count := 0
 	if !nothing {
 		if doc, err = tree(a.body, nil); err != nil {
 			return page, errShape
 		}
-		if page.Items, count, err = p.m.answer(doc, r.Zone); err != nil {
+		if count, err = p.m.answer(&got, doc, r.Zone); err != nil {
 			return page, err
 		}
 	}
-	page.Next, err = c.next(p, where, a, doc, count, len(entries))
-	return page, err
+	next, err := c.next(p, where, a, doc, count, len(entries))
+	if err != nil {
+		return page, err
+	}
+	if p.m.entry.Combine {
+		if next != nil && next.Token != "" {
+			if next.Held, err = carried(got.hold()); err != nil {
+				return page, err
+			}
+		}
+		got.combine(r.Resource, p.whole())
+	}
+	page.Items = got.pulled
+	if next != nil {
+		page.Next = next.String()
+	}
+	return page, nil
+}
+
+// carried refuses more than a cursor can hold.
+func carried(back []held) ([]held, error) {
+	b, err := json.Marshal(back)
+	if err != nil || len(b) > maxHeld {
+		return nil, fmt.Errorf("%w: the provider has more in one hour than anybody writes down", healthlab.Invalid)
+	}
+	return back, nil
 }
 
 // bounds cuts the range to what the provider takes at a time, the newest first.
@@ -125,7 +158,7 @@ func (p *part) bounds() {
 	if days == 0 {
 		return
 	}
-	from := p.end().AddDate(0, 0, -days)
+	from := p.end().AddDate(0, 0, -days).Add(2 * p.margin())
 	if p.m.entry.Range.Format == formatDate {
 		from = p.last().AddDays(1 - days).At(p.Zone).UTC()
 	}
@@ -136,6 +169,23 @@ func (p *part) bounds() {
 
 // end is where a part ends, rounded outwards to a second: what comes twice is stored once.
 func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
+
+// margin is how much more is asked for on either side, so that hours are whole where the
+// entries of one are combined. A day has whole hours as it is.
+func (p *part) margin() time.Duration {
+	if e := p.m.entry; !e.Combine || !e.ranged() || e.Range.Format == formatDate {
+		return 0
+	}
+	return time.Hour
+}
+
+// whole returns whether all entries that are stamped with an instant were asked for: those
+// of the hour that it begins.
+func (p *part) whole() func(time.Time) bool {
+	margin := p.margin()
+	from, to := p.from.Add(-margin), p.end()
+	return func(t time.Time) bool { return margin == 0 || !t.Before(from) && !t.After(to) }
+}
 
 // last is the last day that a part touches, in the user's zone.
 func (p *part) last() healthlab.Date {
@@ -153,12 +203,12 @@ func (e *Resource) ranged() bool {
 	return has(e.Path)
 }
 
-// next is the cursor behind an answer; empty at the end.
-func (c *Connector) next(p *part, asked *url.URL, a *answer, doc any, count, entries int) (string, error) {
+// next is the cursor behind an answer; nil at the end.
+func (c *Connector) next(p *part, asked *url.URL, a *answer, doc any, count, entries int) (*cursor, error) {
 	e := p.m.entry
 	token, err := c.nextPage(p, asked, a, doc, count)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	most := e.Paging.MaxPages
 	if most == 0 {
@@ -166,15 +216,15 @@ func (c *Connector) next(p *part, asked *url.URL, a *answer, doc any, count, ent
 	}
 	switch {
 	case token != "" && (token == p.at.Token || p.at.Page+1 >= most):
-		return "", errLoop
+		return nil, errLoop
 	case token != "":
-		return cursor{Entry: p.at.Entry, Until: p.at.Until, Page: p.at.Page + 1, Token: token}.String(), nil
+		return &cursor{Entry: p.at.Entry, Until: p.at.Until, Page: p.at.Page + 1, Token: token}, nil
 	case e.ranged() && p.from.After(p.From):
-		return cursor{Entry: p.at.Entry, Until: p.from.UnixMicro()}.String(), nil
+		return &cursor{Entry: p.at.Entry, Until: p.from.UnixMicro()}, nil
 	case p.at.Entry+1 < entries:
-		return cursor{Entry: p.at.Entry + 1}.String(), nil
+		return &cursor{Entry: p.at.Entry + 1}, nil
 	}
-	return "", nil
+	return nil, nil //nolint:nilnil // the end is no fault
 }
 
 // nextPage is the provider's name of the page behind an answer; empty on the last one.
@@ -298,6 +348,13 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 // written are the bounds of a part as the provider wants them.
 func (p *part) written() (from, to string) {
 	r := &p.m.entry.Range
+	start, end := p.from.Add(-p.margin()), p.end().Add(p.margin())
+	if p.margin() > 0 && end.After(p.now) { // nobody has written anything then
+		end = p.now.Add(time.Second - time.Microsecond).Truncate(time.Second)
+		if p.end().After(end) {
+			end = p.end()
+		}
+	}
 	switch r.Format {
 	case formatDate:
 		last := p.last()
@@ -306,9 +363,9 @@ func (p *part) written() (from, to string) {
 		}
 		return healthlab.DateOf(p.from.In(p.Zone)).String(), last.String()
 	case formatUnix:
-		return itoa(p.from.Unix()), itoa(p.end().Unix())
+		return itoa(start.Unix()), itoa(end.Unix())
 	case formatUnixMS:
-		return itoa(p.from.UnixMilli()), itoa(p.end().UnixMilli())
+		return itoa(start.UnixMilli()), itoa(end.UnixMilli())
 	}
-	return p.from.UTC().Format(time.RFC3339), p.end().UTC().Format(time.RFC3339)
+	return start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339)
 }

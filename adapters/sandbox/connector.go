@@ -72,6 +72,9 @@ const (
 	FateStrange = "strange"
 	// FateTravelling: every day is spent in another time zone.
 	FateTravelling = "travelling"
+	// FateHourly: what people write down is known to the hour only, and they write several
+	// things in one.
+	FateHourly = "hourly"
 )
 
 // Fates returns all fates of a sign-in at the provider's own page.
@@ -79,6 +82,7 @@ func Fates() []string {
 	return []string{
 		FateRefused, FateDown, FateSlow, FateNonsense, FateEnded, FateStuck, FateWithdrawn, FateFlaky, FateHanging,
 		FateLimited, FateCrowded, FateGarbled, FateLate, FateResent, FateStrange, FateTravelling,
+		FateHourly,
 	}
 }
 

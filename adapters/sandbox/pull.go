@@ -57,6 +57,8 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 		now = now.Add(-lateness)
 	case FateTravelling:
 		zones = otherZones
+	case FateHourly:
+		r = wholeDays(r)
 	}
 	page, err := invent(r, now, zones)
 	for i := range page.Items {
@@ -66,12 +68,57 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	}
 	switch {
 	case err != nil:
+	case t.fate == FateHourly:
+		hourly(&page, r.Resource)
 	case t.fate == FateResent:
 		halve(&page, now.Add(-time.Hour))
 	case t.fate == FateStrange && len(page.Items) > 0:
 		page.Items = append(page.Items, strange(&page.Items[0], now)...)
 	}
 	return page, err
+}
+
+// wholeDays asks for all of the days of a diary, so that no hour is there by half.
+func wholeDays(r linking.PullRequest) linking.PullRequest {
+	if x := healthdata.ResourceBySlug(r.Resource); x == nil || !x.Diary() {
+		return r
+	}
+	home := r.Zone
+	if home == nil {
+		home = time.UTC
+	}
+	r.From = healthlab.DateOf(r.From.In(home)).At(home).UTC()
+	if last := healthlab.DateOf(r.To.In(home)).At(home); last.Before(r.To) {
+		r.To = healthlab.DateOf(r.To.In(home)).AddDays(1).At(home).UTC()
+	}
+	return r
+}
+
+// hourly stamps what people wrote down with the beginning of its hour where they are, and
+// combines what is of one hour: everything was written down in two parts.
+func hourly(page *linking.PullPage, resource string) {
+	if x := healthdata.ResourceBySlug(resource); x == nil || !x.Diary() {
+		return
+	}
+	for i := range page.Items {
+		var entries []healthdata.Sample
+		for _, s := range page.Items[i].Samples {
+			at := s.Timestamp.Time
+			if s.TimezoneOffset != nil {
+				at = at.Add(time.Duration(*s.TimezoneOffset) * time.Second)
+			}
+			begin := healthlab.At(s.Timestamp.Add(-at.Sub(at.Truncate(time.Hour))))
+			s.Timestamp, s.Start, s.End = begin, &begin, &begin
+			more := s
+			if s.Value.IsText {
+				more.Value = healthdata.Text("and then nothing")
+			} else {
+				s.Value, more.Value = healthdata.Number(s.Value.Number/2), healthdata.Number(s.Value.Number/2)
+			}
+			entries = append(entries, s, more)
+		}
+		page.Items[i].Samples = healthdata.CombineEntries(resource, entries)
+	}
 }
 
 // payload is a summary in the provider's own words.
@@ -149,6 +196,7 @@ func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, hea
 				}
 			}
 		}
+		item.Device = p.Device(r.User, item.Source.Type)
 		if item.TimeZone = loc.String(); len(item.Samples)+len(item.Summaries) > 0 {
 			page.Items = append(page.Items, item)
 		}

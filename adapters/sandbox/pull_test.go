@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,20 +33,31 @@ type watch struct {
 	pulls  *pull.Service
 	store  *memory.Store
 	band   *sandbox.Connector
+	ids    []uuid.UUID // of events, among others
 }
 
-func newWatch(t *testing.T) *watch {
+func newWatch(t *testing.T, slugs ...string) *watch {
 	t.Helper()
+	resources := []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}}
+	if len(slugs) > 0 {
+		resources = nil
+	}
+	for _, slug := range slugs {
+		resources = append(resources, healthdata.ProviderResource{Resource: slug})
+	}
 	w := &watch{t: t, team: healthlab.TeamID{UUID: uuid.New()}, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return w.now }
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{
 		Slug: "acme_band", Name: "Band", AuthType: "oauth", SourceType: "device", Class: "cloud",
-		Resources: []healthdata.ProviderResource{{Resource: "sleep"}, {Resource: "steps"}},
+		Resources: resources,
 		Backfill:  healthdata.Backfill{DefaultDays: 25, Mode: "pull"},
 	}})
 	require.NoError(t, err)
 	w.store = memory.New(&memory.Options{Now: clock})
-	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: clock})
+	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: clock, NewID: func() uuid.UUID {
+		w.ids = append(w.ids, uuid.New())
+		return w.ids[len(w.ids)-1]
+	}})
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
@@ -365,4 +377,95 @@ func TestDemoIsMadeUp(t *testing.T) {
 	stop()
 	_, err = d.Pull(ctx, r)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// What data was recorded with is known of people who are fetched from, as of those who
+// upload: each device once, and the data names it.
+func TestDevicesOfWhatIsFetched(t *testing.T) {
+	w := newWatch(t, "steps", "sleep", "weight", "water")
+	w.link("ann")
+	w.pass(30*time.Hour, 10*time.Minute)
+	list, err := w.health.Devices(t.Context(), w.team, w.user)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	ids := map[healthdata.SourceType]*uuid.UUID{}
+	for _, d := range list {
+		want := sandbox.Provider{}.Device(w.user, d.SourceType)
+		require.Equal(t, healthdata.Device{
+			ID: d.ID, UserID: w.user, Provider: "acme_band", SourceType: d.SourceType, Manufacturer: want.Manufacturer, Model: want.Model,
+			Version: want.Version, DeviceID: want.ID,
+		}, d)
+		ids[d.SourceType] = &d.ID
+	}
+	for resource, source := range map[string]healthdata.SourceType{
+		"steps": healthdata.SourceWatch, "weight": healthdata.SourceScale, "water": healthdata.SourceApp,
+	} {
+		page, err := w.health.Samples(t.Context(), w.team, w.user, healthdata.SampleQuery{Resource: resource})
+		require.NoError(t, err)
+		require.NotEmpty(t, page.Groups, resource)
+		for _, g := range page.Groups {
+			require.Equal(t, source, g.Source.Type)
+			require.Equal(t, ids[source], g.Source.DeviceID, resource)
+		}
+	}
+	nights, err := w.health.Summaries(t.Context(), w.team, w.user, healthdata.SummaryQuery{Resource: "sleep", From: w.now.AddDate(0, 0, -10)})
+	require.NoError(t, err)
+	for _, n := range nights {
+		require.Equal(t, ids[healthdata.SourceWatch], healthdata.HeadOf(n).Source.DeviceID)
+	}
+	told := map[string]int{}
+	for _, id := range w.ids {
+		if m, err := w.store.WebhookLog().Message(t.Context(), w.team, id); err == nil {
+			told[m.Type]++
+		}
+	}
+	require.Equal(t, []int{2, 0}, []int{told[healthdata.EventDeviceCreated], told[healthdata.EventDeviceUpdated]})
+}
+
+// A diary that knows only the hour loses nothing: what was written in one hour is one
+// sample, with all of it.
+func TestADiaryByTheHour(t *testing.T) {
+	for _, resource := range []string{"carbohydrates", "insulin_injection", "note"} {
+		t.Run(resource, func(t *testing.T) {
+			w := newWatch(t, resource)
+			begin := w.now
+			w.link("ann+" + sandbox.FateHourly)
+			w.pass(50*time.Hour, 10*time.Minute)
+			type hour struct {
+				at   time.Time
+				kind string
+			}
+			sums, texts := map[hour]float64{}, map[hour]int{}
+			for day := healthlab.DateOf(begin).AddDays(-20); !day.After(healthlab.DateOf(w.now)); day = day.AddDays(1) {
+				_, samples := sandbox.Provider{}.Samples(w.user, resource, day, time.UTC)
+				for _, s := range samples {
+					if s.Timestamp.After(w.now) {
+						continue
+					}
+					k := hour{s.Timestamp.Truncate(time.Hour).UTC(), ""}
+					if s.Type != nil {
+						k.kind = *s.Type
+					}
+					sums[k] += s.Value.Number
+					texts[k] += 2
+				}
+			}
+			require.NotEmpty(t, sums)
+			got, err := w.health.AllSamples(t.Context(), w.team, w.user, healthdata.SampleQuery{
+				Resource: resource, From: begin.AddDate(0, 0, -20).Truncate(24 * time.Hour), To: w.now,
+			})
+			require.NoError(t, err)
+			require.Len(t, got, len(sums))
+			for _, s := range got {
+				k := hour{s.Timestamp.UTC(), ""}
+				if s.Type != nil {
+					k.kind = *s.Type
+				}
+				require.InDelta(t, sums[k], s.Value.Number, 1e-9, k)
+				if s.Value.IsText {
+					require.Len(t, strings.Split(s.Value.Text, "\n"), texts[k])
+				}
+			}
+		})
+	}
 }

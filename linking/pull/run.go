@@ -2,17 +2,12 @@ package pull
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -389,154 +384,4 @@ func (s *Service) failed(ctx context.Context, t Task, cause error) error {
 			t.stop()
 		}
 	}))
-}
-
-// keep stores a page and notes how far the task is.
-func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, page linking.PullPage) error {
-	if !c.Demo {
-		if _, err := s.told(ctx, &t, page.Rates, nil); err != nil {
-			return err
-		}
-	}
-	var sum healthdata.Received
-	var bad []Refused
-	for i := range page.Items {
-		got, refused, err := s.receive(ctx, &t, c, &page.Items[i])
-		if err != nil {
-			return s.failed(ctx, t, err)
-		}
-		bad = append(bad, refused...)
-		sum.Sent += got.Sent
-		sum.Days = append(sum.Days, got.Days...)
-		if !got.Oldest.IsZero() && (sum.Oldest.IsZero() || got.Oldest.Before(sum.Oldest)) {
-			sum.Oldest = got.Oldest
-		}
-		sum.Newest = later(sum.Newest, got.Newest)
-	}
-	if len(bad) > 0 {
-		if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
-			return fmt.Errorf("quarantine: %w", err)
-		}
-	}
-	now := s.now()
-	begun := t
-	var done []healthlab.Event
-	if t.Kind == History {
-		e, ok, err := s.users.HistoricalEvent(t.Team, t.User, t.Provider, t.Resource, t.From, t.To)
-		if err != nil {
-			return err
-		}
-		if ok {
-			done = []healthlab.Event{e}
-		}
-	}
-	err := s.settle(ctx, t, func(t *Task) ([]healthlab.Event, error) {
-		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
-		t.Sent += int64(sum.Sent)
-		if t.Kind == History {
-			for _, d := range sum.Days {
-				t.mark(d)
-			}
-		}
-		if !sum.Oldest.IsZero() && (t.Oldest.IsZero() || sum.Oldest.Before(t.Oldest)) {
-			t.Oldest = sum.Oldest
-		}
-		t.Newest = later(t.Newest, sum.Newest)
-		if !t.advance(page.Next, now, &s.opts) {
-			return nil, nil
-		}
-		return done, nil
-	})
-	s.Wake()
-	return err
-}
-
-// receive stores what one source recorded.
-func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection, p *linking.Pulled) (healthdata.Received, []Refused, error) {
-	n := max(len(p.Samples), len(p.Summaries))
-	refuse := func(i int, problems []healthlab.Problem) Refused {
-		var item any
-		if len(p.Samples) > 0 {
-			item = &p.Samples[i]
-		} else {
-			item = p.Summaries[i]
-		}
-		return s.refusal(t, i, item, problems)
-	}
-	var bad []Refused
-	for i, u := range p.Unread {
-		bad = append(bad, s.refusal(t, i, u.Item, u.Problems))
-	}
-	if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
-		for i := range n {
-			bad = append(bad, refuse(i, []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}))
-		}
-		return healthdata.Received{}, bad, nil
-	}
-	stage := healthdata.StageDaily
-	if t.Kind == History {
-		stage = healthdata.StageHistorical
-	}
-	up := healthdata.Upload{Provider: t.Provider, Stage: stage, Source: p.Source, Device: p.Device, TimeZone: p.TimeZone}
-	var got healthdata.Received
-	var err error
-	switch {
-	case n == 0:
-		return got, bad, nil
-	case len(p.Samples) > 0:
-		got, err = s.users.ReceiveSamples(ctx, t.Team, t.User, t.Resource, up, p.Samples)
-	default:
-		got, err = s.users.ReceiveSummaries(ctx, t.Team, t.User, t.Resource, up, p.Summaries)
-	}
-	var invalid *healthlab.InvalidError
-	var rule *healthlab.RuleError
-	switch {
-	case errors.As(err, &invalid): // the source itself is wrong, so all of it is
-		got, err = healthdata.Received{}, nil
-		for i := range n {
-			got.Refused = append(got.Refused, healthdata.Refusal{Index: i, Problems: invalid.Problems})
-		}
-	case errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection:
-		err = healthlab.NotFound
-	}
-	if err != nil {
-		return got, nil, err
-	}
-	for _, r := range got.Refused {
-		bad = append(bad, refuse(r.Index, r.Problems))
-	}
-	return got, bad, nil
-}
-
-// refusal is what is told of an item that was refused.
-func (s *Service) refusal(t *Task, i int, item any, problems []healthlab.Problem) Refused {
-	print, err := json.Marshal(item)
-	if err != nil { // no JSON has it, as numbers that are not finite: where it stood has to do
-		print = fmt.Appendf(nil, "item %d of %s", i, t.Until)
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %s", t.Team, t.User, t.Provider, t.Resource, print))
-	r := Refused{
-		ID: uuid.NewSHA1(refusedSpace, sum[:]), Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1,
-	}
-	for _, p := range problems {
-		parts := make([]string, len(p.Path))
-		for i, part := range p.Path {
-			parts[i] = fmt.Sprint(part)
-		}
-		r.Reasons = append(r.Reasons, Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg})
-	}
-	return r
-}
-
-// merged joins refusals of one id.
-func merged(list []Refused) []Refused {
-	var out []Refused
-	for _, r := range list {
-		if i := slices.IndexFunc(out, func(o Refused) bool { return o.ID == r.ID }); i >= 0 {
-			out[i].Count++
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
 }

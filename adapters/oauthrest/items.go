@@ -1,0 +1,196 @@
+package oauthrest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// group is what items have in common that go into one Pulled.
+type group struct {
+	owner  string
+	owned  bool
+	source healthdata.SourceType
+	device instrument
+}
+
+// instrument is what recorded an item, as far as it says; empty texts are not known.
+type instrument struct{ id, manufacturer, model, version string }
+
+func (i instrument) info() *healthdata.DeviceInfo {
+	if i.id == "" && i.model == "" {
+		return nil
+	}
+	known := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	return &healthdata.DeviceInfo{ID: known(i.id), Manufacturer: known(i.manufacturer), Model: known(i.model), Version: known(i.version)}
+}
+
+// instrument reads what recorded an item. What cannot be read is not known.
+func (m *mapper) instrument(it *item, zone *time.Location) (i instrument) {
+	d := m.entry.Device
+	if d == nil {
+		return i
+	}
+	r := &reader{it: it, zone: zone}
+	for _, f := range []struct {
+		from *Field
+		to   *string
+	}{{d.ID, &i.id}, {d.Manufacturer, &i.manufacturer}, {d.Model, &i.model}, {d.Version, &i.version}} {
+		if f.from != nil {
+			*f.to, _ = r.word(f.from, "device")
+		}
+	}
+	if i.id == "" && i.model == "" {
+		return instrument{}
+	}
+	return i
+}
+
+// gathering puts items into groups, in the order of the answer.
+type gathering struct {
+	groups []group
+	pulled []linking.Pulled
+	// last is the timestamp of the sample that was added last.
+	last healthlab.Time
+}
+
+func (g *gathering) into(of group) *linking.Pulled {
+	i := slices.Index(g.groups, of)
+	if i < 0 {
+		i = len(g.groups)
+		g.groups = append(g.groups, of)
+		p := linking.Pulled{Source: healthdata.Source{Type: of.source}, Device: of.device.info()}
+		if of.owned {
+			p.Owner = &of.owner
+		}
+		g.pulled = append(g.pulled, p)
+	}
+	return &g.pulled[i]
+}
+
+func (g *gathering) sample(of group, s healthdata.Sample) {
+	p := g.into(of)
+	p.Samples = append(p.Samples, s)
+	g.last = s.Timestamp
+}
+
+// held is a sample of a diary whose hour may go on on the next page.
+type held struct {
+	Owner  string                `json:"o,omitempty"`
+	Owned  bool                  `json:"b,omitempty"`
+	Source healthdata.SourceType `json:"s,omitempty"`
+	Sample healthdata.Sample     `json:"v"`
+}
+
+// seed begins with what was held back on the page before.
+func (g *gathering) seed(before []held) {
+	for _, h := range before {
+		g.sample(group{owner: h.Owner, owned: h.Owned, source: h.Source}, h.Sample)
+	}
+}
+
+// hold takes out the samples of the last timestamp.
+func (g *gathering) hold() (back []held) {
+	for i := range g.pulled {
+		of := g.groups[i]
+		kept := g.pulled[i].Samples[:0]
+		for _, s := range g.pulled[i].Samples {
+			if s.Timestamp.Equal(g.last.Time) {
+				back = append(back, held{of.owner, of.owned, of.source, s})
+				continue
+			}
+			kept = append(kept, s)
+		}
+		g.pulled[i].Samples = kept
+	}
+	return back
+}
+
+// combine makes one sample of the entries of one hour, and leaves out the hours of which
+// only a part was asked for.
+func (g *gathering) combine(resource string, whole func(time.Time) bool) {
+	for i := range g.pulled {
+		p := &g.pulled[i]
+		p.Samples = slices.DeleteFunc(p.Samples, func(s healthdata.Sample) bool { return !whole(s.Timestamp.Time) })
+		p.Samples = healthdata.CombineEntries(resource, p.Samples)
+	}
+}
+
+// answer maps an answer: by whose it is and how it was recorded, in the order of the
+// answer; and returns by how much its page is full. An answer of another shape is an error;
+// an item that cannot be read is told, and the others are kept.
+func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error) {
+	list, count, ok := items(doc, m.entry.Items)
+	if !ok {
+		return 0, errShape
+	}
+	for i := range list {
+		it := &list[i]
+		if !m.keeps(it) {
+			continue
+		}
+		r := &reader{it: it, zone: zone}
+		of := group{device: m.instrument(it, zone)}
+		if m.entry.Owner != "" {
+			v, _ := it.find(m.entry.Owner)
+			of.owner, _ = text(v)
+			of.owned = true
+		}
+		if m.entry.SourceType != nil {
+			s, _ := r.word(m.entry.SourceType, "source_type")
+			of.source = healthdata.SourceType(s)
+		}
+		m.one(r, g, of)
+	}
+	return count, nil
+}
+
+// one maps one item into its group.
+func (m *mapper) one(r *reader, g *gathering, of group) {
+	var sample healthdata.Sample
+	var summary healthdata.Summary
+	found := true
+	if m.entry.Sample != nil {
+		sample, found = m.sample(r)
+	} else {
+		summary = m.summary(r)
+	}
+	switch {
+	case len(r.p) > 0:
+		p := g.into(of)
+		doc, _ := json.Marshal(r.it.value())
+		p.Unread = append(p.Unread, linking.Unread{Item: doc, Problems: r.p})
+	case !found:
+	case m.entry.Sample != nil:
+		g.sample(of, sample)
+	default:
+		p := g.into(of)
+		healthdata.HeadOf(summary).Raw, _ = json.Marshal(r.it.value())
+		p.Summaries = append(p.Summaries, summary)
+	}
+}
+
+// keeps reports whether an item fulfils the entry's conditions.
+func (m *mapper) keeps(it *item) bool {
+	for _, w := range m.entry.Where {
+		v, _ := it.find(w.At)
+		s, _ := text(v)
+		if w.In != nil && !slices.Contains(w.In, s) || slices.Contains(w.NotIn, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// errShape says that an answer is not what the configuration expects.
+var errShape = fmt.Errorf("%w: the provider's answer is not of the configured shape", healthlab.Unavailable)

@@ -1,0 +1,186 @@
+package oauthrest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/oauthrest"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// Items say what recorded them; what is no text, or does not tell a device apart, is not
+// known, and no reason to refuse the item.
+func TestPullDevices(t *testing.T) {
+	f := newFjord(t)
+	f.data = func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/sleeps") {
+			fmt.Fprint(w, `{"sleeps":[{"id":"n1","begin":"2026-03-03T22:00:00Z","end":"2026-03-04T06:00:00+01:00","ring":{"serial":"R-7","model":"Ring 2"}},
+				{"id":"n2","begin":"2026-03-02T22:00:00Z","end":"2026-03-03T06:00:00+01:00","ring":null}]}`)
+			return
+		}
+		fmt.Fprint(w, `{"user":"ann/7","firmware":2.5,"samples":[
+			{"time":"2026-03-04T07:00:00Z","bpm":61,"device":"ring","serial":"R-7","model":"Ring 2"},
+			{"time":"2026-03-04T07:01:00Z","bpm":62,"device":"ring","serial":7},
+			{"time":"2026-03-04T07:02:00Z","bpm":63,"device":"ring","serial":"R-7","model":"Ring 2"},
+			{"time":"2026-03-04T07:03:00Z","bpm":64,"device":"ring","serial":{"a":1},"model":[]},
+			{"time":"2026-03-04T07:04:00Z","bpm":65,"device":"ring"}]}`)
+	}
+	c := f.connector(nil)
+	type seen struct {
+		device *healthdata.DeviceInfo
+		items  int
+	}
+	devices := func(resource string) (out []seen) {
+		for _, p := range all(t, c, ask(resource)) {
+			require.Empty(t, p.Unread)
+			out = append(out, seen{p.Device, len(p.Samples) + len(p.Summaries)})
+		}
+		return out
+	}
+	require.Equal(t, []seen{
+		{&healthdata.DeviceInfo{ID: ptr("R-7"), Manufacturer: ptr("Fjord"), Model: ptr("Ring 2"), Version: ptr("2.5")}, 2},
+		{&healthdata.DeviceInfo{ID: ptr("7"), Manufacturer: ptr("Fjord"), Version: ptr("2.5")}, 1},
+		{nil, 2},
+	}, devices("heartrate"))
+	require.Equal(t, []seen{{&healthdata.DeviceInfo{ID: ptr("R-7"), Model: ptr("Ring 2")}, 1}, {nil, 1}}, devices("sleep"))
+}
+
+// diaryEntry is what a person wrote down.
+type diaryEntry struct {
+	at    time.Time // when it really was
+	grams int
+}
+
+// diary answers as a provider does that rounds the time of entries to the hour: it finds
+// them by when they really were, some at a time.
+func diary(t testing.TB, entries []diaryEntry, size int, newestFirst bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		from, err := time.Parse(time.RFC3339, q.Get("from"))
+		require.NoError(t, err)
+		to, err := time.Parse(time.RFC3339, q.Get("to"))
+		require.NoError(t, err)
+		require.False(t, to.After(noon), "nobody has written anything then")
+		require.LessOrEqual(t, to.Sub(from), 30*24*time.Hour, "no more than it takes")
+		var fits []map[string]any
+		for i := range entries {
+			e := entries[i]
+			if newestFirst {
+				e = entries[len(entries)-1-i]
+			}
+			if !e.at.Before(from) && e.at.Before(to) {
+				fits = append(fits, map[string]any{"kind": "food", "hour": e.at.Truncate(time.Hour), "grams": e.grams})
+			}
+		}
+		begin, _ := strconv.Atoi(q.Get("cursor"))
+		end := min(begin+size, len(fits))
+		next := ""
+		if end < len(fits) {
+			next = strconv.Itoa(end)
+		}
+		require.NoError(t, json.NewEncoder(w).Encode(map[string]any{"entries": append([]map[string]any{}, fits[min(begin, end):end]...), "next_cursor": next}))
+	}
+}
+
+// Entries of one hour are one sample, wherever pages and parts of the range end, and an
+// hour is never there by half.
+func TestPullCombinesADiary(t *testing.T) {
+	f := newFjord(t)
+	c := f.connector(nil)
+	rapid.Check(t, func(r *rapid.T) {
+		var entries []diaryEntry
+		at := noon.AddDate(0, 0, -70)
+		want := map[time.Time]int{}
+		for at.Before(noon) {
+			e := diaryEntry{at, rapid.IntRange(1, 9).Draw(r, "grams")}
+			entries = append(entries, e)
+			want[at.Truncate(time.Hour)] += e.grams
+			at = at.Add(time.Duration(rapid.SampledFrom([]int{7, 20, 45, 600, 3000}).Draw(r, "minutes")) * time.Minute)
+		}
+		f.data = diary(t, entries, rapid.IntRange(1, 4).Draw(r, "size"), rapid.Bool().Draw(r, "newest first"))
+		req := ask("carbohydrates")
+		req.From, req.To = noon.AddDate(0, 0, -65).Add(-17*time.Minute), noon.Add(-23*time.Minute)
+		got := map[time.Time]int{}
+		pages := 0
+		for {
+			page, err := c.Pull(t.Context(), req)
+			require.NoError(t, err)
+			for _, p := range page.Items {
+				require.Empty(t, p.Unread)
+				for _, s := range p.Samples {
+					at := s.Timestamp.UTC()
+					if was, again := got[at]; again { // both parts of a range have the hour between them
+						require.Equal(t, was, int(s.Value.Number))
+					}
+					got[at] = int(s.Value.Number)
+				}
+			}
+			pages++
+			if req.Cursor = page.Next; req.Cursor == "" || pages > 10_000 {
+				break
+			}
+		}
+		for hour, grams := range want {
+			if !hour.Before(req.From) && hour.Before(req.To) {
+				require.Equal(t, grams, got[hour], hour)
+			}
+		}
+		for hour, grams := range got {
+			require.Equal(t, want[hour], grams, hour)
+		}
+	})
+}
+
+// Days have whole hours, and a note has what was written in one, with all its tags.
+func TestPullCombinesNotes(t *testing.T) {
+	f := newFjord(t)
+	f.answers(http.StatusOK, `{"entries":[
+		{"hour":"2026-03-04T08:00:00+01:00","text":"porridge","about":["meal"]},
+		{"hour":"2026-03-04T07:00:00Z","text":"a run","about":["sport","meal","luck"]},
+		{"hour":"2026-03-04T09:00:00Z","text":"nothing"},
+		{"hour":"2026-03-04T09:00:00Z","text":" "}]}`)
+	got := all(t, f.connector(nil), ask("note"))
+	require.Len(t, got, 1)
+	at, next := at("2026-03-04T07:00:00Z"), at("2026-03-04T09:00:00Z")
+	east := 3600
+	require.Equal(t, []healthdata.Sample{
+		{Timestamp: at, Start: &at, End: &at, TimezoneOffset: &east, Unit: "text", Value: healthdata.Text("porridge\na run"), Tags: []string{"food", "exercise", "unspecified"}},
+		{Timestamp: next, Start: &next, End: &next, Unit: "text", Value: healthdata.Text("nothing")},
+	}, got[0].Samples)
+	q := f.requests[0].URL.Query()
+	require.Equal(t, []string{"2026-03-01", "2026-03-04"}, []string{q.Get("first"), q.Get("last")})
+}
+
+func TestConfigOfDevicesAndDiaries(t *testing.T) {
+	f := newFjord(t)
+	for name, c := range map[string]struct{ old, new, want string }{
+		"no device":            {`"device": {"id": {"at": "/ring/serial"}, "model": {"at": "/ring/model"}}`, `"device": {}`, "resources[4].device"},
+		"place of a device":    {`{"at": "/ring/serial"}`, `{"at": "^^^^/serial"}`, "resources[4].device.id.at"},
+		"const and place":      {`"manufacturer": {"const": "Fjord"}`, `"manufacturer": {"const": "Fjord", "at": "/a"}`, "resources[0].device.manufacturer"},
+		"no diary":             {`"resource": "heartrate",`, `"resource": "heartrate", "combine": true,`, "resources[0].combine"},
+		"a diary's devices":    {`"combine": true`, `"combine": true, "device": {"id": {"at": "/a"}}`, "resources[5].device"},
+		"tags are a list":      {`"/about/*"`, `"/about"`, "resources[6].sample.tags.at"},
+		"tags of no note":      {`"bpm"}`, `"bpm"}, "tags": {"at": "/a/*"}`, "resources[0].sample.tags"},
+		"two of one diary":     {`"resource": "note",`, `"resource": "carbohydrates",`, "resources[5].combine"},
+		"floating by the hour": {`{"resource": "carbohydrates"}`, `{"resource": "carbohydrates", "affinity": "floating"}`, "resources[5].range.format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := f.document()
+			require.Contains(t, doc, c.old)
+			_, err := oauthrest.ReadConfig(strings.NewReader(strings.Replace(doc, c.old, c.new, 1)))
+			require.ErrorIs(t, err, healthlab.Invalid)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}

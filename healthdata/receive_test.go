@@ -1,0 +1,65 @@
+package healthdata_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Items of one identity that differ are refused wherever in an answer they stand; those
+// that are the same are one. A part whose source is not well said takes nobody along.
+func TestPartsOfOneAnswer(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	night := func(id string, score int64) *healthdata.Sleep {
+		return &healthdata.Sleep{
+			Head: healthdata.Head{ExternalID: id}, BedtimeStart: ago(10 * time.Hour), BedtimeStop: ago(2 * time.Hour),
+			CalendarDate: healthlab.DateOf(ago(0).Time), Score: &score,
+		}
+	}
+	part := func(zone string, items ...healthdata.Summary) healthdata.SummaryPart {
+		return healthdata.SummaryPart{Upload: healthdata.Upload{
+			Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}, TimeZone: zone,
+		}, Items: items}
+	}
+	got, err := s.ReceiveSummaries(t.Context(), s.team, s.user, "sleep", []healthdata.SummaryPart{
+		part("", night("a", 1), night("b", 2), night("c", 3)),
+		part("Mars/Olympus", night("b", 9), night("d", 4)),
+		part("UTC", night("c", 3), night("a", 5), night("e", 6)),
+	})
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	codes := func(r healthdata.Received) map[int]string {
+		out := map[int]string{}
+		for _, x := range r.Refused {
+			out[x.Index] = x.Problems[0].Code
+		}
+		return out
+	}
+	require.Equal(t, map[int]string{0: "duplicate"}, codes(got[0]))
+	require.Equal(t, map[int]string{0: "unknown_zone", 1: "unknown_zone"}, codes(got[1]))
+	require.Equal(t, map[int]string{1: "duplicate"}, codes(got[2]))
+	require.Equal(t, []int{2, 1, 1}, []int{got[0].New, got[2].New, got[2].Same})
+	require.Equal(t, []int64{2, 3, 6}, s.scores())
+
+	// Nothing is kept of a part of a user who is not there.
+	_, err = s.ReceiveSummaries(t.Context(), s.team, healthlab.UserID{UUID: uuid.New()}, "sleep", []healthdata.SummaryPart{part("", night("x", 1))})
+	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+// scores are those of the nights that are stored, ascending.
+func (s *station) scores() (out []int64) {
+	s.Helper()
+	list, err := s.Summaries(s.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: "sleep", From: ago(1000 * time.Hour).Time})
+	require.NoError(s, err)
+	for _, n := range list {
+		out = append(out, *n.(*healthdata.Sleep).Score)
+	}
+	slices.Sort(out)
+	return out
+}

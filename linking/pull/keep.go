@@ -1,0 +1,179 @@
+package pull
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// keep stores a page and notes how far the task is.
+func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, page linking.PullPage) error {
+	if !c.Demo {
+		if _, err := s.told(ctx, &t, page.Rates, nil); err != nil {
+			return err
+		}
+	}
+	sum, bad, err := s.receive(ctx, &t, c, page.Items)
+	if err != nil {
+		return s.failed(ctx, t, err)
+	}
+	if len(bad) > 0 {
+		if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
+			return fmt.Errorf("quarantine: %w", err)
+		}
+	}
+	now := s.now()
+	begun := t
+	var done []healthlab.Event
+	if t.Kind == History {
+		e, ok, err := s.users.HistoricalEvent(t.Team, t.User, t.Provider, t.Resource, t.From, t.To)
+		if err != nil {
+			return err
+		}
+		if ok {
+			done = []healthlab.Event{e}
+		}
+	}
+	err = s.settle(ctx, t, func(t *Task) ([]healthlab.Event, error) {
+		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
+		t.Sent += int64(sum.Sent)
+		if t.Kind == History {
+			for _, d := range sum.Days {
+				t.mark(d)
+			}
+		}
+		if !sum.Oldest.IsZero() && (t.Oldest.IsZero() || sum.Oldest.Before(t.Oldest)) {
+			t.Oldest = sum.Oldest
+		}
+		t.Newest = later(t.Newest, sum.Newest)
+		if !t.advance(page.Next, now, &s.opts) {
+			return nil, nil
+		}
+		return done, nil
+	})
+	s.Wake()
+	return err
+}
+
+// receive stores what is on a page, and returns what became of it and what was refused.
+func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection, items []linking.Pulled) (sum healthdata.Received, bad []Refused, err error) {
+	up := healthdata.Upload{Provider: t.Provider, Stage: healthdata.StageDaily}
+	if t.Kind == History {
+		up.Stage = healthdata.StageHistorical
+	}
+	took := func(got *healthdata.Received, item func(int) any) {
+		add(&sum, got)
+		for _, r := range got.Refused {
+			bad = append(bad, s.refusal(t, r.Index, item(r.Index), r.Problems))
+		}
+	}
+	// What has one identity may stand in several parts of an answer.
+	var parts []healthdata.SummaryPart
+	for i := range items {
+		p := &items[i]
+		for k, u := range p.Unread {
+			bad = append(bad, s.refusal(t, k, u.Item, u.Problems))
+		}
+		if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
+			bad = append(bad, s.others(t, p)...)
+			continue
+		}
+		up.Source, up.Device, up.TimeZone = p.Source, p.Device, p.TimeZone
+		if len(p.Summaries) > 0 {
+			parts = append(parts, healthdata.SummaryPart{Upload: up, Items: p.Summaries})
+		}
+		if len(p.Samples) == 0 {
+			continue
+		}
+		got, err := s.users.ReceiveSamples(ctx, t.Team, t.User, t.Resource, up, p.Samples)
+		if err != nil {
+			return sum, nil, gone(err)
+		}
+		took(&got, func(i int) any { return &p.Samples[i] })
+	}
+	if len(parts) == 0 {
+		return sum, bad, nil
+	}
+	all, err := s.users.ReceiveSummaries(ctx, t.Team, t.User, t.Resource, parts)
+	if err != nil {
+		return sum, nil, gone(err)
+	}
+	for n := range all {
+		took(&all[n], func(i int) any { return parts[n].Items[i] })
+	}
+	return sum, bad, nil
+}
+
+// others refuses what is another user's.
+func (s *Service) others(t *Task, p *linking.Pulled) (bad []Refused) {
+	why := []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}
+	for i := range p.Samples {
+		bad = append(bad, s.refusal(t, i, &p.Samples[i], why))
+	}
+	for i := range p.Summaries {
+		bad = append(bad, s.refusal(t, i, p.Summaries[i], why))
+	}
+	return bad
+}
+
+// gone names the fault of a connection that went away.
+func gone(err error) error {
+	var rule *healthlab.RuleError
+	if errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection {
+		return healthlab.NotFound
+	}
+	return err
+}
+
+// add adds up what became of several parts.
+func add(sum, got *healthdata.Received) {
+	sum.Sent += got.Sent
+	sum.Days = append(sum.Days, got.Days...)
+	if !got.Oldest.IsZero() && (sum.Oldest.IsZero() || got.Oldest.Before(sum.Oldest)) {
+		sum.Oldest = got.Oldest
+	}
+	sum.Newest = later(sum.Newest, got.Newest)
+}
+
+// refusal is what is told of an item that was refused.
+func (s *Service) refusal(t *Task, i int, item any, problems []healthlab.Problem) Refused {
+	print, err := json.Marshal(item)
+	if err != nil { // no JSON has it, as numbers that are not finite: where it stood has to do
+		print = fmt.Appendf(nil, "item %d of %s", i, t.Until)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %s", t.Team, t.User, t.Provider, t.Resource, print))
+	r := Refused{
+		ID: uuid.NewSHA1(refusedSpace, sum[:]), Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1,
+	}
+	for _, p := range problems {
+		parts := make([]string, len(p.Path))
+		for i, part := range p.Path {
+			parts[i] = fmt.Sprint(part)
+		}
+		r.Reasons = append(r.Reasons, Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg})
+	}
+	return r
+}
+
+// merged joins refusals of one id.
+func merged(list []Refused) []Refused {
+	var out []Refused
+	for _, r := range list {
+		if i := slices.IndexFunc(out, func(o Refused) bool { return o.ID == r.ID }); i >= 0 {
+			out[i].Count++
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
