@@ -43,6 +43,9 @@ type PullRequest struct {
 	Zone *time.Location
 	// Cursor is empty for the first page, then what the page before said.
 	Cursor string
+	// Trace names the run that the request is part of, in logs and traces: a trace-id of W3C
+	// Trace Context, 32 hexadecimal digits. It is for us: no provider is told.
+	Trace string
 }
 
 // LogValue shows no secret.

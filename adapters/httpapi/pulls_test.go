@@ -287,12 +287,14 @@ func TestIntrospection(t *testing.T) {
 	read(d.Client, "/v2/introspect/historical_pull?provider=acme_band&user_id="+ann.String())
 	histories := page.Data[0].Provider["acme_band"]
 	require.Equal(t, []any{"workout_stream"}, histories["not_pulled"])
+	trace := histories["pulled"].(object)["heartrate"].(object)["trace_id"]
+	require.Regexp(t, "^[0-9a-f]{32}$", trace)
 	require.Equal(t, object{
 		"status": "success", "range_start": "2026-02-02T12:00:00+00:00", "range_end": "2026-03-04T12:00:00+00:00", "days_with_data": 2.0,
 		"timeline": object{
 			"scheduled_at": "2026-03-04T12:00:00+00:00", "started_at": "2026-03-04T12:00:00+00:00", "ended_at": "2026-03-04T12:00:00+00:00",
 		},
-		"release": pull.Release, "error_details": nil,
+		"release": pull.Release, "trace_id": trace, "error_details": nil,
 	}, histories["pulled"].(object)["heartrate"])
 	body := histories["pulled"].(object)["body"].(object)
 	require.Equal(t, "retrying", body["status"])

@@ -1,5 +1,6 @@
 // Package otel connects a delivery of events to OpenTelemetry: what a
-// [webhook.Dispatcher] does as metrics, each request that it makes as a span.
+// [webhook.Dispatcher] does as metrics, each request that it makes as a span. Requests to
+// providers are spans, too ([Telemetry.Puller]).
 //
 //	o, err := otel.New(meters, traces)
 //	d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), o.Notifier(send), seal,
@@ -25,6 +26,10 @@
 // A span "webhook attempt" for each request, with the type of the event, the class of the
 // result and the status. It is an error if the message was not accepted. The request does
 // not carry the trace further: the receiver is somebody else's.
+//
+// A span "pull" for each request to a provider, with the provider, the resource, and how
+// many items came. The spans of one run are one trace, by the name that the run has in
+// introspection (pull.Task.Trace).
 package otel
 
 import (

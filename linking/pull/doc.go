@@ -32,6 +32,8 @@
 //
 // [Service.Progress] says how far a first import is, [Service.Histories] and
 // [Service.Resources] how fetching goes for a team's people, with what was refused.
+// Each history has a name there, by which its requests are found in logs and traces
+// ([Task.Trace]).
 //
 // # What can be relied on
 //

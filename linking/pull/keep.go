@@ -31,6 +31,7 @@ func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, pa
 		if err := s.store.Quarantine(ctx, t.Ref, merged(bad)); err != nil {
 			return fmt.Errorf("quarantine: %w", err)
 		}
+		s.opts.Log.InfoContext(ctx, "items of a provider refused", "task", t.Key, "trace", t.Trace(), "items", len(bad))
 	}
 	now := s.now()
 	begun := t
@@ -44,6 +45,7 @@ func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, pa
 			done = []healthlab.Event{e}
 		}
 	}
+	ended := false
 	err = s.settle(ctx, t, func(t *Task) ([]healthlab.Event, error) {
 		t.From, t.To, t.Until, t.StartedAt, t.EndedAt, t.Swept = begun.From, begun.To, begun.Until, begun.StartedAt, begun.EndedAt, begun.Swept
 		t.Sent += int64(sum.Sent)
@@ -56,11 +58,14 @@ func (s *Service) keep(ctx context.Context, t Task, c *healthdata.Connection, pa
 			t.Oldest = sum.Oldest
 		}
 		t.Newest = later(t.Newest, sum.Newest)
-		if !t.advance(page.Next, now, &s.opts) {
+		if ended = t.advance(page.Next, now, &s.opts); !ended {
 			return nil, nil
 		}
 		return done, nil
 	})
+	if err == nil && ended && begun.Kind == History {
+		s.opts.Log.InfoContext(ctx, "history fetched", "task", begun.Key, "trace", begun.Trace())
+	}
 	s.Wake()
 	return err
 }

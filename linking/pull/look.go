@@ -85,6 +85,8 @@ type HistoryPull struct {
 	Days int `json:"days_with_data"`
 	// Release is [Release].
 	Release string `json:"release"`
+	// Trace is what logs and traces call it; null where an app walked the history.
+	Trace *string `json:"trace_id"`
 	// Error is why it waits or was given up; null if it does not and was not.
 	Error *ErrorClass `json:"error_details"`
 }
@@ -175,6 +177,10 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 		if t.Error != "" && (t.Status == Retrying || t.Status == Failure) {
 			why := t.Error
 			x.Error = &why
+		}
+		if p == nil || p.Class == classCloud {
+			trace := t.Trace()
+			x.Trace = &trace
 		}
 		out.Pulled[t.Resource] = x
 	}

@@ -190,7 +190,7 @@ func (s *Service) pull(ctx context.Context, j job) error {
 	from, to := t.piece(&s.opts)
 	page, err := s.ask(ctx, s.puller(c), linking.PullRequest{
 		Secret: access.Secret, User: t.User, ExternalUserID: c.ExternalUserID, Resource: t.Resource,
-		From: from, To: to, Zone: u.Location(), Cursor: t.Cursor,
+		From: from, To: to, Zone: u.Location(), Cursor: t.Cursor, Trace: t.Trace(),
 	})
 	if err != nil {
 		return s.refused(ctx, t, c, access, err)
@@ -376,7 +376,7 @@ func (s *Service) failed(ctx context.Context, t Task, cause error) error {
 	if errors.As(cause, &hint) {
 		wait = min(hint.RetryAfter(), maxBlock)
 	}
-	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "class", string(class), "kind", healthlab.KindOf(cause).Error())
+	s.opts.Log.InfoContext(ctx, "pull failed", "task", t.Key, "trace", t.Trace(), "class", string(class), "kind", healthlab.KindOf(cause).Error())
 	now := s.now()
 	return s.settle(ctx, t, only(func(t *Task) {
 		t.fail(class, wait, now, &s.opts)

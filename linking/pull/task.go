@@ -1,6 +1,9 @@
 package pull
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"math/bits"
 	"time"
@@ -114,6 +117,19 @@ type Task struct {
 	Sent int64
 	// Days has a bit for each day with data since From; of History alone.
 	Days []byte
+}
+
+// Trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal
+// digits. A history has one from when it is scheduled until it is over; news have one for
+// each time they are looked for. All processes give a run the same.
+func (t *Task) Trace() string {
+	at := t.ScheduledAt
+	if t.Kind == News {
+		at = t.StartedAt
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "trace %s %s %d %s %d %s %s %d", t.Team, t.User, len(t.Provider), t.Provider,
+		len(t.Resource), t.Resource, t.Kind, at.UnixMicro()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // DaysWithData counts them.

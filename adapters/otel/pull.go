@@ -1,0 +1,60 @@
+package otel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Puller returns next, the puller of a provider, with a span around each request. The spans
+// of a run are of one trace, which has the id that the introspection of historical pulls
+// shows as trace_id. It is marked as sampled: sample by a processor, or by
+// WithRemoteParentSampled of the SDK's ParentBased.
+func (t *Telemetry) Puller(provider string, next linking.Puller) linking.Puller {
+	return tracedPuller{t, provider, next}
+}
+
+type tracedPuller struct {
+	t        *Telemetry
+	provider string
+	next     linking.Puller
+}
+
+// Pull makes a request.
+func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	ctx, span := p.t.tracer.Start(inTrace(ctx, r.Trace), "pull", trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("provider", p.provider), attribute.String("resource", r.Resource)))
+	defer span.End()
+	page, err := p.next.Pull(ctx, r)
+	if err != nil {
+		span.SetStatus(codes.Error, healthlab.KindOf(err).Error()) // the text may be the provider's
+		return page, err
+	}
+	items := 0
+	for i := range page.Items {
+		items += len(page.Items[i].Samples) + len(page.Items[i].Summaries)
+	}
+	span.SetAttributes(attribute.Int("items", items), attribute.Bool("last", page.Next == ""))
+	return page, nil
+}
+
+// inTrace makes what follows part of a trace; of none, if id is not the name of one.
+func inTrace(ctx context.Context, id string) context.Context {
+	of, err := trace.TraceIDFromHex(id)
+	if err != nil {
+		return ctx
+	}
+	var root trace.SpanID
+	copy(root[:], of[:]) // nobody made it: it stands for the whole run
+	if !root.IsValid() {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: of, SpanID: root, TraceFlags: trace.FlagsSampled, Remote: true,
+	}))
+}
