@@ -153,6 +153,26 @@ func (v bulkStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.
 	return cloneOp(next), nil
 }
 
+func (v bulkStore) Prune(ctx context.Context, n int, before time.Time) (int, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer v.s.mu.Unlock()
+	var old []*bulk.Op
+	for _, op := range v.s.bulk.ops {
+		if op.Status != bulk.InProgress && !op.EndedAt.IsZero() && op.EndedAt.Before(before) {
+			old = append(old, op)
+		}
+	}
+	slices.SortFunc(old, func(a, b *bulk.Op) int { return cmp.Or(a.EndedAt.Compare(b.EndedAt), slices.Compare(a.ID[:], b.ID[:])) })
+	old = old[:min(max(n, 0), len(old))]
+	for _, op := range old {
+		delete(v.s.bulk.ops, op.ID)
+		delete(v.s.bulk.items, op.ID)
+	}
+	return len(old), nil
+}
+
 // item returns an item of an operation.
 func (v bulkStore) item(team healthlab.TeamID, id uuid.UUID, n int) (*bulk.Item, error) {
 	if op := v.s.bulk.ops[id]; op != nil && op.Team == team {

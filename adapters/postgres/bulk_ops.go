@@ -63,6 +63,15 @@ where team_id = $1 and op_id = $2 and n >= $3 order by n limit $4`
 	dropGrants = `
 update healthlab.bulk_item set key_id = null, box = null where team_id = $1 and op_id = $2 and box is not null`
 
+	pruneOps = `
+with old as (
+	select team_id, op_id from healthlab.bulk_op where ended_at < $1 and status <> 'in_progress'
+	order by ended_at, op_id limit $2 for update skip locked
+), items as (
+	delete from healthlab.bulk_item i using old where i.team_id = old.team_id and i.op_id = old.op_id
+)
+delete from healthlab.bulk_op o using old where o.team_id = old.team_id and o.op_id = old.op_id`
+
 	selectOps = `
 select ` + opColumns + ` from healthlab.bulk_op o
 where o.team_id = $1 and ($2::timestamptz is null or (o.started_at, o.op_id) < ($2, $3)) order by o.started_at desc, o.op_id desc limit $4`
@@ -250,4 +259,18 @@ func (v bulkStore) Ops(ctx context.Context, team healthlab.TeamID, before bulk.P
 		b.Queue(selectOps, team.UUID, nullable(instant(before.StartedAt)), before.ID, max(n, 0)).Query(scanOps(&out))
 	})
 	return out, err
+}
+
+func (v bulkStore) Prune(ctx context.Context, n int, before time.Time) (int, error) {
+	if n <= 0 {
+		return 0, ctx.Err()
+	}
+	var gone pgconn.CommandTag
+	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
+		return u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(pruneOps, instant(before), n), &gone) })
+	})
+	if err != nil {
+		return 0, err
+	}
+	return int(gone.RowsAffected()), nil
 }

@@ -71,6 +71,18 @@ var bulkWrites = map[string]prepare{
 			return err
 		}
 	},
+	"Bulk.Prune": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		submit(t, s, u)
+		_, err := s.Bulk().UpdateOp(t.Context(), u.Team, u.ID.UUID, func(op *bulk.Op) error {
+			op.Status, op.EndedAt = bulk.Aborted, noon.Time
+			return nil
+		})
+		require.NoError(t, err)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Bulk().Prune(ctx, 1000, end)
+			return err
+		}
+	},
 	"Bulk.Import": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		submit(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {

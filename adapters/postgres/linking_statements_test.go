@@ -12,7 +12,7 @@ func init() {
 		"selectGuesser": selectGuesser, "putGuesser": putGuesser, "deleteGuesser": deleteGuesser, "pruneGuessers": pruneGuessers,
 		"removeRecords": removeRecords, "selectHeldConnections": selectHeldConnections,
 		"insertOp": insertOp, "insertItems": insertItems, "selectOp": selectOp, "lockOp": lockOp, "updateOp": updateOp, "setRunning": setRunning,
-		"claimOps": claimOps, "selectItems": selectItems, "selectOps": selectOps,
+		"claimOps": claimOps, "selectItems": selectItems, "selectOps": selectOps, "pruneOps": pruneOps,
 		"dropGrants": dropGrants, "lockUserOfItem": lockUserOfItem, "lockItem": lockItem, "selectUserOfItem": selectUserOfItem,
 		"itemAccountTaken": itemAccountTaken, "settleItem": settleItem,
 		"insertApp": insertApp, "lockUserForApp": lockUserForApp, "selectApp": selectApp, "lockApp": lockApp, "updateApp": updateApp, "deleteApps": deleteApps, "pruneApps": pruneApps,

@@ -186,6 +186,55 @@ var bulkOpCases = map[string]func(t *testing.T, h BulkHarness, x string){
 			require.Equal(t, page.want, got)
 		}
 	},
+	"Prune": func(t *testing.T, h BulkHarness, x string) {
+		then := linkNoon.AddDate(-20, 0, 0) // no other case has anything from then
+		over := func(name string, status bulk.Status, at time.Time) bulk.Op {
+			op := h.submitted(t, x, name, then.Add(-time.Hour), linkUser(x+"ann"), linkUser(x+"bob"))
+			return h.change(t, op, func(op *bulk.Op) { op.Status, op.EndedAt = status, at })
+		}
+		third, first := over("third", bulk.Failure, then), over("first", bulk.Success, then.Add(-time.Second))
+		second, kept := over("second", bulk.Aborted, then.Add(-time.Microsecond)), over("kept", bulk.Success, then.Add(time.Second))
+		still, never := over("still", bulk.InProgress, then.Add(-time.Hour)), over("never", bulk.Success, time.Time{})
+		there := func() (out []bulk.Op) {
+			for _, op := range []bulk.Op{first, second, third, kept, still, never} {
+				got, err := h.Bulk.Op(t.Context(), op.Team, op.ID)
+				items, noItems := h.Bulk.Items(t.Context(), op.Team, op.ID, 0, 10)
+				require.NoError(t, noItems)
+				if err == nil {
+					require.Equal(t, op, got)
+					require.Len(t, items, 2)
+					out = append(out, op)
+					continue
+				}
+				require.ErrorIs(t, err, healthlab.NotFound)
+				require.Empty(t, items)
+			}
+			return out
+		}
+		prune := func(n, want int, before time.Time) {
+			got, err := h.Bulk.Prune(t.Context(), n, before)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		prune(0, 0, then)
+		require.Len(t, there(), 6)
+		prune(1, 1, then)
+		require.Equal(t, []bulk.Op{second, third, kept, still, never}, there(), "what ended first")
+		prune(10, 1, then)
+		require.Equal(t, []bulk.Op{third, kept, still, never}, there(), "that instant is not before itself")
+		prune(10, 1, then.Add(time.Second))
+		require.Equal(t, []bulk.Op{kept, still, never}, there())
+		list, err := h.Bulk.Ops(t.Context(), linkTeam(x), bulk.Place{}, 10)
+		require.NoError(t, err)
+		require.Len(t, list, 3)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		_, err = h.Bulk.Prune(ctx, 10, linkNoon)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, there(), 3)
+		again := h.submitted(t, x, "first", then, linkUser(x+"ann")) // its id is free
+		h.requireOp(t, again)
+	},
 	"ItemsGoWithTheirUser": func(t *testing.T, h BulkHarness, x string) {
 		ann, bob := h.Linking.person(t, x, x+"ann"), h.Linking.person(t, x, x+"bob")
 		op := h.submitted(t, x, "op", linkNoon, ann, bob)

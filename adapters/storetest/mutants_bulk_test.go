@@ -98,6 +98,11 @@ type brokenOps struct {
 	ops    func(context.Context, healthlab.TeamID, bulk.Place, int) ([]bulk.Op, error)
 	imp    func(context.Context, bulk.Import) (bulk.Outcome, error)
 	reject func(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why bulk.Outcome) (bulk.Outcome, error)
+	prune  func(ctx context.Context, n int, before time.Time) (int, error)
+}
+
+func (b *brokenOps) Prune(ctx context.Context, n int, before time.Time) (int, error) {
+	return b.prune(ctx, n, before)
 }
 
 func (b *brokenOps) Import(ctx context.Context, c bulk.Import) (bulk.Outcome, error) {
@@ -134,6 +139,7 @@ func bulkOpMutant(name, dies string, how func(b *brokenOps, good bulk.Store)) mu
 		good := s.Bulk()
 		b := &brokenOps{
 			Store: good, submit: good.Submit, claim: good.Claim, items: good.Items, update: good.UpdateOp, ops: good.Ops, imp: good.Import, reject: good.Reject,
+			prune: good.Prune,
 		}
 		how(b, good)
 		storetest.RunBulk(t, storetest.BulkHarness{Bulk: b, Linking: storetest.LinkingHarness{
@@ -143,6 +149,22 @@ func bulkOpMutant(name, dies string, how func(b *brokenOps, good bulk.Store)) mu
 }
 
 var bulkOpMutants = []mutant{
+	bulkOpMutant("forgets what ended just now", "Prune", func(b *brokenOps, good bulk.Store) {
+		b.prune = func(ctx context.Context, n int, before time.Time) (int, error) {
+			return good.Prune(ctx, n, before.Add(time.Microsecond))
+		}
+	}),
+	bulkOpMutant("forgets all at once", "Prune", func(b *brokenOps, good bulk.Store) {
+		b.prune = func(ctx context.Context, _ int, before time.Time) (int, error) { return good.Prune(ctx, 1000, before) }
+	}),
+	bulkOpMutant("forgets nothing", "Prune", func(b *brokenOps, _ bulk.Store) {
+		b.prune = func(ctx context.Context, _ int, _ time.Time) (int, error) { return 0, ctx.Err() }
+	}),
+	bulkOpMutant("forgets without its caller", "Prune", func(b *brokenOps, good bulk.Store) {
+		b.prune = func(ctx context.Context, n int, before time.Time) (int, error) {
+			return good.Prune(context.WithoutCancel(ctx), n, before)
+		}
+	}),
 	bulkOpMutant("forgets what failed", "OpRoundTrip", func(b *brokenOps, good bulk.Store) {
 		b.submit = func(ctx context.Context, op bulk.Op, items []bulk.Item) error {
 			op.Failed = 0

@@ -4,7 +4,8 @@
 // first, so that what it exports is the newest.
 //
 // What takes long is an operation: it is written down with all it needs, and any process
-// that runs [Service.Run] carries it on, also after a crash.
+// that runs [Service.Run] carries it on, also after a crash. For 90 days after it has ended
+// it is listed ([Options].Keep), and then forgotten with all that was kept of it.
 //
 // It is for teams that bulk operations are enabled for. Tokens move only at providers for
 // which a team has credentials of its own, for they are bound to these.

@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -51,13 +52,48 @@ func (s *Service) await(ctx context.Context, op Op) (Op, error) {
 	return op, nil
 }
 
-// Run does what was submitted, until ctx ends. Run it in at least one process; any number
-// may.
-func (s *Service) Run(ctx context.Context) error { return s.ops().Run(ctx) }
+// Run does what was submitted, and forgets what ended long ago ([Options].Keep), until ctx
+// ends. Run it in at least one process; any number may.
+func (s *Service) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { _ = s.pruning().Run(ctx) })
+	err := s.ops().Run(ctx)
+	both.Wait()
+	return err
+}
 
 // Step does what is due now, and returns how many operations it took up: for hosts that
-// bring their own scheduler, and for tests.
-func (s *Service) Step(ctx context.Context) (int, error) { return s.ops().Once(ctx, 100) }
+// bring their own scheduler, and for tests. It forgets what ended long ago, too, which does
+// not count.
+func (s *Service) Step(ctx context.Context) (int, error) {
+	n, err := s.ops().Once(ctx, 100)
+	_, pruned := s.pruning().Once(ctx, 1)
+	return n, errors.Join(err, pruned)
+}
+
+const (
+	// pruneEvery is how often a process looks for what ended long ago, and pruneMost how
+	// many operations, with all their users, it forgets in one write.
+	pruneEvery = 10 * time.Minute
+	pruneMost  = 20
+)
+
+// pruning forgets operations that ended long ago. What a write takes is locked in the store,
+// so processes share the work.
+func (s *Service) pruning() *work.Loop[struct{}] {
+	return &work.Loop[struct{}]{
+		Name: "old bulk operations", Workers: 1, Idle: pruneEvery, Log: s.opts.Log,
+		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
+			for {
+				n, err := s.store.Prune(ctx, pruneMost, s.now().Add(-s.opts.Keep))
+				if err != nil || n < pruneMost {
+					return nil, err
+				}
+			}
+		},
+		Do: func(context.Context, struct{}) error { return nil },
+	}
+}
 
 func (s *Service) ops() *work.Loop[Op] {
 	return &work.Loop[Op]{

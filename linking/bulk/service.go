@@ -35,6 +35,8 @@ type Options struct {
 	Wait time.Duration
 	// Idle is how often a process looks for operations when it has none. Default 1 second.
 	Idle time.Duration
+	// Keep is how long an operation is listed after it has ended. Default 90 days.
+	Keep time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of operations. Default UUID version 7.
@@ -64,6 +66,9 @@ func New(store Store, users *healthdata.Service, links *linking.Service, pulls *
 	o := &s.opts
 	if o.Wait <= 0 {
 		o.Wait = 20 * time.Second
+	}
+	if o.Keep <= 0 {
+		o.Keep = 90 * 24 * time.Hour
 	}
 	if o.Idle <= 0 {
 		o.Idle = time.Second

@@ -68,6 +68,11 @@ type Store interface {
 	// Ops returns up to n operations of a team from before a place on, the zero place being
 	// after all: those that began last first, then by id, the highest first.
 	Ops(ctx context.Context, team healthlab.TeamID, before Place, n int) ([]Op, error)
+
+	// Prune forgets up to n operations of any team that are not InProgress and whose EndedAt
+	// is before an instant, those that ended first, with their items, and returns how many
+	// they were. Two calls at the same time never forget the same one.
+	Prune(ctx context.Context, n int, before time.Time) (int, error)
 }
 
 // Import is the connection that an item of an operation asks for.
