@@ -228,6 +228,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		if end.Before(t.Time) {
 			p.Add("order", "an interval does not end before it starts", "end")
 		}
+		in.tooLate(p, end, "end")
 	}
 	row.Offset = int32(in.clock.offset(t.Time, v.TimezoneOffset, nil))
 }

@@ -231,6 +231,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		*m.at = in.clock.instant(healthlab.At(m.at.Time))
 		in.tooLate(p, *m.at, m.name)
 	}
+	in.tooEarly(p, item)
 	if len(*p) > 0 {
 		return
 	}
@@ -244,6 +245,21 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	if e, ok := item.(*Electrocardiogram); ok && e.SourceDeviceModel == nil && in.Upload.Device != nil {
 		e.SourceDeviceModel = in.Upload.Device.Model
 	}
+}
+
+// tooEarly notes a day that has not come yet, of what has no instant. A cycle may be foreseen.
+func (in *intake) tooEarly(p *healthlab.Problems, item Summary) {
+	name := "calendar_date"
+	switch v := item.(type) {
+	case *Activity:
+	case *MenstrualCycle:
+		if name = "period_start"; v.IsPredicted {
+			return
+		}
+	default:
+		return
+	}
+	in.tooLate(p, healthlab.At(item.day().At(in.clock.loc)), name)
 }
 
 // place settles the offset of a summary.

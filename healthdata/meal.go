@@ -116,7 +116,12 @@ func (m *Meal) complete() {
 	if m.Data == nil {
 		m.Data = map[string]Food{}
 	}
-	m.energies(func(e *Energy, _ ...any) { e.Unit = energyUnit })
+	m.energies(func(e *Energy, _ ...any) {
+		if v, ok := kilocalories(e); ok {
+			e.Value = v
+		}
+		e.Unit = energyUnit
+	})
 	m.Micros.complete()
 	for _, food := range m.Data {
 		food.Micros.complete()
@@ -140,8 +145,11 @@ func (m *Meal) check(p *healthlab.Problems) {
 		p.Add("missing", "a meal needs its instant", "timestamp")
 	}
 	m.energies(func(e *Energy, path ...any) {
-		if e.Unit != "" && e.Unit != energyUnit {
-			p.Add("unit", "energy is in kcal", append(path, "energy", "unit")...)
+		v, ok := kilocalories(e)
+		if !ok {
+			p.Add("unit", "not a unit that can be converted to "+energyUnit, append(path, "energy", "unit")...)
+		} else if !finite(v) && finite(e.Value) {
+			p.Add("not_finite", "a number is finite in "+energyUnit, append(path, "energy", "value")...)
 		}
 	})
 	checkNumbers(p, m)
@@ -149,6 +157,14 @@ func (m *Meal) check(p *healthlab.Problems) {
 
 // energyUnit is the one unit of energy.
 const energyUnit = "kcal"
+
+// kilocalories is an energy in the one unit; without a unit, it is in that.
+func kilocalories(e *Energy) (v float64, ok bool) {
+	if e.Unit == "" {
+		return e.Value, true
+	}
+	return ResourceBySlug("calories_active").Convert(e.Value, e.Unit, "")
+}
 
 // energies visits the energy of the meal and of each food, with the path of what has
 // it; a food's name is not part of it.

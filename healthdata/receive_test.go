@@ -63,3 +63,24 @@ func (s *station) scores() (out []int64) {
 	slices.Sort(out)
 	return out
 }
+
+// The energy of meals is converted, as all units are.
+func TestMealsInJoules(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	energy := func(unit string, v float64) *healthdata.Energy { return &healthdata.Energy{Unit: unit, Value: v} }
+	meal := &healthdata.Meal{
+		Timestamp: ago(time.Hour), Name: "Lunch", Energy: energy("kJ", 836.8),
+		Data: map[string]healthdata.Food{"Soup": {Energy: energy("kJ", 418.4)}, "Bread": {Energy: energy("kcal", 100)}, "Water": {Energy: energy("", 0)}},
+	}
+	s.summaries("meal", band, meal)
+	list, err := s.Summaries(t.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: "meal", From: ago(24 * time.Hour).Time})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	got := list[0].(*healthdata.Meal)
+	require.Equal(t, "kcal", got.Energy.Unit)
+	require.InDelta(t, 200, got.Energy.Value, 1e-9)
+	for food, want := range map[string]float64{"Soup": 100, "Bread": 100, "Water": 0} {
+		require.Equal(t, "kcal", got.Data[food].Energy.Unit)
+		require.InDelta(t, want, got.Data[food].Energy.Value, 1e-9)
+	}
+}

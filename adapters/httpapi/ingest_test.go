@@ -304,7 +304,7 @@ func TestBadSummaries(t *testing.T) {
 		"sport twice":      {"workouts", `{` + session + `,"sport":{"slug":"a","slug":"b"}}`, []string{"sport.slug"}},
 		"zones":            {"workouts", `{` + session + `,"hr_zones":[1,"x",null]}`, []string{"hr_zones.1", "hr_zones.2"}},
 		"stages":           {"sleep_cycle", `{"session_start":"2026-03-01T05:00:00Z","session_end":"2026-03-01T06:00:00Z","stage_start_offset_second":[0.5],"stage_end_offset_second":[],"stage_type":["rem"]}`, []string{"stage_start_offset_second.0", "stage_type.0"}},
-		"a food":           {"meal", `{"timestamp":"2026-03-01T05:00:00Z","name":"x","data":{"Soup":{"energy":{"unit":"kJ","value":1}}}}`, []string{"data.*.energy.unit"}},
+		"a food":           {"meal", `{"timestamp":"2026-03-01T05:00:00Z","name":"x","data":{"Soup":{"energy":{"unit":"furlong","value":1}}}}`, []string{"data.*.energy.unit"}},
 		"a day":            {"menstrual_cycle", `{"period_start":"2026-03-01","ovulation_test":[{"date":"2026-03-01"}]}`, []string{"ovulation_test.0.test_result"}},
 		"a cause":          {"electrocardiogram", `{"session_start":"2026-03-01T05:00:00Z","session_end":"2026-03-01T06:00:00Z","voltage_sample_count":1,"inconclusive_cause":"x"}`, []string{"inconclusive_cause"}},
 		"a body of no day": {"body", `{"weight":70}`, []string{"measured_at"}},

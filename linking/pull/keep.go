@@ -3,9 +3,9 @@ package pull
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -79,15 +79,15 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	took := func(got *healthdata.Received, item func(int) any) {
 		add(&sum, got)
 		for _, r := range got.Refused {
-			bad = append(bad, s.refusal(t, r.Index, item(r.Index), r.Problems))
+			bad = append(bad, s.refusal(t, item(r.Index), r.Problems))
 		}
 	}
 	// What has one identity may stand in several parts of an answer.
 	var parts []healthdata.SummaryPart
 	for i := range items {
 		p := &items[i]
-		for k, u := range p.Unread {
-			bad = append(bad, s.refusal(t, k, u.Item, u.Problems))
+		for _, u := range p.Unread {
+			bad = append(bad, s.refusal(t, u.Item, u.Problems))
 		}
 		if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
 			bad = append(bad, s.others(t, p)...)
@@ -123,10 +123,10 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 func (s *Service) others(t *Task, p *linking.Pulled) (bad []Refused) {
 	why := []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}
 	for i := range p.Samples {
-		bad = append(bad, s.refusal(t, i, &p.Samples[i], why))
+		bad = append(bad, s.refusal(t, &p.Samples[i], why))
 	}
 	for i := range p.Summaries {
-		bad = append(bad, s.refusal(t, i, p.Summaries[i], why))
+		bad = append(bad, s.refusal(t, p.Summaries[i], why))
 	}
 	return bad
 }
@@ -151,22 +151,21 @@ func add(sum, got *healthdata.Received) {
 }
 
 // refusal is what is told of an item that was refused.
-func (s *Service) refusal(t *Task, i int, item any, problems []healthlab.Problem) Refused {
-	print, err := json.Marshal(item)
-	if err != nil { // no JSON has it, as numbers that are not finite: where it stood has to do
-		print = fmt.Appendf(nil, "item %d of %s", i, t.Until)
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %s", t.Team, t.User, t.Provider, t.Resource, print))
-	r := Refused{
-		ID: uuid.NewSHA1(refusedSpace, sum[:]), Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1,
-	}
+func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refused {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
+	writePrint(sum, reflect.ValueOf(item))
+	r := Refused{Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1}
 	for _, p := range problems {
 		parts := make([]string, len(p.Path))
 		for i, part := range p.Path {
 			parts[i] = fmt.Sprint(part)
 		}
-		r.Reasons = append(r.Reasons, Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg})
+		why := Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg}
+		r.Reasons = append(r.Reasons, why)
+		fmt.Fprintf(sum, " %s %s", why.Field, why.Code)
 	}
+	r.ID = uuid.NewSHA1(refusedSpace, sum.Sum(nil))
 	return r
 }
 

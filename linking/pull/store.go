@@ -129,7 +129,8 @@ const RefusedOfPerson = 50
 // Refused is something that a provider sent and that was not kept. It says nothing of what
 // was measured.
 type Refused struct {
-	// ID is made of what was refused, so that the same thing is the same refusal.
+	// ID is made of what was refused and why, so that the same thing is the same refusal,
+	// however often it comes.
 	ID uuid.UUID `json:"id"`
 	// Provider and Resource are slugs.
 	Provider string `json:"provider"`
