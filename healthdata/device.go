@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -202,6 +203,34 @@ func (s *Service) meet(ctx context.Context, in *intake, told time.Time) error {
 		return fmt.Errorf("keep device: %w", err)
 	}
 	return nil
+}
+
+// ReceiveDevice keeps a device that a provider listed by itself, and announces one that is
+// new or has changed: up.Device, which up.Source.Type says how it records. One that nothing
+// tells apart is told as refused, and what of it cannot be kept is left out.
+//
+// Faults: as of [Service.ReceiveSamples].
+func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up Upload) (Received, error) {
+	var got Received
+	up.Device = up.Device.kept()
+	if up.Device == nil {
+		var p healthlab.Problems
+		p.Add("missing", "a device has an id or a model", "device")
+		got.refuseAll(1, p)
+		return got, nil
+	}
+	in, err := s.admit(ctx, team, user, up, ResourceBySlug(deviceSlug))
+	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
+		got.refuseAll(1, invalid.Problems)
+		return got, nil
+	}
+	if err == nil {
+		err = s.meet(ctx, in, in.now.Time)
+	}
+	if err != nil {
+		return Received{}, fmt.Errorf("receive device: %w", err)
+	}
+	return got, nil
 }
 
 // soleDevice returns the one device that is known of a connection, for data that does not

@@ -26,6 +26,16 @@ type Puller interface {
 	Pull(ctx context.Context, r PullRequest) (PullPage, error)
 }
 
+// DevicePuller is a Puller of a provider that may list people's devices apart from what they
+// recorded.
+type DevicePuller interface {
+	Puller
+	// ListsDevices reports whether the resource device can be asked for, too: then items
+	// have a Device, and how it records in Source.Type, and nothing else. The whole list is
+	// returned, whatever range is asked for.
+	ListsDevices() bool
+}
+
 // PullRequest asks for one page of a resource.
 type PullRequest struct {
 	// Secret is the connection's; nil of a demo connection.

@@ -193,7 +193,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	case !c.Provider.Supports(e.Resource):
 		k.p.Add("unknown_resource", "the provider's record does not list it", path("resource")...)
 		return
-	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary, r.Key == healthdata.KeyWorkout:
+	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary && r.Slug != deviceSlug, r.Key == healthdata.KeyWorkout:
 		k.p.Add("unsupported", "not a resource that a configuration can fill", path("resource")...)
 		return
 	}
@@ -223,6 +223,10 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		c.checkCombine(k, e, r, path)
 	}
 	switch {
+	case r.Slug == deviceSlug:
+		if e.Sample != nil || e.Summary != nil || e.Device == nil {
+			k.p.Add("one_of", "a list of devices has a device, and no sample or summary", at...)
+		}
 	case r.Class == healthdata.ClassTimeseries && (e.Sample == nil || e.Summary != nil):
 		k.p.Add("one_of", "a timeseries has a sample, and no summary", at...)
 	case r.Class == healthdata.ClassSummary && (e.Summary == nil || e.Sample != nil):
@@ -263,6 +267,9 @@ func (c *Config) checkCombine(k *checker, e *Resource, r *healthdata.Resource, p
 		k.p.Add("not_allowed", "of an affinity floating, what is combined is asked for by days", path("range", "format")...)
 	}
 }
+
+// deviceSlug is the resource of lists of devices.
+const deviceSlug = "device"
 
 // checkRequest checks what is asked for.
 func (e *Resource) checkRequest(k *checker, path func(...any) []any) {

@@ -19,7 +19,7 @@ func TestExampleConfig(t *testing.T) {
 	defer f.Close()
 	config, err := oauthrest.ReadConfig(f)
 	require.NoError(t, err)
-	require.Len(t, config.Resources, 7)
+	require.Len(t, config.Resources, 8)
 	c, err := oauthrest.New(config, oauthrest.Client{ID: "id", Secret: "secret"}, nil)
 	require.NoError(t, err, "its addresses are public ones")
 	flows := c.Flows()

@@ -160,9 +160,14 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 	var sample healthdata.Sample
 	var summary healthdata.Summary
 	found := true
-	if m.entry.Sample != nil {
+	switch {
+	case m.entry.Resource == deviceSlug:
+		if of.device == (instrument{}) {
+			r.p.Add("missing", "the provider's device has no id and no model", "device")
+		}
+	case m.entry.Sample != nil:
 		sample, found = m.sample(r)
-	} else {
+	default:
 		summary = m.summary(r)
 	}
 	switch {
@@ -170,6 +175,8 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 		p := g.into(of)
 		doc, _ := json.Marshal(r.it.value())
 		p.Unread = append(p.Unread, linking.Unread{Item: doc, Problems: r.p})
+	case m.entry.Resource == deviceSlug:
+		g.into(of)
 	case !found:
 	case m.entry.Sample != nil:
 		g.sample(of, sample)

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/oauthrest"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -54,6 +55,30 @@ func TestPullDevices(t *testing.T) {
 		{nil, 2},
 	}, devices("heartrate"))
 	require.Equal(t, []seen{{&healthdata.DeviceInfo{ID: ptr("R-7"), Model: ptr("Ring 2")}, 1}, {nil, 1}}, devices("sleep"))
+}
+
+// A provider may list devices apart; one that nothing tells apart is told as unread.
+func TestPullListOfDevices(t *testing.T) {
+	f := newFjord(t)
+	f.answers(http.StatusOK, `{"devices":[{"kind":"ring","serial":"R-7","model":"Ring 2","firmware":"2.5"},{"kind":"lamp","model":"Lamp"},{"kind":"scale","firmware":"1"}]}`)
+	c := f.connector(nil)
+	require.True(t, c.ListsDevices())
+	got := all(t, c, ask("device"))
+	require.Len(t, got, 3)
+	require.Equal(t, linking.Pulled{
+		Source: healthdata.Source{Type: healthdata.SourceRing},
+		Device: &healthdata.DeviceInfo{ID: ptr("R-7"), Manufacturer: ptr("Fjord"), Model: ptr("Ring 2"), Version: ptr("2.5")},
+	}, got[0])
+	require.Equal(t, healthdata.SourceUnknown, got[1].Source.Type)
+	require.Equal(t, &healthdata.DeviceInfo{Manufacturer: ptr("Fjord"), Model: ptr("Lamp")}, got[1].Device)
+	require.Nil(t, got[2].Device)
+	require.Equal(t, []any{"device"}, got[2].Unread[0].Problems[0].Path)
+
+	without := strings.Replace(f.document(), `"resource": "device"`, `"resource": "hrv"`, 2)
+	_, err := oauthrest.ReadConfig(strings.NewReader(without))
+	require.ErrorContains(t, err, "resources[7]", "anything else is not made of a device alone")
+	none := f.connector(func(c *oauthrest.Config) { c.Resources, c.Provider.Resources = c.Resources[:7], c.Provider.Resources[:7] })
+	require.False(t, none.ListsDevices())
 }
 
 // diaryEntry is what a person wrote down.

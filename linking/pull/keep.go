@@ -89,11 +89,22 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 		for _, u := range p.Unread {
 			bad = append(bad, s.refusal(t, u.Item, u.Problems))
 		}
+		if t.Resource == deviceSlug && p.Device == nil {
+			continue // nothing but what could not be read
+		}
 		if p.Owner != nil && (c.ExternalUserID == nil || *p.Owner != *c.ExternalUserID) {
 			bad = append(bad, s.others(t, p)...)
 			continue
 		}
 		up.Source, up.Device, up.TimeZone = p.Source, p.Device, p.TimeZone
+		if t.Resource == deviceSlug {
+			got, err := s.users.ReceiveDevice(ctx, t.Team, t.User, up)
+			if err != nil {
+				return sum, nil, gone(err)
+			}
+			took(&got, func(int) any { return p.Device })
+			continue
+		}
 		if len(p.Summaries) > 0 {
 			parts = append(parts, healthdata.SummaryPart{Upload: up, Items: p.Summaries})
 		}
@@ -127,6 +138,9 @@ func (s *Service) others(t *Task, p *linking.Pulled) (bad []Refused) {
 	}
 	for i := range p.Summaries {
 		bad = append(bad, s.refusal(t, p.Summaries[i], why))
+	}
+	if t.Resource == deviceSlug {
+		bad = append(bad, s.refusal(t, p.Device, why))
 	}
 	return bad
 }

@@ -101,7 +101,7 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (Planned, error) {
 	out := Planned{Due: ends(u)}
 	p := s.users.Providers().Get(ref.Provider)
-	resources := pullable(p, c)
+	resources := pullable(p, c, s.lists[ref.Provider] && !c.Demo)
 	for i, r := range resources {
 		history, news, err := s.planResource(ref, c, u, p, r, settings, at)
 		if err != nil {
@@ -111,6 +111,8 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 			n.Turn, n.Step = int64(i), int64(len(resources))
 			if n.Kind == News {
 				n.Turn, n.Step = 0, 0
+			} else if r == deviceSlug {
+				continue // a list has no history
 			}
 			k := slices.IndexFunc(old, func(t Task) bool { return t.Key == n.Key })
 			again := k >= 0 && !reruns(p) && !old[k].Linked.Before(c.CreatedOn) // linked again, and not removed between
@@ -146,10 +148,14 @@ func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
-// pullable are the resources that are fetched: summaries first.
-func pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
+// deviceSlug is the resource of devices.
+const deviceSlug = "device"
+
+// pullable are the resources that are fetched: devices first where they are listed, then
+// summaries.
+func pullable(p *healthdata.Provider, c *healthdata.Connection, devices bool) []string {
 	available := p.Availability(c.Scopes)
-	var summaries, series []string
+	var first, summaries, series []string
 	for _, r := range p.Resources {
 		if !c.Demo && available[r.Resource].Status != healthdata.Available {
 			continue
@@ -159,10 +165,14 @@ func pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 			summaries = append(summaries, r.Resource)
 		case healthdata.ClassTimeseries:
 			series = append(series, r.Resource)
-		case healthdata.ClassStream, healthdata.ClassMetadata:
+		case healthdata.ClassMetadata:
+			if devices && r.Resource == deviceSlug {
+				first = append(first, r.Resource)
+			}
+		case healthdata.ClassStream:
 		}
 	}
-	return append(summaries, series...)
+	return slices.Concat(first, summaries, series)
 }
 
 // plannedHistory is a history, and its event if it is complete already.
@@ -194,6 +204,10 @@ func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.
 		news.Seen, news.Due = at.Add(-24*time.Hour), at
 		news.Floor = news.Seen
 		h.From = h.To
+	}
+	if resource == deviceSlug {
+		news.Due = at
+		return h, news, nil
 	}
 	h.clip(u)
 	if p.Backfill.Mode == modePushIncremental || !h.From.Before(h.To) {

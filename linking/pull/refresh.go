@@ -173,13 +173,14 @@ func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthl
 // result sorts tasks into the lists.
 func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task) RefreshResult {
 	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: []string{}}
-	for _, t := range tasks {
-		before, ok := asked[t.Key]
-		if !ok {
+	for key, before := range asked {
+		name := key.Provider + "/" + s.refreshPath(key.Provider, key.Resource)
+		i := slices.IndexFunc(tasks, func(t Task) bool { return t.Key == key })
+		if i < 0 { // the connection went away meanwhile
+			out.Failed = append(out.Failed, name)
 			continue
 		}
-		name := t.Provider + "/" + s.refreshPath(t.Provider, t.Resource)
-		switch {
+		switch t := &tasks[i]; {
 		case t.Ended == before && !t.Due.IsZero():
 			out.InProgress = append(out.InProgress, name)
 		case t.LastOK && t.Ended != before:

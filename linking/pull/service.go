@@ -22,9 +22,11 @@ type Service struct {
 	pullers map[string]linking.Puller
 	// listeners are those of the providers that send something by themselves.
 	listeners map[string]linking.Listener
-	opts      Options
-	wake      chan struct{}
-	parked    parking
+	// lists has the providers that list devices.
+	lists  map[string]bool
+	opts   Options
+	wake   chan struct{}
+	parked parking
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -94,7 +96,7 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 	}
 	s := &Service{
 		store: store, users: users, keeper: keeper, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
-		listeners: map[string]linking.Listener{}, parked: parking{until: map[string]time.Time{}},
+		listeners: map[string]linking.Listener{}, lists: map[string]bool{}, parked: parking{until: map[string]time.Time{}},
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
@@ -102,6 +104,9 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 		}
 		if c.Puller != nil {
 			s.pullers[slug] = c.Puller
+			if d, ok := c.Puller.(linking.DevicePuller); ok && d.ListsDevices() {
+				s.lists[slug] = true
+			}
 		}
 		if c.Listener != nil {
 			s.listeners[slug] = c.Listener

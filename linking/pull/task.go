@@ -228,8 +228,12 @@ func (t *Task) end(now time.Time, o *Options) {
 // next is when news are looked for again: at a moment of its own in the interval, so that
 // people who connected together do not come together for ever.
 func (t *Task) next(now time.Time, o *Options) time.Time {
-	spread := time.Duration(t.User.UUID[7]) * o.Every / (8 * 256)
-	return now.Add(o.Every - o.Every/16 + spread)
+	every := o.Every
+	if t.Resource == deviceSlug { // people do not get a new one every day
+		every = o.SweepEvery
+	}
+	spread := time.Duration(t.User.UUID[7]) * every / (8 * 256)
+	return now.Add(every - every/16 + spread)
 }
 
 // maxFailures is how many errors in a row a history withstands: about two days of them.
