@@ -40,6 +40,10 @@ type Upload struct {
 	// Source says how the data was recorded: its Type, AppID, DeviceID, Sport and
 	// WorkoutID. The rest is filled in.
 	Source Source
+	// Workout is the source's own id of the workout that the samples are of, for the
+	// resources that are about one; that workout's id becomes Source.WorkoutID. It is of the
+	// same source type, and may be stored later.
+	Workout *string
 	// Device is what recorded it, where the source says; it is kept, and its id becomes
 	// Source.DeviceID.
 	Device *DeviceInfo
@@ -159,6 +163,11 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		p.Add("unknown_provider", "not a configured provider", "provider")
 	}
 	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
+	if checkOptional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {
+		w := Head{Source: up.Source, ExternalID: *up.Workout}
+		of := SummaryID(team, id, up.Provider, up.Source.Type, "workouts", w.key(""))
+		up.Source.WorkoutID = &of
+	}
 	checkSource(&p, &up.Source, r)
 	if up.Device != nil {
 		up.Device.check(&p)

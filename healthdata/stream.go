@@ -3,6 +3,7 @@ package healthdata
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,9 +23,29 @@ const streamSlug = "workout_stream"
 // Faults: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
 // this user and provider too.
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
-	in, err := s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
+	in, w, err := s.streamOf(ctx, team, user, workout, up, stream)
+	if err == nil && w == nil {
+		err = healthlab.NotFound
+	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	if !in.user.keeps(w.day()) {
+		return Counts{Dropped: 1}, nil
+	}
+	counts, _, err := s.putStream(ctx, in, w, stream)
+	if err != nil {
+		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	}
+	return counts, nil
+}
+
+// streamOf checks a stream, and finds its workout; nil if this user and provider have none
+// with that id.
+func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (*intake, *Workout, error) {
+	in, err := s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
+	if err != nil {
+		return nil, nil, err
 	}
 	var p healthlab.Problems
 	if stream == nil {
@@ -33,49 +54,75 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 		stream.check(&p, in.now.Add(futureLimit))
 	}
 	if err := p.Err(); err != nil {
-		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+		return nil, nil, err
 	}
 	owner, rec, err := s.data.Find(ctx, team, "workouts", workout)
-	if err != nil {
-		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	if errors.Is(err, healthlab.NotFound) || err == nil && (owner != user || rec.Provider != up.Provider) {
+		return in, nil, nil
 	}
-	if owner != user || rec.Provider != up.Provider {
-		return Counts{}, fmt.Errorf("ingest workout stream: %w", healthlab.NotFound)
+	if err != nil {
+		return nil, nil, err
 	}
 	of, err := s.decode(&rec)
 	if err != nil {
-		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+		return nil, nil, err
 	}
-	w := of.(*Workout)
-	if !in.user.keeps(w.day()) {
-		return Counts{Dropped: 1}, nil
-	}
+	return in, of.(*Workout), nil
+}
+
+// putStream writes the stream of a workout, and returns how many events said so.
+func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) (counts Counts, sent int, err error) {
 	stream.complete()
 	doc, err := json.Marshal(stream)
 	if err != nil {
-		return Counts{}, fmt.Errorf("encode workout stream: %w", err)
+		return Counts{}, 0, fmt.Errorf("encode workout stream: %w", err)
 	}
 	record := Record{
-		Resource: streamSlug, ID: workout, Provider: rec.Provider, SourceType: rec.SourceType,
-		Index: rec.Index, Offset: rec.Offset, Doc: doc, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+		Resource: streamSlug, ID: w.ID, Provider: w.Source.Provider, SourceType: w.Source.Type,
+		Index: w.index(), Doc: doc, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+	}
+	if w.TimezoneOffset != nil {
+		record.Offset = *w.TimezoneOffset
 	}
 	notice := appendJSON(nil, StreamNotice{
-		UserID: user, Source: w.Source, Message: "the stream can be read at " + StreamPath(workout),
-		ProviderID: w.ProviderID, Sport: w.Sport, WorkoutID: workout,
+		UserID: in.user.ID, Source: w.Source, Message: "the stream can be read at " + StreamPath(w.ID),
+		ProviderID: w.ProviderID, Sport: w.Sport, WorkoutID: w.ID,
 	})
-	var counts Counts
-	err = s.data.PutRecords(ctx, team, user, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
-		counts = Counts{}
+	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
+		counts, sent = Counts{}, 0
 		counts.count(results[0].Fate)
 		if results[0].Fate == FateSame || !in.announces() {
 			return nil, nil
 		}
-		return []healthlab.Event{s.event(in, results[0].Fate, streamSlug+"/"+workout.String(), notice)}, nil
+		sent = 1
+		return []healthlab.Event{s.event(in, results[0].Fate, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})
-	if err != nil {
-		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
+	return counts, sent, err
+}
+
+// ReceiveWorkoutStream is [Service.IngestWorkoutStream] of what a provider sent: a stream
+// that is refused is told. One whose workout is not stored, as it may be outside of the
+// user's bounds of ingestion, is dropped.
+//
+// Faults: as of [Service.ReceiveSamples].
+func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Received, error) {
+	var got Received
+	up.Device = up.Device.kept()
+	in, w, err := s.streamOf(ctx, team, user, workout, up, stream)
+	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
+		got.refuseAll(1, invalid.Problems)
+		return got, nil
 	}
-	return counts, nil
+	if err == nil && w != nil && in.user.keeps(w.day()) {
+		got.see(w.TimeStart.Time, w.day())
+		got.Counts, got.Sent, err = s.putStream(ctx, in, w, stream)
+	} else {
+		got.Dropped = 1
+	}
+	if err != nil {
+		return Received{}, fmt.Errorf("receive workout stream: %w", err)
+	}
+	return got, nil
 }
 
 // StreamPath is the path at which the stream of a workout is read.

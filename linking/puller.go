@@ -26,14 +26,19 @@ type Puller interface {
 	Pull(ctx context.Context, r PullRequest) (PullPage, error)
 }
 
-// DevicePuller is a Puller of a provider that may list people's devices apart from what they
-// recorded.
-type DevicePuller interface {
+// WiderPuller is a Puller that gives more than timeseries and summaries, which is all that
+// another one is asked for.
+type WiderPuller interface {
 	Puller
-	// ListsDevices reports whether the resource device can be asked for, too: then items
-	// have a Device, and how it records in Source.Type, and nothing else. The whole list is
-	// returned, whatever range is asked for.
-	ListsDevices() bool
+	// Pulls reports whether one of these resources can be asked for, too.
+	//
+	// device lists people's devices apart from what they recorded: items have a Device, and
+	// how it records in Source.Type, and nothing else. The whole list is returned, whatever
+	// range is asked for.
+	//
+	// workout_stream is the recordings of workouts: items have one workout each in Summaries,
+	// as the resource workouts has it, and its Stream.
+	Pulls(resource string) bool
 }
 
 // PullRequest asks for one page of a resource.
@@ -76,7 +81,7 @@ type PullPage struct {
 	Rates []Rate
 }
 
-// Pulled is what one source recorded: samples or summaries.
+// Pulled is what one source recorded: samples or summaries. Of [WiderPuller] there is more.
 type Pulled struct {
 	// Owner is whose it is, in the provider's words, where its answer says so; what is
 	// not the connection's own is not kept.
@@ -88,6 +93,11 @@ type Pulled struct {
 	TimeZone  string
 	Samples   []healthdata.Sample
 	Summaries []healthdata.Summary
+	// Workout is the provider's own id of the workout that the samples are of, for the
+	// resources that are about one: as that workout has it, which is of the same source type.
+	Workout *string
+	// Stream is the recording of a workout.
+	Stream *healthdata.WorkoutStream
 	// Unread are the items that the puller could make nothing of. They are refused, and the
 	// others are stored.
 	Unread []Unread

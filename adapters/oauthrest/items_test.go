@@ -62,7 +62,8 @@ func TestPullListOfDevices(t *testing.T) {
 	f := newFjord(t)
 	f.answers(http.StatusOK, `{"devices":[{"kind":"ring","serial":"R-7","model":"Ring 2","firmware":"2.5"},{"kind":"lamp","model":"Lamp"},{"kind":"scale","firmware":"1"}]}`)
 	c := f.connector(nil)
-	require.True(t, c.ListsDevices())
+	require.True(t, c.Pulls("device"))
+	require.False(t, c.Pulls("workout_stream"))
 	got := all(t, c, ask("device"))
 	require.Len(t, got, 3)
 	require.Equal(t, linking.Pulled{
@@ -77,8 +78,10 @@ func TestPullListOfDevices(t *testing.T) {
 	without := strings.Replace(f.document(), `"resource": "device"`, `"resource": "hrv"`, 2)
 	_, err := oauthrest.ReadConfig(strings.NewReader(without))
 	require.ErrorContains(t, err, "resources[7]", "anything else is not made of a device alone")
-	none := f.connector(func(c *oauthrest.Config) { c.Resources, c.Provider.Resources = c.Resources[:7], c.Provider.Resources[:7] })
-	require.False(t, none.ListsDevices())
+	none := f.connector(func(c *oauthrest.Config) {
+		c.Resources, c.Provider.Resources = c.Resources[:7], c.Provider.Resources[:7]
+	})
+	require.False(t, none.Pulls("device"))
 }
 
 // diaryEntry is what a person wrote down.

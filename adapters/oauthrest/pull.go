@@ -66,8 +66,8 @@ type part struct {
 	now      time.Time
 }
 
-// ListsDevices reports whether the configuration says where devices are listed.
-func (c *Connector) ListsDevices() bool { return len(c.entries[deviceSlug]) > 0 }
+// Pulls reports whether the configuration says where devices are listed.
+func (c *Connector) Pulls(resource string) bool { return len(c.entries[resource]) > 0 }
 
 // Pull makes one request. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {

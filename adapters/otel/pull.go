@@ -25,6 +25,12 @@ type tracedPuller struct {
 	next     linking.Puller
 }
 
+// Pulls is that of the puller behind it.
+func (p tracedPuller) Pulls(resource string) bool {
+	wider, ok := p.next.(linking.WiderPuller)
+	return ok && wider.Pulls(resource)
+}
+
 // Pull makes a request.
 func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	ctx, span := p.t.tracer.Start(inTrace(ctx, r.Trace), "pull", trace.WithSpanKind(trace.SpanKindClient),

@@ -30,6 +30,8 @@ func (p *provider) Pull(context.Context, linking.PullRequest) (linking.PullPage,
 	return linking.PullPage{Items: []linking.Pulled{{Samples: make([]healthdata.Sample, 3)}}, Next: "planted"}, nil
 }
 
+func (*provider) Pulls(resource string) bool { return resource == "device" }
+
 // The requests of a run are spans of the trace that introspection names, and tell nothing of
 // whose data it is.
 func TestPullerTraces(t *testing.T) {
@@ -61,6 +63,13 @@ func TestPullerTraces(t *testing.T) {
 	}, got[0].Attributes)
 	require.Equal(t, codes.Error, got[1].Status.Code)
 	require.NotContains(t, fmt.Sprint(got), "planted")
+
+	// What a puller gives beyond the usual is asked for behind a span, too.
+	wider, ok := p.(linking.WiderPuller)
+	require.True(t, ok)
+	require.True(t, wider.Pulls("device"))
+	require.False(t, wider.Pulls("workout_stream"))
+	require.False(t, o.Puller("acme_band", failing{}).(linking.WiderPuller).Pulls("device"))
 
 	// Whoever traces nothing is not in the way.
 	o, err = otel.New(metric.NewMeterProvider(), noop.NewTracerProvider())

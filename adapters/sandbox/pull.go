@@ -30,6 +30,20 @@ func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage
 	return invent(r, now(), sameZone)
 }
 
+// streamSlug is the resource of the recordings of workouts.
+const streamSlug = "workout_stream"
+
+// summaryOf is the resource of the summaries that come with a resource.
+func summaryOf(resource string) string {
+	if resource == streamSlug {
+		return "workouts"
+	}
+	return resource
+}
+
+// Pulls reports whether recordings of workouts are asked for.
+func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
+
 // Pull returns some days of a resource, or lets the person's fate happen.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	t, times, err := c.admit(r.Secret, r.Resource)
@@ -63,7 +77,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	page, err := invent(r, now, zones)
 	for i := range page.Items {
 		for _, s := range page.Items[i].Summaries {
-			healthdata.HeadOf(s).Raw = payload(r.Resource, s)
+			healthdata.HeadOf(s).Raw = payload(summaryOf(r.Resource), s)
 		}
 	}
 	switch {
@@ -187,14 +201,20 @@ func invent(r linking.PullRequest, now time.Time, zones func(*time.Location, hea
 		if resource.Class == healthdata.ClassTimeseries {
 			source, samples := p.Samples(r.User, r.Resource, day, loc)
 			item = linking.Pulled{Source: source, Samples: within(samples, r.From, r.To, now)}
+			if source.WorkoutID != nil { // that is the provider's own name for it
+				item.Workout, item.Source.WorkoutID = ptr(source.WorkoutID.String()), nil
+			}
 		} else if !day.Before(first.AddDays(1)) && !day.After(last.AddDays(-1)) {
-			source, all := p.Summaries(r.User, r.Resource, day, loc)
+			source, all := p.Summaries(r.User, summaryOf(r.Resource), day, loc)
 			item = linking.Pulled{Source: source}
 			for _, s := range all {
 				if over(s, day, loc, now) {
 					item.Summaries = append(item.Summaries, s)
 				}
 			}
+		}
+		if r.Resource == streamSlug && len(item.Summaries) > 0 {
+			item.Stream = p.WorkoutStream(r.User, day, loc)
 		}
 		item.Device = p.Device(r.User, item.Source.Type)
 		if item.TimeZone = loc.String(); len(item.Samples)+len(item.Summaries) > 0 {

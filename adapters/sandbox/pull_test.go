@@ -469,3 +469,43 @@ func TestADiaryByTheHour(t *testing.T) {
 		})
 	}
 }
+
+// What belongs to a workout is found from the workout: its recording, and its samples, which
+// name it.
+func TestWhatBelongsToAWorkout(t *testing.T) {
+	w := newWatch(t, "workouts", "workout_stream", "workout_distance")
+	w.link("ann")
+	w.pass(50*time.Hour, 10*time.Minute)
+	list, err := w.health.Summaries(t.Context(), w.team, w.user, healthdata.SummaryQuery{Resource: "workouts", From: w.now.AddDate(0, 0, -20)})
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	known := map[uuid.UUID]*healthdata.Workout{}
+	for _, s := range list {
+		workout := s.(*healthdata.Workout)
+		known[workout.ID] = workout
+		stream, err := w.health.WorkoutStream(t.Context(), w.team, workout.ID)
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Provider{}.WorkoutStream(w.user, workout.CalendarDate, time.UTC).Distance, stream.Distance)
+	}
+	page, err := w.health.Samples(t.Context(), w.team, w.user, healthdata.SampleQuery{Resource: "workout_distance", From: w.now.AddDate(0, 0, -20)})
+	require.NoError(t, err)
+	require.NotEmpty(t, page.Groups)
+	for _, g := range page.Groups {
+		workout := known[*g.Source.WorkoutID]
+		require.NotNil(t, workout, "its samples name a workout that is there")
+		require.Equal(t, workout.Sport.Slug, *g.Source.Sport)
+		for s := range g.All() {
+			at := s.Timestamp
+			require.False(t, at.Before(workout.TimeStart.Time) || at.After(workout.TimeEnd.Time))
+		}
+	}
+	told := map[string]int{}
+	for _, id := range w.ids {
+		if m, err := w.store.WebhookLog().Message(t.Context(), w.team, id); err == nil {
+			told[m.Type]++
+		}
+	}
+	require.Equal(t, 1, told["historical.data.workout_stream.created"])
+	require.Equal(t, 1, told["historical.data.workouts.created"])
+	require.Equal(t, told["daily.data.workouts.created"], told["daily.data.workout_stream.created"], "each of both is told once")
+}

@@ -22,7 +22,7 @@ type catalogue struct {
 	asked map[string]int
 }
 
-func (c *catalogue) ListsDevices() bool { return c.lists }
+func (c *catalogue) Pulls(resource string) bool { return c.lists && resource == "device" }
 
 func (c *catalogue) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	c.mu.Lock()

@@ -84,6 +84,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	}
 	// What has one identity may stand in several parts of an answer.
 	var parts []healthdata.SummaryPart
+	var streams []*healthdata.WorkoutStream // of the parts
 	for i := range items {
 		p := &items[i]
 		for _, u := range p.Unread {
@@ -96,7 +97,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 			bad = append(bad, s.others(t, p)...)
 			continue
 		}
-		up.Source, up.Device, up.TimeZone = p.Source, p.Device, p.TimeZone
+		up.Source, up.Device, up.TimeZone, up.Workout = p.Source, p.Device, p.TimeZone, p.Workout
 		if t.Resource == deviceSlug {
 			got, err := s.users.ReceiveDevice(ctx, t.Team, t.User, up)
 			if err != nil {
@@ -105,7 +106,14 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 			took(&got, func(int) any { return p.Device })
 			continue
 		}
+		if t.Resource == streamSlug && (len(p.Summaries) != 1 || p.Stream == nil) {
+			if p.Stream != nil || len(p.Summaries) > 0 {
+				bad = append(bad, s.refusal(t, p, []healthlab.Problem{{Code: "shape", Msg: "a stream comes with its workout"}}))
+			}
+			continue
+		}
 		if len(p.Summaries) > 0 {
+			streams = append(streams, p.Stream)
 			parts = append(parts, healthdata.SummaryPart{Upload: up, Items: p.Summaries})
 		}
 		if len(p.Samples) == 0 {
@@ -120,12 +128,24 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	if len(parts) == 0 {
 		return sum, bad, nil
 	}
-	all, err := s.users.ReceiveSummaries(ctx, t.Team, t.User, t.Resource, parts)
+	resource := t.Resource
+	if resource == streamSlug {
+		resource = "workouts"
+	}
+	all, err := s.users.ReceiveSummaries(ctx, t.Team, t.User, resource, parts)
 	if err != nil {
 		return sum, nil, gone(err)
 	}
 	for n := range all {
 		took(&all[n], func(i int) any { return parts[n].Items[i] })
+		if t.Resource != streamSlug || len(all[n].Refused) > 0 {
+			continue
+		}
+		got, err := s.users.ReceiveWorkoutStream(ctx, t.Team, t.User, healthdata.HeadOf(parts[n].Items[0]).ID, parts[n].Upload, streams[n])
+		if err != nil {
+			return sum, nil, gone(err)
+		}
+		took(&got, func(int) any { return streams[n] })
 	}
 	return sum, bad, nil
 }

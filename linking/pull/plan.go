@@ -101,7 +101,7 @@ func (s *Service) pause(ctx context.Context, ref Ref) error {
 func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (Planned, error) {
 	out := Planned{Due: ends(u)}
 	p := s.users.Providers().Get(ref.Provider)
-	resources := pullable(p, c, s.lists[ref.Provider] && !c.Demo)
+	resources := s.pullable(p, c)
 	for i, r := range resources {
 		history, news, err := s.planResource(ref, c, u, p, r, settings, at)
 		if err != nil {
@@ -148,14 +148,19 @@ func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
-// deviceSlug is the resource of devices.
-const deviceSlug = "device"
+// Resources that only some pullers know.
+const (
+	deviceSlug = "device"
+	streamSlug = "workout_stream"
+)
 
 // pullable are the resources that are fetched: devices first where they are listed, then
-// summaries.
-func pullable(p *healthdata.Provider, c *healthdata.Connection, devices bool) []string {
+// summaries, and what belongs to them.
+func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 	available := p.Availability(c.Scopes)
-	var first, summaries, series []string
+	wider := s.wider[p.Slug]
+	pulls := func(slug string) bool { return wider != nil && !c.Demo && wider.Pulls(slug) }
+	var first, summaries, streams, series []string
 	for _, r := range p.Resources {
 		if !c.Demo && available[r.Resource].Status != healthdata.Available {
 			continue
@@ -166,13 +171,16 @@ func pullable(p *healthdata.Provider, c *healthdata.Connection, devices bool) []
 		case healthdata.ClassTimeseries:
 			series = append(series, r.Resource)
 		case healthdata.ClassMetadata:
-			if devices && r.Resource == deviceSlug {
+			if r.Resource == deviceSlug && pulls(deviceSlug) {
 				first = append(first, r.Resource)
 			}
 		case healthdata.ClassStream:
+			if r.Resource == streamSlug && pulls(streamSlug) {
+				streams = append(streams, r.Resource)
+			}
 		}
 	}
-	return slices.Concat(first, summaries, series)
+	return slices.Concat(first, summaries, streams, series)
 }
 
 // plannedHistory is a history, and its event if it is complete already.

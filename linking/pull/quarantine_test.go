@@ -187,3 +187,62 @@ func TestEveryBadSummaryIsQuarantined(t *testing.T) {
 		})
 	}
 }
+
+// A recording comes with its workout; one that cannot be kept leaves the workout, and what
+// comes without one is refused.
+func TestStreamsOfWorkouts(t *testing.T) {
+	w := newWorld(t, nil, func(p *healthdata.Provider) {
+		p.Resources = []healthdata.ProviderResource{{Resource: "workout_stream"}, {Resource: "workouts"}}
+	})
+	workout := func(id string, from time.Duration) []healthdata.Summary {
+		return []healthdata.Summary{&healthdata.Workout{
+			Head: healthdata.Head{ExternalID: id}, TimeStart: healthlab.At(noon.Add(from)), TimeEnd: healthlab.At(noon.Add(from + time.Hour)),
+		}}
+	}
+	stream := func(seconds ...int64) *healthdata.WorkoutStream { return &healthdata.WorkoutStream{Time: seconds} }
+	begin := noon.Add(-5 * time.Hour).Unix()
+	part := func(s []healthdata.Summary, of *healthdata.WorkoutStream) linking.Pulled {
+		return linking.Pulled{Source: healthdata.Source{Type: healthdata.SourceWatch}, Summaries: s, Stream: of}
+	}
+	answer := wide(func() []linking.Pulled {
+		return []linking.Pulled{
+			part(workout("a", -5*time.Hour), stream(begin, begin+1)),
+			part(workout("b", -8*time.Hour), stream(begin, begin-1)),
+			part(nil, stream(begin)), part(workout("c", -9*time.Hour), nil), part(nil, nil),
+			part(workout("d", -20*time.Hour), stream(begin)), part(workout("d", -20*time.Hour-time.Second), stream(begin)),
+		}
+	})
+	s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: answer}}, &pull.Options{Now: w.cloud.now})
+	require.NoError(t, err)
+	ann := w.person("ann")
+	w.idle(s)
+	list, err := w.health.Summaries(t.Context(), team, ann, healthdata.SummaryQuery{Resource: "workouts", From: noon.AddDate(-1, 0, 0)})
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	streams := map[string]bool{}
+	for _, x := range list {
+		_, err := w.health.WorkoutStream(t.Context(), team, healthdata.HeadOf(x).ID)
+		streams[x.(*healthdata.Workout).TimeStart.Format("15:04")] = err == nil
+	}
+	require.Equal(t, map[string]bool{"07:00": true, "04:00": false}, streams)
+	seen, _, err := s.Resources(t.Context(), pull.LookQuery{Team: team, User: ann, Limit: 1})
+	require.NoError(t, err)
+	why := map[string]int{}
+	for _, r := range seen[0].Providers[band]["workout_stream"].Refused {
+		why[r.Reasons[0].Field+" "+r.Reasons[0].Code]++
+	}
+	require.Equal(t, map[string]int{"time order": 1, " shape": 2, "external_id duplicate": 2}, why)
+	require.Len(t, w.said(ann, "historical.data.workout_stream.created"), 1)
+}
+
+// wide is a puller that gives recordings of workouts, too, and nothing else.
+type wide func() []linking.Pulled
+
+func (w wide) Pull(_ context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	if r.Resource != "workout_stream" {
+		return linking.PullPage{}, nil
+	}
+	return linking.PullPage{Items: w()}, nil
+}
+
+func (w wide) Pulls(resource string) bool { return resource == "workout_stream" }

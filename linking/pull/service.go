@@ -22,8 +22,8 @@ type Service struct {
 	pullers map[string]linking.Puller
 	// listeners are those of the providers that send something by themselves.
 	listeners map[string]linking.Listener
-	// lists has the providers that list devices.
-	lists  map[string]bool
+	// wider are those of the pullers that give more than timeseries and summaries.
+	wider  map[string]linking.WiderPuller
 	opts   Options
 	wake   chan struct{}
 	parked parking
@@ -96,7 +96,7 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 	}
 	s := &Service{
 		store: store, users: users, keeper: keeper, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
-		listeners: map[string]linking.Listener{}, lists: map[string]bool{}, parked: parking{until: map[string]time.Time{}},
+		listeners: map[string]linking.Listener{}, wider: map[string]linking.WiderPuller{}, parked: parking{until: map[string]time.Time{}},
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
@@ -104,8 +104,8 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 		}
 		if c.Puller != nil {
 			s.pullers[slug] = c.Puller
-			if d, ok := c.Puller.(linking.DevicePuller); ok && d.ListsDevices() {
-				s.lists[slug] = true
+			if wider, ok := c.Puller.(linking.WiderPuller); ok {
+				s.wider[slug] = wider
 			}
 		}
 		if c.Listener != nil {
