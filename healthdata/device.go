@@ -62,6 +62,9 @@ type DeviceInfo struct {
 	// ID is the source's own id of the device. Without one, a device is known by its
 	// source type, app, manufacturer and model.
 	ID *string
+	// Raw is the payload as it came, a JSON document; nil where the source has none of the
+	// device alone. It is kept for teams that keep payloads, the last one of a device.
+	Raw json.RawMessage
 }
 
 // check notes what is wrong with it.
@@ -92,6 +95,9 @@ func (d *DeviceInfo) kept() *DeviceInfo {
 	}
 	if deref(out.ID) == "" && deref(out.Model) == "" {
 		return nil
+	}
+	if !json.Valid(out.Raw) {
+		out.Raw = nil
 	}
 	return &out
 }
@@ -179,15 +185,23 @@ func (s *Service) meet(ctx context.Context, in *intake, told time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encode device: %w", err)
 	}
+	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a payload alone is none
+	raw, err := s.devicePayload(ctx, in, d.ID)
+	if err != nil {
+		return fmt.Errorf("keep device: %w", err)
+	}
 	doc, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("encode device: %w", err)
 	}
 	r := Record{
-		Resource: deviceSlug, ID: d.ID, Provider: in.Provider, SourceType: d.SourceType, Doc: doc,
+		Resource: deviceSlug, ID: d.ID, Provider: in.Provider, SourceType: d.SourceType, Doc: doc, Raw: raw,
 		CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
 	}
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
+		if !news {
+			return nil, nil
+		}
 		e := healthlab.Event{ID: s.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: payload}
 		switch results[0].Fate {
 		case FateNew:
@@ -203,6 +217,63 @@ func (s *Service) meet(ctx context.Context, in *intake, told time.Time) error {
 		return fmt.Errorf("keep device: %w", err)
 	}
 	return nil
+}
+
+// devicePayload is what is kept of what the source said of a device: what it says now, else
+// what it said before.
+func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) (raw []byte, err error) {
+	switch {
+	case !in.settings.ProviderRawData:
+		return nil, nil
+	case in.Upload.Device.Raw != nil:
+		return in.Upload.Device.Raw, nil
+	}
+	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+		records, err := v.Records(ctx, RecordQuery{Resource: deviceSlug, ID: id, Raw: true})
+		if err == nil && len(records) > 0 {
+			raw = records[0].Raw
+		}
+		return err
+	})
+	return raw, err
+}
+
+// RawDevices returns what sources said of devices by itself, as they said it, in no order
+// that means anything; of one provider, if it is not empty. Teams that do not keep payloads
+// have none. healthlab.NotFound if the team has no such user.
+func (s *Service) RawDevices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]RawRecord, error) {
+	out := []RawRecord{}
+	err := s.data.View(ctx, team, user, func(v View) error {
+		records, err := v.Records(ctx, RecordQuery{Resource: deviceSlug, Provider: provider, Raw: true})
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			r := &records[i]
+			var d knownDevice
+			if err := json.Unmarshal(r.Doc, &d); err != nil {
+				return fmt.Errorf("decode device: %w", err)
+			}
+			one := RawRecord{
+				ID: r.ID, Source: s.source(Source{Provider: d.Provider, Type: d.SourceType, AppID: d.AppID, DeviceID: &d.ID}),
+				ProviderID: orID(d.DeviceID, r.ID), Data: json.RawMessage(r.Raw), CreatedAt: healthlab.At(r.CreatedAt), UpdatedAt: healthlab.At(r.UpdatedAt),
+			}
+			out = append(out, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read raw devices: %w", err)
+	}
+	return out, nil
+}
+
+// orID is the source's own id, ours where it has none.
+func orID(theirs *string, ours uuid.UUID) string {
+	if deref(theirs) == "" {
+		return ours.String()
+	}
+	return *theirs
 }
 
 // ReceiveDevice keeps a device that a provider listed by itself, and announces one that is

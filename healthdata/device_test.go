@@ -1,6 +1,7 @@
 package healthdata_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -227,4 +228,51 @@ func TestAnOddDeviceRefusesNothing(t *testing.T) {
 	require.Equal(t, healthdata.Device{
 		ID: s.lastDevice().ID, UserID: s.user, Provider: "acme_band", SourceType: healthdata.SourceWatch, DeviceID: ptr("serial-1"),
 	}, s.lastDevice())
+}
+
+// What a provider said of a device is kept as it came, where the team keeps payloads, and is
+// no news by itself.
+func TestPayloadsOfDevices(t *testing.T) {
+	var settings healthdata.TeamSettings
+	s := newStation(t, healthdata.Options{
+		Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) { return settings, nil },
+	})
+	list := func(raw string) {
+		t.Helper()
+		got, err := s.ReceiveDevice(t.Context(), s.team, s.user, healthdata.Upload{
+			Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch},
+			Device: &healthdata.DeviceInfo{ID: ptr("serial-1"), Model: ptr("Band 4"), Raw: json.RawMessage(raw)},
+		})
+		require.NoError(t, err)
+		require.Empty(t, got.Refused)
+	}
+	payloads := func(provider string) (out []string) {
+		t.Helper()
+		all, err := s.RawDevices(t.Context(), s.team, s.user, provider)
+		require.NoError(t, err)
+		for _, r := range all {
+			require.Equal(t, []string{"serial-1", "acme_band", "Acme Band"}, []string{r.ProviderID, r.Source.Slug, r.Source.Name})
+			out = append(out, string(r.Data))
+		}
+		return out
+	}
+	list(`{"battery":90}`)
+	require.Empty(t, payloads(""), "this team keeps none")
+	require.Len(t, s.events(), 1)
+	settings.ProviderRawData = true
+	list(`{"battery":80}`)
+	require.Equal(t, []string{`{"battery":80}`}, payloads("acme_band"))
+	require.Empty(t, payloads("manual"))
+	list(`{"battery":`)
+	up := healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: &healthdata.DeviceInfo{ID: ptr("serial-1")}}
+	s.samples("hrv", up, healthdata.Sample{Timestamp: ago(time.Minute), Unit: "rmssd", Value: healthdata.Number(60)})
+	require.Equal(t, []string{`{"battery":80}`}, payloads(""), "what came last of the device alone")
+	for _, e := range s.events() {
+		require.NotContains(t, e.EventType, "provider.device", "nothing of what is known has changed")
+	}
+	settings.ProviderRawData = false
+	list(`{"battery":70}`)
+	require.Empty(t, payloads(""))
+	_, err := s.RawDevices(t.Context(), healthlab.TeamID{UUID: uuid.New()}, s.user, "")
+	require.ErrorIs(t, err, healthlab.NotFound)
 }

@@ -298,6 +298,8 @@ func rawOut(user healthlab.UserID, resource string, r healthdata.RawRecord) rawI
 		out.PriorityID = new(int)
 	case "workouts":
 		out.SportID, out.Sport = &r.Sport.ID, &r.Sport
+	case "device":
+		out.Timestamp = nil
 	case "profile":
 		out.Timestamp, out.ProviderID = nil, ""
 	default:
@@ -340,12 +342,17 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 func (a api) readDevicesRaw(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)
-	_ = providerFilter(in)
+	provider := providerFilter(in)
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if _, err := a.Health.User(r.Context(), team, user); err != nil {
+	list, err := a.Health.RawDevices(r.Context(), team, user, provider)
+	if err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusOK, map[string][]rawItem{"devices": {}})
+	items := make([]rawItem, len(list))
+	for i := range list {
+		items[i] = rawOut(user, "device", list[i])
+	}
+	return wire.JSON(w, http.StatusOK, map[string][]rawItem{"devices": items})
 }

@@ -446,7 +446,23 @@ func TestRawReads(t *testing.T) {
 				}
 				c.get(path+strings.Replace("?"+query+"&provider=nobody", "??", "?", 1), map[bool]int{true: 404, false: 200}[r.Slug == "profile"])
 			}
-			require.JSONEq(t, `{"devices":[]}`, string(c.get(c.summary("devices")+"/raw?provider=acme_band", 200).Body))
+			devices := c.summary("devices") + "/raw?provider="
+			require.JSONEq(t, `{"devices":[]}`, string(c.get(devices+"acme_band", 200).Body))
+			model := "Band 4"
+			_, err := c.health.ReceiveDevice(t.Context(), team, c.user, healthdata.Upload{
+				Provider: "acme_band", Device: &healthdata.DeviceInfo{ID: &model, Raw: json.RawMessage(`{"theirs":[1.10,"x"]}`)},
+			})
+			require.NoError(t, err)
+			if keep {
+				reply := string(c.get(devices, 200).Body)
+				require.Contains(t, reply, `"data":{"theirs":[1.10,"x"]}`)
+				require.Contains(t, reply, `"provider_id":"Band 4"`)
+				require.NotContains(t, reply, "timestamp")
+				require.Contains(t, reply, `"source":{"logo":"https://cdn.example/band.png","name":"Acme Band","slug":"acme_band"}`)
+			} else {
+				require.JSONEq(t, `{"devices":[]}`, string(c.get(devices, 200).Body))
+			}
+			require.JSONEq(t, `{"devices":[]}`, string(c.get(devices+"nobody", 200).Body))
 			require.Equal(t, []string{"query.start_date"}, c.get(c.summary("devices")+"/raw?start_date=2026-01-01", 422).Locs(t))
 			c.get("/v2/summary/devices/"+c.foreign.String()+"/raw", 404)
 		})

@@ -176,7 +176,9 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 		doc, _ := json.Marshal(r.it.value())
 		p.Unread = append(p.Unread, linking.Unread{Item: doc, Problems: r.p})
 	case m.entry.Resource == deviceSlug:
-		g.into(of)
+		if p := g.into(of); p.Device != nil {
+			p.Device.Raw, _ = json.Marshal(r.it.value())
+		}
 	case !found:
 	case m.entry.Sample != nil:
 		g.sample(of, sample)

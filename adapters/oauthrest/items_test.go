@@ -68,10 +68,11 @@ func TestPullListOfDevices(t *testing.T) {
 	require.Len(t, got, 3)
 	require.Equal(t, linking.Pulled{
 		Source: healthdata.Source{Type: healthdata.SourceRing},
-		Device: &healthdata.DeviceInfo{ID: ptr("R-7"), Manufacturer: ptr("Fjord"), Model: ptr("Ring 2"), Version: ptr("2.5")},
+		Device: &healthdata.DeviceInfo{ID: ptr("R-7"), Manufacturer: ptr("Fjord"), Model: ptr("Ring 2"), Version: ptr("2.5"), Raw: got[0].Device.Raw},
 	}, got[0])
+	require.JSONEq(t, `{"kind":"ring","serial":"R-7","model":"Ring 2","firmware":"2.5"}`, string(got[0].Device.Raw))
 	require.Equal(t, healthdata.SourceUnknown, got[1].Source.Type)
-	require.Equal(t, &healthdata.DeviceInfo{Manufacturer: ptr("Fjord"), Model: ptr("Lamp")}, got[1].Device)
+	require.Equal(t, &healthdata.DeviceInfo{Manufacturer: ptr("Fjord"), Model: ptr("Lamp"), Raw: got[1].Device.Raw}, got[1].Device)
 	require.Nil(t, got[2].Device)
 	require.Equal(t, []any{"device"}, got[2].Unread[0].Problems[0].Path)
 

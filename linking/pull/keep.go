@@ -125,8 +125,16 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 		}
 		took(&got, func(i int) any { return &p.Samples[i] })
 	}
+	err = s.receiveParts(ctx, t, parts, streams, took)
+	return sum, bad, err
+}
+
+// receiveParts stores summaries, and the recordings that come with them.
+func (s *Service) receiveParts(ctx context.Context, t *Task, parts []healthdata.SummaryPart, streams []*healthdata.WorkoutStream,
+	took func(*healthdata.Received, func(int) any),
+) error {
 	if len(parts) == 0 {
-		return sum, bad, nil
+		return nil
 	}
 	resource := t.Resource
 	if resource == streamSlug {
@@ -134,7 +142,7 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	}
 	all, err := s.users.ReceiveSummaries(ctx, t.Team, t.User, resource, parts)
 	if err != nil {
-		return sum, nil, gone(err)
+		return gone(err)
 	}
 	for n := range all {
 		took(&all[n], func(i int) any { return parts[n].Items[i] })
@@ -143,11 +151,11 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 		}
 		got, err := s.users.ReceiveWorkoutStream(ctx, t.Team, t.User, healthdata.HeadOf(parts[n].Items[0]).ID, parts[n].Upload, streams[n])
 		if err != nil {
-			return sum, nil, gone(err)
+			return gone(err)
 		}
 		took(&got, func(int) any { return streams[n] })
 	}
-	return sum, bad, nil
+	return nil
 }
 
 // others refuses what is another user's.
@@ -186,9 +194,8 @@ func add(sum, got *healthdata.Received) {
 
 // refusal is what is told of an item that was refused.
 func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refused {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
-	writePrint(sum, reflect.ValueOf(item))
+	print := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
+	print = appendPrint(print, reflect.ValueOf(item))
 	r := Refused{Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1}
 	for _, p := range problems {
 		parts := make([]string, len(p.Path))
@@ -197,9 +204,10 @@ func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refus
 		}
 		why := Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg}
 		r.Reasons = append(r.Reasons, why)
-		fmt.Fprintf(sum, " %s %s", why.Field, why.Code)
+		print = fmt.Appendf(print, " %s %s", why.Field, why.Code)
 	}
-	r.ID = uuid.NewSHA1(refusedSpace, sum.Sum(nil))
+	sum := sha256.Sum256(print)
+	r.ID = uuid.NewSHA1(refusedSpace, sum[:])
 	return r
 }
 

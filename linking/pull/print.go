@@ -2,61 +2,56 @@ package pull
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
-// writePrint writes what tells an item from others, whatever it is: also numbers that are
+// appendPrint appends what tells an item from others, whatever it is: also numbers that are
 // not finite and dates that nobody set, which JSON does not have.
-func writePrint(w io.Writer, v reflect.Value) {
+func appendPrint(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
-			fmt.Fprint(w, "-;")
-			return
+			return append(b, "-;"...)
 		}
-		writePrint(w, v.Elem())
+		return appendPrint(b, v.Elem())
 	case reflect.Struct:
 		if v.CanInterface() {
 			if t, ok := v.Interface().(time.Time); ok {
-				fmt.Fprintf(w, "%d.%d;", t.Unix(), t.Nanosecond())
-				return
+				return fmt.Appendf(b, "%d.%d;", t.Unix(), t.Nanosecond())
 			}
 		}
 		for i := range v.NumField() {
-			writePrint(w, v.Field(i))
+			b = appendPrint(b, v.Field(i))
 		}
+		return b
 	case reflect.Slice, reflect.Array:
-		fmt.Fprintf(w, "%d[", v.Len())
+		b = fmt.Appendf(b, "%d[", v.Len())
 		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-			_, _ = w.Write(v.Bytes()) // a hash takes everything
-			return
+			return append(b, v.Bytes()...)
 		}
 		for i := range v.Len() {
-			writePrint(w, v.Index(i))
+			b = appendPrint(b, v.Index(i))
 		}
+		return b
 	case reflect.Map:
-		fmt.Fprintf(w, "%d{", v.Len())
+		b = fmt.Appendf(b, "%d{", v.Len())
 		byKey := map[string]reflect.Value{}
 		for _, k := range v.MapKeys() {
-			var key strings.Builder
-			writePrint(&key, k)
-			byKey[key.String()] = v.MapIndex(k)
+			byKey[string(appendPrint(nil, k))] = v.MapIndex(k)
 		}
 		for _, key := range slices.Sorted(maps.Keys(byKey)) {
-			fmt.Fprint(w, key)
-			writePrint(w, byKey[key])
+			b = appendPrint(append(b, key...), byKey[key])
 		}
+		return b
 	case reflect.String:
-		fmt.Fprintf(w, "%d:%s;", v.Len(), v.String())
+		return fmt.Appendf(b, "%d:%s;", v.Len(), v.String())
 	case reflect.Float32, reflect.Float64:
-		fmt.Fprintf(w, "%x;", math.Float64bits(v.Float()))
+		return fmt.Appendf(b, "%x;", math.Float64bits(v.Float()))
 	default:
-		fmt.Fprintf(w, "%v;", v)
+		return fmt.Appendf(b, "%v;", v)
 	}
 }
