@@ -56,7 +56,7 @@ func (d *depot) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPa
 	if answer := d.moods[r.Resource]; answer != nil {
 		return linking.PullPage{}, answer(ctx)
 	}
-	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Samples: d.items[r.Resource]}}}, nil
+	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: d.device, Samples: d.items[r.Resource]}}}, nil
 }
 
 // depot is a service that fetches, over HTTP.
@@ -68,6 +68,7 @@ type depot struct {
 	pulls  *pull.Service
 	moods  map[string]func(context.Context) error
 	items  map[string][]healthdata.Sample
+	device *healthdata.DeviceInfo
 	people int
 }
 
@@ -233,6 +234,34 @@ func TestPushFromProvider(t *testing.T) {
 	got := outside.Send(t, "GET", "/v2/link/push/acme_band?hub.challenge=x1&hub.mode=subscribe", nil).Want(t, 200)
 	require.Equal(t, "x1", string(got.Body))
 	require.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"))
+}
+
+// The devices of a user are answered for data that is fetched as for data that is uploaded.
+func TestDevicesOfFetchedData(t *testing.T) {
+	now := clinicNow
+	d := newDepot(t, func() time.Time { return now })
+	ann := d.person("ann", "acme_band")
+	model, serial := "Band 4", "serial-1"
+	d.device = &healthdata.DeviceInfo{ID: &serial, Model: &model}
+	d.items["heartrate"] = []healthdata.Sample{{Timestamp: healthlab.At(now.Add(-50 * time.Hour)), Unit: "bpm", Value: healthdata.Number(61)}}
+	for done := 1; done > 0; {
+		var err error
+		done, err = d.pulls.Step(t.Context())
+		require.NoError(t, err)
+	}
+	var list []object
+	d.Client.Send(t, "GET", "/v2/user/"+ann.String()+"/device", nil).Want(t, 200).JSON(t, &list)
+	require.Len(t, list, 1)
+	id := list[0]["id"].(string)
+	require.Equal(t, object{
+		"id": id, "user_id": ann.String(), "provider": "acme_band", "source_type": "watch", "app_id": nil,
+		"device_manufacturer": nil, "device_model": "Band 4", "device_version": nil, "device_id": "serial-1",
+	}, list[0])
+	var one object
+	d.Client.Send(t, "GET", "/v2/user/"+ann.String()+"/device/"+id, nil).Want(t, 200).JSON(t, &one)
+	require.Equal(t, list[0], one)
+	reply := d.Client.Send(t, "GET", "/v2/timeseries/"+ann.String()+"/heartrate/grouped?start_date=2026-01-01", nil).Want(t, 200)
+	require.Contains(t, string(reply.Body), `"device_id":"`+id+`"`)
 }
 
 func TestIntrospection(t *testing.T) {
