@@ -193,7 +193,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	case !c.Provider.Supports(e.Resource):
 		k.p.Add("unknown_resource", "the provider's record does not list it", path("resource")...)
 		return
-	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary && r.Slug != deviceSlug, r.Key == healthdata.KeyWorkout:
+	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary && r.Slug != deviceSlug:
 		k.p.Add("unsupported", "not a resource that a configuration can fill", path("resource")...)
 		return
 	}
@@ -219,6 +219,7 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	if e.Device != nil {
 		k.device(e, path("device"))
 	}
+	c.checkWorkout(k, e, r, path)
 	if e.Combine {
 		c.checkCombine(k, e, r, path)
 	}
@@ -246,6 +247,31 @@ func (k *checker) device(e *Resource, path []any) {
 	k.optional(d.Manufacturer, word, e, at("manufacturer"))
 	k.optional(d.Model, word, e, at("model"))
 	k.optional(d.Version, word, e, at("version"))
+}
+
+// checkWorkout checks that samples of single workouts name them, and others do not.
+func (c *Config) checkWorkout(k *checker, e *Resource, r *healthdata.Resource, path func(...any) []any) {
+	k.optional(e.Workout, word, e, path("workout"))
+	k.optional(e.Sport, word, e, path("sport"))
+	switch {
+	case r.Key != healthdata.KeyWorkout:
+		if e.Workout != nil {
+			k.p.Add("not_allowed", "only samples of single workouts name them", path("workout")...)
+		}
+		if e.Sport != nil && r.Slug != "distance" {
+			k.p.Add("not_allowed", "not a field of this resource", path("sport")...)
+		}
+		return
+	case e.Workout == nil:
+		k.need(false, "this resource needs it", path("workout")...)
+	case e.Sport == nil:
+		k.need(false, "this resource needs it", path("sport")...)
+	}
+	if !slices.ContainsFunc(c.Resources, func(w Resource) bool {
+		return w.Resource == "workouts" && w.Summary != nil && w.Summary.ID != ""
+	}) {
+		k.need(false, "an entry of workouts has the id that samples name", path("workout")...)
+	}
 }
 
 // checkCombine checks that the entries of one hour can be combined.

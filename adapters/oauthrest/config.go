@@ -122,6 +122,10 @@ type Resource struct {
 	SourceType *Field `json:"source_type"`
 	// Device is what recorded it, where an item says.
 	Device *Device `json:"device"`
+	// Workout is where a sample of a single workout names it, by the id that the entry of
+	// workouts has, and Sport is what it was.
+	Workout *Field `json:"workout"`
+	Sport   *Field `json:"sport"`
 	// Combine says that people write this down, that the provider stamps it with the
 	// beginning of its hour, and that the entries of one hour are one sample. Items come in
 	// the order of time, either way.

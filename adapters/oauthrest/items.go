@@ -17,6 +17,8 @@ type group struct {
 	owned  bool
 	source healthdata.SourceType
 	device instrument
+	// workout and sport are those of samples of one workout; empty where there is none.
+	workout, sport string
 }
 
 // instrument is what recorded an item, as far as it says; empty texts are not known.
@@ -72,6 +74,12 @@ func (g *gathering) into(of group) *linking.Pulled {
 		p := linking.Pulled{Source: healthdata.Source{Type: of.source}, Device: of.device.info()}
 		if of.owned {
 			p.Owner = &of.owner
+		}
+		if of.workout != "" {
+			p.Workout = &of.workout
+		}
+		if of.sport != "" {
+			p.Source.Sport = &of.sport
 		}
 		g.pulled = append(g.pulled, p)
 	}
@@ -149,6 +157,12 @@ func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error)
 		if m.entry.SourceType != nil {
 			s, _ := r.word(m.entry.SourceType, "source_type")
 			of.source = healthdata.SourceType(s)
+		}
+		if m.entry.Workout != nil {
+			of.workout, _ = r.word(m.entry.Workout, "workout")
+		}
+		if m.entry.Sport != nil {
+			of.sport, _ = r.word(m.entry.Sport, "sport")
 		}
 		m.one(r, g, of)
 	}

@@ -85,6 +85,54 @@ func TestPullListOfDevices(t *testing.T) {
 	require.False(t, none.Pulls("device"))
 }
 
+// Samples of a workout name it by the id that the provider gave it.
+func TestPullSamplesOfWorkouts(t *testing.T) {
+	f := newFjord(t)
+	const entries = `[
+    {"resource": "workouts", "path": "/w", "items": "/*", "source_type": {"const": "ring"}, "summary": {"id": "/id", "fields": {
+      "time_start": {"at": "/begin"}, "time_end": {"at": "/end"}, "sport.slug": {"at": "/what"}}}},
+    {"resource": "workout_distance", "path": "/w", "items": "/*/laps/*", "source_type": {"const": "ring"}, "workout": {"at": "^/id"}, "sport": {"at": "^/what"},
+      "sample": {"timestamp": {"at": "/t"}, "seconds": {"const": "60"}, "value": {"at": "/m"}, "unit": {"const": "m"}}}]`
+	edit := func(entries string) string {
+		var doc map[string]any
+		require.NoError(t, json.Unmarshal([]byte(f.document()), &doc))
+		provider := doc["provider"].(map[string]any)
+		delete(provider, "scopes")
+		delete(doc["oauth"].(map[string]any), "minimum_scopes")
+		provider["resources"] = []any{map[string]any{"resource": "workouts"}, map[string]any{"resource": "workout_distance"}}
+		doc["resources"] = json.RawMessage(entries)
+		out, err := json.Marshal(doc)
+		require.NoError(t, err)
+		return string(out)
+	}
+	config, err := oauthrest.ReadConfig(strings.NewReader(edit(entries)))
+	require.NoError(t, err)
+	c, err := oauthrest.New(config, oauthrest.Client{ID: "id", Secret: "secret"}, &oauthrest.Options{Guard: guard(), Timeout: time.Second})
+	require.NoError(t, err)
+	f.answers(http.StatusOK, `[
+		{"id":"w1","what":"running","begin":"2026-03-04T07:00:00Z","end":"2026-03-04T08:00:00Z","laps":[{"t":"2026-03-04T07:00:00Z","m":150},{"t":"2026-03-04T07:01:00Z","m":160}]},
+		{"id":"w2","what":"cycling","begin":"2026-03-03T07:00:00Z","end":"2026-03-03T08:00:00Z","laps":[{"t":"2026-03-03T07:00:00Z","m":400}]},
+		{"what":"cycling","laps":[{"t":"2026-03-02T07:00:00Z","m":400}]}]`)
+	got := all(t, c, ask("workout_distance"))
+	require.Len(t, got, 3)
+	require.Equal(t, []any{"w1", "running", 2}, []any{*got[0].Workout, *got[0].Source.Sport, len(got[0].Samples)})
+	require.Equal(t, []any{"w2", "cycling", 1}, []any{*got[1].Workout, *got[1].Source.Sport, len(got[1].Samples)})
+	require.Nil(t, got[2].Workout, "who stores it refuses what names none")
+	workouts := all(t, c, ask("workouts"))
+	require.Equal(t, "w1", healthdata.HeadOf(workouts[0].Summaries[0]).ExternalID)
+
+	for name, x := range map[string]struct{ old, new, want string }{
+		"no workout":   {`"workout": {"at": "^/id"}, `, "", "resources[1].workout"},
+		"no sport":     {`"sport": {"at": "^/what"},`, "", "resources[1].sport"},
+		"no id":        {`{"id": "/id", `, "{", "resources[1].workout"},
+		"of a summary": {`"path": "/w", "items": "/*",`, `"path": "/w", "items": "/*", "workout": {"at": "/id"}, "sport": {"at": "/what"},`, "resources[0].workout"},
+	} {
+		require.Contains(t, entries, x.old, name)
+		_, err := oauthrest.ReadConfig(strings.NewReader(edit(strings.Replace(entries, x.old, x.new, 1))))
+		require.ErrorContains(t, err, x.want, name)
+	}
+}
+
 // diaryEntry is what a person wrote down.
 type diaryEntry struct {
 	at    time.Time // when it really was

@@ -28,6 +28,11 @@
 // takes its message, once, and makes the news be fetched next, as far back as the provider
 // says. Nothing of a message is believed but that.
 //
+// A puller is asked for timeseries and summaries; one that has more, lists of devices and
+// recordings of workouts, says so (linking.WiderPuller). What a page says of the device that
+// recorded it is kept as a device of the user, and data of a connection with one device is of
+// that.
+//
 // # Looking at it
 //
 // [Service.Progress] says how far a first import is, [Service.Histories] and
