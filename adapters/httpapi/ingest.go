@@ -72,6 +72,13 @@ type deviceIn struct {
 	Version      *string `json:"version"`
 }
 
+// check notes what is wrong with the bounds.
+func (u *uploadIn) check(in *wire.In) {
+	if u.StartDate != nil && u.EndDate != nil && u.EndDate.Before(u.StartDate.Time) {
+		in.Problem("order", "a range does not end before it starts", "body", "end_date")
+	}
+}
+
 func (u *uploadIn) upload() healthdata.Upload {
 	out := healthdata.Upload{Provider: u.Provider, Stage: u.Stage}
 	if u.TimeZone != nil {
@@ -97,6 +104,7 @@ func (a api) ingestSamples(w http.ResponseWriter, r *http.Request, team healthla
 	res := healthdata.ResourceByPath(in.PathText("resource", 256))
 	var body samplesIn
 	in.Body(&body)
+	body.check(in)
 	if err := in.Err(); err != nil {
 		return err
 	}
@@ -125,6 +133,7 @@ func ingest[T any, P interface {
 		user := userID(in)
 		var body summariesIn[T]
 		in.Body(&body)
+		body.check(in)
 		if err := in.Err(); err != nil {
 			return err
 		}

@@ -268,6 +268,7 @@ func TestBodiesThatAreNoUpload(t *testing.T) {
 		"NUL":               {`{"provider":"acme\u0000band","data":[]}`, []string{"body.provider"}},
 		"source":            {`{"provider":"acme_band","source":{"type":1,"device_id":"x","logo":"y"},"data":[]}`, []string{"body.source.device_id", "body.source.logo", "body.source.type"}},
 		"long source":       {`{"provider":"acme_band","source":{"type":"` + strings.Repeat("x", 257) + `"},"data":[]}`, []string{"body.source.type"}},
+		"dates in disorder": {`{"provider":"acme_band","start_date":"2026-03-02T00:00:00Z","end_date":"2026-03-01T23:59:59Z","data":[]}`, []string{"body.end_date"}},
 		"dates":             {`{"provider":"acme_band","start_date":"yesterday","end_date":3,"data":[]}`, []string{"body.end_date", "body.start_date"}},
 	} {
 		t.Run(name, func(t *testing.T) {
