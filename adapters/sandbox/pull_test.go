@@ -77,6 +77,20 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	return w
 }
 
+// busyWatch is newWatch of somebody who has recorded a resource lately: not everybody does
+// everything.
+func busyWatch(t *testing.T, resource string, slugs ...string) *watch {
+	t.Helper()
+	for {
+		w := newWatch(t, slugs...)
+		for day := healthlab.DateOf(w.now).AddDays(-15); day.Before(healthlab.DateOf(w.now).AddDays(-2)); day = day.AddDays(1) {
+			if _, samples := (sandbox.Provider{}).Samples(w.user, resource, day, time.UTC); len(samples) > 0 {
+				return w
+			}
+		}
+	}
+}
+
 // link signs in under a name.
 func (w *watch) link(name string) {
 	w.t.Helper()
@@ -427,7 +441,7 @@ func TestDevicesOfWhatIsFetched(t *testing.T) {
 func TestADiaryByTheHour(t *testing.T) {
 	for _, resource := range []string{"carbohydrates", "insulin_injection", "note"} {
 		t.Run(resource, func(t *testing.T) {
-			w := newWatch(t, resource)
+			w := busyWatch(t, resource, resource)
 			begin := w.now
 			w.link("ann+" + sandbox.FateHourly)
 			w.pass(50*time.Hour, 10*time.Minute)
@@ -473,7 +487,7 @@ func TestADiaryByTheHour(t *testing.T) {
 // What belongs to a workout is found from the workout: its recording, and its samples, which
 // name it.
 func TestWhatBelongsToAWorkout(t *testing.T) {
-	w := newWatch(t, "workouts", "workout_stream", "workout_distance")
+	w := busyWatch(t, "workout_distance", "workouts", "workout_stream", "workout_distance")
 	w.link("ann")
 	w.pass(50*time.Hour, 10*time.Minute)
 	list, err := w.health.Summaries(t.Context(), w.team, w.user, healthdata.SummaryQuery{Resource: "workouts", From: w.now.AddDate(0, 0, -20)})
