@@ -79,6 +79,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		}
 	}
 	var to Settlement
+	var of LabTest
 	if req.OrderID != nil {
 		was, err := s.store.Get(ctx, team, *req.OrderID)
 		if err != nil {
@@ -87,7 +88,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		if req.UserID != nil && was.UserID != *req.UserID {
 			return Order{}, unfit(ReviewInconsistent, "the order is another user's")
 		}
-		to.Order = was.ID
+		to.Order, of = was.ID, was.LabTest
 		if g.replaces(&was) {
 			if to.New, err = s.replacement(ctx, item, was, g.at); err != nil {
 				return Order{}, err
@@ -99,6 +100,12 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			return Order{}, err
 		}
 		g.made = true
+	}
+	if to.New != nil {
+		of = to.New.LabTest
+	}
+	if g.message, err = s.complete(ctx, item.Message, of); err != nil {
+		return Order{}, err
 	}
 	file, err := s.fetchReport(ctx, item.Message)
 	if err != nil {
@@ -149,7 +156,9 @@ func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
 
 // gift is a decision to accept, with all that the rules need to know.
 type gift struct {
-	item     RawResult
+	item RawResult
+	// message is the item's, completed for the order that gets it.
+	message  Message
 	req      AcceptRequest
 	at       time.Time
 	settings Settings
@@ -207,7 +216,7 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 				func(m TransactionMember) bool { return m.ID == made.ID }), made.Member()))
 		}
 	}
-	if err := do(to.take(item.Message, next())); err != nil {
+	if err := do(to.take(g.message, next())); err != nil {
 		return nil, err
 	}
 	if err := do(to.alarm(healthlab.At(g.at), next().EventID)); err != nil {

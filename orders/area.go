@@ -27,8 +27,10 @@ type AreaRequest struct {
 	Zip string
 	// Radius is one of [Radii]; zero means [DefaultRadius].
 	Radius int
-	// Labs are the slugs of the labs to look at; empty means all.
+	// Labs are the slugs of the central labs to look at; empty means all.
 	Labs []string
+	// Lab is deprecated: one lab, where Labs is empty.
+	Lab string
 	// LabAccountID is the account whose billing counts; nil means the one that an
 	// order would use.
 	LabAccountID *LabAccountID
@@ -129,13 +131,14 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 	c := check{problems: &p}
 	c.fiveDigits(req.Zip)
 	c.radius(&req.Radius)
-	labs, err := s.catalogue.Labs(ctx)
+	labs, err := s.central(ctx)
 	if err != nil {
-		return AreaInfo{}, fmt.Errorf("find labs: %w", err)
+		return AreaInfo{}, err
 	}
-	for i, slug := range req.Labs {
-		if !slices.ContainsFunc(labs, func(l Lab) bool { return l.Slug == slug }) {
-			c.add("enum", "is the slug of one of the labs", "labs", i)
+	oneOfLabs(c, labs, req.Labs)
+	if req.Lab != "" && len(req.Labs) == 0 {
+		if req.Labs = []string{req.Lab}; !known(labs, req.Lab) {
+			c.add("enum", "is the slug of one of the central labs", "lab")
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -174,6 +177,27 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 		}}
 	}
 	return out, nil
+}
+
+// central returns the labs that the compendium compares, and that areas are asked for.
+func (s *Service) central(ctx context.Context) ([]Lab, error) {
+	labs, err := s.Labs(ctx)
+	return slices.DeleteFunc(labs, func(l Lab) bool {
+		return s.opts.CentralLabs != nil && !slices.Contains(s.opts.CentralLabs, l.Slug)
+	}), err
+}
+
+// oneOfLabs notes the slugs that are none of the labs'.
+func oneOfLabs(c check, labs []Lab, slugs []string) {
+	for i, slug := range slugs {
+		if !known(labs, slug) {
+			c.add("enum", "is the slug of one of the central labs", "labs", i)
+		}
+	}
+}
+
+func known(labs []Lab, slug string) bool {
+	return slices.ContainsFunc(labs, func(l Lab) bool { return l.Slug == slug })
 }
 
 // served says who comes home to a postal code; nobody, where the lab cannot say.

@@ -234,7 +234,10 @@ func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, se
 	if err != nil {
 		return MarkerPage{}, err
 	}
-	added, lab, err := pick(w, tests, found.markers, found.labs)
+	if found.accounts, err = s.catalogue.Accounts(ctx, team); err != nil {
+		return MarkerPage{}, fmt.Errorf("find lab accounts: %w", err)
+	}
+	added, lab, err := pick(w, tests, found)
 	if err != nil {
 		return MarkerPage{}, err
 	}
@@ -242,11 +245,7 @@ func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, se
 		return MarkerPage{}, err
 	}
 	if w.account != nil {
-		accounts, err := s.catalogue.Accounts(ctx, team)
-		if err != nil {
-			return MarkerPage{}, fmt.Errorf("find lab accounts: %w", err)
-		}
-		if _, err := accountFor(lab, w.account, accounts, true); err != nil {
+		if _, err := accountFor(lab, w.account, found.accounts, true); err != nil {
 			return MarkerPage{}, err
 		}
 	}

@@ -226,16 +226,11 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 	if err := s.allowed(ctx, team, func(have Settings) bool { return have.CompendiumTools }); err != nil {
 		return nil, err
 	}
-	labs, err := s.Labs(ctx)
+	labs, err := s.central(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &compendium{sets: map[string][]int{}}
-	for _, l := range labs {
-		if s.opts.CentralLabs == nil || slices.Contains(s.opts.CentralLabs, l.Slug) {
-			c.labs = append(c.labs, l)
-		}
-	}
+	c := &compendium{labs: labs, sets: map[string][]int{}}
 	for page := 1; ; page++ {
 		found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Page: page, Size: MaxPageSize})
 		if err != nil {
@@ -384,6 +379,11 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 		return out, err
 	}
 	if err := req.Check(); err != nil {
+		return out, err
+	}
+	var p healthlab.Problems
+	oneOfLabs(check{problems: &p}, c.labs, req.Labs)
+	if err := p.Err(); err != nil {
 		return out, err
 	}
 	limit := orElse(req.Limit, 3)

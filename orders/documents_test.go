@@ -124,7 +124,7 @@ func TestRequisition(t *testing.T) {
 	// An imported order has a requisition elsewhere.
 	a.settings.OrderImport = true
 	in, err := a.Import(ctx, a.team, orders.ImportRequest{UserID: a.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest, SampleID: "IMP-1",
-		OrderSet: orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}}, PatientDetails: patient(), PatientAddress: address()})
+		OrderSet: orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}}, PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address())})
 	require.NoError(t, err)
 	file, err = a.Requisition(ctx, a.team, in.ID)
 	noFile(t, file, err)

@@ -83,6 +83,9 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 	}
 	r.Origin = OriginRecreation
 	_, child, err := s.follow(ctx, *req.ParentID, r, at, func(parent *Record) (Trigger, error) {
+		if !parent.ReplacedBy.IsZero() {
+			return "", broken(AlreadyRecreated, "the order was replaced before")
+		}
 		for _, m := range parent.OrderTransaction.Orders {
 			if m.Origin == OriginRecreation && m.ID != r.ID && m.ParentID != nil && *m.ParentID == parent.ID {
 				return "", broken(AlreadyRecreated, "the order was replaced before")
@@ -113,13 +116,22 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 	})
 }
 
-// beget lets something happen to the parent and begins the child.
+// beget lets something happen to the parent and begins the child: in the parent's
+// transaction, unless it is for somebody else.
 func beget(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err
 	}
-	p.OrderTransaction = NewTransaction(p.OrderTransaction.ID, append(
-		slices.DeleteFunc(slices.Clone(p.OrderTransaction.Orders), func(m TransactionMember) bool { return m.ID == c.ID }), c.Member()))
+	others := slices.DeleteFunc(slices.Clone(p.OrderTransaction.Orders), func(m TransactionMember) bool { return m.ID == c.ID })
+	apart := p.UserID != c.UserID
+	if apart {
+		// Nobody reads one person's results with another's.
+		c.OrderTransaction = NewTransaction(TransactionID{uuid.NewSHA1(c.ID.UUID, []byte("transaction"))}, []TransactionMember{c.Member()})
+		p.ReplacedBy = c.ID
+		p.OrderTransaction = NewTransaction(p.OrderTransaction.ID, others)
+	} else {
+		p.OrderTransaction = NewTransaction(p.OrderTransaction.ID, append(others, c.Member()))
+	}
 	var events []healthlab.Event
 	if on != "" {
 		st.On = on
@@ -130,7 +142,9 @@ func beget(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Even
 		events = more
 	}
 	// What is told of the child shows the parent as it is now.
-	c.OrderTransaction = p.OrderTransaction
+	if !apart {
+		c.OrderTransaction = p.OrderTransaction
+	}
 	created, err := c.tell(EventOrderCreated, first, healthlab.At(st.At))
 	if err != nil {
 		return nil, err
@@ -139,13 +153,18 @@ func beget(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Even
 	return append(events, created...), nil
 }
 
+// redraws reports whether an order may be repeated at all, whatever its lab reports.
+func (s *Service) redraws(r *Record, settings Settings) bool {
+	return settings.Redraws && r.Method() == WalkInTest && r.Origin == OriginInitial &&
+		r.LabTest.Lab != nil && slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) &&
+		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o TransactionMember) bool { return o.Origin == OriginRedraw })
+}
+
 // redraw returns the order that repeats what a lab lost by its own fault, if there is
 // to be one: for a walk-in order that is no second try itself, once per transaction,
 // where team and lab have redraws.
 func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool) {
-	if m.On != FinalResult || m.Results == nil || !settings.Redraws || r.Method() != WalkInTest || r.Origin != OriginInitial ||
-		r.LabTest.Lab == nil || !slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) ||
-		slices.ContainsFunc(r.OrderTransaction.Orders, func(o TransactionMember) bool { return o.Origin == OriginRedraw }) {
+	if m.On != FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return Record{}, false
 	}
 	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
@@ -179,7 +198,7 @@ type ImportRequest struct {
 	Physician        *PhysicianInput     `json:"physician"`
 	PatientDetails   PatientDetailsInput `json:"patient_details"`
 	// PatientAddress is taken as it is; the form of its zip is not checked.
-	PatientAddress PatientAddressInput `json:"patient_address"`
+	PatientAddress ImportAddressInput `json:"patient_address"`
 	// SampleID is the lab's number of the order; no other order has it.
 	SampleID string `json:"sample_id"`
 	// LabAccountID may be pending.
@@ -198,18 +217,19 @@ func (r *ImportRequest) Check(today healthlab.Date) error {
 		c.add("missing", "is required", "collection_method")
 	}
 	req := r.place()
-	a := &req.PatientAddress
-	if zip := zipOf(a.Zip, a.ZipCode); c.under("patient_address").text(zip, "zip", 1, maxText) {
-		c.under("patient_address").oneZip(zip, a.ZipCode)
+	a, at := &req.PatientAddress, c.under("patient_address")
+	at.text(a.ReceiverName, "receiver_name", 1, maxText)
+	if zip := zipOf(a.Zip, a.ZipCode); at.text(zip, "zip", 1, maxText) {
+		at.oneZip(zip, a.ZipCode)
 	}
-	a.Zip, a.ZipCode = "00000", nil // its form does not matter
+	a.ReceiverName, a.Zip, a.ZipCode = "", "00000", nil // the form of the code does not matter
 	return also(p, req.Check(today))
 }
 
 func (r *ImportRequest) place() PlaceRequest {
 	set := r.OrderSet
 	req := PlaceRequest{UserID: r.UserID, OrderSet: &set, Physician: r.Physician, BillingType: r.BillingType,
-		LabAccountID: r.LabAccountID, PatientDetails: r.PatientDetails, PatientAddress: r.PatientAddress}
+		LabAccountID: r.LabAccountID, PatientDetails: r.PatientDetails, PatientAddress: PatientAddressInput(r.PatientAddress)}
 	if r.CollectionMethod != "" {
 		req.CollectionMethod = &r.CollectionMethod
 	}

@@ -173,7 +173,7 @@ func TestImport(t *testing.T) {
 	d := newDesk(t)
 	req := orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
 		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}},
-		PatientDetails: patient(), PatientAddress: address(), SampleID: "R-1"}
+		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
 	req.PatientAddress.Zip = "somewhere"
 	_, err := d.Import(t.Context(), d.team, req)
 	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)

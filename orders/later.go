@@ -369,6 +369,19 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 	if err != nil {
 		return fmt.Errorf("find expected results: %w", err)
 	}
+	var rule *healthlab.RuleError
+	if sim := claimed.Later.Simulation; sim.Final.LowLevel() == RedrawAvailable {
+		_, err := s.simulateRedraw(ctx, claimed, sim.Flags, expected, settings, now, sim.Delay)
+		if err != nil && !errors.As(err, &rule) {
+			return fmt.Errorf("go on with simulation: %w", err)
+		}
+		_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+			r.Later.Simulation = nil
+			r.planLater()
+			return nil, nil
+		})
+		return err
+	}
 	steps := s.steps(now, settings)
 	s.formURLs(ctx, &claimed, steps)
 	critical := s.opts.NewID()
@@ -379,7 +392,6 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		}
 		r.Later.Simulation = nil
 		events, err := r.simulate(sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
-		var rule *healthlab.RuleError
 		if errors.As(err, &rule) {
 			r.planLater() // the order has gone another way
 			return nil, nil

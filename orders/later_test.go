@@ -239,6 +239,18 @@ func TestSimulateSlowly(t *testing.T) {
 	require.Equal(t, orders.Abnormal, *d.get(o).Interpretation)
 	require.NotEqual(t, d.get(o).Events[1].CreatedAt, d.get(o).Events[2].CreatedAt)
 
+	d.settings.Redraws, d.opts.RedrawLabs = true, []string{"northlab"}
+	d.again()
+	again := d.placed("walk-in")
+	_, err = d.SimulateSlowly(t.Context(), d.team, again.ID, orders.StatusOf(orders.WalkInTest, orders.RedrawAvailable), orders.SimulationFlags{}, time.Second)
+	require.NoError(t, err)
+	d.settle()
+	require.Equal(t, orders.RequisitionCreated, d.get(again).LowLevel())
+	d.wait(time.Second)
+	d.settle()
+	require.Equal(t, orders.RedrawAvailable, d.get(again).LowLevel())
+	require.Len(t, d.get(again).OrderTransaction.Orders, 2)
+
 	other := d.placed("walk-in")
 	_, err = d.SimulateSlowly(t.Context(), d.team, other.ID, "", orders.SimulationFlags{}, time.Second)
 	require.NoError(t, err)

@@ -493,8 +493,8 @@ const maxFound = 100
 // by name. RuleErrors: PAYOR_SEARCH_MISSING, CLEARING_HOUSE_UNKNOWN (Invalid).
 func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q PayorQuery) ([]Payor, error) {
 	byCode := q.ClearingHouse != "" && q.ProviderPayorID != ""
-	if q.Name == "" && !byCode {
-		return nil, broken(PayorSearchMissing, "give a name, or a clearing house with its code")
+	if q.Name == "" && !byCode || (q.ClearingHouse == "") != (q.ProviderPayorID == "") {
+		return nil, broken(PayorSearchMissing, "give a name, or a clearing house together with its code")
 	}
 	if err := s.clearing(q.ClearingHouse); err != nil {
 		return nil, err

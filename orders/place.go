@@ -122,9 +122,11 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := ofAge(req.PatientDetails, proxy, today(at), settings.Minors); err != nil {
 		return Record{}, err
 	}
-	aoe, err := answers(chosen.test, req.AOEAnswers)
-	if err != nil {
-		return Record{}, err
+	var aoe []AOEAnswer
+	if !m.imported { // whoever placed it has answered
+		if aoe, err = answers(chosen.test, req.AOEAnswers); err != nil {
+			return Record{}, err
+		}
 	}
 	if err := notBefore(req.ActivateBy, at); err != nil {
 		return Record{}, err
@@ -162,7 +164,12 @@ func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, s
 	if err != nil {
 		return selection{}, Accounts{}, err
 	}
-	chosen, err := resolve(w, found.tests, found.markers, found.labs, settings, s.opts.NewID())
+	accounts, err := s.catalogue.Accounts(ctx, team)
+	if err != nil {
+		return selection{}, Accounts{}, fmt.Errorf("find lab accounts: %w", err)
+	}
+	found.accounts = accounts
+	chosen, err := resolve(w, found, settings, s.opts.NewID())
 	if err != nil {
 		return selection{}, Accounts{}, err
 	}
@@ -171,18 +178,15 @@ func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, s
 			return selection{}, Accounts{}, err
 		}
 	}
-	accounts, err := s.catalogue.Accounts(ctx, team)
-	if err != nil {
-		return selection{}, Accounts{}, fmt.Errorf("find lab accounts: %w", err)
-	}
 	return chosen, accounts, nil
 }
 
 // goods are what the catalogue has of what is wanted.
 type goods struct {
-	tests   []LabTest
-	markers []Marker
-	labs    []Lab
+	tests    []LabTest
+	markers  []Marker
+	labs     []Lab
+	accounts Accounts
 }
 
 // look asks the catalogue for what is wanted.

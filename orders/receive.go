@@ -141,6 +141,9 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	if err != nil {
 		return fmt.Errorf("find order of lab message: %w", err)
 	}
+	if m, err = s.complete(ctx, m, r.LabTest); err != nil {
+		return err
+	}
 	settings, err := s.opts.Settings(ctx, m.Team)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
@@ -373,6 +376,13 @@ func (r *Record) track(t *Tracking, at healthlab.Time) {
 	r.Details.Testkit = &kit
 }
 
+// drawn notes when the sample was taken, where that is known from nothing but the draw.
+func (r *Record) drawn(on Trigger, at time.Time) {
+	if on == SampleDrawn && r.ExpectedResultByDate == nil && r.WorstCaseResultByDate == nil {
+		r.collected(at)
+	}
+}
+
 // collected notes when the sample was taken, and by when results are to be expected.
 func (r *Record) collected(at time.Time) {
 	if at.IsZero() {
@@ -398,6 +408,7 @@ func (r *Record) result(m Message) {
 	if m.On == PartialResult {
 		results.Metadata.Status = ResultPartial
 	}
+	r.head(&results.Metadata, m.At)
 	worst := Worst(results.Results)
 	results.Metadata.Interpretation = &worst
 	missing := len(results.MissingResults) > 0

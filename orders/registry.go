@@ -202,7 +202,7 @@ func (g *Registry) diagnosis(code string) bool {
 // insurable reports whether insurers pay for a marker in a state.
 func (g *Registry) insurable(lab string, m Marker, state string) bool {
 	return g == nil || m.ProviderID == nil || !slices.ContainsFunc(g.never, func(n NotInsurable) bool {
-		return n.Lab == lab && n.ProviderID == *m.ProviderID && (len(n.States) == 0 || slices.Contains(n.States, state))
+		return n.Lab == lab && n.ProviderID == *m.ProviderID && (len(n.States) == 0 || slices.ContainsFunc(n.States, func(s string) bool { return strings.EqualFold(s, state) }))
 	})
 }
 

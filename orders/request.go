@@ -99,6 +99,21 @@ type PatientAddressInput struct {
 	AccessNotes *string `json:"access_notes"`
 }
 
+// ImportAddressInput is where the patient of an imported order lives, in a request.
+type ImportAddressInput struct {
+	ReceiverName string  `json:"receiver_name"`
+	FirstLine    string  `json:"first_line"`
+	SecondLine   *string `json:"second_line"`
+	City         string  `json:"city"`
+	State        string  `json:"state"`
+	// Zip is any text. ZipCode is another name of it; a request gives one of them.
+	Zip         string  `json:"zip" wire:"opt"`
+	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
+	Country     string  `json:"country"`
+	PhoneNumber *string `json:"phone_number"`
+	AccessNotes *string `json:"access_notes"`
+}
+
 // ShippingDetailsInput is where a registrable kit goes, in a request.
 type ShippingDetailsInput struct {
 	ReceiverName string  `json:"receiver_name"`
@@ -124,6 +139,24 @@ type PhysicianInput struct {
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 	// SignatureImage is for bills to insurers.
 	SignatureImage *ImageBlob `json:"signature_image"`
+}
+
+// PhysicianInputBase is a team's own physician who signs nothing.
+type PhysicianInputBase struct {
+	FirstName string  `json:"first_name"`
+	LastName  string  `json:"last_name"`
+	Email     *string `json:"email"`
+	// NPI is the national provider identifier. Its form is not checked.
+	NPI            string   `json:"npi"`
+	LicensedStates []string `json:"licensed_states" wire:"opt"`
+}
+
+// whole is the physician without a signature; nil for none.
+func (p *PhysicianInputBase) whole() *PhysicianInput {
+	if p == nil {
+		return nil
+	}
+	return &PhysicianInput{FirstName: p.FirstName, LastName: p.LastName, Email: p.Email, NPI: p.NPI, LicensedStates: p.LicensedStates}
 }
 
 // HealthInsuranceInput is what a patient's insurance card says. Deprecated where an
@@ -220,7 +253,7 @@ type RegisterRequest struct {
 	SampleID        string                `json:"sample_id"`
 	PatientDetails  PatientDetailsInput   `json:"patient_details"`
 	PatientAddress  PatientAddressInput   `json:"patient_address"`
-	Physician       *PhysicianInput       `json:"physician"`
+	Physician       *PhysicianInputBase   `json:"physician"`
 	HealthInsurance *HealthInsuranceInput `json:"health_insurance"`
 	Consents        []Consent             `json:"consents" wire:"opt"`
 }
@@ -532,8 +565,8 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	c.text(r.SampleID, "sample_id", 1, maxText)
 	c.under("patient_details").patient(r.PatientDetails, today)
 	c.under("patient_address").patientAddress(r.PatientAddress)
-	if r.Physician != nil {
-		c.under("physician").physician(*r.Physician)
+	if p := r.Physician.whole(); p != nil {
+		c.under("physician").physician(*p)
 	}
 	if r.HealthInsurance != nil {
 		c.under("health_insurance").insurance(*r.HealthInsurance)

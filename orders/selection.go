@@ -64,14 +64,13 @@ type selection struct {
 	method CollectionMethod
 }
 
-// resolve makes one test of what was selected. tests and markers are what the
-// catalogue has of it.
-func resolve(w wanted, tests []LabTest, markers []Marker, labs []Lab, settings Settings, id uuid.UUID) (selection, error) {
-	found, err := orderable(w, tests)
+// resolve makes one test of what was selected, of what the catalogue has of it.
+func resolve(w wanted, g goods, settings Settings, id uuid.UUID) (selection, error) {
+	found, err := orderable(w, g.tests)
 	if err != nil {
 		return selection{}, err
 	}
-	added, lab, err := pick(w, found, markers, labs)
+	added, lab, err := pick(w, found, g)
 	if err != nil {
 		return selection{}, err
 	}
@@ -117,7 +116,7 @@ func aLaCarte(markers []Marker) error {
 }
 
 // pick finds the markers that are ordered on their own, and the one lab of everything.
-func pick(w wanted, tests []LabTest, markers []Marker, labs []Lab) ([]Marker, *Lab, error) {
+func pick(w wanted, tests []LabTest, g goods) ([]Marker, *Lab, error) {
 	lab := -1
 	several := false
 	add := func(id int) {
@@ -131,26 +130,17 @@ func pick(w wanted, tests []LabTest, markers []Marker, labs []Lab) ([]Marker, *L
 	}
 	var added []Marker
 	for _, id := range w.markers {
-		i := slices.IndexFunc(markers, func(m Marker) bool { return m.ID == id })
+		i := slices.IndexFunc(g.markers, func(m Marker) bool { return m.ID == id })
 		if i < 0 {
 			return nil, nil, broken(MarkerNotFound, "there is no such marker")
 		}
-		added = append(added, markers[i])
+		added = append(added, g.markers[i])
 	}
-	// A code may belong to several labs; the lab of the tests decides.
-	for _, code := range w.providerIDs {
-		of := slices.DeleteFunc(slices.Clone(markers), func(m Marker) bool {
-			return m.ProviderID == nil || *m.ProviderID != code || lab >= 0 && m.LabID != nil && *m.LabID != lab
-		})
-		switch len(of) {
-		case 0:
-			return nil, nil, broken(MarkerNotFound, "there is no marker with such a code")
-		case 1:
-			added = append(added, of[0])
-		default:
-			return nil, nil, broken(MultipleLabs, "a code belongs to markers of several labs")
-		}
+	coded, err := byCode(w, lab, g)
+	if err != nil {
+		return nil, nil, err
 	}
+	added = append(added, coded...)
 	for _, m := range added {
 		if m.LabID != nil {
 			add(*m.LabID)
@@ -159,11 +149,54 @@ func pick(w wanted, tests []LabTest, markers []Marker, labs []Lab) ([]Marker, *L
 	if several {
 		return nil, nil, broken(MultipleLabs, "an order goes to one lab")
 	}
-	i := slices.IndexFunc(labs, func(l Lab) bool { return l.ID == lab })
+	i := slices.IndexFunc(g.labs, func(l Lab) bool { return l.ID == lab })
 	if i < 0 {
 		return added, nil, nil
 	}
-	return added, &labs[i], nil
+	return added, &g.labs[i], nil
+}
+
+// byCode finds the markers that are named by codes. A code may belong to several labs:
+// then the lab of the tests decides (lab, if it is not negative), else that of the
+// account which is named, else the only lab that has all of the codes.
+func byCode(w wanted, lab int, g goods) ([]Marker, error) {
+	all := make([][]Marker, len(w.providerIDs))
+	for i, code := range w.providerIDs {
+		all[i] = slices.DeleteFunc(slices.Clone(g.markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
+		if len(all[i]) == 0 {
+			return nil, broken(MarkerNotFound, "there is no marker with such a code")
+		}
+	}
+	at := func(id int) func(Marker) bool { return func(m Marker) bool { return m.LabID != nil && *m.LabID == id } }
+	if lab < 0 && w.account != nil {
+		for _, a := range g.accounts.Linked {
+			if i := slices.IndexFunc(g.labs, func(l Lab) bool { return l.Slug == a.Lab }); i >= 0 && a.ID == *w.account {
+				lab = g.labs[i].ID
+			}
+		}
+	}
+	if lab < 0 {
+		var whole []int
+		for _, l := range g.labs {
+			if !slices.ContainsFunc(all, func(of []Marker) bool { return !slices.ContainsFunc(of, at(l.ID)) }) {
+				whole = append(whole, l.ID)
+			}
+		}
+		if len(whole) == 1 {
+			lab = whole[0]
+		}
+	}
+	var out []Marker
+	for _, of := range all {
+		if slices.ContainsFunc(of, at(lab)) {
+			of = slices.DeleteFunc(of, func(m Marker) bool { return !at(lab)(m) })
+		}
+		if len(of) > 1 {
+			return nil, broken(MultipleLabs, "a code belongs to markers of several labs")
+		}
+		out = append(out, of[0])
+	}
+	return out, nil
 }
 
 // methodOf finds the one way to collect the sample.
@@ -408,6 +441,9 @@ func (q Question) takes(of []AOEAnswer) error {
 				return broken(AOEInvalid, "an answer is not a number")
 			}
 		case TextQuestion:
+			if q.Required && strings.TrimSpace(a.Answer) == "" {
+				return broken(AOEMissing, "a required question has no answer")
+			}
 		}
 	}
 	return nil

@@ -279,8 +279,11 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID)
 }
 
 // DrawCompleted notes that the team has drawn the sample of an order for on-site
-// collection.
+// collection. Forbidden unless the team has that switched on.
 func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
+	if err := s.allowed(ctx, team, func(have Settings) bool { return have.OnSiteCollection }); err != nil {
+		return Order{}, fmt.Errorf("complete draw: %w", err)
+	}
 	o, err := s.step(ctx, team, id, SampleDrawn, func(r *Record) error {
 		if r.Method() != OnSiteCollection {
 			return broken(MethodNotSupported, "only on-site collection reports the draw")
@@ -337,6 +340,7 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 // apply is Apply for a record: what is to be told to the lab follows.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	had := r.HasABN
+	r.drawn(st.On, st.At)
 	r.HasABN = had || r.Notice != nil && st.On == LabAccepted // told with the requisition
 	events, err := Apply(&r.Order, st)
 	if err != nil {

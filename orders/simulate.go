@@ -76,6 +76,9 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 		return Order{}, fmt.Errorf("find expected results: %w", err)
 	}
 	at := s.now()
+	if again := StatusOf(kept.Method(), RedrawAvailable); final == again && kept.Method() == WalkInTest {
+		return s.simulateRedraw(ctx, kept, flags, expected, settings, at, delay)
+	}
 	steps := s.steps(at, settings)
 	s.formURLs(ctx, &kept, steps)
 	critical := s.opts.NewID()
@@ -86,6 +89,44 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return r.Order, nil
+}
+
+// simulateRedraw lets the lab of an order lose one of its results by its own fault: the
+// order ends with the offer of a redraw, which is an order of its own. Before that, the
+// lab has accepted it.
+func (s *Service) simulateRedraw(ctx context.Context, r Record, flags SimulationFlags, expected map[int][]ExpectedResult, settings Settings, at time.Time, delay time.Duration) (Order, error) {
+	unreachable := fmt.Errorf("simulate order: %w", broken(StatusNotReachable, "the order cannot get there: team, lab or order have no redraws"))
+	if !s.redraws(&r, settings) {
+		return Order{}, unreachable
+	}
+	lost := true
+	flags.HasMissingResults = &lost
+	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
+		steps, critical := s.steps(at, settings), s.opts.NewID()
+		s.formURLs(ctx, &r, steps)
+		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
+			events, err := r.simulate(StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, critical, 0)
+			if err == nil && delay > 0 {
+				r.Later.Simulation = &Simulation{Final: StatusOf(r.Method(), RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)}
+				r.planLater()
+			}
+			return events, err
+		})
+		if err != nil || delay > 0 {
+			return accepted.Order, err
+		}
+		r = accepted
+	}
+	results := Simulated(&r.Order, expected, flags, FinalResult, at)
+	m := Message{ID: "simulated " + s.opts.NewID().String(), Team: r.TeamID, Order: r.ID, On: FinalResult, At: at, CollectedAt: at, Results: &results}
+	child, ok := s.redraw(&r, m, settings)
+	if !ok {
+		return Order{}, unreachable
+	}
+	if err := s.offerRedraw(ctx, r.ID, child, m, Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}, s.opts.NewID()); err != nil {
+		return Order{}, fmt.Errorf("simulate order: %w", err)
+	}
+	return s.Get(ctx, r.TeamID, r.ID)
 }
 
 func (f *SimulationFlags) check(final Status) error {

@@ -51,6 +51,9 @@ type Record struct {
 	Visits []Visit
 	// VisitWork is when something is to be done about them.
 	VisitWork VisitWork
+	// ReplacedBy is an order for somebody else that took this one's place, in a
+	// transaction of its own; zero for none.
+	ReplacedBy OrderID
 	// SMSEnabled is what was said of this order; nil means as the team's.
 	SMSEnabled *bool
 	// Later is what is to happen by itself.
@@ -114,7 +117,8 @@ type Store interface {
 	// InsertAfter adds child to the transaction of an order of the same team, as
 	// change makes it, and writes what change made of the parent: both or neither.
 	// The child's transaction need not be set; it, and the child's parent, are when
-	// change runs. Faults as Insert and Update.
+	// change runs. change may give the child a new transaction of its own instead.
+	// Faults as Insert and Update.
 	InsertAfter(ctx context.Context, parent OrderID, child Record, change PairChange) (Record, Record, error)
 
 	// Get returns one order. NotFound if the team has no such order, whether or not

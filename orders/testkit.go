@@ -3,6 +3,7 @@ package orders
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -92,7 +93,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err := billable(account, found.BillingType, req.PatientAddress.State); err != nil {
 		return Order{}, err
 	}
-	if err := ordering(account, req.Physician, req.Consents, settings.RequiredConsents); err != nil {
+	if err := ordering(account, req.Physician.whole(), req.Consents, settings.RequiredConsents); err != nil {
 		return Order{}, err
 	}
 	user := found.UserID
@@ -115,7 +116,12 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		}
 		r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
 		r.PatientDetails.MedicalProxy = proxy
-		r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+		// What happened before is no news to whoever has the kit in their hands.
+		for _, n := range r.patientNotices() {
+			r.Later.Told = append(slices.Clone(r.Later.Told), n.ID)
+		}
+		r.PhysicianInput = req.Physician.whole()
+		r.Physician = r.PhysicianInput.physician()
 		r.HealthInsurance = req.HealthInsurance
 		r.Consents = given(req.Consents, st.At)
 		return r.apply(st)

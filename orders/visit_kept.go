@@ -252,6 +252,7 @@ func (r *Record) orderStep(on Trigger, s visitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil
 	}
+	r.drawn(on, s.at)
 	return Apply(&r.Order, Step{On: on, At: s.at, EventID: s.ids.next()})
 }
 

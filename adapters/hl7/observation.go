@@ -65,7 +65,8 @@ func (r *reader) observation(s er7.Segment) error {
 		at := t.Collected.Timestamp
 		result.Timestamp = &at
 	}
-	bounds(&result, s.Field(7).Whole())
+	result.ReferenceRange = optional(strings.TrimSpace(s.Field(7).Whole()))
+	result.Compare()
 	r.interpret(&result, s.Field(8))
 	r.laboratory(t, &result, s)
 	t.Observations = append(t.Observations, Observation{Key: key, Status: status, Result: result})
@@ -150,8 +151,6 @@ func valueText(kind string, p er7.Part) string {
 var (
 	plain    = regexp.MustCompile(`^[-+]?(\d+(\.\d*)?|\.\d+)$`)
 	interval = regexp.MustCompile(`^([<>]=?\d+(\.\d+)?|\d+(\.\d+)?-\d+(\.\d+)?)$`)
-	limit    = regexp.MustCompile(`(?i)^([<>])\s*(or\s*=|=)?\s*(-?\d+(?:\.\d+)?)$`)
-	between  = regexp.MustCompile(`^(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)$`)
 )
 
 func minusOne() *orders.Number {
@@ -160,79 +159,6 @@ func minusOne() *orders.Number {
 		panic(err)
 	}
 	return &n
-}
-
-func number(s string) *orders.Number {
-	n, err := orders.ParseNumber(s)
-	if err != nil {
-		return nil
-	}
-	return &n
-}
-
-// bounds reads a reference range, and where the result lies.
-func bounds(l *orders.LabResult, text string) {
-	text = strings.TrimSpace(text)
-	if l.ReferenceRange = optional(text); text == "" {
-		return
-	}
-	exclusive := false
-	if m := limit.FindStringSubmatch(text); m != nil {
-		exclusive = m[2] == ""
-		if m[1] == "<" {
-			l.MaxRangeValue = number(m[3])
-		} else {
-			l.MinRangeValue = number(m[3])
-		}
-	} else if m := between.FindStringSubmatch(text); m != nil {
-		l.MinRangeValue, l.MaxRangeValue = number(m[1]), number(m[2])
-	}
-	low, high, lowOpen, highOpen := span(l)
-	if b := l.MaxRangeValue; b != nil {
-		l.IsAboveMaxRange = beyond(1, *b, exclusive, low, lowOpen, high, highOpen)
-	}
-	if b := l.MinRangeValue; b != nil {
-		l.IsBelowMinRange = beyond(-1, *b, exclusive, high, highOpen, low, lowOpen)
-	}
-}
-
-// beyond reports whether a result is outside of a bound: above it (sign 1) or below
-// (-1); nil if the result does not decide it. near is the end of the result that must
-// be outside, far the other one; nil where it has no end.
-func beyond(sign int, bound orders.Number, exclusive bool, near *orders.Number, nearOpen bool, far *orders.Number, farOpen bool) *bool {
-	out := new(bool)
-	if near != nil {
-		if c := sign * near.Cmp(bound.Decimal); c > 0 || c == 0 && (exclusive || nearOpen) {
-			*out = true
-			return out
-		}
-	}
-	if far != nil {
-		if c := sign * far.Cmp(bound.Decimal); c < 0 || c == 0 && (!exclusive || farOpen) {
-			return out
-		}
-	}
-	return nil
-}
-
-// span returns between which numbers a result lies; nil is no bound. Open means that
-// the bound itself is not in it.
-func span(l *orders.LabResult) (low, high *orders.Number, lowOpen, highOpen bool) {
-	switch l.Type {
-	case orders.NumericResult:
-		return l.Value, l.Value, false, false
-	case orders.RangeResult:
-		if m := limit.FindStringSubmatch(l.Result); m != nil {
-			if m[1] == "<" {
-				return nil, number(m[3]), false, m[2] == ""
-			}
-			return number(m[3]), nil, m[2] == "", false
-		}
-		if m := between.FindStringSubmatch(l.Result); m != nil {
-			return number(m[1]), number(m[2]), false, false
-		}
-	}
-	return nil, nil, false, false
 }
 
 func slug(name string) string {

@@ -51,10 +51,7 @@ func labAccount(in *wire.In) *orders.LabAccountID {
 
 func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	req := orders.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), LabAccountID: labAccount(in)}
-	if lab := text(in, "lab"); lab != "" && len(req.Labs) == 0 {
-		req.Labs = []string{lab}
-	}
+	req := orders.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: text(in, "lab"), LabAccountID: labAccount(in)}
 	if err := in.Err(); err != nil {
 		return err
 	}

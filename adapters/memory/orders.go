@@ -119,6 +119,9 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err
 	}
+	if !child.OrderTransaction.ID.IsZero() {
+		wasChild.transaction = child.OrderTransaction.ID // it may be one of its own
+	}
 	keptChild, err := t.check(child, wasChild, 0)
 	if err != nil {
 		return orders.Record{}, orders.Record{}, err

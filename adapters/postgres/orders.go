@@ -133,6 +133,9 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		if err != nil {
 			return answer{err}
 		}
+		if !c.OrderTransaction.ID.IsZero() {
+			wasChild.transaction = c.OrderTransaction.ID // it may be one of its own
+		}
 		childRow, err := keepOrder(&c, wasChild, 1)
 		if err != nil {
 			return answer{err}

@@ -406,6 +406,32 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		_, _, err = s.InsertAfter(t.Context(), one.ID, two, pair)
 		require.ErrorIs(t, err, healthlab.Conflict)
 	},
+	"InsertAfterInItsOwnTransaction": func(t *testing.T, s *ordersT) {
+		one := s.place(t, newRecord("a", "1"))
+		two := newRecord("a", "2")
+		two.Origin = orders.OriginRecreation
+		own := journey("own")
+		parent, child, err := s.InsertAfter(t.Context(), one.ID, two, func(parent, child *orders.Record) ([]healthlab.Event, error) {
+			events, err := begin(child)
+			child.OrderTransaction = orders.NewTransaction(own, []orders.TransactionMember{child.Member()})
+			parent.ReplacedBy = child.ID
+			return events, err
+		})
+		require.NoError(t, err)
+		require.Equal(t, own, child.OrderTransaction.ID)
+		require.Equal(t, []orders.OrderID{two.ID}, memberIDs(child.OrderTransaction))
+		require.Equal(t, one.ID, *child.Parent())
+		require.Equal(t, two.ID, parent.ReplacedBy)
+		require.Equal(t, []orders.OrderID{one.ID}, memberIDs(parent.OrderTransaction))
+		for _, want := range []orders.Record{parent, child} {
+			got, err := s.Get(t.Context(), want.TeamID, want.ID)
+			require.NoError(t, err)
+			sameRecord(t, want, got)
+		}
+		page, err := s.List(t.Context(), orders.Query{Team: one.TeamID, Transaction: own, Page: 1, Size: 10, Sort: orders.SortCreatedAt, Direction: orders.Ascending})
+		require.NoError(t, err)
+		require.Len(t, page.Orders, 1)
+	},
 	"InsertAfterAllOrNothing": func(t *testing.T, s *ordersT) {
 		one := s.place(t, newRecord("a", "1"))
 		two := newRecord("a", "2")

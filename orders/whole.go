@@ -1,0 +1,291 @@
+package orders
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// Forms of text in a report: a number, a bound, an interval.
+var (
+	numberForm  = regexp.MustCompile(`^-?(?:\d+(?:\.\d+)?|\.\d+)$`)
+	boundForm   = regexp.MustCompile(`(?i)^([<>])\s*(or\s*=|=)?\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
+	betweenForm = regexp.MustCompile(`^(-?(?:\d+(?:\.\d+)?|\.\d+))\s*-\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
+)
+
+// Compare fills in the bounds that ReferenceRange says, and whether the result lies
+// outside of them; null where the text is no range, or does not decide it. It leaves
+// what is there.
+func (r *LabResult) Compare() {
+	if r.ReferenceRange == nil {
+		return
+	}
+	text := strings.TrimSpace(*r.ReferenceRange)
+	exclusive := false
+	var low, high *Number
+	if m := boundForm.FindStringSubmatch(text); m != nil {
+		if exclusive = m[2] == ""; m[1] == "<" {
+			high = numberOf(m[3])
+		} else {
+			low = numberOf(m[3])
+		}
+	} else if m := betweenForm.FindStringSubmatch(text); m != nil {
+		low, high = numberOf(m[1]), numberOf(m[2])
+	}
+	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, low), cmp.Or(r.MaxRangeValue, high)
+	from, to := r.span()
+	if b := r.MaxRangeValue; b != nil && r.IsAboveMaxRange == nil {
+		r.IsAboveMaxRange = beyond(1, *b, exclusive, from, to)
+	}
+	if b := r.MinRangeValue; b != nil && r.IsBelowMinRange == nil {
+		r.IsBelowMinRange = beyond(-1, *b, exclusive, to, from)
+	}
+}
+
+func numberOf(text string) *Number {
+	n, err := ParseNumber(text)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// end is where a result begins or ends; open means that the number itself is not in it.
+// Without a number it has no end there.
+type end struct {
+	at   *Number
+	open bool
+}
+
+// span returns between which numbers a result lies.
+func (r *LabResult) span() (from, to end) {
+	switch r.Type {
+	case NumericResult:
+		return end{at: r.Value}, end{at: r.Value}
+	case RangeResult:
+		if m := boundForm.FindStringSubmatch(r.Result); m != nil {
+			if m[1] == "<" {
+				return end{}, end{numberOf(m[3]), m[2] == ""}
+			}
+			return end{numberOf(m[3]), m[2] == ""}, end{}
+		}
+		if m := betweenForm.FindStringSubmatch(r.Result); m != nil {
+			return end{at: numberOf(m[1])}, end{at: numberOf(m[2])}
+		}
+	default:
+	}
+	return end{}, end{}
+}
+
+// beyond reports whether a result is outside of a bound: above it (sign 1) or below it
+// (-1); nil if the result does not decide it. near is the end of the result that must be
+// outside, far the other one.
+func beyond(sign int, bound Number, exclusive bool, near, far end) *bool {
+	out := new(bool)
+	if near.at != nil {
+		if c := sign * near.at.Cmp(bound.Decimal); c > 0 || c == 0 && (exclusive || near.open) {
+			*out = true
+			return out
+		}
+	}
+	if far.at != nil {
+		if c := sign * far.at.Cmp(bound.Decimal); c < 0 || c == 0 && (!exclusive || far.open) {
+			return out
+		}
+	}
+	return nil
+}
+
+// whole fills in what follows from the rest of a result: how it is to be read, its
+// number, its bounds. A lab that says nothing of how to take a result means that it is
+// normal, unless it lies outside of its range.
+func (r *LabResult) whole() {
+	if r.Type == "" {
+		switch {
+		case numberForm.MatchString(r.Result):
+			r.Type = NumericResult
+		case boundForm.MatchString(r.Result), betweenForm.MatchString(r.Result):
+			r.Type = RangeResult
+		default:
+			r.Type = CommentResult
+		}
+	}
+	switch {
+	case r.Type != NumericResult:
+		r.Value = &Number{decimal.NewFromInt(-1)}
+	case r.Value == nil:
+		r.Value = numberOf(r.Result)
+	}
+	if r.Notes == nil && (r.Type == RangeResult || r.Type == CommentResult) {
+		text := r.Result
+		r.Notes = &text
+	}
+	r.Compare()
+	if r.Interpretation == "" {
+		r.Interpretation = Normal
+		if r.IsAboveMaxRange != nil && *r.IsAboveMaxRange || r.IsBelowMinRange != nil && *r.IsBelowMinRange {
+			r.Interpretation = Abnormal
+		}
+	}
+}
+
+// due is one result that a test should bring.
+type due struct {
+	ExpectedResult
+	from SourceMarker
+	// alone: its marker brings nothing else.
+	alone bool
+	// code is the lab's code of the marker.
+	code *string
+}
+
+// dueOf are the results that a test should bring.
+func dueOf(t LabTest, expected map[int][]ExpectedResult) []due {
+	var out []due
+	for _, m := range t.Markers {
+		for _, e := range expected[m.ID] {
+			out = append(out, due{e, SourceMarker{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}, len(expected[m.ID]) == 1, m.ProviderID})
+		}
+	}
+	return out
+}
+
+// is reports whether a result of these codes is the one.
+func (d *due) is(loinc, code *string, slug string) bool {
+	same := func(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
+	switch {
+	case d.LOINC != nil && loinc != nil && *loinc != "":
+		if d.LOINC.Code != *loinc {
+			return false // whatever else is alike
+		}
+		return true
+	case same(d.ProviderID, code), d.alone && same(d.code, code):
+		return true
+	}
+	return slug != "" && slug == d.Slug
+}
+
+// loinc is the LOINC match; nils without one.
+func (d *due) loinc() (code, slug *string) {
+	if d.LOINC == nil {
+		return nil, nil
+	}
+	return &d.LOINC.Code, &d.LOINC.Slug
+}
+
+// markersOf are the ordered markers that a result of these codes comes from.
+func markersOf(all []due, t LabTest, loinc, code *string, slug string) []SourceMarker {
+	var out []SourceMarker
+	add := func(s SourceMarker) {
+		if !slices.ContainsFunc(out, func(have SourceMarker) bool { return have.MarkerID == s.MarkerID }) {
+			out = append(out, s)
+		}
+	}
+	for i := range all {
+		if all[i].is(loinc, code, slug) {
+			add(all[i].from)
+		}
+	}
+	for _, m := range t.Markers { // the lab gives the code of what was ordered
+		if m.ProviderID != nil && code != nil && *code != "" && *m.ProviderID == *code {
+			add(SourceMarker{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID})
+		}
+	}
+	return out
+}
+
+// completed returns a report with what the catalogue knows of the test: LOINC codes, the
+// markers that results come from, and, in a report that is all there will be, what should
+// be there and is not. What the lab says stays.
+func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, final bool) OrderResults {
+	all := dueOf(t, expected)
+	out := in
+	out.Results, out.MissingResults = slices.Clone(in.Results), slices.Clone(in.MissingResults)
+	for i := range out.Results {
+		r := &out.Results[i]
+		if r.SourceMarkers == nil {
+			r.SourceMarkers = markersOf(all, t, r.LOINC, r.ProviderID, r.Slug)
+		}
+		if j := slices.IndexFunc(all, func(d due) bool { return d.is(r.LOINC, r.ProviderID, r.Slug) }); j >= 0 {
+			loinc, slug := all[j].loinc()
+			if r.LOINC == nil || *r.LOINC == "" {
+				r.LOINC = loinc
+			}
+			r.LOINCSlug, r.Slug = cmp.Or(r.LOINCSlug, slug), cmp.Or(r.Slug, all[j].Slug)
+		}
+		r.whole()
+	}
+	for i := range out.MissingResults {
+		m := &out.MissingResults[i]
+		if m.SourceMarkers == nil {
+			m.SourceMarkers = markersOf(all, t, m.LOINC, m.ProviderID, m.Slug)
+		}
+		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
+	}
+	if final {
+		out.MissingResults = append(list(out.MissingResults), unsaid(all, out)...)
+	}
+	return out
+}
+
+// unsaid are the results that must be there, of which a report does not say a word.
+func unsaid(all []due, report OrderResults) []MissingResult {
+	var out []MissingResult
+	for i := range all {
+		d := &all[i]
+		loinc, slug := d.loinc()
+		told := slices.ContainsFunc(report.Results, func(r LabResult) bool { return d.is(r.LOINC, r.ProviderID, r.Slug) }) ||
+			slices.ContainsFunc(report.MissingResults, func(m MissingResult) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) })
+		if told || !d.Required {
+			continue
+		}
+		if j := slices.IndexFunc(out, func(m MissingResult) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
+			out[j].SourceMarkers = append(out[j].SourceMarkers, d.from)
+			continue
+		}
+		out = append(out, MissingResult{Name: d.Name, Slug: d.Slug, InferredFailureType: UnknownFailure, LOINC: loinc, LOINCSlug: slug,
+			ProviderID: d.ProviderID, SourceMarkers: []SourceMarker{d.from}})
+	}
+	return out
+}
+
+// complete returns a message whose report was completed for a test; the same one, where
+// it has no report.
+func (s *Service) complete(ctx context.Context, m Message, t LabTest) (Message, error) {
+	if m.Results == nil {
+		return m, nil
+	}
+	expected, err := s.catalogue.ExpectedResults(ctx, t.MarkerIDs())
+	if err != nil {
+		return m, fmt.Errorf("find expected results: %w", err)
+	}
+	results := completed(*m.Results, t, expected, m.On != PartialResult)
+	m.Results = &results
+	return m, nil
+}
+
+// head fills in what the head of a report leaves out, from the order that it belongs to.
+func (r *Record) head(h *ResultsMetadata, at time.Time) {
+	if at.IsZero() {
+		at = r.LastEvent.CreatedAt.Time
+	}
+	own := simulatedHead(&r.Order, at)
+	for to, from := range map[*string]string{&h.Age: own.Age, &h.DOB: own.DOB, &h.Patient: own.Patient, &h.SpecimenNumber: own.SpecimenNumber, &h.DateReported: own.DateReported} {
+		*to = cmp.Or(*to, from)
+	}
+	h.Laboratory = cmp.Or(h.Laboratory, own.Laboratory)
+	if h.AccountID == nil && r.LabAccountNumber != "" {
+		account := r.LabAccountNumber
+		h.AccountID = &account
+	}
+	if h.Provider == nil && r.Physician != nil {
+		name := r.Physician.FirstName + " " + r.Physician.LastName
+		h.Provider = &name
+	}
+}
