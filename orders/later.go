@@ -118,7 +118,7 @@ var moments = func() map[CollectionMethod][]moment {
 	return map[CollectionMethod][]moment{
 		Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
 			moment{WithCustomer, RemindKit, 2 * days, sms}, moment{WithCustomer, RemindKit, 7 * days, sms}),
-		// Of visits at home, mail tells; SMS where there is no address.
+		// Of visits at home, mail tells; SMS where there is no address, or no mail.
 		AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
 			at(mail, AppointmentPending, AppointmentScheduled, AppointmentCancelled)...),
 		WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
@@ -138,6 +138,7 @@ type notice struct {
 	due      time.Time
 	until    time.Time // when it is too late for it; zero for never
 	reminder bool
+	fallback bool // for a patient who cannot get mail
 	team     bool // it is to the team, which says where when it is sent
 }
 
@@ -167,12 +168,12 @@ func (r *Record) patientNotices() []notice {
 			if m.low != low || imported && low == Ordered || m.after > 0 && r.LowLevel() != low {
 				continue
 			}
-			channels := m.channels
-			if r.Method() == AtHomePhlebotomy && len(channels) == 1 && r.address(Email) == "" {
-				channels = []Channel{SMS}
+			channels, mailed := m.channels, r.Method() == AtHomePhlebotomy && len(m.channels) == 1
+			if mailed {
+				channels = []Channel{Email, SMS}
 			}
 			for _, c := range channels {
-				out = append(out, notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0,
+				out = append(out, notice{due: e.CreatedAt.Add(m.after), reminder: m.after > 0, fallback: mailed && c == SMS,
 					PatientMessage: r.message(c, m.as, e.CreatedAt.Time, fmt.Appendf(nil, "%d %s %s %d", e.ID, m.as, c, m.after))})
 			}
 		}
@@ -354,7 +355,7 @@ func (n notice) wanted(r *Record, settings Settings) bool {
 	switch {
 	case n.team:
 		return n.To != ""
-	case n.reminder && !settings.Reminders:
+	case n.reminder && !settings.Reminders, n.fallback && r.address(Email) != "" && !settings.EmailOff:
 		return false
 	case n.Channel == SMS:
 		return r.sms(settings)

@@ -100,6 +100,17 @@ func TestMessagesAreSwitchedOff(t *testing.T) {
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 
+// Where a visit at home would be told by mail and the team sends none, an SMS tells of it.
+func TestVisitsAreToldBySMSWithoutMail(t *testing.T) {
+	d, out := newMessageDesk(t)
+	d.settings.EmailOff = true
+	o := d.placed("at home")
+	_, err := d.Simulate(t.Context(), d.team, o.ID, orders.StatusOf(o.Method(), orders.AppointmentScheduled), orders.SimulationFlags{})
+	require.NoError(t, err)
+	d.settle()
+	require.Equal(t, []string{"sms ordered", "sms requisition_created", "sms appointment_pending", "sms appointment_scheduled"}, sent(out, o))
+}
+
 // A team that wants to know of critical results is told by e-mail, once, whatever holds for
 // the patient and whether or not the messenger is there at first; the others are not.
 func TestTeamIsToldOfCriticalResults(t *testing.T) {

@@ -228,6 +228,7 @@ func (r *RawResult) candidate(o *Order, tied *Record) Candidate {
 		why(true, "demographic_mismatch")
 	case silent:
 	}
+	why(tied != nil && tied.ID != o.ID && tied.UserID == o.UserID, "same_user")
 	why(low == Completed || low == Corrected, "matched_completed_order")
 	why(low == Cancelled || low == DoNotProcess, "matched_cancelled_order")
 	why(!low.Final() && !resultReady(o), "invalid_collection_state")

@@ -66,6 +66,8 @@ type Address struct {
 	State      string  `json:"state"`
 	Zip        string  `json:"zip"`
 	Country    string  `json:"country"`
+	// AccessNotes help a visitor in. At most 1,000 characters.
+	AccessNotes *string `json:"access_notes"`
 }
 
 // PatientAddress is where the patient lives, and where a kit that is bound to them

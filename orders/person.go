@@ -68,7 +68,6 @@ type UserInfoRequest struct {
 // UserAddressInput is where a user lives, in a request.
 type UserAddressInput struct {
 	AddressInput
-	AccessNotes *string `json:"access_notes"`
 }
 
 // InsuranceRecord is what an insurer covers. Printing or logging it shows nothing.
@@ -252,9 +251,7 @@ func (r *UserInfoRequest) Check(today healthlab.Date) error {
 	}
 	c.text(r.Gender, "gender", 1, maxText)
 	c.born(r.DOB, today)
-	a := c.under("address")
-	a.postal(r.Address.AddressInput)
-	a.optional(r.Address.AccessNotes, "access_notes", maxNotes)
+	c.under("address").postal(r.Address.AddressInput)
 	if r.MedicalProxy != nil {
 		c.under("medical_proxy").guarantor(*r.MedicalProxy)
 	}
@@ -352,7 +349,7 @@ func (s *Service) SetUserInfo(ctx context.Context, team healthlab.TeamID, user h
 		SexualOrientation: req.SexualOrientation, GenderIdentity: req.GenderIdentity,
 		Address: UserAddress{
 			FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State, Zip: a.Zip, ZipCode: a.Zip,
-			Country: a.Country, AccessNotes: req.Address.AccessNotes,
+			Country: a.Country, AccessNotes: a.AccessNotes,
 		},
 	}
 	if err := people.PutUserInfo(ctx, team, user, info); err != nil {

@@ -59,6 +59,15 @@ func (PatientDetailsInput) GoString() string { return redacted }
 // LogValue shows nothing of what PatientDetailsInput holds.
 func (PatientDetailsInput) LogValue() slog.Value { return slog.StringValue(redacted) }
 
+// String shows nothing of what ImportAddressInput holds.
+func (ImportAddressInput) String() string { return redacted }
+
+// GoString shows nothing of what ImportAddressInput holds.
+func (ImportAddressInput) GoString() string { return redacted }
+
+// LogValue shows nothing of what ImportAddressInput holds.
+func (ImportAddressInput) LogValue() slog.Value { return slog.StringValue(redacted) }
+
 // String shows nothing of what PatientAddressInput holds.
 func (PatientAddressInput) String() string { return redacted }
 

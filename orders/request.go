@@ -59,6 +59,8 @@ type AddressInput struct {
 	ZipCode *string `json:"zip_code,omitempty" wire:"in"`
 	// Country is US if it is not given.
 	Country string `json:"country" wire:"opt"`
+	// AccessNotes help a visitor in. At most 1,000 characters.
+	AccessNotes *string `json:"access_notes"`
 }
 
 // Line is a line of text that may be null. The zero value is the empty line.
@@ -421,6 +423,7 @@ func (c check) guarantor(g GuarantorInput) {
 // postal checks an address; what is known of the form is that of the US.
 func (c check) postal(a AddressInput) {
 	c.address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, homeOr(a.Country))
+	c.optional(a.AccessNotes, "access_notes", maxNotes)
 	if homeOr(a.Country) != home {
 		c.text(zipOf(a.Zip, a.ZipCode), "zip", 1, maxText)
 		c.oneZip(zipOf(a.Zip, a.ZipCode), a.ZipCode)
@@ -596,7 +599,7 @@ func (g *GuarantorInput) guarantor() *GuarantorDetails {
 func (a AddressInput) address() Address {
 	return Address{
 		FirstLine: a.FirstLine, SecondLine: a.SecondLine.ptr(), City: a.City, State: a.State,
-		Zip: zipOf(a.Zip, a.ZipCode), Country: homeOr(a.Country),
+		Zip: zipOf(a.Zip, a.ZipCode), Country: homeOr(a.Country), AccessNotes: a.AccessNotes,
 	}
 }
 

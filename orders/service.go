@@ -31,7 +31,8 @@ type Options struct {
 	TrialUser func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
 	// Messenger sends messages to patients. Default: they get none.
 	Messenger Messenger
-	// CentralLabs are the slugs of the labs that the compendium compares. Nil means all.
+	// CentralLabs are the slugs of the labs that the compendium compares, and that areas
+	// are asked for. Nil means all.
 	CentralLabs []string
 	// Physicians returns a team's own physicians. Default: none.
 	Physicians func(ctx context.Context, team healthlab.TeamID) ([]Physician, error)
@@ -69,7 +70,7 @@ type Options struct {
 	// a result was lost. Nil means none.
 	RedrawLabs []string
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
-	// kept with orders at other labs, and not sent. Nil means all.
+	// kept with orders at other labs, and not sent. Nil means CentralLabs.
 	CommentLabs []string
 	// Centers says where patients can go. Default: nobody knows of any place.
 	Centers Centers
@@ -109,6 +110,9 @@ func (o *Options) defaults() {
 	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{}, nil }
+	}
+	if o.CommentLabs == nil {
+		o.CommentLabs = o.CentralLabs
 	}
 	if o.LabName == "" {
 		o.LabName = "lab"

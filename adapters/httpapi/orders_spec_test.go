@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -146,60 +147,6 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	require.Equal(t, []string{"delivered_to_lab", "completed"}, got)
 }
 
-// report lets the lab report results of an order.
-func (c *clinic) report(o orders.Order, on orders.Trigger, id string, results ...orders.LabResult) orders.OrderResults {
-	c.t.Helper()
-	path := "/v3/order/" + o.ID.String()
-	c.get(path, 200).JSON(c.t, &o)
-	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
-		At: clinicNow, Results: &orders.OrderResults{Results: results}}))
-	var out orders.OrderResults
-	c.get(path+"/result", 200).JSON(c.t, &out)
-	return out
-}
-
-// What a lab says in its own way is published in ours: bounds, flags, the marker that a
-// result came from, and what should be there and is not.
-func TestResultsAreMadeWhole(t *testing.T) {
-	c := newClinic(t, nil)
-	o := c.placed() // 1001, 1002, 1011, 1012
-	c.Send(t, "POST", "/v3/order/"+o.ID.String()+"/test?final_status=received.walk_in_test.requisition_created", nil).Want(t, 200)
-	partial := c.report(o, orders.PartialResult, "1",
-		orders.LabResult{Name: "Glucose", Result: "1.5", Type: orders.NumericResult, ReferenceRange: ptr("< OR = 1.5"), ProviderID: ptr("N001-1")})
-	require.Empty(t, partial.MissingResults)
-	one := partial.Results[0]
-	require.Equal(t, "1.5", one.Value.String())
-	require.Equal(t, "1.5", one.MaxRangeValue.String())
-	require.Nil(t, one.MinRangeValue)
-	require.False(t, *one.IsAboveMaxRange)
-	require.Nil(t, one.IsBelowMinRange)
-	require.Equal(t, "glucose", one.Slug)
-	require.Equal(t, "2345-7", *one.LOINC)
-	require.Equal(t, orders.Normal, one.Interpretation)
-	require.Equal(t, 1001, one.SourceMarkers[0].MarkerID)
-
-	final := c.report(o, orders.FinalResult, "2",
-		orders.LabResult{Name: "Sugar", Result: "1.5", Type: orders.NumericResult, ReferenceRange: ptr("<1.5"), LOINC: ptr("2345-7"), Interpretation: orders.Abnormal},
-		orders.LabResult{Name: "Creatinine", Result: ">2000", Type: orders.RangeResult, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N011-1")},
-		orders.LabResult{Name: "ALT", Result: "see note", Type: orders.CommentResult, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N012")},
-		orders.LabResult{Name: "Nobody asked", Result: "DETECTED", Type: orders.CodedValueResult, ReferenceRange: ptr("none seen"), ProviderID: ptr("X1")})
-	require.True(t, *final.Results[0].IsAboveMaxRange, "the bound is not part of the range")
-	require.Equal(t, "-1", final.Results[1].Value.String())
-	require.True(t, *final.Results[1].IsAboveMaxRange)
-	require.False(t, *final.Results[1].IsBelowMinRange)
-	require.Equal(t, ">2000", *final.Results[1].Notes)
-	require.Nil(t, final.Results[2].IsAboveMaxRange)
-	require.Equal(t, 1012, final.Results[2].SourceMarkers[0].MarkerID)
-	require.Nil(t, final.Results[3].SourceMarkers)
-	require.Len(t, final.MissingResults, 1)
-	gone := final.MissingResults[0]
-	require.Equal(t, orders.MissingResult{Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", InferredFailureType: orders.UnknownFailure, LOINC: ptr("4548-4"),
-		LOINCSlug: ptr("hemoglobin-a1c"), ProviderID: ptr("N002-1"), SourceMarkers: []orders.SourceMarker{{MarkerID: 1002, Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", ProviderID: ptr("N002")}}}, gone)
-	c.get("/v3/order/"+o.ID.String(), 200).JSON(t, &o)
-	require.True(t, *o.HasMissingResults)
-	require.Equal(t, orders.Abnormal, *o.Interpretation)
-}
-
 // A state is the same in small letters.
 func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 	c := remade(t, func(x *shop) {
@@ -285,107 +232,6 @@ func TestOldNamesOfStatuses(t *testing.T) {
 	require.Equal(t, orders.Status("sample_with_lab.on_site_collection.draw_completed"), o.LastEvent.Status)
 }
 
-// Every status of every method can be simulated, but for those that need something from
-// outside: what was so before, an import, a patient at their kit.
-func TestEveryStatusIsSimulated(t *testing.T) {
-	c := remade(t, func(x *shop) {
-		x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"}
-	})
-	tests := map[orders.CollectionMethod]string{orders.Testkit: kitTest, orders.WalkInTest: walkInTest, orders.AtHomePhlebotomy: atHomeTest, orders.OnSiteCollection: onSiteTest}
-	outside := []orders.LowLevel{orders.Ordered, orders.RequisitionBypassed, orders.AwaitingRegistration, orders.Registered}
-	for _, s := range orders.Statuses() {
-		t.Run(string(s), func(t *testing.T) {
-			o := c.order("POST", "/v3/order", c.request(tests[s.Method()], nil))
-			path := "/v3/order/" + o.ID.String()
-			reply := c.Send(t, "POST", path+"/test?final_status="+string(s), nil)
-			if slices.Contains(outside, s.LowLevel()) {
-				require.Equal(t, orders.StatusNotReachable, reply.Want(t, 400).ErrorType(t))
-				return
-			}
-			require.Equal(t, "null", strings.TrimSpace(string(reply.Want(t, 200).Body)))
-			c.get(path, 200).JSON(t, &o)
-			require.Equal(t, s, o.LastEvent.Status)
-			require.Equal(t, s.Stage(), o.Status)
-			results := c.Send(t, "GET", path+"/result", nil)
-			switch s.LowLevel() {
-			case orders.Completed, orders.Corrected, orders.RedrawAvailable, orders.PartialResults:
-				var got orders.OrderResults
-				results.Want(t, 200).JSON(t, &got)
-				require.Equal(t, s.LowLevel() == orders.PartialResults, got.Metadata.Status == orders.ResultPartial)
-			default:
-				results.Want(t, 404)
-			}
-		})
-	}
-}
-
-// A redraw is an order of its own, and the journey is over when it is.
-func TestRedrawOverHTTP(t *testing.T) {
-	walk := func(t *testing.T, c *clinic, delay string) {
-		o := c.placed()
-		path, journey := "/v3/order/"+o.ID.String(), "/v3/order_transaction/"+o.OrderTransaction.ID.String()
-		c.Send(t, "POST", path+"/test?final_status=collecting_sample.walk_in_test.redraw_available"+delay, nil).Want(t, 200)
-		c.get(path, 200).JSON(t, &o)
-		require.Equal(t, orders.RedrawAvailable, o.LowLevel())
-		require.Equal(t, orders.TransactionActive, o.OrderTransaction.Status)
-		require.Len(t, o.OrderTransaction.Orders, 2)
-		second := o.OrderTransaction.Orders[1]
-		require.Equal(t, orders.OriginRedraw, second.Origin)
-		require.Equal(t, o.ID, *second.ParentID)
-		c.refused("POST", path+"/cancel", nil, 400, orders.CancelNotAllowed)
-		var results orders.OrderResults
-		c.get(journey+"/result", 200).JSON(t, &results)
-		require.Equal(t, orders.ResultPartial, results.Metadata.Status)
-		lost := results.MissingResults[0].Slug
-		again := "/v3/order/" + second.ID.String()
-		var redraw orders.Order
-		c.get(again, 200).JSON(t, &redraw)
-		require.Len(t, redraw.LabTest.Markers, 1, "only what was lost")
-		// Missing again: there is no third try.
-		c.refused("POST", again+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
-		c.Send(t, "POST", again+"/test", nil).Want(t, 200)
-		c.get(journey+"/result", 200).JSON(t, &results)
-		require.Equal(t, orders.ResultFinal, results.Metadata.Status)
-		require.Empty(t, results.MissingResults)
-		require.True(t, slices.ContainsFunc(results.Results, func(r orders.LabResult) bool { return r.Slug == lost }))
-		var detail orders.TransactionDetail
-		c.get(journey, 200).JSON(t, &detail)
-		require.Equal(t, orders.TransactionCompleted, detail.Status)
-	}
-	c := remade(t, func(x *shop) { x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"} })
-	walk(t, c, "")
-	for _, off := range []func(*shop){func(x *shop) { x.options.RedrawLabs = []string{"northlab"} }, func(x *shop) { x.settings.Redraws = true }} {
-		c := remade(t, off)
-		path := "/v3/order/" + c.placed().ID.String()
-		c.refused("POST", path+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
-		var o orders.Order
-		c.get(path, 200).JSON(t, &o)
-		require.Equal(t, orders.Ordered, o.LowLevel(), "nothing happened")
-	}
-}
-
-// A registrable kit stops with its patient, and goes on once it is registered.
-func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
-	c := newClinic(t, nil)
-	o := c.order("POST", "/v3/order/testkit", c.aKit())
-	path := "/v3/order/" + o.ID.String()
-	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
-	c.get(path, 200).JSON(t, &o)
-	c.get(path+"/result", 404)
-	lows := func() (out []orders.LowLevel) {
-		c.get(path, 200).JSON(t, &o)
-		for _, e := range o.Events {
-			out = append(out, e.Status.LowLevel())
-		}
-		return out
-	}
-	sent := []orders.LowLevel{orders.Ordered, orders.AwaitingRegistration, orders.TransitCustomer, orders.OutForDelivery, orders.WithCustomer}
-	require.Equal(t, sent, lows())
-	c.order("POST", "/v3/order/testkit/register", object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()})
-	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
-	require.Equal(t, append(sent, orders.Registered, orders.RequisitionCreated, orders.TransitLab, orders.DeliveredToLab, orders.Completed), lows())
-}
-
 // The rules of placing are checked in the order of the documentation: each row breaks all
 // rules after it, too.
 func TestOrderOfTheChecks(t *testing.T) {
@@ -441,4 +287,148 @@ func TestOrderOfTheChecks(t *testing.T) {
 	c.refused("POST", "/v3/order", body, 400, orders.ActivateByInPast)
 	body["activate_by"] = "2026-03-04"
 	c.order("POST", "/v3/order", body)
+}
+
+// watchfulLab keeps what it is told of orders.
+type watchfulLab struct {
+	*busyLab
+	got []orders.Submission
+}
+
+func (l *watchfulLab) Submit(_ context.Context, s orders.Submission) (orders.Accepted, error) {
+	l.got = append(l.got, s)
+	return orders.Accepted{SampleID: "S-" + s.Order.ID.String()}, nil
+}
+
+// The lab reads the order's comment, then the account's; labs that take none get none, and
+// the order keeps its own as it was written.
+func TestCommentsReachTheLab(t *testing.T) {
+	lab := &watchfulLab{busyLab: newBusyLab()}
+	c := remade(t, func(x *shop) {
+		x.lab, x.options.CentralLabs = lab, []string{"northlab"}
+		for _, slug := range []string{"northlab", "southlab"} {
+			linked(x, map[string]string{"northlab": ownAccount, "southlab": otherAccount}[slug], orders.LabAccountActive, func(a *orders.LabAccount) {
+				a.Lab, a.DefaultClinicalNotes = slug, ptr("call us\nany time")
+			})
+		}
+	})
+	most := strings.Repeat("é", 1000)
+	south := object{"order_set": object{"add_on": object{"marker_ids": []int{2001}}}, "collection_method": "walk_in_test"}
+	for _, row := range []struct {
+		edits object
+		note  any
+		want  string
+	}{
+		{object{}, most, most + "\ncall us\nany time"},
+		{object{}, nil, "call us\nany time"},
+		{object{}, "", "call us\nany time"},
+		{south, "mine", ""},
+	} {
+		lab.got = nil
+		row.edits["clinical_notes"] = row.note
+		if row.note == nil {
+			delete(row.edits, "clinical_notes")
+		}
+		o := c.order("POST", "/v3/order", c.request(kitTest, row.edits))
+		_, err := c.config.Orders.PlaceDue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, lab.got, 1)
+		require.Equal(t, row.want, lab.got[0].Comment)
+		if row.note == nil {
+			require.Nil(t, o.ClinicalNotes)
+		} else {
+			require.Equal(t, row.note, *o.ClinicalNotes)
+		}
+	}
+	require.Equal(t, []string{"body.clinical_notes"}, c.post("/v3/order", c.request(kitTest, object{"clinical_notes": most + "x"}), 422).Locs(t))
+}
+
+// Every address may say how to get in.
+func TestAccessNotes(t *testing.T) {
+	c := newClinic(t, nil)
+	note, long := strings.Repeat("é", 1000), strings.Repeat("x", 1001)
+	patient := func(note string) object {
+		p, address := aPatient(), anAddress()
+		address["access_notes"] = note
+		p["medical_proxy"] = object{"first_name": "Bo", "last_name": "Ray", "phone_number": "+15550102", "address": address}
+		return p
+	}
+	address := anAddress()
+	address["access_notes"] = note
+	o := c.order("POST", "/v3/order", c.request(atHomeTest, object{"patient_details": patient(note), "patient_address": address}))
+	require.Equal(t, note, *o.PatientDetails.MedicalProxy.Address.AccessNotes)
+	require.Equal(t, note, *o.PatientAddress.AccessNotes)
+	address["access_notes"] = long
+	require.ElementsMatch(t, []string{"body.patient_details.medical_proxy.address.access_notes", "body.patient_address.access_notes"},
+		c.post("/v3/order", c.request(atHomeTest, object{"patient_details": patient(long), "patient_address": address}), 422).Locs(t))
+	guarantor := object{"first_name": "Bo", "last_name": "Ray", "phone_number": "1", "address": address}
+	require.Equal(t, []string{"body.guarantor.address.access_notes"}, c.post(c.about("insurance"), anInsurance(object{"guarantor": guarantor}), 422).Locs(t))
+	home := homeAddress(object{"access_notes": long})
+	require.Equal(t, []string{"body.access_notes"}, c.post("/v3/order/phlebotomy/appointment/availability", home, 422).Locs(t))
+	require.Equal(t, []string{"body.address.access_notes"}, c.Send(t, "PATCH", c.about("info"), anInfo(object{"address": address})).Want(t, 422).Locs(t))
+}
+
+// Lists end where they end, whatever page is asked for.
+func TestFarPages(t *testing.T) {
+	c := newClinic(t, nil)
+	c.placed()
+	var page struct {
+		Orders      []orders.Order
+		Markers     []orders.Marker
+		Total, Page int
+	}
+	c.get("/v3/orders?page=2147483647&size=100", 200).JSON(t, &page)
+	require.Empty(t, page.Orders)
+	require.Equal(t, 1, page.Total)
+	require.Equal(t, 2147483647, page.Page)
+	c.get("/v3/lab_tests/markers?page=2147483647&size=100", 200).JSON(t, &page)
+	require.Empty(t, page.Markers)
+	require.Equal(t, 20, page.Total)
+	c.get("/v3/orders?shipping_recipient_name=%20", 200)
+}
+
+// Who a kit is sent to is found by the name on the parcel; orders without a patient's name
+// come last, whichever way the names are sorted.
+func TestRecipientsAndNamesAreFound(t *testing.T) {
+	now := clinicNow
+	c := remade(t, func(x *shop) {
+		x.options.Now = func() time.Time { now = now.Add(time.Second); return now }
+	})
+	kit := c.order("POST", "/v3/order/testkit", c.aKit())
+	address := anAddress()
+	address["receiver_name"] = "Uncle Bo"
+	named := c.order("POST", "/v3/order", c.request(kitTest, object{"patient_address": address}))
+	patient := aPatient()
+	patient["first_name"], patient["last_name"] = "Zoe", "ray"
+	other := c.order("POST", "/v3/order", c.request(kitTest, object{"patient_details": patient}))
+	for query, want := range map[string][]orders.OrderID{
+		"shipping_recipient_name=DESK":                          {kit.ID},
+		"shipping_recipient_name=uncle":                         {named.ID},
+		"search_input=%20dEsk%20":                               {kit.ID},
+		"search_input=":                                         {other.ID, named.ID, kit.ID},
+		"order_direction=asc":                                   {kit.ID, named.ID, other.ID},
+		"order_key=created_at":                                  {other.ID, named.ID, kit.ID},
+		"order_key=patient_name":                                {named.ID, other.ID, kit.ID},
+		"order_key=patient_name&order_direction=desc":           {other.ID, named.ID, kit.ID},
+		"order_key=last_status":                                 {kit.ID, named.ID, other.ID},
+		"search_input=" + strings.ToUpper(kit.ID.String()):      {kit.ID},
+		"search_input=" + kit.ID.String()[:35]:                  {},
+		"search_input=1988-03-07":                               {other.ID, named.ID},
+		"search_input=03-07":                                    {},
+		"patient_name=ana+ray":                                  {named.ID},
+		"order_type=walk_in_test&order_type=at_home_phlebotomy": {},
+		"order_activation_types=current&order_activation_types=scheduled&order_direction=asc": {kit.ID, named.ID, other.ID},
+	} {
+		var page struct{ Orders []orders.Order }
+		c.get("/v3/orders?"+query, 200).JSON(t, &page)
+		got := []orders.OrderID{}
+		for _, o := range page.Orders {
+			got = append(got, o.ID)
+		}
+		if strings.HasPrefix(query, "order_") {
+			require.Equal(t, want, got, query)
+		} else {
+			require.ElementsMatch(t, want, got, query)
+		}
+	}
 }

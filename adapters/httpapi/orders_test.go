@@ -378,7 +378,7 @@ func TestOrderTakesEitherNameOfTheZip(t *testing.T) {
 	o := c.order("POST", "/v3/order", c.request(kitTest, object{"patient_details": patient}))
 	require.Equal(t, "55802-0001", o.PatientDetails.MedicalProxy.Address.Zip)
 	body := string(c.get("/v3/order/"+o.ID.String(), 200).Body)
-	require.Contains(t, body, `"zip":"55802-0001","country":"US","zip_code":"55802-0001"`, "a guarantor's address has both")
+	require.Contains(t, body, `"zip":"55802-0001","country":"US","access_notes":null,"zip_code":"55802-0001"`, "a guarantor's address has both")
 	require.Equal(t, 1, strings.Count(body, "zip_code"))
 }
 

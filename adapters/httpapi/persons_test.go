@@ -105,7 +105,7 @@ func TestInsurance(t *testing.T) {
 	require.Equal(t, "FED-MN", second.PayorCode, "the plan of the state where the user lives")
 	require.Equal(t, first, latest("?is_primary=true"))
 	require.Equal(t, second, latest("?is_primary=false"))
-	require.Contains(t, string(c.get(c.about("insurance/latest"), 200).Body), `"zip":"55802","country":"US","zip_code":"55802"`)
+	require.Contains(t, string(c.get(c.about("insurance/latest"), 200).Body), `"zip":"55802","country":"US","access_notes":null,"zip_code":"55802"`)
 
 	guarantor := object{"first_name": "Bo", "last_name": "Ray", "phone_number": "+15550102",
 		"address": object{"first_line": "1 Elm Street", "city": "Duluth", "state": "MN", "zip": "55802"}}
@@ -166,7 +166,7 @@ func TestPayors(t *testing.T) {
 	require.Equal(t, own.Name, record.Company.Name)
 
 	require.JSONEq(t, `[{"code":"ASPEN","name":"Aspen Mutual Health","aliases":["Aspen","AMH"],"source":"platform","org_address":
-		{"first_line":"100 Policy Way","second_line":null,"city":"Duluth","state":"MN","zip":"55802","zip_code":"55802","country":"US"}}]`,
+		{"first_line":"100 Policy Way","second_line":null,"city":"Duluth","state":"MN","zip":"55802","zip_code":"55802","country":"US","access_notes":null}}]`,
 		string(c.post("/v3/insurance/search/payor", object{"insurance_name": "aspen"}, 200).Body))
 	c.refused("POST", "/v3/insurance/search/payor", object{}, 400, orders.PayorSearchMissing)
 }

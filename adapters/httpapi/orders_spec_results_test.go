@@ -1,0 +1,207 @@
+package httpapi_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// report lets the lab report results of an order.
+func (c *clinic) report(o orders.Order, on orders.Trigger, id string, results ...orders.LabResult) orders.OrderResults {
+	c.t.Helper()
+	path := "/v3/order/" + o.ID.String()
+	c.get(path, 200).JSON(c.t, &o)
+	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: id, Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: on,
+		At: clinicNow, Results: &orders.OrderResults{Results: results}}))
+	var out orders.OrderResults
+	c.get(path+"/result", 200).JSON(c.t, &out)
+	return out
+}
+
+// What a lab says in its own way is published in ours: bounds, flags, the marker that a
+// result came from, and what should be there and is not.
+func TestResultsAreMadeWhole(t *testing.T) {
+	c := newClinic(t, nil)
+	o := c.placed() // 1001, 1002, 1011, 1012
+	c.Send(t, "POST", "/v3/order/"+o.ID.String()+"/test?final_status=received.walk_in_test.requisition_created", nil).Want(t, 200)
+	partial := c.report(o, orders.PartialResult, "1",
+		orders.LabResult{Name: "Glucose", Result: "1.5", Type: orders.NumericResult, ReferenceRange: ptr("< OR = 1.5"), ProviderID: ptr("N001-1")})
+	require.Empty(t, partial.MissingResults)
+	one := partial.Results[0]
+	require.Equal(t, "1.5", one.Value.String())
+	require.Equal(t, "1.5", one.MaxRangeValue.String())
+	require.Nil(t, one.MinRangeValue)
+	require.False(t, *one.IsAboveMaxRange)
+	require.Nil(t, one.IsBelowMinRange)
+	require.Equal(t, "glucose", one.Slug)
+	require.Equal(t, "2345-7", *one.LOINC)
+	require.Equal(t, orders.Normal, one.Interpretation)
+	require.Equal(t, 1001, one.SourceMarkers[0].MarkerID)
+
+	final := c.report(o, orders.FinalResult, "2",
+		orders.LabResult{Name: "Sugar", Result: "1.5", Type: orders.NumericResult, ReferenceRange: ptr("<1.5"), LOINC: ptr("2345-7"), Interpretation: orders.Abnormal},
+		orders.LabResult{Name: "Creatinine", Result: ">2000", Type: orders.RangeResult, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N011-1")},
+		orders.LabResult{Name: "ALT", Result: "see note", Type: orders.CommentResult, ReferenceRange: ptr("3-1100"), ProviderID: ptr("N012")},
+		orders.LabResult{Name: "Nobody asked", Result: "DETECTED", Type: orders.CodedValueResult, ReferenceRange: ptr("none seen"), ProviderID: ptr("X1")})
+	require.True(t, *final.Results[0].IsAboveMaxRange, "the bound is not part of the range")
+	require.Equal(t, "-1", final.Results[1].Value.String())
+	require.True(t, *final.Results[1].IsAboveMaxRange)
+	require.False(t, *final.Results[1].IsBelowMinRange)
+	require.Equal(t, ">2000", *final.Results[1].Notes)
+	require.Nil(t, final.Results[2].IsAboveMaxRange)
+	require.Equal(t, 1012, final.Results[2].SourceMarkers[0].MarkerID)
+	require.Nil(t, final.Results[3].SourceMarkers)
+	require.Len(t, final.MissingResults, 1)
+	gone := final.MissingResults[0]
+	require.Equal(t, orders.MissingResult{Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", InferredFailureType: orders.UnknownFailure, LOINC: ptr("4548-4"),
+		LOINCSlug: ptr("hemoglobin-a1c"), ProviderID: ptr("N002-1"), SourceMarkers: []orders.SourceMarker{{MarkerID: 1002, Name: "Hemoglobin A1c", Slug: "hemoglobin-a1c", ProviderID: ptr("N002")}}}, gone)
+	c.get("/v3/order/"+o.ID.String(), 200).JSON(t, &o)
+	require.True(t, *o.HasMissingResults)
+	require.Equal(t, orders.Abnormal, *o.Interpretation)
+}
+
+// A kit has no status for partial results; they can be read all the same. What the lab
+// corrects replaces what it reported.
+func TestResultsComeAndAreCorrected(t *testing.T) {
+	c := newClinic(t, nil)
+	o := c.order("POST", "/v3/order", c.request(kitTest, nil))
+	path := "/v3/order/" + o.ID.String()
+	c.Send(t, "POST", path+"/test?final_status=sample_with_lab.testkit.delivered_to_lab", nil).Want(t, 200)
+	c.get(path, 200).JSON(t, &o)
+	events := len(o.Events)
+	one := func(value string, i orders.Interpretation) orders.LabResult {
+		return orders.LabResult{Name: "HbA1c", Result: value, Type: orders.NumericResult, ProviderID: ptr("N002-1"), Interpretation: i}
+	}
+	first := c.report(o, orders.PartialResult, "1", one("5", orders.Normal))
+	require.Equal(t, orders.ResultPartial, first.Metadata.Status)
+	require.Equal(t, "Ana Ray", first.Metadata.Patient)
+	require.Equal(t, "37", first.Metadata.Age)
+	require.Equal(t, "1988-03-07", first.Metadata.DOB)
+	require.Equal(t, *o.SampleID, first.Metadata.SpecimenNumber)
+	require.Equal(t, "Northlab", *first.Metadata.Laboratory)
+	require.NotEmpty(t, first.Metadata.DateReported)
+	c.get(path, 200).JSON(t, &o)
+	require.Len(t, o.Events, events)
+	require.Equal(t, orders.Normal, *o.Interpretation)
+	require.False(t, *o.HasMissingResults)
+	require.Equal(t, orders.ResultFinal, c.report(o, orders.FinalResult, "2", one("5", orders.Normal)).Metadata.Status)
+	c.get(path, 200).JSON(t, &o)
+	require.Equal(t, orders.Completed, o.LowLevel())
+	for i, value := range []string{"9", "10"} {
+		got := c.report(o, orders.ResultCorrected, "3"+value, one(value, orders.Critical))
+		require.Equal(t, value, got.Results[0].Result)
+		require.Equal(t, orders.ResultFinal, got.Metadata.Status)
+		c.get(path, 200).JSON(t, &o)
+		require.Equal(t, orders.Corrected, o.LowLevel())
+		require.Len(t, o.Events, events+2+i)
+		require.Equal(t, orders.Critical, *o.Interpretation)
+	}
+	var page struct{ Total int }
+	c.get("/v3/orders?is_critical=true&status=corrected", 200).JSON(t, &page)
+	require.Equal(t, 1, page.Total)
+}
+
+// Every status of every method can be simulated, but for those that need something from
+// outside: what was so before, an import, a patient at their kit.
+func TestEveryStatusIsSimulated(t *testing.T) {
+	c := remade(t, func(x *shop) {
+		x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"}
+	})
+	tests := map[orders.CollectionMethod]string{orders.Testkit: kitTest, orders.WalkInTest: walkInTest, orders.AtHomePhlebotomy: atHomeTest, orders.OnSiteCollection: onSiteTest}
+	outside := []orders.LowLevel{orders.Ordered, orders.RequisitionBypassed, orders.AwaitingRegistration, orders.Registered}
+	for _, s := range orders.Statuses() {
+		t.Run(string(s), func(t *testing.T) {
+			o := c.order("POST", "/v3/order", c.request(tests[s.Method()], nil))
+			path := "/v3/order/" + o.ID.String()
+			reply := c.Send(t, "POST", path+"/test?final_status="+string(s), nil)
+			if slices.Contains(outside, s.LowLevel()) {
+				require.Equal(t, orders.StatusNotReachable, reply.Want(t, 400).ErrorType(t))
+				return
+			}
+			require.Equal(t, "null", strings.TrimSpace(string(reply.Want(t, 200).Body)))
+			c.get(path, 200).JSON(t, &o)
+			require.Equal(t, s, o.LastEvent.Status)
+			require.Equal(t, s.Stage(), o.Status)
+			results := c.Send(t, "GET", path+"/result", nil)
+			switch s.LowLevel() {
+			case orders.Completed, orders.Corrected, orders.RedrawAvailable, orders.PartialResults:
+				var got orders.OrderResults
+				results.Want(t, 200).JSON(t, &got)
+				require.Equal(t, s.LowLevel() == orders.PartialResults, got.Metadata.Status == orders.ResultPartial)
+			default:
+				results.Want(t, 404)
+			}
+		})
+	}
+}
+
+// A redraw is an order of its own, and the journey is over when it is.
+func TestRedrawOverHTTP(t *testing.T) {
+	walk := func(t *testing.T, c *clinic, delay string) {
+		o := c.placed()
+		path, journey := "/v3/order/"+o.ID.String(), "/v3/order_transaction/"+o.OrderTransaction.ID.String()
+		c.Send(t, "POST", path+"/test?final_status=collecting_sample.walk_in_test.redraw_available"+delay, nil).Want(t, 200)
+		c.get(path, 200).JSON(t, &o)
+		require.Equal(t, orders.RedrawAvailable, o.LowLevel())
+		require.Equal(t, orders.TransactionActive, o.OrderTransaction.Status)
+		require.Len(t, o.OrderTransaction.Orders, 2)
+		second := o.OrderTransaction.Orders[1]
+		require.Equal(t, orders.OriginRedraw, second.Origin)
+		require.Equal(t, o.ID, *second.ParentID)
+		c.refused("POST", path+"/cancel", nil, 400, orders.CancelNotAllowed)
+		var results orders.OrderResults
+		c.get(journey+"/result", 200).JSON(t, &results)
+		require.Equal(t, orders.ResultPartial, results.Metadata.Status)
+		lost := results.MissingResults[0].Slug
+		again := "/v3/order/" + second.ID.String()
+		var redraw orders.Order
+		c.get(again, 200).JSON(t, &redraw)
+		require.Len(t, redraw.LabTest.Markers, 1, "only what was lost")
+		// Missing again: there is no third try.
+		c.refused("POST", again+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
+		c.Send(t, "POST", again+"/test", nil).Want(t, 200)
+		c.get(journey+"/result", 200).JSON(t, &results)
+		require.Equal(t, orders.ResultFinal, results.Metadata.Status)
+		require.Empty(t, results.MissingResults)
+		require.True(t, slices.ContainsFunc(results.Results, func(r orders.LabResult) bool { return r.Slug == lost }))
+		var detail orders.TransactionDetail
+		c.get(journey, 200).JSON(t, &detail)
+		require.Equal(t, orders.TransactionCompleted, detail.Status)
+	}
+	c := remade(t, func(x *shop) { x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"} })
+	walk(t, c, "")
+	for _, off := range []func(*shop){func(x *shop) { x.options.RedrawLabs = []string{"northlab"} }, func(x *shop) { x.settings.Redraws = true }} {
+		c := remade(t, off)
+		path := "/v3/order/" + c.placed().ID.String()
+		c.refused("POST", path+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
+		var o orders.Order
+		c.get(path, 200).JSON(t, &o)
+		require.Equal(t, orders.Ordered, o.LowLevel(), "nothing happened")
+	}
+}
+
+// A registrable kit stops with its patient, and goes on once it is registered.
+func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
+	c := newClinic(t, nil)
+	o := c.order("POST", "/v3/order/testkit", c.aKit())
+	path := "/v3/order/" + o.ID.String()
+	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
+	c.get(path, 200).JSON(t, &o)
+	c.get(path+"/result", 404)
+	lows := func() (out []orders.LowLevel) {
+		c.get(path, 200).JSON(t, &o)
+		for _, e := range o.Events {
+			out = append(out, e.Status.LowLevel())
+		}
+		return out
+	}
+	sent := []orders.LowLevel{orders.Ordered, orders.AwaitingRegistration, orders.TransitCustomer, orders.OutForDelivery, orders.WithCustomer}
+	require.Equal(t, sent, lows())
+	c.order("POST", "/v3/order/testkit/register", object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()})
+	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
+	require.Equal(t, append(sent, orders.Registered, orders.RequisitionCreated, orders.TransitLab, orders.DeliveredToLab, orders.Completed), lows())
+}
