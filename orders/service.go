@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -356,9 +357,11 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	return append(events, more...), err
 }
 
-// notFound gives a store's NotFound the name that it has for the caller.
+// notFound gives a store's NotFound the name that it has for the caller. What has a name
+// keeps it.
 func notFound(err error, rule, msg string) error {
-	if healthlab.KindOf(err) == healthlab.NotFound {
+	var named *healthlab.RuleError
+	if healthlab.KindOf(err) == healthlab.NotFound && !errors.As(err, &named) {
 		return missing(rule, msg)
 	}
 	return err
