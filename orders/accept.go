@@ -102,6 +102,9 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		g.made = true
 	}
 	if to.New != nil {
+		if err := s.remember(ctx, team, &to.New.LabTest, g.at); err != nil {
+			return Order{}, err
+		}
 		of = to.New.LabTest
 	}
 	if g.message, err = s.complete(ctx, item.Message, of); err != nil {

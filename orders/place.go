@@ -131,6 +131,9 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := notBefore(req.ActivateBy, at); err != nil {
 		return Record{}, err
 	}
+	if err := s.remember(ctx, team, &chosen.test, at); err != nil {
+		return Record{}, err
+	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
 	r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
 	r.PatientDetails.MedicalProxy = proxy

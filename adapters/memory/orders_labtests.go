@@ -56,14 +56,15 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id o
 	return ownTest(t)
 }
 
-func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
 	var out []orders.TeamTest
 	for _, t := range v.s.orders.labTests {
-		if t.Team != team {
+		if t.Team != team || q.IDs != nil && !slices.Contains(q.IDs, t.ID) ||
+			q.Generation == orders.GeneratedManual && t.Auto || q.Generation == orders.GeneratedAuto && !t.Auto {
 			continue
 		}
 		t, err := ownTest(t)
@@ -81,6 +82,10 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]order
 // ownTest returns a copy in the form in which tests are kept.
 func ownTest(t orders.TeamTest) (orders.TeamTest, error) {
 	t.MarkerIDs = slices.Clone(t.MarkerIDs)
+	if t.Price != nil {
+		price := *t.Price
+		t.Price = &price
+	}
 	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
 	return t, checkText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
 }

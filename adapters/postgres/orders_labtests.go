@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
@@ -18,19 +19,21 @@ type labTests struct{ s *Store }
 
 const (
 	insertLabTest = `
-insert into healthlab.lab_test (team_id, lab_test_id, slug, name, description, method, sample_type, fasting, status, lab_id, marker_ids, created_at, updated_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+insert into healthlab.lab_test (team_id, lab_test_id, slug, name, description, method, sample_type, fasting, status, lab_id, marker_ids, created_at, updated_at, auto, price)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 	updateLabTest = `
 update healthlab.lab_test set slug = $3, name = $4, description = $5, method = $6, sample_type = $7, fasting = $8, status = $9,
-	lab_id = $10, marker_ids = $11, created_at = $12, updated_at = $13
+	lab_id = $10, marker_ids = $11, created_at = $12, updated_at = $13, auto = $14, price = $15
 where team_id = $1 and lab_test_id = $2`
 
 	selectLabTests = `
-select lab_test_id, slug, name, description, method, sample_type, fasting, status, lab_id, marker_ids, created_at, updated_at
+select lab_test_id, slug, name, description, method, sample_type, fasting, status, lab_id, marker_ids, created_at, updated_at, auto, price
 from healthlab.lab_test where team_id = $1`
 
-	listLabTests = selectLabTests + ` order by created_at, lab_test_id`
+	listLabTests       = selectLabTests + ` order by created_at, lab_test_id`
+	listLabTestsOfKind = selectLabTests + ` and auto = $2 order by created_at, lab_test_id`
+	findLabTests       = selectLabTests + ` and lab_test_id = any($2) order by created_at, lab_test_id`
 
 	lockLabTest = selectLabTests + ` and lab_test_id = $2 for no key update`
 )
@@ -74,17 +77,31 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id o
 	return t, nil
 }
 
-func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+	sql, args := listLabTests, []any{team.UUID}
+	one := q.Generation == orders.GeneratedAuto || q.Generation == orders.GeneratedManual
+	switch {
+	case q.IDs != nil:
+		ids := make([]uuid.UUID, len(q.IDs))
+		for i, id := range q.IDs {
+			ids[i] = id.UUID
+		}
+		sql, args = findLabTests, append(args, ids)
+	case one:
+		sql, args = listLabTestsOfKind, append(args, q.Generation == orders.GeneratedAuto)
+	}
 	var out []orders.TeamTest
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(listLabTests, team.UUID).Query(func(rows pgx.Rows) error {
+		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
 				var t orders.TeamTest
 				if err := scanLabTest(rows, team, &t); err != nil {
 					return err
 				}
-				out = append(out, t)
+				if !one || t.Auto == (q.Generation == orders.GeneratedAuto) {
+					out = append(out, t)
+				}
 			}
 			return rows.Err()
 		})
@@ -103,14 +120,34 @@ func keepLabTest(t *orders.TeamTest) ([]any, error) {
 	t.MarkerIDs = markers
 	return []any{
 		t.Team.UUID, t.ID.UUID, t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), t.Fasting, string(t.Status),
-		t.LabID, markers, t.CreatedAt, t.UpdatedAt,
+		t.LabID, markers, t.CreatedAt, t.UpdatedAt, t.Auto, priceText(t.Price),
 	}, checkText(t.Slug, t.Name, t.Description, string(t.Method), string(t.SampleType), string(t.Status))
+}
+
+// priceText is a price with all its digits; nil for none.
+func priceText(n *orders.Number) *string {
+	if n == nil {
+		return nil
+	}
+	s := n.String()
+	return &s
 }
 
 func scanLabTest(row pgx.Row, team healthlab.TeamID, t *orders.TeamTest) error {
 	*t = orders.TeamTest{Team: team}
+	var price *string
 	err := row.Scan(&t.ID.UUID, &t.Slug, &t.Name, &t.Description, &t.Method, &t.SampleType, &t.Fasting, &t.Status,
-		&t.LabID, &t.MarkerIDs, &t.CreatedAt, &t.UpdatedAt)
+		&t.LabID, &t.MarkerIDs, &t.CreatedAt, &t.UpdatedAt, &t.Auto, &price)
+	if err != nil {
+		return err
+	}
 	t.CreatedAt, t.UpdatedAt = t.CreatedAt.UTC(), t.UpdatedAt.UTC()
-	return err
+	if price != nil {
+		n, err := orders.ParseNumber(*price)
+		if err != nil {
+			return fmt.Errorf("decode lab test: %w", err)
+		}
+		t.Price = &n
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ func init() {
 		"updateTrial": updateTrial, "claimResultTrials": claimResultTrials,
 		"insertKey": insertKey, "lockKey": lockKey, "startKey": startKey, "finishKey": finishKey, "pruneKeys": pruneKeys,
 		"insertLabTest": insertLabTest, "updateLabTest": updateLabTest, "selectLabTests": selectLabTests, "listLabTests": listLabTests,
-		"lockLabTest":      lockLabTest,
+		"lockLabTest": lockLabTest, "listLabTestsOfKind": listLabTestsOfKind, "findLabTests": findLabTests,
 		"shareUserOfOrder": shareUserOfOrder, "lockOrdersOfUser": lockOrdersOfUser, "deleteKeysOfUser": deleteKeysOfUser,
 		"deleteTransactionsOfUser": deleteTransactionsOfUser, "deleteSearchOfUser": deleteSearchOfUser, "deleteOrdersOfUser": deleteOrdersOfUser,
 		"releaseHolds": releaseHolds, "takeHolds": takeHolds, "selectHeld": selectHeld, "deleteHoldsOfUser": deleteHoldsOfUser,

@@ -27,8 +27,16 @@ func labTest(team, name string) orders.TeamTest {
 	return orders.TeamTest{
 		ID: orders.LabTestID{UUID: uuid.NewSHA1(uuid.Nil, []byte(team+name))}, Team: orderTeam(team), Slug: "slug-" + name, Name: name, Description: "of " + name,
 		Method: orders.WalkInTest, SampleType: orders.Serum, Fasting: true, Status: orders.LabTestActive, LabID: 7, MarkerIDs: []int{3, 1, 2},
-		CreatedAt: orderNoon, UpdatedAt: orderNoon.Add(time.Minute),
+		Auto: true, Price: price("39.50"), CreatedAt: orderNoon, UpdatedAt: orderNoon.Add(time.Minute),
 	}
+}
+
+func price(text string) *orders.Number {
+	n, err := orders.ParseNumber(text)
+	if err != nil {
+		panic(err)
+	}
+	return &n
 }
 
 var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
@@ -39,11 +47,11 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		in.CreatedAt = want.CreatedAt.In(time.FixedZone("", 3600)).Add(400 * time.Nanosecond)
 		require.NoError(t, s.InsertLabTest(t.Context(), in))
 		in.MarkerIDs[0] = 99
-		got, err := s.TeamTests(t.Context(), want.Team)
+		got, err := s.TeamTests(t.Context(), want.Team, orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Equal(t, []orders.TeamTest{want}, got)
 		got[0].MarkerIDs[0] = 99
-		again, err := s.TeamTests(t.Context(), want.Team)
+		again, err := s.TeamTests(t.Context(), want.Team, orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Equal(t, []orders.TeamTest{want}, again)
 	},
@@ -66,7 +74,7 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 			return nil
 		})
 		require.ErrorIs(t, err, healthlab.Invalid)
-		got, err := s.TeamTests(t.Context(), want.Team)
+		got, err := s.TeamTests(t.Context(), want.Team, orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Equal(t, []orders.TeamTest{want}, got)
 	},
@@ -79,12 +87,34 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		if tied.ID.String() > third.ID.String() {
 			third, tied = tied, third
 		}
-		got, err := s.TeamTests(t.Context(), orderTeam("a"))
+		got, err := s.TeamTests(t.Context(), orderTeam("a"), orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Equal(t, []orders.TeamTest{first, tied, third}, got)
-		none, err := s.TeamTests(t.Context(), orderTeam("c"))
+		none, err := s.TeamTests(t.Context(), orderTeam("c"), orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Empty(t, none)
+	},
+	"Asked": func(t *testing.T, s orders.LabTestStore) {
+		built, made, other := labTest("a", "built"), labTest("a", "made"), labTest("b", "other")
+		made.Auto, made.Price, made.CreatedAt = false, nil, orderNoon.Add(time.Hour)
+		for _, one := range []orders.TeamTest{built, made, other} {
+			require.NoError(t, s.InsertLabTest(t.Context(), one))
+		}
+		for _, c := range []struct {
+			q    orders.TeamTestQuery
+			want []orders.TeamTest
+		}{
+			{orders.TeamTestQuery{Generation: orders.GeneratedAll}, []orders.TeamTest{built, made}},
+			{orders.TeamTestQuery{Generation: orders.GeneratedAuto}, []orders.TeamTest{built}},
+			{orders.TeamTestQuery{Generation: orders.GeneratedManual}, []orders.TeamTest{made}},
+			{orders.TeamTestQuery{IDs: []orders.LabTestID{made.ID, other.ID}}, []orders.TeamTest{made}},
+			{orders.TeamTestQuery{IDs: []orders.LabTestID{made.ID, built.ID}, Generation: orders.GeneratedAuto}, []orders.TeamTest{built}},
+			{orders.TeamTestQuery{IDs: []orders.LabTestID{}}, nil},
+		} {
+			got, err := s.TeamTests(t.Context(), orderTeam("a"), c.q)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		}
 	},
 	"Update": func(t *testing.T, s orders.LabTestStore) {
 		want := labTest("a", "iron")
@@ -108,7 +138,7 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		require.ErrorIs(t, err, healthlab.NotFound)
 		_, err = s.UpdateLabTest(t.Context(), want.Team, labTest("a", "other").ID, nothing)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		all, err := s.TeamTests(t.Context(), want.Team)
+		all, err := s.TeamTests(t.Context(), want.Team, orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Equal(t, []orders.TeamTest{want}, all)
 	},
@@ -127,7 +157,7 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		}
 		wait.Wait()
 		require.NoError(t, errors.Join(errs...))
-		got, err := s.TeamTests(t.Context(), one.Team)
+		got, err := s.TeamTests(t.Context(), one.Team, orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Equal(t, one.LabID+16, got[0].LabID)
 	},
@@ -136,11 +166,11 @@ var labTestCases = map[string]func(*testing.T, orders.LabTestStore){
 		end()
 		one := labTest("a", "iron")
 		require.ErrorIs(t, s.InsertLabTest(ended, one), context.Canceled)
-		_, err := s.TeamTests(ended, one.Team)
+		_, err := s.TeamTests(ended, one.Team, orders.TeamTestQuery{})
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = s.UpdateLabTest(ended, one.Team, one.ID, func(*orders.TeamTest) error { return nil })
 		require.ErrorIs(t, err, context.Canceled)
-		got, err := s.TeamTests(t.Context(), one.Team)
+		got, err := s.TeamTests(t.Context(), one.Team, orders.TeamTestQuery{})
 		require.NoError(t, err)
 		require.Empty(t, got)
 	},

@@ -23,7 +23,7 @@ type brokenLabTests struct {
 
 	insert func(context.Context, orders.TeamTest) error
 	update func(context.Context, healthlab.TeamID, orders.LabTestID, func(*orders.TeamTest) error) (orders.TeamTest, error)
-	list   func(context.Context, healthlab.TeamID) ([]orders.TeamTest, error)
+	list   func(context.Context, healthlab.TeamID, orders.TeamTestQuery) ([]orders.TeamTest, error)
 }
 
 func (b *brokenLabTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
@@ -43,11 +43,11 @@ func (b *brokenLabTests) UpdateLabTest(ctx context.Context, team healthlab.TeamI
 	return b.LabTestStore.UpdateLabTest(ctx, team, id, change)
 }
 
-func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
 	if b.list != nil {
-		return b.list(ctx, team)
+		return b.list(ctx, team, q)
 	}
-	return b.LabTestStore.TeamTests(ctx, team)
+	return b.LabTestStore.TeamTests(ctx, team, q)
 }
 
 func labTestMutant(name, dies string, how func(*brokenLabTests)) mutant {
@@ -63,9 +63,9 @@ func labTestMutant(name, dies string, how func(*brokenLabTests)) mutant {
 var labTestMutants = []mutant{
 	labTestMutant("hand out what they keep", "RoundTrip", func(b *brokenLabTests) {
 		kept := map[healthlab.TeamID][]orders.TeamTest{}
-		b.list = func(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
+		b.list = func(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
 			if kept[team] == nil {
-				kept[team], _ = b.LabTestStore.TeamTests(ctx, team)
+				kept[team], _ = b.LabTestStore.TeamTests(ctx, team, q)
 			}
 			return kept[team], nil
 		}
@@ -85,10 +85,15 @@ var labTestMutants = []mutant{
 		}
 	}),
 	labTestMutant("list the latest first", "Order", func(b *brokenLabTests) {
-		b.list = func(ctx context.Context, team healthlab.TeamID) ([]orders.TeamTest, error) {
-			all, err := b.LabTestStore.TeamTests(ctx, team)
+		b.list = func(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+			all, err := b.LabTestStore.TeamTests(ctx, team, q)
 			slices.Reverse(all)
 			return all, err
+		}
+	}),
+	labTestMutant("find whatever was asked for", "Asked", func(b *brokenLabTests) {
+		b.list = func(ctx context.Context, team healthlab.TeamID, _ orders.TeamTestQuery) ([]orders.TeamTest, error) {
+			return b.LabTestStore.TeamTests(ctx, team, orders.TeamTestQuery{})
 		}
 	}),
 	labTestMutant("edit other teams' tests", "Update", func(b *brokenLabTests) {
@@ -108,7 +113,7 @@ var labTestMutants = []mutant{
 	}),
 	labTestMutant("lose updates", "NoLostUpdates", func(b *brokenLabTests) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
-			all, err := b.LabTestStore.TeamTests(ctx, team)
+			all, err := b.LabTestStore.TeamTests(ctx, team, orders.TeamTestQuery{})
 			i := slices.IndexFunc(all, func(t orders.TeamTest) bool { return t.ID == id })
 			if err != nil || i < 0 {
 				return orders.TeamTest{}, errors.Join(err, healthlab.NotFound)

@@ -197,6 +197,7 @@ func (s *service) buildOrders(book *orders.Book, files orders.BlobStore, seal he
 		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
 		Documents: documents, Settings: s.orderSettings, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
 		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: s.log,
+		RedrawLabs: []string{"northlab"},
 	})
 	return err
 }
