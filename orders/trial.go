@@ -327,7 +327,7 @@ type trialRun struct {
 	*Service
 	kept    KeptTrial
 	test    LabTest
-	wrong   *Lab
+	wrong   LabTest // what a result from the wrong lab is of
 	records map[string]Order
 }
 
@@ -433,24 +433,44 @@ func (r *trialRun) configure(ctx context.Context) error {
 	if r.kept.Case != MatchWrongLab {
 		return nil
 	}
-	for _, l := range labs {
-		if l.Slug != r.test.Lab.Slug && r.wrong == nil {
-			r.wrong = &l
-		}
-	}
+	return r.configureWrong(ctx, labs)
+}
+
+// configureWrong chooses what the result is of that comes from the wrong lab: the test
+// that was named, else any of another lab, else one of its markers.
+func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 	if id := r.kept.Request.WrongLabTestID; id != nil {
 		other, err := r.LabTest(ctx, r.kept.Team, nil, *id)
 		if err != nil {
 			return err
 		}
-		if r.wrong = other.Lab; r.wrong == nil || r.wrong.Slug == r.test.Lab.Slug {
+		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
 			return broken(TrialNoTest, "the wrong test is of the same lab")
 		}
+		return nil
 	}
-	if r.wrong == nil {
-		return broken(TrialNoTest, "there is one lab only")
+	for _, l := range labs {
+		if l.Slug == r.test.Lab.Slug {
+			continue
+		}
+		page, err := r.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, LabSlug: l.Slug, Status: LabTestActive, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Tests) > 0 {
+			r.wrong = page.Tests[0]
+			return nil
+		}
+		markers, err := r.catalogue.FindMarkers(ctx, MarkerQuery{LabSlug: l.Slug, Size: 1})
+		if err != nil {
+			return fmt.Errorf("find markers: %w", err)
+		}
+		if len(markers.Markers) > 0 {
+			r.wrong = LabTest{Lab: &l, Markers: []Marker{markers.Markers[0].Marker}}
+			return nil
+		}
 	}
-	return nil
+	return broken(TrialNoTest, "there is no other lab with anything to measure")
 }
 
 // create makes the orders of a managed run.
@@ -552,11 +572,15 @@ func (r *trialRun) write(ctx context.Context) error {
 	for _, role := range r.rule().OrderRoles {
 		o = r.records[role]
 	}
-	expected, err := r.catalogue.ExpectedResults(ctx, r.test.MarkerIDs())
+	of := o
+	if r.kept.Case == MatchWrongLab {
+		of.LabTest = r.wrong
+	}
+	expected, err := r.catalogue.ExpectedResults(ctx, of.LabTest.MarkerIDs())
 	if err != nil {
 		return fmt.Errorf("find expected results: %w", err)
 	}
-	results := Simulated(&o, expected, SimulationFlags{Interpretation: r.kept.Request.Interpretation}, FinalResult, at.Time)
+	results := Simulated(&of, expected, SimulationFlags{Interpretation: r.kept.Request.Interpretation}, FinalResult, at.Time)
 	m.Results = &results
 	m.Patient = &ReportedPatient{FirstName: "Nobody", LastName: r.trialName(), DOB: healthlab.Date{Year: 1901, Month: 2, Day: 3}}
 	if p := o.PatientDetails; p != nil && r.kept.Case != MatchSampleMismatch && r.kept.Case != MatchNone {
@@ -575,7 +599,7 @@ func (r *trialRun) write(ctx context.Context) error {
 			m.SampleID = *o.SampleID
 		}
 	case MatchWrongLab:
-		m.Lab = r.wrong.Slug
+		m.Lab = r.wrong.Lab.Slug
 	default:
 	}
 	if err := r.Receive(ctx, m); err != nil {

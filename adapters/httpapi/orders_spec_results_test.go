@@ -205,3 +205,70 @@ func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
 	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
 	require.Equal(t, append(sent, orders.Registered, orders.RequisitionCreated, orders.TransitLab, orders.DeliveredToLab, orders.Completed), lows())
 }
+
+// Every case of the test runs ends with an item of the queue that says so, and that can be
+// decided in every way which it allows.
+func TestEveryCaseOfUnmatchedResults(t *testing.T) {
+	c := newClinic(t, nil)
+	var cases struct{ Data []orders.TrialRule }
+	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
+	for i, rule := range cases.Data {
+		for j, status := range []string{"final", "partial"} {
+			body := object{"case": rule.Case, "order_source": "managed", "result_status": status, "interpretation": "abnormal"}
+			if rule.Case == orders.MatchWrongCollection {
+				body["order_source"] = "provided"
+				body["orders"] = object{"target": c.accepted(atHomeTest, nil).ID.String()}
+			}
+			var run orders.Trial
+			c.With("x-idempotency-key", string(rule.Case)+status).Send(t, "POST", "/v3/unmatched_result_test", body).Want(t, 202).JSON(t, &run)
+			path := "/v3/unmatched_result_test/" + run.RunID.String()
+			c.get(path, 200).JSON(t, &run)
+			require.Equal(t, orders.TrialQueued, run.Status)
+			_, err := c.config.Orders.TryOut(t.Context())
+			require.NoError(t, err)
+			c.get(path, 200).JSON(t, &run)
+			require.Nil(t, run.Error, "%s", rule.Case)
+			require.Equal(t, orders.TrialSucceeded, run.Status)
+			require.Equal(t, orders.TrialStage("succeeded"), run.Stage)
+			require.Len(t, run.Orders, len(rule.OrderRoles))
+			require.NotNil(t, run.StartedAt)
+			require.NotNil(t, run.CompletedAt)
+			item := "/v3/unmatched_result/" + run.RawResultID.String()
+			var got orders.UnmatchedResult
+			c.get(item, 200).JSON(t, &got)
+			require.Equal(t, rule.Case, got.DecisionCode)
+			require.Equal(t, orders.ResultStatus(status), *got.ResultStatus)
+			require.Equal(t, orders.Abnormal, *got.Interpretation)
+			require.Equal(t, []orders.ReviewAction{orders.ReviewAccept, orders.ReviewReject, orders.ReviewUnsure}, got.AllowedActions)
+			if i%2 == j {
+				c.post(item+"/resolve", object{"action": "reject", "note": "no"}, 200).JSON(t, &got)
+				require.Equal(t, orders.MatchResolved, got.Status)
+				require.Equal(t, "no", *got.Note)
+				require.Empty(t, got.AllowedActions)
+				require.Positive(t, c.unmatchedPage("?status=resolved&decision_code="+string(rule.Case)).Total)
+				continue
+			}
+			choice := object{"user_id": c.user.String()}
+			for _, o := range run.Orders {
+				choice = object{"order_id": o.OrderID.String(), "user_id": o.UserID.String()}
+			}
+			c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
+			var o orders.Order
+			c.post(item+"/accept", choice, 200).JSON(t, &o)
+			want := orders.Completed
+			switch {
+			case rule.Case == orders.MatchCompleted:
+				want = orders.Corrected
+			case status == "partial":
+				want = orders.PartialResults
+			}
+			require.Equal(t, want, o.LowLevel(), "%s %s", rule.Case, status)
+			if rule.Case == orders.MatchCancelled || rule.Case == orders.MatchWrongLab {
+				require.Equal(t, orders.OriginRecreation, o.Origin)
+				require.Equal(t, choice["order_id"], o.Parent().String())
+			}
+			c.get("/v3/order/"+o.ID.String()+"/result", 200)
+			c.refused("POST", item+"/accept", choice, 404, orders.RawResultNotFound)
+		}
+	}
+}
