@@ -66,6 +66,8 @@ type labTestPricing struct {
 
 type labTestPriceOut struct {
 	Pricing price `json:"pricing"`
+	// MarkerBreakdown is what its markers cost on their own, by id.
+	MarkerBreakdown map[int]price `json:"marker_breakdown"`
 }
 
 // price is an amount in cents, or why there is none.
@@ -87,18 +89,21 @@ func priceOf(major decimal.Decimal, known bool) price {
 	return price{BaseAmountMinor: &minor}
 }
 
+// priceOfMarker is what a marker costs on its own.
+func priceOfMarker(m orders.Marker) price {
+	if m.Price == nil {
+		return priceOf(decimal.Decimal{}, false)
+	}
+	n, err := orders.ParseNumber(*m.Price)
+	return priceOf(n.Decimal, err == nil)
+}
+
 func markersPage(w http.ResponseWriter, p orders.MarkerPage, page, size int, priced bool) error {
 	out := markersOut{Markers: p.Markers, Total: p.Total, Page: page, Size: size, Pages: (p.Total + size - 1) / size}
 	if priced {
 		out.Pricing = &markerPricing{Currency: currency, Data: map[int]price{}}
 		for _, m := range p.Markers {
-			var amount decimal.Decimal
-			known := false
-			if m.Price != nil {
-				n, err := orders.ParseNumber(*m.Price)
-				amount, known = n.Decimal, err == nil
-			}
-			out.Pricing.Data[m.ID] = priceOf(amount, known)
+			out.Pricing.Data[m.ID] = priceOfMarker(m.Marker)
 		}
 	}
 	return wire.JSON(w, http.StatusOK, out)
@@ -244,7 +249,11 @@ func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 	if priced {
 		out.Pricing = &labTestPricing{Currency: currency, Data: map[orders.LabTestID]labTestPriceOut{}}
 		for _, t := range page.Tests {
-			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, true)}
+			parts := map[int]price{}
+			for _, m := range t.Markers {
+				parts[m.ID] = priceOfMarker(m)
+			}
+			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, true), parts}
 		}
 	}
 	return wire.JSON(w, http.StatusOK, out)

@@ -148,6 +148,7 @@ func TestLabTestsAreListed(t *testing.T) {
 	}
 	require.Equal(t, []string{"blood-count-on-site", "metabolic-basics", "heart-at-home", "iron-and-thyroid"}, slugs)
 	require.Equal(t, 3950, get("include_pricing=true&name=metabolic").Pricing.Data[walkInTest].Pricing["base_amount_minor"])
+	require.Contains(t, string(c.get("/v3/lab_test?include_pricing=true&name=metabolic", 200).Body), `"marker_breakdown":{"1001":{"unspecified":"price_unavailable"},"1002":`)
 	require.Nil(t, get("").Pricing)
 	require.Len(t, get("marker_ids=1013&marker_ids=1010").Data, 1)
 	require.Len(t, get("provider_ids=N013").Data, 2)
