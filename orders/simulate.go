@@ -290,8 +290,8 @@ func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlag
 			continue
 		}
 		reading := Normal
-		if i == 0 && flags.Interpretation != "" {
-			reading = flags.Interpretation
+		if flags.Interpretation == UnknownInterpretation || i == 0 && flags.Interpretation != "" {
+			reading = flags.Interpretation // one that is normal would be better than unknown
 		}
 		r := simulatedResult(types[i%len(types)], reading, hash(o.ID.String(), d.missing.Slug, string(on)))
 		r.Name, r.Slug, r.ProviderID, r.SourceMarkers = d.missing.Name, d.missing.Slug, d.missing.ProviderID, d.missing.SourceMarkers
@@ -359,6 +359,8 @@ func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResul
 		value, above, r.SourceInterpretation = tenth(71+seed%20), true, "H"
 	case Critical:
 		value, above, r.SourceInterpretation = tenth(150+seed%20), true, "HH"
+	case UnknownInterpretation:
+		r.SourceInterpretation = ""
 	default:
 	}
 	switch t {

@@ -272,3 +272,144 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 		}
 	}
 }
+
+// at walks a new order to a status.
+func (c *clinic) at(test string, s orders.Status) orders.Order {
+	c.t.Helper()
+	o := c.order("POST", "/v3/order", c.request(test, nil))
+	if s.LowLevel() != orders.Ordered {
+		c.post("/v3/order/"+o.ID.String()+"/test?final_status="+string(s), nil, 200)
+	}
+	return o
+}
+
+// Where an order stands says what can be done with it: whether it is cancelled, booked,
+// drawn or scheduled anew.
+func TestWhatCanBeDoneWhere(t *testing.T) {
+	c := remade(t, func(x *shop) {
+		x.settings.Redraws, x.options.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
+	})
+	tests := map[orders.CollectionMethod]string{orders.Testkit: kitTest, orders.WalkInTest: walkInTest, orders.AtHomePhlebotomy: atHomeTest, orders.OnSiteCollection: onSiteTest}
+	cancelled := map[orders.CollectionMethod][]orders.LowLevel{
+		orders.Testkit:    {orders.Ordered, orders.RequisitionCreated},
+		orders.WalkInTest: {orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentScheduled, orders.AppointmentCancelled},
+		orders.AtHomePhlebotomy: {orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentScheduled,
+			orders.AppointmentCancelled, orders.DrawCompleted},
+		orders.OnSiteCollection: {orders.Ordered, orders.RequisitionCreated, orders.DrawCompleted},
+	}
+	kinds := map[orders.CollectionMethod]string{orders.WalkInTest: "psc", orders.AtHomePhlebotomy: "phlebotomy"}
+	keys := map[string][]string{"psc": c.keys("psc"), "phlebotomy": c.keys("phlebotomy")}
+	for _, s := range orders.Statuses() {
+		low, method := s.LowLevel(), s.Method()
+		if slices.Contains([]orders.LowLevel{orders.RequisitionBypassed, orders.AwaitingRegistration, orders.Registered}, low) {
+			continue // needs an import, or a kit without a patient
+		}
+		o := c.at(tests[method], s)
+		path := "/v3/order/" + o.ID.String()
+		if kind := kinds[method]; kind != "" {
+			key := keys[kind][0]
+			if low == orders.RequisitionCreated || low == orders.AppointmentCancelled {
+				key, keys[kind] = keys[kind][0], keys[kind][1:]
+				c.post(path+"/"+kind+"/appointment/book", object{"booking_key": key}, 200)
+				c.Send(t, "PATCH", path+"/"+kind+"/appointment/cancel", object{"cancellation_reason_id": c.reason(kind)}).Want(t, 200)
+				o = c.at(tests[method], s)
+				path = "/v3/order/" + o.ID.String()
+			} else {
+				c.refused("POST", path+"/"+kind+"/appointment/book", object{"booking_key": key}, 400, orders.OrderNotBookable)
+			}
+		}
+		switch {
+		case method != orders.OnSiteCollection:
+			c.refused("PATCH", path+"/draw_completed", nil, 400, orders.MethodNotSupported)
+		case low == orders.RequisitionCreated:
+			c.order("PATCH", path+"/draw_completed", nil)
+		default:
+			c.refused("PATCH", path+"/draw_completed", nil, 400, orders.TransitionNotAllowed)
+		}
+		rule := orders.OrderNotModifiable
+		if low == orders.Ordered {
+			rule = orders.OrderNotScheduled
+		}
+		c.refused("PATCH", path, object{"activate_by": nil}, 400, rule)
+		if slices.Contains(cancelled[method], low) {
+			require.Equal(t, orders.Cancelled, c.order("POST", path+"/cancel", nil).LowLevel(), "%s", s)
+		}
+		c.refused("POST", path+"/cancel", nil, 400, orders.CancelNotAllowed)
+	}
+	// An import is cancelled, too.
+	o := c.order("POST", "/v3/order/import", c.anImport(walkInTest, "REQ-1"))
+	require.Equal(t, orders.Cancelled, c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil).LowLevel())
+}
+
+// A kit is registered until it is with the patient, and never twice; without a patient it
+// gets no results.
+func TestWhereKitsAreRegistered(t *testing.T) {
+	c := newClinic(t, nil)
+	for low, want := range map[orders.LowLevel]bool{
+		orders.TransitCustomer: true, orders.OutForDelivery: true, orders.ProblemInTransitCustomer: true, orders.WithCustomer: true,
+		orders.TransitLab: false, orders.DeliveredToLab: false, orders.FailureToDeliverToCustomer: false, orders.Lost: false, orders.Cancelled: false,
+	} {
+		o := c.order("POST", "/v3/order/testkit", c.aKit())
+		path := "/v3/order/" + o.ID.String()
+		if low == orders.Cancelled {
+			c.order("POST", path+"/cancel", nil)
+			continue // it has no id yet under which it could be registered
+		}
+		c.post(path+"/test?final_status="+string(orders.StatusOf(orders.Testkit, low)), nil, 200)
+		c.get(path, 200).JSON(t, &o)
+		require.Equal(t, low, o.LowLevel())
+		body := object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()}
+		if !want {
+			c.refused("POST", "/v3/order/testkit/register", body, 400, orders.KitNotRegistrable)
+			continue
+		}
+		body["user_id"] = absent
+		c.refused("POST", "/v3/order/testkit/register", body, 404, orders.UserNotFound)
+		delete(body, "user_id")
+		require.Equal(t, orders.Registered, c.order("POST", "/v3/order/testkit/register", body).LowLevel(), "%s", low)
+		require.Equal(t, orders.Cancelled, c.order("POST", path+"/cancel", nil).LowLevel(), "a registered kit is cancelled")
+		c.refused("POST", "/v3/order/testkit/register", body, 400, orders.KitNotRegistrable)
+	}
+	o := c.order("POST", "/v3/order/testkit", c.aKit())
+	path := "/v3/order/" + o.ID.String()
+	c.post(path+"/test?final_status=sample_with_lab.testkit.delivered_to_lab", nil, 200)
+	c.get(path, 200).JSON(t, &o)
+	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: orders.FinalResult,
+		At: clinicNow, Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1"}}}}))
+	c.refused("GET", path+"/result", nil, 404, orders.ResultNotFound)
+	c.refused("GET", path+"/result/metadata", nil, 404, orders.ResultNotFound)
+	c.refused("GET", "/v3/order_transaction/"+o.OrderTransaction.ID.String()+"/result", nil, 404, orders.ResultNotFound)
+}
+
+// A simulated lab reads its results as it is told to, and reports the types that are asked for.
+func TestFlagsOfASimulation(t *testing.T) {
+	c := newClinic(t, nil)
+	for _, reading := range []orders.Interpretation{orders.Normal, orders.Abnormal, orders.Critical, orders.UnknownInterpretation} {
+		for _, kinds := range [][]orders.ResultType{nil, {orders.NumericResult}, {orders.RangeResult}, {orders.CommentResult}, {orders.CodedValueResult}} {
+			o := c.placed()
+			path := "/v3/order/" + o.ID.String()
+			c.post(path+"/test", object{"interpretation": reading, "result_types": kinds, "has_missing_results": reading == orders.Abnormal}, 200)
+			c.get(path, 200).JSON(t, &o)
+			require.Equal(t, reading, *o.Interpretation)
+			require.Equal(t, reading == orders.Abnormal, *o.HasMissingResults)
+			var got orders.OrderResults
+			c.get(path+"/result", 200).JSON(t, &got)
+			require.Equal(t, reading, *got.Metadata.Interpretation)
+			seen := map[orders.ResultType]bool{}
+			for _, r := range got.Results {
+				seen[r.Type] = true
+				require.NotEmpty(t, r.SourceMarkers)
+				require.Equal(t, r.Type == orders.NumericResult, r.Value.String() != "-1")
+			}
+			if kinds == nil {
+				kinds = []orders.ResultType{orders.NumericResult, orders.CommentResult, orders.RangeResult}
+			}
+			require.Len(t, seen, len(kinds))
+			for _, kind := range kinds {
+				require.True(t, seen[kind], kind)
+			}
+			page := c.get("/v3/orders?interpretation="+string(reading)+"&order_ids="+o.ID.String(), 200)
+			require.Contains(t, string(page.Body), `"total":1`)
+		}
+	}
+}
