@@ -290,7 +290,7 @@ func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	var body orders.LabTestRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	t, err := a.Orders.CreateLabTest(r.Context(), team, body)

@@ -27,7 +27,7 @@ func (a api) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.T
 	var body orders.PlaceRequest
 	in.Body(&body)
 	once := onceFrom(in, r, team, "create_order")
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
 	if err := body.Check(a.Orders.Today()); err != nil {
@@ -43,7 +43,7 @@ func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	var body orders.CreateRequest
 	in.Body(&body)
 	once := onceFrom(in, r, team, "create_or_replace_order")
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
 	if err := body.Check(a.Orders.Today()); err != nil {
@@ -58,7 +58,7 @@ func (a api) importOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.ImportRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
 	o, err := a.Orders.Import(r.Context(), team, body)
@@ -69,7 +69,7 @@ func (a api) createTestkit(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	var body orders.TestkitRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	o, err := a.Orders.PlaceTestkit(r.Context(), team, body)
@@ -80,7 +80,7 @@ func (a api) registerTestkit(w http.ResponseWriter, r *http.Request, team health
 	in := wire.From(r)
 	var body orders.RegisterRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
 	o, err := a.Orders.Register(r.Context(), team, body)

@@ -462,3 +462,29 @@ func TestBuiltLabTests(t *testing.T) {
 	pick = object{"order_set": object{"lab_test_ids": []string{got.ID.String()}}}
 	require.Equal(t, got, c.order("POST", "/v3/order", c.request(kitTest, pick)).LabTest)
 }
+
+// What cannot be read and what may not be are told together.
+func TestEveryProblemAtOnce(t *testing.T) {
+	c := newClinic(t, nil)
+	patient, address := aPatient(), anAddress()
+	patient["first_name"], patient["dob"], patient["email"] = " Ana", "soon", 7
+	delete(patient, "gender")
+	address["zip"] = "5580"
+	body := c.request(walkInTest, object{"patient_details": patient, "patient_address": address, "billing_type": "barter", "priority": "yes", "colour": "red",
+		"physician": "Vale", "icd_codes": []any{"E11.9", 7, "x"}, "user_id": nil})
+	delete(body, "user_id")
+	want := []string{"body.patient_details.first_name", "body.patient_details.dob", "body.patient_details.email", "body.patient_details.gender",
+		"body.patient_address.zip", "body.billing_type", "body.priority", "body.colour", "body.physician", "body.icd_codes.1", "body.icd_codes.2", "body.user_id"}
+	for _, path := range []string{"/v3/order", "/v3/order/create"} {
+		require.ElementsMatch(t, want, c.post(path, body, 422).Locs(t))
+	}
+	body["update_reason"] = "INCORRECT_LAB"
+	require.ElementsMatch(t, append(want, "body.update_reason"), c.post("/v3/order/create", body, 422).Locs(t))
+	require.ElementsMatch(t, []string{"body.address.state", "body.colour", "body.phone_number", "body.dob"},
+		c.Send(t, "PATCH", c.about("info"), anInfo(object{"colour": "red", "phone_number": "1", "dob": 5,
+			"address": object{"first_line": "1", "city": "D", "state": "Mn", "zip": "55802"}})).Want(t, 422).Locs(t))
+	require.ElementsMatch(t, []string{"body.guarantor", "body.member_id", "body.insured.dob"}, c.post(c.about("insurance"), anInsurance(object{
+		"relationship": "Other", "member_id": "", "insured": object{"first_name": "Ana", "last_name": "Ray", "gender": "Male", "email": "ana@example.com",
+			"phone_number": "1", "address": object{"first_line": "1", "city": "D", "state": "MN", "zip": "55802"}}}), 422).Locs(t))
+	require.Len(t, c.post("/v3/order", `{"priority": 1, "billing_type": "barter"`, 422).Locs(t), 2, "what comes after is not read")
+}

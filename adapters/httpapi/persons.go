@@ -43,7 +43,7 @@ func (a api) setUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.
 	user := anyUser(in)
 	var body orders.UserInfoRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
 	info, err := a.Orders.SetUserInfo(r.Context(), team, user, body)
@@ -86,7 +86,7 @@ func (a api) createInsurance(w http.ResponseWriter, r *http.Request, team health
 	user := anyUser(in)
 	var body orders.InsuranceRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
 	record, err := a.Orders.AddInsurance(r.Context(), team, user, body)
@@ -166,7 +166,7 @@ func (a api) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.PayorRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	p, err := a.Orders.AddPayor(r.Context(), team, body)

@@ -85,7 +85,7 @@ func (a api) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healt
 	id := rawResultID(in)
 	var body orders.ResolveRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	result, err := a.Orders.ResolveUnmatched(r.Context(), team, id, body)
@@ -122,7 +122,7 @@ func (a api) startTrial(w http.ResponseWriter, r *http.Request, team healthlab.T
 	key := in.Header(idempotencyKey, 255)
 	var body orders.TrialRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	t, err := a.Orders.StartTrial(r.Context(), team, key, body)

@@ -47,7 +47,7 @@ func (a api) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthla
 	start := in.OptDate("start_date")
 	var body orders.AppointmentAddressInput
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	slots, err := a.Orders.HomeSlots(r.Context(), team, start, body)
@@ -81,7 +81,7 @@ func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	v, err := a.Orders.BookVisit(r.Context(), team, id, orders.Phlebotomy, body)
@@ -94,7 +94,7 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 	var body orders.BookRequest
 	in.Body(&body)
 	once := onceFrom(in, r, team, "book_psc_appointment "+id.String())
-	if err := in.Err(); err != nil {
+	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
 	if err := body.Check(); err != nil {

@@ -2,9 +2,11 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -95,6 +97,46 @@ func (in *In) Err() error {
 		return nil
 	}
 	return &InputError{Problems: in.problems}
+}
+
+// ErrAnd is [In.Err]; where something is wrong, it tells as well what check finds wrong
+// with the rest of what was read, so that the caller learns of all of it at once. Of what
+// could not be read, and of what that holds, check knows nothing.
+func (in *In) ErrAnd(check func() error) error {
+	err := in.Err()
+	if err == nil || in.fault != nil || slices.ContainsFunc(in.problems, unreadable) {
+		return err
+	}
+	var more *healthlab.InvalidError
+	if !errors.As(check(), &more) {
+		return err
+	}
+	found := slices.Clone(in.problems)
+	for _, p := range more.Problems {
+		p.Path = in.settings.Place(p.Path)
+		if !slices.ContainsFunc(in.problems, func(known healthlab.Problem) bool { return within(known.Path, p.Path) || within(p.Path, known.Path) }) {
+			found = append(found, p)
+		}
+	}
+	return &InputError{Problems: found}
+}
+
+// unreadable reports whether a problem left the rest of the body unread.
+func unreadable(p healthlab.Problem) bool {
+	return strings.HasPrefix(p.Code, "json_") || p.Code == "too_many_problems" || len(p.Path) < 2
+}
+
+// within reports whether a path leads to something in what another one leads to.
+func within(outer, inner []any) bool {
+	if len(outer) > len(inner) {
+		return false
+	}
+	for i := range outer {
+		if outer[i] != inner[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // used remembers that the handler reads name at place.
