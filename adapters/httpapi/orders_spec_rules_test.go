@@ -1,0 +1,193 @@
+package httpapi_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// A key counts for a day, whatever comes with it; then it is another request's.
+func TestKeysAreKeptForADay(t *testing.T) {
+	now := clinicNow
+	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
+	place := func(edits object, status int) string {
+		return string(c.With("x-idempotency-key", "k").Send(t, "POST", "/v3/order", c.request(kitTest, edits)).Want(t, status).Body)
+	}
+	first := place(nil, 200)
+	now = now.Add(24*time.Hour - time.Second)
+	require.Equal(t, first, place(object{"passthrough": "another"}, 200))
+	now = now.Add(2 * time.Second)
+	require.NotEqual(t, first, place(nil, 200))
+	var page struct{ Total int }
+	c.get("/v3/orders", 200).JSON(t, &page)
+	require.Equal(t, 2, page.Total)
+}
+
+// What was deprecated still works.
+func TestDeprecatedWaysToOrder(t *testing.T) {
+	c := newClinic(t, nil)
+	o := c.order("POST", "/v3/order", c.request(kitTest, object{"order_set": nil, "lab_test_id": kitTest, "health_insurance": object{
+		"payor_code": "ASPEN", "insurance_id": "M-1", "responsible_relationship": "Self", "diagnosis_codes": []string{"E11.9"},
+		"front_image": object{"content": "aGk=", "content_type": "image/png"}}}))
+	require.Equal(t, kitTest, o.LabTest.ID.String())
+	require.ElementsMatch(t, []string{"body.health_insurance.front_image.content_type", "body.health_insurance.diagnosis_codes.0"},
+		c.post("/v3/order", c.request(kitTest, object{"health_insurance": object{"diagnosis_codes": []string{"x"},
+			"front_image": object{"content": "aGk=", "content_type": "image/gif"}}}), 422).Locs(t))
+}
+
+// The kinds of questions, each with what answers it and what does not.
+func TestQuestionsOverHTTP(t *testing.T) {
+	c := remade(t, func(x *shop) {
+		i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
+		choices := []orders.Answer{{ID: 5000000101, Code: "A", Value: "One"}, {ID: 5000000102, Code: "B", Value: "Two"}}
+		x.book.Markers[i].AOE = &orders.AOE{Questions: []orders.Question{
+			{ID: 1, Required: true, Code: "C", Value: "?", Type: orders.ChoiceQuestion, Answers: choices},
+			{ID: 2, Required: true, Code: "M", Value: "?", Type: orders.MultiChoiceQuestion, Answers: choices},
+			{ID: 3, Required: true, Code: "N", Value: "?", Type: orders.NumericQuestion, Answers: []orders.Answer{}},
+			{ID: 4, Code: "T", Value: "?", Type: orders.TextQuestion, Answers: []orders.Answer{}, Constraint: ptr("five digits")},
+			{ID: 5, Required: true, Code: "FSTING", Value: "?", Type: orders.ChoiceQuestion, Answers: []orders.Answer{{ID: 6, Code: "Y", Value: "Yes"}, {ID: 7, Code: "N", Value: "No"}}},
+		}}
+	})
+	good := map[int][]string{1: {"A"}, 2: {"A", "B"}, 3: {"7.5"}, 4: {"anything"}}
+	send := func(question int, answers ...string) *orders.Order {
+		list := []object{}
+		for q, texts := range good {
+			if q == question {
+				texts = answers
+			}
+			for _, text := range texts {
+				list = append(list, object{"marker_id": 1011, "question_id": q, "answer": text})
+			}
+		}
+		if _, known := good[question]; !known && question != 0 {
+			list = append(list, object{"marker_id": 1011, "question_id": question, "answer": answers[0]})
+		}
+		reply := c.Send(t, "POST", "/v3/order", c.request(kitTest, object{"order_set": object{"add_on": object{"marker_ids": []int{1011}}},
+			"collection_method": "walk_in_test", "aoe_answers": list}))
+		if reply.Status == 200 {
+			var out orderAnswer
+			reply.JSON(t, &out)
+			return &out.Order
+		}
+		want := orders.AOEInvalid
+		if len(answers) == 0 {
+			want = orders.AOEMissing
+		}
+		require.Equal(t, want, reply.Want(t, 400).ErrorType(t))
+		return nil
+	}
+	for _, row := range []struct {
+		question int
+		answers  []string
+		fine     bool
+	}{
+		{0, nil, true}, {1, []string{"B"}, true}, {1, []string{"A", "B"}, false}, {1, []string{"a"}, false}, {1, []string{"One"}, false}, {1, nil, false},
+		{2, []string{"B"}, true}, {2, []string{"A", "C"}, false}, {2, nil, false}, {3, []string{"-3"}, true}, {3, []string{"much"}, false},
+		{3, []string{"1", "2"}, false}, {3, nil, false}, {4, []string{""}, true}, {4, nil, true}, {5, []string{"Y"}, true}, {5, []string{"maybe"}, false},
+		{9, []string{"x"}, false},
+	} {
+		require.Equal(t, row.fine, send(row.question, row.answers...) != nil, "%v", row)
+	}
+}
+
+// Whoever registers a kit is its patient from then on.
+func TestKitGoesToItsPatient(t *testing.T) {
+	c := newClinic(t, nil)
+	o := c.order("POST", "/v3/order/testkit", c.aKit())
+	path := "/v3/order/" + o.ID.String()
+	c.post(path+"/test", nil, 200)
+	c.get(path, 200).JSON(t, &o)
+	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
+	require.NoError(t, err)
+	body := object{"user_id": c.foreign.String(), "sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress(),
+		"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1", "licensed_states": []string{"MN"}}}
+	c.refused("POST", "/v3/order/testkit/register", body, 404, orders.UserNotFound)
+	body["user_id"] = u.ID.String()
+	got := c.order("POST", "/v3/order/testkit/register", body)
+	require.Equal(t, u.ID, got.UserID)
+	require.Equal(t, o.OrderTransaction.ID, got.OrderTransaction.ID)
+	require.Equal(t, "Vale", got.Physician.LastName)
+	require.Equal(t, o.ShippingDetails, got.ShippingDetails)
+	var page struct{ Total int }
+	c.get("/v3/orders?user_id="+c.user.String(), 200).JSON(t, &page)
+	require.Zero(t, page.Total)
+}
+
+// The rules about patient, payer and physician hold when a kit is registered.
+func TestRulesOfRegistration(t *testing.T) {
+	register := func(c *clinic, edits object) object {
+		o := c.order("POST", "/v3/order/testkit", c.aKit())
+		c.post("/v3/order/"+o.ID.String()+"/test", nil, 200)
+		c.get("/v3/order/"+o.ID.String(), 200).JSON(c.t, &o)
+		body := object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()}
+		for k, v := range edits {
+			body[k] = v
+		}
+		return body
+	}
+	away := anAddress()
+	away["state"] = "AZ"
+	for name, row := range map[string]struct {
+		shop  func(*shop)
+		edits object
+		rule  string
+	}{
+		"a state that is not served": {func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) {
+				a.AllowedBilling = map[orders.BillingType][]string{orders.ClientBill: {"MN"}}
+			})
+		}, object{"patient_address": away}, orders.BillingStateNotAllowed},
+		"nobody to order": {func(x *shop) {
+			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.DelegatedFlow = orders.FullyDelegated })
+		}, nil, orders.PhysicianRequired},
+		"a consent": {func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.HIPAAAuthorization} },
+			object{"consents": []object{{"consentType": "terms-of-use"}}}, orders.ConsentRequired},
+		"a minor":                 {func(*shop) {}, object{"patient_details": aMinor(nil)}, orders.MinorNotAllowed},
+		"a minor without a proxy": {func(x *shop) { x.settings.Minors = true }, object{"patient_details": aMinor(nil)}, orders.MedicalProxyRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := remade(t, row.shop)
+			c.t = t
+			c.refused("POST", "/v3/order/testkit/register", register(c, row.edits), 400, row.rule)
+		})
+	}
+	c := remade(t, func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.HIPAAAuthorization} })
+	c.order("POST", "/v3/order/testkit/register", register(c, object{"consents": []object{{"consentType": "hipaa-authorization", "version": "2", "timeOfConsent": "2026-03-01T00:00:00Z"}}}))
+}
+
+// An appointment of an order without a requisition does not wait for ever: not longer than
+// eight hours, and not until the visit.
+func TestAppointmentsWithoutARequisition(t *testing.T) {
+	now := clinicNow
+	c := remade(t, func(x *shop) { x.options.Now = func() time.Time { return now } })
+	soon := c.keys("phlebotomy")[0] // in a day
+	o := c.order("POST", "/v3/order", c.request(atHomeTest, nil))
+	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
+	require.NoError(t, err)
+	scheduled := c.order("POST", "/v3/order", c.request(atHomeTest, object{"activate_by": "2026-03-20", "user_id": u.ID.String()}))
+	visit := func(o orders.Order) string { return "/v3/order/" + o.ID.String() + "/phlebotomy/appointment" }
+	c.post(visit(o)+"/book", object{"booking_key": soon}, 200)
+	c.post(visit(scheduled)+"/book", object{"booking_key": c.keys("phlebotomy")[0]}, 200)
+	status := func(o orders.Order) orders.AppointmentStatus {
+		_, err := c.config.Orders.VisitsDue(t.Context())
+		require.NoError(t, err)
+		var a orders.Appointment
+		c.get(visit(o), 200).JSON(t, &a)
+		return a.Status
+	}
+	now = clinicNow.Add(8 * time.Hour)
+	require.Equal(t, orders.VisitReserved, status(o), "not more than eight hours")
+	now = now.Add(time.Second)
+	require.Equal(t, orders.VisitCancelled, status(o))
+	require.Equal(t, []orders.LowLevel{orders.Ordered}, c.lows(o), "its order stays where it is")
+	require.Equal(t, orders.VisitReserved, status(scheduled), "it was to wait")
+	now = clinicNow.Add(46 * time.Hour) // the visit is two hours away
+	require.Equal(t, orders.VisitReserved, status(scheduled))
+	now = now.Add(time.Second)
+	require.Equal(t, orders.VisitCancelled, status(scheduled))
+}
