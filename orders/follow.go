@@ -186,6 +186,8 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 	c := r.again(OrderID{s.opts.NewID()}, OriginRedraw, at)
 	c.Details = NewDetails(WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
 	c.LabTest.Markers = lost
+	c.LabTest.CommonTATDays = slowest(lost, func(m Marker) *int { return m.CommonTATDays })
+	c.LabTest.WorstCaseTATDays = slowest(lost, func(m Marker) *int { return m.WorstCaseTATDays })
 	return c, true
 }
 

@@ -161,6 +161,7 @@ func TestRedrawOverHTTP(t *testing.T) {
 		var redraw orders.Order
 		c.get(again, 200).JSON(t, &redraw)
 		require.Len(t, redraw.LabTest.Markers, 1, "only what was lost")
+		require.Equal(t, redraw.LabTest.Markers[0].CommonTATDays, redraw.LabTest.CommonTATDays)
 		// Missing again: there is no third try.
 		c.refused("POST", again+"/test?final_status=collecting_sample.walk_in_test.redraw_available", nil, 400, orders.StatusNotReachable)
 		c.Send(t, "POST", again+"/test", nil).Want(t, 200)
