@@ -209,6 +209,16 @@ var ordersMutants = []mutant{
 			return p, stored, err
 		}
 	}), "Transaction/InsertAfterAllOrNothing"},
+	{"keeps all orders that follow in one transaction", spoiltOrders(func(b *brokenOrders) {
+		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
+			return b.Store.InsertAfter(ctx, parent, child, func(p, ch *orders.Record) ([]healthlab.Event, error) {
+				joined := ch.OrderTransaction
+				events, err := c(p, ch)
+				ch.OrderTransaction = joined
+				return events, err
+			})
+		}
+	}), "Transaction/InsertAfterInItsOwnTransaction"},
 	{"follows orders of other teams", spoiltOrders(func(b *brokenOrders) {
 		b.after = func(ctx context.Context, parent orders.OrderID, child orders.Record, c orders.PairChange) (orders.Record, orders.Record, error) {
 			child.TeamID = b.owner(parent, child.TeamID)
