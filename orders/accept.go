@@ -296,7 +296,7 @@ func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
 	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
-	c.Lab, c.Messages, c.Later = Handover{}, nil, Later{Notify: r.Later.Notify}
+	c.Lab, c.Messages, c.Later, c.ReplacedBy = Handover{}, nil, Later{Notify: r.Later.Notify}, OrderID{}
 	c.Visits, c.VisitWork = nil, VisitWork{}
 	return c
 }

@@ -191,3 +191,23 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 	now = now.Add(time.Second)
 	require.Equal(t, orders.VisitCancelled, status(scheduled))
 }
+
+// Candidates say why they may be the ones, and which one the specimen points to.
+func TestCandidatesSayWhy(t *testing.T) {
+	c := newClinic(t, nil)
+	one, two := c.accepted(walkInTest, nil), c.accepted(walkInTest, nil)
+	c.get("/v3/order/"+one.ID.String(), 200).JSON(t, &one)
+	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: one.TeamID, Order: one.ID, SampleID: "another", On: orders.FinalResult,
+		At: clinicNow, Lab: "northlab", Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Ray", DOB: one.PatientDetails.DOB},
+		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Glucose", Result: "5", ProviderID: ptr("N001")}}}}))
+	item := c.unmatchedPage("").Data[0]
+	require.Equal(t, orders.MatchSampleMismatch, item.DecisionCode)
+	require.Len(t, item.CandidateGroups, 1)
+	first, second := item.CandidateGroups[0].Candidates[0], item.CandidateGroups[0].Candidates[1]
+	require.Equal(t, one.ID, *first.OrderID)
+	require.Equal(t, orders.ProvenanceOrder, first.CandidateType)
+	require.Equal(t, []orders.CandidateReason{"demographic_match", "same_lab", "marker_overlap_partial"}, first.Reasons)
+	require.Equal(t, two.ID, *second.OrderID)
+	require.Equal(t, orders.OrderOption, second.CandidateType)
+	require.Equal(t, []orders.CandidateReason{"demographic_match", "same_user", "same_lab", "marker_overlap_partial"}, second.Reasons)
+}

@@ -212,6 +212,9 @@ func TestReplacementForAnotherPatient(t *testing.T) {
 	c.get("/v3/order/"+parent.ID.String(), 200).JSON(t, &parent)
 	require.Equal(t, orders.Cancelled, parent.LowLevel())
 	require.Len(t, parent.OrderTransaction.Orders, 1)
+	c.refused("POST", "/v3/order/create", c.request(kitTest, object{"parent_id": parent.ID.String()}), 400, orders.AlreadyRecreated)
+	again := c.order("POST", "/v3/order/create", c.request(kitTest, object{"parent_id": child.ID.String(), "user_id": u.ID.String()}))
+	require.Equal(t, child.OrderTransaction.ID, again.OrderTransaction.ID, "of the same patient")
 }
 
 // Half of what names a payor at a clearing house is no search.
