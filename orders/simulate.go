@@ -274,7 +274,10 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 // same for the same order, flags and report. A partial report has the first half.
 func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
 	due := simulatedDue(o.LabTest, expected)
-	out := OrderResults{Metadata: simulatedHead(o, at), Results: []LabResult{}, MissingResults: []MissingResult{}}
+	out := OrderResults{Metadata: simulatedHead(o, at), Results: []LabResult{}}
+	if on != PartialResult {
+		out.MissingResults = []MissingResult{}
+	}
 	types := flags.ResultTypes
 	if len(types) == 0 {
 		types = []ResultType{NumericResult, CommentResult, RangeResult}

@@ -132,6 +132,7 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 				var got orders.OrderResults
 				results.Want(t, 200).JSON(t, &got)
 				require.Equal(t, s.LowLevel() == orders.PartialResults, got.Metadata.Status == orders.ResultPartial)
+				require.Equal(t, s.LowLevel() == orders.PartialResults, got.MissingResults == nil, "null before there is a final report")
 			default:
 				results.Want(t, 404)
 			}
