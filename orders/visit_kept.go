@@ -339,6 +339,10 @@ func (r *Record) autoCancelAt(v *Visit) time.Time {
 	return at
 }
 
+// agreed reports whether it is settled that the visit takes place, whatever its provider
+// still has to say.
+func (v *Visit) agreed() bool { return v.Status == VisitConfirmed || v.Status == VisitInProgress }
+
 // calls reports whether the provider is to be called about an appointment.
 func (v *Visit) calls() bool {
 	if v.Status.Final() {
@@ -421,7 +425,7 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 		if !r.hasRequisition() {
 			s.on = VisitKept
 		}
-		if s.on != VisitKept || v.Status != VisitReserved {
+		if !v.agreed() && (s.on != VisitKept || v.Status != VisitReserved) {
 			told, err := r.happen(i, s)
 			if err != nil {
 				return nil, err

@@ -187,6 +187,11 @@ func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 		events = told
 	}
 	if n.On == VisitAgreed {
+		if v.Open && v.agreed() {
+			v.Open = false // the answer that it owed
+			r.planVisits(at)
+			return events, nil
+		}
 		v.Open = false
 		if !r.hasRequisition() {
 			s.on = VisitKept
