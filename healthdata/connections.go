@@ -77,6 +77,8 @@ type NewConnection struct {
 	Scopes []string
 	// Demo says that its data is generated.
 	Demo bool
+	// Client is as in [Connection].
+	Client string
 }
 
 // LogValue shows neither whose account it is nor what was granted.
@@ -238,7 +240,7 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 	}
 	u.connect(Connection{
 		Provider: n.Provider, Status: Connected, CreatedOn: e.At, LinkedAt: e.At, Due: e.At,
-		ExternalUserID: n.ExternalUserID, Scopes: slices.Clone(n.Scopes), Demo: n.Demo,
+		ExternalUserID: n.ExternalUserID, Scopes: slices.Clone(n.Scopes), Demo: n.Demo, Client: n.Client,
 	})
 	data, err := json.Marshal(ConnectionCreated{
 		UserID: u.ID, Provider: p.display(), Source: p.display(),
@@ -258,7 +260,7 @@ func (s *Service) connectionEvent(name string) healthlab.Event {
 
 // deregister ends a connection and drops what the person had granted.
 func (c *Connection) deregister() {
-	c.Status, c.Scopes, c.Failure = Deregistered, nil, nil
+	c.Status, c.Scopes, c.Failure, c.Client = Deregistered, nil, nil, ""
 	c.rest()
 }
 

@@ -147,6 +147,9 @@ type Connection struct {
 	Scopes []string
 	// Demo says that its data is generated.
 	Demo bool
+	// Client is the id of the team's own client at the provider by which it was connected;
+	// empty if that was the deployment's.
+	Client string
 	// LinkedAt is when it was connected last, also while it worked already: what was
 	// planned for an earlier link is not this one's.
 	LinkedAt time.Time

@@ -24,20 +24,21 @@ type Adoption struct {
 }
 
 // Adopt prepares a connection of a grant that no sign-in of ours led to, as one that moves
-// here from another service. It writes nothing. The provider is not asked.
+// here from another service. g.Client says whose the grant is. It writes nothing. The
+// provider is not asked.
 //
 // Faults: Invalid (the provider is not configured); an [*Error] of type
 // [RequiredScopesNotGranted], or of type [ProviderAPIError] if the grant cannot be kept.
 func (s *Service) Adopt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, g Grant) (Adoption, error) {
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.settings(ctx, team)
 	if err != nil {
-		return Adoption{}, fmt.Errorf("adopt: settings: %w", err)
+		return Adoption{}, fmt.Errorf("adopt: %w", err)
 	}
 	p := s.users.Providers().Get(provider)
 	if p == nil {
 		return Adoption{}, fmt.Errorf("adopt: %w: the provider is not configured", healthlab.Invalid)
 	}
-	t := step{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors[provider]}
+	t := step{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.roster.connectors[provider]}
 	out, err := s.adopt(ctx, &t, g, false)
 	if err != nil {
 		return Adoption{}, fmt.Errorf("adopt: %w", err)
@@ -55,7 +56,7 @@ func (s *Service) adopt(ctx context.Context, t *step, g Grant, demo bool) (Adopt
 		return Adoption{}, err
 	}
 	team, user, slug := t.session.Team, t.session.User, t.provider.Slug
-	n := healthdata.NewConnection{Provider: slug, Scopes: scopes, Demo: demo}
+	n := healthdata.NewConnection{Provider: slug, Scopes: scopes, Demo: demo, Client: g.Client}
 	if g.ExternalUserID != "" {
 		n.ExternalUserID = &g.ExternalUserID
 	}

@@ -2,6 +2,7 @@ package linking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
@@ -48,20 +49,31 @@ func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab
 	if err != nil {
 		return fmt.Errorf("disconnect: %w", err)
 	}
-	revoker := s.connectors[provider].Revoker
-	if revoker == nil || c.Secret.Box == nil {
+	if s.roster.connectors[provider].Revoker == nil || c.Secret.Box == nil {
 		return nil
 	}
-	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(team, user, provider))
-	if err == nil {
-		_, err = ask(context.WithoutCancel(ctx), s, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, revoker.Revoke(ctx, secret)
-		})
-	}
-	if err != nil {
+	if err := s.revoke(context.WithoutCancel(ctx), &c); err != nil {
 		s.opts.Log.WarnContext(ctx, "grant not revoked", "user", user, "provider", provider, "kind", healthlab.KindOf(err).Error())
 	}
 	return nil
+}
+
+// revoke tells the provider, as the client that the grant was given to.
+func (s *Service) revoke(ctx context.Context, c *Credential) error {
+	conn, err := s.roster.as(ctx, c.Team, c.Provider, c.Client)
+	if err != nil || conn.Revoker == nil {
+		return err
+	}
+	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
+	if err != nil {
+		return err
+	}
+	_, err = ask(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Revoker.Revoke(ctx, secret) })
+	if c.Client != "" { // it may have been the last one of a client that was replaced
+		_, gone := s.roster.clients.ForgetClients(ctx, c.Team, "", s.now().Add(-clientLinger))
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 // Reveal opens a credential that was read from a store, for whoever moves connections.

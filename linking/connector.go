@@ -32,6 +32,18 @@ type ProviderConnector struct {
 	Puller Puller
 	// Listener reads what the provider sends by itself. Nil if it sends nothing.
 	Listener Listener
+	// As returns the same provider as it knows another client of the kind OAuthClient, for
+	// teams that have registered one themselves; nil if there is only the deployment's. It
+	// is pure, and all of what it returns is for that client, but Puller and Porter, which
+	// are never called: data is asked for, and tokens are moved, by those of the deployment,
+	// whose client a grant is does not matter for that. Invalid, by the names client_id,
+	// client_secret and details, if the client is not one that the provider knows.
+	As func(OAuthClient) (ProviderConnector, error)
+	// OwnListener says that what As returns has a Listener.
+	OwnListener bool
+	// Setup lists what the owner of another client has to set up at the provider, besides
+	// the addresses to come back to and of the Listener.
+	Setup []SetupStep
 	// Minimum are the scopes without which nothing works: every person must grant them,
 	// whatever a team asks for.
 	Minimum []string
@@ -205,6 +217,9 @@ type Grant struct {
 	Scopes []string
 	// Practice is the one that shares the person's data; empty if the provider has none.
 	Practice string
+	// Client is the id of the team's own client that it was given to, and empty for the
+	// deployment's. Connectors leave it empty.
+	Client string
 	// Secret is what the connector needs to fetch data: tokens, a password. It is
 	// sealed before it is stored, and nobody but the connector reads it.
 	Secret []byte

@@ -27,6 +27,7 @@ type step struct {
 	provider *healthdata.Provider
 	settings *TeamSettings
 	conn     ProviderConnector
+	client   string // of the team, empty for the deployment's
 }
 
 func (s *Service) plan(p *step) scopePlan {
@@ -41,6 +42,9 @@ func (s *Service) plan(p *step) scopePlan {
 type oauthNotes struct {
 	Verifier, RedirectURL string
 	Scopes                []string
+	// Client is by which client of the team the person was asked; empty for the
+	// deployment's.
+	Client string `json:",omitempty"`
 	// Browser is the hash of what the browser that began must show; empty if any may
 	// come back.
 	Browser []byte
@@ -96,7 +100,7 @@ func (s *Service) Authorize(ctx context.Context, token string, d Departure) (Aut
 	if err != nil {
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
 	}
-	notes := oauthNotes{RedirectURL: s.callbackURL(t.settings, d.Provider), Scopes: s.plan(t).ask}
+	notes := oauthNotes{RedirectURL: s.callbackURL(t.settings, d.Provider), Scopes: s.plan(t).ask, Client: t.client}
 	switch {
 	case d.Browser != "":
 		notes.Browser = hashBrowser(d.Browser)
@@ -158,7 +162,6 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if t.provider, t.settings, err = s.offered(ctx, x.Team, c.Provider, authOAuth, authTeamOAuth); err != nil {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
-	t.conn = s.connectors[c.Provider]
 	var box healthlab.Sealed
 	_, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		if err := x.usable(at); err != nil {
@@ -184,7 +187,12 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 		return Result{}, fmt.Errorf("link callback: %w", err)
 	case notes.Browser != nil && !hmac.Equal(notes.Browser, hashBrowser(c.Browser)):
 		return s.settled(ctx, t, fail(TokenNotValidated))
-	case c.Error != "" || c.Code == "" || len(c.Code) > 4096:
+	}
+	t.client = notes.Client
+	if t.conn, err = s.roster.as(ctx, x.Team, c.Provider, t.client); err != nil {
+		return s.settled(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
+	}
+	if c.Error != "" || c.Code == "" || len(c.Code) > 4096 {
 		return s.settled(ctx, t, fail(ProviderCredentialError))
 	}
 	grant, err := ask(ctx, s, func(ctx context.Context) (Grant, error) {
@@ -198,6 +206,8 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if grant.Scopes == nil {
 		grant.Scopes = notes.Scopes // what was asked for, whatever the team asks for by now
 	}
+	grant.Client = t.client
+	s.proven(ctx, t, notes.RedirectURL)
 	return s.connect(ctx, t, grant)
 }
 
@@ -269,7 +279,7 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, authPassword); err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
-	t.conn = s.connectors[provider]
+	t.conn = s.roster.connectors[provider]
 	if x.State != StateAwaitingMFA || x.Pending.Box == nil {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
@@ -359,7 +369,15 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, flows...); err != nil {
 		return nil, err
 	}
-	t.conn = s.connectors[provider]
+	if own, ok := t.settings.own[provider]; ok {
+		t.client = own.ClientID
+		t.conn, err = s.roster.by(ctx, &own)
+	} else {
+		t.conn = s.roster.connectors[provider]
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := s.realUser(ctx, &x); err != nil {
 		return nil, err
 	}

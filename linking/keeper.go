@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -28,16 +27,18 @@ import (
 //     is exchanged again: a provider that honours the last secret but one loses nobody.
 //   - Only a provider that says so ends a connection, for the stored secret and for the
 //     one before it. An outage ends nothing: it is tried again later.
+//   - A grant is renewed by the client that it was given to, whatever the team has set
+//     since. If the team has erased that client, the connection ends, and tells so.
 //   - Whoever is late does no harm: what an outdated exchange says of failure is not
 //     recorded, and what it brought is kept.
 //
 // Safe for concurrent use; make it with [NewKeeper].
 type Keeper struct {
-	store      Grants
-	users      *healthdata.Service
-	connectors map[string]ProviderConnector
-	seal       healthlab.Sealer
-	opts       KeeperOptions
+	store  Grants
+	users  *healthdata.Service
+	roster roster
+	seal   healthlab.Sealer
+	opts   KeeperOptions
 
 	mu      sync.Mutex
 	flights map[account]*flight
@@ -53,6 +54,8 @@ type KeeperOptions struct {
 	// writes included, before another one may try. Default 2 minutes; at least three
 	// times the Timeout.
 	Lease time.Duration
+	// Clients keeps the clients of teams, as in [Options].
+	Clients TeamClients
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Log receives what a person should look at. Default: discard.
@@ -65,7 +68,7 @@ func NewKeeper(store Grants, users *healthdata.Service, connectors map[string]Pr
 	if store == nil || users == nil || seal == nil {
 		return nil, fmt.Errorf("%w: a keeper of grants needs a store, users and a sealer", healthlab.Invalid)
 	}
-	k := &Keeper{store: store, users: users, connectors: maps.Clone(connectors), seal: seal, flights: map[account]*flight{}}
+	k := &Keeper{store: store, users: users, seal: seal, flights: map[account]*flight{}}
 	if opts != nil {
 		k.opts = *opts
 	}
@@ -88,6 +91,7 @@ func NewKeeper(store Grants, users *healthdata.Service, connectors map[string]Pr
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	k.roster = newRoster(connectors, o.Clients, seal)
 	return k, nil
 }
 
@@ -171,7 +175,7 @@ func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Acce
 
 // fresh reports whether a secret can be used as it is.
 func (k *Keeper) fresh(c *Credential, stale bool, now time.Time) bool {
-	if k.connectors[c.Provider].Refresher == nil {
+	if k.roster.connectors[c.Provider].Refresher == nil {
 		return !stale
 	}
 	return !stale && (c.ExpiresAt.IsZero() || c.ExpiresAt.After(now.Add(k.opts.Ahead)))
@@ -238,7 +242,7 @@ const (
 // renew gets a new secret for a credential as it was seen, or waits for whoever does.
 // Without an error, looking again makes sense.
 func (k *Keeper) renew(ctx context.Context, who account, seen Credential) error {
-	if k.connectors[who.provider].Refresher == nil {
+	if k.roster.connectors[who.provider].Refresher == nil {
 		return k.end(ctx, who, seen, &GrantError{Type: healthdata.FailureCredential})
 	}
 	for wait := firstPause; ; wait = min(2*wait, maxPause) {
@@ -319,9 +323,19 @@ func (k *Keeper) ask(ctx context.Context, c *Credential, box healthlab.Sealed) (
 	if err != nil {
 		return Renewal{}, err
 	}
+	conn, err := k.roster.as(ctx, c.Team, c.Provider, c.Client)
+	if errors.Is(err, healthlab.NotFound) { // the team has erased the client
+		return Renewal{}, &GrantError{Type: healthdata.FailureCredential}
+	}
+	if err != nil {
+		return Renewal{}, err
+	}
+	if conn.Refresher == nil {
+		return Renewal{}, fmt.Errorf("%w: the connector does not renew for this client", healthlab.Unavailable)
+	}
 	ctx, stop := context.WithTimeout(ctx, k.opts.Timeout)
 	defer stop()
-	answer, err := k.connectors[c.Provider].Refresher.Refresh(ctx, secret)
+	answer, err := conn.Refresher.Refresh(ctx, secret)
 	if err == nil && (len(answer.Secret) == 0 || len(answer.Secret) > maxSecret) {
 		err = errors.New("the provider's answer has no secret that can be kept")
 	}

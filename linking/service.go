@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -21,12 +20,12 @@ import (
 
 // Service is linking as a host calls it. Safe for concurrent use.
 type Service struct {
-	store      Store
-	users      *healthdata.Service
-	connectors map[string]ProviderConnector
-	seal       healthlab.Sealer
-	signer     signer
-	opts       Options
+	store  Store
+	users  *healthdata.Service
+	roster roster
+	seal   healthlab.Sealer
+	signer signer
+	opts   Options
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -48,6 +47,9 @@ type Options struct {
 	AppScheme, AppHost string
 	// Settings returns the settings of a team. Default: the zero settings for all.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
+	// Clients keeps the clients that teams have registered at providers themselves. Nil:
+	// there are only the deployment's. A [Keeper] needs the same.
+	Clients TeamClients
 	// Timeout bounds each call of a connector. Default 45 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -70,8 +72,9 @@ type TeamSettings struct {
 	// Scopes says by provider what a person is asked for; a provider without an entry
 	// is asked for all of its scopes, none of which is a must.
 	Scopes map[string]ScopeRequirement
-	// OwnOAuth lists the providers for which the team has its own OAuth credentials: those
-	// of team_oauth that its people can link, and all whose connections can move in bulk.
+	// OwnOAuth lists the providers for which the deployment's OAuth credentials are the
+	// team's own: those of team_oauth that its people can link, and all whose connections
+	// can move in bulk. What a team has credentials for in [Options].Clients is added.
 	OwnOAuth []string
 	// Bulk enables operations on many connections at once.
 	Bulk bool
@@ -86,6 +89,8 @@ type TeamSettings struct {
 	Practice string
 	// Brand is what the link pages look like.
 	Brand Brand
+
+	own map[string]TeamClient // the current ones by provider
 }
 
 // Brand is what a person sees of the team. Empty fields are left out.
@@ -125,11 +130,12 @@ func New(store Store, users *healthdata.Service, connectors map[string]ProviderC
 			return nil, fmt.Errorf("%w: a connector for a provider that is not configured", healthlab.Invalid)
 		}
 	}
-	s := &Service{store: store, users: users, connectors: maps.Clone(connectors), seal: seal}
+	s := &Service{store: store, users: users, seal: seal}
 	if opts != nil {
 		s.opts = *opts
 	}
 	s.opts.setDefaults()
+	s.roster = newRoster(connectors, s.opts.Clients, seal)
 	if s.opts.Region != "us" && s.opts.Region != "eu" {
 		return nil, fmt.Errorf("%w: a region is us or eu", healthlab.Invalid)
 	}
@@ -263,9 +269,9 @@ func (s *Service) CreateToken(ctx context.Context, team healthlab.TeamID, n NewT
 
 func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewToken) (TokenOffer, error) {
 	at := s.now()
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.settings(ctx, team)
 	if err != nil {
-		return TokenOffer{}, fmt.Errorf("settings: %w", err)
+		return TokenOffer{}, err
 	}
 	var p healthlab.Problems
 	n.check(&p, func(slug string) bool { return s.users.Providers().Get(slug) != nil }, settings.Redirects)
@@ -416,12 +422,12 @@ func (s *Service) linkable(p *healthdata.Provider, settings *TeamSettings) bool 
 	if p == nil || p.Class != classCloud {
 		return false
 	}
-	c := s.connectors[p.Slug]
+	c := s.roster.connectors[p.Slug]
 	switch p.AuthType {
 	case authOAuth:
 		return c.OAuth != nil
 	case authTeamOAuth:
-		return c.OAuth != nil && slices.Contains(settings.OwnOAuth, p.Slug)
+		return c.OAuth != nil && (settings.OwnClient(p.Slug) != "" || slices.Contains(settings.OwnOAuth, p.Slug))
 	case authPassword:
 		return c.Password != nil
 	case authEmail:
@@ -434,9 +440,9 @@ func (s *Service) linkable(p *healthdata.Provider, settings *TeamSettings) bool 
 // offered returns a provider that the team's people can link by one of the flows; any if
 // none is named.
 func (s *Service) offered(ctx context.Context, team healthlab.TeamID, slug string, flows ...string) (*healthdata.Provider, *TeamSettings, error) {
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.settings(ctx, team)
 	if err != nil {
-		return nil, nil, fmt.Errorf("settings: %w", err)
+		return nil, nil, err
 	}
 	p := s.users.Providers().Get(slug)
 	if !s.linkable(p, &settings) || (len(flows) > 0 && !slices.Contains(flows, p.AuthType)) {
@@ -452,9 +458,9 @@ func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Pro
 	if err != nil {
 		return nil, fmt.Errorf("linkable providers: %w", err)
 	}
-	settings, err := s.opts.Settings(ctx, x.Team)
+	settings, err := s.settings(ctx, x.Team)
 	if err != nil {
-		return nil, fmt.Errorf("linkable providers: settings: %w", err)
+		return nil, fmt.Errorf("linkable providers: %w", err)
 	}
 	return slices.DeleteFunc(s.users.Providers().List(""), func(p healthdata.Provider) bool {
 		return !s.linkable(&p, &settings)
@@ -483,9 +489,9 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("link page: %w", err)
 	}
-	settings, err := s.opts.Settings(ctx, x.Team)
+	settings, err := s.settings(ctx, x.Team)
 	if err != nil {
-		return Page{}, fmt.Errorf("link page: settings: %w", err)
+		return Page{}, fmt.Errorf("link page: %w", err)
 	}
 	page := Page{Session: x, Brand: settings.Brand}
 	o := x.Options
@@ -516,11 +522,7 @@ func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, erro
 
 // Settings returns the settings of a team.
 func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
-	settings, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return TeamSettings{}, fmt.Errorf("settings: %w", err)
-	}
-	return settings, nil
+	return s.settings(ctx, team)
 }
 
 // Environment is where the service runs.
@@ -534,8 +536,14 @@ func (s *Service) WebURL() string { return s.opts.WebURL }
 
 // callbackURL is where a provider sends the person back to.
 func (s *Service) callbackURL(settings *TeamSettings, provider string) string {
-	if u := settings.CallbackURLs[provider]; u != "" {
+	if own, ok := settings.own[provider]; ok && own.RedirectURL != "" {
+		return own.RedirectURL
+	} else if u := settings.CallbackURLs[provider]; u != "" && !ok {
 		return u
 	}
+	return s.ourCallback(provider)
+}
+
+func (s *Service) ourCallback(provider string) string {
 	return s.opts.BaseURL + "/v2/link/connect/" + url.PathEscape(provider)
 }

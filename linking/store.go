@@ -116,7 +116,11 @@ type Credential struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Provider string
-	Secret   healthlab.Sealed
+	// Client is the id of the team's own client at the provider that the grant was given
+	// to; empty for the deployment's. It is that of the connection: stores take it from
+	// there, and what else is written here is lost.
+	Client string
+	Secret healthlab.Sealed
 	// ExpiresAt is when the secret stops working; zero if nobody knows.
 	ExpiresAt time.Time
 	CreatedAt time.Time

@@ -84,7 +84,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 		},
 		Health: c.health, Aggregate: questions, Priorities: preferences, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
 		Apps:    newApps(t, store, c.health),
-		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log}), Log: c.logs.Logger(),
+		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),
 	}
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c

@@ -39,6 +39,7 @@ func pairs() []contract.Pair {
 		appPairs(),
 		httpapi.PriorityBodies(),
 		httpapi.SettingsBodies(),
+		httpapi.CredentialBodies(),
 		reportPairs(),
 		pullPairs(),
 		bulkPairs(),

@@ -148,3 +148,16 @@ func PullBodies() []contract.Pair {
 		{Schema: "UserHistoriesPage", Value: lookedAt[pull.UserHistories]{}},
 	}
 }
+
+// CredentialBodies are the schemas of teams' clients whose Go types nobody else sees.
+func CredentialBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "CustomCredentialList", Value: credentialsOut{}},
+		{Schema: "CustomCredential", Value: credentialOut{}},
+		{Schema: "CustomCredentialSetting", Value: credentialIn{}, Input: true},
+		{Schema: "CustomCredentialDeleted", Value: credentialGoneOut{}},
+		{Schema: "CustomCredentialPlan", Value: prepareIn{}, Input: true},
+		{Schema: "CustomCredentialPreparation", Value: prepareOut{}},
+		{Schema: "CustomCredentialStep", Value: prepareStepOut{}},
+	}
+}

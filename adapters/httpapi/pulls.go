@@ -17,7 +17,7 @@ func (a api) pullOperations() []operation {
 	if a.Pulls == nil {
 		return nil
 	}
-	return []operation{
+	ops := []operation{
 		{id: "refresh_user", pattern: "POST /v2/user/refresh/{user_id}", team: a.refreshUser},
 		{id: "introspect_resources", pattern: "GET /v2/introspect/resources", team: a.introspectResources},
 		{id: "introspect_historical_pull", pattern: "GET /v2/introspect/historical_pull", team: a.introspectHistories},
@@ -25,6 +25,14 @@ func (a api) pullOperations() []operation {
 		{id: "verify_push_from_provider", pattern: "GET /v2/link/push/{provider}", handle: a.listen, ignoreUnknown: true},
 		{id: "finish_history", pattern: "POST /v2/user/{user_id}/history", team: a.finishHistory},
 	}
+	if a.Linking != nil && a.Linking.TakesTeamClients() {
+		const path = " /v2/link/push/{provider}/{team_id}"
+		ops = append(ops,
+			operation{id: "push_to_team_client", pattern: "POST" + path, handle: a.listenFor, ignoreUnknown: true},
+			operation{id: "verify_push_to_team_client", pattern: "GET" + path, handle: a.listenFor, ignoreUnknown: true},
+		)
+	}
+	return ops
 }
 
 // nothingToRefresh answers a refresh of a user without a source. It is the one body of a
@@ -112,6 +120,28 @@ func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	heard, err := a.Pulls.Listen(r.Context(), provider, linking.Message{
 		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
 	})
+	return heardReply(w, heard, err)
+}
+
+// listenFor is listen of what is sent to a team's own client.
+func (a api) listenFor(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	provider, team := in.PathText("provider", 64), healthlab.TeamID{UUID: in.PathUUID("team_id")}
+	body := in.Whole()
+	if err := in.Err(); err != nil {
+		return err
+	}
+	of, err := a.Linking.ListenersOf(r.Context(), team, provider)
+	if err != nil {
+		return err
+	}
+	heard, err := a.Pulls.ListenFor(r.Context(), team, provider, of, linking.Message{
+		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
+	})
+	return heardReply(w, heard, err)
+}
+
+func heardReply(w http.ResponseWriter, heard linking.Heard, err error) error {
 	switch {
 	case err != nil:
 		return err

@@ -32,6 +32,9 @@ func Routes(c Config) []Route {
 		panic("httpapi: Config.Authenticate is nil")
 	}
 	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
+	if (c.AuthenticateManagement != nil && c.Linking != nil && c.Linking.TakesTeamClients()) && !known {
+		panic("httpapi: clients of teams in Config.Linking need Environment")
+	}
 	if (c.Webhooks != nil || c.Continuous != nil || c.Teams != nil) && (c.AuthenticateManagement == nil || !known) {
 		panic("httpapi: Config.Webhooks, Config.Continuous and Config.Teams need AuthenticateManagement and Environment")
 	}
@@ -104,6 +107,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.settingsOperations()...)
 	ops = append(ops, a.pullPreferenceOperations()...)
 	ops = append(ops, a.scopeOperations()...)
+	ops = append(ops, a.credentialOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.documentOperations()...)
 	ops = append(ops, a.pscOperations()...)

@@ -115,17 +115,26 @@ func (a api) writePulls(w http.ResponseWriter, r *http.Request, teams []healthla
 
 func (a api) readPullPreferences(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
 	ids, providers := m.named(), m.Strings("provider")
-	limit, after := m.Int("limit", 5, 1, mostTeams), m.OptUUID("next_cursor")
-	if len(ids) == 0 && a.TeamsOf == nil {
-		m.Problem("missing", "must name teams", "query", "team_id")
-	}
-	teams, err := m.allowed(ids)
+	teams, next, err := a.teamsPage(r, m, ids, 5)
 	if err != nil {
 		return err
 	}
+	return a.writePulls(w, r, teams, providers, next)
+}
+
+// teamsPage ends the reading of a request, and returns a page of the teams that it is
+// about, by id: those that it names, or all of the organisation that the key opens.
+func (a api) teamsPage(r *http.Request, m *managedTeams, ids []uuid.UUID, size int) (teams []healthlab.TeamID, next string, err error) {
+	limit, after := m.Int("limit", size, 1, mostTeams), m.OptUUID("next_cursor")
+	if len(ids) == 0 && a.TeamsOf == nil {
+		m.Problem("missing", "must name teams", "query", "team_id")
+	}
+	if teams, err = m.allowed(ids); err != nil {
+		return nil, "", err
+	}
 	if len(ids) == 0 {
 		if teams, err = a.TeamsOf(r.Context(), m.org); err != nil {
-			return err
+			return nil, "", err
 		}
 		teams = slices.DeleteFunc(slices.Clone(teams), func(t healthlab.TeamID) bool { return !m.mandate(m.org, t) })
 	}
@@ -133,12 +142,11 @@ func (a api) readPullPreferences(w http.ResponseWriter, r *http.Request, m *mana
 	if after != nil {
 		teams = slices.DeleteFunc(teams, func(t healthlab.TeamID) bool { return bytes.Compare(t.UUID[:], after[:]) <= 0 })
 	}
-	next := ""
 	if len(teams) > limit {
 		teams = teams[:limit]
 		next = teams[limit-1].String()
 	}
-	return a.writePulls(w, r, teams, providers, next)
+	return teams, next, nil
 }
 
 // pullPreferencesIn chooses for teams how much of providers' history is fetched.

@@ -29,6 +29,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 		}
 		u := cloneUser(row.user)
 		to := u.Connection(q.Provider)
+		c.Client = to.Client
 		out = append(out, bulk.Held{Credential: keepCredential(c, key), ExternalUserID: to.ExternalUserID, Scopes: to.Scopes})
 	}
 	slices.SortFunc(out, func(a, b bulk.Held) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })

@@ -21,6 +21,7 @@ type linkTable struct {
 	sessions    map[linking.SessionID]*linking.Session
 	credentials map[account]linking.Credential
 	apps        map[uuid.UUID]linking.AppSession
+	clients     map[clientKey]linking.TeamClient
 	swept       time.Time
 }
 
@@ -52,6 +53,7 @@ func newLinkTable() linkTable {
 		sessions:    map[linking.SessionID]*linking.Session{},
 		credentials: map[account]linking.Credential{},
 		apps:        map[uuid.UUID]linking.AppSession{},
+		clients:     map[clientKey]linking.TeamClient{},
 	}
 }
 
@@ -221,6 +223,7 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
+	c.Client = row.user.Connection(provider).Client
 	return keepCredential(c, key), nil
 }
 
@@ -237,12 +240,13 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 	if !ok || row == nil || !row.user.Live() || !attached(&row.user, provider) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
 	}
+	old.Client = row.user.Connection(provider).Client
 	next, u := keepCredential(old, key), cloneUser(row.user)
 	events, err := change(&next, &u)
 	if err != nil {
 		return linking.Credential{}, err
 	}
-	next.ID, next.CreatedAt = old.ID, old.CreatedAt
+	next.ID, next.Client, next.CreatedAt = old.ID, old.Client, old.CreatedAt
 	next = keepCredential(next, key)
 	if err := checkText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
 		return linking.Credential{}, err
@@ -264,13 +268,22 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 		return linking.Credential{}, err
 	}
 	defer v.s.mu.Unlock()
-	_, err := users(v).update(team, user, func(u *healthdata.User) ([]healthlab.Event, error) { return nil, change(u) })
+	client := ""
+	_, err := users(v).update(team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
+		if to := u.Connection(provider); to != nil {
+			client = to.Client
+		}
+		return nil, change(u)
+	})
 	if err != nil {
 		return linking.Credential{}, err
 	}
 	key := account{team, user, provider}
-	c := v.s.linking.credentials[key]
+	c, ok := v.s.linking.credentials[key]
 	delete(v.s.linking.credentials, key)
+	if ok {
+		c.Client = client
+	}
 	return c, nil
 }
 

@@ -23,6 +23,13 @@ func TestApps(t *testing.T) {
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
+func TestTeamClients(t *testing.T) {
+	store := memory.New(nil)
+	storetest.RunClients(t, storetest.ClientsHarness{Clients: store.TeamClients(), Linking: storetest.LinkingHarness{
+		Linking: store.Linking(), Grants: store.Grants(), Second: store.Grants(), Users: store.Users(), Data: store.Data(), Messages: store.WebhookLog(),
+	}})
+}
+
 func TestBulk(t *testing.T) {
 	store := memory.New(nil)
 	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: storetest.LinkingHarness{

@@ -142,7 +142,7 @@ func (v pullStore) Claim(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, e
 	defer v.s.mu.Unlock()
 	var due []*pull.Task
 	for _, t := range v.s.pulls.tasks {
-		if !t.Due.IsZero() && !t.Due.After(q.Now) && !t.Lease.After(q.Now) && !slices.Contains(q.Without, t.Provider) {
+		if !t.Due.IsZero() && !t.Due.After(q.Now) && !t.Lease.After(q.Now) && !slices.Contains(q.Without, t.App()) {
 			due = append(due, t)
 		}
 	}
@@ -195,7 +195,7 @@ func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user health
 }
 
 func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
-	if err := checkText(append([]string{n.Provider, n.ExternalUserID}, n.Resources...)...); err != nil {
+	if err := checkText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
 		return 0, err
 	}
 	if err := v.s.lock(ctx); err != nil {
@@ -214,7 +214,8 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 			continue
 		}
 		c := v.s.users.find(k.Team, k.User).user.Connection(k.Provider)
-		if c == nil || c.Status != healthdata.Connected || c.ExternalUserID == nil || *c.ExternalUserID != n.ExternalUserID {
+		if c == nil || c.Status != healthdata.Connected || c.ExternalUserID == nil || *c.ExternalUserID != n.ExternalUserID ||
+			!n.Team.IsZero() && (k.Team != n.Team || c.Client != n.Client) {
 			continue
 		}
 		edited := cloneTask(*t)
@@ -375,7 +376,7 @@ func keepTask(t pull.Task) (pull.Task, error) {
 	} {
 		*at = instant(*at)
 	}
-	return t, checkText(t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
+	return t, checkText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
 }
 
 func cloneBudget(b pull.Budget) pull.Budget {

@@ -60,7 +60,7 @@ func keepUser(u healthdata.User) (healthdata.User, error) {
 		if len(c.Scopes) == 0 {
 			c.Scopes = nil
 		}
-		text = append(append(text, c.Provider, string(c.Status)), c.Scopes...)
+		text = append(append(text, c.Client, c.Provider, string(c.Status)), c.Scopes...)
 		if c.ExternalUserID != nil {
 			text = append(text, *c.ExternalUserID)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -70,7 +71,7 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 	if len(p) == 0 {
 		p = config.addresses(o.Guard)
 	}
-	if client.ID == "" || (client.Secret == "") != (config.OAuth.ClientAuth == authNone) {
+	if !config.takes(client) {
 		p.Add("client", "a client has an id and, unless client_auth is none, a secret", "oauth", "client_auth")
 	}
 	if err := p.Err(); err != nil {
@@ -88,6 +89,34 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 		c.entries[e.Resource] = append(c.entries[e.Resource], newMapper(e))
 	}
 	return c, nil
+}
+
+// takes reports whether a client is complete.
+func (c *Config) takes(client Client) bool {
+	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
+}
+
+// As is the provider as another client knows it. A client has no details, and a secret
+// unless client_auth is none. Faults as of linking.ProviderConnector.
+func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
+	var p healthlab.Problems
+	own := *c
+	own.client = Client{ID: client.ID, Secret: client.Secret}
+	switch {
+	case client.ID == "":
+		p.Add("missing", "a client has an id", "client_id")
+	case !c.config.takes(own.client) && client.Secret == "":
+		p.Add("missing", "a client of this provider has a secret", "client_secret")
+	case !c.config.takes(own.client):
+		p.Add("secret", "a client of this provider has no secret", "client_secret")
+	}
+	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
+		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+	}
+	if err := p.Err(); err != nil {
+		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
+	}
+	return own.Flows(), nil
 }
 
 // addresses notes the addresses that a guard refuses.
@@ -121,7 +150,7 @@ func problemsOf(err error) healthlab.Problems {
 
 // Flows returns all that the connector can do, for linking and pull.
 func (c *Connector) Flows() linking.ProviderConnector {
-	out := linking.ProviderConnector{OAuth: c, Refresher: c, Porter: c, Puller: c, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
+	out := linking.ProviderConnector{OAuth: c, Refresher: c, Porter: c, Puller: c, As: c.As, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
 	if c.config.OAuth.RevocationURL != "" {
 		out.Revoker = c
 	}

@@ -16,7 +16,7 @@ func (s *Store) Bulk() bulk.Store { return bulkStore{s} }
 type bulkStore struct{ s *Store }
 
 const selectHeldConnections = `
-select k.user_id, c.external_user_id, c.scopes, ` + credentialColumns + `
+select k.user_id, c.external_user_id, c.scopes, ` + credentialColumns + clientColumn + `
 from healthlab.link_credential k
 join healthlab.users u on u.user_id = k.user_id and u.team_id = k.team_id
 join healthlab.connection c on c.user_id = k.user_id and c.provider = k.provider
@@ -41,7 +41,7 @@ func (v bulkStore) Held(ctx context.Context, q bulk.HeldQuery) ([]bulk.Held, err
 			out = nil
 			for rows.Next() {
 				h := bulk.Held{Credential: linking.Credential{Team: q.Team, Provider: q.Provider}}
-				if err := scanCredential(heldRow{&h, rows}, &h.Credential); err != nil {
+				if err := scanClient(heldRow{&h, rows}, &h.Credential); err != nil {
 					return err
 				}
 				out = append(out, h)

@@ -201,7 +201,7 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 	}
 	c := linking.Credential{Team: team, User: user, Provider: provider}
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanCredential(row, &c) })
+		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &c) })
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return linking.Credential{}, fmt.Errorf("%w: no credential", healthlab.NotFound)
@@ -231,6 +231,9 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 		}
 		b.Queue(takeCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error {
 			kept := linking.Credential{Team: team, User: user, Provider: provider}
+			if to := old.Connection(provider); to != nil {
+				kept.Client = to.Client
+			}
 			err := scanCredential(row, &kept)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return nil

@@ -21,6 +21,9 @@ func (s *Store) Grants() linking.Grants { return linkStore{s} }
 const credentialColumns = `
 k.grant_id, k.key_id, k.box, k.expires_at, k.created_at, k.version, k.previous_key, k.previous_box, k.leased_until, k.failures, k.retry_at`
 
+// clientColumn is whose grant it is, of the connection c.
+const clientColumn = `, coalesce(c.client, '')`
+
 const (
 	putCredential = `
 insert into healthlab.link_credential (user_id, provider, team_id, grant_id, created_at, key_id, box, expires_at,
@@ -32,7 +35,7 @@ set grant_id = excluded.grant_id, created_at = excluded.created_at, key_id = exc
 	previous_box = excluded.previous_box, leased_until = excluded.leased_until, failures = excluded.failures, retry_at = excluded.retry_at`
 
 	selectCredential = `
-select ` + credentialColumns + `
+select ` + credentialColumns + clientColumn + `
 from healthlab.link_credential k
 join healthlab.users u on u.user_id = k.user_id and u.team_id = k.team_id
 join healthlab.connection c on c.user_id = k.user_id and c.provider = k.provider
@@ -55,11 +58,15 @@ func credentialValues(c *linking.Credential) []any {
 	}
 }
 
-func scanCredential(row pgx.Row, c *linking.Credential) error {
+// scanClient reads a credential with whose it is.
+func scanClient(row pgx.Row, c *linking.Credential) error { return scanCredential(row, c, &c.Client) }
+
+func scanCredential(row pgx.Row, c *linking.Credential, more ...any) error {
 	var expires, leased, retry *time.Time
 	var key *string
-	if err := row.Scan(&c.ID, &c.Secret.KeyID, &c.Secret.Box, &expires, &c.CreatedAt, &c.Version, &key, &c.Previous.Box,
-		&leased, &c.Failures, &retry); err != nil {
+	if err := row.Scan(append([]any{
+		&c.ID, &c.Secret.KeyID, &c.Secret.Box, &expires, &c.CreatedAt, &c.Version, &key, &c.Previous.Box, &leased, &c.Failures, &retry,
+	}, more...)...); err != nil {
 		return err
 	}
 	if key != nil {
@@ -82,7 +89,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		b := u.batch()
 		b.Queue(lockUser, team.UUID, user.UUID)
 		queueUser(b, team, user, &person)
-		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanCredential(row, &was) })
+		b.Queue(selectCredential, team.UUID, user.UUID, provider).QueryRow(func(row pgx.Row) error { return scanClient(row, &was) })
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}
@@ -96,7 +103,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 		if err != nil {
 			return answer{err}
 		}
-		next.ID, next.Team, next.User, next.Provider, next.CreatedAt = was.ID, team, user, provider, was.CreatedAt
+		next.ID, next.Team, next.User, next.Provider, next.Client, next.CreatedAt = was.ID, team, user, provider, was.Client, was.CreatedAt
 		if err := checkText(next.Secret.KeyID, next.Previous.KeyID); err != nil {
 			return answer{err}
 		}

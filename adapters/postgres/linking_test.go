@@ -47,6 +47,16 @@ func TestApps(t *testing.T) {
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
 }
 
+func TestTeamClients(t *testing.T) {
+	t.Parallel()
+	runClients(t, postgres.New(pgtest.Connect(t, pgtest.URL(t)), nil))
+}
+
+func runClients(t *testing.T, store *postgres.Store) {
+	t.Helper()
+	storetest.RunClients(t, storetest.ClientsHarness{Clients: store.TeamClients(), Linking: linkingOf(store)})
+}
+
 func TestKeeping(t *testing.T) {
 	t.Parallel()
 	storetest.RunKeeping(t, newLinking)
@@ -65,6 +75,7 @@ func TestLinkingWithRowSecurity(t *testing.T) {
 	storetest.RunGrants(t, restricted)
 	store := newRestricted(t)
 	storetest.RunApps(t, storetest.AppsHarness{Apps: store.Apps(), Users: store.Users()})
+	runClients(t, store)
 	storetest.RunBulk(t, storetest.BulkHarness{Bulk: store.Bulk(), Linking: linkingOf(store)})
 }
 
@@ -96,6 +107,19 @@ func completed(x linking.Session, account string) linking.Completion {
 			return []healthlab.Event{event(*u, "k")}, nil
 		},
 	}
+}
+
+// clientOf is a client of a person's team.
+func clientOf(u healthdata.User) linking.TeamClient {
+	return linking.TeamClient{
+		Team: u.Team, Provider: linkedProvider, ClientID: "id", Box: healthlab.Sealed{KeyID: "k1", Box: []byte("box")}, CreatedAt: noon.Time, UpdatedAt: noon.Time,
+	}
+}
+
+func register(t testing.TB, s *postgres.Store, u healthdata.User) {
+	t.Helper()
+	_, err := s.TeamClients().PutClient(t.Context(), clientOf(u))
+	require.NoError(t, err)
 }
 
 // link gives a user a code, a session and the credential of a connection.

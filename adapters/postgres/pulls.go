@@ -49,7 +49,8 @@ update healthlab.pull_task t set queued = true from (
 	claimTasks = `
 with due as (
 	select user_id, provider, resource, kind from healthlab.pull_task
-	where queued and due_at <= $1 and (leased_until is null or leased_until <= $1) and provider <> all ($4)
+	where queued and due_at <= $1 and (leased_until is null or leased_until <= $1)
+		and provider || coalesce(' ' || team_id || ' ' || client, '') <> all ($4)
 	order by turn, due_at, user_id, provider, resource, kind limit $2 for update skip locked
 ), claimed as (
 	update healthlab.pull_task t set leased_until = $3, fence = t.fence + 1 from due d
@@ -73,13 +74,13 @@ delete from healthlab.pull_task where user_id = $1 and provider = $2
 
 	// A task that stays keeps its row: whoever waits for the row's lock finds it there.
 	putTask = `
-insert into healthlab.pull_task (team_id, user_id, provider, resource, kind, turn, due_at, leased_until, fence, doc)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+insert into healthlab.pull_task (team_id, user_id, provider, resource, kind, turn, due_at, leased_until, fence, doc, client)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 on conflict (user_id, provider, resource, kind) do update set turn = excluded.turn, due_at = excluded.due_at,
-	leased_until = excluded.leased_until, fence = excluded.fence, doc = excluded.doc, queued = false`
+	leased_until = excluded.leased_until, fence = excluded.fence, doc = excluded.doc, client = excluded.client, queued = false`
 
 	updateTask = `
-update healthlab.pull_task set turn = $6, due_at = $7, leased_until = $8, fence = $9, doc = $10, queued = false
+update healthlab.pull_task set turn = $6, due_at = $7, leased_until = $8, fence = $9, doc = $10, client = $11, queued = false
 where team_id = $1 and user_id = $2 and provider = $3 and resource = $4 and kind = $5`
 
 	insertNotice = `
@@ -97,6 +98,7 @@ join healthlab.users u on u.user_id = c.user_id
 join healthlab.pull_task t on t.user_id = c.user_id and t.provider = c.provider
 where c.provider = $1 and md5(c.external_user_id) = md5($2) and c.external_user_id = $2 and c.status = 'connected' and u.deleted_at is null
 	and t.kind = 'news' and t.due_at is not null and (cardinality($3::text[]) = 0 or t.resource = any($3))
+	and ($4::uuid is null or c.team_id = $4 and c.client = $5)
 order by t.user_id, t.provider, t.resource, t.kind for update of t`
 
 	selectPeople = `
@@ -214,10 +216,10 @@ func keepTask(t pull.Task) (pull.Task, []any, error) {
 	doc.Key, doc.Turn, doc.Fence, doc.Due, doc.Lease = pull.Key{}, 0, 0, time.Time{}, time.Time{}
 	text, err := json.Marshal(doc)
 	if err == nil {
-		err = checkText(t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
+		err = checkText(t.Client, t.Provider, t.Resource, string(t.Kind), string(t.Status), t.Cursor, string(t.Error))
 	}
 	return t, []any{
-		t.Team.UUID, t.User.UUID, t.Provider, t.Resource, string(t.Kind), t.Turn, nullable(t.Due), nullable(t.Lease), t.Fence, text,
+		t.Team.UUID, t.User.UUID, t.Provider, t.Resource, string(t.Kind), t.Turn, nullable(t.Due), nullable(t.Lease), t.Fence, text, nullText(t.Client),
 	}, err
 }
 
@@ -343,12 +345,16 @@ func (v pullStore) Tasks(ctx context.Context, team healthlab.TeamID, user health
 }
 
 func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
-	if err := checkText(append([]string{n.Provider, n.ExternalUserID}, n.Resources...)...); err != nil {
+	if err := checkText(append([]string{n.Provider, n.ExternalUserID, n.Client}, n.Resources...)...); err != nil {
 		return 0, err
 	}
 	resources := n.Resources
 	if resources == nil {
 		resources = []string{}
+	}
+	var only *uuid.UUID
+	if !n.Team.IsZero() {
+		only = &n.Team.UUID
 	}
 	var tasks []pull.Task
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
@@ -360,7 +366,7 @@ func (v pullStore) Notify(ctx context.Context, n pull.Notice, forget time.Time, 
 			rows.Close()
 			return rows.Err()
 		})
-		b.Queue(lockAnnounced, n.Provider, n.ExternalUserID, resources).Query(scanTasks(&tasks))
+		b.Queue(lockAnnounced, n.Provider, n.ExternalUserID, resources, only, n.Client).Query(scanTasks(&tasks))
 		if err := u.send(ctx, b); err != nil {
 			return err
 		}

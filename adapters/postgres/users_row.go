@@ -16,7 +16,7 @@ const userColumns = `
 u.user_id, u.team_id, u.client_user_id, u.created_on, u.zone_id, u.zone_source, u.zone_updated_at,
 u.birth_date, u.birth_source, u.birth_updated_at, u.ingestion_start, u.ingestion_end, u.deleted_at, u.revision,
 (select json_agg(json_build_object('p', c.provider, 's', c.status, 'c', (extract(epoch from c.created_on) * 1000000)::bigint,
-	'e', c.external_user_id, 'g', c.scopes, 'd', c.demo,
+	'e', c.external_user_id, 'g', c.scopes, 'd', c.demo, 'o', c.client,
 	'l', (extract(epoch from c.linked_at) * 1000000)::bigint, 'n', (extract(epoch from c.due_at) * 1000000)::bigint,
 	'f', c.failure_type, 'm', c.failure_message, 'x', c.failure_details, 'a', (extract(epoch from c.failed_at) * 1000000)::bigint) order by c.created_on, c.provider)
 	from healthlab.connection c where c.user_id = u.user_id)`
@@ -29,6 +29,7 @@ type connectionRow struct {
 	External *string  `json:"e"`
 	Scopes   []string `json:"g"`
 	Demo     bool     `json:"d"`
+	Client   *string  `json:"o"`
 	Linked   *int64   `json:"l"`
 	Due      *int64   `json:"n"`
 	Failure  *string  `json:"f"`
@@ -41,6 +42,9 @@ func (c *connectionRow) connection() healthdata.Connection {
 	out := healthdata.Connection{
 		Provider: c.Provider, Status: healthdata.ConnectionStatus(c.Status), CreatedOn: time.UnixMicro(c.Created).UTC(),
 		ExternalUserID: c.External, Scopes: c.Scopes, Demo: c.Demo, LinkedAt: micros(c.Linked), Due: micros(c.Due),
+	}
+	if c.Client != nil {
+		out.Client = *c.Client
 	}
 	if c.Failure != nil {
 		out.Failure = &healthdata.ConnectionFailure{Type: *c.Failure, Message: *c.Message, Details: *c.Details, At: micros(c.Failed)}
@@ -106,6 +110,14 @@ func timeOf(d *healthlab.Date) *time.Time {
 	return &t
 }
 
+// nullText is null for an empty text.
+func nullText(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
 // nullable returns nil for the zero time.
 func nullable(t time.Time) *time.Time {
 	if t.IsZero() {
@@ -131,8 +143,8 @@ where user_id = $1 and team_id = $2`
 
 	insertConnection = `
 insert into healthlab.connection (user_id, provider, team_id, status, created_on, external_user_id, scopes, demo,
-	linked_at, due_at, failure_type, failure_message, failure_details, failed_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+	linked_at, due_at, failure_type, failure_message, failure_details, failed_at, client)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 )
 
 // userValues are the arguments of insertUser and updateUser.
@@ -157,6 +169,6 @@ func insertConnections(b *pgx.Batch, u *healthdata.User) {
 			what, message, details, failed = &f.Type, &f.Message, &f.Details, nullable(f.At)
 		}
 		b.Queue(insertConnection, u.ID.UUID, c.Provider, u.Team.UUID, string(c.Status), c.CreatedOn, c.ExternalUserID, c.Scopes, c.Demo,
-			nullable(c.LinkedAt), nullable(c.Due), what, message, details, failed)
+			nullable(c.LinkedAt), nullable(c.Due), what, message, details, failed, nullText(c.Client))
 	}
 }

@@ -53,7 +53,7 @@ var looks = []string{
 	"Persons.UserInfo", "Persons.Coverage", "Persons.CoverageAt", "Persons.Payors", "SlotCache.CachedSlots",
 	"Centers.CentersNear", "Centers.CentersAt", "Centers.NextCenters",
 	"Reviews.Result", "Reviews.Results", "Trials.Trial",
-	"Linking.Session", "Linking.Credential", "Apps.App",
+	"Linking.Session", "Linking.Credential", "Apps.App", "TeamClients.Clients", "TeamClients.Client",
 	"ParsingJobs.Get", "ParsingJobs.List",
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
@@ -298,6 +298,31 @@ var linkWrites = map[string]prepare{
 				u.Connections = nil
 				return nil
 			})
+			return err
+		}
+	},
+	"TeamClients.PutClient": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.TeamClients().PutClient(ctx, clientOf(u))
+			return err
+		}
+	},
+	"TeamClients.RetireClient": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		register(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.TeamClients().RetireClient(ctx, u.Team, linkedProvider, noon.Time)
+		}
+	},
+	"TeamClients.ProveClient": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		register(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			return s.TeamClients().ProveClient(ctx, u.Team, linkedProvider, "id", "https://a.example", noon.Time)
+		}
+	},
+	"TeamClients.ForgetClients": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		register(t, s, u)
+		return func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.TeamClients().ForgetClients(ctx, u.Team, linkedProvider, noon.Time)
 			return err
 		}
 	},

@@ -8,12 +8,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -100,7 +103,12 @@ type Connector struct {
 	life     time.Duration
 	now      func() time.Time
 	pushKey  []byte
+	client   linking.OAuthClient // zero for the deployment's
+	*books
+}
 
+// books are what the provider knows, whoever asks.
+type books struct {
 	mu       sync.Mutex
 	used     map[string]bool // codes
 	accounts map[string]*account
@@ -139,9 +147,73 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 	}
 	return &Connector{
 		provider: provider, page: cmp.Or(o.Page, "https://provider.example/sign-in"), life: cmp.Or(o.Life, time.Hour), now: o.Now,
-		pushKey: o.PushKey, used: map[string]bool{}, accounts: map[string]*account{},
+		pushKey: o.PushKey, books: &books{used: map[string]bool{}, accounts: map[string]*account{}},
 	}
 }
+
+// DetailPushKey is the detail of a client of a team that signs what the provider sends to
+// it. Without it, the provider sends it nothing.
+const DetailPushKey = "push_key"
+
+// As is the provider as another client knows it. Any id is known, and any secret is right
+// but one with [FateRefused] behind a plus sign. A code or a grant is good for the client
+// alone that it was given to.
+func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
+	own, err := c.as(client)
+	if err != nil {
+		return linking.ProviderConnector{}, err
+	}
+	return own.Flows(), nil
+}
+
+func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
+	var p healthlab.Problems
+	if client.ID == "" {
+		p.Add("missing", "a client has an id", "client_id")
+	}
+	if client.Secret == "" {
+		p.Add("missing", "a client of this provider has a secret", "client_secret")
+	}
+	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
+		if name != DetailPushKey {
+			p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("sandbox client: %w", err)
+	}
+	own := *c
+	own.client, own.pushKey = client, []byte(client.Details[DetailPushKey])
+	return &own, nil
+}
+
+// clientID is what the provider knows us by.
+func (c *Connector) clientID() string { return cmp.Or(c.client.ID, "sandbox") }
+
+// grantee is an account as the client has it.
+func (c *Connector) grantee(account string) string {
+	if c.client.ID == "" {
+		return account
+	}
+	sum := sha256.Sum256([]byte(c.client.ID))
+	return account + "." + hex.EncodeToString(sum[:8])
+}
+
+// known reports whether a grant is the client's.
+func (c *Connector) known(t *ticket) bool {
+	account, _, _ := strings.Cut(t.account, ".")
+	return t.account == c.grantee(account)
+}
+
+// trusted refuses a client whose secret is wrong.
+func (c *Connector) trusted() error {
+	if fateOf(c.client.Secret) == FateRefused {
+		return errClient
+	}
+	return nil
+}
+
+var errClient = errors.New("the sandbox provider does not know the client")
 
 // Connectors returns a connector for every provider that people sign in at.
 func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]linking.ProviderConnector {
@@ -156,9 +228,9 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 
 // Flows returns all that the connector can do.
 func (c *Connector) Flows() linking.ProviderConnector {
-	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Porter: c, Puller: c}
+	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, Porter: c, Puller: c, As: c.As}
 	if len(c.pushKey) > 0 {
-		all.Listener = c
+		all.Listener, all.OwnListener = c, true
 	}
 	return all
 }
@@ -204,7 +276,7 @@ func (c *Connector) account(name string) string {
 // Authorize returns the address of the sign-in page.
 func (c *Connector) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {"sandbox"}, "state": {r.State}, "redirect_uri": {r.RedirectURL},
+		"response_type": {"code"}, "client_id": {c.clientID()}, "state": {r.State}, "redirect_uri": {r.RedirectURL},
 		"code_challenge": {r.Challenge}, "code_challenge_method": {"S256"}, "scope": {strings.Join(r.Scopes, " ")},
 	}
 	return c.page + "?" + q.Encode(), nil
@@ -212,8 +284,8 @@ func (c *Connector) Authorize(_ context.Context, r linking.AuthorizeRequest) (st
 
 // authCode is what a code says. It needs no store, so any process can exchange it.
 type authCode struct {
-	Name, Challenge, RedirectURL string
-	Scopes                       []string
+	Name, Challenge, RedirectURL, Client string
+	Scopes                               []string
 }
 
 // Approve is the person at the sign-in page who says yes: it returns where the browser
@@ -225,7 +297,7 @@ func (c *Connector) Approve(page, name string, granted ...string) (string, error
 		return "", err
 	}
 	q := u.Query()
-	code := authCode{Name: name, Challenge: q.Get("code_challenge"), RedirectURL: q.Get("redirect_uri"), Scopes: strings.Fields(q.Get("scope"))}
+	code := authCode{Name: name, Challenge: q.Get("code_challenge"), RedirectURL: q.Get("redirect_uri"), Client: q.Get("client_id"), Scopes: strings.Fields(q.Get("scope"))}
 	if granted != nil {
 		code.Scopes = slices.DeleteFunc(code.Scopes, func(s string) bool { return !slices.Contains(granted, s) })
 	}
@@ -259,8 +331,11 @@ func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 	if err != nil || json.Unmarshal(doc, &code) != nil {
 		return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 	}
+	if err := c.trusted(); err != nil {
+		return linking.Grant{}, err
+	}
 	sum := sha256.Sum256([]byte(r.Verifier))
-	if code.Challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || code.RedirectURL != r.RedirectURL || !c.first(r.Code) {
+	if code.Client != c.clientID() || code.Challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || code.RedirectURL != r.RedirectURL || !c.first(r.Code) {
 		return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 	}
 	g, _, err := meet(ctx, code.Name)
@@ -289,7 +364,7 @@ func (c *Connector) first(code string) bool {
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := ticket{account: c.account(name), fate: fateOf(name)}
+	t := ticket{account: c.grantee(c.account(name)), fate: fateOf(name)}
 	a := c.remember(t.account)
 	a.revoked = false
 	until := c.issue(&t, a, life)

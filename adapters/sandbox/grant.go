@@ -102,6 +102,12 @@ func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal
 	if t.fate == FateStuck {
 		return linking.Renewal{}, errDown
 	}
+	if err := c.trusted(); err != nil {
+		return linking.Renewal{}, err
+	}
+	if !c.known(&t) {
+		return linking.Renewal{}, &linking.GrantError{}
+	}
 	if ctx.Err() != nil {
 		return linking.Renewal{}, ctx.Err()
 	}
@@ -121,6 +127,12 @@ func (c *Connector) Revoke(_ context.Context, secret []byte) error {
 	if !ok {
 		return healthlab.Invalid
 	}
+	if err := c.trusted(); err != nil {
+		return err
+	}
+	if !c.known(&t) {
+		return errClient
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remember(t.account).revoked = true
@@ -135,11 +147,17 @@ func (c *Connector) Revoked(secret []byte) bool {
 	return ok && c.remember(t.account).revoked
 }
 
-// Withdraw is the person who, at the provider, takes the consent of an account back.
+// Withdraw is the person who, at the provider, takes the consent of an account back, from
+// whichever client has it.
 func (c *Connector) Withdraw(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remember(c.account(name)).revoked = true
+	for key, a := range c.accounts {
+		if strings.HasPrefix(key, c.account(name)+".") {
+			a.revoked = true
+		}
+	}
 }
 
 // admit decides whether a secret opens data, and how often it was asked for before.

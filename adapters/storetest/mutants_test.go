@@ -39,6 +39,7 @@ var mutants = slices.Concat(
 	of("linking", linkingMutants),
 	of("linking", grantsMutants),
 	of("linking", appMutants),
+	of("linking", clientMutants),
 	of("linking", bulkMutants),
 	of("linking", bulkOpMutants),
 	of("linking", bulkImportMutants),

@@ -59,7 +59,7 @@ func (h PullHarness) band(t *testing.T, team, name string, due time.Time) pull.R
 func pullTask(ref pull.Ref, resource string) pull.Task {
 	at := func(h int) time.Time { return linkNoon.Add(time.Duration(h) * time.Hour) }
 	return pull.Task{
-		Key: pull.Key{Ref: ref, Resource: resource, Kind: pull.History}, Linked: at(-1), Status: pull.Retrying,
+		Key: pull.Key{Ref: ref, Resource: resource, Kind: pull.History}, Linked: at(-1), Client: "client räv", Status: pull.Retrying,
 		From: at(-100), To: at(-2), Until: at(-50), Cursor: "page 7", Turn: 3, Step: 2, Due: at(0), Lease: at(-3), Fence: 5,
 		Failures: 4, Error: pull.ProviderDown, Ended: 6, Seen: at(-4), Swept: at(-5), Floor: at(-11), Announced: at(-12), Reach: at(-13), ScheduledAt: at(-6), StartedAt: at(-7), EndedAt: at(-8),
 		LastTry: at(-9), LastOK: true, Oldest: at(-99), Newest: at(-10), Sent: 11, Days: []byte{1, 255},
@@ -176,6 +176,29 @@ var pullCases = map[string]func(*testing.T, PullHarness){
 			require.Equal(t, []pull.Task{pullTask(ref, "sleep")}, h.tasks(t, ref))
 		}
 	},
+	"ClaimWithoutApps": func(t *testing.T, h PullHarness) {
+		ann, bob := h.band(t, "a", "ann", time.Time{}), h.band(t, "b", "bob", time.Time{})
+		task := func(ref pull.Ref, resource, client string) pull.Task {
+			k := pullTask(ref, resource)
+			k.Client, k.Due, k.Lease = client, linkNoon, time.Time{}
+			return k
+		}
+		one, two, ours := task(ann, "steps", "id 1"), task(ann, "sleep", "id 2"), task(ann, "body", "")
+		foreign := task(bob, "fat", "id 1") // another team's client of the same id
+		h.plan(t, ann, one, two, ours)
+		h.plan(t, bob, foreign)
+		for _, without := range [][]string{
+			{ours.App(), one.App(), two.App(), foreign.App()}, {"acme_band", one.App(), two.App(), foreign.App(), "acme_scale"},
+		} {
+			require.Empty(t, h.claim(t, 9, linkNoon, without...))
+		}
+		require.Equal(t, []string{"fat"}, h.claim(t, 9, linkNoon, "acme_band", one.App(), two.App()))
+		require.Equal(t, []string{"sleep"}, h.claim(t, 9, linkNoon, one.App(), "acme_band"))
+		_, err := h.Pulls.Update(t.Context(), one.Key, func(k *pull.Task) ([]healthlab.Event, error) { k.Client = ""; return nil, nil })
+		require.NoError(t, err)
+		require.Empty(t, h.claim(t, 9, linkNoon, "acme_band"), "it is the deployment's now")
+		require.ElementsMatch(t, []string{"steps", "body"}, h.claim(t, 9, linkNoon, one.App()))
+	},
 	"ClaimOrder": func(t *testing.T, h PullHarness) {
 		ref := h.band(t, "a", "ann", time.Time{})
 		var all []pull.Task
@@ -185,7 +208,7 @@ var pullCases = map[string]func(*testing.T, PullHarness){
 			due  time.Duration
 		}{{"body", 1, 0}, {"steps", 0, 0}, {"sleep", 0, -time.Hour}, {"weight", 0, time.Microsecond}, {"fat", -1, -time.Minute}} {
 			k := pullTask(ref, x.name)
-			k.Turn, k.Due, k.Lease, k.Fence = x.turn, linkNoon.Add(x.due), time.Time{}, int64(i)
+			k.Turn, k.Due, k.Lease, k.Fence, k.Client = x.turn, linkNoon.Add(x.due), time.Time{}, int64(i), ""
 			all = append(all, k)
 		}
 		never := pullTask(ref, "glucose")

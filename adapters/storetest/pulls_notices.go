@@ -67,6 +67,33 @@ func (h PullHarness) setStatus(t *testing.T, ref pull.Ref, s healthdata.Connecti
 }
 
 var noticeCases = map[string]func(*testing.T, PullHarness){
+	"NotifyOfTeam": func(t *testing.T, h PullHarness) {
+		bound := func(team, name, client string) pull.Ref {
+			ref := h.band(t, team, name, time.Time{})
+			_, err := h.Users.Update(t.Context(), ref.Team, ref.User, func(u *healthdata.User) ([]healthlab.Event, error) {
+				account := "shared"
+				u.Connections[0].ExternalUserID, u.Connections[0].Client = &account, client
+				return nil, nil
+			})
+			require.NoError(t, err)
+			h.news(t, ref, "sleep")
+			return ref
+		}
+		ann, bob := bound("a", "ann", "id"), bound("a", "bob", "other")
+		eve, foreign := bound("a", "eve", ""), bound("b", "foreign", "id")
+		n := noticeOf(1, "shared")
+		n.Team, n.Client = ann.Team, "id"
+		h.notify(t, n, 1)
+		require.Equal(t, []string{"sleep news"}, h.announced(t, ann))
+		for _, ref := range []pull.Ref{bob, eve, foreign} {
+			require.Empty(t, h.announced(t, ref))
+		}
+		h.notify(t, noticeOf(2, "shared"), 4)
+		n = noticeOf(3, "shared")
+		n.Team, n.Client = ann.Team, "x\x00"
+		_, err := h.Pulls.Notify(t.Context(), n, time.Time{}, func(*pull.Task) { panic("called") })
+		require.ErrorIs(t, err, healthlab.Invalid)
+	},
 	"Notify": func(t *testing.T, h PullHarness) {
 		ann, other := h.band(t, "a", "ann", time.Time{}), h.band(t, "a", "bob", time.Time{})
 		h.news(t, ann, "sleep", "steps", "weight")

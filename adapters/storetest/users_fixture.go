@@ -58,7 +58,7 @@ func person(team healthlab.TeamID, name string) healthdata.User {
 		Connections: []healthdata.Connection{
 			{
 				Provider: "acme_band", Status: healthdata.Paused, CreatedOn: noon.Add(3 * time.Hour),
-				ExternalUserID: ptr("räv 🦊"), Scopes: []string{"sleep", "steps"}, Demo: true,
+				ExternalUserID: ptr("räv 🦊"), Scopes: []string{"sleep", "steps"}, Demo: true, Client: "client räv",
 				LinkedAt: noon.Add(5 * time.Hour), Due: noon.Add(6 * time.Hour),
 				Failure: &healthdata.ConnectionFailure{Type: "unknown", Message: "for people", Details: "also", At: noon.Add(7 * time.Hour)},
 			},

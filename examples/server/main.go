@@ -64,6 +64,7 @@ type config struct {
 	webhookSecret string
 	webhookProxy  *url.URL
 	lease         time.Duration
+	grantLife     time.Duration
 	importPath    string
 	importUser    string
 	filesPath     string
@@ -94,6 +95,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
 	proxy := f.String("webhook-proxy", "", "`URL` of an egress proxy that events are sent through; it must refuse private addresses itself")
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")
+	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")

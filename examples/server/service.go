@@ -76,7 +76,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 	if err != nil {
 		return nil, err
 	}
-	from, err := c.sources(&sandbox.ConnectorOptions{Page: url + signInPath, PushKey: push})
+	from, err := c.sources(&sandbox.ConnectorOptions{Page: url + signInPath, PushKey: push, Life: c.grantLife})
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 	if err != nil {
 		return err
 	}
-	var own []string // the one team owns all credentials of this service
+	var own []string // the first team owns all credentials of this service
 	for _, p := range s.health.Providers().List("") {
 		if p.AuthType == "oauth" {
 			own = append(own, p.Slug)
@@ -301,15 +301,18 @@ func (s *service) buildLinking(connectors map[string]linking.ProviderConnector, 
 	}
 	if s.links, err = linking.New(s.store.Linking(), s.health, connectors, seal, [][]byte{sign}, &linking.Options{
 		Environment: s.environment, Region: string(region), BaseURL: s.url, Log: s.log,
+		Clients: s.store.TeamClients(),
 		Settings: func(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
 			set, err := s.linkSettings(ctx, team)
-			set.Bulk, set.OwnOAuth = true, own
+			if set.Bulk = true; team == s.team {
+				set.OwnOAuth = own
+			}
 			return set, err
 		},
 	}); err != nil {
 		return err
 	}
-	grants, err := linking.NewKeeper(s.store.Grants(), s.health, connectors, seal, &linking.KeeperOptions{Log: s.log})
+	grants, err := linking.NewKeeper(s.store.Grants(), s.health, connectors, seal, &linking.KeeperOptions{Log: s.log, Clients: s.store.TeamClients()})
 	if err != nil {
 		return err
 	}

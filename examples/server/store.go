@@ -38,6 +38,7 @@ type keeper interface {
 	Reviews() orders.ReviewStore
 	Trials() orders.TrialStore
 	Linking() linking.Store
+	TeamClients() linking.TeamClients
 	Grants() linking.Grants
 	Pulls() pull.Store
 	Bulk() bulk.Store

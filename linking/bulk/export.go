@@ -103,6 +103,8 @@ type ExportQuery struct {
 }
 
 // Export hands out what connections to a provider are made of, working, failed or paused.
+// Those that are bound to credentials that are not the team's are left out, so a page may be
+// shorter than others, or empty, and have a next one.
 // Tokens of a connection that works may be renewed at any time, and are old then: pause it
 // first.
 //
@@ -118,7 +120,7 @@ func (s *Service) Export(ctx context.Context, q ExportQuery) (Export, error) {
 
 func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 	out := Export{Data: []Recipe{}}
-	porter, p, err := s.movable(ctx, q.Team, q.Provider)
+	m, err := s.movable(ctx, q.Team, q.Provider)
 	if err != nil {
 		return out, err
 	}
@@ -139,11 +141,14 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 	}
 	for i := range list {
 		h := &list[i]
+		if !m.settings.Owns(q.Provider, h.Client) { // it is bound to credentials of the deployment
+			continue
+		}
 		secret, err := s.links.Reveal(ctx, h.Credential)
 		if err != nil {
 			return out, err
 		}
-		tokens, err := porter.Unpack(secret)
+		tokens, err := m.Unpack(secret)
 		if err != nil {
 			return out, err
 		}
@@ -151,7 +156,7 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 		if h.ExternalUserID != nil {
 			r.ProviderID = *h.ExternalUserID
 		}
-		if p.OAuthVersion != 1 {
+		if m.provider.OAuthVersion != 1 {
 			if h.Scopes != nil {
 				r.Scopes = &h.Scopes
 			}

@@ -37,7 +37,8 @@ type FailedImport struct {
 // call; what is done at one provider for one team is done in the order of the calls.
 //
 // Nothing is asked of the provider, so tokens that do not work show when data is fetched.
-// Where the provider does not say what was granted, that is what the team asks for.
+// They are bound to the team's own client as it is when Import is called. Where the
+// provider does not say what was granted, that is what the team asks for.
 //
 // With wait, it returns when all is done, or after [Options].Wait with the operation in
 // progress.
@@ -101,6 +102,8 @@ type load struct {
 	ExpiresAt      time.Time
 	ExternalUserID string
 	Scopes         []string
+	// Client is the team's own client when it was handed over; empty for the deployment's.
+	Client string `json:",omitempty"`
 }
 
 // loadPlace is what the Grant of an item is bound to.
@@ -109,7 +112,7 @@ func loadPlace(op *Op, user healthlab.UserID) []byte {
 }
 
 func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, recipes []Recipe) (Op, error) {
-	porter, p, err := s.movable(ctx, team, provider)
+	m, err := s.movable(ctx, team, provider)
 	if err != nil {
 		return Op{}, err
 	}
@@ -124,8 +127,8 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 			part.Add("duplicate", "the user comes twice", "user_id")
 		}
 		seen[r.UserID] = true
-		l := load{ExternalUserID: r.ProviderID}
-		if l.Packed, err = porter.Pack(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
+		l := load{ExternalUserID: r.ProviderID, Client: m.settings.OwnClient(provider)}
+		if l.Packed, err = m.Pack(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
 			part.Add("tokens", "no connection can be made of these tokens")
 		}
 		if len(part) > 0 {
@@ -134,7 +137,7 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 			}
 			continue
 		}
-		if p.OAuthVersion != 1 {
+		if m.provider.OAuthVersion != 1 {
 			if r.ExpiresAt != NeverExpires {
 				l.ExpiresAt = time.Unix(r.ExpiresAt, 0).UTC()
 			}
@@ -203,7 +206,7 @@ func (s *Service) sealed(ctx context.Context, op *Op, user healthlab.UserID, l *
 
 // importNext makes the next connections of an import.
 func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
-	if _, _, err := s.movable(ctx, op.Team, op.Provider); forGood(err) {
+	if _, err := s.movable(ctx, op.Team, op.Provider); forGood(err) {
 		return op.ended(Aborted, s.now()), nil
 	} else if err != nil {
 		return op, err
@@ -258,7 +261,7 @@ func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome
 		return "", fmt.Errorf("%w: the grant of an import cannot be read", healthlab.Invalid)
 	}
 	n, err := s.links.Adopt(ctx, op.Team, it.User, op.Provider, linking.Grant{
-		ExternalUserID: l.ExternalUserID, Scopes: l.Scopes, Secret: l.Packed, ExpiresAt: l.ExpiresAt,
+		ExternalUserID: l.ExternalUserID, Scopes: l.Scopes, Secret: l.Packed, ExpiresAt: l.ExpiresAt, Client: l.Client,
 	})
 	if err != nil {
 		return "", err

@@ -116,22 +116,29 @@ func (s *Service) provider(slug string) (*healthdata.Provider, error) {
 	return p, nil
 }
 
+// move is what a team needs to move connections of a provider.
+type move struct {
+	linking.Porter
+	provider *healthdata.Provider
+	settings linking.TeamSettings
+}
+
 // movable returns how the tokens of a provider are read and written, if a team may move
 // them.
-func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug string) (linking.Porter, *healthdata.Provider, error) {
+func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug string) (move, error) {
 	settings, err := s.enabled(ctx, team)
 	if err != nil {
-		return nil, nil, err
+		return move{}, err
 	}
 	p, err := s.provider(slug)
 	if err != nil {
-		return nil, nil, err
+		return move{}, err
 	}
 	porter := s.connectors[slug].Porter
-	if porter == nil || !slices.Contains(settings.OwnOAuth, slug) {
-		return nil, nil, &healthlab.RuleError{
+	if porter == nil || settings.OwnClient(slug) == "" && !slices.Contains(settings.OwnOAuth, slug) {
+		return move{}, &healthlab.RuleError{
 			Type: RuleOtherCredentials, Msg: "connections move only at OAuth providers for which the team has credentials of its own",
 		}
 	}
-	return porter, p, nil
+	return move{porter, p, settings}, nil
 }

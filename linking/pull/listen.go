@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -16,6 +18,9 @@ type Notice struct {
 	// ID is made of the provider's own name for it.
 	ID       [32]byte
 	Provider string
+	// Team and Client are set if it came to the team's own client.
+	Team   healthlab.TeamID
+	Client string
 	// ExternalUserID is the account, byte for byte.
 	ExternalUserID string
 	// Resources are slugs; empty means all.
@@ -47,15 +52,42 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 	if err != nil {
 		return linking.Heard{}, s.notHeard(ctx, provider, err)
 	}
-	for i, n := range heard.News {
-		if err := s.announced(ctx, provider, &m, i, n); err != nil {
-			return linking.Heard{}, fmt.Errorf("keep what a provider announced: %w", err)
+	return heard, s.heard(ctx, Notice{Provider: provider}, &m, heard.News)
+}
+
+// ListenFor is [Service.Listen] of what a provider sends to clients that a team has
+// registered itself. of are the listeners by client id, as linking.Service.ListenersOf
+// returns them: the message is for the one that takes it, and what it announces is looked
+// for in the connections of that client alone.
+func (s *Service) ListenFor(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.Heard, error) {
+	if len(of) == 0 {
+		return linking.Heard{}, s.notHeard(ctx, provider, healthlab.Unauthenticated) // whether there is such a team is nobody's business
+	}
+	m.At = s.now()
+	var refused error
+	for _, client := range slices.Sorted(maps.Keys(of)) {
+		heard, err := of[client].Listen(ctx, m)
+		if err == nil {
+			return heard, s.heard(ctx, Notice{Provider: provider, Team: team, Client: client}, &m, heard.News)
+		}
+		if refused == nil || errors.Is(refused, healthlab.Unauthenticated) {
+			refused = err
 		}
 	}
-	if len(heard.News) > 0 {
+	return linking.Heard{}, s.notHeard(ctx, provider, refused)
+}
+
+// heard keeps what is new.
+func (s *Service) heard(ctx context.Context, to Notice, m *linking.Message, news []linking.Announced) error {
+	for i, n := range news {
+		if err := s.announced(ctx, to, m, i, n); err != nil {
+			return fmt.Errorf("keep what a provider announced: %w", err)
+		}
+	}
+	if len(news) > 0 {
 		s.Wake()
 	}
-	return heard, nil
+	return nil
 }
 
 // notHeard says what a listener's error means to the sender.
@@ -72,7 +104,7 @@ func (s *Service) notHeard(ctx context.Context, provider string, cause error) er
 }
 
 // announced keeps one thing that is new.
-func (s *Service) announced(ctx context.Context, provider string, m *linking.Message, i int, n linking.Announced) error {
+func (s *Service) announced(ctx context.Context, to Notice, m *linking.Message, i int, n linking.Announced) error {
 	if n.ExternalUserID == "" {
 		return nil
 	}
@@ -82,9 +114,11 @@ func (s *Service) announced(ctx context.Context, provider string, m *linking.Mes
 		sum := sha256.Sum256(m.Body)
 		id = sha256.Sum256(fmt.Appendf(nil, "body %x %d", sum, i))
 	}
-	_, err := s.store.Notify(ctx, Notice{
-		ID: id, Provider: provider, ExternalUserID: n.ExternalUserID, Resources: n.Resources, At: at,
-	}, at.Add(-keepNotices), func(t *Task) { t.announce(n.Since.UTC(), at) })
+	if to.Client != "" { // nobody else's message is ever taken for this one
+		id = sha256.Sum256(fmt.Appendf(nil, "client %s %q %x", to.Team, to.Client, id))
+	}
+	to.ID, to.ExternalUserID, to.Resources, to.At = id, n.ExternalUserID, n.Resources, at
+	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.announce(n.Since.UTC(), at) })
 	if errors.Is(err, healthlab.Invalid) { // a name that no store takes is nobody's
 		return nil
 	}

@@ -121,7 +121,7 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 			}
 			if k >= 0 && old[k].Linked.Equal(c.LinkedAt) || again && n.Kind == History && old[k].Status != Failure {
 				kept := old[k]
-				kept.Linked = c.LinkedAt
+				kept.Linked, kept.Client = c.LinkedAt, c.Client
 				if kept.Due.IsZero() && (n.Kind == News || kept.Status != Success && kept.Status != Failure) {
 					kept.Due = at // it was stopped when the connection failed
 				}
@@ -198,11 +198,11 @@ func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.
 	}
 	from := at.AddDate(0, 0, -days)
 	h := plannedHistory{Task: Task{
-		Key: Key{ref, resource, History}, Linked: c.LinkedAt, Status: Scheduled, ScheduledAt: at,
+		Key: Key{ref, resource, History}, Linked: c.LinkedAt, Client: c.Client, Status: Scheduled, ScheduledAt: at,
 		From: from, To: at, Due: at,
 	}}
 	news := Task{
-		Key: Key{ref, resource, News}, Linked: c.LinkedAt, Status: Scheduled, ScheduledAt: at, Seen: at, Swept: at, Due: at.Add(s.opts.Every),
+		Key: Key{ref, resource, News}, Linked: c.LinkedAt, Client: c.Client, Status: Scheduled, ScheduledAt: at, Seen: at, Swept: at, Due: at.Add(s.opts.Every),
 		Floor: at.Add(-s.opts.NewsBefore),
 	}
 	switch p.Backfill.Mode {

@@ -15,20 +15,20 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// parking keeps this process from claiming tasks of providers who have no slot for a
+// parking keeps this process from claiming tasks of applications that have no slot for a
 // while. Another process finds out for itself.
 type parking struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-func (p *parking) park(provider string, until time.Time) {
+func (p *parking) park(app string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.until[provider] = until
+	p.until[app] = until
 }
 
-// parked returns the providers whose time has not come, sorted.
+// parked returns the applications whose time has not come, sorted.
 func (p *parking) parked(now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,10 +242,10 @@ func (s *Service) keys(t *Task, c *healthdata.Connection) ([]BudgetKey, []*Limit
 		return nil, nil
 	}
 	l := s.opts.Limits[t.Provider]
-	keys := []BudgetKey{{Provider: t.Provider, Name: "app"}, {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}
+	keys := []BudgetKey{t.appBudget("app"), {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}
 	limits := []*Limit{nil, nil}
 	for i := range l.App {
-		keys, limits = append(keys, BudgetKey{Provider: t.Provider, Name: fmt.Sprint("app ", i)}), append(limits, &l.App[i])
+		keys, limits = append(keys, t.appBudget(fmt.Sprint("app ", i))), append(limits, &l.App[i])
 	}
 	for i := range l.User {
 		keys = append(keys, BudgetKey{Team: t.Team, User: t.User, Provider: t.Provider, Name: fmt.Sprint("user ", i)})
@@ -262,7 +262,7 @@ func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection
 	if len(keys) == 0 {
 		return now, true, nil
 	}
-	if slices.Contains(s.parked.parked(now), t.Provider) {
+	if slices.Contains(s.parked.parked(now), t.App()) {
 		return now, false, s.settle(ctx, *t, only(func(t *Task) { t.Lease = time.Time{} }))
 	}
 	var app, own time.Time
@@ -288,7 +288,7 @@ func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection
 	}
 	due := t.Due
 	if app.Sub(now) > s.opts.Ahead {
-		s.parked.park(t.Provider, app.Add(-s.opts.Ahead))
+		s.parked.park(t.App(), app.Add(-s.opts.Ahead))
 	} else {
 		due = own.Add(-s.opts.Ahead / 2)
 	}
@@ -301,7 +301,7 @@ var errFull = errors.New("no slot soon")
 // told passes on what a provider said of its limits.
 func (s *Service) told(ctx context.Context, t *Task, rates []linking.Rate, limited *linking.RateError) (until time.Time, err error) {
 	now := s.now()
-	keys := []BudgetKey{{Provider: t.Provider, Name: "app"}, {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}
+	keys := []BudgetKey{t.appBudget("app"), {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}
 	if len(rates) == 0 && limited == nil {
 		return time.Time{}, nil
 	}

@@ -57,7 +57,8 @@ type Store interface {
 	// this id is known, which is so for a while after it came, it lets change edit every
 	// task of the kind News that is not off the queue (its Due is set), of the notice's
 	// resources, of Connected connections of live users of any team with exactly this
-	// external user id, and writes them back. Key is the store's. It returns how many
+	// external user id, and writes them back. With a team, it is only about connections of
+	// that team that are bound to the notice's client. Key is the store's. It returns how many
 	// tasks these were. Notices from before forget may be forgotten.
 	Notify(ctx context.Context, n Notice, forget time.Time, change func(*Task)) (int, error)
 
@@ -91,7 +92,7 @@ type Planned struct {
 // ClaimQuery says which tasks to take.
 type ClaimQuery struct {
 	N int
-	// Without are providers whose tasks stay.
+	// Without are applications whose tasks stay, as [Task.App] names them.
 	Without    []string
 	Now, Until time.Time
 }

@@ -79,6 +79,9 @@ type Task struct {
 	Key
 	// Linked is when the connection was linked that the task was planned for.
 	Linked time.Time
+	// Client is the id of the team's own client at the provider that the connection is
+	// bound to; empty for the deployment's.
+	Client string `json:",omitempty"`
 	Status Status
 	// From and To bound what this run fetches. What lies between Until and To was fetched;
 	// a run that has not begun has no Until.
@@ -130,6 +133,23 @@ func (t *Task) Trace() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "trace %s %s %d %s %d %s %s %d", t.Team, t.User, len(t.Provider), t.Provider,
 		len(t.Resource), t.Resource, t.Kind, at.UnixMicro()))
 	return hex.EncodeToString(sum[:16])
+}
+
+// App names the application that a provider counts the task's requests for: the slug alone
+// for the deployment's, and slug, team and client id, with spaces between, for a team's own.
+func (t *Task) App() string {
+	if t.Client == "" {
+		return t.Provider
+	}
+	return t.Provider + " " + t.Team.String() + " " + t.Client
+}
+
+// appBudget is what the limits of the application are counted by.
+func (t *Task) appBudget(name string) BudgetKey {
+	if t.Client == "" {
+		return BudgetKey{Provider: t.Provider, Name: name}
+	}
+	return BudgetKey{Team: t.Team, Provider: t.Provider, Name: name + " of " + t.Client}
 }
 
 // DaysWithData counts them.

@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// credentialOperations are the OAuth clients that teams have registered at providers
+// themselves.
+func (a api) credentialOperations() []operation {
+	if a.Linking == nil || !a.Linking.TakesTeamClients() || a.AuthenticateManagement == nil {
+		return nil
+	}
+	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"
+	return []operation{
+		{id: "list_custom_credentials", pattern: "GET" + path, handle: a.managingTeams(a.listCredentials)},
+		{id: "set_custom_credentials", pattern: "POST" + path, handle: a.managingTeams(a.setCredentials)},
+		{id: "delete_custom_credentials", pattern: "DELETE" + path, handle: a.managingTeams(a.deleteCredentials)},
+		{id: "prepare_custom_credentials", pattern: "POST" + path + "/prepare", handle: a.managingTeams(a.prepareCredentials)},
+	}
+}
+
+// credentialOut is a team's client, without its secrets.
+type credentialOut struct {
+	Team     healthlab.TeamID `json:"team_id"`
+	Provider string           `json:"provider"`
+	ClientID string           `json:"client_id"`
+	// Secret and the values of Details are their last characters alone.
+	Secret      string            `json:"client_secret"`
+	RedirectURL *string           `json:"redirect_url_override"`
+	Details     map[string]string `json:"details"`
+	Status      string            `json:"status"`
+	Connections int               `json:"connections"`
+	ProvenAt    *healthlab.Time   `json:"proven_at"`
+	CreatedAt   healthlab.Time    `json:"created_at"`
+	UpdatedAt   healthlab.Time    `json:"updated_at"`
+	RetiredAt   *healthlab.Time   `json:"retired_at"`
+}
+
+func credentialFrom(c *linking.TeamClient) credentialOut {
+	out := credentialOut{
+		Team: c.Team, Provider: c.Provider, ClientID: c.ClientID, Secret: c.Tail, RedirectURL: orNull(c.RedirectURL), Details: c.Details,
+		Status: "active", Connections: c.Connections, CreatedAt: healthlab.At(c.CreatedAt), UpdatedAt: healthlab.At(c.UpdatedAt),
+	}
+	if out.Details == nil {
+		out.Details = map[string]string{}
+	}
+	if !c.ProvenAt.IsZero() {
+		at := healthlab.At(c.ProvenAt)
+		out.ProvenAt = &at
+	}
+	if !c.RetiredAt.IsZero() {
+		at := healthlab.At(c.RetiredAt)
+		out.Status, out.RetiredAt = "retired", &at
+	}
+	return out
+}
+
+// credentialsOut is a page of them.
+type credentialsOut struct {
+	Credentials []credentialOut `json:"custom_credentials"`
+	NextCursor  *string         `json:"next_cursor"`
+}
+
+func (a api) listCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	provider := orEmpty(m.OptText("provider", maxPathText))
+	teams, next, err := a.teamsPage(r, m, m.named(), 20)
+	if err != nil {
+		return err
+	}
+	out := credentialsOut{Credentials: []credentialOut{}, NextCursor: orNull(next)}
+	for _, team := range teams {
+		list, err := a.Linking.TeamClients(r.Context(), team, provider)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			out.Credentials = append(out.Credentials, credentialFrom(&list[i]))
+		}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// credentialIn hands over a client.
+type credentialIn struct {
+	Team        uuid.UUID         `json:"team_id"`
+	Provider    string            `json:"provider"`
+	ClientID    string            `json:"client_id"`
+	Secret      *string           `json:"client_secret"`
+	RedirectURL *string           `json:"redirect_url_override"`
+	Details     map[string]string `json:"details" wire:"opt"`
+}
+
+// team ends the reading of a request about one team.
+func (m *managedTeams) team(id uuid.UUID) (healthlab.TeamID, error) {
+	teams, err := m.allowed([]uuid.UUID{id})
+	if err != nil {
+		return healthlab.TeamID{}, err
+	}
+	return teams[0], nil
+}
+
+func (a api) setCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	var body credentialIn
+	m.Body(&body)
+	m.notEmptyText("client_secret", body.Secret)
+	m.notEmptyText("redirect_url_override", body.RedirectURL)
+	team, err := m.team(body.Team)
+	if err != nil {
+		return err
+	}
+	c, err := a.Linking.SetTeamClient(r.Context(), team, linking.NewTeamClient{
+		Provider: body.Provider, ClientID: body.ClientID, Secret: value(body.Secret), RedirectURL: value(body.RedirectURL), Details: body.Details,
+	})
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, credentialFrom(&c))
+}
+
+// notEmptyText notes a text of the body that is there and empty.
+func (m *managedTeams) notEmptyText(name string, v *string) {
+	if v != nil && *v == "" {
+		m.Problem("empty", "must not be empty", "body", name)
+	}
+}
+
+// credentialGoneOut says what else depends on what was deleted.
+type credentialGoneOut struct {
+	Success     bool `json:"success"`
+	Connections int  `json:"connections"`
+}
+
+func (a api) deleteCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	id, provider, erase := m.UUID("team_id"), m.Text("provider", maxPathText), m.Bool("erase", false)
+	team, err := m.team(id)
+	if err != nil {
+		return err
+	}
+	bound, err := a.Linking.DeleteTeamClient(r.Context(), team, provider, erase)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, credentialGoneOut{true, bound})
+}
+
+// prepareIn asks what to set up.
+type prepareIn struct {
+	Team        uuid.UUID        `json:"team_id"`
+	Provider    string           `json:"provider"`
+	RedirectURL wire.Opt[string] `json:"redirect_url_override"`
+}
+
+// prepareOut says what to set up.
+type prepareOut struct {
+	Status string           `json:"status"`
+	Steps  []prepareStepOut `json:"steps"`
+}
+
+type prepareStepOut struct {
+	Type        string `json:"type"`
+	Key         string `json:"key"`
+	Value       string `json:"value"`
+	Description string `json:"description"`
+}
+
+func (a api) prepareCredentials(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	var body prepareIn
+	m.Body(&body)
+	m.notEmptyText("redirect_url_override", body.RedirectURL.Ptr())
+	team, err := m.team(body.Team)
+	if err != nil {
+		return err
+	}
+	var back *string
+	if body.RedirectURL.Set { // null: none
+		text := value(body.RedirectURL.Ptr())
+		back = &text
+	}
+	p, err := a.Linking.PrepareTeamClient(r.Context(), team, body.Provider, back)
+	if err != nil {
+		return err
+	}
+	out := prepareOut{Status: p.Status, Steps: make([]prepareStepOut, len(p.Steps))}
+	for i, s := range p.Steps {
+		out.Steps[i] = prepareStepOut(s)
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}

@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// TeamClients returns the clients of teams as a [linking.TeamClients].
+func (s *Store) TeamClients() linking.TeamClients { return linkStore{s} }
+
+const (
+	clientColumns = `
+t.provider, t.client, t.key_id, t.box, t.tail, t.details, t.redirect_url, t.created_at, t.updated_at, t.retired_at, t.proven_at, t.proven_url`
+
+	selectClients = `
+select ` + clientColumns + `, (
+	select count(*) from healthlab.connection c
+	join healthlab.users u on u.user_id = c.user_id and u.team_id = c.team_id
+	join healthlab.link_credential k on k.user_id = c.user_id and k.provider = c.provider
+	where c.team_id = t.team_id and c.provider = t.provider and c.client = t.client and c.status <> 'deregistered' and u.deleted_at is null)
+from healthlab.team_client t where t.team_id = $1
+order by t.provider, t.retired_at desc nulls first, t.client`
+
+	selectClient = `select ` + clientColumns + ` from healthlab.team_client t where t.team_id = $1 and t.provider = $2 and t.client = $3`
+
+	// The one that takes its place is another one.
+	retireClients = `
+update healthlab.team_client set retired_at = $3 where team_id = $1 and provider = $2 and retired_at is null and client <> $4`
+
+	putClient = `
+insert into healthlab.team_client as t (team_id, provider, client, key_id, box, tail, details, redirect_url, created_at, updated_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (team_id, provider, client) do update set key_id = excluded.key_id, box = excluded.box, tail = excluded.tail,
+	details = excluded.details, redirect_url = excluded.redirect_url, updated_at = excluded.updated_at, retired_at = null
+returning ` + clientColumns
+
+	proveClient = `
+update healthlab.team_client set proven_url = $4, proven_at = $5
+where team_id = $1 and provider = $2 and client = $3 and (proven_url <> $4 or proven_at is null)`
+
+	forgetClients = `
+delete from healthlab.team_client t where t.team_id = $1 and t.retired_at < $2 and not exists (
+	select from healthlab.connection c
+	join healthlab.link_credential k on k.user_id = c.user_id and k.provider = c.provider
+	where c.team_id = t.team_id and c.provider = t.provider and c.client = t.client and c.status <> 'deregistered')`
+
+	eraseClients = `delete from healthlab.team_client where team_id = $1 and provider = $2`
+)
+
+func scanTeamClient(row pgx.Row, c *linking.TeamClient, more ...any) error {
+	var details []byte
+	var retired, proven *time.Time
+	if err := row.Scan(append([]any{
+		&c.Provider, &c.ClientID, &c.Box.KeyID, &c.Box.Box, &c.Tail, &details, &c.RedirectURL, &c.CreatedAt, &c.UpdatedAt, &retired, &proven, &c.ProvenURL,
+	}, more...)...); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(details, &c.Details); err != nil {
+		return fmt.Errorf("decode details of client: %w", err)
+	}
+	if len(c.Details) == 0 {
+		c.Details = nil
+	}
+	c.CreatedAt, c.UpdatedAt, c.RetiredAt, c.ProvenAt = c.CreatedAt.UTC(), c.UpdatedAt.UTC(), timeOrZero(retired), timeOrZero(proven)
+	return nil
+}
+
+func (v linkStore) Clients(ctx context.Context, team healthlab.TeamID) ([]linking.TeamClient, error) {
+	var out []linking.TeamClient
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectClients, team.UUID).Query(func(rows pgx.Rows) error {
+			out = nil
+			for rows.Next() {
+				c := linking.TeamClient{Team: team}
+				if err := scanTeamClient(rows, &c, &c.Connections); err != nil {
+					return err
+				}
+				out = append(out, c)
+			}
+			return rows.Err()
+		})
+	})
+	return out, err
+}
+
+func noClient(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: the team has no such client", healthlab.NotFound)
+	}
+	return err
+}
+
+func (v linkStore) Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (linking.TeamClient, error) {
+	if err := checkText(provider, clientID); err != nil {
+		return linking.TeamClient{}, err
+	}
+	c := linking.TeamClient{Team: team}
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectClient, team.UUID, provider, clientID).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &c) })
+	})
+	if err != nil {
+		return linking.TeamClient{}, noClient(err)
+	}
+	return c, nil
+}
+
+func (v linkStore) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
+	if c.Team.IsZero() || c.Provider == "" || c.ClientID == "" || c.Box.Box == nil {
+		return linking.TeamClient{}, fmt.Errorf("%w: a client has a team, a provider, an id and a box", healthlab.Invalid)
+	}
+	details, err := json.Marshal(c.Details)
+	if err != nil {
+		return linking.TeamClient{}, fmt.Errorf("encode details of client: %w", err)
+	}
+	if c.Details == nil {
+		details = []byte("{}")
+	}
+	if err := checkText(c.Provider, c.ClientID, c.Box.KeyID, c.Tail, c.RedirectURL); err != nil {
+		return linking.TeamClient{}, err
+	}
+	if spoilt(details) {
+		return linking.TeamClient{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	}
+	out := linking.TeamClient{Team: c.Team}
+	err = v.s.do(ctx, c.Team, writing, func(u *unit) error {
+		b := u.batch()
+		b.Queue(insertTeam, c.Team.UUID)
+		b.Queue(lockTeam, c.Team.UUID)
+		b.Queue(retireClients, c.Team.UUID, c.Provider, instant(c.UpdatedAt), c.ClientID)
+		b.Queue(putClient, c.Team.UUID, c.Provider, c.ClientID, c.Box.KeyID, c.Box.Box, c.Tail, details, c.RedirectURL,
+			instant(c.CreatedAt), instant(c.UpdatedAt)).QueryRow(func(row pgx.Row) error { return scanTeamClient(row, &out) })
+		return u.commit(ctx, b)
+	})
+	if err != nil {
+		return linking.TeamClient{}, err
+	}
+	return out, nil
+}
+
+func (v linkStore) RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error {
+	if err := checkText(provider); err != nil {
+		return err
+	}
+	done, err := v.changeClients(ctx, team, retireClients, team.UUID, provider, instant(at), "")
+	if err == nil && done == 0 {
+		err = fmt.Errorf("%w: the team has no client at this provider", healthlab.NotFound)
+	}
+	return err
+}
+
+func (v linkStore) ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error {
+	if err := checkText(provider, clientID, redirectURL); err != nil {
+		return err
+	}
+	_, err := v.changeClients(ctx, team, proveClient, team.UUID, provider, clientID, redirectURL, instant(at))
+	return err
+}
+
+func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error) {
+	if err := checkText(provider); err != nil {
+		return 0, err
+	}
+	if provider != "" {
+		return v.changeClients(ctx, team, eraseClients, team.UUID, provider)
+	}
+	return v.changeClients(ctx, team, forgetClients, team.UUID, instant(before))
+}
+
+// changeClients runs one statement while nobody else changes the clients of the team.
+func (v linkStore) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
+	var done pgconn.CommandTag
+	err := v.s.do(ctx, team, writing, func(u *unit) error {
+		b := u.batch()
+		b.Queue(insertTeam, team.UUID)
+		b.Queue(lockTeam, team.UUID)
+		count(b.Queue(sql, args...), &done)
+		return u.commit(ctx, b)
+	})
+	return int(done.RowsAffected()), err
+}

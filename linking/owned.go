@@ -1,0 +1,403 @@
+package linking
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Names of rules about clients of teams.
+const (
+	// RuleNoOwnClient: teams cannot have clients of their own at this provider.
+	RuleNoOwnClient = "OWN_CREDENTIALS_NOT_SUPPORTED"
+	// RuleTooManyClients: connections are bound to too many clients that were replaced.
+	RuleTooManyClients = "TOO_MANY_CREDENTIALS"
+)
+
+// NewTeamClient is a client as a team hands it over.
+type NewTeamClient struct {
+	Provider         string
+	ClientID, Secret string
+	// RedirectURL is an address of the team's that the provider sends people back to: it
+	// must send them on to our callback with everything behind the question mark. Empty:
+	// they come to our callback at once.
+	RedirectURL string
+	// Details are what the provider wants besides.
+	Details map[string]string
+}
+
+// String shows nothing of it.
+func (NewTeamClient) String() string { return "OAuth client" }
+
+// GoString is String.
+func (n NewTeamClient) GoString() string { return n.String() }
+
+const (
+	// maxClientText bounds a client id, maxClientSecret a secret and a detail, in bytes.
+	maxClientText   = 512
+	maxClientSecret = 4096
+	maxDetails      = 20
+	maxRedirect     = 2048
+	// maxClients is how many clients a team has at one provider, those included that were
+	// replaced and that connections are bound to still.
+	maxClients = 20
+	// clientLinger is how long a client is kept after it was retired, for whoever is on
+	// their way back from the provider.
+	clientLinger = TokenLife
+)
+
+// TakesTeamClients reports whether teams can have clients of their own here.
+func (s *Service) TakesTeamClients() bool { return s.roster.clients != nil }
+
+// TeamClients returns the clients of a team, of one provider if it is named: by provider,
+// the current one first. Those that were retired are here while connections need them.
+func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
+	list, err := s.teamClients(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("clients of team: %w", err)
+	}
+	linger := s.now().Add(-clientLinger)
+	return slices.DeleteFunc(list, func(c TeamClient) bool {
+		return provider != "" && c.Provider != provider || !c.current() && c.Connections == 0 && c.RetiredAt.Before(linger)
+	}), nil
+}
+
+func (s *Service) teamClients(ctx context.Context, team healthlab.TeamID) ([]TeamClient, error) {
+	if s.roster.clients == nil {
+		return nil, nil
+	}
+	return s.roster.clients.Clients(ctx, team)
+}
+
+// SetTeamClient makes a client the one by which a team's people are asked at a provider,
+// from the next sign-in on. What is connected stays bound to the client that connected it:
+// with the same ClientID, the new secret holds for it at once; with another one, the old
+// client is kept for it, sealed, until the last of these connections is gone.
+//
+// Faults: a [*healthlab.RuleError] of type [RuleNoOwnClient] or [RuleTooManyClients];
+// Invalid, with every problem by the names in JSON.
+func (s *Service) SetTeamClient(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
+	c, err := s.setTeamClient(ctx, team, n)
+	if err != nil {
+		return TeamClient{}, fmt.Errorf("set client of team: %w", err)
+	}
+	return c, nil
+}
+
+func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
+	conn, err := s.ownable(n.Provider)
+	if err != nil {
+		return TeamClient{}, err
+	}
+	p := n.problems()
+	if len(p) == 0 {
+		if _, err := conn.As(OAuthClient{n.ClientID, n.Secret, maps.Clone(n.Details)}); err != nil {
+			p = problemsOf(err)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return TeamClient{}, err
+	}
+	at := s.now()
+	store := s.roster.clients
+	if _, err := store.ForgetClients(ctx, team, "", at.Add(-clientLinger)); err != nil {
+		return TeamClient{}, err
+	}
+	list, err := store.Clients(ctx, team)
+	if err != nil {
+		return TeamClient{}, err
+	}
+	had := 0
+	for i := range list {
+		if list[i].Provider == n.Provider && list[i].ClientID != n.ClientID {
+			had++
+		}
+	}
+	if had >= maxClients {
+		return TeamClient{}, rule(RuleTooManyClients, "connections are bound to 20 other clients at this provider; let people link again, or delete the credentials")
+	}
+	c := TeamClient{
+		Team: team, Provider: n.Provider, ClientID: n.ClientID, RedirectURL: n.RedirectURL, CreatedAt: at, UpdatedAt: at,
+		Tail: tail(n.Secret), Details: map[string]string{},
+	}
+	for name, value := range n.Details {
+		c.Details[name] = tail(value)
+	}
+	doc, err := json.Marshal(clientDoc{n.Secret, n.Details})
+	if err == nil {
+		c.Box, err = s.seal.Seal(ctx, doc, clientPlace(&c))
+	}
+	if err != nil {
+		return TeamClient{}, err
+	}
+	if c, err = store.PutClient(ctx, c); err != nil {
+		return TeamClient{}, err
+	}
+	i := slices.IndexFunc(list, func(x TeamClient) bool { return x.Provider == c.Provider && x.ClientID == c.ClientID })
+	if i >= 0 {
+		c.Connections = list[i].Connections
+	}
+	return c, nil
+}
+
+// DeleteTeamClient takes a team's client at a provider out of use: people are asked by the
+// deployment's again, or cannot link a provider that wants the team's own. What was
+// connected with it works on, and the client is kept for it, sealed, until the last of
+// these connections is gone.
+//
+// With erase, all clients that the team ever gave for the provider are gone at once, those
+// that were replaced, too. Connections that are bound to them fail when their grant has to
+// be renewed, with the event that says so, and the people have to link again.
+//
+// It returns how many connections are bound to them. NotFound if the team has none.
+func (s *Service) DeleteTeamClient(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (int, error) {
+	bound, err := s.deleteTeamClient(ctx, team, provider, erase)
+	if err != nil {
+		return 0, fmt.Errorf("delete client of team: %w", err)
+	}
+	return bound, nil
+}
+
+func (s *Service) deleteTeamClient(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (bound int, err error) {
+	list, err := s.teamClients(ctx, team)
+	if err != nil {
+		return 0, err
+	}
+	for i := range list {
+		if c := &list[i]; c.Provider == provider && (erase || c.current()) {
+			bound += c.Connections
+		}
+	}
+	if s.roster.clients == nil {
+		return 0, healthlab.NotFound
+	}
+	at := s.now()
+	if !erase {
+		if err := s.roster.clients.RetireClient(ctx, team, provider, at); err != nil {
+			return 0, err
+		}
+		_, err = s.roster.clients.ForgetClients(ctx, team, "", at.Add(-clientLinger))
+		return bound, err
+	}
+	n, err := s.roster.clients.ForgetClients(ctx, team, provider, at)
+	if err == nil && n == 0 {
+		err = healthlab.NotFound
+	}
+	return bound, err
+}
+
+// Preparation says what a team has to set up at a provider before its own client works.
+type Preparation struct {
+	Status string
+	Steps  []SetupStep
+}
+
+// Statuses of a Preparation.
+const (
+	PrepareNothing  = "no_action_needed"
+	PrepareRequired = "preparations_required"
+)
+
+// PrepareTeamClient says what a team has to set up at a provider for a client of its own
+// with a redirect URL, which may be empty; nil is that of the client that it has. A step
+// that the team's current client has shown to be done, as people came back through it, is
+// left out. Nothing is changed, and nobody is asked.
+//
+// Faults: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
+func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
+	out, err := s.prepareTeamClient(ctx, team, provider, redirectURL)
+	if err != nil {
+		return Preparation{}, fmt.Errorf("prepare client of team: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
+	conn, err := s.ownable(provider)
+	if err != nil {
+		return Preparation{}, err
+	}
+	if redirectURL != nil && !goodRedirect(*redirectURL) {
+		var p healthlab.Problems
+		p.Add("redirect_url", badRedirect, "redirect_url_override")
+		return Preparation{}, p.Err()
+	}
+	settings, err := s.settings(ctx, team)
+	if err != nil {
+		return Preparation{}, err
+	}
+	has, own := settings.own[provider]
+	if redirectURL != nil {
+		settings.own = map[string]TeamClient{provider: {RedirectURL: *redirectURL}}
+	}
+	back := s.callbackURL(&settings, provider)
+	out := Preparation{Status: PrepareRequired, Steps: []SetupStep{}}
+	if !own || has.ProvenURL != back {
+		what := "Register this address with your client at the provider, as one that people may be sent back to."
+		if back != s.ourCallback(provider) {
+			what += " It is yours: send whoever comes there on to " + s.ourCallback(provider) + ", with everything behind the question mark."
+		}
+		out.Steps = append(out.Steps, SetupStep{Type: SetupRedirect, Key: "redirect_uri", Value: back, Description: what})
+	}
+	if conn.OwnListener {
+		out.Steps = append(out.Steps, SetupStep{
+			Type: SetupWebhook, Key: "webhook_uri", Value: s.opts.BaseURL + "/v2/link/push/" + url.PathEscape(provider) + "/" + team.String(),
+			Description: "Register this address with your client at the provider, as the one that it sends its messages to.",
+		})
+	}
+	out.Steps = append(out.Steps, conn.Setup...)
+	if len(out.Steps) == 0 {
+		out.Status = PrepareNothing
+	}
+	return out, nil
+}
+
+// ownable returns the connector of a provider where teams can have clients of their own.
+func (s *Service) ownable(provider string) (ProviderConnector, error) {
+	p := s.users.Providers().Get(provider)
+	if p == nil {
+		var bad healthlab.Problems
+		bad.Add("unknown_provider", "is not the slug of a provider", "provider")
+		return ProviderConnector{}, bad.Err()
+	}
+	conn := s.roster.connectors[provider]
+	if s.roster.clients == nil || conn.As == nil || p.AuthType != authOAuth && p.AuthType != authTeamOAuth {
+		return ProviderConnector{}, rule(RuleNoOwnClient, "teams have no OAuth credentials of their own at this provider")
+	}
+	return conn, nil
+}
+
+const badRedirect = "an https address, or http on this machine, without user, query and fragment, of at most 2,048 bytes"
+
+func goodRedirect(s string) bool {
+	if s == "" {
+		return true
+	}
+	u, err := url.Parse(s)
+	if err != nil || len(s) > maxRedirect || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(s, "#") {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
+}
+
+// problems says what of a client cannot be kept.
+func (n *NewTeamClient) problems() (p healthlab.Problems) {
+	word := func(s string, most int, path ...any) {
+		if s == "" || len(s) > most || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+			p.Add("text", fmt.Sprintf("1 to %d printable characters of ASCII", most), path...)
+		}
+	}
+	word(n.ClientID, maxClientText, "client_id")
+	if n.Secret != "" { // whether there must be one, the connector knows
+		word(n.Secret, maxClientSecret, "client_secret")
+	}
+	if !goodRedirect(n.RedirectURL) {
+		p.Add("redirect_url", badRedirect, "redirect_url_override")
+	}
+	if len(n.Details) > maxDetails {
+		p.Add("too_long", fmt.Sprintf("at most %d details", maxDetails), "details")
+		return p
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Details)) {
+		word(n.Details[name], maxClientSecret, "details", shortName(name))
+	}
+	return p
+}
+
+// shortName is a name as problems have it.
+func shortName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
+
+// tail is what may be shown of a secret: its last four characters, if that leaves enough.
+func tail(s string) string {
+	const shown = 4
+	if len(s) < 4*shown || !utf8.ValidString(s) {
+		return "…"
+	}
+	return "…" + s[len(s)-shown:]
+}
+
+// settings are those of a team, with the clients that people are asked by.
+func (s *Service) settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
+	out, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return TeamSettings{}, fmt.Errorf("settings: %w", err)
+	}
+	list, err := s.teamClients(ctx, team)
+	if err != nil {
+		return TeamSettings{}, fmt.Errorf("clients of team: %w", err)
+	}
+	for _, c := range list {
+		if c.current() && s.roster.connectors[c.Provider].As != nil {
+			if out.own == nil {
+				out.own = map[string]TeamClient{}
+			}
+			out.own[c.Provider] = c
+		}
+	}
+	return out, nil
+}
+
+// Owns reports whether the grants that a client got at a provider are the team's: those of
+// every client of its own, and those of the deployment's, which has no id, where OwnOAuth
+// says so.
+func (t *TeamSettings) Owns(provider, client string) bool {
+	return client != "" || slices.Contains(t.OwnOAuth, provider)
+}
+
+// OwnClient is the id of the client of its own by which the team's people are asked at a
+// provider; empty if that is the deployment's.
+func (t *TeamSettings) OwnClient(provider string) string { return t.own[provider].ClientID }
+
+// proven notes that somebody came back through a team's own client.
+func (s *Service) proven(ctx context.Context, t *step, redirectURL string) {
+	if t.client == "" {
+		return
+	}
+	if c := t.settings.own[t.provider.Slug]; c.ClientID == t.client && c.ProvenURL == redirectURL {
+		return
+	}
+	if err := s.roster.clients.ProveClient(ctx, t.session.Team, t.provider.Slug, t.client, redirectURL, t.at); err != nil {
+		s.opts.Log.WarnContext(ctx, "own client not marked as proven", "provider", t.provider.Slug, "kind", healthlab.KindOf(err).Error())
+	}
+}
+
+// ListenersOf returns who reads what a provider sends to a team's own clients, by client id.
+func (s *Service) ListenersOf(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
+	list, err := s.teamClients(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("listeners of team: %w", err)
+	}
+	out := map[string]Listener{}
+	for i := range list {
+		if list[i].Provider != provider {
+			continue
+		}
+		conn, err := s.roster.by(ctx, &list[i])
+		if err != nil {
+			return nil, fmt.Errorf("listeners of team: %w", err)
+		}
+		if conn.Listener != nil {
+			out[list[i].ClientID] = conn.Listener
+		}
+	}
+	return out, nil
+}
+
+// problemsOf are those of an error.
+func problemsOf(err error) healthlab.Problems {
+	var invalid *healthlab.InvalidError
+	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
+		return invalid.Problems
+	}
+	var p healthlab.Problems
+	p.Add("invalid", "not a client that the provider can know")
+	return p
+}
