@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -43,11 +44,16 @@ type Config struct {
 	// Teams stands behind what teams have chosen. With it, AuthenticateManagement and
 	// Environment are required.
 	Teams *healthdata.Teams
+	// Organisations stands behind the teams of organisations and their API keys; a path of the
+	// management then opens only teams of its organisation. With it, AuthenticateManagement and
+	// Environment are required. [KeysOf] lets the keys open the rest.
+	Organisations *organisation.Service
 	// TeamIdentity says who a team is, for teams that ask about themselves. It needs Teams, and
-	// must be safe for concurrent use. Nil: they cannot.
+	// must be safe for concurrent use. Nil: as Organisations says; without those, they cannot.
 	TeamIdentity func(context.Context, healthlab.TeamID) (TeamIdentity, error)
 	// Linking stands behind link codes, link tokens and what people connect with them.
-	// It needs Health.
+	// It needs Health. The management of teams' own clients at providers is there if it takes
+	// them (linking.Options.Clients) and AuthenticateManagement and Environment are set.
 	Linking *linking.Service
 	// Pulls stands behind refreshes, behind looking at what was fetched, and behind what
 	// providers send by themselves. It needs Health.
@@ -86,8 +92,8 @@ type Config struct {
 	// another one lead nowhere. Default [US].
 	Region Region
 	// TeamsOf returns the teams of an organisation, for questions about all those that a
-	// management key opens. It must be safe for concurrent use. Nil: such questions have to
-	// name teams.
+	// management key opens. It must be safe for concurrent use. Nil: as Organisations says;
+	// without those, such questions have to name teams.
 	TeamsOf func(ctx context.Context, org uuid.UUID) ([]healthlab.TeamID, error)
 
 	// KeyHeader is the header with the team's API key. Default x-service-api-key.

@@ -40,6 +40,7 @@ func pairs() []contract.Pair {
 		httpapi.PriorityBodies(),
 		httpapi.SettingsBodies(),
 		httpapi.CredentialBodies(),
+		httpapi.OrganisationBodies(),
 		reportPairs(),
 		pullPairs(),
 		bulkPairs(),
@@ -59,6 +60,7 @@ func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
 	c.config.Environment = healthlab.Sandbox
+	c.config.Organisations = newOrganisations(t, memory.New(nil))
 	c.config.TeamIdentity = func(context.Context, healthlab.TeamID) (httpapi.TeamIdentity, error) {
 		return httpapi.TeamIdentity{Org: org, Name: "Riverside"}, nil
 	}

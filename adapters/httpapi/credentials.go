@@ -13,7 +13,7 @@ import (
 // credentialOperations are the OAuth clients that teams have registered at providers
 // themselves.
 func (a api) credentialOperations() []operation {
-	if a.Linking == nil || !a.Linking.TakesTeamClients() || a.AuthenticateManagement == nil {
+	if a.Linking == nil || !a.Linking.TakesTeamClients() || a.AuthenticateManagement == nil || a.Environment == "" {
 		return nil
 	}
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"

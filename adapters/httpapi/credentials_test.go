@@ -369,10 +369,10 @@ func TestOwnCredentialsRefused(t *testing.T) {
 		`{"team_id":"` + id + `","provider":"acme_band","client_id":"a b\u0007MARK","client_secret":"MARK\n","redirect_url_override":"https://u:MARK@x.example/","details":{"push_key":""}}`: {
 			"body.client_id", "body.client_secret", "body.redirect_url_override", "body.details.push_key",
 		},
-		`{"team_id":"` + id + `","provider":"acme_band","client_id":"","client_secret":"x"}`:                                             {"body.client_id"},
-		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x"}`:                                                               {"body.client_secret"},
-		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x","client_secret":"","redirect_url_override":""}`:                 {"body.client_secret", "body.redirect_url_override"},
-		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x","client_secret":"y","details":{"color":"MARK"}}`:                {"body.details.color"},
+		`{"team_id":"` + id + `","provider":"acme_band","client_id":"","client_secret":"x"}`:                                           {"body.client_id"},
+		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x"}`:                                                              {"body.client_secret"},
+		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x","client_secret":"","redirect_url_override":""}`:                {"body.client_secret", "body.redirect_url_override"},
+		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x","client_secret":"y","details":{"color":"MARK"}}`:               {"body.details.color"},
 		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x","client_secret":"y","redirect_url_override":"https://x/?a=b"}`: {"body.redirect_url_override"},
 		`{"team_id":"` + id + `","provider":"acme_band","client_id":"x","client_secret":"y","redirect_url_override":"http://x.example"}`: {
 			"body.redirect_url_override",
@@ -385,7 +385,7 @@ func TestOwnCredentialsRefused(t *testing.T) {
 		require.NotContains(t, string(r.Body), "MARK")
 	}
 	for _, provider := range []string{"cedar_sleep", "acme_fixed"} {
-		r := o.set(`{"team_id":"` + id + `","provider":"` + provider + `","client_id":"x","client_secret":"y"}`).Want(t, 400)
+		r := o.set(`{"team_id":"`+id+`","provider":"`+provider+`","client_id":"x","client_secret":"y"}`).Want(t, 400)
 		require.Equal(t, linking.RuleNoOwnClient, r.ErrorType(t))
 	}
 	require.Empty(t, o.credentials(team).List)

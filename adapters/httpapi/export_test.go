@@ -161,3 +161,17 @@ func CredentialBodies() []contract.Pair {
 		{Schema: "CustomCredentialStep", Value: prepareStepOut{}},
 	}
 }
+
+// OrganisationBodies are the schemas of organisations whose Go types nobody else sees.
+func OrganisationBodies() []contract.Pair {
+	return []contract.Pair{
+		{Schema: "OrganisationTeamList", Value: teamsOut{}},
+		{Schema: "OrganisationTeam", Value: orgTeamOut{}},
+		{Schema: "NewTeam", Value: newTeamIn{}, Input: true},
+		{Schema: "TeamChange", Value: teamPatchIn{}, Input: true},
+		{Schema: "APIKeyList", Value: apiKeysOut{}},
+		{Schema: "APIKey", Value: apiKeyOut{}},
+		{Schema: "NewAPIKey", Value: newAPIKeyIn{}, Input: true},
+		{Schema: "APIKeysDeleted", Value: apiKeysGoneOut{}},
+	}
+}

@@ -32,11 +32,8 @@ func Routes(c Config) []Route {
 		panic("httpapi: Config.Authenticate is nil")
 	}
 	known := c.Environment == healthlab.Sandbox || c.Environment == healthlab.Production
-	if (c.AuthenticateManagement != nil && c.Linking != nil && c.Linking.TakesTeamClients()) && !known {
-		panic("httpapi: clients of teams in Config.Linking need Environment")
-	}
-	if (c.Webhooks != nil || c.Continuous != nil || c.Teams != nil) && (c.AuthenticateManagement == nil || !known) {
-		panic("httpapi: Config.Webhooks, Config.Continuous and Config.Teams need AuthenticateManagement and Environment")
+	if (c.Webhooks != nil || c.Continuous != nil || c.Teams != nil || c.Organisations != nil) && (c.AuthenticateManagement == nil || !known) {
+		panic("httpapi: Config.Webhooks, Config.Continuous, Config.Teams and Config.Organisations need AuthenticateManagement and Environment")
 	}
 	a := api{Config: c.withDefaults()}
 	a.pages = a.newPages()
@@ -108,6 +105,7 @@ func (a api) operations() []operation {
 	ops = append(ops, a.pullPreferenceOperations()...)
 	ops = append(ops, a.scopeOperations()...)
 	ops = append(ops, a.credentialOperations()...)
+	ops = append(ops, a.organisationOperations()...)
 	ops = append(ops, a.orderOperations()...)
 	ops = append(ops, a.documentOperations()...)
 	ops = append(ops, a.pscOperations()...)

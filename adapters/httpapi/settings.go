@@ -21,7 +21,7 @@ func (a api) settingsOperations() []operation {
 		{id: "read_team_settings", pattern: "GET " + path, handle: a.managing(a.readSettings)},
 		{id: "patch_team_settings", pattern: "PATCH " + path, handle: a.managing(a.patchSettings), maxBody: limit},
 	}
-	if a.TeamIdentity != nil {
+	if a.TeamIdentity != nil || a.Organisations != nil {
 		ops = append(ops, operation{id: "read_team", pattern: "GET /v2/team/{team_id}", team: a.readTeam})
 	}
 	return ops
@@ -52,7 +52,7 @@ func (a api) readTeam(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	if asked != team {
 		return fmt.Errorf("%w: team", healthlab.NotFound)
 	}
-	who, err := a.TeamIdentity(r.Context(), team)
+	who, err := a.identity(r.Context(), team)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type managedTeams struct {
 	*wire.In
 	mandate Mandate
 	here    bool // the path is about this deployment
+	belongs func(uuid.UUID, healthlab.TeamID) error
 
 	org uuid.UUID
 }
@@ -51,7 +52,7 @@ func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedT
 			return fmt.Errorf("%w: management key", healthlab.Unauthenticated)
 		}
 		in := wire.From(r)
-		m := &managedTeams{In: in, mandate: mandate, org: in.PathUUID("org_id")}
+		m := &managedTeams{In: in, mandate: mandate, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id")}
 		env, region := in.PathText("environment", maxPathText), in.PathText("region", maxPathText)
 		m.here = env == string(a.Environment) && region == string(a.Region)
 		return do(w, r, m)
@@ -72,6 +73,9 @@ func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 		team := healthlab.TeamID{UUID: id}
 		if team.IsZero() || !m.mandate(m.org, team) {
 			return nil, fmt.Errorf("%w: team", healthlab.NotFound)
+		}
+		if err := m.belongs(m.org, team); err != nil {
+			return nil, err
 		}
 		if !slices.Contains(out, team) {
 			out = append(out, team)
@@ -126,14 +130,14 @@ func (a api) readPullPreferences(w http.ResponseWriter, r *http.Request, m *mana
 // about, by id: those that it names, or all of the organisation that the key opens.
 func (a api) teamsPage(r *http.Request, m *managedTeams, ids []uuid.UUID, size int) (teams []healthlab.TeamID, next string, err error) {
 	limit, after := m.Int("limit", size, 1, mostTeams), m.OptUUID("next_cursor")
-	if len(ids) == 0 && a.TeamsOf == nil {
+	if len(ids) == 0 && a.TeamsOf == nil && a.Organisations == nil {
 		m.Problem("missing", "must name teams", "query", "team_id")
 	}
 	if teams, err = m.allowed(ids); err != nil {
 		return nil, "", err
 	}
 	if len(ids) == 0 {
-		if teams, err = a.TeamsOf(r.Context(), m.org); err != nil {
+		if teams, err = a.teamsOf(r.Context(), m.org); err != nil {
 			return nil, "", err
 		}
 		teams = slices.DeleteFunc(slices.Clone(teams), func(t healthlab.TeamID) bool { return !m.mandate(m.org, t) })

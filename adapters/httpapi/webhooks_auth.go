@@ -12,7 +12,8 @@ import (
 )
 
 // Mandate says which teams somebody with a management key may manage: true for those
-// teams of those organisations. It is called once per request, and must be safe for
+// teams of those organisations. Asked with the zero TeamID, it says whether they may act for
+// the organisation itself, which creates and deletes teams. It is called once per request, and must be safe for
 // concurrent use and quick; what it needs to know is looked up before, by
 // Config.AuthenticateManagement.
 type Mandate func(org uuid.UUID, team healthlab.TeamID) bool
@@ -66,6 +67,7 @@ type managed struct {
 	*wire.In
 	mandate Mandate
 	env     healthlab.Environment // of this deployment
+	belongs func(uuid.UUID, healthlab.TeamID) error
 
 	org  uuid.UUID
 	team uuid.UUID
@@ -94,7 +96,7 @@ func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) 
 		}
 		in := wire.From(r)
 		return do(w, r, &managed{
-			In: in, mandate: mandate, env: a.Environment, org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
+			In: in, mandate: mandate, env: a.Environment, belongs: a.belongs(r.Context()), org: in.PathUUID("org_id"), team: in.PathUUID("team_id"), asks: string(a.Environment),
 		})
 	}
 }
@@ -109,5 +111,5 @@ func (m *managed) open() (healthlab.TeamID, error) {
 	if m.asks != string(m.env) || team.IsZero() || !m.mandate(m.org, team) {
 		return healthlab.TeamID{}, fmt.Errorf("%w: team", healthlab.NotFound)
 	}
-	return team, nil
+	return team, m.belongs(m.org, team)
 }

@@ -576,6 +576,8 @@ func TestWebhooksNeedAManagement(t *testing.T) {
 		less.Continuous = nil
 		require.Panics(t, func() { httpapi.Routes(less) }, "team settings, too")
 		less.Teams = nil
+		require.Panics(t, func() { httpapi.Routes(less) }, "and organisations")
+		less.Organisations = nil
 		require.NotPanics(t, func() { httpapi.Routes(less) })
 	}
 	c.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return nil, nil }

@@ -56,6 +56,7 @@ type Store struct {
 	persons personTable
 	reviews reviewTable
 	linking linkTable
+	orgs    orgTable
 	pulls   pullTable
 	bulk    bulkTable
 	reports reportTable
@@ -82,6 +83,7 @@ func New(opts *Options) *Store {
 		persons:   newPersonTable(),
 		reviews:   newReviewTable(),
 		linking:   newLinkTable(),
+		orgs:      newOrgTable(),
 		pulls:     newPullTable(),
 		bulk:      newBulkTable(),
 		reports:   newReportTable(),

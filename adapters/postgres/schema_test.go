@@ -212,6 +212,7 @@ func TestRowSecurity(t *testing.T) {
 		_, err = s.Teams().UpdateChoices(t.Context(), u.Team, func(c healthdata.TeamChoices) (healthdata.TeamChoices, error) { return c, nil })
 		require.NoError(t, err)
 		register(t, s, u)
+		found(t, s, u)
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "wrong", func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
 	tables := texts(t, pool, `select relname from`+ourTables+`and relname not in ('migration', 'record', 'order_feed', 'psc_center', 'pull_notice', 'seen', 'slot_cache', 'webhook_event_rest')`)

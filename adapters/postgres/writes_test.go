@@ -41,6 +41,7 @@ var writes = map[string]prepare{}
 func init() {
 	for _, of := range []map[string]prepare{
 		personWrites, dataWrites, orderWrites, visitWrites, reviewWrites, linkWrites, bulkWrites, jobWrites, queryWrites, pullWrites, webhookWrites,
+		organisationWrites,
 	} {
 		maps.Copy(writes, of)
 	}
@@ -56,6 +57,7 @@ var looks = []string{
 	"Linking.Session", "Linking.Credential", "Apps.App", "TeamClients.Clients", "TeamClients.Client",
 	"ParsingJobs.Get", "ParsingJobs.List",
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
+	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows

@@ -55,6 +55,7 @@ type config struct {
 	addr          string
 	apiKey        string
 	managementKey string
+	teamKeys      []teamKey
 	providers     string
 	connectors    string
 	databaseURL   string
@@ -88,7 +89,12 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
-	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of webhook endpoints, continuous queries and team settings (default: closed)")
+	var teamKeys []string // read later: the flags would quote what is wrong
+	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of the organisation: its teams, their API keys, settings, OAuth credentials, webhook endpoints and continuous queries (default: closed)")
+	f.Func("team-management-key", "`KEY=TEAM,TEAM`: a key that opens the management of these teams of the organisation alone; may be repeated", func(text string) error {
+		teamKeys = append(teamKeys, text)
+		return nil
+	})
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
@@ -125,6 +131,13 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
 		return config{}, errors.New("-paper is letter or a4")
+	}
+	for _, text := range teamKeys {
+		k, err := readTeamKey(text)
+		if err != nil {
+			return config{}, err
+		}
+		c.teamKeys = append(c.teamKeys, k)
 	}
 	if c.lease < time.Second {
 		return config{}, errors.New("-lease is a second or more")

@@ -27,6 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/uszips"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -54,6 +55,7 @@ type service struct {
 	url        string
 	store      *storage
 	teams      *healthdata.Teams
+	orgs       *organisation.Service
 	health     *healthdata.Service
 	links      *linking.Service
 	pulls      *pull.Service
@@ -108,7 +110,10 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 	if err := s.buildReports(files); err != nil {
 		return nil, err
 	}
-	whose, err := httpapi.KeyAuth(httpapi.Keys{{Team: s.team, Sum: httpapi.SumKey(c.apiKey)}}, c.environment, region, nil)
+	if err := s.buildOrganisation(ctx); err != nil {
+		return nil, err
+	}
+	whose, err := httpapi.KeyAuth(httpapi.KeysOf(s.orgs), c.environment, region, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -123,16 +128,10 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 	}
-	if c.managementKey != "" {
+	if keys := s.managementKeys(); len(keys) > 0 {
 		mount.Webhooks, mount.Continuous, mount.Teams, mount.Environment = s.endpoints, s.continuous, s.teams, c.environment
-		mount.Region, mount.TeamsOf = region, func(context.Context, uuid.UUID) ([]healthlab.TeamID, error) { return []healthlab.TeamID{s.team}, nil }
-		mount.TeamIdentity = func(context.Context, healthlab.TeamID) (httpapi.TeamIdentity, error) {
-			return httpapi.TeamIdentity{Org: uuid.NewSHA1(s.team.UUID, []byte("organisation")), Name: s.brand}, nil
-		}
-		mount.AuthenticateManagement = httpapi.ManagementAuth([]httpapi.ManagementKey{{
-			Sum:     httpapi.SumKey(c.managementKey),
-			Mandate: func(_ uuid.UUID, team healthlab.TeamID) bool { return team == s.team },
-		}}, nil)
+		mount.Region, mount.Organisations = region, s.orgs
+		mount.AuthenticateManagement = httpapi.ManagementAuth(keys, nil)
 	}
 	s.handler = s.withProviders(httpapi.Handler(mount), whose, from.connectors)
 	return s, nil

@@ -21,7 +21,7 @@ func TestTeamSettings(t *testing.T) {
 	const manage = "mk_0123456789abcdef0123456789abcdef"
 	args := []string{"-database-url", pgtest.Empty(t), "-files", t.TempDir(), "-secret-file", secretFile(t), "-management-key", manage}
 	p := start(t, args...)
-	path := "/v1/org/" + uuid.NewString() + "/team/" + teamOf(p.key).String() + "/sandbox/settings"
+	path := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/sandbox/settings"
 	user := func(name string) string {
 		var u struct {
 			ID string `json:"user_id"`
@@ -93,7 +93,7 @@ func TestTeamSettingsOfEvents(t *testing.T) {
 		}
 	})
 	p := start(t, "-management-key", manage, "-webhook-url", receiver)
-	path := "/v1/org/" + uuid.NewString() + "/team/" + teamOf(p.key).String() + "/sandbox/settings"
+	path := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/sandbox/settings"
 	ask(p, "PATCH", path, `{"event_type_prefixes":["labtest."]}`, 200, nil, "x-management-key", manage)
 	var u struct {
 		ID string `json:"user_id"`
@@ -174,7 +174,7 @@ func TestTeamScopes(t *testing.T) {
 	}
 	all := asked()
 	require.Contains(t, all, "data.heartrate")
-	path := "/v1/org/" + uuid.NewString() + "/team/" + teamOf(p.key).String() + "/scope_requirements"
+	path := "/v1/org/" + orgOf(p) + "/team/" + teamOf(p.key).String() + "/scope_requirements"
 	ask(p, "POST", path, `{"acme_ring":{"user_must_grant":["data.sleep"],"user_may_grant":["data.activity"]}}`, 401, nil)
 	require.Equal(t, all, asked())
 	ask(p, "POST", path, `{"acme_ring":{"user_must_grant":["data.sleep"],"user_may_grant":["data.activity"]}}`, 200, nil, "x-management-key", manage)

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/bulk"
@@ -26,6 +27,7 @@ import (
 type keeper interface {
 	Users() healthdata.Users
 	Teams() healthdata.TeamStore
+	Organisations() organisation.Store
 	Data() healthdata.Data
 	Orders() orders.Store
 	OrderKeys() orders.Keys

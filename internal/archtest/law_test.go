@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. What is below one of them and has no row of its own
 // is a part of it.
 var domain = []string{
-	"healthdata", "healthdata/series", "linking", "linking/pull", "linking/bulk", "aggregate", "orders", "labreport", "webhook",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "orders", "labreport", "webhook",
 }
 
 // mayImport says which of our packages a package may import. A package without a row,
@@ -28,15 +28,16 @@ var mayImport = map[string][]string{
 	"internal/pgtest":   {".", "adapters/postgres/embedded"},
 	"internal/browse":   {},
 
-	"webhook":           {".", "internal/fsm", "internal/work"},
-	"healthdata/series": {".", "internal/fsm", "internal/work"},
-	"healthdata":        {".", "internal/fsm", "internal/work", "healthdata/series"},
-	"linking":           {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
-	"linking/pull":      {".", "internal/fsm", "internal/work", "healthdata", "linking"},
-	"linking/bulk":      {".", "internal/work", "healthdata", "linking", "linking/pull"},
-	"aggregate":         {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
-	"orders":            {".", "internal/fsm", "internal/work", "healthdata"},
-	"labreport":         {".", "internal/fsm", "internal/work"},
+	"webhook":                 {".", "internal/fsm", "internal/work"},
+	"healthdata/series":       {".", "internal/fsm", "internal/work"},
+	"healthdata":              {".", "internal/fsm", "internal/work", "healthdata/series"},
+	"healthdata/organisation": {"."},
+	"linking":                 {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"linking/pull":            {".", "internal/fsm", "internal/work", "healthdata", "linking"},
+	"linking/bulk":            {".", "internal/work", "healthdata", "linking", "linking/pull"},
+	"aggregate":               {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"orders":                  {".", "internal/fsm", "internal/work", "healthdata"},
+	"labreport":               {".", "internal/fsm", "internal/work"},
 
 	"webhook/receiver": append([]string{"."}, domain...),
 
@@ -72,13 +73,14 @@ var modules = map[string][]string{
 	"internal/pgtest":   {"github.com/jackc/pgx/v5"},
 	"internal/browse":   {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 
-	"healthdata/series": {"github.com/google/uuid", "github.com/shopspring/decimal"},
-	"healthdata":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
-	"linking":           {"github.com/google/uuid", "github.com/shopspring/decimal"},
-	"linking/pull":      {"github.com/google/uuid"},
-	"linking/bulk":      {"github.com/google/uuid"},
-	"orders":            {"github.com/google/uuid", "github.com/shopspring/decimal"},
-	"labreport":         {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"healthdata/series":       {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"healthdata":              {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"healthdata/organisation": {"github.com/google/uuid"},
+	"linking":                 {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"linking/pull":            {"github.com/google/uuid"},
+	"linking/bulk":            {"github.com/google/uuid"},
+	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate": {"github.com/google/uuid", "github.com/shopspring/decimal",
 		"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"webhook":          {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},

@@ -1,0 +1,400 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+)
+
+// organisationOperations are the teams of an organisation.
+func (a api) organisationOperations() []operation {
+	if a.Organisations == nil {
+		return nil
+	}
+	const all, one = "/v1/org/{org_id}/team", "/v1/org/{org_id}/team/{team_id}"
+	const keys = " /v1/org/{org_id}/team_api_keys/{environment}/{region}"
+	return []operation{
+		{id: "list_teams", pattern: "GET " + all, handle: a.managingOrg(a.listTeams)},
+		{id: "create_team", pattern: "POST " + all, handle: a.managingOrg(a.createTeam)},
+		{id: "read_org_team", pattern: "GET " + one, handle: a.managingHere(a.readOrgTeam)},
+		{id: "patch_team", pattern: "PATCH " + one, handle: a.managingHere(a.patchTeam)},
+		{id: "delete_team", pattern: "DELETE " + one, handle: a.managingHere(a.deleteTeam)},
+		{id: "list_api_keys", pattern: "GET" + keys, handle: a.managingTeams(a.listAPIKeys)},
+		{id: "create_api_key", pattern: "POST" + keys, handle: a.managingTeams(a.createAPIKey)},
+		{id: "delete_api_keys", pattern: "DELETE" + keys, handle: a.managingTeams(a.deleteAPIKeys)},
+	}
+}
+
+// KeyMaker returns a function for organisation.Options that makes keys from random, which
+// is crypto/rand.Reader but in tests.
+func KeyMaker(random io.Reader, env healthlab.Environment, region Region) func() (key, hint string, err error) {
+	return func() (string, string, error) {
+		key, _, err := NewKey(random, env, region)
+		return key, KeyHint(key), err
+	}
+}
+
+// KeysOf finds the keys that an organisation's teams have made.
+func KeysOf(s *organisation.Service) KeyFinder { return orgKeys{s} }
+
+type orgKeys struct{ *organisation.Service }
+
+// FindKey returns the key with a sum.
+func (k orgKeys) FindKey(ctx context.Context, sum KeySum) (APIKey, error) {
+	found, err := k.Service.FindKey(ctx, sum)
+	return APIKey{Team: found.Team, Sum: found.Sum}, err
+}
+
+// OrganisationMandate is the mandate of an organisation's key: all of its teams, and the
+// organisation itself.
+func OrganisationMandate(of uuid.UUID) Mandate {
+	return func(org uuid.UUID, _ healthlab.TeamID) bool { return org == of }
+}
+
+// TeamsMandate is the mandate of a key for some teams of an organisation.
+func TeamsMandate(of uuid.UUID, teams ...healthlab.TeamID) Mandate {
+	teams = slices.DeleteFunc(slices.Clone(teams), healthlab.TeamID.IsZero)
+	return func(org uuid.UUID, team healthlab.TeamID) bool { return org == of && slices.Contains(teams, team) }
+}
+
+// belongs fails if a team is not the organisation's, where organisations are known.
+func (a api) belongs(ctx context.Context) func(uuid.UUID, healthlab.TeamID) error {
+	if a.Organisations == nil {
+		return func(uuid.UUID, healthlab.TeamID) error { return nil }
+	}
+	return func(org uuid.UUID, team healthlab.TeamID) error {
+		_, err := a.Organisations.Team(ctx, org, team)
+		return err
+	}
+}
+
+// teamsOf are the ids of an organisation's teams.
+func (a api) teamsOf(ctx context.Context, org uuid.UUID) (out []healthlab.TeamID, err error) {
+	if a.TeamsOf != nil {
+		return a.TeamsOf(ctx, org)
+	}
+	const page = 500
+	for q := (organisation.Query{Org: org, N: page}); ; {
+		list, err := a.Organisations.Teams(ctx, q)
+		for i := range list {
+			out = append(out, list[i].ID)
+			q.After = list[i].ID
+		}
+		if err != nil || len(list) < page {
+			return out, err
+		}
+	}
+}
+
+// identity says who a team is.
+func (a api) identity(ctx context.Context, team healthlab.TeamID) (TeamIdentity, error) {
+	if a.TeamIdentity != nil {
+		return a.TeamIdentity(ctx, team)
+	}
+	t, err := a.Organisations.Find(ctx, team)
+	return TeamIdentity{Org: t.Org, Name: t.Name}, err
+}
+
+// managedOrg is a request for the management of an organisation.
+type managedOrg struct {
+	*wire.In
+	mandate Mandate
+
+	org uuid.UUID
+}
+
+// managingOrg makes a handler of one that is told who asks.
+func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		mandate, err := a.AuthenticateManagement(r)
+		if err == nil && mandate == nil {
+			err = fmt.Errorf("%w: management key", healthlab.Unauthenticated)
+		}
+		if err != nil {
+			return err
+		}
+		in := wire.From(r)
+		return do(w, r, &managedOrg{In: in, mandate: mandate, org: in.PathUUID("org_id")})
+	}
+}
+
+// whole reports whether a mandate is for the organisation itself.
+func (m Mandate) whole(org uuid.UUID) error {
+	if org == uuid.Nil || !m(org, healthlab.TeamID{}) {
+		return fmt.Errorf("%w: the key is not the organisation's", healthlab.Forbidden)
+	}
+	return nil
+}
+
+// orgTeamOut is a team as its organisation sees it.
+type orgTeamOut struct {
+	ID            healthlab.TeamID      `json:"id"`
+	Org           uuid.UUID             `json:"org_id"`
+	Name          string                `json:"name"`
+	IntegrationID *string               `json:"integration_team_id"`
+	Environment   healthlab.Environment `json:"environment"`
+	Region        Region                `json:"region"`
+	CreatedAt     healthlab.Time        `json:"created_at"`
+	UpdatedAt     healthlab.Time        `json:"updated_at"`
+}
+
+func (a api) orgTeam(t *organisation.Team) orgTeamOut {
+	return orgTeamOut{
+		ID: t.ID, Org: t.Org, Name: t.Name, IntegrationID: orNull(t.IntegrationID), Environment: a.Environment, Region: a.Region,
+		CreatedAt: healthlab.At(t.CreatedAt), UpdatedAt: healthlab.At(t.UpdatedAt),
+	}
+}
+
+// teamsOut is a page of teams.
+type teamsOut struct {
+	Teams      []orgTeamOut `json:"teams"`
+	NextCursor *string      `json:"next_cursor"`
+}
+
+func (a api) listTeams(w http.ResponseWriter, r *http.Request, m *managedOrg) error {
+	limit, after := m.Int("limit", 50, 1, mostTeams), m.OptUUID("next_cursor")
+	q := organisation.Query{Org: m.org, IntegrationID: orEmpty(m.OptText("integration_team_id", 1024)), N: mostTeams}
+	if err := m.Err(); err != nil {
+		return err
+	}
+	if after != nil {
+		q.After = healthlab.TeamID{UUID: *after}
+	}
+	out := teamsOut{Teams: []orgTeamOut{}}
+	for { // what the key does not open is passed over
+		list, err := a.Organisations.Teams(r.Context(), q)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			q.After = list[i].ID
+			if !m.mandate(m.org, list[i].ID) {
+				continue
+			}
+			if len(out.Teams) == limit {
+				out.NextCursor = orNull(out.Teams[limit-1].ID.String())
+				return wire.JSON(w, http.StatusOK, out)
+			}
+			out.Teams = append(out.Teams, a.orgTeam(&list[i]))
+		}
+		if len(list) < q.N {
+			return wire.JSON(w, http.StatusOK, out)
+		}
+	}
+}
+
+// newTeamIn creates a team.
+type newTeamIn struct {
+	ID            *uuid.UUID `json:"id"`
+	Name          string     `json:"name"`
+	IntegrationID *string    `json:"integration_team_id"`
+}
+
+func (a api) createTeam(w http.ResponseWriter, r *http.Request, m *managedOrg) error {
+	if m.Err() == nil { // who may not create learns nothing of how
+		if err := m.mandate.whole(m.org); err != nil {
+			return err
+		}
+	}
+	var body newTeamIn
+	m.Body(&body)
+	if body.IntegrationID != nil && *body.IntegrationID == "" {
+		m.Problem("empty", "must not be empty", "body", "integration_team_id")
+	}
+	if body.ID != nil && *body.ID == uuid.Nil && m.Err() == nil {
+		m.Problem("uuid", "must not be the nil UUID", "body", "id")
+	}
+	if err := m.Err(); err != nil {
+		return err
+	}
+	t, err := a.Organisations.CreateTeam(r.Context(), m.org, organisation.NewTeam{
+		ID: healthlab.TeamID{UUID: value(body.ID)}, Name: body.Name, IntegrationID: value(body.IntegrationID),
+	})
+	if err != nil {
+		return integrationTaken(err, m.org, m.mandate)
+	}
+	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
+}
+
+// integrationTaken says which team has an integration id, if the key opens that team.
+func integrationTaken(err error, org uuid.UUID, mandate Mandate) error {
+	var taken *organisation.IntegrationTakenError
+	if !errors.As(err, &taken) {
+		return err
+	}
+	out := &wire.Fault{Status: http.StatusConflict, Type: "INTEGRATION_TEAM_ID_TAKEN", Msg: "a team of the organisation has this integration_team_id"}
+	if mandate(org, taken.Team) {
+		out.Extra = map[string]any{"team_id": taken.Team}
+	}
+	return out
+}
+
+func (a api) readOrgTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	t, err := a.Organisations.Team(r.Context(), m.org, team)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
+}
+
+// teamPatchIn changes a team; null takes the integration id away.
+type teamPatchIn struct {
+	Name          *string          `json:"name"`
+	IntegrationID wire.Opt[string] `json:"integration_team_id"`
+}
+
+func (a api) patchTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
+	var body teamPatchIn
+	m.Body(&body)
+	m.notEmpty("integration_team_id", body.IntegrationID.Ptr())
+	team, err := m.open()
+	if err != nil {
+		return err
+	}
+	change := organisation.TeamChange{Name: body.Name}
+	if body.IntegrationID.Set {
+		id := value(body.IntegrationID.Ptr())
+		change.IntegrationID = &id
+	}
+	t, err := a.Organisations.ChangeTeam(r.Context(), m.org, team, change)
+	if err != nil {
+		return integrationTaken(err, m.org, m.mandate)
+	}
+	return wire.JSON(w, http.StatusOK, a.orgTeam(&t))
+}
+
+func (a api) deleteTeam(w http.ResponseWriter, r *http.Request, m *managed) error {
+	team, err := m.open()
+	if err == nil {
+		err = m.mandate.whole(m.org)
+	}
+	if err == nil {
+		err = a.Organisations.DeleteTeam(r.Context(), m.org, team)
+	}
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, success{true})
+}
+
+// apiKeyOut is a key; the whole of it is in the answer alone that makes it.
+type apiKeyOut struct {
+	ID        uuid.UUID        `json:"id"`
+	Label     string           `json:"label"`
+	Value     string           `json:"value"`
+	Team      healthlab.TeamID `json:"team_id"`
+	CreatedAt healthlab.Time   `json:"created_at"`
+}
+
+func apiKeyFrom(k *organisation.Key, shown string) apiKeyOut {
+	return apiKeyOut{ID: k.ID, Label: k.Label, Value: shown, Team: k.Team, CreatedAt: healthlab.At(k.CreatedAt)}
+}
+
+// apiKeysOut is a page of keys.
+type apiKeysOut struct {
+	Keys       []apiKeyOut `json:"api_keys"`
+	NextCursor *string     `json:"next_cursor"`
+}
+
+func (a api) listAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	teams, next, err := a.teamsPage(r, m, m.named(), 20)
+	if err != nil {
+		return err
+	}
+	out := apiKeysOut{Keys: []apiKeyOut{}, NextCursor: orNull(next)}
+	for _, team := range teams {
+		list, err := a.Organisations.Keys(r.Context(), team)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			out.Keys = append(out.Keys, apiKeyFrom(&list[i], list[i].Hint))
+		}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// newAPIKeyIn makes a key.
+type newAPIKeyIn struct {
+	Team  uuid.UUID `json:"team_id"`
+	Label string    `json:"label"`
+}
+
+func (a api) createAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	var body newAPIKeyIn
+	m.Body(&body)
+	team, err := m.team(body.Team)
+	if err != nil {
+		return err
+	}
+	k, key, err := a.Organisations.CreateKey(r.Context(), m.org, team, body.Label)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
+}
+
+// apiKeysGoneOut says what became of each key.
+type apiKeysGoneOut struct {
+	Success  []uuid.UUID `json:"success"`
+	Failure  []uuid.UUID `json:"failure"`
+	NotFound []uuid.UUID `json:"not_found"`
+}
+
+func (a api) deleteAPIKeys(w http.ResponseWriter, r *http.Request, m *managedTeams) error {
+	ids := m.UUIDs("key_id")
+	if len(ids) == 0 && m.Err() == nil {
+		m.Problem("missing", "must name keys", "query", "key_id")
+	} else if len(ids) > mostTeams {
+		m.Problem("too_long", "at most 100", "query", "key_id")
+	}
+	if _, err := m.allowed(nil); err != nil {
+		return err
+	}
+	out := apiKeysGoneOut{Success: []uuid.UUID{}, Failure: []uuid.UUID{}, NotFound: []uuid.UUID{}}
+	seen := map[uuid.UUID]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		switch err := a.deleteAPIKey(r.Context(), m, id); {
+		case err == nil:
+			out.Success = append(out.Success, id)
+		case errors.Is(err, healthlab.NotFound):
+			out.NotFound = append(out.NotFound, id)
+		case r.Context().Err() != nil:
+			return r.Context().Err()
+		default:
+			out.Failure = append(out.Failure, id)
+			a.Log.ErrorContext(r.Context(), "API key not deleted", "key", id, "kind", healthlab.KindOf(err).Error())
+		}
+	}
+	return wire.JSON(w, http.StatusOK, out)
+}
+
+// deleteAPIKey deletes a key of a team that the caller may manage.
+func (a api) deleteAPIKey(ctx context.Context, m *managedTeams, id uuid.UUID) error {
+	k, err := a.Organisations.Key(ctx, m.org, id)
+	if err == nil && !m.mandate(m.org, k.Team) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return err
+	}
+	return a.Organisations.DeleteKey(ctx, k.Team, id)
+}

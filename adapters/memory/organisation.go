@@ -1,0 +1,246 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+)
+
+// Organisations returns teams and their keys as an [organisation.Store].
+func (s *Store) Organisations() organisation.Store { return orgStore{s} }
+
+type orgStore struct{ s *Store }
+
+// orgTable keeps teams, deleted ones included, and keys.
+type orgTable struct {
+	teams map[healthlab.TeamID]orgTeam
+	keys  map[uuid.UUID]organisation.Key
+}
+
+type orgTeam struct {
+	organisation.Team
+	deleted bool
+}
+
+func newOrgTable() orgTable {
+	return orgTable{map[healthlab.TeamID]orgTeam{}, map[uuid.UUID]organisation.Key{}}
+}
+
+func errNoTeam() error { return fmt.Errorf("%w: no such team", healthlab.NotFound) }
+
+// integration fails if another live team of the organisation has the integration id.
+func (t *orgTable) integration(of organisation.Team) error {
+	for id, other := range t.teams {
+		if id != of.ID && !other.deleted && other.Org == of.Org && of.IntegrationID != "" && other.IntegrationID == of.IntegrationID {
+			return &organisation.IntegrationTakenError{Team: id}
+		}
+	}
+	return nil
+}
+
+func keepTeam(t organisation.Team) organisation.Team {
+	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
+	return t
+}
+
+func (v orgStore) InsertTeam(ctx context.Context, t organisation.Team) error {
+	if t.ID.IsZero() || t.Org == uuid.Nil || t.Name == "" {
+		return fmt.Errorf("%w: a team has an id, an organisation and a name", healthlab.Invalid)
+	}
+	if err := checkText(t.Name, t.IntegrationID); err != nil {
+		return err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	if _, ok := v.s.orgs.teams[t.ID]; ok {
+		return fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict)
+	}
+	if err := v.s.orgs.integration(t); err != nil {
+		return err
+	}
+	v.s.orgs.teams[t.ID] = orgTeam{Team: keepTeam(t)}
+	return nil
+}
+
+func (v orgStore) Team(ctx context.Context, id healthlab.TeamID) (organisation.Team, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return organisation.Team{}, err
+	}
+	defer v.s.mu.Unlock()
+	t, ok := v.s.orgs.teams[id]
+	if !ok || t.deleted {
+		return organisation.Team{}, errNoTeam()
+	}
+	return t.Team, nil
+}
+
+func (v orgStore) Teams(ctx context.Context, q organisation.Query) ([]organisation.Team, error) {
+	if err := checkText(q.IntegrationID); err != nil {
+		return nil, err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var out []organisation.Team
+	for id, t := range v.s.orgs.teams {
+		if !t.deleted && t.Org == q.Org && bytes.Compare(id.UUID[:], q.After.UUID[:]) > 0 && (q.IntegrationID == "" || t.IntegrationID == q.IntegrationID) {
+			out = append(out, t.Team)
+		}
+	}
+	slices.SortFunc(out, func(a, b organisation.Team) int { return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) })
+	return out[:min(max(q.N, 0), len(out))], nil
+}
+
+func (v orgStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*organisation.Team) error) (organisation.Team, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return organisation.Team{}, err
+	}
+	defer v.s.mu.Unlock()
+	old, ok := v.s.orgs.teams[id]
+	if !ok || old.deleted || old.Org != org {
+		return organisation.Team{}, errNoTeam()
+	}
+	next := old.Team
+	if err := change(&next); err != nil {
+		return organisation.Team{}, err
+	}
+	next.ID, next.Org, next.CreatedAt = old.ID, old.Org, old.CreatedAt
+	if err := checkText(next.Name, next.IntegrationID); err != nil {
+		return organisation.Team{}, err
+	}
+	if err := v.s.orgs.integration(next); err != nil {
+		return organisation.Team{}, err
+	}
+	next = keepTeam(next)
+	v.s.orgs.teams[id] = orgTeam{Team: next}
+	return next, nil
+}
+
+func (v orgStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, _ time.Time) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	t, ok := v.s.orgs.teams[id]
+	if !ok || t.deleted || t.Org != org {
+		return errNoTeam()
+	}
+	users := 0
+	for _, row := range v.s.users.of(id) {
+		if row.user.Live() {
+			users++
+		}
+	}
+	if users > 0 {
+		return &organisation.NotEmptyError{Users: users}
+	}
+	t.deleted = true
+	v.s.orgs.teams[id] = t
+	delete(v.s.teams, id)
+	for k, key := range v.s.orgs.keys {
+		if key.Team == id {
+			delete(v.s.orgs.keys, k)
+		}
+	}
+	for k := range v.s.linking.clients {
+		if k.team == id {
+			delete(v.s.linking.clients, k)
+		}
+	}
+	return nil
+}
+
+func (v orgStore) InsertKey(ctx context.Context, k organisation.Key, most int) error {
+	if k.ID == uuid.Nil || k.Team.IsZero() || k.Sum == [sha256.Size]byte{} {
+		return fmt.Errorf("%w: a key has an id, a team and a sum", healthlab.Invalid)
+	}
+	if err := checkText(k.Label, k.Hint); err != nil {
+		return err
+	}
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	if t, ok := v.s.orgs.teams[k.Team]; !ok || t.deleted {
+		return errNoTeam()
+	}
+	had := 0
+	for id, other := range v.s.orgs.keys {
+		if id == k.ID || other.Sum == k.Sum {
+			return fmt.Errorf("%w: the key is taken", healthlab.Conflict)
+		}
+		if other.Team == k.Team {
+			had++
+		}
+	}
+	if had >= most {
+		return &organisation.TooManyKeysError{Most: most}
+	}
+	k.CreatedAt = instant(k.CreatedAt)
+	v.s.orgs.keys[k.ID] = k
+	return nil
+}
+
+func (v orgStore) Keys(ctx context.Context, team healthlab.TeamID) ([]organisation.Key, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	var out []organisation.Key
+	for _, k := range v.s.orgs.keys {
+		if k.Team == team {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b organisation.Key) int {
+		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.ID[:], b.ID[:])
+	})
+	return out, nil
+}
+
+func (v orgStore) Key(ctx context.Context, id uuid.UUID) (organisation.Key, error) {
+	return v.find(ctx, func(k *organisation.Key) bool { return k.ID == id })
+}
+
+func (v orgStore) FindKey(ctx context.Context, sum [sha256.Size]byte) (organisation.Key, error) {
+	return v.find(ctx, func(k *organisation.Key) bool { return k.Sum == sum })
+}
+
+func (v orgStore) find(ctx context.Context, is func(*organisation.Key) bool) (organisation.Key, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return organisation.Key{}, err
+	}
+	defer v.s.mu.Unlock()
+	for _, k := range v.s.orgs.keys {
+		if is(&k) {
+			return k, nil
+		}
+	}
+	return organisation.Key{}, fmt.Errorf("%w: no such key", healthlab.NotFound)
+}
+
+func (v orgStore) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
+	if err := v.s.lock(ctx); err != nil {
+		return err
+	}
+	defer v.s.mu.Unlock()
+	if k, ok := v.s.orgs.keys[id]; !ok || k.Team != team {
+		return fmt.Errorf("%w: no such key", healthlab.NotFound)
+	}
+	delete(v.s.orgs.keys, id)
+	return nil
+}

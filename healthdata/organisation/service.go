@@ -1,0 +1,301 @@
+package organisation
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Names of rules.
+const (
+	// RuleTeamIDTaken: there is, or was, a team with the id that was asked for.
+	RuleTeamIDTaken = "TEAM_ID_TAKEN"
+	// RuleTeamNotEmpty: a team is deleted when it has no users any more.
+	RuleTeamNotEmpty = "TEAM_NOT_EMPTY"
+	// RuleTooManyKeys: the team has as many keys as it can have.
+	RuleTooManyKeys = "TOO_MANY_API_KEYS"
+)
+
+// MaxKeys is how many keys a team has at most.
+const MaxKeys = 50
+
+// Service is organisations as a host calls it. It does not know who is calling: whether
+// somebody may do something is asked before. Safe for concurrent use.
+type Service struct {
+	store Store
+	opts  Options
+}
+
+// Options adjusts a Service. NewKey is required; the zero value of the others is the
+// default.
+type Options struct {
+	// NewKey makes a key, and what may be shown of it later. It must not make the same one
+	// twice.
+	NewKey func() (key, hint string, err error)
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids of teams and keys. Default UUID version 4: they do not tell when
+	// somebody became a customer.
+	NewID func() uuid.UUID
+}
+
+// New returns a Service. Invalid if something is missing. It starts nothing.
+func New(store Store, opts *Options) (*Service, error) {
+	if store == nil || opts == nil || opts.NewKey == nil {
+		return nil, fmt.Errorf("%w: organisations need a store and a way to make keys", healthlab.Invalid)
+	}
+	s := &Service{store: store, opts: *opts}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.NewID == nil {
+		s.opts.NewID = uuid.New
+	}
+	return s, nil
+}
+
+func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+
+// NewTeam is a team that is to be created.
+type NewTeam struct {
+	// ID is the one that it is to have, as in another environment; zero for a new one.
+	ID            healthlab.TeamID
+	Name          string
+	IntegrationID string
+}
+
+// CreateTeam creates a team.
+//
+// Faults: Invalid with every problem; Conflict: an [*IntegrationTakenError], or a
+// [*healthlab.RuleError] of type [RuleTeamIDTaken].
+func (s *Service) CreateTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Team, error) {
+	at := s.now()
+	t := Team{ID: n.ID, Org: org, Name: n.Name, IntegrationID: n.IntegrationID, CreatedAt: at, UpdatedAt: at}
+	if t.ID.IsZero() {
+		t.ID = healthlab.TeamID{UUID: s.opts.NewID()}
+	}
+	err := t.check()
+	if err == nil {
+		err = s.store.InsertTeam(ctx, t)
+	}
+	var taken *IntegrationTakenError
+	if errors.Is(err, healthlab.Conflict) && !errors.As(err, &taken) {
+		err = &healthlab.RuleError{Kind: healthlab.Conflict, Type: RuleTeamIDTaken, Msg: "the id is taken, or was"}
+	}
+	if err != nil {
+		return Team{}, fmt.Errorf("create team: %w", err)
+	}
+	return t, nil
+}
+
+// Team returns a team of an organisation; NotFound if it has no such team.
+func (s *Service) Team(ctx context.Context, org uuid.UUID, id healthlab.TeamID) (Team, error) {
+	t, err := s.store.Team(ctx, id)
+	if err == nil && t.Org != org {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return Team{}, fmt.Errorf("read team: %w", err)
+	}
+	return t, nil
+}
+
+// Find returns a team of any organisation, for whoever the team itself opens to.
+func (s *Service) Find(ctx context.Context, id healthlab.TeamID) (Team, error) {
+	t, err := s.store.Team(ctx, id)
+	if err != nil {
+		return Team{}, fmt.Errorf("find team: %w", err)
+	}
+	return t, nil
+}
+
+// Teams returns teams of an organisation by id.
+func (s *Service) Teams(ctx context.Context, q Query) ([]Team, error) {
+	list, err := s.store.Teams(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("list teams: %w", err)
+	}
+	return list, nil
+}
+
+// TeamChange changes a team. What is nil stays.
+type TeamChange struct {
+	Name *string
+	// IntegrationID is taken away by an empty text.
+	IntegrationID *string
+}
+
+// ChangeTeam changes a team. Faults as of [Service.CreateTeam], and NotFound.
+func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, c TeamChange) (Team, error) {
+	at := s.now()
+	t, err := s.store.UpdateTeam(ctx, org, id, func(t *Team) error {
+		if c.Name != nil {
+			t.Name = *c.Name
+		}
+		if c.IntegrationID != nil {
+			t.IntegrationID = *c.IntegrationID
+		}
+		if c.Name != nil || c.IntegrationID != nil {
+			t.UpdatedAt = at
+		}
+		return t.check()
+	})
+	if err != nil {
+		return Team{}, fmt.Errorf("change team: %w", err)
+	}
+	return t, nil
+}
+
+// DeleteTeam deletes a team for good, with its keys, its settings and its credentials. It
+// has no users any more: whoever deletes people's data does it person by person, with the
+// time to undo it.
+//
+// Faults: NotFound, a [*healthlab.RuleError] of type [RuleTeamNotEmpty].
+func (s *Service) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error {
+	err := s.store.DeleteTeam(ctx, org, id, s.now())
+	var full *NotEmptyError
+	if errors.As(err, &full) {
+		err = &healthlab.RuleError{Type: RuleTeamNotEmpty, Msg: full.Error() + "; delete them first"}
+	}
+	if err != nil {
+		return fmt.Errorf("delete team: %w", err)
+	}
+	return nil
+}
+
+// CreateKey makes a key of a team. The key itself is returned this once, and kept nowhere.
+//
+// Faults: Invalid, NotFound, a [*healthlab.RuleError] of type [RuleTooManyKeys].
+func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, label string) (k Key, key string, err error) {
+	if k, key, err = s.createKey(ctx, org, team, label); err != nil {
+		return Key{}, "", fmt.Errorf("create API key: %w", err)
+	}
+	return k, key, nil
+}
+
+func (s *Service) createKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, label string) (k Key, key string, err error) {
+	if err := checkLabel(label); err != nil {
+		return Key{}, "", err
+	}
+	if _, err := s.Team(ctx, org, team); err != nil {
+		return Key{}, "", err
+	}
+	key, hint, err := s.opts.NewKey()
+	if err != nil {
+		return Key{}, "", err
+	}
+	k = Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sha256.Sum256([]byte(key)), CreatedAt: s.now()}
+	return k, key, s.insertKey(ctx, k)
+}
+
+func (s *Service) insertKey(ctx context.Context, k Key) error {
+	err := s.store.InsertKey(ctx, k, MaxKeys)
+	var full *TooManyKeysError
+	if errors.As(err, &full) {
+		err = &healthlab.RuleError{Type: RuleTooManyKeys, Msg: full.Error() + "; delete one first"}
+	}
+	return err
+}
+
+// AdmitKey adds a key that somebody else made, such as one of a configuration; its sum is
+// its identity, so it may be added again. Faults as of [Service.CreateKey]; Conflict if it
+// is another team's.
+func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
+	err := checkLabel(label)
+	if err == nil {
+		sum := sha256.Sum256([]byte(key))
+		err = s.insertKey(ctx, Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sum, CreatedAt: s.now()})
+		if errors.Is(err, healthlab.Conflict) {
+			if known, missing := s.store.FindKey(ctx, sum); missing == nil && known.Team == team {
+				err = nil
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("admit API key: %w", err)
+	}
+	return nil
+}
+
+// Keys returns the keys of a team, the oldest first.
+func (s *Service) Keys(ctx context.Context, team healthlab.TeamID) ([]Key, error) {
+	list, err := s.store.Keys(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("list API keys: %w", err)
+	}
+	return list, nil
+}
+
+// Key returns a key of a team of an organisation.
+func (s *Service) Key(ctx context.Context, org uuid.UUID, id uuid.UUID) (Key, error) {
+	k, err := s.store.Key(ctx, id)
+	if err == nil {
+		_, err = s.Team(ctx, org, k.Team)
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("read API key: %w", err)
+	}
+	return k, nil
+}
+
+// FindKey returns the key with a sum, which works from its creation until it is deleted.
+// NotFound if there is none.
+func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
+	k, err := s.store.FindKey(ctx, sum)
+	if err != nil {
+		return Key{}, fmt.Errorf("find API key: %w", err)
+	}
+	return k, nil
+}
+
+// DeleteKey deletes a key of a team: it opens nothing from the next call on. NotFound if
+// there is none.
+func (s *Service) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
+	if err := s.store.DeleteKey(ctx, team, id); err != nil {
+		return fmt.Errorf("delete API key: %w", err)
+	}
+	return nil
+}
+
+const (
+	maxName        = 80
+	maxIntegration = 256
+	maxLabel       = 80
+)
+
+// nameSigns are what a name has besides Latin letters, digits and spaces.
+const nameSigns = "(),/:'‘’|&_-"
+
+// check lists what is wrong with a team.
+func (t *Team) check() error {
+	var p healthlab.Problems
+	bad := func(r rune) bool {
+		accent := r >= 0x300 && r <= 0x36f
+		return !(unicode.Is(unicode.Latin, r) && unicode.IsLetter(r) || accent || r >= '0' && r <= '9' || r == ' ' || strings.ContainsRune(nameSigns, r))
+	}
+	if strings.TrimSpace(t.Name) == "" || !utf8.ValidString(t.Name) || utf8.RuneCountInString(t.Name) > maxName || strings.ContainsFunc(t.Name, bad) {
+		p.Add("name", "1 to 80 characters: Latin letters, digits, spaces and ( ) , / : ' | & _ -", "name")
+	}
+	id := t.IntegrationID
+	if id != "" && (strings.TrimSpace(id) == "" || !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxIntegration || strings.ContainsFunc(id, unicode.IsControl)) {
+		p.Add("integration_team_id", "1 to 256 characters, and not only space or control characters", "integration_team_id")
+	}
+	return p.Err()
+}
+
+func checkLabel(label string) error {
+	var p healthlab.Problems
+	if strings.TrimSpace(label) == "" || !utf8.ValidString(label) || utf8.RuneCountInString(label) > maxLabel || strings.ContainsFunc(label, unicode.IsControl) {
+		p.Add("label", "1 to 80 characters, and not only space or control characters", "label")
+	}
+	return p.Err()
+}
