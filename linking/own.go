@@ -117,12 +117,6 @@ type TeamClients interface {
 	ForgetClients(ctx context.Context, team healthlab.TeamID, provider string, before time.Time) (int, error)
 }
 
-// clientDoc is what is sealed of a client.
-type clientDoc struct {
-	Secret  string            `json:"secret"`
-	Details map[string]string `json:"details,omitempty"`
-}
-
 // clientPlace is what the box of a client is bound to.
 func clientPlace(c *TeamClient) []byte {
 	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
@@ -163,7 +157,10 @@ func (r *roster) by(ctx context.Context, c *TeamClient) (ProviderConnector, erro
 		return ProviderConnector{}, fmt.Errorf("%w: the provider takes no clients of teams here", healthlab.Unavailable)
 	}
 	doc, err := r.seal.Open(ctx, c.Box, clientPlace(c))
-	var kept clientDoc
+	var kept struct {
+		Secret  string            `json:"secret"`
+		Details map[string]string `json:"details"`
+	}
 	if err == nil {
 		err = json.Unmarshal(doc, &kept)
 	}
@@ -180,5 +177,5 @@ func (r *roster) by(ctx context.Context, c *TeamClient) (ProviderConnector, erro
 // unusable says of a client that is kept and cannot be used that it may work again: no
 // person has to link anew for it.
 func unusable(cause error) error {
-	return fmt.Errorf("own client: %w: %v", healthlab.Unavailable, cause) //nolint:errorlint // the kind of the cause is not true for our caller
+	return fmt.Errorf("own client: %w: %v", healthlab.Unavailable, cause)
 }

@@ -131,7 +131,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	for name, value := range n.Details {
 		c.Details[name] = tail(value)
 	}
-	doc, err := json.Marshal(clientDoc{n.Secret, n.Details})
+	doc, err := json.Marshal(map[string]any{"secret": n.Secret, "details": n.Details})
 	if err == nil {
 		c.Box, err = s.seal.Seal(ctx, doc, clientPlace(&c))
 	}

@@ -27,7 +27,6 @@ import (
 type registry struct {
 	secrets map[string]string // by client id
 	revoked []string
-	pushKey bool
 }
 
 // registered is the provider as one client knows it.

@@ -132,13 +132,6 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
 		return config{}, errors.New("-paper is letter or a4")
 	}
-	for _, text := range teamKeys {
-		k, err := readTeamKey(text)
-		if err != nil {
-			return config{}, err
-		}
-		c.teamKeys = append(c.teamKeys, k)
-	}
 	if c.lease < time.Second {
 		return config{}, errors.New("-lease is a second or more")
 	}
@@ -151,7 +144,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 			return config{}, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
 		}
 	}
-	return c, c.readSecrets()
+	return c, errors.Join(c.readTeamKeys(teamKeys), c.readSecrets())
 }
 
 // readSecrets reads or makes the secret, and the API key if the flags name none.

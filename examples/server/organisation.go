@@ -23,6 +23,17 @@ type teamKey struct {
 // String shows no key.
 func (teamKey) String() string { return "management key" }
 
+func (c *config) readTeamKeys(texts []string) error {
+	for _, text := range texts {
+		k, err := readTeamKey(text)
+		if err != nil {
+			return err
+		}
+		c.teamKeys = append(c.teamKeys, k)
+	}
+	return nil
+}
+
 func readTeamKey(text string) (k teamKey, err error) {
 	key, teams, _ := strings.Cut(text, "=")
 	k.key = key

@@ -1,0 +1,78 @@
+package organisation_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+)
+
+func newService(t *testing.T) *organisation.Service {
+	t.Helper()
+	n := 0
+	s, err := organisation.New(memory.New(nil).Organisations(), &organisation.Options{NewKey: func() (string, string, error) {
+		n++
+		return fmt.Sprintf("sk_us_MARK%d", n), "sk_us_…", nil
+	}})
+	require.NoError(t, err)
+	return s
+}
+
+func TestNames(t *testing.T) {
+	s := newService(t)
+	for name, good := range map[string]bool{
+		"A": true, "Åse & Łódź (Nord), a/b: l’x'y‘z | 1_2-3": true, "e\u0301": true, strings.Repeat("é", 80): true,
+		"": false, " ": false, strings.Repeat("é", 81): false, "Ω": false, "a;b": false, "a\tb": false, "a\xff": false, "日本": false, "a.b": false, "×": false,
+	} {
+		_, err := s.CreateTeam(t.Context(), uuid.New(), organisation.NewTeam{Name: name})
+		if good {
+			require.NoError(t, err, "%q", name)
+			continue
+		}
+		var bad *healthlab.InvalidError
+		require.ErrorAs(t, err, &bad, "%q", name)
+		require.Equal(t, []any{"name"}, bad.Problems[0].Path)
+	}
+}
+
+// The key of a configuration may be handed in at every start, but is one team's.
+func TestAdmitKey(t *testing.T) {
+	s := newService(t)
+	org := uuid.New()
+	a, err := s.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "A"})
+	require.NoError(t, err)
+	b, err := s.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "B"})
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, s.AdmitKey(t.Context(), a.ID, "of the configuration", "secret", "…"))
+	}
+	keys, err := s.Keys(t.Context(), a.ID)
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.ErrorIs(t, s.AdmitKey(t.Context(), b.ID, "of the configuration", "secret", "…"), healthlab.Conflict)
+	require.ErrorIs(t, s.AdmitKey(t.Context(), b.ID, "", "other", "…"), healthlab.Invalid)
+	require.NotContains(t, slog.AnyValue(keys[0]).Resolve().String(), "configuration")
+}
+
+func TestNoKeyIsMade(t *testing.T) {
+	_, err := organisation.New(memory.New(nil).Organisations(), nil)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	own := errors.New("no entropy")
+	s, err := organisation.New(memory.New(nil).Organisations(), &organisation.Options{NewKey: func() (string, string, error) { return "", "", own }})
+	require.NoError(t, err)
+	team, err := s.CreateTeam(t.Context(), uuid.New(), organisation.NewTeam{Name: "A"})
+	require.NoError(t, err)
+	_, _, err = s.CreateKey(t.Context(), team.Org, team.ID, "a")
+	require.ErrorIs(t, err, own)
+	keys, err := s.Keys(t.Context(), team.ID)
+	require.NoError(t, err)
+	require.Empty(t, keys)
+}
