@@ -198,6 +198,12 @@ func (w *world) person(name string) healthlab.UserID {
 
 func (w *world) link(user healthlab.UserID) {
 	w.t.Helper()
+	w.linkBy(user, "")
+}
+
+// linkBy links by a client of the team.
+func (w *world) linkBy(user healthlab.UserID, client string) {
+	w.t.Helper()
 	account := "account of " + user.String()
 	x := linking.Session{
 		ID: linking.SessionID{UUID: uuid.New()}, Team: team, User: user, State: linking.StateStarted,
@@ -208,7 +214,7 @@ func (w *world) link(user healthlab.UserID) {
 	require.NoError(w.t, err)
 	box, err := seal.Seal(w.t.Context(), []byte("secret"), fmt.Appendf(nil, "grant %s %s %s", team, user, band))
 	require.NoError(w.t, err)
-	establish, err := w.health.Establishing(healthdata.NewConnection{Provider: band, ExternalUserID: &account})
+	establish, err := w.health.Establishing(healthdata.NewConnection{Provider: band, ExternalUserID: &account, Client: client})
 	require.NoError(w.t, err)
 	_, err = w.store.Linking().Complete(w.t.Context(), linking.Completion{
 		Team: team, Session: x.ID,
