@@ -304,6 +304,50 @@ func TestRevoke(t *testing.T) {
 	require.Nil(t, f.connector(func(c *oauthrest.Config) { c.OAuth.RevocationURL, c.OAuth.Revocation = "", "" }).Flows().Revoker)
 }
 
+// Another client is the one that every call names, of each way to say who we are.
+func TestAnotherClient(t *testing.T) {
+	for _, auth := range []string{"basic", "body"} {
+		f := newFjord(t)
+		ours := f.connector(func(c *oauthrest.Config) { c.OAuth.ClientAuth = auth })
+		theirs, err := ours.As(linking.OAuthClient{ID: "their id", Secret: "their secret"})
+		require.NoError(t, err)
+		f.id, f.secret = "their id", "their secret"
+		page, err := theirs.OAuth.Authorize(t.Context(), linking.AuthorizeRequest{State: "s", RedirectURL: redirect, Challenge: challenge()})
+		require.NoError(t, err)
+		u, err := url.Parse(page)
+		require.NoError(t, err)
+		require.Equal(t, "their id", u.Query().Get("client_id"))
+		g, err := theirs.OAuth.Exchange(t.Context(), linking.ExchangeRequest{Code: f.approve(page), RedirectURL: redirect, Verifier: verifier})
+		require.NoError(t, err)
+		_, err = ours.Refresh(t.Context(), g.Secret)
+		require.ErrorIs(t, err, healthlab.Unavailable, "the deployment's client is unknown here, and ends nothing")
+		renewed, err := theirs.Refresher.Refresh(t.Context(), g.Secret)
+		require.NoError(t, err)
+		require.NoError(t, theirs.Revoker.Revoke(t.Context(), renewed.Secret))
+		require.Equal(t, []string{"refresh-2"}, f.revoked)
+		f.id, f.secret = "our id", "our secret"
+		_, err = signIn(t, f, ours)
+		require.NoError(t, err, "the first one is what it was")
+	}
+	f := newFjord(t)
+	open := f.connector(func(c *oauthrest.Config) { c.OAuth.ClientAuth = "none" })
+	for want, refused := range map[string]func() error{
+		"client_id missing":     func() error { _, err := f.connector(nil).As(linking.OAuthClient{Secret: "MARK"}); return err },
+		"client_secret missing": func() error { _, err := f.connector(nil).As(linking.OAuthClient{ID: "MARK"}); return err },
+		"client_secret secret":  func() error { _, err := open.As(linking.OAuthClient{ID: "MARK", Secret: "MARK"}); return err },
+		"details.color unknown": func() error {
+			_, err := open.As(linking.OAuthClient{ID: "MARK", Details: map[string]string{"color": "MARK"}})
+			return err
+		},
+	} {
+		err := refused()
+		require.Equal(t, want, places(t, err))
+		require.NotContains(t, err.Error(), "MARK")
+	}
+	_, err := open.As(linking.OAuthClient{ID: "their id"})
+	require.NoError(t, err)
+}
+
 func TestTokensMove(t *testing.T) {
 	var c oauthrest.Connector
 	for _, want := range []linking.Tokens{{Access: "access-1", Refresh: "refresh-1"}, {Access: "token"}} {

@@ -32,6 +32,8 @@ type fjord struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
+	id       string // the client that it knows
+	secret   string
 	codes    map[string]url.Values // what a code was given for
 	access   string                // the only one that works
 	refresh  string
@@ -45,7 +47,7 @@ type fjord struct {
 }
 
 func newFjord(t testing.TB) *fjord {
-	f := &fjord{t: t, codes: map[string]url.Values{}, scope: "-", now: func() time.Time { return noon }}
+	f := &fjord{t: t, id: "our id", secret: "our secret", codes: map[string]url.Values{}, scope: "-", now: func() time.Time { return noon }}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /oauth/token", f.token)
 	mux.HandleFunc("POST /oauth/revoke", f.revoke)
@@ -149,9 +151,9 @@ func (f *fjord) known(r *http.Request) bool {
 	if id, secret, ok := r.BasicAuth(); ok {
 		id, _ = url.QueryUnescape(id)
 		secret, _ = url.QueryUnescape(secret)
-		return id == "our id" && secret == "our secret" && r.PostFormValue("client_secret") == ""
+		return id == f.id && secret == f.secret && r.PostFormValue("client_secret") == ""
 	}
-	return r.PostFormValue("client_id") == "our id" && (r.PostFormValue("client_secret") == "our secret" || r.PostFormValue("code_verifier") != "")
+	return r.PostFormValue("client_id") == f.id && (r.PostFormValue("client_secret") == f.secret || r.PostFormValue("code_verifier") != "")
 }
 
 func (f *fjord) revoke(w http.ResponseWriter, r *http.Request) {
