@@ -139,6 +139,11 @@ func (c *Config) checkOAuth(k *checker) {
 			}
 		}
 	}
+	for i, s := range o.Setup {
+		for _, part := range []struct{ name, text string }{{"type", s.Type}, {"key", s.Key}, {"value", s.Value}, {"description", s.Description}} {
+			k.need(part.text != "", "a step says this", "oauth", "setup", i, part.name)
+		}
+	}
 	if o.Account != nil {
 		k.need(o.Account.At != "", "a place is needed", "oauth", "account", "at")
 		k.place(o.Account.At, "oauth", "account", "at")

@@ -53,6 +53,19 @@ type OAuth struct {
 	// Account is where the provider's own name for the person is. Without it, they have
 	// none.
 	Account *Account `json:"account"`
+	// Setup lists what a team that registers a client of its own has to set up at the
+	// provider, besides the address to come back to.
+	Setup []Setup `json:"setup"`
+}
+
+// Setup is something to set up at the provider. Type is one of the names linking.Setup…
+// (open), Key and Value are what it is called and what to enter, and Description tells a
+// person what to do.
+type Setup struct {
+	Type        string `json:"type"`
+	Key         string `json:"key"`
+	Value       string `json:"value"`
+	Description string `json:"description"`
 }
 
 // Account is where the provider's own name for a person is: at a place in the token's

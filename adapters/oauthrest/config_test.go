@@ -97,6 +97,7 @@ func TestConfigMistakes(t *testing.T) {
 		{object{"state": "x"}, []any{"oauth", "authorize_params"}, "oauth.authorize_params.state reserved"},
 		{object{"code_verifier": "x"}, []any{"oauth", "token_params"}, "oauth.token_params.code_verifier reserved"},
 		{"x", []any{"oauth", "account", "at"}, "oauth.account.at place"},
+		{[]object{{"type": "iam_principal", "key": "reader", "value": "x"}}, []any{"oauth", "setup"}, "oauth.setup[0].description missing"},
 		{object{"Authorization": "x"}, []any{"api", "headers"}, "api.headers.Authorization header"},
 		{object{"X-A": "x\ny"}, []any{"api", "headers"}, "api.headers.X-A header"},
 		{-1, []any{"api", "max_bytes"}, "api.max_bytes range"},

@@ -151,6 +151,9 @@ func problemsOf(err error) healthlab.Problems {
 // Flows returns all that the connector can do, for linking and pull.
 func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{OAuth: c, Refresher: c, Porter: c, Puller: c, As: c.As, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
+	for _, s := range c.config.OAuth.Setup {
+		out.Setup = append(out.Setup, linking.SetupStep(s))
+	}
 	if c.config.OAuth.RevocationURL != "" {
 		out.Revoker = c
 	}

@@ -346,6 +346,9 @@ func TestAnotherClient(t *testing.T) {
 	}
 	_, err := open.As(linking.OAuthClient{ID: "their id"})
 	require.NoError(t, err)
+	step := oauthrest.Setup{Type: linking.SetupPrincipal, Key: "reader", Value: "service@cloud.example", Description: "Let this account read the archive."}
+	told := f.connector(func(c *oauthrest.Config) { c.OAuth.Setup = []oauthrest.Setup{step} }).Flows().Setup
+	require.Equal(t, []linking.SetupStep{linking.SetupStep(step)}, told)
 }
 
 func TestTokensMove(t *testing.T) {
