@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
@@ -80,9 +81,15 @@ func (r registered) Pull(context.Context, linking.PullRequest) (linking.PullPage
 	return linking.PullPage{}, nil
 }
 
+func (registered) Pack(t linking.Tokens) ([]byte, error) { return []byte(t.Access), nil }
+
+func (registered) Unpack(secret []byte) (linking.Tokens, error) {
+	return linking.Tokens{Access: string(secret)}, nil
+}
+
 func (r *registry) flows(client linking.OAuthClient) linking.ProviderConnector {
 	one := registered{r, client.ID, client.Secret, client.Details["push_key"]}
-	out := linking.ProviderConnector{OAuth: one, Refresher: one, Revoker: one, Puller: one, As: r.as, OwnListener: true}
+	out := linking.ProviderConnector{OAuth: one, Refresher: one, Revoker: one, Puller: one, Porter: one, As: r.as, OwnListener: true}
 	if one.key != "" {
 		out.Listener = one
 	}
@@ -112,6 +119,7 @@ type credOffice struct {
 	links    *linking.Service
 	keeper   *linking.Keeper
 	pulls    *pull.Service
+	bulk     *bulk.Service
 	now      time.Time
 	handler  http.Handler
 }
@@ -147,14 +155,21 @@ func newCredOffice(t *testing.T) *credOffice {
 	fixed.As = nil
 	connectors := map[string]linking.ProviderConnector{"acme_band": flows, "acme_own": flows, "acme_fixed": fixed}
 	clients := o.store.TeamClients()
-	o.links, err = linking.New(o.store.Linking(), o.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: clock, Clients: clients})
+	o.links, err = linking.New(o.store.Linking(), o.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
+		Now: clock, Clients: clients,
+		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
+			return linking.TeamSettings{Bulk: true}, nil
+		},
+	})
 	require.NoError(t, err)
 	o.keeper, err = linking.NewKeeper(o.store.Grants(), o.health, connectors, seal, &linking.KeeperOptions{Now: clock, Clients: clients})
 	require.NoError(t, err)
 	o.pulls, err = pull.New(o.store.Pulls(), o.health, o.keeper, connectors, &pull.Options{Now: clock})
 	require.NoError(t, err)
+	o.bulk, err = bulk.New(o.store.Bulk(), o.health, o.links, o.pulls, connectors, seal, &bulk.Options{Now: clock})
+	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
-		Authenticate: byTeamID, Health: o.health, Linking: o.links, Pulls: o.pulls, Environment: healthlab.Sandbox,
+		Authenticate: byTeamID, Health: o.health, Linking: o.links, Pulls: o.pulls, Bulk: o.bulk, Environment: healthlab.Sandbox,
 		AuthenticateManagement: httpapi.ManagementAuth([]httpapi.ManagementKey{{
 			Sum: httpapi.SumKey(managementKey),
 			Mandate: func(which uuid.UUID, tm healthlab.TeamID) bool {
@@ -294,6 +309,37 @@ func TestOwnCredentialsAct(t *testing.T) {
 	require.Equal(t, healthdata.FailureCredential, u.Connection("acme_band").Failure.Type)
 	require.NoError(t, renew(otherTeam, foreign))
 	require.Empty(t, o.credentials(team).List)
+}
+
+// Connections move with the credentials that they are bound to.
+func TestOwnCredentialsMove(t *testing.T) {
+	o := newCredOffice(t)
+	c := o.With("x-service-api-key", team.String())
+	o.link(team, "ann")
+	export := map[string]any{"provider": "acme_band"}
+	require.Equal(t, bulk.RuleOtherCredentials, c.Send(t, "POST", "/v2/link/bulk_export", export).Want(t, 400).ErrorType(t))
+	o.give(team, "one", secretOne, "")
+	bob, _ := o.link(team, "bob")
+	u, err := o.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "eve"})
+	require.NoError(t, err)
+	c.Send(t, "POST", "/v2/link/bulk_import", map[string]any{"provider": "acme_band", "connections": []bulk.Recipe{
+		{UserID: u.ID, AccessToken: "one", ProviderID: "account of eve", ExpiresAt: tokenEnd.Unix()},
+	}}).Want(t, 202)
+	o.give(team, "two", secretTwo, "") // before it is done: the tokens are the first client's
+	for n := 1; n > 0; {
+		n, err = o.bulk.Step(t.Context())
+		require.NoError(t, err)
+	}
+	var out bulk.Export
+	c.Send(t, "POST", "/v2/link/bulk_export", export).Want(t, 200).JSON(t, &out)
+	var whose []healthlab.UserID
+	for _, r := range out.Data {
+		whose = append(whose, r.UserID)
+	}
+	require.ElementsMatch(t, []healthlab.UserID{bob, u.ID}, whose, "but not what is bound to the deployment's")
+	o.now = tokenEnd.Add(time.Second)
+	_, err = o.keeper.Secret(t.Context(), team, u.ID, "acme_band")
+	require.NoError(t, err, "renewed by the first client")
 }
 
 func TestPrepareOwnCredentials(t *testing.T) {

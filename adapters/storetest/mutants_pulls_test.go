@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,6 +124,20 @@ var pullsMutants = []mutant{
 				_, _ = b.Store.Update(ctx, t.Key, func(t *pull.Task) ([]healthlab.Event, error) { t.Lease = time.Time{}; return nil, nil })
 			}
 			return list, err
+		}
+	}),
+	pullMutant("holds back a provider with all its clients", "ClaimWithoutApps", func(b *brokenPulls) {
+		real := b.claim
+		b.claim = func(ctx context.Context, q pull.ClaimQuery) ([]pull.Task, error) {
+			list, err := real(ctx, q)
+			return slices.DeleteFunc(list, func(t pull.Task) bool { return slices.Contains(q.Without, t.Provider) }), err
+		}
+	}),
+	pullMutant("tells every team what came to one", "NotifyOfTeam", func(b *brokenPulls) {
+		real := b.notify
+		b.notify = func(ctx context.Context, n pull.Notice, forget time.Time, change func(*pull.Task)) (int, error) {
+			n.Team = healthlab.TeamID{}
+			return real(ctx, n, forget, change)
 		}
 	}),
 	pullMutant("claims for nobody", "ClaimOrder", func(b *brokenPulls) {

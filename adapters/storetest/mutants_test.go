@@ -47,6 +47,7 @@ var mutants = slices.Concat(
 	of("continuous", continuousMutants),
 	of("priorities", priorityMutants),
 	of("teams", teamMutants),
+	of("organisations", organisationMutants),
 )
 
 // of gives mutants the name of their seam, for two seams may be broken in one way.

@@ -63,6 +63,21 @@ func TestOrganisation(t *testing.T) {
 			ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &bob, "x-service-api-key", key.Value)
 			require.Equal(t, second, bob.Team)
 			ask(p, "GET", "/v2/user/"+ann.ID, "", 404, nil, "x-service-api-key", key.Value)
+			brand := func(key, user string) (name string) {
+				var token struct {
+					Token string `json:"link_token"`
+				}
+				ask(p, "POST", "/v2/link/token", fmt.Sprintf(`{"user_id":%q}`, user), 200, &token, "x-service-api-key", key)
+				var config struct {
+					Brand struct {
+						CompanyName string `json:"company_name"`
+					} `json:"brand"`
+				}
+				ask(p, "GET", "/v2/team/link/config", "", 200, &config, "x-service-link-token", token.Token)
+				return config.Brand.CompanyName
+			}
+			require.Equal(t, "Example Clinic", brand(p.key, ann.ID))
+			require.Equal(t, "Clinic 2", brand(key.Value, bob.ID), "people see the team that invites them")
 			ask(p, "GET", "/v2/user/"+bob.ID, "", 404, nil)
 			ask(p, "GET", "/v2/team/"+second, "", 200, nil, "x-service-api-key", key.Value)
 			ask(p, "GET", "/v2/team/"+second, "", 404, nil)

@@ -249,6 +249,14 @@ func (s *service) linkSettings(ctx context.Context, team healthlab.TeamID) (link
 	if err != nil {
 		return linking.TeamSettings{}, err
 	}
+	brand := *c.Brand
+	if team != s.team && brand == *s.choices().Brand { // the flags name the first team
+		t, err := s.orgs.Find(ctx, team)
+		if err != nil {
+			return linking.TeamSettings{}, err
+		}
+		brand = healthdata.TeamBrand{CompanyName: t.Name}
+	}
 	scopes := make(map[string]linking.ScopeRequirement, len(c.Scopes))
 	for slug, x := range c.Scopes {
 		scopes[slug] = linking.ScopeRequirement{MustGrant: x.Must, MayGrant: x.May}
@@ -258,8 +266,8 @@ func (s *service) linkSettings(ctx context.Context, team healthlab.TeamID) (link
 		Scopes:           scopes,
 		Practice:         orEmpty(c.Practice),
 		Brand: linking.Brand{
-			CompanyName: c.Brand.CompanyName, LogoURL: c.Brand.LogoURL, Color: c.Brand.Color, Website: c.Brand.Website,
-			SupportEmail: c.Brand.SupportEmail, SupportContact: c.Brand.SupportContact, Address: c.Brand.Address,
+			CompanyName: brand.CompanyName, LogoURL: brand.LogoURL, Color: brand.Color, Website: brand.Website,
+			SupportEmail: brand.SupportEmail, SupportContact: brand.SupportContact, Address: brand.Address,
 		},
 	}, nil
 }
