@@ -75,7 +75,7 @@ type TeamClient struct {
 	ProvenAt  time.Time
 	ProvenURL string
 	// Connections counts those of live users that are bound to it, have a credential and
-	// are not Deregistered. Only [TeamClients.Clients] counts.
+	// are not Deregistered, where somebody asked for that ([ClientQuery]); else it is zero.
 	Connections int
 }
 
@@ -87,12 +87,19 @@ func (c TeamClient) LogValue() slog.Value {
 // current reports whether it is the one that people are asked by.
 func (c *TeamClient) current() bool { return c.RetiredAt.IsZero() }
 
+// ClientQuery asks for the clients of a team. Count counts their connections, which costs as
+// much as there are.
+type ClientQuery struct {
+	Team  healthlab.TeamID
+	Count bool
+}
+
 // TeamClients keeps the clients of teams. What the comment of [Store] says of all methods
 // holds here, too. When a team is deleted, so are its clients.
 type TeamClients interface {
 	// Clients returns all clients of a team: by provider, the current one first, then the
 	// one that was retired last, then by ClientID.
-	Clients(ctx context.Context, team healthlab.TeamID) ([]TeamClient, error)
+	Clients(ctx context.Context, q ClientQuery) ([]TeamClient, error)
 
 	// Client returns one, current or retired.
 	Client(ctx context.Context, team healthlab.TeamID, provider, clientID string) (TeamClient, error)

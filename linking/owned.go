@@ -60,7 +60,7 @@ func (s *Service) TakesTeamClients() bool { return s.roster.clients != nil }
 // TeamClients returns the clients of a team, of one provider if it is named: by provider,
 // the current one first. Those that were retired are here while connections need them.
 func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
-	list, err := s.teamClients(ctx, team)
+	list, err := s.teamClients(ctx, ClientQuery{team, true})
 	if err != nil {
 		return nil, fmt.Errorf("clients of team: %w", err)
 	}
@@ -70,11 +70,11 @@ func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provid
 	}), nil
 }
 
-func (s *Service) teamClients(ctx context.Context, team healthlab.TeamID) ([]TeamClient, error) {
+func (s *Service) teamClients(ctx context.Context, q ClientQuery) ([]TeamClient, error) {
 	if s.roster.clients == nil {
 		return nil, nil
 	}
-	return s.roster.clients.Clients(ctx, team)
+	return s.roster.clients.Clients(ctx, q)
 }
 
 // SetTeamClient makes a client the one by which a team's people are asked at a provider,
@@ -111,7 +111,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	if _, err := store.ForgetClients(ctx, team, "", at.Add(-clientLinger)); err != nil {
 		return TeamClient{}, err
 	}
-	list, err := store.Clients(ctx, team)
+	list, err := store.Clients(ctx, ClientQuery{team, true})
 	if err != nil {
 		return TeamClient{}, err
 	}
@@ -167,7 +167,7 @@ func (s *Service) DeleteTeamClient(ctx context.Context, team healthlab.TeamID, p
 }
 
 func (s *Service) deleteTeamClient(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (bound int, err error) {
-	list, err := s.teamClients(ctx, team)
+	list, err := s.teamClients(ctx, ClientQuery{team, true})
 	if err != nil {
 		return 0, err
 	}
@@ -330,7 +330,7 @@ func (s *Service) settings(ctx context.Context, team healthlab.TeamID) (TeamSett
 	if err != nil {
 		return TeamSettings{}, fmt.Errorf("settings: %w", err)
 	}
-	list, err := s.teamClients(ctx, team)
+	list, err := s.teamClients(ctx, ClientQuery{Team: team})
 	if err != nil {
 		return TeamSettings{}, fmt.Errorf("clients of team: %w", err)
 	}
@@ -371,7 +371,7 @@ func (s *Service) proven(ctx context.Context, t *step, redirectURL string) {
 
 // ListenersOf returns who reads what a provider sends to a team's own clients, by client id.
 func (s *Service) ListenersOf(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
-	list, err := s.teamClients(ctx, team)
+	list, err := s.teamClients(ctx, ClientQuery{Team: team})
 	if err != nil {
 		return nil, fmt.Errorf("listeners of team: %w", err)
 	}

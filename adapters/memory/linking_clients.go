@@ -48,16 +48,18 @@ func (v linkStore) bound(k clientKey, live bool) (n int) {
 	return n
 }
 
-func (v linkStore) Clients(ctx context.Context, team healthlab.TeamID) ([]linking.TeamClient, error) {
+func (v linkStore) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
 	var out []linking.TeamClient
 	for k, c := range v.s.linking.clients {
-		if k.team == team {
+		if k.team == q.Team {
 			c = keepClient(c)
-			c.Connections = v.bound(k, true)
+			if q.Count {
+				c.Connections = v.bound(k, true)
+			}
 			out = append(out, c)
 		}
 	}

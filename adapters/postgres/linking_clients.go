@@ -22,11 +22,11 @@ const (
 t.provider, t.client, t.key_id, t.box, t.tail, t.details, t.redirect_url, t.created_at, t.updated_at, t.retired_at, t.proven_at, t.proven_url`
 
 	selectClients = `
-select ` + clientColumns + `, (
+select ` + clientColumns + `, case when $2::boolean then (
 	select count(*) from healthlab.connection c
 	join healthlab.users u on u.user_id = c.user_id and u.team_id = c.team_id
 	join healthlab.link_credential k on k.user_id = c.user_id and k.provider = c.provider
-	where c.team_id = t.team_id and c.provider = t.provider and c.client = t.client and c.status <> 'deregistered' and u.deleted_at is null)
+	where c.team_id = t.team_id and c.provider = t.provider and c.client = t.client and c.status <> 'deregistered' and u.deleted_at is null) else 0 end
 from healthlab.team_client t where t.team_id = $1
 order by t.provider, t.retired_at desc nulls first, t.client`
 
@@ -74,13 +74,13 @@ func scanTeamClient(row pgx.Row, c *linking.TeamClient, more ...any) error {
 	return nil
 }
 
-func (v linkStore) Clients(ctx context.Context, team healthlab.TeamID) ([]linking.TeamClient, error) {
+func (v linkStore) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	var out []linking.TeamClient
-	err := v.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(selectClients, team.UUID).Query(func(rows pgx.Rows) error {
+	err := v.s.read(ctx, q.Team, func(b *pgx.Batch) {
+		b.Queue(selectClients, q.Team.UUID, q.Count).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
-				c := linking.TeamClient{Team: team}
+				c := linking.TeamClient{Team: q.Team}
 				if err := scanTeamClient(rows, &c, &c.Connections); err != nil {
 					return err
 				}

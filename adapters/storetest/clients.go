@@ -46,7 +46,7 @@ func (h ClientsHarness) put(t *testing.T, c linking.TeamClient) linking.TeamClie
 
 func (h ClientsHarness) list(t *testing.T, team string) []linking.TeamClient {
 	t.Helper()
-	list, err := h.Clients.Clients(t.Context(), linkTeam(team))
+	list, err := h.Clients.Clients(t.Context(), linking.ClientQuery{Team: linkTeam(team), Count: true})
 	require.NoError(t, err)
 	return list
 }
@@ -188,6 +188,10 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 			return []int{list[0].Connections, list[1].Connections}
 		}
 		require.Equal(t, []int{0, 2}, counts())
+		plain, err := h.Clients.Clients(t.Context(), linking.ClientQuery{Team: ann.Team})
+		require.NoError(t, err)
+		require.Equal(t, []string{"new", "old"}, clientIDs(plain))
+		require.Zero(t, plain[1].Connections, "nobody asked")
 		c, err := h.Linking.Linking.Credential(t.Context(), ann.Team, ann.User, "acme_scale")
 		require.NoError(t, err)
 		require.Equal(t, "old", c.Client)
@@ -268,7 +272,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		c := h.put(t, ownClient(x, "acme_scale", "id"))
 		for _, err := range []error{
 			func() error { _, err := h.Clients.PutClient(ctx, ownClient(x, "acme_scale", "other")); return err }(),
-			func() error { _, err := h.Clients.Clients(ctx, c.Team); return err }(),
+			func() error { _, err := h.Clients.Clients(ctx, linking.ClientQuery{Team: c.Team}); return err }(),
 			func() error { _, err := h.Clients.Client(ctx, c.Team, c.Provider, "id"); return err }(),
 			h.Clients.RetireClient(ctx, c.Team, c.Provider, linkNoon),
 			h.Clients.ProveClient(ctx, c.Team, c.Provider, "id", "https://a.example", linkNoon),

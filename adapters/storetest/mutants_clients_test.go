@@ -14,17 +14,17 @@ import (
 // brokenClients passes on what it is not told to break.
 type brokenClients struct {
 	linking.TeamClients
-	list   func(context.Context, healthlab.TeamID) ([]linking.TeamClient, error)
+	list   func(context.Context, linking.ClientQuery) ([]linking.TeamClient, error)
 	put    func(context.Context, linking.TeamClient) (linking.TeamClient, error)
 	prove  func(ctx context.Context, team healthlab.TeamID, provider, id, url string, at time.Time) error
 	forget func(context.Context, healthlab.TeamID, string, time.Time) (int, error)
 }
 
-func (b *brokenClients) Clients(ctx context.Context, team healthlab.TeamID) ([]linking.TeamClient, error) {
+func (b *brokenClients) Clients(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
 	if b.list != nil {
-		return b.list(ctx, team)
+		return b.list(ctx, q)
 	}
-	return b.TeamClients.Clients(ctx, team)
+	return b.TeamClients.Clients(ctx, q)
 }
 
 func (b *brokenClients) PutClient(ctx context.Context, c linking.TeamClient) (linking.TeamClient, error) {
@@ -72,11 +72,12 @@ var clientMutants = []mutant{
 			teams = append(teams, c.Team)
 			return b.TeamClients.PutClient(ctx, c)
 		}
-		b.list = func(ctx context.Context, team healthlab.TeamID) ([]linking.TeamClient, error) {
-			list, err := b.TeamClients.Clients(ctx, team)
+		b.list = func(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
+			list, err := b.TeamClients.Clients(ctx, q)
 			for _, other := range teams {
-				if err == nil && len(list) == 0 && other != team {
-					return b.TeamClients.Clients(ctx, other)
+				if err == nil && len(list) == 0 && other != q.Team {
+					q.Team = other
+					return b.TeamClients.Clients(ctx, q)
 				}
 			}
 			return list, err
@@ -107,8 +108,8 @@ var clientMutants = []mutant{
 			last = c
 			return b.TeamClients.PutClient(ctx, c)
 		}
-		b.list = func(ctx context.Context, team healthlab.TeamID) ([]linking.TeamClient, error) {
-			list, err := b.TeamClients.Clients(ctx, team)
+		b.list = func(ctx context.Context, q linking.ClientQuery) ([]linking.TeamClient, error) {
+			list, err := b.TeamClients.Clients(ctx, q)
 			for i := range list {
 				list[i].Box, list[i].Details = last.Box, last.Details
 			}

@@ -259,7 +259,7 @@ var organisationCases = map[string]func(t orgT){
 		left := func(x organisation.Team) (healthdata.TeamChoices, []linking.TeamClient, []organisation.Key) {
 			c, err := t.Choices.Choices(t.Context(), x.ID)
 			require.NoError(t, err)
-			list, err := t.Clients.Clients(t.Context(), x.ID)
+			list, err := t.Clients.Clients(t.Context(), linking.ClientQuery{Team: x.ID})
 			require.NoError(t, err)
 			return c, list, t.keys(x)
 		}
