@@ -614,7 +614,10 @@ func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, 
 // moved records what a provider answered to the call that moves.
 func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
+	_, movable := NextVisit(v.Type, v.Status, VisitMoved, VisitFacts{Timed: true, Requisition: r.hasRequisition()})
 	switch kind := healthlab.KindOf(fault); {
+	case !movable:
+		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
 	case fault == nil:
 		m := *v.Move
 		v.Move, v.Attempts, v.Slot, v.AppointmentNotes = nil, 0, m.Slot, m.Notes

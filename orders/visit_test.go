@@ -288,35 +288,6 @@ func TestBookedBeforeTheRequisition(t *testing.T) {
 	requireRule(t, err, orders.OrderNotBookable, healthlab.Precondition)
 }
 
-// A provider that holds the time before it has answered owes the answer still, when the
-// requisition has agreed the visit already; it changes nothing then.
-func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
-	for _, byMessage := range []bool{false, true} {
-		d := newVisits(t)
-		o := d.placed("at home")
-		a := d.booked(o, home, noted("slow"))
-		require.Equal(t, "pending", life(a))
-		news := func(id string, on orders.VisitTrigger) {
-			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: a.ID, On: on}, At: d.now()}))
-		}
-		news("1", orders.VisitKept)
-		_, err := d.PlaceDue(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
-		if byMessage {
-			news("2", orders.VisitAgreed)
-		}
-		for range 5 {
-			d.later(time.Hour)
-		}
-		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
-		require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
-		n, err := d.VisitsDue(t.Context())
-		require.NoError(t, err)
-		require.Zero(t, n, "nobody is asked again")
-	}
-}
-
 func TestVisitOnRequest(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
