@@ -327,9 +327,9 @@ func (ts *targets) disableSpent(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, e := range spent {
-		event := ts.opts.NewID()
+		event, disabled := ts.opts.NewID(), false
 		_, err := ts.endpoints.Update(ctx, e.Team, e.ID, func(e *Endpoint) ([]healthlab.Event, error) {
-			if e.Disabled || !e.Health.Spent(now) {
+			if disabled = !e.Disabled && e.Health.Spent(now); !disabled {
 				return nil, nil
 			}
 			return []healthlab.Event{e.disable(DisabledFailing, now, event)}, nil
@@ -338,7 +338,7 @@ func (ts *targets) disableSpent(ctx context.Context, now time.Time) error {
 		case errors.Is(err, healthlab.NotFound):
 		case err != nil:
 			return err
-		default:
+		case disabled: // by us: somebody else may have been quicker
 			ts.opts.Hooks.Disabled()
 		}
 	}
