@@ -335,7 +335,7 @@ func TestPoisonAndPanic(t *testing.T) {
 		require.NoError(t, err)
 		_, err = h.store.Deliveries().Route(t.Context(), h.types.Modes(), 1)
 		require.NoError(t, err)
-		for range 3 { // processes that claim everything and die
+		for range 5 { // processes that claim everything and die
 			_, err := h.store.Deliveries().Claim(t.Context(), webhook.Claim{
 				Quotas: []webhook.Quota{{Endpoint: e.ID, Max: 10}}, Lease: time.Minute,
 			})

@@ -20,6 +20,7 @@ import (
 const (
 	maxResponseHeader = 16 << 10
 	maxResponseRead   = 8 << 10
+	maxResponseKept   = 1000
 	maxResponseTime   = time.Second
 	idleTimeout       = 90 * time.Second
 )
@@ -33,7 +34,7 @@ type HTTPOptions struct {
 	Timeout time.Duration
 	// UserAgent is sent with every request. Default "healthlab-webhooks/1".
 	UserAgent string
-	// KeepResponse is how many bytes of a response are kept, at most 8 KiB. Default
+	// KeepResponse is how many bytes of a response are kept, at most 1 kB. Default
 	// none.
 	KeepResponse int
 	// Slots is how many requests run at a time; it sizes the pool of connections, of
@@ -90,7 +91,7 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.Slots
 	return &HTTP{
-		guard: o.Guard, timeout: o.Timeout, userAgent: o.UserAgent, keep: min(o.KeepResponse, maxResponseRead), now: o.Now,
+		guard: o.Guard, timeout: o.Timeout, userAgent: o.UserAgent, keep: min(o.KeepResponse, maxResponseKept), now: o.Now,
 		transport: t,
 	}
 }

@@ -55,7 +55,7 @@ type Options struct {
 	// accepts others. Default 0: the schedule is the bound.
 	MaxBlock time.Duration
 	// CrashLimit is how often a delivery may be started without an outcome before it
-	// is taken for poison. Default 3.
+	// is taken for poison. Default 5.
 	CrashLimit int
 	// RouteBatch is how many events are routed at a time. Default 500.
 	RouteBatch int
@@ -84,7 +84,7 @@ func (o *Options) orDefaults() Options {
 	set(&v.Timeout, defaultTimeout)
 	set(&v.StartMargin, 5*time.Second)
 	set(&v.Expiry, 72*time.Hour)
-	set(&v.CrashLimit, 3)
+	set(&v.CrashLimit, 5)
 	set(&v.RouteBatch, 500)
 	set(&v.SettleBatch, 500)
 	set(&v.SettleWait, time.Millisecond)
