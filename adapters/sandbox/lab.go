@@ -78,6 +78,7 @@ type labOrder struct {
 	request   time.Time // when the sample was asked to be tested; zero if not yet
 	cancelled bool
 	told      int       // how many messages of its plan were sent
+	count     int       // how many were sent at all, by which they are named
 	visited   bool      // an appointment was made, which is reported on its own
 	drawn     time.Time // when that appointment was over; zero before
 }
@@ -273,6 +274,26 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	return start.Add(time.Duration(o.told-parcel+1) * step), true
 }
 
+// visit notes that an appointment was made. From now on its plan has no steps that are
+// reported of the appointment, told or not.
+func (o *labOrder) visit() {
+	if o.visited {
+		return
+	}
+	told := map[orders.Trigger]bool{}
+	if o.told > 0 {
+		for _, does := range o.plan()[:o.told] {
+			told[does.on] = true
+		}
+	}
+	o.visited = true
+	if len(told) > 0 {
+		plan := o.plan()
+		for o.told = 0; o.told < len(plan) && told[plan[o.told].on]; o.told++ {
+		}
+	}
+}
+
 // again implements source.
 func (o *labOrder) again() int { return o.fate.Repeats }
 
@@ -280,8 +301,9 @@ func (o *labOrder) again() int { return o.fate.Repeats }
 func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	does := o.plan()[o.told]
 	o.told++
+	o.count++
 	m := orders.Message{
-		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.told))).String(), Team: o.order.TeamID, Order: o.order.ID,
+		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.count))).String(), Team: o.order.TeamID, Order: o.order.ID,
 		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: o.tracking(does.on),
 	}
 	if does.on == orders.LabAccepted {

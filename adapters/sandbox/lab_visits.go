@@ -281,7 +281,7 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 			v.take(l, slot)
 		}
 		v.made = now
-		l.visitOf(b.Order).visited = true
+		l.visitOf(b.Order).visit()
 		l.queue = append(l.queue, v)
 		v.later = b.Slot.Key == "" || slices.Contains(l.opts.PatientManaged, b.Provider)
 		v.agreed = !v.later && !v.fate.Slow && !v.fate.Never

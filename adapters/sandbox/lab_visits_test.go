@@ -125,3 +125,40 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 	require.Equal(t, sandbox.VisitFate{}, sandbox.VisitFateFromNotes("sandbox:unheard of"))
 	require.Equal(t, sandbox.VisitFate{}, sandbox.VisitFateFromNotes("refused"))
 }
+
+// An appointment that is made while the lab has told of one of its own takes over: what is
+// reported of it is not told of the order again, and each of the rest once.
+func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
+	for hours := range 8 {
+		c := &clock{noon}
+		lab := newLab(c)
+		s := kit("")
+		s.Order.Details.Type, s.Order.LabTest.Method = orders.AtHomePhlebotomy, orders.AtHomePhlebotomy
+		_, err := lab.Submit(t.Context(), s)
+		require.NoError(t, err)
+		c.pass(time.Duration(hours) * time.Hour)
+		before, err := lab.Updates(t.Context(), "", 100)
+		require.NoError(t, err)
+		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab",
+			Sites: []orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}, From: c.now(), To: c.now().Add(48 * time.Hour)})
+		require.NoError(t, err)
+		_, err = lab.BookVisit(t.Context(), orders.Booking{Appointment: uuid.New(), Order: s.Order.ID, Provider: "northlab", Slot: list[0]})
+		require.NoError(t, err)
+		c.pass(20 * 24 * time.Hour)
+		after, err := lab.Updates(t.Context(), before.Cursor, 100)
+		require.NoError(t, err)
+		told, ids := map[orders.Trigger]int{}, map[string]bool{}
+		for i, m := range append(before.Messages, after.Messages...) {
+			require.False(t, ids[m.ID], "each message is named")
+			ids[m.ID] = true
+			if m.Visit == nil {
+				told[m.On]++
+				require.Equal(t, 1, told[m.On], m.On)
+				if i >= len(before.Messages) {
+					require.NotContains(t, []orders.Trigger{orders.AppointmentMade, orders.AppointmentConfirmed, orders.SampleDrawn}, m.On)
+				}
+			}
+		}
+		require.Equal(t, 1, told[orders.FinalResult], hours)
+	}
+}
