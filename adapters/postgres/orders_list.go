@@ -290,15 +290,6 @@ func (l *orderList) page(ctx context.Context, total int, each func(*orders.Recor
 		return nil
 	}
 	how := l.how(total)
-	if how.gathered && total > fewByName {
-		near, err := l.near(ctx, min(offset+int64(l.q.Size), int64(total)), int64(total))
-		if err != nil {
-			return err
-		}
-		if near {
-			how.gathered, how.source = false, anywhere
-		}
-	}
 	b := l.x.batch()
 	b.Queue(orderPages[how], append(how.source.arguments(l.q, l.filters), offset, l.q.Size)...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -73,55 +73,6 @@ func TestOrderListsInEveryWay(t *testing.T) {
 	}
 }
 
-// Whether a page by name is taken in the order of names goes by where the matches among the
-// newest 2,000 orders stand.
-func TestOrderListsKnowWhereNamesStand(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	c := newClinic(3000)
-	c.load(t, pool)
-	v := ordersStore{New(pool, nil)}
-	var newest []orders.Order
-	for n := c.rows - 2000; n < c.rows; n++ {
-		newest = append(newest, c.order(n).Order)
-	}
-	decided := map[bool]int{}
-	for i, name := range append(c.last[:20:20], "a", "an", "el", "z") {
-		q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Sort: orders.SortPatientName, Direction: orders.Ascending, PatientName: name}
-		if i%2 == 1 {
-			q.Direction = orders.Descending
-		}
-		q, err := q.Normal()
-		require.NoError(t, err)
-		slices.SortFunc(newest, func(a, b orders.Order) int {
-			if q.Less(&a, &b) {
-				return -1
-			}
-			return 1
-		})
-		var places []int
-		for place := range newest {
-			if q.Match(&newest[place]) {
-				places = append(places, place+1)
-			}
-		}
-		const end, total = 300, 2900
-		place := len(newest)
-		if nth := len(places)*end/total + 1; nth < len(places) {
-			place = places[nth]
-		}
-		require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
-			l := orderList{x: x, q: &q, filters: orderArguments(&q)}
-			near, err := l.near(t.Context(), end, total)
-			require.Equal(t, place < 2*len(places), near, name)
-			decided[near]++
-			return err
-		}))
-	}
-	require.Greater(t, decided[true], 2)
-	require.Greater(t, decided[false], 2)
-}
-
 // A name, or what is searched, is found by an index, and so is a filter that leaves a few
 // orders; what every list counts comes from indexes alone.
 func TestOrderListsUseIndexes(t *testing.T) {

@@ -30,9 +30,6 @@ func init() {
 	for from, sql := range orderCounts {
 		statements[fmt.Sprintf("count from %d", from)] = sql
 	}
-	for way, sql := range nearOrders {
-		statements["near "+string(way)] = sql
-	}
 	for by, sql := range orderPages {
 		statements[fmt.Sprintf("page by %+v", by)] = sql
 	}
