@@ -161,10 +161,7 @@ func (d *due) is(loinc, code *string, slug string) bool {
 	same := func(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
-		if d.LOINC.Code != *loinc {
-			return false // whatever else is alike
-		}
-		return true
+		return d.LOINC.Code == *loinc // whatever else is alike
 	case same(d.ProviderID, code), d.alone && same(d.code, code):
 		return true
 	}

@@ -194,8 +194,8 @@ func add(sum, got *healthdata.Received) {
 
 // refusal is what is told of an item that was refused.
 func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refused {
-	print := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
-	print = appendPrint(print, reflect.ValueOf(item))
+	tells := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
+	tells = appendPrint(tells, reflect.ValueOf(item))
 	r := Refused{Provider: t.Provider, Resource: t.Resource, At: healthlab.At(s.now()), Count: 1}
 	for _, p := range problems {
 		parts := make([]string, len(p.Path))
@@ -204,9 +204,9 @@ func (s *Service) refusal(t *Task, item any, problems []healthlab.Problem) Refus
 		}
 		why := Reason{Field: strings.Join(parts, "."), Code: p.Code, Message: p.Msg}
 		r.Reasons = append(r.Reasons, why)
-		print = fmt.Appendf(print, " %s %s", why.Field, why.Code)
+		tells = fmt.Appendf(tells, " %s %s", why.Field, why.Code)
 	}
-	sum := sha256.Sum256(print)
+	sum := sha256.Sum256(tells)
 	r.ID = uuid.NewSHA1(refusedSpace, sum[:])
 	return r
 }
