@@ -96,6 +96,7 @@ func (g *gathering) start(ctx context.Context, s *Store, tooLong bool) {
 		g.inFlight += len(group)
 		go func() {
 			defer g.ended(ctx, s, len(group))
+			defer runtime.Gosched() // who was answered may have more to write
 			s.mergeGroup(context.WithoutCancel(ctx), group)
 		}()
 	}
@@ -103,7 +104,6 @@ func (g *gathering) start(ctx context.Context, s *Store, tooLong bool) {
 
 // ended gives the place of a write of n requests to those that wait, if any.
 func (g *gathering) ended(ctx context.Context, s *Store, n int) {
-	runtime.Gosched() // who was answered may have more to write
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
@@ -316,11 +316,11 @@ func (a *appending) team() healthlab.TeamID {
 	return a.reqs[0].team
 }
 
-// runFew adds those pieces to their tails that need nothing else.
+// runFew adds those pieces to their tails that no question waits for.
 func (a *appending) runFew(ctx context.Context, u *unit) (done []int, err error) {
 	args := func(i int) []any {
 		r := a.reqs[i]
-		return append(r.args(&r.parts[0]), a.data[i], fullTail)
+		return append(r.args(&r.parts[0]), a.data[i], u.store.opts.FoldAfter, fullTail, maxSegments, maxSegmentBytes)
 	}
 	if len(a.reqs) == 1 {
 		if a.long[0] {

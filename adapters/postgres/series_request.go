@@ -125,16 +125,31 @@ func (s *Store) mergeOne(ctx context.Context, r *request) error {
 
 const (
 	// The row of the series is the lock. The conditions are looked at again after a
-	// wait for it, so that two who append never overlap. This is the statement for
-	// most single samples: there is room in the tail, and no question to answer anew.
+	// wait for it, so that two who append never overlap. This is the statement for most
+	// small batches: there is room in the log, and no question to answer anew. The arguments
+	// are those of appendTails.
 	appendTail = `
-update healthlab.series s
-set last_at = $8, tail_at = case when s.tail_closed then $7 else coalesce(s.tail_at, $7) end,
-	tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = false
-where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
-	and s.last_at < $7 and case when s.tail_closed then 0 else length(s.tail) end + length($9::bytea) < $10
-	and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-	and not exists (select from healthlab.continuous_query q where q.team_id = $1 and q.status = 'active' and $3 = any (q.resources))`
+with s as (
+	update healthlab.series s
+	set last_at = $8, tail_at = case when s.tail_closed then $7 else coalesce(s.tail_at, $7) end,
+		tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = ` + fills + `,
+		seq = s.seq + ` + fills + `::integer, segments = s.segments + ` + fills + `::integer,
+		segment_bytes = s.segment_bytes + case when ` + fills + ` then ` + filled + ` else 0 end,
+		fold_due = case when ` + fills + ` then coalesce(s.fold_due, now() + $10::interval) else s.fold_due end
+	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
+		and s.last_at < $7 and s.segments < $12 and s.segment_bytes < $13
+		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
+		and not exists (select from healthlab.continuous_query q where q.team_id = $1 and q.status = 'active' and $3 = any (q.resources))
+	returning s.user_id, s.series, s.seq, s.team_id, s.tail_at, s.last_at, s.tail, s.tail_closed
+), i as (
+	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
+	select s.user_id, s.series, s.seq, s.team_id, s.tail_at, s.last_at, '', s.tail from s where s.tail_closed
+)
+select from s`
+
+	// filled is how long the tail becomes, fills whether that is enough.
+	filled = `(case when s.tail_closed then 0 else length(s.tail) end + length($9::bytea))`
+	fills  = `(` + filled + ` >= $11)`
 
 	appendChunks = `
 with s as (

@@ -124,16 +124,18 @@ func (s *Store) once(ctx context.Context, team healthlab.TeamID, a access, run f
 
 // close undoes what was not committed and gives the connection back.
 func (u *unit) close(ctx context.Context) {
+	if u.conn != nil {
+		defer u.conn.Release() // closes the connection if it could not be rolled back
+	}
+	if u.done || u.tx == nil && (!u.begun || u.conn.Conn().IsClosed()) {
+		return // without the timer, which costs a small write as much as its arguments do
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 	defer cancel()
-	switch {
-	case u.tx != nil && !u.done:
+	if u.tx != nil {
 		_ = u.tx.Rollback(ctx)
-	case u.conn != nil:
-		if c := u.conn.Conn(); u.begun && !u.done && !c.IsClosed() {
-			_, _ = c.Exec(ctx, "rollback") // if it fails, Release closes the connection
-		}
-		u.conn.Release()
+	} else {
+		_, _ = u.conn.Conn().Exec(ctx, "rollback")
 	}
 }
 
@@ -228,6 +230,9 @@ func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
 func (u *unit) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	if u.conn != nil && !u.store.opts.RowSecurity {
 		u.last = true
+		for i, a := range args {
+			args[i] = plainly(a)
+		}
 		return u.conn.Exec(ctx, sql, args...)
 	}
 	err = u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(sql, args...), &tag) })

@@ -123,20 +123,25 @@ func (w *writer) open(old []Chunk, pending []Segment) error {
 func mergeLog(log, one, other *Block, pending []Segment) error {
 	log.Reset()
 	for i := range pending {
-		if i == 0 {
-			if err := pending[i].Decode(log); err != nil {
-				return err
-			}
-			continue
-		}
 		if err := pending[i].Decode(one); err != nil {
 			return err
 		}
-		var o Outcome
-		merge(other, log, one, &o)
-		*log, *other = *other, *log
+		log.put(one, other)
 	}
+	log.tidy()
 	return nil
+}
+
+// put merges what arrived later into b; spare is scratch. A log mostly ascends, and then
+// nothing that is there is moved.
+func (b *Block) put(later, spare *Block) {
+	if n := b.Len(); n == 0 || later.Len() > 0 && b.Time[n-1] < later.Time[0] {
+		b.take(&cursor{b: later}, later.Len())
+		return
+	}
+	var o Outcome
+	merge(spare, b, later, &o)
+	*b, *spare = *spare, *b
 }
 
 func inOrder(chunks []Chunk) error {

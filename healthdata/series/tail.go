@@ -45,22 +45,15 @@ func ReadTail(tail []byte) (Segment, error) {
 		}
 		pieces, tail = append(pieces, data), rest
 	}
-	var all, piece, merged Block
+	var all, piece, spare Block
 	for _, data := range slices.Backward(pieces) {
 		if err := Decode(&piece, data); err != nil {
 			return Segment{}, err
 		}
-		n := all.Len()
-		switch {
-		case n+piece.Len() > MaxLen:
+		if all.Len()+piece.Len() > MaxLen {
 			return Segment{}, corrupt("tail")
-		case n == 0 || all.Time[n-1] < piece.Time[0]:
-			all.take(&cursor{b: &piece}, piece.Len())
-		default:
-			var o Outcome
-			merge(&merged, &all, &piece, &o)
-			all, merged = merged, all
 		}
+		all.put(&piece, &spare)
 	}
 	if all.Len() == 0 {
 		return Segment{}, corrupt("tail")
