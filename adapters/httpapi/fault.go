@@ -31,10 +31,8 @@ var kinds = map[healthlab.Kind]wire.Fault{
 // from no other error's text.
 func faultOf(err error, replies []reply) *wire.Fault {
 	f := plainFault(err)
-	var rule *healthlab.RuleError
-	isRule := errors.As(err, &rule)
 	for _, r := range replies {
-		if (r.on == nil || !errors.Is(err, r.on)) && (r.rule == "" || !isRule || rule.Type != r.rule) {
+		if !r.answers(err) {
 			continue
 		}
 		if r.status != 0 {

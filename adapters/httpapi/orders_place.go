@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
@@ -33,7 +34,7 @@ func (a api) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return a.answerOnce(w, r, once, body, nil, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.PlaceAs(ctx, team, id, body)
 	}))
 }
@@ -49,7 +50,7 @@ func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return a.answerOnce(w, r, once, body, nil, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.Create(ctx, team, id, body)
 	}))
 }
@@ -122,10 +123,10 @@ func orderPlaced(place func(context.Context, orders.OrderID) (orders.Order, erro
 }
 
 // answerOnce does something and answers; with a key, what was answered the first time
-// is answered every time, byte for byte. What is kept are successes and refusals by a
-// rule of the business; input that is not valid and failures of ours are not, so that
-// the same key may try again.
-func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any,
+// is answered every time, byte for byte. What is kept are successes, refusals by a rule of
+// the business, and the failures that the operation has a reply of its own for; input that
+// is not valid and failures of ours are not, so that the same key may try again.
+func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any, replies []reply,
 	do func(context.Context, orders.OrderID) (func(http.ResponseWriter) error, error),
 ) error {
 	if once == nil {
@@ -146,15 +147,15 @@ func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Onc
 	once.Fingerprint = hex.EncodeToString(sum[:])
 	kept, err := a.Orders.Once(r.Context(), a.OrderKeys, *once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
 		write, err := do(ctx, id)
-		switch healthlab.KindOf(err) {
-		case healthlab.NotFound, healthlab.Precondition, healthlab.Forbidden:
-			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, faultOf(err, nil)) })
-		default:
-			if err != nil {
-				return orders.Outcome{}, err
-			}
+		if err == nil {
+			return outcome(false, write)
 		}
-		return outcome(false, write)
+		switch kind := healthlab.KindOf(err); {
+		case kind == healthlab.NotFound, kind == healthlab.Precondition, kind == healthlab.Forbidden,
+			slices.ContainsFunc(replies, func(r reply) bool { return r.answers(err) }):
+			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, faultOf(err, replies)) })
+		}
+		return orders.Outcome{}, err
 	})
 	if err != nil {
 		return err

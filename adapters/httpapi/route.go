@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -83,6 +84,12 @@ type reply struct {
 	errorType string
 	// msg replaces the error_message. Empty leaves what it was.
 	msg string
+}
+
+// answers reports whether the reply is for an error.
+func (r *reply) answers(err error) bool {
+	var rule *healthlab.RuleError
+	return r.on != nil && errors.Is(err, r.on) || r.rule != "" && errors.As(err, &rule) && rule.Type == r.rule
 }
 
 // operations are all that c has the services for: the tables of the other files.

@@ -15,8 +15,7 @@ func (a api) visitOperations() []operation {
 	if a.Orders == nil {
 		return nil
 	}
-	// A provider that does not confirm in time is a failure of ours for those who wait.
-	open := []reply{{rule: orders.BookingNotConfirmed, status: http.StatusInternalServerError}}
+	open := notConfirmed()
 	const home, center = orders.Phlebotomy, orders.PatientServiceCenter
 	return []operation{
 		{id: "find_phlebotomy_slots", pattern: "POST /v3/order/phlebotomy/appointment/availability", team: a.findHomeSlots},
@@ -33,6 +32,12 @@ func (a api) visitOperations() []operation {
 		{id: "list_psc_cancellation_reasons", pattern: "GET /v3/order/psc/appointment/cancellation-reasons", team: a.listReasons(center)},
 		{id: "read_psc_appointment", pattern: "GET /v3/order/{order_id}/psc/appointment", team: a.readVisit(center)},
 	}
+}
+
+// notConfirmed: a provider that does not confirm in time is a failure of ours for those
+// who wait.
+func notConfirmed() []reply {
+	return []reply{{rule: orders.BookingNotConfirmed, status: http.StatusInternalServerError}}
 }
 
 func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
@@ -106,7 +111,7 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 		}
 		once.About, once.Keep = id, orders.BookingKeep()
 	}
-	return a.answerOnce(w, r, once, body, func(ctx context.Context, _ orders.OrderID) (func(http.ResponseWriter) error, error) {
+	return a.answerOnce(w, r, once, body, notConfirmed(), func(ctx context.Context, _ orders.OrderID) (func(http.ResponseWriter) error, error) {
 		v, err := a.Orders.BookVisit(ctx, team, id, orders.PatientServiceCenter, body)
 		return func(w http.ResponseWriter) error { return answerVisit(w, v, nil) }, err
 	})

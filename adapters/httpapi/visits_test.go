@@ -203,7 +203,7 @@ func TestAppointmentsAtCentersOverHTTP(t *testing.T) {
 }
 
 // The answer of a booking is given again, byte for byte, whatever became of the
-// appointment; a provider that did not answer is asked again, for the same appointment.
+// appointment, and a failure like a success.
 func TestBookingOnceOverHTTP(t *testing.T) {
 	c := newClinic(t, nil)
 	keys := slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
@@ -219,21 +219,32 @@ func TestBookingOnceOverHTTP(t *testing.T) {
 	again := keyed.Send(t, "POST", path+"/book", object{"booking_key": keys[1]}).Want(t, 200)
 	require.Equal(t, string(first.Body), string(again.Body))
 
+	// A provider that does not confirm: the failure is the answer, and is given again.
 	o = c.placed()
 	path = "/v3/order/" + o.ID.String() + "/psc/appointment"
 	body = object{"booking_key": keys[2], "appointment_notes": "not now"}
-	require.Equal(t, orders.BookingNotConfirmed, keyed.Send(t, "POST", path+"/book", body).Want(t, http.StatusInternalServerError).ErrorType(t))
+	failed := keyed.Send(t, "POST", path+"/book", body).Want(t, http.StatusInternalServerError)
+	require.Equal(t, orders.BookingNotConfirmed, failed.ErrorType(t))
 	c.get(path, 404)
-	keyed.Send(t, "POST", path+"/book", body).Want(t, 200)
+	require.Equal(t, string(failed.Body), string(keyed.Send(t, "POST", path+"/book", body).Want(t, http.StatusInternalServerError).Body))
+	c.get(path, 404)
+	// Who wants to try again says so, and goes on with the same appointment.
+	retried := c.With("x-idempotency-key", "k3").With("x-idempotency-error", "no-cache")
+	body["booking_key"] = keys[3]
+	retried.Send(t, "POST", path+"/book", body).Want(t, http.StatusInternalServerError)
+	c.get(path, 404)
+	first = retried.Send(t, "POST", path+"/book", body).Want(t, 200)
+	require.Equal(t, string(first.Body), string(retried.Send(t, "POST", path+"/book", body).Want(t, 200).Body))
+	require.Equal(t, string(failed.Body), string(keyed.Send(t, "POST", path+"/book", body).Want(t, http.StatusInternalServerError).Body))
 
 	// What was refused is refused again, unless only successes are kept.
 	other := c.placed()
 	path = "/v3/order/" + other.ID.String() + "/psc/appointment/book"
 	for _, want := range []int{400, 400} {
-		require.Equal(t, orders.SlotNotAvailable, keyed.Send(t, "POST", path, object{"booking_key": keys[2]}).Want(t, want).ErrorType(t))
+		require.Equal(t, orders.SlotNotAvailable, keyed.Send(t, "POST", path, object{"booking_key": keys[3]}).Want(t, want).ErrorType(t))
 	}
-	keyed.Send(t, "POST", path, object{"booking_key": keys[3]}).Want(t, 400)
+	keyed.Send(t, "POST", path, object{"booking_key": keys[4]}).Want(t, 400)
 	fresh := c.With("x-idempotency-key", "k2").With("x-idempotency-error", "no-cache")
-	fresh.Send(t, "POST", path, object{"booking_key": keys[2]}).Want(t, 400)
-	fresh.Send(t, "POST", path, object{"booking_key": keys[3]}).Want(t, 200)
+	fresh.Send(t, "POST", path, object{"booking_key": keys[3]}).Want(t, 400)
+	fresh.Send(t, "POST", path, object{"booking_key": keys[4]}).Want(t, 200)
 }
