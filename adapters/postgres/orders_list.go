@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -115,27 +114,24 @@ from (
 	// few is how many matches are gathered and sorted. From more of them, the page is
 	// taken as they come in the order that is asked for: from indexes that know all that
 	// matters. So that is sooner where nothing that is asked for can go with that order,
-	// as a time does with times, a status with statuses and a name with names.
-	few, fewApart, fewCommon, fewTextsByTime = 60_000, 20_000, 10_000, 5_000
+	// as a time does with times and a status with statuses.
+	few, fewApart, fewCommon, fewCommonByTime = 60_000, 20_000, 10_000, 5_000
 )
 
-// orderPage is how a page is found.
+// orderPage is how a page of what is looked for anywhere is found.
 type orderPage struct {
 	key orders.SortKey
 	way orders.Direction
-	// gathered: all matches are, from the source, and then sorted. Else they are taken in
-	// order until the page is full.
+	// gathered: all matches are, and then sorted. Else they are taken in order until the
+	// page is full.
 	gathered bool
-	source   orderSource
 }
 
 // orderCounts are the statements that count: in the smallest index that has what is asked.
-var orderCounts = func() (all [len(orderSources)]string) {
-	for from, source := range orderSources {
-		all[from] = `select count(*)` + source
-	}
-	return all
-}()
+var orderCounts = map[orderSource]string{
+	anywhere:     `select count(*)` + orderSources[anywhere],
+	inTextsAlone: `select count(*)` + orderSources[inTextsAlone],
+}
 
 // orderPages are the statements of one page.
 var orderPages = func() map[orderPage]string {
@@ -146,24 +142,15 @@ var orderPages = func() map[orderPage]string {
 	} {
 		for way, word := range map[orders.Direction]string{orders.Ascending: ` asc`, orders.Descending: ` desc`} {
 			order := ` order by ` + by + word + `, o.order_id`
-			for i, source := range orderSources {
-				from := orderSource(i)
-				if from == inTextsAlone {
-					continue
-				}
-				n := len(from.arguments(&orders.Query{}, make([]any, 21)))
-				page := fmt.Sprintf(order+` offset $%d limit $%d`, n+1, n+2)
-				whole := `
+			page := order + ` offset $22 limit $23`
+			whole := `
 select ` + orderColumns + ` from page p join healthlab.orders o on o.team_id = $1 and o.order_id = p.order_id` + order
-				all[orderPage{key, way, true, from}] = `
+			all[orderPage{key, way, true}] = `
 with page as materialized (
 	select o.order_id from (
-		select o.order_id, o.created_at, o.sort_name, o.last_status` + source + ` offset 0) o` + page + `)` + whole
-				if from == anywhere {
-					all[orderPage{key, way, false, from}] = `
-with page as materialized (select o.order_id` + source + page + `)` + whole
-				}
-			}
+		select o.order_id, o.created_at, o.sort_name, o.last_status` + orderSources[anywhere] + ` offset 0) o` + page + `)` + whole
+			all[orderPage{key, way, false}] = `
+with page as materialized (select o.order_id` + orderSources[anywhere] + page + `)` + whole
 		}
 	}
 	return all
@@ -187,10 +174,19 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 		if err := l.look(ctx); err != nil {
 			return err
 		}
+		add := func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) }
+		if l.source != anywhere {
+			total, ids, err := l.find(ctx)
+			if err != nil {
+				return err
+			}
+			page.Total = total
+			return l.read(ctx, ids, add)
+		}
 		if page.Total, err = l.count(ctx); err != nil {
 			return err
 		}
-		return l.page(ctx, page.Total, func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) })
+		return l.page(ctx, page.Total, add)
 	})
 	if err != nil {
 		return orders.Page{}, err
@@ -249,14 +245,15 @@ func (l *orderList) others() bool {
 	})
 }
 
-// counted is where the matches are counted.
+// counted is where the matches are counted that are looked for anywhere.
 func (l *orderList) counted() orderSource {
-	if l.source == anywhere && l.texts() && !l.others() {
+	if l.texts() && !l.others() {
 		return inTextsAlone
 	}
-	return l.source
+	return anywhere
 }
 
+// count returns how many orders match that are looked for anywhere.
 func (l *orderList) count(ctx context.Context) (int, error) {
 	rest, err := l.mostHave(ctx)
 	if err != nil {
@@ -264,34 +261,44 @@ func (l *orderList) count(ctx context.Context) (int, error) {
 	}
 	if rest == nil {
 		from := l.counted()
-		return l.number(ctx, orderCounts[from], from.arguments(l.q, l.filters))
+		return l.number(ctx, from, l.filters)
 	}
-	have, err := l.number(ctx, orderCounts[inTextsAlone], inTextsAlone.arguments(l.q, l.filters))
+	have, err := l.number(ctx, inTextsAlone, l.filters)
 	if err != nil {
 		return 0, err
 	}
-	without, err := l.number(ctx, orderCounts[anywhere], rest)
+	without, err := l.number(ctx, anywhere, rest)
 	return have - without, err
 }
 
-func (l *orderList) number(ctx context.Context, sql string, args []any) (n int, err error) {
+func (l *orderList) number(ctx context.Context, from orderSource, filters []any) (n int, err error) {
 	b := l.x.batch()
-	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	b.Queue(orderCounts[from], from.arguments(l.q, filters)...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	return n, l.x.send(ctx, b)
+}
+
+// offset is how many matches are before the page.
+func (l *orderList) offset() int64 {
+	if before := int64(l.q.Page - 1); before <= math.MaxInt64/int64(l.q.Size) {
+		return before * int64(l.q.Size)
+	}
+	return math.MaxInt64
 }
 
 // page reads the orders of the page, if the matches, of which there are total, go as far.
 func (l *orderList) page(ctx context.Context, total int, each func(*orders.Record)) error {
-	offset := int64(math.MaxInt64)
-	if before := int64(l.q.Page - 1); before <= offset/int64(l.q.Size) {
-		offset = before * int64(l.q.Size)
-	}
+	offset := l.offset()
 	if offset >= int64(total) {
 		return nil
 	}
-	how := l.how(total)
 	b := l.x.batch()
-	b.Queue(orderPages[how], append(how.source.arguments(l.q, l.filters), offset, l.q.Size)...).Query(func(rows pgx.Rows) error {
+	b.Queue(orderPages[l.how(total)], append(anywhere.arguments(l.q, l.filters), offset, l.q.Size)...).Query(eachOrder(each))
+	return l.x.send(ctx, b)
+}
+
+// eachOrder hands on the orders that are read.
+func eachOrder(each func(*orders.Record)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
 		for rows.Next() {
 			var r orders.Record
 			if err := scanOrder(rows, &r); err != nil {
@@ -300,30 +307,23 @@ func (l *orderList) page(ctx context.Context, total int, each func(*orders.Recor
 			each(&r)
 		}
 		return rows.Err()
-	})
-	return l.x.send(ctx, b)
+	}
 }
 
 // how returns how a page of so many matches is found.
 func (l *orderList) how(total int) orderPage {
-	p := orderPage{key: l.q.Sort, way: l.q.Direction}
 	most := fewApart
-	switch {
-	case p.key == orders.SortCreatedAt && l.created():
+	switch by := l.q.Sort; {
+	case by == orders.SortCreatedAt && l.created():
 		most = 0 // they are in order where they are found
-	case p.key == orders.SortCreatedAt && l.texts():
-		most = fewTextsByTime
-	case p.key == orders.SortCreatedAt, p.key == orders.SortLastStatus && len(l.q.Status)+len(l.q.Methods) > 0:
+	case by == orders.SortCreatedAt && l.texts():
+		most = fewCommonByTime
+	case by == orders.SortCreatedAt, by == orders.SortLastStatus && len(l.q.Status)+len(l.q.Methods) > 0:
 		most = few
-	case l.texts() && l.source == anywhere: // where they are is not known
+	case l.texts(): // where they are is not known
 		most = fewCommon
-	case l.texts() && p.key == orders.SortPatientName:
-		most = few
 	}
-	if total <= most {
-		p.gathered, p.source = true, l.source
-	}
-	return p
+	return orderPage{l.q.Sort, l.q.Direction, total <= most}
 }
 
 // created reports whether the time of creation is all that the list asks for.

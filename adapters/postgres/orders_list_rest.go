@@ -26,7 +26,7 @@ const (
 // mostHave returns the filters of what the filter of a list leaves out, with the list's
 // texts; nil if the list is not one that is counted so.
 func (l *orderList) mostHave(ctx context.Context) (rest []any, err error) {
-	if l.source != anywhere || !l.texts() {
+	if !l.texts() {
 		return nil, nil
 	}
 	rest = l.leftOut()

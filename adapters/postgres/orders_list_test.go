@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,51 +27,66 @@ func TestOrderListsInEveryWay(t *testing.T) {
 		all[n] = c.order(n).Order
 	}
 	for i, kind := range c.lists() {
-		q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Size: 20, Page: 1 + i%2,
-			Sort:      []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus}[i%3],
-			Direction: []orders.Direction{orders.Ascending, orders.Descending}[i/3%2]}
-		kind.filter(&q, i)
-		q, err := q.Normal()
-		require.NoError(t, err)
-		var want []orders.OrderID
-		matches := slices.DeleteFunc(slices.Clone(all), func(o orders.Order) bool { return !q.Match(&o) })
-		slices.SortFunc(matches, func(a, b orders.Order) int {
-			if q.Less(&a, &b) {
-				return -1
-			}
-			return 1
-		})
-		first := min((q.Page-1)*q.Size, len(matches))
-		for _, o := range matches[first:min(first+q.Size, len(matches))] {
-			want = append(want, o.ID)
+		for j := range 6 {
+			q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Size: 20, Page: 1 + (i+j)%2,
+				Sort:      []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus}[j%3],
+				Direction: []orders.Direction{orders.Ascending, orders.Descending}[j/3]}
+			kind.filter(&q, i)
+			q, err := q.Normal()
+			require.NoError(t, err)
+			listInEveryWay(t, v, &q, all, fmt.Sprintf("%s by %s %s", kind.name, q.Sort, q.Direction))
 		}
-		sources := []orderSource{anywhere}
-		if q.PatientName != "" || q.Recipient != "" {
-			sources = append(sources, byNames)
-		}
-		if q.Search != "" {
-			sources = append(sources, byID)
-		}
-		if _, err := uuid.Parse(q.Search); q.Search != "" && err != nil {
-			sources = append(sources, bySearch)
-		}
-		require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
-			l := orderList{x: x, q: &q, filters: orderArguments(&q)}
-			require.NoError(t, l.look(t.Context()))
-			require.Contains(t, sources, l.source)
-			for _, l.source = range sources {
-				total, err := l.count(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, len(matches), total, kind.name)
-				for _, size := range []int{total, few + 1} { // gathered, and in order
-					var got []orders.OrderID
-					require.NoError(t, l.page(t.Context(), min(size, total*size), func(r *orders.Record) { got = append(got, r.ID) }))
-					require.Equal(t, want, got, kind.name)
-				}
-			}
-			return nil
-		}))
 	}
+}
+
+func listInEveryWay(t *testing.T, v ordersStore, q *orders.Query, all []orders.Order, name string) {
+	t.Helper()
+	matches := slices.DeleteFunc(slices.Clone(all), func(o orders.Order) bool { return !q.Match(&o) })
+	slices.SortFunc(matches, func(a, b orders.Order) int {
+		if q.Less(&a, &b) {
+			return -1
+		}
+		return 1
+	})
+	var want []orders.OrderID
+	first := min((q.Page-1)*q.Size, len(matches))
+	for _, o := range matches[first:min(first+q.Size, len(matches))] {
+		want = append(want, o.ID)
+	}
+	var sources []orderSource // by which it is found
+	if q.PatientName != "" || q.Recipient != "" {
+		sources = append(sources, byNames)
+	}
+	if q.Search != "" {
+		sources = append(sources, byID)
+	}
+	if _, err := uuid.Parse(q.Search); q.Search != "" && err != nil {
+		sources = append(sources, bySearch)
+	}
+	require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
+		l := orderList{x: x, q: q, filters: orderArguments(q)}
+		require.NoError(t, l.look(t.Context()))
+		require.Contains(t, append(sources, anywhere), l.source)
+		var got []orders.OrderID
+		each := func(r *orders.Record) { got = append(got, r.ID) }
+		for _, l.source = range sources {
+			total, page, err := l.find(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, len(matches), total, name)
+			got = nil
+			require.NoError(t, l.read(t.Context(), page, each))
+			require.Equal(t, want, got, name)
+		}
+		total, err := l.count(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, len(matches), total, name)
+		for _, size := range []int{total, few + 1} { // gathered, and in order
+			got = nil
+			require.NoError(t, l.page(t.Context(), min(size, total*size), each))
+			require.Equal(t, want, got, name)
+		}
+		return nil
+	}))
 }
 
 // A name, or what is searched, is found by an index, and so is a filter that leaves a few
@@ -113,16 +129,23 @@ func TestOrderListsUseIndexes(t *testing.T) {
 		require.NoError(t, v.s.do(t.Context(), q.Team, looking, func(x *unit) error {
 			l := orderList{x: x, q: &q, filters: orderArguments(&q)}
 			require.NoError(t, l.look(t.Context()))
+			if l.source != anywhere {
+				require.NotContains(t, byLeftOut, kind)
+				find := plan(x, orderFinds[orderFind{l.source, q.Sort, q.Direction}], append(l.source.arguments(&q, l.filters), 0, 50))
+				require.Contains(t, find, index, kind)
+				require.NotContains(t, find, "Seq Scan", kind)
+				return nil
+			}
 			rest, err := l.mostHave(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, slices.Contains(byLeftOut, kind), rest != nil, kind)
 			total, err := l.count(t.Context())
 			require.NoError(t, err)
-			from, how := l.counted(), l.how(total)
+			from := l.counted()
 			count := plan(x, orderCounts[from], from.arguments(&q, l.filters))
 			require.Contains(t, count, index, kind)
 			require.NotContains(t, count, "Seq Scan", kind)
-			require.NotContains(t, plan(x, orderPages[how], append(how.source.arguments(&q, l.filters), 0, 50)), "Seq Scan", kind)
+			require.NotContains(t, plan(x, orderPages[l.how(total)], append(anywhere.arguments(&q, l.filters), 0, 50)), "Seq Scan", kind)
 			return nil
 		}))
 	}
