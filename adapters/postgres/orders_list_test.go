@@ -26,7 +26,8 @@ func TestOrderListsInEveryWay(t *testing.T) {
 	for n := range all {
 		all[n] = c.order(n).Order
 	}
-	for i, kind := range c.lists() {
+	kinds := append(c.lists(), listKind{"some without a name", func(q *orders.Query, _ int) { q.Search = "e" }})
+	for i, kind := range kinds {
 		for j := range 6 {
 			q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Size: 20, Page: 1 + (i+j)%2,
 				Sort:      []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus}[j%3],
