@@ -42,6 +42,7 @@ type busyLab struct {
 	mu     sync.Mutex
 	taken  map[string]uuid.UUID
 	failed map[uuid.UUID]bool
+	asked  int // for free slots
 }
 
 func newBusyLab() *busyLab {
@@ -58,6 +59,7 @@ func (*busyLab) ServedAt(_ context.Context, zip string) ([]orders.Served, error)
 func (l *busyLab) FreeSlots(_ context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked++
 	sites := []string{""}
 	if q.Type == orders.PatientServiceCenter {
 		sites = nil
@@ -79,6 +81,12 @@ func (l *busyLab) FreeSlots(_ context.Context, q orders.SlotQuery) ([]orders.Slo
 		}
 	}
 	return out, nil
+}
+
+func (l *busyLab) asks() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
 }
 
 func (l *busyLab) BookVisit(_ context.Context, b orders.Booking) (orders.Booked, error) {
