@@ -91,7 +91,8 @@ type PatientAddressInput struct {
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
-	State        string  `json:"state"`
+	// State is two upper-case letters in the US.
+	State string `json:"state"`
 	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
 	// of them.
 	Zip         string  `json:"zip" wire:"opt"`
@@ -107,7 +108,8 @@ type ImportAddressInput struct {
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
-	State        string  `json:"state"`
+	// State is two upper-case letters in the US.
+	State string `json:"state"`
 	// Zip is any text. ZipCode is another name of it; a request gives one of them.
 	Zip         string  `json:"zip" wire:"opt"`
 	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
@@ -122,7 +124,8 @@ type ShippingDetailsInput struct {
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
-	State        string  `json:"state"`
+	// State is two upper-case letters in the US.
+	State string `json:"state"`
 	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
 	// of them.
 	Zip         string  `json:"zip" wire:"opt"`
@@ -271,7 +274,6 @@ var (
 	// A name starts with a letter or digit; then letters, digits and -.,' with
 	// single spaces between words. No accents: labs' systems do not take them.
 	nameForm  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.,'-]*(\s[a-zA-Z0-9.,'-]+)*$`)
-	stateForm = regexp.MustCompile(`^[A-Z]{2}$`)
 	phoneForm = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
 	zipForm   = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
 	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
@@ -374,7 +376,7 @@ func (c check) address(first string, second *string, city, state, country string
 	c.text(first, "first_line", 1, maxText)
 	c.optional(second, "second_line", maxText)
 	c.text(city, "city", 1, maxText)
-	c.text(state, "state", 1, maxText)
+	c.state(state, country)
 	c.text(country, "country", 1, maxText)
 }
 
@@ -430,9 +432,6 @@ func (c check) postal(a AddressInput) {
 		return
 	}
 	c.zip(a.Zip, a.ZipCode)
-	if a.State != "" && !stateForm.MatchString(a.State) {
-		c.add("state_form", "is two upper-case letters", "state")
-	}
 }
 
 // home is the country of an address that names none.

@@ -84,7 +84,8 @@ type AppointmentAddressInput struct {
 	FirstLine  string  `json:"first_line"`
 	SecondLine *string `json:"second_line"`
 	City       string  `json:"city"`
-	State      string  `json:"state"`
+	// State is two upper-case letters.
+	State string `json:"state"`
 	// ZipCode is five digits, or ZIP+4. Zip is another name of it; a request gives one
 	// of them.
 	ZipCode     string  `json:"zip_code" wire:"opt"`
@@ -102,7 +103,7 @@ func (a *AppointmentAddressInput) Check() error {
 }
 
 func (a *AppointmentAddressInput) check(c check) {
-	c.address(a.FirstLine, a.SecondLine, a.City, a.State, "x")
+	c.address(a.FirstLine, a.SecondLine, a.City, a.State, home)
 	zip, field := a.ZipCode, "zip_code"
 	if a.Zip != nil && zip == "" {
 		zip, field = *a.Zip, "zip"

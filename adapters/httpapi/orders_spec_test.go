@@ -147,16 +147,92 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 	require.Equal(t, []string{"delivered_to_lab", "completed"}, got)
 }
 
-// A state is the same in small letters.
+// A state is the same in small letters, where an installation has it so.
 func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		x.registry.NotInsurable = []orders.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"MN"}}}
+		x.registry.NotInsurable = []orders.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
 	})
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	c.post(c.about("insurance"), anInsurance(nil), 200)
-	address := anAddress()
-	address["state"] = "mn"
-	c.refused("POST", "/v3/order", c.request(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}, "patient_address": address}), 400, orders.MarkerNotInsurable)
+	c.refused("POST", "/v3/order", c.request(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}}), 400, orders.MarkerNotInsurable)
+}
+
+// A state of the US is one of its codes, in every address; a state elsewhere is a text.
+func TestStatesOfAddresses(t *testing.T) {
+	c := newClinic(t, nil)
+	in := func(address object, state string) object {
+		out := object{}
+		for k, v := range address {
+			out[k] = v
+		}
+		out["state"] = state
+		return out
+	}
+	proxy := func(state string) object {
+		p := aPatient()
+		p["medical_proxy"] = object{"first_name": "Bo", "last_name": "Ray", "phone_number": "+15550101", "address": in(object{
+			"first_line": "1 Elm Street", "city": "Duluth", "zip": "55802", "country": "US"}, state)}
+		return p
+	}
+	kit := c.aKit()
+	o := c.accepted(atHomeTest, nil)
+	for name, row := range map[string]struct {
+		method, path string
+		body         func(state string) object
+		loc          string
+	}{
+		"patient": {"POST", "/v3/order", func(state string) object {
+			return c.request(kitTest, object{"patient_address": in(anAddress(), state)})
+		}, "body.patient_address.state"},
+		"patient of a replacement": {"POST", "/v3/order/create", func(state string) object {
+			return c.request(kitTest, object{"patient_address": in(anAddress(), state)})
+		}, "body.patient_address.state"},
+		"proxy": {"POST", "/v3/order", func(state string) object {
+			return c.request(kitTest, object{"patient_details": proxy(state)})
+		}, "body.patient_details.medical_proxy.address.state"},
+		"kit": {"POST", "/v3/order/testkit", func(state string) object {
+			kit["shipping_details"] = in(kit["shipping_details"].(object), state)
+			return kit
+		}, "body.shipping_details.state"},
+		"registration": {"POST", "/v3/order/testkit/register", func(state string) object {
+			return object{"sample_id": "nobody's", "patient_details": aPatient(), "patient_address": in(anAddress(), state)}
+		}, "body.patient_address.state"},
+		"import": {"POST", "/v3/order/import", func(state string) object {
+			body := c.anImport(walkInTest, "REQ-"+state)
+			body["patient_address"] = in(body["patient_address"].(object), state)
+			return body
+		}, "body.patient_address.state"},
+		"slots": {"POST", "/v3/order/phlebotomy/appointment/availability", func(state string) object {
+			return homeAddress(object{"state": state})
+		}, "body.state"},
+		"visit": {"POST", "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/request", func(state string) object {
+			return object{"provider": "phleb", "address": homeAddress(object{"state": state})}
+		}, "body.address.state"},
+		"user": {"PATCH", c.about("info"), func(state string) object {
+			return anInfo(object{"address": in(object{"first_line": "1 Elm Street", "city": "Duluth", "zip": "55802"}, state)})
+		}, "body.address.state"},
+		"payor": {"POST", "/v3/payor", func(state string) object {
+			return object{"name": "Own", "address": in(anAddress(), state)}
+		}, "body.address.state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, bad := range []string{"mn", "Minnesota", "M1", "ZZ", "US", " MN"} {
+				reply := c.Send(t, row.method, row.path, row.body(bad)).Want(t, 422)
+				require.Equal(t, []string{row.loc}, reply.Locs(t), bad)
+				require.Contains(t, string(reply.Body), `"type":"state_form"`)
+			}
+			for _, good := range []string{"PR", "DC", "AE", "MN"} {
+				require.NotEqual(t, 422, c.Send(t, row.method, row.path, row.body(good)).Status, good)
+			}
+		})
+	}
+	both := in(anAddress(), "mn")
+	both["zip"] = "5580"
+	require.ElementsMatch(t, []string{"body.patient_address.state", "body.patient_address.zip"},
+		c.post("/v3/order", c.request(kitTest, object{"patient_address": both}), 422).Locs(t))
+	abroad := kit["shipping_details"].(object)
+	abroad["state"], abroad["country"] = "Ontario", "CA"
+	c.order("POST", "/v3/order/testkit", kit)
 }
 
 // Only the central labs are compared, and looked for in an area.

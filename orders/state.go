@@ -1,0 +1,19 @@
+package orders
+
+import (
+	"slices"
+	"strings"
+)
+
+// statesOfUS are what an address of the US can have as its state: the states, the
+// district, territories and associated states, and the areas of the military.
+var statesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ
+	NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI UM FM MH PW AA AE AP`)
+
+// state checks the state of an address in a country. What is known of the form is that of
+// the US.
+func (c check) state(state, country string) {
+	if c.text(state, "state", 1, maxText) && country == home && !slices.Contains(statesOfUS, state) {
+		c.add("state_form", "is the two upper-case letters of a state or a territory of the US", "state")
+	}
+}
