@@ -291,7 +291,8 @@ type shelf struct {
 	sheets InstructionSource // nil for none
 }
 
-// own returns the tests that a team made, whole.
+// own returns the tests that a team made. They share what the catalogue knows of their
+// markers and labs, until they are finished.
 func (s shelf) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
 	made, err := s.made.TeamTests(ctx, team, q)
 	if err != nil || len(made) == 0 {
@@ -316,31 +317,40 @@ func (s shelf) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) 
 	}
 	out := make([]LabTest, 0, len(made))
 	for _, t := range made {
-		whole := t.whole(markers, labs)
-		if err := instructed(ctx, s.sheets, &whole); err != nil {
-			return nil, nil, err
-		}
-		out = append(out, whole)
+		out = append(out, t.known(markers, labs))
 	}
 	return out, made, nil
 }
 
-// whole is a team's test with what the catalogue knows of it.
-func (t TeamTest) whole(markers map[int]Marker, labs []Lab) LabTest {
+// finish gives a test of the team's its own copy of all, and says whether there are
+// instructions. It takes long enough to be done for those only that are handed out.
+func (s shelf) finish(ctx context.Context, t *LabTest) error {
+	for i, m := range t.Markers {
+		t.Markers[i] = MarkerComplete{Marker: m}.clone().Marker
+	}
+	t.CommonTATDays, t.WorstCaseTATDays = dup(t.CommonTATDays), dup(t.WorstCaseTATDays)
+	if t.Lab != nil {
+		lab := copied(*t.Lab)
+		t.Lab = &lab
+	}
+	return instructed(ctx, s.sheets, t)
+}
+
+// known is a team's test with what the catalogue knows of it.
+func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 	out := LabTest{
 		ID: t.ID, Slug: t.Slug, Name: t.Name, Description: &t.Description, SampleType: t.SampleType,
-		Method: t.Method, IsActive: t.Status == LabTestActive, Status: t.Status, Fasting: t.Fasting, Markers: []Marker{},
+		Method: t.Method, IsActive: t.Status == LabTestActive, Status: t.Status, Fasting: t.Fasting, Markers: make([]Marker, 0, len(t.MarkerIDs)),
 	}
 	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.ID == t.LabID }); i >= 0 {
-		lab := copied(labs[i])
-		out.Lab = &lab
+		out.Lab = &labs[i]
 	}
 	for _, id := range t.MarkerIDs {
 		m, ok := markers[id]
 		if !ok {
 			continue // the catalogue has it no more
 		}
-		out.Markers = append(out.Markers, MarkerComplete{Marker: m}.clone().Marker)
+		out.Markers = append(out.Markers, m)
 		if m.Price != nil {
 			if price, err := decimal.NewFromString(*m.Price); err == nil {
 				out.Price = Number{out.Price.Add(price)}
@@ -396,7 +406,15 @@ func (s shelf) LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTes
 		return found, err
 	}
 	own, _, err := s.own(ctx, team, TeamTestQuery{IDs: ids})
-	return append(found, own...), err
+	if err != nil {
+		return nil, err
+	}
+	for i := range own {
+		if err := s.finish(ctx, &own[i]); err != nil {
+			return nil, err
+		}
+	}
+	return append(found, own...), nil
 }
 
 // FindLabTests implements [Catalogue]. Tests of the catalogue are older than those that
@@ -427,7 +445,21 @@ func (s shelf) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, e
 		slices.SortStableFunc(own, func(a, b LabTest) int { return changed[a.ID].Compare(changed[b.ID]) })
 	}
 	own = slices.DeleteFunc(own, func(t LabTest) bool { return !q.matches(&t) })
-	return q.page(q.join(page.Tests, own))
+	mine := make(map[LabTestID]bool, len(own))
+	for _, t := range own {
+		mine[t.ID] = true
+	}
+	if page, err = q.page(q.join(page.Tests, own)); err != nil {
+		return LabTestPage{}, err
+	}
+	for i := range page.Tests {
+		if t := &page.Tests[i]; mine[t.ID] {
+			if err := s.finish(ctx, t); err != nil {
+				return LabTestPage{}, err
+			}
+		}
+	}
+	return page, nil
 }
 
 // join adds own tests, as they came to be, to those of the catalogue, sorted as asked.

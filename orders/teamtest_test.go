@@ -1,6 +1,8 @@
 package orders_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,4 +68,71 @@ func TestLabTestWhoseMarkerIsGone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, orders.LabTestInactive, got.Status)
 	require.False(t, got.IsActive)
+}
+
+// askedBook counts for how many lab tests it is asked for instructions.
+type askedBook struct {
+	*orders.Book
+	asked int
+}
+
+func (b *askedBook) Instructions(context.Context, orders.LabTest) ([]orders.InstructionSheet, error) {
+	b.asked++
+	return nil, nil
+}
+
+// selections gives the desk's team that many selections of markers.
+func (d *desk) selections(tests orders.LabTestStore, n int) {
+	d.t.Helper()
+	for i := range n {
+		made := orders.TeamTest{ID: orders.LabTestID{UUID: id(fmt.Sprintf("selection %d", i))}, Team: d.team, Slug: fmt.Sprintf("s%d", i), Name: "Selection",
+			Method: orders.WalkInTest, SampleType: orders.Serum, Status: orders.LabTestActive, LabID: 1, MarkerIDs: []int{11, 12}, Auto: true,
+			CreatedAt: d.now(), UpdatedAt: d.now()}
+		require.NoError(d.t, tests.InsertLabTest(d.t.Context(), made))
+	}
+}
+
+// However many tests a team has, only those of a page are made whole.
+func TestPageOfManySelections(t *testing.T) {
+	const many, limit = 230, 50
+	tests, catalogue := memory.New(nil).LabTests(), &askedBook{Book: book(t)}
+	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
+	d.selections(tests, many)
+	s, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), catalogue, d.lab, d.opts)
+	require.NoError(t, err)
+	q := orders.LabTestQuery{Team: d.team, Generation: orders.GeneratedAll, Limit: limit}
+	seen := map[orders.LabTestID]bool{}
+	for {
+		catalogue.asked = 0
+		page, err := s.LabTests(t.Context(), nil, q)
+		require.NoError(t, err)
+		require.Positive(t, catalogue.asked)
+		require.LessOrEqual(t, catalogue.asked, limit)
+		for _, found := range page.Tests {
+			require.False(t, seen[found.ID])
+			seen[found.ID] = true
+			require.NotEmpty(t, found.Markers)
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+		require.Len(t, page.Tests, limit)
+	}
+	require.Greater(t, len(seen), many, "with those of the catalogue")
+}
+
+// BenchmarkPageOfSelections lists a page of all lab tests of a team that made many.
+func BenchmarkPageOfSelections(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			tests := memory.New(nil).LabTests()
+			d := newDesk(b, func(o *orders.Options) { o.LabTests = tests })
+			d.selections(tests, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := d.LabTests(b.Context(), nil, orders.LabTestQuery{Team: d.team, Generation: orders.GeneratedAll, Limit: 50})
+				require.NoError(b, err)
+			}
+		})
+	}
 }
