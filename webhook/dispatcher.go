@@ -34,7 +34,7 @@ type Dispatcher struct {
 	proxyTold atomic.Int64 // when, in Unix seconds
 	suspect   atomic.Int64 // the delivery that may kill this process; 0 if none runs
 	jobs      chan job
-	outcomes  chan settling
+	outcomes  chan *settling
 	unsettled chan struct{} // one for each outcome that is not in the store yet
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}
@@ -74,7 +74,7 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
 		targets:    newTargets(e, seal, o),
 		jobs:       make(chan job),
-		outcomes:   make(chan settling, o.SettleBatch),
+		outcomes:   make(chan *settling, o.SettleBatch),
 		unsettled:  make(chan struct{}, o.SettleBatch),
 		wakeRoute:  make(chan struct{}, 1),
 		wakeClaim:  make(chan struct{}, 1),

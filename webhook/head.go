@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,13 +16,20 @@ const notKept = "(not kept)"
 // fields, sorted by name, a line each, without the values of those that look like
 // credentials or may lead to some. What is too long is cut at the end of a line.
 func headOf(r *http.Response) []byte {
-	out := appendLine(nil, r.Proto+" "+r.Status)
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+	names := make([]string, 0, 16)
+	for name := range r.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	out := make([]byte, 0, 128) // which most do with
+	out = appendLine(out, r.Proto, " ", r.Status)
+	for _, name := range names {
+		hidden := secretive(name)
 		for _, value := range r.Header[name] {
-			if secretive(name) {
+			if hidden {
 				value = notKept
 			}
-			more := appendLine(out, name+": "+value)
+			more := appendLine(out, name, ": ", value)
 			if len(more) > maxHead {
 				return out
 			}
@@ -33,11 +39,16 @@ func headOf(r *http.Response) []byte {
 	return out
 }
 
-func appendLine(to []byte, line string) []byte {
+// appendLine appends a line of so many parts, of which it takes no more than is kept.
+func appendLine(to []byte, parts ...string) []byte {
 	if len(to) > 0 {
 		to = append(to, '\n')
 	}
-	return append(to, line[:min(len(line), maxHead)]...)
+	most := len(to) + maxHead
+	for _, part := range parts {
+		to = append(to, part[:min(len(part), most-len(to))]...)
+	}
+	return to
 }
 
 // secretive reports whether the value of a field of an answer is nothing for a log: what

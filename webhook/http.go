@@ -131,12 +131,8 @@ func (h *HTTP) Notify(ctx context.Context, n Notification) Result {
 }
 
 func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Result {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
-	var late atomic.Bool
-	timer := time.AfterFunc(h.timeout, func() { late.Store(true); cancel() })
-	defer timer.Stop()
-
 	t := trace{proxied: h.transport.Proxy != nil}
 	req, err := h.request(httptrace.WithClientTrace(ctx, t.hooks()), n)
 	if err != nil {
@@ -144,9 +140,8 @@ func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Re
 	}
 	resp, err := h.transport.RoundTrip(req) //nolint:bodyclose // readSome closes it
 	if err != nil {
-		return Result{Class: t.classify(err, late.Load()), Reused: t.reused.Load()}
+		return Result{Class: t.classify(err, errors.Is(ctx.Err(), context.DeadlineExceeded)), Reused: t.reused.Load()}
 	}
-	timer.Reset(maxResponseTime)             // the headers are here: a slow body can no longer spoil the status
 	answered := n.At.Add(h.now().Sub(began)) // by the store's clock, and so near to the receiver's
 	body := readSome(resp.Body, h.keep, cancel)
 	if t.proxied && resp.StatusCode == http.StatusProxyAuthRequired {
@@ -172,10 +167,11 @@ func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, erro
 	if slices.Contains(h.guard.Brokers, u.Scheme) {
 		return nil, errBlocked
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(n.Body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(n.Body))
 	if err != nil {
 		return nil, err
 	}
+	req.URL, req.Host = u, u.Host
 	for name, values := range n.Headers {
 		if !refusedHeader(name) {
 			req.Header[http.CanonicalHeaderKey(name)] = values
@@ -195,6 +191,7 @@ func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
 		return nil
 	}
 	defer body.Close() //nolint:errcheck // nothing depends on it
+	defer time.AfterFunc(maxResponseTime, cancel).Stop()
 	b, _ := io.ReadAll(io.LimitReader(body, maxResponseRead+1))
 	if len(b) > maxResponseRead {
 		cancel()

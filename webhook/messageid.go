@@ -21,6 +21,7 @@ func testMessageID(id uuid.UUID) string { return "msg_test" + base62(id) }
 
 func base62(id uuid.UUID) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	const five = 62 * 62 * 62 * 62 * 62
 	sum := sha256.Sum256(id[:])
 	var n [5]uint32 // the number, its highest part first
 	for i := range 4 {
@@ -28,13 +29,16 @@ func base62(id uuid.UUID) string {
 	}
 	n[4] = binary.BigEndian.Uint32(sum[:])
 	var out [messageIDLen]byte
-	for i := messageIDLen - 1; i >= 0; i-- {
-		rest := uint64(0)
+	for i := messageIDLen; i > 0; {
+		rest := uint64(0) // five digits at a time
 		for j, part := range n {
 			part := rest<<32 | uint64(part)
-			n[j], rest = uint32(part/62), part%62
+			n[j], rest = uint32(part/five), part%five
 		}
-		out[i] = digits[rest]
+		for end := max(i-5, 0); i > end; rest /= 62 {
+			i--
+			out[i] = digits[rest%62]
+		}
 	}
 	return string(out[:])
 }

@@ -114,7 +114,7 @@ func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	o.Delivery.Body = nil
 	d.unsettled <- struct{}{}
 	f.pause = d.targets.ended(o, f)
-	d.outcomes <- settling{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
+	d.outcomes <- &settling{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
 	poke(d.wakeClaim)
 }
 

@@ -11,7 +11,7 @@ import (
 // settle records outcomes, as many at a time as have gathered, until there are no
 // more senders.
 func (d *Dispatcher) settle(ctx context.Context) {
-	var batch []settling // what somebody held comes first
+	var batch []*settling // what somebody held comes first
 	for open := true; open || len(batch) > 0; {
 		if batch, open = d.gather(batch); len(batch) > 0 {
 			batch = d.settleBatch(ctx, batch)
@@ -23,7 +23,7 @@ func (d *Dispatcher) settle(ctx context.Context) {
 }
 
 // gather adds outcomes to a batch for a moment, and reports whether more will come.
-func (d *Dispatcher) gather(batch []settling) (all []settling, open bool) {
+func (d *Dispatcher) gather(batch []*settling) (all []*settling, open bool) {
 	var first <-chan time.Time
 	if len(batch) > 0 {
 		again := time.NewTimer(settleRetry)
@@ -58,7 +58,7 @@ func (d *Dispatcher) gather(batch []settling) (all []settling, open bool) {
 // settleBatch records a batch, and returns what is to be tried again because somebody
 // holds it. While the store is out of reach it tries again, until the leases have ended
 // and somebody else has the deliveries.
-func (d *Dispatcher) settleBatch(ctx context.Context, batch []settling) (later []settling) {
+func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settling) (later []*settling) {
 	failed := 0
 	for len(batch) > 0 && ctx.Err() == nil {
 		began := d.opts.Now()
@@ -82,7 +82,7 @@ func (d *Dispatcher) settleBatch(ctx context.Context, batch []settling) (later [
 
 // abandon gives up outcomes that could not be recorded: the end of their leases brings
 // the deliveries back.
-func (d *Dispatcher) abandon(batch []settling) {
+func (d *Dispatcher) abandon(batch []*settling) {
 	for _, s := range batch {
 		d.targets.shut(s.outcome.Delivery.Endpoint, false)
 	}
@@ -90,7 +90,7 @@ func (d *Dispatcher) abandon(batch []settling) {
 }
 
 // settled makes room for other outcomes.
-func (d *Dispatcher) settled(done []settling) {
+func (d *Dispatcher) settled(done []*settling) {
 	d.targets.recorded(done)
 	for _, s := range done {
 		<-d.unsettled
@@ -99,7 +99,7 @@ func (d *Dispatcher) settled(done []settling) {
 	poke(d.wakeClaim)
 }
 
-func outcomesOf(batch []settling) []Outcome {
+func outcomesOf(batch []*settling) []Outcome {
 	out := make([]Outcome, len(batch))
 	for i, s := range batch {
 		out[i] = s.outcome
@@ -108,7 +108,10 @@ func outcomesOf(batch []settling) []Outcome {
 }
 
 // split parts a batch into what was recorded and what is to be tried later.
-func split(batch []settling, later []Lease) (done, rest []settling) {
+func split(batch []*settling, later []Lease) (done, rest []*settling) {
+	if len(later) == 0 {
+		return batch, nil
+	}
 	for _, s := range batch {
 		if slices.Contains(later, s.outcome.Delivery.Lease) {
 			rest = append(rest, s)
@@ -120,9 +123,9 @@ func split(batch []settling, later []Lease) (done, rest []settling) {
 }
 
 // stillLeased drops the outcomes whose lease has ended.
-func (d *Dispatcher) stillLeased(batch []settling) []settling {
+func (d *Dispatcher) stillLeased(batch []*settling) []*settling {
 	now := d.opts.Now()
-	var held, ended []settling
+	var held, ended []*settling
 	for _, s := range batch {
 		if now.Before(s.leased) {
 			held = append(held, s)
@@ -135,7 +138,7 @@ func (d *Dispatcher) stillLeased(batch []settling) []settling {
 }
 
 // finish draws the conclusions about the endpoints from what was recorded.
-func (d *Dispatcher) finish(ctx context.Context, done []settling) {
+func (d *Dispatcher) finish(ctx context.Context, done []*settling) {
 	facts := map[EndpointID][]fact{}
 	events := false
 	for _, s := range done {

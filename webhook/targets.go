@@ -38,7 +38,15 @@ type target struct {
 	gate *gate
 	team healthlab.TeamID // zero until the first delivery
 	open *opened          // nil until it was read
+	load *loading         // nil unless somebody reads it
 	used time.Time
+}
+
+// loading is an endpoint that somebody reads, for all who want it meanwhile.
+type loading struct {
+	done chan struct{}
+	open *opened
+	err  error
 }
 
 // opened is an endpoint with its secrets and headers in clear. Immutable.
@@ -173,15 +181,35 @@ func (ts *targets) accepted(id EndpointID) time.Time {
 var errSealed = errors.New("sealed")
 
 // read returns the endpoint of a delivery, from the store if what is known of it is
-// too old. It fails with errSealed if its secrets cannot be opened.
+// too old. It fails with errSealed if its secrets cannot be opened. Many deliveries of an
+// endpoint start at once: the first of them reads it, and the others wait for that.
 func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	now := ts.opts.Now()
 	ts.mu.Lock()
-	known := ts.of(d.Endpoint).open
-	ts.mu.Unlock()
+	t := ts.of(d.Endpoint)
+	known, load := t.open, t.load
 	if known != nil && now.Sub(known.read) < ts.opts.CacheFor {
+		ts.mu.Unlock()
 		return known, nil
 	}
+	if load != nil {
+		ts.mu.Unlock()
+		<-load.done // it ends with the same context
+		return load.open, load.err
+	}
+	load = &loading{done: make(chan struct{})}
+	t.load = load
+	ts.mu.Unlock()
+	load.open, load.err = ts.fetch(ctx, d, known, now)
+	ts.mu.Lock()
+	t.load = nil
+	ts.mu.Unlock()
+	close(load.done)
+	return load.open, load.err
+}
+
+// fetch reads the endpoint of a delivery from the store.
+func (ts *targets) fetch(ctx context.Context, d Delivery, known *opened, now time.Time) (*opened, error) {
 	e, err := ts.endpoints.Get(ctx, d.Team, d.Endpoint)
 	if err != nil {
 		return nil, err
@@ -231,9 +259,9 @@ func (ts *targets) keep(o *opened) {
 
 // active returns the secrets that sign at this instant, the newest first.
 func (o *opened) active(at time.Time) []Secret {
-	var out []Secret
-	for _, s := range o.secrets {
-		if s.sealed.Active(at) {
+	out := make([]Secret, 0, len(o.secrets))
+	for i := range o.secrets {
+		if s := &o.secrets[i]; s.sealed.Active(at) {
 			out = append(out, s.secret)
 		}
 	}

@@ -175,7 +175,7 @@ func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 }
 
 // recorded notes that outcomes are in the store: their lanes may have new heads.
-func (ts *targets) recorded(done []settling) {
+func (ts *targets) recorded(done []*settling) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, s := range done {
