@@ -57,3 +57,37 @@ func oneDimension(null bool, n int) []pgtype.ArrayDimension {
 	}
 	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
 }
+
+// plainTargets changes the targets of a scan so that ids come in the form in which the
+// server sends them: the driver would hand a uuid.UUID their text to parse.
+func plainTargets(targets ...any) []any {
+	for i, to := range targets {
+		switch v := to.(type) {
+		case *uuid.UUID:
+			targets[i] = (*scannedID)(v)
+		case **uuid.UUID:
+			targets[i] = nullableID{v}
+		}
+	}
+	return targets
+}
+
+type (
+	scannedID  uuid.UUID
+	nullableID struct{ to **uuid.UUID }
+)
+
+// ScanUUID is how the driver hands over an id.
+func (id *scannedID) ScanUUID(v pgtype.UUID) error {
+	*id = v.Bytes
+	return nil
+}
+
+// ScanUUID is how the driver hands over an id, or that there is none.
+func (id nullableID) ScanUUID(v pgtype.UUID) error {
+	*id.to = nil
+	if v.Valid {
+		*id.to = (*uuid.UUID)(&v.Bytes)
+	}
+	return nil
+}

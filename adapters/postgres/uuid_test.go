@@ -33,3 +33,20 @@ func TestIDsAsArguments(t *testing.T) {
 		require.Equal(t, tt.want, got, tt.sql)
 	}
 }
+
+// Ids are read as they are, also where there is none.
+func TestIDsAsTargets(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	a, b := uuid.New(), uuid.New()
+	var id uuid.UUID
+	var some, none *uuid.UUID
+	word := ""
+	none = &a
+	err := pool.QueryRow(t.Context(), "select $1::uuid, $2::uuid, null::uuid, 'a'", a, b).Scan(plainTargets(&id, &some, &none, &word)...)
+	require.NoError(t, err)
+	require.Equal(t, a, id)
+	require.Equal(t, &b, some)
+	require.Nil(t, none)
+	require.Equal(t, "a", word)
+}

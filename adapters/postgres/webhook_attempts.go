@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,16 @@ type attemptRows struct {
 	durations                []int64
 	states, reasons          []string
 	heads, responses         [][]byte
+}
+
+// grow makes room for so many lines.
+func (a *attemptRows) grow(n int) {
+	a.teams, a.endpoints, a.events = slices.Grow(a.teams, n), slices.Grow(a.endpoints, n), slices.Grow(a.events, n)
+	a.deliveries, a.tokens, a.ns = slices.Grow(a.deliveries, n), slices.Grow(a.tokens, n), slices.Grow(a.ns, n)
+	a.causes, a.statuses = slices.Grow(a.causes, n), slices.Grow(a.statuses, n)
+	a.classes, a.durations = slices.Grow(a.classes, n), slices.Grow(a.durations, n)
+	a.states, a.reasons = slices.Grow(a.states, n), slices.Grow(a.reasons, n)
+	a.heads, a.responses = slices.Grow(a.heads, n), slices.Grow(a.responses, n)
 }
 
 // add adds the line of a row that was not settled, or of one that was with the outcome

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sort"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab/webhook"
 )
+
+// claimedAtOnce is how many deliveries room is made for before they come.
+const claimedAtOnce = 128
 
 const (
 	isFree = `(d.lease_until is null or d.lease_until <= healthlab.clock())`
@@ -37,32 +41,31 @@ where ` + isAwake + `
 	// One claim at a time tries an endpoint that is on probation.
 	lockTrials = selectTrials + ` order by e.id for no key update skip locked`
 
-	// A token tells two leases of one delivery apart: 53 bits of chance do for that.
-	leaseOf = `leased as (
-	update healthlab.webhook_delivery d set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
-		lease_token = 1 + (random() * 9007199254740991)::bigint
-	where d.ctid = any (array(select x.row from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
+	// A token tells two leases of one delivery apart: 53 bits of chance do for that. No
+	// delivery is without its message, so what is locked is leased.
+	leaseOf = `
+update healthlab.webhook_delivery d set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
+	lease_token = 1 + (random() * 9007199254740991)::bigint
+from healthlab.webhook_event v
+where v.team_id = d.team_id and v.id = d.event_id and v.created_at = d.event_created
+	and d.ctid = any (array(select x.row from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
 		join healthlab.webhook_endpoint e on e.id = q.endpoint_id
 		cross join lateral (
 			select d.ctid as row from healthlab.webhook_delivery d
 			where d.endpoint_id = e.id and d.head and d.due_at <= healthlab.clock() and ` + isFree
 
+	// What is locked and read here is not sorted here, for the bodies are a lot to move.
 	handOut = ` for update skip locked) x
 		where ` + isAwake + `))
-	returning d.*
-)
-select d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.body, d.cause, d.attempts, d.starts,
-	d.queued_at, d.first_failed_at,
-	behind.any and d.key_hash is not null and exists (select from healthlab.webhook_delivery w
+returning d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.key, v.seq, v.at, v.body, d.cause, d.attempts, d.starts,
+	d.queued_at, d.first_failed_at, d.due_at,
+	d.key_hash is not null and exists (select from healthlab.webhook_delivery w
 		where w.lane = d.lane and w.key_hash = d.key_hash and not w.head and w.seq > d.seq),
-	behind.any
-from leased d join healthlab.webhook_event v on v.team_id = d.team_id and v.id = d.event_id and v.created_at = d.event_created
-cross join lateral (select exists (select from healthlab.webhook_delivery w where w.lane = d.lane and not w.head) as any offset 0) behind
-order by d.due_at, d.id`
+	exists (select from healthlab.webhook_delivery w where w.lane = d.lane and not w.head)`
 
-	claimDeliveries = `with ` + leaseOf + ` and e.pause_step = 0 order by d.due_at, d.id limit q.most` + handOut
+	claimDeliveries = leaseOf + ` and e.pause_step = 0 order by d.due_at, d.id limit q.most` + handOut
 
-	claimTrials = `with ` + leaseOf + ` and not ` + onTrial + ` order by d.attempts, d.due_at, d.id limit least(q.most, 1)` + handOut
+	claimTrials = leaseOf + ` and not ` + onTrial + ` order by d.attempts, d.due_at, d.id limit least(q.most, 1)` + handOut
 )
 
 func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {
@@ -164,18 +167,50 @@ func (c *claiming) keep(ids []uuid.UUID) {
 }
 
 func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed) {
+	room := 0
+	for _, n := range c.most {
+		room += int(n)
+	}
 	b.Queue(sql, c.ids, c.most, c.lease).Query(func(rows pgx.Rows) error {
+		var got byDue
 		for rows.Next() {
-			v := webhook.Delivery{}
+			if got.all == nil {
+				n := min(room, claimedAtOnce)
+				got = byDue{make([]webhook.Delivery, 0, n), make([]time.Time, 0, n)}
+			}
+			var v webhook.Delivery
+			var due time.Time
 			var failed *time.Time
-			err := rows.Scan((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
-				&v.At, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &v.Superseded, &v.Blocking)
+			err := rows.Scan(plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
+				&v.At, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &due, &v.Superseded, &v.Blocking)...)
 			if err != nil {
 				return err
 			}
 			v.At, v.QueuedAt, v.FirstFailedAt = v.At.UTC(), v.QueuedAt.UTC(), timeOrZero(failed)
-			out.Deliveries = append(out.Deliveries, v)
+			got.all, got.due = append(got.all, v), append(got.due, due)
 		}
+		sort.Sort(got)
+		out.Deliveries = got.all
 		return rows.Err()
 	})
+}
+
+// byDue sorts deliveries, the longest due first.
+type byDue struct {
+	all []webhook.Delivery
+	due []time.Time
+}
+
+func (s byDue) Len() int { return len(s.all) }
+
+func (s byDue) Less(i, j int) bool {
+	if c := s.due[i].Compare(s.due[j]); c != 0 {
+		return c < 0
+	}
+	return s.all[i].Delivery < s.all[j].Delivery
+}
+
+func (s byDue) Swap(i, j int) {
+	s.all[i], s.all[j] = s.all[j], s.all[i]
+	s.due[i], s.due[j] = s.due[j], s.due[i]
 }

@@ -88,7 +88,8 @@ type lanes struct {
 	log   attemptRows
 }
 
-func newLanes() *lanes { return &lanes{all: map[laneName]*lane{}} }
+// newLanes makes room for about so many.
+func newLanes(n int) *lanes { return &lanes{all: make(map[laneName]*lane, n)} }
 
 func (l *lanes) of(name laneName) *lane {
 	at := l.all[name]
@@ -139,10 +140,10 @@ join healthlab.webhook_delivery d on d.lane = x.lane and d.key_hash = x.key_hash
 // scanLaneRow reads laneColumns, and what stands behind them.
 func scanLaneRow(rows pgx.Rows, more ...any) (*laneRow, error) {
 	r := &laneRow{}
-	err := rows.Scan(append([]any{
+	err := rows.Scan(append(plainTargets(
 		&r.team, &r.endpoint, &r.lane, &r.id, &r.key, &r.seq, &r.event, &r.created, &r.cause, &r.head, &r.attempts, &r.starts,
 		&r.queued, &r.failed, &r.due, &r.quiet, &r.until, &r.token,
-	}, more...)...)
+	), more...)...)
 	return r, err
 }
 
@@ -161,7 +162,7 @@ func laneArgument(names []laneName) []uuid.UUID {
 // a lane that somebody else holds is left out and returned instead of waited for. The
 // caller holds the lock of routing, so that a lane that has no head stays empty.
 func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
-	l, busy := newLanes(), map[laneName]bool{}
+	l, busy := newLanes(len(names)), map[laneName]bool{}
 	of, err := u.peekHeads(ctx, laneArgument(names), &l.now)
 	if err != nil || len(of) == 0 {
 		return l, busy, err
@@ -247,7 +248,7 @@ func (l *lanes) scan(rows pgx.Rows) error {
 
 // loadWhole locks lanes and reads all of them.
 func (u *unit) loadWhole(ctx context.Context, names []laneName) (*lanes, error) {
-	l := newLanes()
+	l := newLanes(len(names))
 	of := laneArgument(names)
 	b := u.batch()
 	b.Queue(lockWhole, of)
@@ -268,7 +269,7 @@ const eventColumns = `e.team_id, e.id, e.type, e.user_id, e.key, e.seq, e.at, e.
 func scanWritten(row pgx.Row, more ...any) (*written, error) {
 	e := &written{}
 	var user *uuid.UUID
-	err := row.Scan(append([]any{&e.Team.UUID, &e.ID, &e.Type, &user, &e.Key, &e.Seq, &e.At, &e.at}, more...)...)
+	err := row.Scan(append(plainTargets(&e.Team.UUID, &e.ID, &e.Type, &user, &e.Key, &e.Seq, &e.At, &e.at), more...)...)
 	if user != nil {
 		e.User.UUID = *user
 	}

@@ -75,7 +75,7 @@ func scanTargets(rows pgx.Rows) ([]webhook.Endpoint, error) {
 	var out []webhook.Endpoint
 	for rows.Next() {
 		var t webhook.Endpoint
-		if err := rows.Scan(&t.ID.UUID, &t.Team.UUID, (*string)(&t.OrderScope), &t.FilterTypes); err != nil {
+		if err := rows.Scan(plainTargets(&t.ID.UUID, &t.Team.UUID, (*string)(&t.OrderScope), &t.FilterTypes)...); err != nil {
 			return nil, err
 		}
 		out = append(out, t)

@@ -60,8 +60,8 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	var settled webhook.Settled
 	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {
 		s := &settling{
-			lanes: *newLanes(), outcomes: outcomes,
-			held: map[webhook.Lease]*laneRow{}, newer: map[int64]bool{}, leased: map[int64]bool{},
+			lanes: *newLanes(len(outcomes)), outcomes: outcomes,
+			held: make(map[webhook.Lease]*laneRow, len(outcomes)), newer: map[int64]bool{}, leased: map[int64]bool{},
 		}
 		if err := s.hold(ctx, u); err != nil {
 			return err
@@ -89,13 +89,19 @@ type leases struct {
 	ids, tokens []int64
 }
 
+// newLeases makes room for so many.
+func newLeases(n int) leases {
+	return leases{make([]uuid.UUID, 0, n), make([]int64, 0, n), make([]int64, 0, n)}
+}
+
 func (l *leases) add(of webhook.Lease) {
 	l.teams, l.ids, l.tokens = append(l.teams, of.Team.UUID), append(l.ids, int64(of.Delivery)), append(l.tokens, of.Token)
 }
 
 // hold deletes the heads that end, and locks those that are to be tried again.
 func (s *settling) hold(ctx context.Context, u *unit) error {
-	var ending, staying leases
+	var staying leases
+	ending := newLeases(len(s.outcomes))
 	first := make(map[webhook.Lease]*webhook.Delivery, len(s.outcomes))
 	for i := range s.outcomes {
 		o := &s.outcomes[i]
@@ -113,9 +119,11 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 	u.tune(b, tuneRelaxed)
 	if len(ending.ids) > 0 {
 		b.Queue(endLeased, ending.teams, ending.ids, ending.tokens).Query(func(rows pgx.Rows) error {
+			ended := make([]laneRow, len(ending.ids))
 			for rows.Next() {
-				r := &laneRow{head: true, deleted: true}
-				if err := rows.Scan(&r.team, &r.id, &r.token, &r.lane, &r.quiet); err != nil {
+				r := &ended[0]
+				ended, r.head, r.deleted = ended[1:], true, true
+				if err := rows.Scan(plainTargets(&r.team, &r.id, &r.token, &r.lane, &r.quiet)...); err != nil {
 					return err
 				}
 				d := first[r.lease()]
@@ -148,7 +156,7 @@ func (s *settling) take(r *laneRow) {
 
 // read reads what stands behind the heads, and who holds those that are not ours.
 func (s *settling) read(ctx context.Context, u *unit) error {
-	var of []uuid.UUID
+	of := make([]uuid.UUID, 0, len(s.held))
 	var staying leases
 	for _, r := range s.held {
 		of = append(of, r.lane)
@@ -186,6 +194,7 @@ func collect(into map[int64]bool) func(pgx.Rows) error {
 // returns the events of those.
 func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []healthlab.Event) {
 	var lost attemptRows
+	s.log.grow(len(s.outcomes))
 	logged := make(map[webhook.Lease]bool, len(s.outcomes))
 	for i := range s.outcomes {
 		o := &s.outcomes[i]
