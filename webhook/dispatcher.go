@@ -136,15 +136,16 @@ func (d *Dispatcher) route(ctx context.Context) {
 	failed := 0
 	for ctx.Err() == nil {
 		began := d.opts.Now()
-		n, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
+		routed, err := d.deliveries.Route(ctx, d.modes, d.opts.RouteBatch)
 		if err != nil {
 			failed = d.trouble(ctx, "route", err, failed)
 			continue
 		}
 		failed = 0
+		n := routed.Events
 		if n > 0 {
 			d.opts.Hooks.Routed(n, d.opts.Now().Sub(began))
-			d.targets.rescan()
+			d.targets.routed(routed.Endpoints)
 			poke(d.wakeClaim)
 			poke(d.news)
 		}
@@ -210,10 +211,15 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 		select {
 		case d.jobs <- j: // somebody has nothing to do
 		default:
-			senders.Go(func() { d.send(sending, j) })
+			d.hire(sending, senders, j)
 		}
 	}
 	return n, nil
+}
+
+// hire starts a sender with a first job.
+func (d *Dispatcher) hire(ctx context.Context, senders *sync.WaitGroup, j job) {
+	senders.Go(func() { d.send(ctx, j) })
 }
 
 // sweep disables, once an hour, the endpoints that have failed for too long and have

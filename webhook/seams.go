@@ -30,12 +30,11 @@ type Outbox interface {
 type Deliveries interface {
 	// Route takes at most max written events, oldest first, and puts a delivery of
 	// each into the lane (LaneOf) of every endpoint that wants it (Endpoint.Wants),
-	// where Place says. modes holds the mode of each type; see ModeOf. It returns
-	// how many events it took: 0 if there are none, or if somebody else is routing
-	// right now. Events of one key are routed in the order of their Seq, whoever
+	// where Place says. modes holds the mode of each type; see ModeOf. It takes
+	// nothing if there is nothing, or if somebody else is routing right now. Events of one key are routed in the order of their Seq, whoever
 	// calls. What Place replaces ends as Cancelled, superseded, in the log; an event
 	// that Place drops does too.
-	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (int, error)
+	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)
 
 	// Due returns the endpoints for which Claim has something, in no order.
 	Due(ctx context.Context) ([]EndpointID, error)
@@ -91,6 +90,14 @@ type Deliveries interface {
 	// from the first of them; a delivery that is being sent stays as it is.
 	// It looks at most Max messages, from After on, and says where to go on.
 	Replay(ctx context.Context, r Replay) (Replayed, error)
+}
+
+// Routed says what was routed.
+type Routed struct {
+	Events int // how many were taken
+	// Endpoints are those that one of them went to, each once, in no order: there may be
+	// something to claim now.
+	Endpoints []EndpointID
 }
 
 // Claim asks for work.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type targets struct {
 	mu      sync.Mutex
 	all     map[EndpointID]*target
 	due     map[EndpointID]struct{} // those that may have work
+	fresh   map[EndpointID]struct{} // those of them that got some since somebody looked
 	busy    int
 	held    []*turn
 	teams   map[healthlab.TeamID]int // deliveries claimed and not answered, by team
@@ -68,6 +70,7 @@ func newTargets(e Endpoints, seal healthlab.Sealer, o Options) *targets {
 		endpoints: e, seal: seal, opts: o,
 		all:   map[EndpointID]*target{},
 		due:   map[EndpointID]struct{}{},
+		fresh: map[EndpointID]struct{}{},
 		teams: map[healthlab.TeamID]int{},
 	}
 }
@@ -79,19 +82,31 @@ func (ts *targets) rescan() {
 	ts.again = true
 }
 
+// routed notes which endpoints were given work.
+func (ts *targets) routed(to []EndpointID) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, id := range to {
+		ts.due[id], ts.fresh[id] = struct{}{}, struct{}{}
+	}
+}
+
 // scanDue reports whether it is time to ask which endpoints have work.
 func (ts *targets) scanDue(now time.Time) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	clear(ts.fresh)
 	return ts.again || len(ts.due) == 0 || now.Sub(ts.scanned) >= ts.opts.Idle
 }
 
-// found notes which endpoints have work.
+// found notes which endpoints have work. Those that got some while somebody looked may
+// not be among them.
 func (ts *targets) found(ids []EndpointID, now time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.again, ts.scanned = false, now
 	clear(ts.due)
+	maps.Copy(ts.due, ts.fresh)
 	for _, id := range ids {
 		ts.due[id] = struct{}{}
 	}

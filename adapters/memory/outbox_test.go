@@ -28,9 +28,9 @@ func TestRetention(t *testing.T) {
 		return e.ID
 	}
 	route := func() int {
-		n, err := s.Deliveries().Route(t.Context(), nil, 100)
+		routed, err := s.Deliveries().Route(t.Context(), nil, 100)
 		require.NoError(t, err)
-		return n
+		return routed.Events
 	}
 	claim := func() []webhook.Delivery {
 		c, err := s.Deliveries().Claim(t.Context(), webhook.Claim{Quotas: []webhook.Quota{{Endpoint: to.ID, Max: 9}}, Lease: time.Minute})

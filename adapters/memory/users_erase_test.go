@@ -39,11 +39,11 @@ func TestErasedUsersAreNotDelivered(t *testing.T) {
 	}
 	route := func() int {
 		t.Helper()
-		n, err := store.Deliveries().Route(ctx, map[string]healthlab.Mode{
+		routed, err := store.Deliveries().Route(ctx, map[string]healthlab.Mode{
 			healthdata.EventConnectionCreated: healthlab.Independent,
 		}, 100)
 		require.NoError(t, err)
-		return n
+		return routed.Events
 	}
 	add := func(name string) healthdata.User {
 		t.Helper()

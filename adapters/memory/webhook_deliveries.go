@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,25 +16,28 @@ func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
 
 type deliveries struct{ s *Store }
 
-func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (int, error) {
+func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (webhook.Routed, error) {
 	s := d.s
 	if err := s.lock(ctx); err != nil {
-		return 0, err
+		return webhook.Routed{}, err
 	}
 	defer s.mu.Unlock()
 	now := s.clock()
 	s.sweep(now)
-	n := min(most, len(s.outbox.pending))
-	for _, e := range s.outbox.pending[:n] {
+	routed := webhook.Routed{Events: min(most, len(s.outbox.pending))}
+	to := map[webhook.EndpointID]bool{}
+	for _, e := range s.outbox.pending[:routed.Events] {
 		mode := webhook.ModeOf(modes, e.Type)
-		for _, t := range s.queue.endpoints {
+		for id, t := range s.queue.endpoints {
 			if t.Wants(e.Event) {
+				to[id] = true
 				s.queue.arrive(t, e, mode, webhook.TriggerEvent, now)
 			}
 		}
 	}
-	s.outbox.pending = s.outbox.pending[n:]
-	return n, nil
+	s.outbox.pending = s.outbox.pending[routed.Events:]
+	routed.Endpoints = slices.Collect(maps.Keys(to))
+	return routed, nil
 }
 
 // arrive puts an event into its lane, where the rule of lanes says.

@@ -43,6 +43,12 @@ type routing struct{ webhook.Deliveries }
 
 func (routing) Due(context.Context) ([]webhook.EndpointID, error) { return nil, nil }
 
+func (r routing) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (webhook.Routed, error) {
+	routed, err := r.Deliveries.Route(ctx, modes, most)
+	routed.Endpoints = nil
+	return routed, err
+}
+
 // One process routes, another one delivers, which looks for work once an hour. Only what
 // it hears can make it deliver before that, also after its line was cut.
 func TestSignalBetweenProcesses(t *testing.T) {

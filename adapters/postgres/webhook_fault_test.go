@@ -122,7 +122,7 @@ func dispatcherChild(address string) {
 // type wants. So everything has a lane of its own.
 type laneless struct{ webhook.Deliveries }
 
-func (q laneless) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (int, error) {
+func (q laneless) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (webhook.Routed, error) {
 	for name := range modes {
 		modes[name] = healthlab.Independent
 	}

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -83,20 +85,20 @@ func scanTargets(rows pgx.Rows) ([]webhook.Endpoint, error) {
 	return out, rows.Err()
 }
 
-func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (int, error) {
-	taken, err := d.route(ctx, modes, most, false)
+func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, most int) (webhook.Routed, error) {
+	routed, err := d.route(ctx, modes, most, false)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" {
 		// Somebody holds a lane for long. Leave what wants it, and route the rest.
-		taken, err = d.route(ctx, modes, most, true)
+		routed, err = d.route(ctx, modes, most, true)
 	}
-	return taken, err
+	return routed, err
 }
 
-func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, most int, skip bool) (taken int, err error) {
+func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, most int, skip bool) (routed webhook.Routed, err error) {
 	err = d.s.do(ctx, allTeams, writing, func(u *unit) error {
 		r := &round{u: u, modes: modes, skip: skip}
-		taken = 0
+		routed = webhook.Routed{}
 		mine, err := r.read(ctx, most)
 		if err != nil || !mine || len(r.events) == 0 {
 			return err
@@ -105,16 +107,16 @@ func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, 
 			return err
 		}
 		b := u.batch()
-		taken, err = r.place(ctx, b)
+		routed, err = r.place(ctx, b)
 		if err != nil {
 			return err
 		}
 		return u.commit(ctx, b)
 	})
 	if err != nil {
-		return 0, err
+		return webhook.Routed{}, err
 	}
-	return taken, nil
+	return routed, nil
 }
 
 // round is one transaction of routing.
@@ -187,9 +189,9 @@ func (r *round) aim(ctx context.Context) error {
 }
 
 // place puts the events into their lanes, adds to a batch what writes that, and returns
-// how many it took. An event that wants a lane that somebody holds stays, and so does
+// what it took. An event that wants a lane that somebody holds stays, and so does
 // every later one that wants a lane of such an event.
-func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) {
+func (r *round) place(ctx context.Context, b *pgx.Batch) (webhook.Routed, error) {
 	arrivals := make([][]arrival, len(r.events))
 	var names []laneName
 	var keys []*uuid.UUID
@@ -205,9 +207,10 @@ func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) 
 	}
 	l, busy, err := r.u.loadHeads(ctx, names, keys, r.skip)
 	if err != nil {
-		return 0, err
+		return webhook.Routed{}, err
 	}
-	var places []int64
+	places := make([]int64, 0, len(r.events))
+	to := map[webhook.EndpointID]bool{}
 	for i := range r.events {
 		wait := false
 		for _, a := range arrivals[i] {
@@ -218,6 +221,7 @@ func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) 
 				busy[a.name] = true
 			} else {
 				l.arrive(a, webhook.TriggerEvent)
+				to[webhook.EndpointID{UUID: a.name.endpoint}] = true
 			}
 		}
 		if !wait {
@@ -226,5 +230,5 @@ func (r *round) place(ctx context.Context, b *pgx.Batch) (taken int, err error) 
 	}
 	l.write(b)
 	b.Queue(dropPending, places)
-	return len(places), nil
+	return webhook.Routed{Events: len(places), Endpoints: slices.Collect(maps.Keys(to))}, nil
 }

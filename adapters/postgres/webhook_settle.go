@@ -203,7 +203,7 @@ func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []health
 		switch {
 		case r != nil && r.token != nil:
 			events = append(events, o.Events...)
-			s.settle(r, *o)
+			s.settle(r, o)
 			logged[d.Lease] = true
 		case r == nil && s.leased[int64(d.Delivery)]:
 			settled.Later = append(settled.Later, d.Lease)
@@ -228,7 +228,7 @@ func (s *settling) apply(b *pgx.Batch) (settled webhook.Settled, events []health
 }
 
 // settle applies one outcome.
-func (s *settling) settle(r *laneRow, o webhook.Outcome) {
+func (s *settling) settle(r *laneRow, o *webhook.Outcome) {
 	if o.Sent {
 		r.attempts++
 	}
@@ -237,9 +237,11 @@ func (s *settling) settle(r *laneRow, o webhook.Outcome) {
 		r.quiet = nullable(s.now.Add(o.Quiet))
 	}
 	if o.State == webhook.Retrying && s.newer[r.id] {
-		o.State, o.Reason = webhook.Cancelled, webhook.ReasonSuperseded
+		ended := *o
+		ended.State, ended.Reason = webhook.Cancelled, webhook.ReasonSuperseded
+		o = &ended
 	}
-	s.log.add(r, s.now, &o)
+	s.log.add(r, s.now, o)
 	if o.State.Final() {
 		s.remove(r)
 		return

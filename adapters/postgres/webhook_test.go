@@ -127,9 +127,9 @@ func appendEvents(t testing.TB, s *postgres.Store, events ...healthlab.Event) {
 
 func route(t testing.TB, s *postgres.Store) int {
 	t.Helper()
-	n, err := s.Deliveries().Route(t.Context(), nil, 1000)
+	routed, err := s.Deliveries().Route(t.Context(), nil, 1000)
 	require.NoError(t, err)
-	return n
+	return routed.Events
 }
 
 func succeed(t testing.TB, s *postgres.Store, d webhook.Delivery) webhook.Settled {

@@ -59,7 +59,7 @@ func (b brokenOutbox) Append(ctx context.Context, ev []healthlab.Event) error { 
 
 type brokenDeliveries struct {
 	webhook.Deliveries
-	route   func(context.Context, map[string]healthlab.Mode, int) (int, error)
+	route   func(context.Context, map[string]healthlab.Mode, int) (webhook.Routed, error)
 	due     func(context.Context) ([]webhook.EndpointID, error)
 	claim   func(context.Context, webhook.Claim) (webhook.Claimed, error)
 	settle  func(context.Context, []webhook.Outcome) (webhook.Settled, error)
@@ -67,7 +67,7 @@ type brokenDeliveries struct {
 	replay  func(context.Context, webhook.Replay) (webhook.Replayed, error)
 }
 
-func (b *brokenDeliveries) Route(ctx context.Context, m map[string]healthlab.Mode, n int) (int, error) {
+func (b *brokenDeliveries) Route(ctx context.Context, m map[string]healthlab.Mode, n int) (webhook.Routed, error) {
 	if b.route == nil {
 		return b.Deliveries.Route(ctx, m, n)
 	}
@@ -145,7 +145,7 @@ func onAppend(edit func([]healthlab.Event) []healthlab.Event) func(*storetest.We
 func onRoute(edit func(modes map[string]healthlab.Mode, most *int)) func(*storetest.WebhookStore) {
 	return func(s *storetest.WebhookStore) {
 		sound := s.Deliveries
-		s.Deliveries = &brokenDeliveries{Deliveries: sound, route: func(ctx context.Context, m map[string]healthlab.Mode, n int) (int, error) {
+		s.Deliveries = &brokenDeliveries{Deliveries: sound, route: func(ctx context.Context, m map[string]healthlab.Mode, n int) (webhook.Routed, error) {
 			own := map[string]healthlab.Mode{}
 			for name, mode := range m {
 				own[name] = mode
@@ -326,6 +326,13 @@ var webhookMutants = []mutant{
 		return ev
 	})), "Route/NotAboutItself"},
 	{"routes more than asked", deliveries(onRoute(func(_ map[string]healthlab.Mode, most *int) { *most *= 10 })), "Route/AtMostSoMany"},
+	{"does not say where it routed", deliveries(func(s *storetest.WebhookStore) {
+		sound := s.Deliveries
+		s.Deliveries = &brokenDeliveries{Deliveries: sound, route: func(ctx context.Context, m map[string]healthlab.Mode, n int) (webhook.Routed, error) {
+			routed, err := sound.Route(ctx, m, n)
+			return webhook.Routed{Events: routed.Events}, err
+		}}
+	}), "Route/SaysWhere"},
 	{"lets unknown types overtake", deliveries(onRoute(func(m map[string]healthlab.Mode, _ *int) {
 		m["test.unknown.changed"] = healthlab.Independent
 	})), "Route/UnknownTypeIsOrdered"},

@@ -99,9 +99,9 @@ func (b *bench) write(eventType, key string) uuid.UUID {
 func (b *bench) route() {
 	b.t.Helper()
 	for {
-		n, err := b.s.Deliveries.Route(b.t.Context(), modes, most)
+		routed, err := b.s.Deliveries.Route(b.t.Context(), modes, most)
 		require.NoError(b.t, err)
-		if n == 0 {
+		if routed.Events == 0 {
 			return
 		}
 	}

@@ -122,9 +122,9 @@ var appendCases = []webhookCase{
 			})
 		}
 		for routed := 0; routed < writers*each; {
-			n, err := s.Deliveries.Route(t.Context(), modes, 7)
+			got, err := s.Deliveries.Route(t.Context(), modes, 7)
 			require.NoError(t, err)
-			routed += n
+			routed += got.Events
 		}
 		group.Wait()
 		for want := range int64(writers * each) {
@@ -181,11 +181,22 @@ var routeCases = []webhookCase{
 			b.write(typeIndependent, "k")
 		}
 		for _, want := range []int{2, 2, 1, 0} {
-			n, err := s.Deliveries.Route(t.Context(), modes, 2)
+			routed, err := s.Deliveries.Route(t.Context(), modes, 2)
 			require.NoError(t, err)
-			require.Equal(t, want, n)
+			require.Equal(t, want, routed.Events)
 		}
 		require.Len(t, b.claim(), 5)
+	}},
+	{"SaysWhere", func(t *testing.T, s WebhookStore) {
+		b := newBench(t, s)
+		second := b.endpoint()
+		b.endpoint(func(e *webhook.Endpoint) { e.FilterTypes = []string{"test.other"} })
+		for range 2 {
+			b.write(typeOrdered, "k")
+		}
+		routed, err := s.Deliveries.Route(t.Context(), modes, most)
+		require.NoError(t, err)
+		require.ElementsMatch(t, []webhook.EndpointID{b.to, second}, routed.Endpoints)
 	}},
 	{"OneLaneInOneBatch", func(t *testing.T, s WebhookStore) {
 		b := newBench(t, s)
