@@ -27,6 +27,7 @@ type Dispatcher struct {
 	modes      map[string]healthlab.Mode
 	deliveries Deliveries
 	notifier   Notifier
+	punctual   bool // the notifier keeps to the timeout by itself
 	opts       Options
 	limits     limits
 	targets    *targets
@@ -39,6 +40,12 @@ type Dispatcher struct {
 	wakeRoute chan struct{}
 	wakeClaim chan struct{}
 	news      chan struct{} // for other processes
+}
+
+// punctual is a Notifier that needs no deadline, which takes some time to make for each
+// request, to return in time.
+type punctual interface {
+	returnsWithin(limit time.Duration) bool
 }
 
 // job is a claimed delivery on its way to a sender.
@@ -66,10 +73,12 @@ func NewDispatcher(types *Catalogue, d Deliveries, e Endpoints, n Notifier, seal
 	if o.Lease <= o.Timeout+o.StartMargin {
 		return nil, fmt.Errorf("%w: a lease must be longer than the timeout and the start margin", healthlab.Invalid)
 	}
+	own, ok := n.(punctual)
 	return &Dispatcher{
 		modes:      types.Modes(),
 		deliveries: d,
 		notifier:   n,
+		punctual:   ok && own.returnsWithin(o.Timeout),
 		opts:       o,
 		limits:     limits{o.Schedule, o.Expiry, o.MaxBlock, o.CrashLimit},
 		targets:    newTargets(e, seal, o),

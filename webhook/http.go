@@ -122,6 +122,8 @@ func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver 
 // Close closes the connections that are idle. The HTTP may be used afterwards.
 func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
 
+func (h *HTTP) returnsWithin(limit time.Duration) bool { return h.timeout <= limit }
+
 // Notify sends one signed request. See [Notifier].
 func (h *HTTP) Notify(ctx context.Context, n Notification) Result {
 	began := h.now()

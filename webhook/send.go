@@ -91,8 +91,11 @@ func (d *Dispatcher) proxyFailed(at time.Time) {
 
 // notify sends one request. A panic ends that attempt alone.
 func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (r Result) {
-	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
-	defer cancel()
+	if !d.punctual {
+		limited, cancel := context.WithTimeout(ctx, d.opts.Timeout)
+		defer cancel()
+		ctx = limited
+	}
 	defer func() {
 		if recover() != nil {
 			d.opts.Log.Error("panic while sending", "delivery", del)
