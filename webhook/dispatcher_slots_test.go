@@ -38,7 +38,12 @@ func (s *slowStore) Release(ctx context.Context, back []webhook.Released) error 
 // runOn runs a dispatcher on another store until the returned function ends it.
 func (h *house) runOn(t testing.TB, store webhook.Deliveries) (stop func()) {
 	t.Helper()
-	d, err := webhook.NewDispatcher(h.types, store, h.store.Endpoints(), h.to, h.sealer, &h.opts)
+	return h.runWith(t, store, h.store.Endpoints())
+}
+
+func (h *house) runWith(t testing.TB, store webhook.Deliveries, endpoints webhook.Endpoints) (stop func()) {
+	t.Helper()
+	d, err := webhook.NewDispatcher(h.types, store, endpoints, h.to, h.sealer, &h.opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

@@ -42,12 +42,13 @@ where ` + isAwake + `
 	lockTrials = selectTrials + ` order by e.id for no key update skip locked`
 
 	// A token tells two leases of one delivery apart: 53 bits of chance do for that. No
-	// delivery is without its message, so what is locked is leased.
-	leaseOf = `
-update healthlab.webhook_delivery d set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
+	// delivery is without its message, so what is locked is leased. With coalesce, which
+	// changes nothing, the server does not think of joining along an index of all
+	// deliveries, which it would do for good where there were none when it counted.
+	leaseOf = ` set lease_until = healthlab.clock() + $3::interval, starts = d.starts + 1,
 	lease_token = 1 + (random() * 9007199254740991)::bigint
 from healthlab.webhook_event v
-where v.team_id = d.team_id and v.id = d.event_id and v.created_at = d.event_created
+where v.team_id = coalesce(d.team_id, d.lane) and v.id = coalesce(d.event_id, d.lane) and v.created_at = d.event_created
 	and d.ctid = any (array(select x.row from unnest($1::uuid[], $2::integer[]) q (endpoint_id, most)
 		join healthlab.webhook_endpoint e on e.id = q.endpoint_id
 		cross join lateral (
@@ -63,9 +64,9 @@ returning d.id, d.lease_token, d.endpoint_id, d.team_id, d.event_id, v.type, v.k
 		where w.lane = d.lane and w.key_hash = d.key_hash and not w.head and w.seq > d.seq),
 	exists (select from healthlab.webhook_delivery w where w.lane = d.lane and not w.head)`
 
-	claimDeliveries = leaseOf + ` and e.pause_step = 0 order by d.due_at, d.id limit q.most` + handOut
+	claimDeliveries = `update healthlab.webhook_delivery d` + leaseOf + ` and e.pause_step = 0 order by d.due_at, d.id limit q.most` + handOut
 
-	claimTrials = leaseOf + ` and not ` + onTrial + ` order by d.attempts, d.due_at, d.id limit least(q.most, 1)` + handOut
+	claimTrials = `update healthlab.webhook_delivery d` + leaseOf + ` and not ` + onTrial + ` order by d.attempts, d.due_at, d.id limit least(q.most, 1)` + handOut
 )
 
 func (d deliveries) Due(ctx context.Context) ([]webhook.EndpointID, error) {

@@ -1,0 +1,77 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// countedReads takes a moment for each read of an endpoint, and fails the first few.
+type countedReads struct {
+	webhook.Endpoints
+	reads, failing atomic.Int64
+}
+
+func (c *countedReads) Get(ctx context.Context, team healthlab.TeamID, id webhook.EndpointID) (webhook.Endpoint, error) {
+	c.reads.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	if c.failing.Add(-1) >= 0 {
+		return webhook.Endpoint{}, healthlab.Unavailable
+	}
+	return c.Endpoints.Get(ctx, team, id)
+}
+
+// What starts side by side asks for its endpoint once, also where it does not get it.
+func TestAnEndpointIsReadOnceForAll(t *testing.T) {
+	for _, failing := range []int64{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			h.create(t)
+			for i := range 50 {
+				h.write(t, "labtest.order.updated", fmt.Sprint(i))
+			}
+			endpoints := &countedReads{Endpoints: h.store.Endpoints()}
+			endpoints.failing.Store(failing)
+			stop := h.runWith(t, h.store.Deliveries(), endpoints)
+			time.Sleep(4 * time.Second)
+			stop()
+			require.Len(t, h.to.all(), 50)
+			require.EqualValues(t, failing+1, endpoints.reads.Load())
+		})
+	}
+}
+
+// blindStore does not find what there is to do, and takes its time for that.
+type blindStore struct {
+	webhook.Deliveries
+	look time.Duration
+}
+
+func (s blindStore) Due(context.Context) ([]webhook.EndpointID, error) {
+	time.Sleep(s.look)
+	return nil, nil
+}
+
+// A dispatcher knows where it has routed something, also while it looks for other work.
+func TestWhatIsRoutedIsNotLookedFor(t *testing.T) {
+	for _, look := range []time.Duration{0, 900 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			h.create(t)
+			stop := h.runOn(t, blindStore{h.store.Deliveries(), look})
+			time.Sleep(1500 * time.Millisecond)
+			h.write(t, "labtest.order.updated", "k")
+			time.Sleep(2 * time.Second)
+			stop()
+			require.Len(t, h.to.all(), 1)
+		})
+	}
+}
