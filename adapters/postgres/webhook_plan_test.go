@@ -21,7 +21,7 @@ func TestAClaimGoesToItsRows(t *testing.T) {
 	require.NoError(t, err)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
-	defer tx.Rollback(t.Context()) //nolint:errcheck // nothing was written
+	defer tx.Rollback(t.Context())
 	_, err = tx.Exec(t.Context(), tuneQueue)
 	require.NoError(t, err)
 	for _, sql := range []string{claimDeliveries, claimTrials} {
