@@ -31,7 +31,7 @@ type Server struct {
 // Start makes a server in a temporary folder. If this process ends without removing it,
 // it ends and removes itself.
 func Start(ctx context.Context, safety Safety) (*Server, error) {
-	dir, err := os.MkdirTemp("", "pgtest")
+	dir, err := folder(safety)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,14 @@ func Start(ctx context.Context, safety Safety) (*Server, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return &Server{server, dir}, nil
+}
+
+// folder makes one for a server: on the disk for one that waits for it.
+func folder(safety Safety) (string, error) {
+	if safety == Durable {
+		return os.MkdirTemp("", "pgtest")
+	}
+	return fastDir()
 }
 
 // Remove stops the server and deletes everything.
