@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -40,6 +42,9 @@ func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
 func DropStale(ctx context.Context, s *Store, team healthlab.TeamID) error {
 	return New(s.db, &Options{Retention: time.Nanosecond}).dropStale(ctx, team.UUID)
 }
+
+// Retain takes away the messages of a team that are older than the store keeps them.
+func Retain(ctx context.Context, s *Store, team uuid.UUID) error { return s.dropStale(ctx, team) }
 
 // Hurried makes a store try again without a pause.
 func Hurried(s *Store) *Store {

@@ -85,7 +85,8 @@ type Options struct {
 	// goroutines, and must not block. In a host's transaction it is not called, for only
 	// the host knows of its commit. Default: nobody is told.
 	Written func()
-	// Log receives what went wrong in the background. Default: discard.
+	// Log receives what went wrong in the background, and how many deliveries ended
+	// because their messages were too old. Default: discard.
 	Log *slog.Logger
 }
 
@@ -116,6 +117,9 @@ func New(db DB, opts *Options) *Store {
 	}
 	if s.opts.Retention <= 0 {
 		s.opts.Retention = 30 * 24 * time.Hour
+	}
+	if s.opts.Log == nil {
+		s.opts.Log = slog.New(slog.DiscardHandler)
 	}
 	s.pool, _ = db.(acquirer)
 	_, s.host = db.(pgx.Tx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // takeAway returns the statements that take messages away, with their deliveries and
@@ -71,6 +72,8 @@ limit $2`
 	selectStale = `
 select e.id from healthlab.webhook_event e where e.team_id = $2 and ` + isStale + `
 order by e.created_at, e.id limit $3`
+
+	countUnfinished = `select count(*) from healthlab.webhook_delivery where event_id = any ($1)`
 )
 
 // dropMessages takes away messages by their ids.
@@ -79,7 +82,8 @@ var dropMessages = append(takeAway(`select unnest($1::uuid[]) as id`, `select fr
 
 // RunRetention takes away the messages that are older than Options.Retention, with what
 // came of them, until ctx ends. A delivery that is still unfinished ends with it, and
-// lets the next of its lane move up. Any number of processes may run it on one database.
+// lets the next of its lane move up; Options.Log is told how many did, by team. Any number
+// of processes may run it on one database.
 func (s *Store) RunRetention(ctx context.Context) error {
 	loop := work.Loop[uuid.UUID]{
 		Name:    "retention",
@@ -108,6 +112,7 @@ func (s *Store) staleTeams(ctx context.Context, n int) (teams []uuid.UUID, err e
 // dropStale takes a team's old messages away, some at a time.
 func (s *Store) dropStale(ctx context.Context, team uuid.UUID) error {
 	for again := true; again; {
+		expired := 0
 		err := s.do(ctx, healthlab.TeamID{UUID: team}, writing, func(u *unit) error {
 			var ids []uuid.UUID
 			b := u.batch()
@@ -122,13 +127,18 @@ func (s *Store) dropStale(ctx context.Context, team uuid.UUID) error {
 			}
 			again = len(ids) == retentionBatch
 			b = u.batch()
-			for _, sql := range dropMessages {
+			b.Queue(dropMessages[0], ids) // locks the lanes
+			b.Queue(countUnfinished, ids).QueryRow(func(row pgx.Row) error { return row.Scan(&expired) })
+			for _, sql := range dropMessages[1:] {
 				b.Queue(sql, ids)
 			}
 			return u.commit(ctx, b)
 		})
 		if err != nil {
 			return err
+		}
+		if expired > 0 {
+			s.opts.Log.Warn("deliveries were cancelled with messages that are too old", "team", team, "reason", webhook.ReasonExpired, "deliveries", expired)
 		}
 	}
 	return nil

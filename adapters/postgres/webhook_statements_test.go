@@ -21,7 +21,8 @@ func init() {
 		"endLeased": endLeased, "selectOutdated": selectOutdated,
 		"releaseDeliveries": releaseDeliveries, "selectSent": selectSent, "selectSince": selectSince, "selectWritten": selectWritten,
 		"selectLanes": selectLanes, "listAttempts": listAttempts, "selectStaleTeams": selectStaleTeams, "selectStale": selectStale,
-		"addSeen": addSeen, "lockSeen": lockSeen, "updateSeen": updateSeen, "releaseSeen": releaseSeen, "forgetSeen": forgetSeen,
+		"countUnfinished": countUnfinished,
+		"addSeen":         addSeen, "lockSeen": lockSeen, "updateSeen": updateSeen, "releaseSeen": releaseSeen, "forgetSeen": forgetSeen,
 	})
 	for i, sql := range dropMessages {
 		statements[fmt.Sprintf("dropMessages %d", i)] = sql
