@@ -49,8 +49,9 @@ func linkAtRandom(t *testing.T, rt *rapid.T, h LinkingHarness) {
 		"forge":     w.forge,
 		"race":      w.race,
 		"remove":    w.remove,
-		"":          w.check,
+		"":          w.glance,
 	})
+	w.check(rt)
 }
 
 // linkWorld is a service and what is known about it.
@@ -63,6 +64,8 @@ type linkWorld struct {
 	owner   map[string]healthlab.UserID // of accounts that were connected
 	now     time.Time
 	account atomic.Int64
+	steps   int
+	linked  bool // since the last check
 }
 
 type knownToken struct {
@@ -217,7 +220,7 @@ func (w *linkWorld) judge(t *rapid.T, k *knownToken, r linking.Result, err error
 		return
 	}
 	require.True(t, w.works(k), "a token that is used up, expired or somebody's who is gone worked")
-	k.used, k.by = true, r.Provider
+	k.used, k.by, w.linked = true, r.Provider, true
 	u, err := w.health.User(w.t.Context(), k.ref.Team, k.ref.User)
 	require.NoError(t, err)
 	c := u.Connection(r.Provider)
@@ -397,6 +400,7 @@ func (w *linkWorld) remove(t *rapid.T) {
 	if rapid.IntRange(0, 19).Draw(t, "chance") > 0 {
 		return
 	}
+	w.check(t) // while they are there
 	ref := rapid.SampledFrom(w.users).Draw(t, "user")
 	_ = w.health.DeleteUser(w.t.Context(), ref.Team, ref.User)
 	for _, k := range w.tokens {
@@ -404,8 +408,16 @@ func (w *linkWorld) remove(t *rapid.T) {
 	}
 }
 
+// glance checks after every connection that was made, and now and then.
+func (w *linkWorld) glance(t *rapid.T) {
+	if w.steps++; w.linked || w.steps%4 == 0 {
+		w.check(t)
+	}
+}
+
 // check requires that nobody has an account that somebody else connected.
 func (w *linkWorld) check(t *rapid.T) {
+	w.linked = false
 	for _, ref := range w.users {
 		u, err := w.health.User(w.t.Context(), ref.Team, ref.User)
 		if errors.Is(err, healthlab.NotFound) {

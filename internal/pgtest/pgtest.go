@@ -86,6 +86,18 @@ func Empty(t testing.TB) string {
 	return create(t, base, "create database "+newName()+" template template0")
 }
 
+// Copy returns the address of a fresh copy of a database of the test, to which nobody may
+// be connected. It is dropped when the test ends.
+func Copy(t testing.TB, address string) string {
+	t.Helper()
+	base, _ := start(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return create(t, base, "create database "+newName()+" template "+strings.TrimPrefix(u.Path, "/"))
+}
+
 // Pool returns connections to a database of [URL]. They are closed when the test ends.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
