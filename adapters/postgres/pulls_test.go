@@ -24,6 +24,7 @@ func TestPulls(t *testing.T) {
 }
 
 func TestPullsModel(t *testing.T) {
+	t.Parallel()
 	storetest.RunPullsModel(t, func(t testing.TB) storetest.PullHarness { return pullsOf(postgres.New(pgtest.Pool(t), nil)) })
 }
 
