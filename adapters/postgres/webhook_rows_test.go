@@ -52,6 +52,12 @@ func TestFanOutStoresOneBody(t *testing.T) {
 		succeed(t, s, got[0])
 	}
 	require.Equal(t, []string{"webhook_event"}, bodies(), "nor does sending copy it")
+
+	// A copy would be seen, under any name.
+	_, err := pool.Exec(t.Context(), `alter table healthlab.webhook_attempt add column other bytea;
+		update healthlab.webhook_attempt a set other = e.body from healthlab.webhook_event e where e.id = a.event_id`)
+	require.NoError(t, err)
+	require.Contains(t, bodies(), "webhook_attempt")
 }
 
 // Retention says how many deliveries were unfinished when their messages went, by team:

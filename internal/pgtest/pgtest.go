@@ -20,9 +20,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -58,7 +61,19 @@ var run struct {
 func Main(m *testing.M, migrate Migrate) int {
 	run.migrate = migrate
 	defer stop()
+	sideBySide()
 	return m.Run()
+}
+
+// sideBySide lets twice as many tests run at a time as there are processors, unless the
+// command says how many: much of their time they wait for the server.
+func sideBySide() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if f := flag.Lookup("test.parallel"); f != nil && !said {
+		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is what it takes
+	}
 }
 
 // URL returns the address of a database as the migration has left it. When the test ends

@@ -78,6 +78,18 @@ func TestEmpty(t *testing.T) {
 	require.NoError(t, err, "the migration was not applied")
 }
 
+func TestCopy(t *testing.T) {
+	first := pgtest.Empty(t)
+	conn, err := pgx.Connect(t.Context(), first)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), "create table note as select 7 n")
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+	var n int
+	require.NoError(t, pgtest.Connect(t, pgtest.Copy(t, first)).QueryRow(t.Context(), "select n from note").Scan(&n))
+	require.Equal(t, 7, n)
+}
+
 func TestCrash(t *testing.T) {
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")
