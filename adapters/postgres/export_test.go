@@ -11,6 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
+// Routing is the advisory lock under which events are routed.
+const Routing = int64(routing)
+
 // Waiting returns how many writes of samples wait to be gathered.
 func Waiting(s *Store) int {
 	s.writes.mu.Lock()
