@@ -128,7 +128,7 @@ func kindOf(err error) healthlab.Kind {
 func lost(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P")
+		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25P03" // idle for too long
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error

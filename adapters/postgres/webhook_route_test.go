@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/pgtest"
+)
+
+// A process that is suspended while it routes does not keep all others from routing.
+func TestASuspendedRouterLosesItsLock(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	suspended, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer suspended.Release()
+	for _, sql := range []string{string(writing), tuneQueue} {
+		_, err = suspended.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	_, err = suspended.Exec(t.Context(), holdRouting, int64(routing))
+	require.NoError(t, err)
+
+	other, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer other.Rollback(t.Context()) //nolint:errcheck // nothing depends on it
+	_, err = other.Exec(t.Context(), `set local lock_timeout = '60s'`)
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), holdRouting, int64(routing))
+	require.NoError(t, err)
+
+	_, err = suspended.Exec(t.Context(), `commit`)
+	require.True(t, lost(err), err) // and so its transaction is tried again
+}
