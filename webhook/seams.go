@@ -31,9 +31,9 @@ type Deliveries interface {
 	// Route takes at most max written events, oldest first, and puts a delivery of
 	// each into the lane (LaneOf) of every endpoint that wants it (Endpoint.Wants),
 	// where Place says. modes holds the mode of each type; see ModeOf. It takes
-	// nothing if there is nothing, or if somebody else is routing right now. Events of one key are routed in the order of their Seq, whoever
-	// calls. What Place replaces ends as Cancelled, superseded, in the log; an event
-	// that Place drops does too.
+	// nothing if there is nothing, or if somebody else is routing right now. Events of
+	// one key are routed in the order of their Seq, whoever calls. What Place replaces
+	// ends as Cancelled, superseded, in the log; an event that Place drops does too.
 	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)
 
 	// Due returns the endpoints for which Claim has something, in no order.
