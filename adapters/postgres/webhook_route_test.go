@@ -24,7 +24,7 @@ func TestASuspendedRouterLosesItsLock(t *testing.T) {
 
 	other, err := pool.Begin(t.Context())
 	require.NoError(t, err)
-	defer other.Rollback(t.Context()) //nolint:errcheck // nothing depends on it
+	defer other.Rollback(t.Context())
 	_, err = other.Exec(t.Context(), `set local lock_timeout = '60s'`)
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), holdRouting, int64(routing))
