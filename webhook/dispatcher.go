@@ -226,7 +226,8 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	return n, nil
 }
 
-// hire starts a sender with a first job.
+// hire starts a sender with a first job. It is a function of its own so that only the
+// jobs that start one go to the heap.
 func (d *Dispatcher) hire(ctx context.Context, senders *sync.WaitGroup, j job) {
 	senders.Go(func() { d.send(ctx, j) })
 }

@@ -49,16 +49,18 @@ func written(b *testing.B, pool *pgxpool.Pool, tables string) func() (int64, int
 // BenchmarkSamples measures the store, and beside it a table with a row for each
 // sample, upserted by series and time: the design that everybody starts with.
 func BenchmarkSamples(b *testing.B) {
-	b.Run("store", func(b *testing.B) {
-		storetest.BenchSamples(b, func(b *testing.B) storetest.SampleKeeper {
-			pool := durable(b)
-			s := postgres.New(pool, nil)
-			k := storetest.KeeperOf(b, storetest.DataHarness{Data: s.Data(), Users: s.Users()})
-			k.Written = written(b, pool, "healthlab")
-			return k
-		})
-	})
+	b.Run("store", func(b *testing.B) { storetest.BenchSamples(b, storeKeeper) })
 	b.Run("rows", func(b *testing.B) { storetest.BenchSamples(b, rowKeeper) })
+	b.Run("turns", func(b *testing.B) { storetest.BenchSamplesByTurns(b, storeKeeper, rowKeeper) })
+}
+
+// storeKeeper keeps what the store makes of samples.
+func storeKeeper(b *testing.B) storetest.SampleKeeper {
+	pool := durable(b)
+	s := postgres.New(pool, nil)
+	k := storetest.KeeperOf(b, storetest.DataHarness{Data: s.Data(), Users: s.Users()})
+	k.Written = written(b, pool, "healthlab")
+	return k
 }
 
 // rowKeeper keeps a row for each sample.

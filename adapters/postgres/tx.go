@@ -178,9 +178,7 @@ func (u *unit) send(ctx context.Context, b *pgx.Batch) error {
 		return nil
 	}
 	for _, q := range b.QueuedQueries {
-		for i, a := range q.Arguments {
-			q.Arguments[i] = plainly(a)
-		}
+		plainArguments(q.Arguments)
 	}
 	if u.conn != nil {
 		return u.conn.SendBatch(ctx, b).Close()
@@ -230,9 +228,7 @@ func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
 func (u *unit) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	if u.conn != nil && !u.store.opts.RowSecurity {
 		u.last = true
-		for i, a := range args {
-			args[i] = plainly(a)
-		}
+		plainArguments(args)
 		return u.conn.Exec(ctx, sql, args...)
 	}
 	err = u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(sql, args...), &tag) })

@@ -24,6 +24,13 @@ func plainly(argument any) any {
 	return argument
 }
 
+// plainArguments makes all arguments of a statement what plainly makes of one.
+func plainArguments(args []any) {
+	for i, a := range args {
+		args[i] = plainly(a)
+	}
+}
+
 type binaryID uuid.UUID
 
 // UUIDValue is how the driver sees an id.

@@ -309,7 +309,7 @@ func TestTwoDispatchersShareTheWorkUnlessOneIsSlow(t *testing.T) {
 }
 
 // suspend stops a process at a moment at which it does not route: it would keep the lock
-// of that, and nobody else could.
+// of that until the server ends its transaction, for longer than its lease.
 func (f *senders) suspend(c *sender) {
 	f.t.Helper()
 	tx, err := f.pool.Begin(f.t.Context())

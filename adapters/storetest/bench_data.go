@@ -149,6 +149,43 @@ func benchIngest(b *testing.B, k SampleKeeper, n int) {
 	})
 }
 
+// BenchSamplesByTurns writes batches of 1 and of 100 samples from one caller to a keeper and
+// to another one, a hundred calls each by turns, so that what the disk does meanwhile is the
+// same for both. The metric of-other is how many samples a second the first takes for each
+// that the other one does; us/call and other-us/call are what a call takes.
+func BenchSamplesByTurns(b *testing.B, newKeeper, newOther func(b *testing.B) SampleKeeper) {
+	const lines, calls = 4, 100
+	for _, n := range []int{1, 100} {
+		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
+			keepers := [2]SampleKeeper{newKeeper(b), newOther(b)}
+			for _, k := range keepers {
+				for line := range lines {
+					require.NoError(b, k.Write(b.Context(), line, heartbeat(line, -2000, 2000)))
+				}
+			}
+			var took [2]time.Duration
+			turns := 0
+			for ; b.Loop(); turns++ {
+				for i, k := range keepers {
+					for call := range calls {
+						line := call % lines
+						samples := heartbeat(line, (turns*calls+call)/lines*n, n)
+						begun := time.Now()
+						if err := k.Write(b.Context(), line, samples); err != nil {
+							b.Fatal(err)
+						}
+						took[i] += time.Since(begun)
+					}
+				}
+			}
+			all := float64(turns * calls)
+			b.ReportMetric(float64(took[1])/float64(took[0]), "of-other")
+			b.ReportMetric(float64(took[0].Microseconds())/all, "us/call")
+			b.ReportMetric(float64(took[1].Microseconds())/all, "other-us/call")
+		})
+	}
+}
+
 // benchCallers has 64 callers that write one sample at a time. The metric latency-ms is
 // the mean time that one of them waits, and p99-ms what 99 of 100 calls stay below.
 func benchCallers(b *testing.B, k SampleKeeper) {
