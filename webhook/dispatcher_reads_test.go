@@ -61,17 +61,22 @@ func (s blindStore) Due(context.Context) ([]webhook.EndpointID, error) {
 }
 
 // A dispatcher knows where it has routed something, also while it looks for other work.
+// It looks at 0, 1, 2 s and so on, or from 0 to 0.9 s and from 1.9 to 2.8 s.
 func TestWhatIsRoutedIsNotLookedFor(t *testing.T) {
-	for _, look := range []time.Duration{0, 900 * time.Millisecond} {
+	for _, c := range []struct{ look, at time.Duration }{
+		{0, 1500 * time.Millisecond},
+		{900 * time.Millisecond, 1500 * time.Millisecond},
+		{900 * time.Millisecond, 2500 * time.Millisecond},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHouse(t)
 			h.create(t)
-			stop := h.runOn(t, blindStore{h.store.Deliveries(), look})
-			time.Sleep(1500 * time.Millisecond)
+			stop := h.runOn(t, blindStore{h.store.Deliveries(), c.look})
+			time.Sleep(c.at)
 			h.write(t, "labtest.order.updated", "k")
 			time.Sleep(2 * time.Second)
 			stop()
-			require.Len(t, h.to.all(), 1)
+			require.Len(t, h.to.all(), 1, "%v", c)
 		})
 	}
 }

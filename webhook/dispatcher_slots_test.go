@@ -45,6 +45,7 @@ func (h *house) runWith(t testing.TB, store webhook.Deliveries, endpoints webhoo
 	t.Helper()
 	d, err := webhook.NewDispatcher(h.types, store, endpoints, h.to, h.sealer, &h.opts)
 	require.NoError(t, err)
+	h.written = d.Wake
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- d.Run(ctx) }()
