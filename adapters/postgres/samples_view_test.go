@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"testing"
@@ -108,6 +109,15 @@ func TestSamplesInSQL(t *testing.T) {
 		require.NoError(r, err)
 		rows, err := pool.Query(t.Context(), `select at, end_at, value, value2, attributes from healthlab.decode_samples($1)`, c.Data)
 		require.Equal(r, want, readShown(r, rows, err))
+
+		piece, err := series.NewPiece(&b)
+		require.NoError(r, err)
+		old := append(binary.LittleEndian.AppendUint16(nil, uint16(len(c.Data))), c.Data...) // of older versions
+		for _, tail := range [][]byte{piece, old} {
+			rows, err := pool.Query(t.Context(), `
+				select d.at, d.end_at, d.value, d.value2, d.attributes from healthlab.split_tail($1) p, healthlab.decode_samples(p) d`, tail)
+			require.Equal(r, want, readShown(r, rows, err))
+		}
 	})
 }
 
@@ -123,7 +133,7 @@ func TestSamplesView(t *testing.T) {
 	mergeInto(t, s, u, key, 1990, 15, 62)                                                                                       // over both
 	require.NoError(t, s.Data().MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{varied(key, 2010, 500)}, nil)) // a segment
 	mergedSegment(t, s, u, 2510)
-	for i := range 20 { // a full tail, and another
+	for i := range 40 { // a full tail, and another
 		mergeInto(t, s, u, key, 2511+i, 1, float64(i))
 	}
 	for what, sql := range map[string]string{
@@ -134,7 +144,7 @@ func TestSamplesView(t *testing.T) {
 		require.NotEmpty(t, texts(t, pool, sql), what)
 	}
 	want := readSeries(t, s, u, key)
-	require.Len(t, want, 2531)
+	require.Len(t, want, 2551)
 
 	look := func(pool *pgxpool.Pool) []shown {
 		rows, err := pool.Query(t.Context(), `

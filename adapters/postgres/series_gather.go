@@ -189,7 +189,7 @@ with s as (
 		tail_closed = case when x.long then s.tail_closed else ` + isFull + ` end,
 		seq = s.seq + (x.long or ` + isFull + `)::integer, segments = s.segments + (x.long or ` + isFull + `)::integer,
 		segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + isFull + ` then ` + newLength + ` else 0 end,
-		fold_due = case when x.long or ` + isFull + ` then coalesce(s.fold_due, now() + $10::interval) else s.fold_due end
+		fold_due = case when x.long or ` + isFull + ` then coalesce(s.fold_due, now() + $11::interval) else s.fold_due end
 	from `
 
 	appendWhere = ` as x (team_id, user_id, resource, provider, source_type, part, start_at, stop_at, data, long, n)
@@ -209,7 +209,7 @@ select n from s`
 
 	// newLength is how long a tail becomes, isFull whether that is enough.
 	newLength = `(case when s.tail_closed then 0 else length(s.tail) end + length(x.data))`
-	isFull    = `(` + newLength + ` >= $11)`
+	isFull    = `(` + newLength + ` >= $10)`
 )
 
 // appending is a group of requests that are written without reading anything.
@@ -279,8 +279,18 @@ func (s *Store) append(ctx context.Context, a *appending) error {
 		return err
 	}
 	if !a.some && len(a.reqs) < fewRequests {
-		if err := write(a.runFew); err != nil || !slices.Contains(a.written, false) {
-			return err
+		// Where there was no room for the smallest ones, it is made.
+		most, tiny := maxPiece, tinyPiece
+		for range 2 {
+			if at := a.left(most); len(at) > 0 {
+				if err := write(func(ctx context.Context, u *unit) ([]int, error) { return a.runFew(ctx, u, at, tiny) }); err != nil {
+					return err
+				}
+			}
+			most, tiny = tinyPiece, 0
+		}
+		if !slices.Contains(a.written, false) {
+			return nil
 		}
 	}
 	return write(a.run)
@@ -316,28 +326,39 @@ func (a *appending) team() healthlab.TeamID {
 	return a.reqs[0].team
 }
 
-// runFew adds those pieces to their tails that no question waits for.
-func (a *appending) runFew(ctx context.Context, u *unit) (done []int, err error) {
-	args := func(i int) []any {
-		r := a.reqs[i]
-		return append(r.args(&r.parts[0]), a.data[i], u.store.opts.FoldAfter, fullTail, maxSegments, maxSegmentBytes)
-	}
-	if len(a.reqs) == 1 {
-		if a.long[0] {
-			return nil, nil
+// left returns the places of the pieces of at most so many bytes that are not written.
+func (a *appending) left(most int) (at []int) {
+	for i, done := range a.written {
+		if !done && len(a.data[i]) <= most {
+			at = append(at, i)
 		}
-		tag, err := u.exec(ctx, appendTail, args(0)...)
+	}
+	return at
+}
+
+// runFew adds some pieces to their tails, if no question waits for them: those of at most
+// tiny bytes where there is room, the others in any case.
+func (a *appending) runFew(ctx context.Context, u *unit, at []int, tiny int) (done []int, err error) {
+	statement := func(i int) (sql string, args []any) {
+		r := a.reqs[i]
+		args = append(r.args(&r.parts[0]), a.data[i], fullTail)
+		if len(a.data[i]) <= tiny {
+			return appendRoom, args
+		}
+		return appendTail, append(args, u.store.opts.FoldAfter, maxSegments, maxSegmentBytes)
+	}
+	if len(at) == 1 {
+		sql, args := statement(at[0])
+		tag, err := u.exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() > 0 {
-			done = []int{0}
+			done = at
 		}
 		return done, err
 	}
 	err = u.alone(ctx, func(b *pgx.Batch) {
-		for i := range a.reqs {
-			if a.long[i] {
-				continue
-			}
-			b.Queue(appendTail, args(i)...).Exec(func(tag pgconn.CommandTag) error {
+		for _, i := range at {
+			sql, args := statement(i)
+			b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 				if tag.RowsAffected() > 0 {
 					done = append(done, i)
 				}
@@ -364,7 +385,7 @@ func (a *appending) queue(b *pgx.Batch, s *Store, done *[]int) {
 			data, long = append(data, a.data[i]), append(long, a.long[i])
 		}
 	}
-	sql, limits := appendTails, []any{s.opts.FoldAfter, fullTail, maxSegments, maxSegmentBytes}
+	sql, limits := appendTails, []any{fullTail, s.opts.FoldAfter, maxSegments, maxSegmentBytes}
 	var args []any
 	if len(at) == 1 {
 		r := a.reqs[at[0]]

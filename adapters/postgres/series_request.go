@@ -20,6 +20,10 @@ const (
 	// segment.
 	maxPiece = 256
 	fullTail = 640
+	// tinyPiece is how many bytes a batch may have to be tried where there must be room for
+	// it, for which the server needs two thirds of the time. A tail becomes full so seldom
+	// by such ones that the second try costs less than that.
+	tinyPiece = 32
 	// maxSegments and maxSegmentBytes are when the writer that comes next folds the
 	// segments of a series.
 	maxSegments     = 32
@@ -126,8 +130,20 @@ func (s *Store) mergeOne(ctx context.Context, r *request) error {
 const (
 	// The row of the series is the lock. The conditions are looked at again after a
 	// wait for it, so that two who append never overlap. This is the statement for most
-	// small batches: there is room in the log, and no question to answer anew. The arguments
-	// are those of appendTails.
+	// of the smallest batches: there is room in the tail, and no question to answer anew.
+	// The arguments are the first of those of appendTails.
+	appendRoom = `
+update healthlab.series s
+set last_at = $8, tail_at = case when s.tail_closed then $7 else coalesce(s.tail_at, $7) end,
+	tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = false
+where ` + appendable + ` and ` + filled + ` < $10`
+
+	appendable = `s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
+		and s.last_at < $7
+		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
+		and not exists (select from healthlab.continuous_query q where q.team_id = $1 and q.status = 'active' and $3 = any (q.resources))`
+
+	// And this for the other small ones: there may be no room, but in the log.
 	appendTail = `
 with s as (
 	update healthlab.series s
@@ -135,11 +151,8 @@ with s as (
 		tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = ` + fills + `,
 		seq = s.seq + ` + fills + `::integer, segments = s.segments + ` + fills + `::integer,
 		segment_bytes = s.segment_bytes + case when ` + fills + ` then ` + filled + ` else 0 end,
-		fold_due = case when ` + fills + ` then coalesce(s.fold_due, now() + $10::interval) else s.fold_due end
-	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
-		and s.last_at < $7 and s.segments < $12 and s.segment_bytes < $13
-		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-		and not exists (select from healthlab.continuous_query q where q.team_id = $1 and q.status = 'active' and $3 = any (q.resources))
+		fold_due = case when ` + fills + ` then coalesce(s.fold_due, now() + $11::interval) else s.fold_due end
+	where ` + appendable + ` and s.segments < $12 and s.segment_bytes < $13
 	returning s.user_id, s.series, s.seq, s.team_id, s.tail_at, s.last_at, s.tail, s.tail_closed
 ), i as (
 	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
@@ -149,7 +162,7 @@ select from s`
 
 	// filled is how long the tail becomes, fills whether that is enough.
 	filled = `(case when s.tail_closed then 0 else length(s.tail) end + length($9::bytea))`
-	fills  = `(` + filled + ` >= $11)`
+	fills  = `(` + filled + ` >= $10)`
 
 	appendChunks = `
 with s as (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -80,23 +81,30 @@ func TestTailsBecomeSegments(t *testing.T) {
 	mergeInto(t, s, u, heart, 0, 1, 0)
 	require.Equal(t, 1, rows(t, pool, "segment"), "the first sample makes the series")
 	segments, size, folded := 1, 0, false
-	const samples = 700
-	for i := 1; i < samples; i++ {
-		require.Equal(t, 1, mergeInto(t, s, u, heart, i, 1, float64(i)).New)
-		var n, tail int
-		require.NoError(t, pool.QueryRow(t.Context(), `select segments, case when tail_closed then 0 else length(tail) end from healthlab.series`).Scan(&n, &tail))
-		require.LessOrEqual(t, n, 32)
+	var want []float64
+	for len(want) < 10_000 {
+		n := 1
+		if len(want) > 200 {
+			n = 9 // to fill 32 segments sooner
+		}
+		at := len(want) + 1
+		require.Equal(t, n, mergeInto(t, s, u, heart, at, n, float64(at)).New)
+		want = append(want, slices.Repeat([]float64{float64(at)}, n)...)
+		var in, tail int
+		require.NoError(t, pool.QueryRow(t.Context(), `select segments, case when tail_closed then 0 else length(tail) end from healthlab.series`).Scan(&in, &tail))
+		require.LessOrEqual(t, in, 32)
 		require.Less(t, tail, 640)
-		folded = folded || n < segments
-		segments, size = n, max(size, tail)
+		folded = folded || in < segments
+		segments, size = in, max(size, tail)
 	}
 	require.True(t, folded)
 	require.Greater(t, size, 500, "a tail has several samples")
 	consistent(t, pool)
-	for i, sm := range readSeries(t, s, u, heart) {
-		require.Equal(t, float64(i), sm.Value)
+	got := readSeries(t, s, u, heart)
+	require.Len(t, got, 1+len(want))
+	for i, sm := range got[1:] {
+		require.Equal(t, want[i], sm.Value)
 	}
-	require.Len(t, readSeries(t, s, u, heart), samples)
 }
 
 // Whoever reads a series reads its tail too.

@@ -30,7 +30,7 @@ var statements = map[string]string{
 	"selectRecords":  selectRecords,
 	"selectLiveUser": selectLiveUser, "selectSeries": selectSeries, "selectHeaders": selectHeaders, "selectSegments": selectSegments,
 	"selectNumber": selectNumber, "selectChunks": selectChunks,
-	"appendTail": appendTail, "appendTails": appendTails, "appendSingle": appendSingle, "appendChunks": appendChunks, "selectLiveName": selectLiveName,
+	"appendRoom": appendRoom, "appendTail": appendTail, "appendTails": appendTails, "appendSingle": appendSingle, "appendChunks": appendChunks, "selectLiveName": selectLiveName,
 	"selectLiveNames": selectLiveNames, "lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks,
 	"lockUsers": lockUsers, "createSeries": createSeries,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunks": putChunks, "putSegments": putSegments,

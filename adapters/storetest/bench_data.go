@@ -149,13 +149,14 @@ func benchIngest(b *testing.B, k SampleKeeper, n int) {
 	})
 }
 
-// BenchSamplesByTurns writes batches of 1 and of 100 samples from one caller to a keeper and
-// to another one, a hundred calls each by turns, so that what the disk does meanwhile is the
-// same for both. The metric of-other is how many samples a second the first takes for each
+// BenchSamplesByTurns writes batches of several sizes from one caller to a keeper and to
+// another one, up to a hundred calls each by turns, so that what the disk does meanwhile is
+// the same for both. The metric of-other is how many samples a second the first takes for each
 // that the other one does; us/call and other-us/call are what a call takes.
 func BenchSamplesByTurns(b *testing.B, newKeeper, newOther func(b *testing.B) SampleKeeper) {
-	const lines, calls = 4, 100
-	for _, n := range []int{1, 100} {
+	const lines = 4
+	for _, n := range []int{1, 100, 1000, 10_000} {
+		calls := min(100, 40_000/n)
 		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
 			keepers := [2]SampleKeeper{newKeeper(b), newOther(b)}
 			for _, k := range keepers {

@@ -6,26 +6,78 @@ import (
 	"slices"
 )
 
-// pieceHead is the length of what stands before each piece of a tail: its own length.
-const pieceHead = 2
+const (
+	// pieceHead is the length of what stands before each piece of a tail: its own length.
+	pieceHead = 2
+
+	// packed is the first byte of a piece whose zeros are left out. No format of a chunk
+	// has this number.
+	packed = 2
+	// packedBits is the length of what says which bytes of the head of a packed piece, but
+	// its first, are not zero.
+	packedBits = (fixedBytes - 1 + 7) / 8
+)
 
 // NewPiece encodes a small batch as a piece of a tail. A tail is the pieces of a log in
 // one run of bytes, the newest first: a store appends to the log by putting a piece
 // before what it has, unread, and [ReadTail] makes a segment of it.
 //
-// A piece is 2 bytes of length, little-endian, and what [Encode] writes. The faults are
-// those of [Encode], and Invalid for a batch whose encoding is longer than 65535 bytes.
+// A piece is 2 bytes of length, little-endian, and what [Encode] writes. Of that the first
+// 36 bytes, which are most of a small batch and most of them zero, are packed where this
+// makes them shorter: a 2; 5 bytes, little-endian, whose bit i says that byte i + 1 is not
+// zero; and the bytes that are not. The faults are those of [Encode], and Invalid for a
+// batch whose encoding is longer than 65535 bytes.
 func NewPiece(b *Block) ([]byte, error) {
 	piece, err := Encode(make([]byte, pieceHead, 64+3*b.Len()), b)
 	if err != nil {
 		return nil, err
 	}
+	piece = piece[:pieceHead+len(pack(piece[pieceHead:]))]
 	n := len(piece) - pieceHead
 	if n > math.MaxUint16 {
 		return nil, invalid("a batch is too long for a tail")
 	}
 	binary.LittleEndian.PutUint16(piece, uint16(n))
 	return slices.Clip(piece), nil
+}
+
+// pack leaves the zeros out of the head of what Encode wrote, in place, if that makes it
+// shorter.
+func pack(data []byte) []byte {
+	head := [1 + packedBits + fixedBytes]byte{packed}
+	n := 1 + packedBits
+	for i, v := range data[1:fixedBytes] {
+		if v != 0 {
+			head[1+i/8] |= 1 << (i % 8)
+			head[n] = v
+			n++
+		}
+	}
+	if n >= fixedBytes {
+		return data
+	}
+	return data[:copy(data, head[:n])+copy(data[n:], data[fixedBytes:])]
+}
+
+// unpack appends to dst what pack was given, which began with formatOne.
+func unpack(dst, data []byte) (out []byte, ok bool) {
+	ok = true
+	bits, rest := takeBytes(data[1:], packedBits, &ok)
+	if !ok || bits[packedBits-1]>>((fixedBytes-1)%8) != 0 {
+		return dst, false
+	}
+	dst = append(dst, formatOne)
+	for i := range fixedBytes - 1 {
+		var v byte
+		if bits[i/8]>>(i%8)&1 != 0 {
+			if len(rest) == 0 || rest[0] == 0 {
+				return dst, false
+			}
+			v, rest = rest[0], rest[1:]
+		}
+		dst = append(dst, v)
+	}
+	return append(dst, rest...), true
 }
 
 // ReadTail returns the samples of a tail as one segment. Where two pieces have a sample
@@ -46,7 +98,15 @@ func ReadTail(tail []byte) (Segment, error) {
 		pieces, tail = append(pieces, data), rest
 	}
 	var all, piece, spare Block
+	var whole []byte
 	for _, data := range slices.Backward(pieces) {
+		if len(data) > 0 && data[0] == packed {
+			ok := true
+			if whole, ok = unpack(whole[:0], data); !ok {
+				return Segment{}, corrupt("tail")
+			}
+			data = whole
+		}
 		if err := Decode(&piece, data); err != nil {
 			return Segment{}, err
 		}

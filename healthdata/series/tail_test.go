@@ -1,6 +1,8 @@
 package series_test
 
 import (
+	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +47,40 @@ func scanned(t require.TestingT, pending []series.Segment) (out []series.Sample)
 	return out
 }
 
+// What older versions wrote is read, beside what this one writes.
+func TestPiecesAreShort(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var build series.Builder
+		for range rapid.IntRange(1, 5).Draw(r, "samples") {
+			build.Add(drawSample(r))
+		}
+		plain, err := series.Encode(nil, build.Block())
+		require.NoError(r, err)
+		piece, err := series.NewPiece(build.Block())
+		require.NoError(r, err)
+		require.LessOrEqual(r, len(piece), 2+len(plain))
+		old := append(binary.LittleEndian.AppendUint16(nil, uint16(len(plain))), plain...)
+		for _, tail := range [][]byte{old, piece, append(old, piece...)} {
+			got, err := series.ReadTail(tail)
+			require.NoError(r, err)
+			data, err := series.Encode(nil, decoded(r, got))
+			require.NoError(r, err)
+			require.Equal(r, plain, data)
+		}
+	})
+	b := new(series.Block)
+	b.Append(series.Sample{Time: newYear, Value: 61, Attrs: series.Attrs{Offset: 3600}})
+	piece, err := series.NewPiece(b)
+	require.NoError(t, err)
+	require.Len(t, piece, 22)
+}
+
+func decoded(t require.TestingT, c series.Chunk) *series.Block {
+	b := new(series.Block)
+	require.NoError(t, c.Decode(b))
+	return b
+}
+
 func TestTailRefuses(t *testing.T) {
 	b := new(series.Block)
 	b.Append(series.Sample{Time: newYear, Value: 1})
@@ -53,6 +89,23 @@ func TestTailRefuses(t *testing.T) {
 	for n := range piece {
 		_, err := series.ReadTail(piece[:n])
 		require.ErrorIs(t, err, series.ErrCorrupt, n)
+	}
+	head := func(change func(packed []byte)) []byte {
+		bad := slices.Clone(piece)
+		change(bad[2:])
+		return bad
+	}
+	for name, tail := range map[string][]byte{
+		"no such format":            head(func(packed []byte) { packed[0] = 3 }),
+		"a bit behind the head":     head(func(packed []byte) { packed[5] |= 1 << 3 }),
+		"a zero that is not one":    head(func(packed []byte) { packed[6] = 0 }),
+		"bits and nothing behind":   {6, 0, 2, 255, 255, 255, 255, 7},
+		"no bits":                   {1, 0, 2},
+		"nothing":                   {0, 0},
+		"a head and nothing behind": {6, 0, 2, 0, 0, 0, 0, 0},
+	} {
+		_, err := series.ReadTail(tail)
+		require.ErrorIs(t, err, series.ErrCorrupt, name)
 	}
 	_, err = series.NewPiece(&series.Block{})
 	require.ErrorIs(t, err, healthlab.Invalid)
