@@ -56,24 +56,24 @@ func (a *attemptRows) line(team, endpoint, event uuid.UUID, delivery int64, n in
 }
 
 const (
-	attemptInsert = `
+	// In the order of the arrays, as insertDeliveries.
+	insertAttempts = `
 insert into healthlab.webhook_attempt (team_id, at, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state,
 	reason, head, response)
 select x.team_id, $4, x.endpoint_id, x.event_id, x.delivery_id, x.lease_token, x.n, x.cause, x.status, x.class, x.duration, x.state,
 	x.reason, x.head, x.response
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $5::bigint[], $6::bigint[], $7::integer[], $8::text[], $9::integer[], $10::text[],
-	$11::bigint[], $12::text[], $13::text[], $14::bytea[], $15::bytea[]) with ordinality
-	as x (team_id, endpoint_id, event_id, delivery_id, lease_token, n, cause, status, class, duration, state, reason, head, response, place)`
-
-	insertAttempts = attemptInsert + ` order by x.place`
+from (select unnest($1::uuid[]) as team_id, unnest($2::uuid[]) as endpoint_id, unnest($3::uuid[]) as event_id, unnest($5::bigint[]) as delivery_id,
+	unnest($6::bigint[]) as lease_token, unnest($7::integer[]) as n, unnest($8::text[]) as cause, unnest($9::integer[]) as status,
+	unnest($10::text[]) as class, unnest($11::bigint[]) as duration, unnest($12::text[]) as state, unnest($13::text[]) as reason,
+	unnest($14::bytea[]) as head, unnest($15::bytea[]) as response) x`
 
 	// The outcome of a lease that is gone: not about a message that is gone too, or that
 	// somebody is erasing, and not a second time.
-	insertLost = attemptInsert + `
+	insertLost = insertAttempts + `
 join healthlab.webhook_event e on e.team_id = x.team_id and e.id = x.event_id
 where not exists (select from healthlab.webhook_attempt a
 	where a.event_id = x.event_id and a.delivery_id = x.delivery_id and a.lease_token = x.lease_token)
-order by x.place for key share of e`
+for key share of e`
 )
 
 // insert adds to a batch what writes the lines.

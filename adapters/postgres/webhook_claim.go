@@ -12,7 +12,7 @@ import (
 )
 
 // claimedAtOnce is how many deliveries room is made for before they come.
-const claimedAtOnce = 128
+const claimedAtOnce = 256
 
 const (
 	isFree = `(d.lease_until is null or d.lease_until <= healthlab.clock())`
@@ -174,20 +174,21 @@ func (c *claiming) queue(b *pgx.Batch, sql string, out *webhook.Claimed) {
 	}
 	b.Queue(sql, c.ids, c.most, c.lease).Query(func(rows pgx.Rows) error {
 		var got byDue
+		var v webhook.Delivery
+		var due time.Time
+		var failed *time.Time
+		to := plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
+			&v.At, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, &due, &v.Superseded, &v.Blocking)
 		for rows.Next() {
 			if got.all == nil {
 				n := min(room, claimedAtOnce)
 				got = byDue{make([]webhook.Delivery, 0, n), make([]time.Time, 0, n)}
 			}
-			got.all, got.due = append(got.all, webhook.Delivery{}), append(got.due, time.Time{})
-			v, due := &got.all[len(got.all)-1], &got.due[len(got.due)-1]
-			var failed *time.Time
-			err := rows.Scan(plainTargets((*int64)(&v.Delivery), &v.Token, &v.Endpoint.UUID, &v.Team.UUID, &v.Event, &v.Type, &v.Key, &v.Seq,
-				&v.At, &v.Body, (*string)(&v.Trigger), &v.Attempts, &v.Starts, &v.QueuedAt, &failed, due, &v.Superseded, &v.Blocking)...)
-			if err != nil {
+			if err := rows.Scan(to...); err != nil {
 				return err
 			}
 			v.At, v.QueuedAt, v.FirstFailedAt = v.At.UTC(), v.QueuedAt.UTC(), timeOrZero(failed)
+			got.all, got.due = append(got.all, v), append(got.due, due)
 		}
 		sort.Sort(got)
 		out.Deliveries = got.all

@@ -267,13 +267,28 @@ const eventColumns = `e.team_id, e.id, e.type, e.user_id, e.key, e.seq, e.at, e.
 
 // scanWritten reads eventColumns, and what stands behind them.
 func scanWritten(row pgx.Row, more ...any) (*written, error) {
-	e := &written{}
-	var user *uuid.UUID
-	err := row.Scan(append(plainTargets(&e.Team.UUID, &e.ID, &e.Type, &user, &e.Key, &e.Seq, &e.At, &e.at), more...)...)
-	if user != nil {
-		e.User.UUID = *user
+	var to scannedEvent
+	err := row.Scan(to.targets(more...)...)
+	return to.event(), err
+}
+
+// scannedEvent takes eventColumns, of one row after the other.
+type scannedEvent struct {
+	written
+	user *uuid.UUID
+}
+
+func (s *scannedEvent) targets(more ...any) []any {
+	return append(plainTargets(&s.Team.UUID, &s.ID, &s.Type, &s.user, &s.Key, &s.Seq, &s.At, &s.at), more...)
+}
+
+// event returns the event of the row that was scanned last.
+func (s *scannedEvent) event() *written {
+	e := s.written
+	if s.user != nil {
+		e.User.UUID = *s.user
 	}
-	return e, err
+	return &e
 }
 
 // arrival is an event on its way into a lane.
@@ -362,15 +377,16 @@ const (
 	dropDeliveries = `
 delete from healthlab.webhook_delivery d using unnest($1::uuid[], $2::bigint[]) x (team_id, id) where d.team_id = x.team_id and d.id = x.id`
 
+	// The arrays are read in their order, and so are the ids drawn. In a list of columns
+	// they are expanded row by row; behind from, each would be copied first.
 	insertDeliveries = `
 insert into healthlab.webhook_delivery (team_id, endpoint_id, lane, key_hash, seq, event_id, event_created, cause, head, attempts, starts,
 	queued_at, due_at, quiet_until)
 select x.team_id, x.endpoint_id, x.lane, x.key_hash, x.seq, x.event_id, x.event_created, x.cause, x.head, 0, 0, $10,
 	greatest($10, x.quiet_until), x.quiet_until
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::uuid[], $7::timestamptz[], $8::text[], $9::boolean[],
-	$11::timestamptz[]) with ordinality
-	as x (team_id, endpoint_id, lane, key_hash, seq, event_id, event_created, cause, head, quiet_until, n)
-order by x.n`
+from (select unnest($1::uuid[]) as team_id, unnest($2::uuid[]) as endpoint_id, unnest($3::uuid[]) as lane, unnest($4::uuid[]) as key_hash,
+	unnest($5::bigint[]) as seq, unnest($6::uuid[]) as event_id, unnest($7::timestamptz[]) as event_created, unnest($8::text[]) as cause,
+	unnest($9::boolean[]) as head, unnest($11::timestamptz[]) as quiet_until) x`
 
 	updateDeliveries = `
 update healthlab.webhook_delivery d set seq = x.seq, event_id = x.event_id, event_created = x.event_created, cause = x.cause,

@@ -140,13 +140,14 @@ func (r *round) read(ctx context.Context, most int) (mine bool, err error) {
 	r.u.tune(b, tuneQueue, tunePatience)
 	b.Queue(tryRouting, int64(routing)).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
 	b.Queue(selectPending, most).Query(func(rows pgx.Rows) error {
+		var n int64
+		var row scannedEvent
+		to := row.targets(&n)
 		for rows.Next() {
-			var n int64
-			e, err := scanWritten(rows, &n)
-			if err != nil {
+			if err := rows.Scan(to...); err != nil {
 				return err
 			}
-			r.events, r.places = append(r.events, e), append(r.places, n)
+			r.events, r.places = append(r.events, row.event()), append(r.places, n)
 		}
 		return rows.Err()
 	})

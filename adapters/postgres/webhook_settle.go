@@ -119,14 +119,17 @@ func (s *settling) hold(ctx context.Context, u *unit) error {
 	u.tune(b, tuneRelaxed)
 	if len(ending.ids) > 0 {
 		b.Queue(endLeased, ending.teams, ending.ids, ending.tokens).Query(func(rows pgx.Rows) error {
+			var was laneRow
+			to := plainTargets(&was.team, &was.id, &was.token, &was.lane, &was.quiet)
 			ended := make([]laneRow, len(ending.ids))
 			for rows.Next() {
-				r := &ended[0]
-				ended, r.head, r.deleted = ended[1:], true, true
-				if err := rows.Scan(plainTargets(&r.team, &r.id, &r.token, &r.lane, &r.quiet)...); err != nil {
+				if err := rows.Scan(to...); err != nil {
 					return err
 				}
+				r := &ended[0]
+				ended, *r = ended[1:], was
 				d := first[r.lease()]
+				r.head, r.deleted = true, true
 				r.endpoint, r.event, r.attempts, r.cause = d.Endpoint.UUID, d.Event, d.Attempts, string(d.Trigger)
 				s.take(r)
 			}

@@ -12,7 +12,7 @@ func init() {
 		"lockDeliveries": lockDeliveries, "cancelDeliveries": cancelDeliveries, "resumeHeads": resumeHeads, "shareEndpoint": shareEndpoint,
 		"peekHeads": peekHeads, "lockHeads": lockHeads, "tryHeads": tryHeads, "readHeads": readHeads, "readSame": readSame, "lockWhole": lockWhole,
 		"readWhole": readWhole, "readClock": readClock, "dropDeliveries": dropDeliveries, "insertDeliveries": insertDeliveries,
-		"updateDeliveries": updateDeliveries, "attemptInsert": attemptInsert, "insertAttempts": insertAttempts, "insertLost": insertLost,
+		"updateDeliveries": updateDeliveries, "insertAttempts": insertAttempts, "insertLost": insertLost,
 		"sendSignal": sendSignal, "tryRouting": tryRouting, "holdRouting": holdRouting, "tuneQueue": tuneQueue, "tuneRelaxed": tuneRelaxed,
 		"tunePatience": tunePatience, "selectPending": selectPending, "selectTargets": selectTargets, "tryTargets": tryTargets,
 		"peekTargets": peekTargets, "dropPending": dropPending,
