@@ -10,7 +10,7 @@ const (
 	slotsOnPause   = 1
 	slotsMin       = 1
 	slotsHalfEvery = 2
-	aheadFor       = 10 * time.Millisecond // a claim takes about that long
+	aheadFor       = 30 * time.Millisecond // a claim waits and takes about that long
 )
 
 // gate decides how many requests one endpoint may start, in one process. It is a

@@ -54,6 +54,10 @@ func appendLine(to []byte, parts ...string) []byte {
 // secretive reports whether the value of a field of an answer is nothing for a log: what
 // opens something, or a URL, which may.
 func secretive(name string) bool {
+	switch name {
+	case "Connection", "Content-Length", "Content-Type", "Date", "Server": // which most answers have
+		return false
+	}
 	name = strings.ToLower(name)
 	return SensitiveHeader(name) || slices.Contains([]string{"location", "content-location", "link", "refresh"}, name) ||
 		slices.ContainsFunc([]string{"cookie", "auth", "key", "session", "signature"}, func(part string) bool { return strings.Contains(name, part) })

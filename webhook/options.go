@@ -60,7 +60,8 @@ type Options struct {
 	// RouteBatch is how many events are routed at a time. Default 500.
 	RouteBatch int
 	// SettleBatch is how many outcomes are recorded at a time, and SettleWait how
-	// long the first of them waits for company. Default 500 and 1 ms.
+	// long the first of them waits for company. Default 500 and 1 ms; it waits longer,
+	// up to 10 ms, the more slots are taken.
 	SettleBatch int
 	SettleWait  time.Duration
 	// Busy is how often to look for work while there is some, Idle while there is

@@ -39,9 +39,22 @@ func (d *Dispatcher) gather(batch []*settling) (all []*settling, open bool) {
 	case <-first:
 		return batch, true
 	}
-	timer := time.NewTimer(d.opts.SettleWait)
+	if batch, open = d.more(batch, d.opts.SettleBatch, d.opts.SettleWait); open {
+		// Half a batch goes without more company: while it is recorded, others find room.
+		batch, open = d.more(batch, d.opts.SettleBatch/2, d.targets.underLoad(settleApart)-d.opts.SettleWait)
+	}
+	return batch, open
+}
+
+// more adds outcomes to a batch, up to so many and for so long, and reports whether more
+// will come.
+func (d *Dispatcher) more(batch []*settling, most int, wait time.Duration) (all []*settling, open bool) {
+	if wait <= 0 {
+		return batch, true
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for len(batch) < d.opts.SettleBatch {
+	for len(batch) < most {
 		select {
 		case s, ok := <-d.outcomes:
 			if !ok {

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	claimEvery   = 2 * time.Millisecond
-	claimAtLeast = 10 * time.Millisecond
-	holdAtMost   = time.Second // what is held for longer is given back
+	claimPoll   = 2 * time.Millisecond
+	claimApart  = 20 * time.Millisecond // two claims, while all slots are taken
+	settleApart = 10 * time.Millisecond // how long an outcome waits for company, likewise
+	holdAtMost  = time.Second           // what is held for longer is given back
 )
 
 // turn is a claimed delivery that waits for a slot.
@@ -22,32 +23,41 @@ type turn struct {
 }
 
 // free returns how many deliveries may be claimed: for the slots that are free, and for
-// half as many as there are slots, to be held for endpoints that answer well.
+// as many as there are slots, to be held for endpoints that answer well.
 func (ts *targets) free() int {
 	ahead := 0
 	for id := range ts.due {
 		ahead += ts.of(id).gate.ahead()
 	}
-	return ts.opts.Slots + min(ahead, ts.opts.Slots/2) - ts.busy - len(ts.held)
+	return ts.opts.Slots + min(ahead, ts.opts.Slots) - ts.busy - len(ts.held)
 }
 
 // restTime is how long to wait before it is looked again whether to claim; 0 to do it now.
-// Few claims that take much cost less than many that take little. So where there is
-// something for each slot, they are kept apart, and where all slots are taken and much is
-// held besides, until there is room for half as much as there are slots.
+// Few claims that take much cost less than many that take little. So the more slots are
+// taken, the longer a claim waits, unless there is room for half as much as there are slots.
 func (ts *targets) restTime(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	since := now.Sub(ts.claimed)
-	if ts.busy+len(ts.held) > ts.opts.Slots {
-		return min(claimEvery, claimAtLeast-since)
-	}
+	room := 0
 	for id := range ts.due {
-		if g := ts.of(id).gate; g.busy+g.held < g.slots {
-			return 0
-		}
+		room += ts.of(id).gate.free(now)
 	}
-	return claimEvery - since
+	if min(room, ts.free()) >= ts.opts.Slots/2 {
+		return 0
+	}
+	return min(claimPoll, ts.loaded(claimApart)-now.Sub(ts.claimed))
+}
+
+// underLoad returns the part of a time that is the part of the slots that are taken: what
+// waits for company waits that long.
+func (ts *targets) underLoad(d time.Duration) time.Duration {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.loaded(d)
+}
+
+func (ts *targets) loaded(d time.Duration) time.Duration {
+	return d * time.Duration(ts.busy) / time.Duration(ts.opts.Slots)
 }
 
 // started gives slots to what was claimed. It returns, for each delivery, what tells it
