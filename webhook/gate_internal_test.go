@@ -68,6 +68,27 @@ func TestGateClaimsAhead(t *testing.T) {
 	require.Equal(t, 64, g.free(start), "not where sends are counted")
 }
 
+func TestClaimsWaitForCompany(t *testing.T) {
+	o := &Options{Slots: 100}
+	ts := newTargets(nil, nil, o.orDefaults())
+	ts.claimed = start
+	rest := func(busy int, since time.Duration) time.Duration {
+		ts.busy = busy
+		return ts.restTime(start.Add(since))
+	}
+	require.Zero(t, rest(0, 0), "nothing runs, so nothing comes soon")
+	require.Equal(t, claimPoll, rest(100, 0))
+	require.Equal(t, time.Millisecond, rest(100, 19*time.Millisecond), "20 ms while all slots are taken")
+	require.Equal(t, time.Millisecond, rest(50, 9*time.Millisecond), "half of that while half of them are")
+	require.Equal(t, 5*time.Millisecond, ts.underLoad(settleApart), "and so for outcomes")
+	id := EndpointID{}
+	ts.due[id] = struct{}{}
+	ts.of(id).gate.slots = 49
+	require.Equal(t, claimPoll, rest(50, 0))
+	ts.of(id).gate.slots = 50
+	require.Zero(t, rest(50, 0), "there is room for half as much as there are slots")
+}
+
 func TestGateKeepsTheRate(t *testing.T) {
 	g := newGate(64)
 	g.limit(3, start)
