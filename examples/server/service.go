@@ -435,10 +435,17 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 	}
 	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	fmt.Fprintf(stdout, "listening on %s\napi key: %s\n", s.url, s.apiKey)
-
-	err := s.start(ctx, stdout)
+	secret, err := s.register(ctx) // before there is anything that the receiver should hear of
+	if err != nil {
+		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
+	} else {
+		go func() { failed <- server.Serve(listener) }()
+		fmt.Fprintf(stdout, "listening on %s\napi key: %s\n", s.url, s.apiKey)
+		if secret != "" {
+			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
+		}
+		err = s.start(ctx, stdout)
+	}
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -496,11 +503,6 @@ const storageGrace = time.Minute
 
 // start does once what the flags ask for.
 func (s *service) start(ctx context.Context, stdout io.Writer) error {
-	if s.webhookURL != "" {
-		if err := s.register(ctx, stdout); err != nil {
-			return fmt.Errorf("webhook endpoint: %w", err)
-		}
-	}
 	if s.importPath != "" {
 		if err := s.importFiles(ctx, stdout); err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -520,13 +522,16 @@ func (s *service) start(ctx context.Context, stdout io.Writer) error {
 }
 
 // register makes the endpoint that the flags name, unless a process before made it or
-// another one does.
-func (s *service) register(ctx context.Context, stdout io.Writer) error {
+// another one does. It returns the secret, unless the flags name that too.
+func (s *service) register(ctx context.Context) (secret string, err error) {
+	if s.webhookURL == "" {
+		return "", nil
+	}
 	e, err := s.registered(ctx)
 	if err == nil && e == nil {
 		var made webhook.Endpoint
 		if made, err = s.endpoints.Create(ctx, s.team, webhook.NewEndpoint{URL: s.webhookURL, Secret: s.webhookSecret}); err != nil {
-			return err
+			return "", err
 		}
 		// Of processes that start together the first one's endpoint stays.
 		if e, err = s.registered(ctx); err == nil && e.ID != made.ID {
@@ -534,20 +539,18 @@ func (s *service) register(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	secret, err := s.endpoints.Secret(ctx, s.team, e.ID)
-	if err != nil {
-		return err
+	has, err := s.endpoints.Secret(ctx, s.team, e.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case s.webhookSecret == "":
+		return has.Text(), nil
+	case s.webhookSecret == has.Text():
+		return "", nil
 	}
-	switch s.webhookSecret {
-	case "":
-		fmt.Fprintf(stdout, "webhook secret: %s\n", secret.Text())
-	case secret.Text():
-	default:
-		return s.endpoints.Rotate(ctx, s.team, e.ID, s.webhookSecret)
-	}
-	return nil
+	return "", s.endpoints.Rotate(ctx, s.team, e.ID, s.webhookSecret)
 }
 
 // registered returns the oldest endpoint at the URL that the flags name; nil if there is

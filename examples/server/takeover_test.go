@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -95,4 +96,28 @@ func TestProcessesShareDeliveries(t *testing.T) {
 		}
 		require.Equal(t, want, n)
 	}
+}
+
+// atLast runs with what a program says of where it listens, before it goes on.
+type atLast func(url, key string)
+
+func (f atLast) Write(said []byte) (int, error) {
+	var url, key string
+	if _, err := fmt.Sscanf(string(said), "listening on %s\napi key: %s\n", &url, &key); err == nil {
+		f(url, key)
+	}
+	return len(said), nil
+}
+
+// What changes as soon as a program listens, the receiver hears of that its flags name.
+func TestReceiverHearsOfTheFirstChange(t *testing.T) {
+	got := make(chan string, 10)
+	receiver := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Webhook-Id") })
+	ctx, stop := context.WithCancel(t.Context())
+	listens := atLast(func(url, key string) {
+		(&program{T: t, url: url, key: key}).connect("first")
+		stop()
+	})
+	require.NoError(t, run(ctx, []string{"-addr", "127.0.0.1:0", "-webhook-url", receiver}, listens, io.Discard))
+	require.Len(t, got, 1)
 }
