@@ -101,7 +101,7 @@ func ReadTail(tail []byte) (Segment, error) {
 	var whole []byte
 	for _, data := range slices.Backward(pieces) {
 		if len(data) > 0 && data[0] == packed {
-			ok := true
+			var ok bool
 			if whole, ok = unpack(whole[:0], data); !ok {
 				return Segment{}, corrupt("tail")
 			}
