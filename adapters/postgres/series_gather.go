@@ -216,7 +216,6 @@ select n from s`
 type appending struct {
 	reqs    []*request
 	data    [][]byte // pieces
-	long    []bool   // too long for a tail
 	events  [][]healthlab.Event
 	some    bool // there are events
 	written []bool
@@ -312,8 +311,7 @@ func (a *appending) add(r *request) error {
 		return err
 	}
 	a.reqs, a.events = append(a.reqs, r), append(a.events, events)
-	a.data, a.long = append(a.data, data), append(a.long, len(data) > maxPiece)
-	a.some = a.some || len(events) > 0
+	a.data, a.some = append(a.data, data), a.some || len(events) > 0
 	return nil
 }
 
@@ -375,14 +373,14 @@ func (a *appending) queue(b *pgx.Batch, s *Store, done *[]int) {
 	var keys keyColumns
 	var starts, stops []int64
 	var data [][]byte
-	var long []bool
+	var long []bool // too long for a tail
 	for i, r := range a.reqs {
 		if !a.written[i] {
 			p := &r.parts[0]
 			at = append(at, i)
 			keys.addKey(r.userKey, &p.Key)
 			starts, stops = append(starts, p.start), append(stops, p.stop)
-			data, long = append(data, a.data[i]), append(long, a.long[i])
+			data, long = append(data, a.data[i]), append(long, len(a.data[i]) > maxPiece)
 		}
 	}
 	sql, limits := appendTails, []any{fullTail, s.opts.FoldAfter, maxSegments, maxSegmentBytes}

@@ -98,10 +98,10 @@ func TestProcessesShareDeliveries(t *testing.T) {
 	}
 }
 
-// atLast runs with what a program says of where it listens, before it goes on.
-type atLast func(url, key string)
+// onListening is called with what a program says of where it listens, before it goes on.
+type onListening func(url, key string)
 
-func (f atLast) Write(said []byte) (int, error) {
+func (f onListening) Write(said []byte) (int, error) {
 	var url, key string
 	if _, err := fmt.Sscanf(string(said), "listening on %s\napi key: %s\n", &url, &key); err == nil {
 		f(url, key)
@@ -114,7 +114,7 @@ func TestReceiverHearsOfTheFirstChange(t *testing.T) {
 	got := make(chan string, 10)
 	receiver := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Webhook-Id") })
 	ctx, stop := context.WithCancel(t.Context())
-	listens := atLast(func(url, key string) {
+	listens := onListening(func(url, key string) {
 		(&program{T: t, url: url, key: key}).connect("first")
 		stop()
 	})
