@@ -24,6 +24,8 @@ const (
 	inTexts = `strpos(o.patient_name, $4) > 0 or o.recipient <> o.patient_name and strpos(o.recipient, $4) > 0
 		or $5 ~ '^[0-9]' and starts_with(o.birth_date, $5)`
 
+	inTextsOnly = inNames + ` and ($4::text = '' or ` + inTexts + `)`
+
 	ofList = `
 where o.team_id = $1 and ` + inNames + `
 	and ($4::text = '' or ` + inTexts + ` or o.order_id = $6::uuid or o.user_id = $6)
@@ -68,7 +70,7 @@ const (
 var orderSources = [...]string{
 	anywhere: allOrders + ofList,
 	inTextsAlone: allSearched + `
-where o.team_id = $1 and ` + inNames + ` and ($4::text = '' or ` + inTexts + `)`,
+where o.team_id = $1 and ` + inTextsOnly,
 	byNames:  allSearched + ofList + ` and ` + ofOrder + ` @> $22::integer[]`,
 	bySearch: allSearched + ofList + ` and (` + ofOrder + ` @> $22::integer[] or ` + ofOrder + ` @> $23::integer[])`,
 	byID: allOrders + ofList + `
@@ -101,13 +103,16 @@ const (
 select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true),
 	set_config('max_parallel_workers_per_gather', '0', true), set_config('work_mem', '32MB', true)`
 
-	// sampleOrders counts how many of the newest orders have the names, and how many have
-	// what is searched: of the others it will be as many.
+	// sampleOrders counts how many of the newest orders have the names, how many have what
+	// is searched, how many have both, and how many of these have a place among the names:
+	// of the others it will be as many.
 	sampleOrders = `
-select count(*) filter (where ` + inNames + `), count(*) filter (where ` + inTexts + `)
+select count(*) filter (where ` + inNames + `), count(*) filter (where ` + inTexts + `),
+	count(*) filter (where ` + inTextsOnly + `), count(*) filter (where ` + inTextsOnly + ` and o.sort_name > '')
 from (
-	select o.patient_name, o.recipient, o.birth_date from healthlab.orders o
-	where o.team_id = $1 order by o.created_at desc, o.order_id limit 2000) o`
+	select o.patient_name, o.sort_name, o.recipient, o.birth_date from healthlab.orders o
+	where o.team_id = $1 order by o.created_at desc, o.order_id limit $6) o`
+	newest = 2000 // orders are the sample
 
 	// rare is how many of the sample have something that is found by its parts.
 	rare = 100
@@ -131,6 +136,8 @@ type orderPage struct {
 var orderCounts = map[orderSource]string{
 	anywhere:     `select count(*)` + orderSources[anywhere],
 	inTextsAlone: `select count(*)` + orderSources[inTextsAlone],
+	byNames:      `select count(*)` + orderSources[byNames],
+	bySearch:     `select count(*)` + orderSources[bySearch],
 }
 
 // orderPages are the statements of one page.
@@ -175,18 +182,25 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 			return err
 		}
 		add := func(r *orders.Record) { page.Orders = append(page.Orders, r.Order) }
-		if l.source != anywhere {
-			total, ids, err := l.find(ctx)
-			if err != nil {
+		var ids []uuid.UUID
+		switch {
+		case l.source == anywhere:
+			if page.Total, err = l.count(ctx); err != nil {
 				return err
 			}
-			page.Total = total
-			return l.read(ctx, ids, add)
+			return l.page(ctx, page.Total, add)
+		case l.far > 0:
+			if page.Total, err = l.number(ctx, l.source, l.filters); err != nil {
+				return err
+			}
+			ids, err = l.walk(ctx, page.Total)
+		default:
+			page.Total, ids, err = l.find(ctx)
 		}
-		if page.Total, err = l.count(ctx); err != nil {
+		if err != nil {
 			return err
 		}
-		return l.page(ctx, page.Total, add)
+		return l.read(ctx, ids, add)
 	})
 	if err != nil {
 		return orders.Page{}, err
@@ -200,6 +214,8 @@ type orderList struct {
 	q       *orders.Query
 	filters []any
 	source  orderSource
+	// far is about how many orders are before the end of the page, if it is to be walked to.
+	far int64
 }
 
 // named reports whether names are looked for in their own fields.
@@ -214,9 +230,10 @@ func (l *orderList) look(ctx context.Context) error {
 	names, search := l.named(), l.q.Search != ""
 	b := l.x.batch()
 	b.Queue(planEach)
-	var named, found int
+	var named, found, both, placed int
 	if names || search {
-		b.Queue(sampleOrders, l.filters[:5]...).QueryRow(func(row pgx.Row) error { return row.Scan(&named, &found) })
+		b.Queue(sampleOrders, append(inTextsAlone.arguments(l.q, l.filters), newest)...).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&named, &found, &both, &placed) })
 	}
 	if err := l.x.send(ctx, b); err != nil {
 		return err
@@ -229,6 +246,10 @@ func (l *orderList) look(ctx context.Context) error {
 	case search && found <= rare:
 		l.source = bySearch
 	}
+	if l.q.Sort == orders.SortPatientName {
+		both = placed
+	}
+	l.far = l.ahead(both)
 	return nil
 }
 
@@ -299,14 +320,25 @@ func (l *orderList) page(ctx context.Context, total int, each func(*orders.Recor
 // eachOrder hands on the orders that are read.
 func eachOrder(each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
+		var kept []orderRow
 		for rows.Next() {
-			var r orders.Record
-			if err := scanOrder(rows, &r); err != nil {
+			var w orderRow
+			if err := w.scan(rows); err != nil {
 				return err
 			}
-			each(&r)
+			kept = append(kept, w)
 		}
-		return rows.Err()
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		list, err := decodeOrders(kept)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			each(&list[i])
+		}
+		return nil
 	}
 }
 

@@ -236,6 +236,12 @@ func (c *clinic) lists() []listKind {
 	}
 	first := func(n int) string { return *named(n).PatientDetails.FirstName }
 	last := func(n int) string { return *named(n).PatientDetails.LastName }
+	inside := func(n int) string { // three letters of a name
+		for len(last(n)) < 4 {
+			n++
+		}
+		return last(n)[1:4]
+	}
 	yes, no := true, false
 	return []listKind{
 		{"none", func(*orders.Query, int) {}},
@@ -271,7 +277,7 @@ func (c *clinic) lists() []listKind {
 		{"patient/whole", func(q *orders.Query, n int) { q.PatientName = first(n) + " " + last(n) }},
 		{"patient/last", func(q *orders.Query, n int) { q.PatientName = last(n) }},
 		{"patient/first", func(q *orders.Query, n int) { q.PatientName = first(n) }},
-		{"patient/3", func(q *orders.Query, n int) { q.PatientName = last(n)[1:4] }},
+		{"patient/3", func(q *orders.Query, n int) { q.PatientName = inside(n) }},
 		{"patient/2", func(q *orders.Query, n int) { q.PatientName = last(n)[:2] }},
 		{"patient/1", func(q *orders.Query, n int) { q.PatientName = last(n)[:1] }},
 		{"patient/nobody", func(q *orders.Query, _ int) { q.PatientName = "q9" }},
@@ -279,7 +285,7 @@ func (c *clinic) lists() []listKind {
 		{"recipient/desk", func(q *orders.Query, _ int) { q.Recipient = "front desk" }},
 		{"search/last", func(q *orders.Query, n int) { q.Search = last(n) }},
 		{"search/first", func(q *orders.Query, n int) { q.Search = first(n) }},
-		{"search/3", func(q *orders.Query, n int) { q.Search = last(n)[1:4] }},
+		{"search/3", func(q *orders.Query, n int) { q.Search = inside(n) }},
 		{"search/1", func(q *orders.Query, n int) { q.Search = last(n)[:1] }},
 		{"search/birthday", func(q *orders.Query, n int) { q.Search = named(n).PatientDetails.DOB.String() }},
 		{"search/birthyear", func(q *orders.Query, n int) { q.Search = named(n).PatientDetails.DOB.String()[:4] }},

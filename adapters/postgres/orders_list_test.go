@@ -77,6 +77,19 @@ func listInEveryWay(t *testing.T, v ordersStore, q *orders.Query, all []orders.O
 			got = nil
 			require.NoError(t, l.read(t.Context(), page, each))
 			require.Equal(t, want, got, name)
+			if l.source == byID || l.others() {
+				continue
+			}
+			for _, l.far = range []int64{1, 10, 1000} { // given up, or walked to
+				if total == 0 {
+					break
+				}
+				page, err := l.walk(t.Context(), total*1000)
+				require.NoError(t, err)
+				got = nil
+				require.NoError(t, l.read(t.Context(), page, each))
+				require.Equal(t, want, got, name)
+			}
 		}
 		total, err := l.count(t.Context())
 		require.NoError(t, err)
@@ -135,6 +148,16 @@ func TestOrderListsUseIndexes(t *testing.T) {
 				find := plan(x, orderFinds[orderFind{l.source, q.Sort, q.Direction}], append(l.source.arguments(&q, l.filters), 0, 50))
 				require.Contains(t, find, index, kind)
 				require.NotContains(t, find, "Seq Scan", kind)
+				if l.source == byID || l.others() {
+					return nil
+				}
+				for by, index := range map[orders.SortKey]string{
+					orders.SortCreatedAt: "orders_created", orders.SortLastStatus: "orders_status", orders.SortPatientName: "order_search_texts",
+				} {
+					walk := plan(x, orderWalks[orderWalk{by, q.Direction}], append(inTextsAlone.arguments(&q, l.filters), 1000, 0, 50))
+					require.Regexp(t, "Only Scan( Backward)? using "+index, walk, kind)
+					require.NotContains(t, walk, "Seq Scan", kind)
+				}
 				return nil
 			}
 			rest, err := l.mostHave(t.Context())

@@ -3,8 +3,11 @@ package postgres
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,30 +23,59 @@ o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visi
 (select json_agg(m.member) from healthlab.orders m where m.team_id = o.team_id and m.transaction_id = o.transaction_id)`
 
 func scanOrder(row pgx.Row, r *orders.Record) error {
-	var doc, members []byte
-	var kept orders.Record
-	var due, lease, visitDue, visitLease, later *time.Time
-	var revision int64
-	var attempts int
-	var started bool
-	if err := row.Scan(&doc, &revision, &due, &lease, &attempts, &started, &visitDue, &visitLease, &later, &members); err != nil {
+	var w orderRow
+	if err := w.scan(row); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(doc, &kept); err != nil {
+	return w.decode(r)
+}
+
+// orderRow is an order as it is stored: orderColumns.
+type orderRow struct {
+	doc, members                            []byte
+	due, lease, visitDue, visitLease, later *time.Time
+	revision                                int64
+	attempts                                int
+	started                                 bool
+}
+
+func (w *orderRow) scan(row pgx.Row) error {
+	return row.Scan(&w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.members)
+}
+
+func (w *orderRow) decode(r *orders.Record) error {
+	var kept orders.Record
+	if err := json.Unmarshal(w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
 	list := []orders.TransactionMember{}
-	if err := json.Unmarshal(members, &list); err != nil {
+	if err := json.Unmarshal(w.members, &list); err != nil {
 		return fmt.Errorf("decode order transaction: %w", err)
 	}
 	kept.OrderTransaction = orders.NewTransaction(kept.OrderTransaction.ID, list)
-	kept.Revision = revision
-	kept.Lab.Due, kept.Lab.Lease = timeOrZero(due), timeOrZero(lease)
-	kept.Lab.Attempts, kept.Lab.Started = attempts, started
-	kept.Later.Due = timeOrZero(later)
-	kept.VisitWork = orders.VisitWork{Due: timeOrZero(visitDue), Lease: timeOrZero(visitLease)}
+	kept.Revision = w.revision
+	kept.Lab.Due, kept.Lab.Lease = timeOrZero(w.due), timeOrZero(w.lease)
+	kept.Lab.Attempts, kept.Lab.Started = w.attempts, w.started
+	kept.Later.Due = timeOrZero(w.later)
+	kept.VisitWork = orders.VisitWork{Due: timeOrZero(w.visitDue), Lease: timeOrZero(w.visitLease)}
 	*r = kept
 	return nil
+}
+
+// decodeOrders decodes rows, in their order. Documents take most of the time of a page,
+// so that all cores share them.
+func decodeOrders(rows []orderRow) ([]orders.Record, error) {
+	out, faults := make([]orders.Record, len(rows)), make([]error, len(rows))
+	var all sync.WaitGroup
+	for hand, hands := 0, min(runtime.GOMAXPROCS(0), len(rows)); hand < hands; hand++ {
+		all.Go(func() {
+			for i := hand; i < len(rows); i += hands {
+				faults[i] = rows[i].decode(&out[i])
+			}
+		})
+	}
+	all.Wait()
+	return out, errors.Join(faults...)
 }
 
 func timeOrZero(t *time.Time) time.Time {

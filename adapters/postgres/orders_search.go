@@ -16,15 +16,15 @@ func gram(team healthlab.TeamID, letters string) int32 {
 	return int32(binary.BigEndian.Uint32(sum[:]))
 }
 
-// gramsIn returns what every name has that holds a text in lower case; nil for no text.
+// gramsIn returns what every name has that holds a text in lower case: the text in parts
+// that lie side by side, for few of them are read in less time and find hardly more; nil
+// for no text.
 func gramsIn(team healthlab.TeamID, text string) []int32 {
 	letters := []rune(text)
-	if len(letters) == 0 {
-		return nil
-	}
 	var out []int32
-	for n, i := min(len(letters), longest), 0; i+n <= len(letters); i++ {
-		out = append(out, gram(team, string(letters[i:i+n])))
+	for n, i := min(len(letters), longest), 0; i < len(letters); i += n {
+		at := min(i, len(letters)-n) // the last may overlap
+		out = append(out, gram(team, string(letters[at:at+n])))
 	}
 	return out
 }

@@ -33,6 +33,9 @@ func init() {
 	for by, sql := range orderFinds {
 		statements[fmt.Sprintf("find by %+v", by)] = sql
 	}
+	for by, sql := range orderWalks {
+		statements[fmt.Sprintf("walk by %+v", by)] = sql
+	}
 	for by, sql := range orderPages {
 		statements[fmt.Sprintf("page by %+v", by)] = sql
 	}
