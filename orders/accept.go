@@ -251,7 +251,7 @@ func with(st Step, on Trigger) Step {
 func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.collected(m.CollectedAt)
-	r.result(m)
+	r.result(m, st.At)
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}
@@ -293,7 +293,7 @@ func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at
 	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
 	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
-	c.Interpretation, c.HasMissingResults, c.Results, c.CriticalSent = nil, nil, nil, false
+	c.Interpretation, c.HasMissingResults, c.Results, c.ReportedAt, c.CriticalSent = nil, nil, nil, time.Time{}, false
 	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
 	c.Lab, c.Messages, c.Later, c.ReplacedBy = Handover{}, nil, Later{Notify: r.Later.Notify}, OrderID{}

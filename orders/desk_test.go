@@ -235,12 +235,16 @@ func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
 			marker(14, 1, "reflex", func(m *orders.MarkerComplete) { m.IsOrderable = ptr(false) }),
 			marker(15, 1, "in panels only", func(m *orders.MarkerComplete) { m.ALaCarteEnabled = false }),
 			marker(16, 1, "untimed", func(m *orders.MarkerComplete) { m.CommonTATDays = nil }),
+			marker(17, 1, "coded", func(m *orders.MarkerComplete) {
+				m.ExpectedResults = []orders.ExpectedResult{{ID: 171, Name: "Sodium", Slug: "sodium", ProviderID: ptr("N001-1"), Required: true,
+					LOINC: &orders.LOINC{ID: 1, Name: "Sodium", Slug: "sodium-serum", Code: "2951-2"}}}
+			}),
 			marker(21, 2, "lipids"), marker(22, 2, "urea"), marker(31, 3, "iron"),
 		},
 		Tests: []orders.BookTest{
 			entry("kit", 1, orders.Testkit, 11, 12), entry("walk-in", 1, orders.WalkInTest, 11, 12, 16),
 			entry("at home", 1, orders.AtHomePhlebotomy, 11), entry("on site", 1, orders.OnSiteCollection, 12),
-			entry("asked", 1, orders.WalkInTest, 13), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31),
+			entry("asked", 1, orders.WalkInTest, 13), entry("coded", 1, orders.WalkInTest, 17), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31),
 			archived, private,
 		},
 		Accounts: append([]orders.LabAccount{

@@ -43,24 +43,16 @@ func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id Transact
 }
 
 // MergeResults joins the results of the orders of a transaction, oldest first; there
-// is at least one. A later result replaces an earlier one of the same LOINC code, else
-// lab's code, else slug. What is missing is what the latest misses, and what an earlier
+// is at least one. A later order's results replace those of earlier ones of the same
+// LOINC code, else lab's code, else slug; those of one order stay side by side, as the
+// lab reported them. What is missing is what the latest misses, and what an earlier
 // one missed and nobody has found since. The head is the latest's, final once the
 // transaction is completed. It is pure.
 func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	latest := parts[len(parts)-1]
 	out := OrderResults{Metadata: latest.Metadata, Results: []LabResult{}, MissingResults: []MissingResult{}, OrderTransaction: &t}
 	for _, p := range parts {
-		for _, r := range p.Results {
-			key := resultKey(r.LOINC, r.ProviderID, r.Slug)
-			if i := slices.IndexFunc(out.Results, func(have LabResult) bool {
-				return resultKey(have.LOINC, have.ProviderID, have.Slug) == key
-			}); i >= 0 {
-				out.Results[i] = r
-			} else {
-				out.Results = append(out.Results, r)
-			}
-		}
+		out.Results = supersede(out.Results, p.Results)
 		if p.SampleInformation != nil {
 			if out.SampleInformation == nil {
 				out.SampleInformation = map[string]SampleData{}
@@ -69,14 +61,11 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 		}
 	}
 	for i, p := range slices.Backward(parts) {
+		later := slices.Clone(out.MissingResults)
 		for _, m := range p.MissingResults {
-			key := resultKey(m.LOINC, m.ProviderID, m.Slug)
-			found := i < len(parts)-1 && slices.ContainsFunc(out.Results, func(r LabResult) bool {
-				return resultKey(r.LOINC, r.ProviderID, r.Slug) == key
-			})
-			listed := slices.ContainsFunc(out.MissingResults, func(have MissingResult) bool {
-				return resultKey(have.LOINC, have.ProviderID, have.Slug) == key
-			})
+			key := m.key()
+			found := i < len(parts)-1 && slices.ContainsFunc(out.Results, func(r LabResult) bool { return r.key() == key })
+			listed := slices.ContainsFunc(later, func(have MissingResult) bool { return have.key() == key })
 			if !found && !listed {
 				out.MissingResults = append(out.MissingResults, m)
 			}
@@ -91,13 +80,48 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	return out
 }
 
-// resultKey names a result across orders.
-func resultKey(loinc, providerID *string, slug string) string {
+// supersede returns the results so far with those of a later order, each in the place of
+// the one that it replaces, if any.
+func supersede(have, later []LabResult) []LabResult {
+	news := map[string][]LabResult{}
+	for _, r := range later {
+		news[r.key()] = append(news[r.key()], r)
+	}
+	out := make([]LabResult, 0, len(have)+len(later))
+	placed := map[string]bool{}
+	for _, r := range have {
+		key := r.key()
+		of, replaced := news[key]
+		switch {
+		case !replaced:
+			out = append(out, r)
+		case !placed[key]:
+			out = append(out, of...)
+		}
+		placed[key] = placed[key] || replaced
+	}
+	for _, r := range later {
+		if !placed[r.key()] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// key names a result across orders.
+func (r *LabResult) key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
+
+func (m *MissingResult) key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
+
+// resultKey is the code of a result; its name, if it has none.
+func resultKey(loinc, providerID *string, slug, name string) string {
 	switch {
 	case loinc != nil && *loinc != "":
 		return "loinc " + *loinc
 	case providerID != nil && *providerID != "":
 		return "code " + *providerID
+	case slug != "":
+		return "slug " + slug
 	}
-	return "slug " + slug
+	return "name " + name
 }

@@ -211,7 +211,7 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 			return nil, errMoved
 		}
 		p.collected(m.CollectedAt)
-		p.result(m)
+		p.result(m, st.At)
 		events, err := beget(p, c, st, RedrawOffered, first)
 		if err != nil {
 			return nil, err
@@ -283,7 +283,7 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	r.track(m.Tracking, healthlab.At(at))
 	r.collected(m.CollectedAt)
 	if m.Results != nil {
-		r.result(m)
+		r.result(m, at)
 	}
 	if silent {
 		r.UpdatedAt = healthlab.At(at)
@@ -399,8 +399,8 @@ func (r *Record) collected(at time.Time) {
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
 }
 
-// result keeps what the lab reported.
-func (r *Record) result(m Message) {
+// result keeps what the lab reported, which came at a moment.
+func (r *Record) result(m Message, at time.Time) {
 	results := *m.Results
 	results.OrderTransaction = nil // drawn when it is read
 	results.Results = list(results.Results)
@@ -412,11 +412,29 @@ func (r *Record) result(m Message) {
 	worst := Worst(results.Results)
 	results.Metadata.Interpretation = &worst
 	missing := len(results.MissingResults) > 0
+	r.CriticalSent = r.CriticalSent && r.Results != nil && allCriticalIn(*r.Results, results)
 	r.Results, r.Interpretation, r.HasMissingResults = &results, &worst, &missing
 	r.ReportFile = m.ReportFile
+	if r.ReportedAt.IsZero() {
+		r.ReportedAt = at
+	}
 }
 
-// alarm tells of a critical result, once.
+// allCriticalIn reports whether whatever is critical in a report was in the one before.
+func allCriticalIn(before, now OrderResults) bool {
+	return !slices.ContainsFunc(now.Results, func(r LabResult) bool {
+		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b LabResult) bool {
+			return b.Interpretation == Critical && b.key() == r.key()
+		})
+	})
+}
+
+// withdraw takes back what was reported of a sample that the lab cannot use.
+func (r *Record) withdraw() {
+	r.Results, r.Interpretation, r.HasMissingResults, r.ReportFile = nil, nil, nil, ""
+}
+
+// alarm tells of a critical result, once for each.
 func (r *Record) alarm(at healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != Critical {
 		return nil, nil
@@ -425,7 +443,7 @@ func (r *Record) alarm(at healthlab.Time, id uuid.UUID) ([]healthlab.Event, erro
 	r.planLater()
 	notice := CriticalResult{
 		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
-		Interpretation: Critical, CreatedAt: at, UpdatedAt: at,
+		Interpretation: Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: at,
 	}
 	if r.SampleID != nil {
 		notice.SampleID = *r.SampleID

@@ -344,12 +344,15 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 
 // apply is Apply for a record: what is to be told to the lab follows.
 func (r *Record) apply(st Step) ([]healthlab.Event, error) {
-	had := r.HasABN
+	was := *r
 	r.drawn(st.On, st.At)
-	r.HasABN = had || r.Notice != nil && st.On == LabAccepted // told with the requisition
+	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // told with the requisition
+	if st.On == SampleRejected {
+		r.withdraw()
+	}
 	events, err := Apply(&r.Order, st)
 	if err != nil {
-		r.HasABN = had
+		*r = was
 		return nil, err
 	}
 	more, err := r.visitsFollow(st)

@@ -37,15 +37,18 @@ type Record struct {
 	// Messages are the ids of the lab's messages that were taken in, oldest first,
 	// so that one that comes again changes nothing.
 	Messages []string
-	// Results is what the lab reported; nil before the first report.
+	// Results is what the lab reported; nil before the first report, and after the lab
+	// could not use the sample.
 	Results *OrderResults
+	// ReportedAt is when the first report came; zero before it.
+	ReportedAt time.Time
 	// Files are the laboratory's own reports that are kept, by id, oldest first;
 	// ReportFile is the one that says what Results say. Empty for none.
 	Files      []string
 	ReportFile string
 	// Notice is what the patient's insurance will probably not pay; nil for nothing.
 	Notice *CoverageNotice
-	// CriticalSent: the team was told that a result is critical.
+	// CriticalSent: the team was told of all that is critical in Results.
 	CriticalSent bool
 	// Visits are the appointments of the order, oldest first. At most one is active.
 	Visits []Visit

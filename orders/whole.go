@@ -16,24 +16,25 @@ import (
 var (
 	numberForm  = regexp.MustCompile(`^-?(?:\d+(?:\.\d+)?|\.\d+)$`)
 	boundForm   = regexp.MustCompile(`(?i)^([<>])\s*(or\s*=|=)?\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
+	rangeForm   = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d+)?|\.\d+)|(?:\d+(?:\.\d+)?|\.\d+)-(?:\d+(?:\.\d+)?|\.\d+))$`)
 	betweenForm = regexp.MustCompile(`^(-?(?:\d+(?:\.\d+)?|\.\d+))\s*-\s*(-?(?:\d+(?:\.\d+)?|\.\d+))$`)
 )
 
 // Compare fills in the bounds that ReferenceRange says, and whether the result lies
-// outside of them; null where the text is no range, or does not decide it. It leaves
-// what is there.
+// outside of its bounds; null where there is no bound, or the result does not decide it.
+// A bound that the text does not call exclusive is inclusive. It leaves what is there.
 func (r *LabResult) Compare() {
-	if r.ReferenceRange == nil {
-		return
+	var text string
+	if r.ReferenceRange != nil {
+		text = strings.TrimSpace(*r.ReferenceRange)
 	}
-	text := strings.TrimSpace(*r.ReferenceRange)
-	exclusive := false
 	var low, high *Number
+	var above, below bool // the bound itself is outside
 	if m := boundForm.FindStringSubmatch(text); m != nil {
-		if exclusive = m[2] == ""; m[1] == "<" {
-			high = numberOf(m[3])
+		if m[1] == "<" {
+			high, above = numberOf(m[3]), m[2] == ""
 		} else {
-			low = numberOf(m[3])
+			low, below = numberOf(m[3]), m[2] == ""
 		}
 	} else if m := betweenForm.FindStringSubmatch(text); m != nil {
 		low, high = numberOf(m[1]), numberOf(m[2])
@@ -41,10 +42,10 @@ func (r *LabResult) Compare() {
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, low), cmp.Or(r.MaxRangeValue, high)
 	from, to := r.span()
 	if b := r.MaxRangeValue; b != nil && r.IsAboveMaxRange == nil {
-		r.IsAboveMaxRange = beyond(1, *b, exclusive, from, to)
+		r.IsAboveMaxRange = beyond(1, *b, above, from, to)
 	}
 	if b := r.MinRangeValue; b != nil && r.IsBelowMinRange == nil {
-		r.IsBelowMinRange = beyond(-1, *b, exclusive, to, from)
+		r.IsBelowMinRange = beyond(-1, *b, below, to, from)
 	}
 }
 
@@ -106,12 +107,13 @@ func beyond(sign int, bound Number, exclusive bool, near, far end) *bool {
 // number, its bounds. A lab that says nothing of how to take a result means that it is
 // normal, unless it lies outside of its range.
 func (r *LabResult) whole() {
+	said := r.Result
 	if r.Type == "" {
-		switch {
+		switch compact := compactRange(r.Result); {
 		case numberForm.MatchString(r.Result):
 			r.Type = NumericResult
-		case boundForm.MatchString(r.Result), betweenForm.MatchString(r.Result):
-			r.Type = RangeResult
+		case compact != "":
+			r.Type, r.Result = RangeResult, compact
 		default:
 			r.Type = CommentResult
 		}
@@ -123,8 +125,7 @@ func (r *LabResult) whole() {
 		r.Value = numberOf(r.Result)
 	}
 	if r.Notes == nil && (r.Type == RangeResult || r.Type == CommentResult) {
-		text := r.Result
-		r.Notes = &text
+		r.Notes = &said
 	}
 	r.Compare()
 	if r.Interpretation == "" {
@@ -133,6 +134,24 @@ func (r *LabResult) whole() {
 			r.Interpretation = Abnormal
 		}
 	}
+}
+
+// compactRange returns a bound or an interval in the form that results of type range
+// have, which knows no sign; empty if the text is neither.
+func compactRange(text string) string {
+	out := ""
+	if m := boundForm.FindStringSubmatch(text); m != nil {
+		out = m[1] + m[3]
+		if m[2] != "" {
+			out = m[1] + "=" + m[3]
+		}
+	} else if m := betweenForm.FindStringSubmatch(text); m != nil {
+		out = m[1] + "-" + m[2]
+	}
+	if !rangeForm.MatchString(out) {
+		return ""
+	}
+	return out
 }
 
 // due is one result that a test should bring.
@@ -222,6 +241,13 @@ func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, fi
 		m := &out.MissingResults[i]
 		if m.SourceMarkers == nil {
 			m.SourceMarkers = markersOf(all, t, m.LOINC, m.ProviderID, m.Slug)
+		}
+		if j := slices.IndexFunc(all, func(d due) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
+			loinc, slug := all[j].loinc()
+			if m.LOINC == nil || *m.LOINC == "" {
+				m.LOINC = loinc
+			}
+			m.LOINCSlug, m.Slug = cmp.Or(m.LOINCSlug, slug), cmp.Or(m.Slug, all[j].Slug)
 		}
 		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
 	}

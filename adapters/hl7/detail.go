@@ -107,11 +107,12 @@ var reasons = []struct {
 	failure orders.FailureType
 	detail  orders.StatusDetail
 }{
+	{[]string{"mislabel", "unlabel"}, orders.CollectionProcessFailure, ""}, // nobody knows whose it is
 	{[]string{"quantity not sufficient", "qns", "insufficient", "not enough"}, orders.QuantityNotSufficientFailure, orders.SampleQuantityNotSufficient},
 	{[]string{"hemoly", "haemoly"}, orders.CollectionProcessFailure, orders.SampleHemolyzed},
 	{[]string{"contaminat"}, orders.CollectionProcessFailure, orders.SampleContaminated},
 	{[]string{"stability", "too old", "expired", "thawed", "frozen", "temperature"}, orders.DropOffFailure, orders.SampleStabilityExceeded},
-	{[]string{"clotted", "wrong tube", "improper", "not centrifuged", "unlabel", "mislabel"}, orders.CollectionProcessFailure, orders.SampleImproperCollection},
+	{[]string{"clotted", "wrong tube", "improper", "not centrifuged"}, orders.CollectionProcessFailure, orders.SampleImproperCollection},
 	{[]string{"lab accident", "laboratory accident", "lab error", "laboratory error"}, orders.InternalLabFailure, ""},
 	{[]string{"duplicate"}, orders.NonFailure, ""},
 	{[]string{"not ordered", "order entry"}, orders.OrderEntryFailure, ""},

@@ -298,6 +298,13 @@ func TestCancelledByTheLaboratory(t *testing.T) {
 	require.Equal(t, orders.SampleQuantityNotSufficient, b.told()[0].Detail)
 	require.Nil(t, b.told()[0].Results)
 
+	// Whose a specimen without its label is, nobody knows.
+	b = newBench(t, nil)
+	n = b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, gone, "NTE|1||Specimen mislabelled", goneIron)))
+	require.Equal(t, []orders.Trigger{orders.SampleRejected}, triggers(b.told()))
+	require.Empty(t, b.told()[0].Detail)
+
 	// One of two: the rest is final, and the one is missing, with what the lab says.
 	b = newBench(t, nil)
 	n = b.submit(submission())

@@ -1,0 +1,200 @@
+package orders_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// organism is one of several results of one code.
+func organism(name string, read orders.Interpretation) orders.LabResult {
+	return orders.LabResult{Name: name, Slug: "culture", LOINC: ptr("600-7"), Result: name, Type: orders.CommentResult, Interpretation: read}
+}
+
+// What one report says side by side stays so when it is merged.
+func TestMergeKeepsAReportWhole(t *testing.T) {
+	merge := func(parts ...orders.OrderResults) orders.OrderResults {
+		return orders.MergeResults(orders.OrderTransaction{Status: orders.TransactionCompleted}, parts)
+	}
+	texts := func(r orders.OrderResults) (out []string) {
+		for _, one := range r.Results {
+			out = append(out, one.Result)
+		}
+		return out
+	}
+	first := orders.OrderResults{
+		Results:        []orders.LabResult{organism("E. coli", orders.Critical), {Name: "Colour", Result: "red"}, organism("K. oxytoca", orders.Normal), {Name: "Smell", Result: "none"}},
+		MissingResults: []orders.MissingResult{{Name: "Iron", Slug: "iron"}, {Name: "Iron", Slug: "iron", Note: ptr("second tube")}},
+	}
+	got := merge(first)
+	require.Equal(t, []string{"E. coli", "red", "K. oxytoca", "none"}, texts(got))
+	require.Equal(t, orders.Critical, *got.Metadata.Interpretation)
+	require.Len(t, got.MissingResults, 2)
+	got = merge(first, orders.OrderResults{Results: []orders.LabResult{{Name: "Smell", Result: "sweet"}, {Name: "Taste", Result: "not asked"},
+		organism("P. mirabilis", orders.Normal), organism("E. faecalis", orders.Normal)}})
+	require.Equal(t, []string{"P. mirabilis", "E. faecalis", "red", "sweet", "not asked"}, texts(got))
+	require.Equal(t, orders.UnknownInterpretation, orders.Worst(first.Results[1:2]))
+	require.Equal(t, orders.Normal, *got.Metadata.Interpretation)
+}
+
+// What the lab takes back with the sample is not to be read any more, or told.
+func TestResultsWithdrawnWithTheSample(t *testing.T) {
+	d := newDesk(t)
+	o := d.requisitioned("walk-in")
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+		m.On, m.Results.Results[0].Interpretation = orders.PartialResult, orders.Abnormal
+	})))
+	require.Equal(t, orders.Abnormal, *d.get(o).Interpretation)
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results = orders.SampleRejected, nil })))
+	got := d.get(o)
+	require.Equal(t, orders.SampleError, got.LowLevel())
+	require.Nil(t, got.Interpretation)
+	require.Nil(t, got.HasMissingResults)
+	_, err := d.Results(t.Context(), d.team, o.ID)
+	requireRule(t, err, orders.ResultNotFound, healthlab.NotFound)
+	_, err = d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
+	requireRule(t, err, orders.ResultNotFound, healthlab.NotFound)
+	var last struct {
+		Data orders.Order `json:"data"`
+	}
+	messages := d.messages(o)
+	require.NoError(t, json.Unmarshal(messages[len(messages)-1].Body, &last))
+	require.Equal(t, orders.SampleError, last.Data.LowLevel())
+	require.Nil(t, last.Data.Interpretation)
+}
+
+// A team hears of every result that is critical, once, and since when there were results.
+func TestEachCriticalResultIsTold(t *testing.T) {
+	d := newDesk(t)
+	o := d.requisitioned("walk-in")
+	began := d.now()
+	iron := orders.LabResult{Name: "Iron", Slug: "iron", Result: "1", Interpretation: orders.Normal}
+	zinc := orders.LabResult{Name: "Zinc", Slug: "zinc", Result: "9", Interpretation: orders.Critical}
+	critical := iron
+	critical.Interpretation = orders.Critical
+	report := func(on orders.Trigger, results ...orders.LabResult) {
+		d.later(time.Hour)
+		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On, m.Results.Results = on, results })))
+	}
+	report(orders.PartialResult, iron)
+	report(orders.PartialResult, iron, zinc)
+	report(orders.PartialResult, iron, zinc)
+	report(orders.FinalResult, critical, zinc)
+	report(orders.ResultCorrected, critical)
+	var told []orders.CriticalResult
+	for _, m := range d.messages(o) {
+		var notice struct {
+			Data orders.CriticalResult `json:"data"`
+		}
+		if m.Type == orders.EventCriticalResult {
+			require.NoError(t, json.Unmarshal(m.Body, &notice))
+			told = append(told, notice.Data)
+		}
+	}
+	require.Len(t, told, 2)
+	require.Equal(t, orders.ResultPartial, told[0].Status)
+	require.Equal(t, orders.ResultFinal, told[1].Status)
+	for i, hours := range []int{2, 4} {
+		require.Equal(t, began.Add(time.Hour), told[i].CreatedAt.Time)
+		require.Equal(t, began.Add(time.Duration(hours)*time.Hour), told[i].UpdatedAt.Time)
+	}
+}
+
+// What a lab says is missing is known by the same code as what it finds later.
+func TestMissingUntilTheRedraw(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d.settings.Redraws = true
+	o := d.requisitioned("coded")
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+		m.Results.Results = nil
+		m.Results.MissingResults = []orders.MissingResult{{Name: "Sodium", ProviderID: ptr("N001-1"), InferredFailureType: orders.InternalLabFailure}}
+	})))
+	got, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "2951-2", *got.MissingResults[0].LOINC)
+	require.Equal(t, "sodium-serum", *got.MissingResults[0].LOINCSlug)
+	require.Equal(t, "sodium", got.MissingResults[0].Slug)
+	require.Len(t, got.MissingResults, 1)
+	again := d.get(orders.Order{ID: d.get(o).OrderTransaction.Orders[1].ID})
+	d.work()
+	require.NoError(t, d.Receive(t.Context(), d.report(again, func(m *orders.Message) {
+		m.Results.Results = []orders.LabResult{{Name: "Sodium", ProviderID: ptr("N001-1"), Result: "140"}}
+	})))
+	got, err = d.TransactionResults(t.Context(), d.team, o.OrderTransaction.ID)
+	require.NoError(t, err)
+	require.Empty(t, got.MissingResults)
+	require.Len(t, got.Results, 1)
+}
+
+// What a lab calls nothing is put in the form of its kind.
+func TestFormOfUntypedResults(t *testing.T) {
+	d := newDesk(t)
+	o := d.requisitioned("walk-in")
+	texts := []string{"< 5", "> OR = 3", "1.5 - 2", "-2 - 3", "7", "clotted"}
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+		m.Results.Results = nil
+		for _, text := range texts {
+			m.Results.Results = append(m.Results.Results, orders.LabResult{Name: text, Result: text})
+		}
+	})))
+	got, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	want := []struct {
+		text string
+		kind orders.ResultType
+	}{{"<5", orders.RangeResult}, {">=3", orders.RangeResult}, {"1.5-2", orders.RangeResult}, {"-2 - 3", orders.CommentResult}, {"7", orders.NumericResult}, {"clotted", orders.CommentResult}}
+	for i, w := range want {
+		r := got.Results[i]
+		require.Equal(t, w.text, r.Result)
+		require.Equal(t, w.kind, r.Type)
+		if w.kind == orders.NumericResult {
+			require.Nil(t, r.Notes)
+		} else {
+			require.Equal(t, texts[i], *r.Notes)
+		}
+	}
+}
+
+// Bounds are read from the text of the range, or are the lab's own.
+func TestCompareWithRange(t *testing.T) {
+	number := func(s string) *orders.Number {
+		n, err := orders.ParseNumber(s)
+		require.NoError(t, err)
+		return &n
+	}
+	yes, no := ptr(true), ptr(false)
+	for _, tc := range []struct {
+		value, text, low, high string
+		above, below           *bool
+	}{
+		{value: "5", text: "<5", above: yes},
+		{value: "5", text: "<=5", above: no},
+		{value: "5", text: "> OR = 5", below: no},
+		{value: "5", text: ">5", below: yes},
+		{value: "5", text: "3-5", above: no, below: no},
+		{value: "9", low: "3", high: "5", above: yes, below: no},
+		{value: "5", low: "3", high: "5", above: no, below: no},
+		{value: "0", text: "<5", low: "0", above: no, below: no},
+		{value: "9", text: ">3", high: "9", above: no, below: no},
+		{value: "9", text: "adults: below 5"},
+	} {
+		r := orders.LabResult{Type: orders.NumericResult, Result: tc.value, Value: number(tc.value)}
+		if tc.text != "" {
+			r.ReferenceRange = &tc.text
+		}
+		if tc.low != "" {
+			r.MinRangeValue = number(tc.low)
+		}
+		if tc.high != "" {
+			r.MaxRangeValue = number(tc.high)
+		}
+		r.Compare()
+		require.Equal(t, tc.above, r.IsAboveMaxRange, "%+v", tc)
+		require.Equal(t, tc.below, r.IsBelowMinRange, "%+v", tc)
+	}
+}
