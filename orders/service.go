@@ -350,6 +350,9 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	if st.On == SampleRejected {
 		r.withdraw()
 	}
+	if r.endsVisit(st.On) != "" {
+		r.showVisit(nil) // what is told of the order must not name it
+	}
 	events, err := Apply(&r.Order, st)
 	if err != nil {
 		*r = was

@@ -263,6 +263,11 @@ func (r *Record) shows() {
 		id := r.Visits[i].ID
 		active = &id
 	}
+	r.showVisit(active)
+}
+
+// showVisit puts an appointment into the details of the order; nil for none.
+func (r *Record) showVisit(active *uuid.UUID) {
 	for _, d := range []**VisitDetails{&r.Details.WalkIn, &r.Details.AtHome} {
 		if *d != nil {
 			own := **d
@@ -278,22 +283,36 @@ func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	v, home := &r.Visits[i], r.Method() == AtHomePhlebotomy
-	s := visitStep{at: st.At, ids: &eventIDs{base: st.EventID}}
+	s := visitStep{on: r.endsVisit(st.On), at: st.At, ids: &eventIDs{base: st.EventID}}
 	switch {
 	case st.On == LabAccepted || st.On == Imported:
 		return r.requisitionCame(i, s)
-	case home && (st.On == CancelAsked || st.On == Stopped):
-		if s.on, s.data = VisitDropped, because(said{"origin": "order_cancelled"}); !v.Status.Published() {
-			s.on = VisitRefused
-		}
-		return r.happen(i, s)
-	case home && st.On == SampleDrawn && (v.Status == VisitConfirmed || v.Status == VisitInProgress):
-		s.on = VisitDone
-		return r.happen(i, s)
+	case s.on == "":
+		r.planVisits(st.At)
+		return nil, nil
+	case s.on != VisitDone:
+		s.data = because(said{"origin": "order_cancelled"})
 	}
-	r.planVisits(st.At)
-	return nil, nil
+	return r.happen(i, s)
+}
+
+// endsVisit returns what ends the active appointment when this happens to its order; empty
+// if it goes on, or if there is none.
+func (r *Record) endsVisit(on Trigger) VisitTrigger {
+	i := r.activeVisit()
+	if i < 0 || r.Method() != AtHomePhlebotomy {
+		return ""
+	}
+	v := &r.Visits[i]
+	switch {
+	case (on == CancelAsked || on == Stopped) && !v.Status.Published():
+		return VisitRefused
+	case on == CancelAsked || on == Stopped:
+		return VisitDropped
+	case on == SampleDrawn && v.agreed():
+		return VisitDone
+	}
+	return ""
 }
 
 // requisitionCame: what waited for the requisition goes on.

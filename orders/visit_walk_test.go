@@ -1,6 +1,7 @@
 package orders_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -316,4 +317,70 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	d.later(time.Hour)
 	require.Equal(t, "pending scheduled in_progress", life(d.visit(o, home)))
 	require.Equal(t, a.StartAt, d.visit(o, home).StartAt)
+}
+
+// partly is a first report about an order.
+func (d *desk) partly(o orders.Order) orders.Message {
+	return orders.Message{ID: "p", Team: d.team, Order: o.ID, SampleID: *d.get(o).SampleID, On: orders.PartialResult, At: d.now(), CollectedAt: d.now(),
+		Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: patient().DOB},
+		Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "glucose", Slug: "glucose", Result: "1", ProviderID: ptr("code-glucose")}}}}
+}
+
+// What is told of an order names no appointment that the same step ends.
+func TestNoEndedAppointmentIsTold(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		ends func(*desk, orders.Order) error
+		told []string
+	}{
+		{"cancelled by the team", func(d *desk, o orders.Order) error {
+			_, err := d.Cancel(t.Context(), d.team, o.ID)
+			return err
+		}, []string{"", "", "same", "same", ""}},
+		{"drawn, says the lab", func(d *desk, o orders.Order) error {
+			return d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()})
+		}, []string{"", "", "same", "same", ""}},
+		{"results are there, and the visit is not over", func(d *desk, o orders.Order) error {
+			return d.Receive(t.Context(), d.partly(o))
+		}, []string{"", "", "same", "same", "same"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newVisits(t)
+			d.settings.PartialWebhooks = true
+			o := d.placed("at home")
+			d.work()
+			a := d.booked(o, home)
+			require.Equal(t, orders.VisitConfirmed, a.Status)
+			require.NoError(t, tc.ends(d, o))
+			var told []string
+			for _, m := range d.messages(o) {
+				var body struct {
+					Data orders.Order `json:"data"`
+				}
+				require.NoError(t, json.Unmarshal(m.Body, &body))
+				switch shown := body.Data.Details.AtHome.AppointmentID; {
+				case shown == nil:
+					told = append(told, "")
+				default:
+					require.Equal(t, a.ID, *shown)
+					told = append(told, "same")
+				}
+			}
+			require.Equal(t, tc.told, told)
+			require.Equal(t, tc.told[len(tc.told)-1] == "", d.get(o).Details.AtHome.AppointmentID == nil)
+		})
+	}
+}
+
+// A step that an order does not take leaves its appointment where it is shown.
+func TestARefusedStepKeepsTheAppointment(t *testing.T) {
+	d := newVisits(t)
+	o := d.placed("at home")
+	d.work()
+	a := d.booked(o, home)
+	require.NoError(t, d.Receive(t.Context(), d.partly(o)))
+	_, err := d.Cancel(t.Context(), d.team, o.ID)
+	requireRule(t, err, orders.CancelNotAllowed, healthlab.Precondition)
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "2", Team: d.team, Order: o.ID, On: orders.SampleDrawn, At: d.now()}))
+	require.Equal(t, a.ID, *d.get(o).Details.AtHome.AppointmentID)
 }
