@@ -244,7 +244,7 @@ func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
 		Tests: []orders.BookTest{
 			entry("kit", 1, orders.Testkit, 11, 12), entry("walk-in", 1, orders.WalkInTest, 11, 12, 16),
 			entry("at home", 1, orders.AtHomePhlebotomy, 11), entry("on site", 1, orders.OnSiteCollection, 12),
-			entry("asked", 1, orders.WalkInTest, 13), entry("coded", 1, orders.WalkInTest, 17), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31),
+			entry("asked", 1, orders.WalkInTest, 13), entry("coded", 1, orders.WalkInTest, 17), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31), entry("asked kit", 1, orders.Testkit, 13),
 			archived, private,
 		},
 		Accounts: append([]orders.LabAccount{

@@ -309,6 +309,26 @@ func TestKitRules(t *testing.T) {
 	}
 }
 
+// Nobody answers the questions of a kit; what has an answer by itself goes with it.
+func TestKitAnswersWhatItCan(t *testing.T) {
+	d := newDesk(t)
+	req := d.kit()
+	req.LabTestID = test("asked kit")
+	o, err := d.PlaceTestkit(t.Context(), d.team, req)
+	require.NoError(t, err, "whoever orders it cannot be asked")
+	want := []orders.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}}
+	answers := func() []orders.AOEAnswer {
+		r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+		require.NoError(t, err)
+		return r.AOEAnswers
+	}
+	require.Equal(t, want, answers())
+	d.later(3 * day)
+	_, err = d.Register(t.Context(), d.team, orders.RegisterRequest{SampleID: *d.get(o).SampleID, PatientDetails: patient(), PatientAddress: address()})
+	require.NoError(t, err)
+	require.Equal(t, want, answers())
+}
+
 func TestRegisterRules(t *testing.T) {
 	for _, tc := range []struct {
 		name string

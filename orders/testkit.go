@@ -47,7 +47,25 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req Tes
 	}
 	r := s.newRecord(team, OrderID{s.opts.NewID()}, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.details(), req.Passthrough
+	r.AOEAnswers = presets(chosen.test)
 	return r, nil
+}
+
+// presets are the answers of a test's questions that need nobody. A kit is ordered and
+// registered without asking anybody the others.
+func presets(t LabTest) []AOEAnswer {
+	var out []AOEAnswer
+	for _, m := range t.Markers {
+		if m.AOE == nil {
+			continue
+		}
+		for _, q := range m.AOE.Questions {
+			if preset, ok := q.preset(t.Fasting); ok {
+				out = append(out, AOEAnswer{m.ID, q.ID, preset})
+			}
+		}
+	}
+	return out
 }
 
 // Register binds a kit to its patient, by the id printed on it. From then on the order
