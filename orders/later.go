@@ -181,6 +181,12 @@ func (r *Record) patientNotices() []notice {
 	return append(out, r.visitNotices()...)
 }
 
+// booked reports whether the patient has an appointment.
+func (r *Record) booked() bool {
+	i := r.activeVisit()
+	return i >= 0 && r.Visits[i].Status.Published()
+}
+
 // visitNotices remind of the appointment that the patient has; not of one that was made
 // when it was nearer than that.
 func (r *Record) visitNotices() []notice {
@@ -355,6 +361,8 @@ func (n notice) wanted(r *Record, settings Settings) bool {
 	switch {
 	case n.team:
 		return n.To != ""
+	case n.Moment == RemindVisit && r.booked():
+		return false
 	case n.reminder && !settings.Reminders, n.fallback && r.address(Email) != "" && !settings.EmailOff:
 		return false
 	case n.Channel == SMS:

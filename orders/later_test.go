@@ -228,6 +228,44 @@ func TestRemindersOfAppointments(t *testing.T) {
 	}
 }
 
+// Patients are reminded to book until they have booked; also of an appointment that only
+// they and the lab change, whose order stays where it is. What was not said then is not
+// said later, all at once.
+func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
+	out := &sandbox.Outbox{}
+	d := newVisits(t, func(o *orders.Options) {
+		o.Messenger = out
+		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, orders.PSCSchedulingViaService))
+	})
+	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: 2 * day, PatientManaged: []string{"eastlab"}})
+	d.again()
+	d.settings.Reminders = true
+	o, none := d.placed("east", fated("never_again")), d.placed("east", fated("never_again"))
+	d.work()
+	slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
+	require.NoError(t, err)
+	d.booked(o, center, noted("dropped"), func(r *orders.BookRequest) { r.BookingKey = keysOf(slots)[100] })
+	reminded := func(o orders.Order) (n int) {
+		for _, m := range out.Sent(o.ID) {
+			if m.Moment == orders.RemindVisit {
+				n++
+			}
+		}
+		return n
+	}
+	d.wait(day)
+	d.settle()
+	require.Equal(t, orders.VisitReserved, d.visit(o, center).Status)
+	require.Equal(t, []int{0, 2}, []int{reminded(o), reminded(none)})
+	d.later(day)
+	require.Equal(t, orders.VisitCancelled, d.visit(o, center).Status)
+	d.settle()
+	require.Equal(t, []int{0, 2}, []int{reminded(o), reminded(none)})
+	d.wait(day)
+	d.settle()
+	require.Equal(t, []int{2, 4}, []int{reminded(o), reminded(none)})
+}
+
 // A simulation with a delay takes a step at a time, and stops where the order goes
 // another way.
 func TestSimulateSlowly(t *testing.T) {
