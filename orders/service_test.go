@@ -411,6 +411,27 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// A kit that nobody registered does not leave its patient in a simulation.
+func TestSimulationWaitsForThePatient(t *testing.T) {
+	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,
+		orders.FailureToDeliverToLab, orders.SampleError, orders.Completed} {
+		d := newDesk(t)
+		o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
+		require.NoError(t, err)
+		final := orders.StatusOf(orders.Testkit, low)
+		o, err = d.Simulate(t.Context(), d.team, o.ID, final, orders.SimulationFlags{})
+		require.NoError(t, err)
+		require.Equal(t, orders.WithCustomer, o.LowLevel(), low)
+		_, err = d.Simulate(t.Context(), d.team, o.ID, final, orders.SimulationFlags{})
+		requireRule(t, err, orders.StatusNotReachable, healthlab.Precondition)
+		_, err = d.Register(t.Context(), d.team, orders.RegisterRequest{SampleID: *o.SampleID, PatientDetails: patient(), PatientAddress: address()})
+		require.NoError(t, err)
+		o, err = d.Simulate(t.Context(), d.team, o.ID, final, orders.SimulationFlags{})
+		require.NoError(t, err)
+		require.Equal(t, low, o.LowLevel())
+	}
+}
+
 func TestSimulateRules(t *testing.T) {
 	d := newDesk(t)
 	o := d.placed("walk-in")

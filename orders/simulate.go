@@ -169,7 +169,6 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 	stop := target
 	path, ok := r.route(stop)
 	if !ok && !patientKnown(r.Facts()) {
-		// Nobody can register it but its patient.
 		stop = WithCustomer
 		path, ok = r.route(stop)
 	}
@@ -236,6 +235,11 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 	}
 	best := map[LowLevel]int{}
 	todo := []way{{at: r.LowLevel()}}
+	never := notSimulated
+	if !patientKnown(f) {
+		// Nobody can register it but its patient, who has to before the sample leaves.
+		never = append(slices.Clone(never), SampleSent, SampleReceived)
+	}
 	for len(todo) > 0 {
 		i := 0
 		for j, w := range todo {
@@ -256,7 +260,7 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 		}
 		for _, on := range Triggers() {
 			to, ok := Next(m, w.at, on, f)
-			if !ok || slices.Contains(notSimulated, on) || len(w.path) == maxSimulated {
+			if !ok || slices.Contains(never, on) || len(w.path) == maxSimulated {
 				continue
 			}
 			cost := w.cost + detour

@@ -343,6 +343,12 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 	require.Equal(t, orders.Cancelled, c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil).LowLevel())
 }
 
+// hears is what a carrier or a lab says of an order's sample.
+func (c *clinic) hears(o orders.Order, on orders.Trigger) {
+	c.t.Helper()
+	require.NoError(c.t, c.config.Orders.Receive(c.t.Context(), orders.Message{ID: string(on), Team: o.TeamID, Order: o.ID, On: on, At: clinicNow}))
+}
+
 // A kit is registered until it is with the patient, and never twice; without a patient it
 // gets no results.
 func TestWhereKitsAreRegistered(t *testing.T) {
@@ -358,6 +364,9 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 			continue // it has no id yet under which it could be registered
 		}
 		c.post(path+"/test?final_status="+string(orders.StatusOf(orders.Testkit, low)), nil, 200)
+		if on := map[orders.LowLevel]orders.Trigger{orders.TransitLab: orders.SampleSent, orders.DeliveredToLab: orders.SampleReceived}[low]; on != "" {
+			c.hears(o, on) // a simulation stops with the patient
+		}
 		c.get(path, 200).JSON(t, &o)
 		require.Equal(t, low, o.LowLevel())
 		body := object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()}
@@ -376,6 +385,8 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 	path := "/v3/order/" + o.ID.String()
 	c.post(path+"/test?final_status=sample_with_lab.testkit.delivered_to_lab", nil, 200)
 	c.get(path, 200).JSON(t, &o)
+	require.Equal(t, orders.WithCustomer, o.LowLevel())
+	c.hears(o, orders.SampleReceived)
 	require.NoError(t, c.config.Orders.Receive(t.Context(), orders.Message{ID: "1", Team: o.TeamID, Order: o.ID, SampleID: *o.SampleID, On: orders.FinalResult,
 		At: clinicNow, Results: &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1"}}}}))
 	c.refused("GET", path+"/result", nil, 404, orders.ResultNotFound)
