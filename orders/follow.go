@@ -199,7 +199,7 @@ type ImportRequest struct {
 	CollectionMethod CollectionMethod    `json:"collection_method"`
 	Physician        *PhysicianInput     `json:"physician"`
 	PatientDetails   PatientDetailsInput `json:"patient_details"`
-	// PatientAddress is taken as it is; the form of its zip is not checked.
+	// PatientAddress is taken as it is; the forms of its state and zip are not checked.
 	PatientAddress ImportAddressInput `json:"patient_address"`
 	// SampleID is the lab's number of the order; no other order has it.
 	SampleID string `json:"sample_id"`
@@ -224,7 +224,9 @@ func (r *ImportRequest) Check(today healthlab.Date) error {
 	if zip := zipOf(a.Zip, a.ZipCode); at.text(zip, "zip", 1, maxText) {
 		at.oneZip(zip, a.ZipCode)
 	}
-	a.ReceiverName, a.Zip, a.ZipCode = "", "00000", nil // the form of the code does not matter
+	at.text(a.State, "state", 1, maxText)
+	// The forms do not matter.
+	a.ReceiverName, a.State, a.Zip, a.ZipCode = "", statesOfUS[0], "00000", nil
 	return also(p, req.Check(today))
 }
 

@@ -108,7 +108,7 @@ type ImportAddressInput struct {
 	FirstLine    string  `json:"first_line"`
 	SecondLine   *string `json:"second_line"`
 	City         string  `json:"city"`
-	// State is two upper-case letters in the US.
+	// State is any text.
 	State string `json:"state"`
 	// Zip is any text. ZipCode is another name of it; a request gives one of them.
 	Zip         string  `json:"zip" wire:"opt"`

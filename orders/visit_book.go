@@ -88,8 +88,10 @@ type AppointmentAddressInput struct {
 	State string `json:"state"`
 	// ZipCode is five digits, or ZIP+4. Zip is another name of it; a request gives one
 	// of them.
-	ZipCode     string  `json:"zip_code" wire:"opt"`
-	Zip         *string `json:"zip,omitempty" wire:"in"`
+	ZipCode string  `json:"zip_code" wire:"opt"`
+	Zip     *string `json:"zip,omitempty" wire:"in"`
+	// Country may be said; visits are in the US, whatever it is.
+	Country     *string `json:"country,omitempty" wire:"in"`
 	AccessNotes *string `json:"access_notes"`
 	// Unit is deprecated; use SecondLine.
 	Unit *string `json:"unit"`
@@ -114,6 +116,7 @@ func (a *AppointmentAddressInput) check(c check) {
 	if a.Zip != nil && *a.Zip != zip {
 		c.add("conflict", "is another name of zip_code, and says something else", "zip")
 	}
+	c.optional(a.Country, "country", maxText)
 	c.optional(a.AccessNotes, "access_notes", maxNotes)
 	c.optional(a.Unit, "unit", maxText)
 }

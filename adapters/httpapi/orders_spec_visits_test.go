@@ -252,3 +252,17 @@ func TestPatientMessagesOverHTTP(t *testing.T) {
 	require.Len(t, out.sent, 2)
 	require.Equal(t, orders.Moment("completed"), out.sent[0].Moment)
 }
+
+// An address for a visit may name its country, which nobody asks for.
+func TestCountryOfAVisit(t *testing.T) {
+	c := newClinic(t, nil)
+	o := c.accepted(atHomeTest, nil)
+	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment/request"
+	for _, country := range []any{"US", "USA", nil} {
+		c.post("/v3/order/phlebotomy/appointment/availability", homeAddress(object{"country": country}), 200)
+	}
+	long := object{"provider": "phleb", "address": homeAddress(object{"country": strings.Repeat("x", 1001)})}
+	require.Equal(t, []string{"body.address.country"}, c.post(path, long, 422).Locs(t))
+	reply := c.Send(t, "POST", path, object{"provider": "phleb", "address": homeAddress(object{"country": "US"})})
+	require.NotEqual(t, 422, reply.Status, string(reply.Body))
+}
