@@ -301,13 +301,14 @@ func accountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 		return nil, broken(NoLabAccount, "the team has no account at the lab")
 	}
 	active := slices.DeleteFunc(slices.Clone(here), func(a LabAccount) bool { return a.Status != LabAccountActive })
+	pending := slices.DeleteFunc(here, func(a LabAccount) bool { return a.Status != LabAccountPending })
 	switch {
 	case len(active) == 1:
 		return &active[0], nil
 	case len(active) > 1:
 		return nil, broken(LabAccountAmbiguous, "the team has several active accounts at the lab; name one")
-	case imported && len(here) == 1 && here[0].Status == LabAccountPending:
-		return &here[0], nil
+	case imported && len(pending) == 1:
+		return &pending[0], nil
 	}
 	return nil, broken(NoActiveLabAccount, "none of the team's accounts at the lab is active")
 }
