@@ -3,6 +3,7 @@ package orders_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,150 @@ func TestImport(t *testing.T) {
 	m.Patient = &orders.ReportedPatient{FirstName: "ana", LastName: "ROE", DOB: patient().DOB}
 	require.NoError(t, d.Receive(t.Context(), m))
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
+}
+
+// An address that the lab has already is taken as it is.
+func TestImportChecksNoForms(t *testing.T) {
+	d := newDesk(t)
+	d.settings.OrderImport = true
+	req := orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
+		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("east")}},
+		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
+	req.PatientAddress.State, req.PatientAddress.Zip = "Arizona", "n/a"
+	_, err := d.Import(t.Context(), d.team, req)
+	requireRule(t, err, orders.NoLabAccount, healthlab.Precondition)
+	req.OrderSet.LabTestIDs[0] = test("walk-in")
+	_, err = d.Import(t.Context(), d.team, req)
+	requireRule(t, err, orders.BillingStateNotAllowed, healthlab.Precondition)
+	for _, state := range []string{"", "A\x00Z", strings.Repeat("x", 1001)} {
+		req.PatientAddress.State = state
+		_, err = d.Import(t.Context(), d.team, req)
+		var invalid *healthlab.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		require.Len(t, invalid.Problems, 1)
+		require.Equal(t, []any{"patient_address", "state"}, invalid.Problems[0].Path)
+	}
+}
+
+// Of an order that was placed outside, the lab has the diagnosis; who pays is known here.
+func TestImportForAnInsurer(t *testing.T) {
+	d := newDesk(t, withRegistry(t))
+	d.insure()
+	d.settings.OrderImport = true
+	req := orders.ImportRequest{UserID: d.user, BillingType: orders.CommercialInsurance, CollectionMethod: orders.WalkInTest,
+		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("asked")}},
+		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
+	o, err := d.Import(t.Context(), d.team, req)
+	require.NoError(t, err)
+	require.NotNil(t, o.HealthInsuranceID)
+	require.Empty(t, o.ICDCodes)
+	req.UserID, req.SampleID = healthlab.UserID{UUID: id("patient")}, "R-2"
+	_, err = d.Import(t.Context(), d.team, req)
+	requireRule(t, err, orders.InsuranceMissing, healthlab.Precondition)
+	req.UserID, req.OrderSet.LabTestIDs[0] = d.user, test("walk-in")
+	_, err = d.Import(t.Context(), d.team, req)
+	requireRule(t, err, orders.MarkerNotInsurable, healthlab.Precondition)
+}
+
+// accountsOf gives a desk a catalogue of two tests at one lab, with these accounts.
+func (d *desk) accountsOf(accounts ...orders.LabAccount) {
+	d.t.Helper()
+	all := orders.CollectionMethods()
+	b, err := orders.NewBook(orders.BookContents{
+		Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
+		Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1},
+			{LabTest: orders.LabTest{ID: test("south"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 2}},
+		Accounts: accounts})
+	require.NoError(d.t, err)
+	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, d.opts)
+	require.NoError(d.t, err)
+}
+
+func (d *desk) accountAt(lab, name string, status orders.LabAccountStatus) orders.LabAccount {
+	return orders.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{d.team},
+		AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}
+}
+
+// The account of the order that is replaced is used again, as it is now; another one is
+// found only where that one is of another lab, or is nobody's any more.
+func TestRecreationCarriesTheAccount(t *testing.T) {
+	d := newDesk(t)
+	own := func(name string, status orders.LabAccountStatus) orders.LabAccount {
+		return d.accountAt("northlab", name, status)
+	}
+	platform := func(lab, name string) orders.LabAccount {
+		a := d.accountAt(lab, name, orders.LabAccountActive)
+		a.TeamIDAllowlist = nil
+		return a
+	}
+	const active = orders.LabAccountActive
+	list := func(a ...orders.LabAccount) []orders.LabAccount { return a }
+	for _, tc := range []struct {
+		name, test   string
+		before, then []orders.LabAccount
+		used, rule   string
+	}{
+		{"several now", "walk-in", list(own("one", active)), list(own("one", active), own("two", active)), "one", ""},
+		{"suspended since", "walk-in", list(own("one", active)), list(own("one", orders.LabAccountSuspended), own("two", active)), "", orders.LabAccountNotActive},
+		{"pending again", "walk-in", list(own("one", active)), list(own("one", orders.LabAccountPending), platform("northlab", "p")), "", orders.LabAccountNotActive},
+		{"no longer the team's", "walk-in", list(own("one", active)), list(own("two", active)), "two", ""},
+		{"the platform's, and the team has its own", "walk-in", list(platform("northlab", "p")), list(platform("northlab", "p"), own("one", active)), "p", ""},
+		{"the platform has another", "walk-in", list(platform("northlab", "p")), list(platform("northlab", "q")), "q", ""},
+		{"another lab", "south", list(own("one", active)), list(own("one", orders.LabAccountSuspended), platform("southlab", "p")), "p", ""},
+		{"another lab than the platform's", "south", list(platform("northlab", "p")), list(platform("northlab", "p"), platform("southlab", "q")), "q", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d.accountsOf(tc.before...)
+			first, err := d.creates(nil, "walk-in")
+			require.NoError(t, err)
+			d.accountsOf(tc.then...)
+			o, err := d.creates(&first.ID, tc.test)
+			if tc.rule != "" {
+				requireRule(t, err, tc.rule, healthlab.Precondition)
+				require.Equal(t, orders.Ordered, d.get(first).LowLevel(), "nothing happened to it")
+				return
+			}
+			require.NoError(t, err)
+			record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+			require.NoError(t, err)
+			require.Equal(t, account(tc.used), *record.LabAccountID)
+		})
+	}
+}
+
+// An import uses the one pending account that a team has at a lab, whatever else it has
+// there that is not active.
+func TestImportFindsThePendingAccount(t *testing.T) {
+	d := newDesk(t)
+	d.settings.OrderImport = true
+	own := func(name string, status orders.LabAccountStatus) orders.LabAccount {
+		return d.accountAt("northlab", name, status)
+	}
+	const pending, suspended = orders.LabAccountPending, orders.LabAccountSuspended
+	list := func(a ...orders.LabAccount) []orders.LabAccount { return a }
+	for i, tc := range []struct {
+		accounts   []orders.LabAccount
+		used, rule string
+	}{
+		{list(own("one", pending)), "one", ""},
+		{list(own("one", suspended), own("two", pending), own("three", "ready_to_launch")), "two", ""},
+		{list(own("one", pending), own("two", pending)), "", orders.NoActiveLabAccount},
+		{list(own("one", pending), own("two", orders.LabAccountActive)), "two", ""},
+		{list(own("one", suspended)), "", orders.NoActiveLabAccount},
+	} {
+		d.accountsOf(tc.accounts...)
+		o, err := d.Import(t.Context(), d.team, orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
+			OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}},
+			PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: fmt.Sprint("R-", i)})
+		if tc.rule != "" {
+			requireRule(t, err, tc.rule, healthlab.Precondition)
+			continue
+		}
+		require.NoError(t, err)
+		record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+		require.NoError(t, err)
+		require.Equal(t, account(tc.used), *record.LabAccountID)
+	}
 }
 
 // reusing is a lab that gives every order the same sample id.

@@ -66,10 +66,11 @@ type manner struct {
 
 // account finds the account that the order uses.
 func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
-	if want == nil && m.carried != nil {
-		if a, err := accountFor(lab, m.carried, accounts, m.imported); err == nil {
-			return a, nil
+	if a := m.carries(lab, accounts); want == nil && a != nil {
+		if a.Status != LabAccountActive {
+			return nil, broken(LabAccountNotActive, "the lab account of the order that is replaced is not active")
 		}
+		return a, nil
 	}
 	a, err := accountFor(lab, want, accounts, m.imported)
 	var rule *healthlab.RuleError
@@ -77,6 +78,23 @@ func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAc
 		return nil, broken(MarkerNotInLab, "what is ordered is not of the lab account's lab")
 	}
 	return a, err
+}
+
+// carries returns the account of the order that is replaced, if it is of this lab and the
+// team may still use it; nil if not.
+func (m manner) carries(lab *Lab, accounts Accounts) *LabAccount {
+	if m.carried == nil || lab == nil {
+		return nil
+	}
+	for _, a := range accounts.Linked {
+		if a.ID == *m.carried && a.Lab == lab.Slug {
+			return &a
+		}
+	}
+	if a, ok := accounts.Platform[lab.Slug]; ok && a.ID == *m.carried {
+		return &a
+	}
+	return nil
 }
 
 // prepare asks the world what the rules need to know, and applies them.
@@ -104,7 +122,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if billing == "" {
 		billing = ClientBill
 	}
-	insurance, err := s.pays(ctx, team, req, chosen.test, account, billing)
+	insurance, err := s.pays(ctx, team, req, m, chosen.test, account, billing)
 	if err != nil {
 		return Record{}, err
 	}
@@ -210,15 +228,16 @@ func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (go
 	return g, nil
 }
 
-// pays checks who pays, and returns the insurance record that does.
-func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, t LabTest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
+// pays checks who pays, and returns the insurance record that does. An order that was
+// placed outside has its diagnosis there.
+func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by manner, t LabTest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
 	if err := billable(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
 	}
 	if billing != CommercialInsurance {
 		return nil, nil
 	}
-	if len(req.ICDCodes) == 0 {
+	if len(req.ICDCodes) == 0 && !by.imported {
 		return nil, broken(ICDCodesRequired, "an insurer needs a diagnosis code")
 	}
 	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !s.opts.Registry.diagnosis(c) }) {
