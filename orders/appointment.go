@@ -62,6 +62,12 @@ type AppointmentAddress struct {
 	Unit *string `json:"unit"`
 }
 
+// UnmarshalJSON reads what is published; the postal code may be called zip.
+func (a *AppointmentAddress) UnmarshalJSON(b []byte) error {
+	type plain AppointmentAddress
+	return unmarshalZip(b, (*plain)(a), &a.ZipCode)
+}
+
 // LngLat is a place on earth, in degrees.
 type LngLat struct {
 	Lng float64 `json:"lng"`

@@ -2,12 +2,14 @@ package orders
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -67,6 +69,22 @@ type PhlebotomyProvider struct {
 	ServiceTypes []ServiceTier `json:"service_types"`
 }
 
+// UnmarshalJSON reads what is published; the service types may be called tier.
+func (p *PhlebotomyProvider) UnmarshalJSON(b []byte) error {
+	type plain PhlebotomyProvider
+	in := struct {
+		*plain
+		Tier []ServiceTier `json:"tier"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	if p.ServiceTypes == nil {
+		p.ServiceTypes = in.Tier
+	}
+	return nil
+}
+
 // PSCAreaInfo is what a lab offers in an area.
 type PSCAreaInfo struct {
 	PatientServiceCenters PSCAreaDetails `json:"patient_service_centers"`
@@ -87,6 +105,34 @@ type PSCAreaDetails struct {
 	Capabilities []PSCCapability `json:"capabilities"`
 }
 
+// UnmarshalJSON reads what is published; AppointmentWithService may name somebody else:
+// any appointment_with_*.
+func (d *PSCAreaDetails) UnmarshalJSON(b []byte) error {
+	type plain PSCAreaDetails
+	if err := json.Unmarshal(b, (*plain)(d)); err != nil {
+		return err
+	}
+	const named, start = "appointment_with_service", "appointment_with_"
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(b, &keys); err != nil {
+		return err
+	}
+	if _, ok := keys[named]; ok {
+		return nil
+	}
+	for key, raw := range keys {
+		var with bool
+		if !strings.HasPrefix(key, start) {
+			continue
+		}
+		if err := json.Unmarshal(raw, &with); err != nil {
+			return err
+		}
+		d.AppointmentWithService = d.AppointmentWithService || with
+	}
+	return nil
+}
+
 // PSCInfo are the centers of a lab around a place.
 type PSCInfo struct {
 	LabID int    `json:"lab_id"`
@@ -104,6 +150,20 @@ type PSCLocation struct {
 	SupportedBillTypes []BillingType   `json:"supported_bill_types"`
 	Location           LngLat          `json:"location"`
 	Capabilities       []PSCCapability `json:"capabilities"`
+}
+
+// UnmarshalJSON reads what is published; the distance may be a number.
+func (p *PSCLocation) UnmarshalJSON(b []byte) error {
+	type plain PSCLocation
+	in := struct {
+		*plain
+		Distance numeral `json:"distance"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	p.Distance = string(in.Distance)
+	return nil
 }
 
 var fiveDigits = regexp.MustCompile(`^[0-9]{5}$`)

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -128,21 +129,35 @@ func (s *ShippingDetails) UnmarshalJSON(b []byte) error {
 	return unmarshalZip(b, (*plain)(s), &s.Zip)
 }
 
+// unmarshalZip reads an address, with its postal code under either name.
 func unmarshalZip(b []byte, into any, zip *string) error {
 	if err := json.Unmarshal(b, into); err != nil {
 		return err
 	}
-	if *zip != "" || !bytes.Contains(b, []byte(`"zip_code"`)) {
+	if *zip != "" || !bytes.Contains(b, []byte(`"zip`)) {
 		return nil
 	}
 	var other struct {
+		Zip     string `json:"zip"`
 		ZipCode string `json:"zip_code"`
 	}
 	if err := json.Unmarshal(b, &other); err != nil {
 		return err
 	}
-	*zip = other.ZipCode
+	*zip = cmp.Or(other.Zip, other.ZipCode)
 	return nil
+}
+
+// numeral is a text that others write as a number.
+type numeral string
+
+// UnmarshalJSON reads text, or a number as it is written.
+func (n *numeral) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') {
+		*n = numeral(b)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(n))
 }
 
 // Physician is who ordered.

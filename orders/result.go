@@ -1,7 +1,11 @@
 package orders
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -16,6 +20,26 @@ type OrderResults struct {
 	SampleInformation map[string]SampleData `json:"sample_information" wire:"nullable"`
 	// OrderTransaction is the journey of the order.
 	OrderTransaction *OrderTransaction `json:"order_transaction"`
+}
+
+// DecodeResults reads what came out of an order, for whoever may meet the old form in
+// which the results are an object: that is returned as it is, and Results is nil.
+func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error) {
+	type plain OrderResults
+	in := struct {
+		*plain
+		Results json.RawMessage `json:"results"`
+	}{plain: (*plain)(&out)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return OrderResults{}, nil, err
+	}
+	if bytes.HasPrefix(in.Results, []byte("{")) {
+		return out, in.Results, nil
+	}
+	if len(in.Results) > 0 {
+		err = json.Unmarshal(in.Results, &out.Results)
+	}
+	return out, nil, err
 }
 
 // LabResult is one result. Printing or logging it shows nothing.
@@ -114,6 +138,22 @@ type ResultsMetadata struct {
 	AccountID *string `json:"account_id"`
 }
 
+// UnmarshalJSON reads what is published; the age may be a number, and the licence be
+// called clia_number.
+func (m *ResultsMetadata) UnmarshalJSON(b []byte) error {
+	type plain ResultsMetadata
+	in := struct {
+		*plain
+		Age  numeral `json:"age"`
+		CLIA *string `json:"clia_number"`
+	}{plain: (*plain)(m)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	m.Age, m.CLIANumber = string(in.Age), cmp.Or(m.CLIANumber, in.CLIA)
+	return nil
+}
+
 // MissingResult is a result that was expected and is not there.
 type MissingResult struct {
 	Name string `json:"name"`
@@ -144,6 +184,29 @@ type TimestampWithOffset struct {
 	Timestamp healthlab.Time `json:"timestamp"`
 	// TimezoneOffset is in seconds east of UTC.
 	TimezoneOffset int `json:"timezone_offset"`
+}
+
+// UnmarshalJSON reads what is published; others write a date, or a date and a time, as
+// text. One without an offset is in UTC.
+func (t *TimestampWithOffset) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '"' {
+		type plain TimestampWithOffset
+		return json.Unmarshal(b, (*plain)(t))
+	}
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	if day, err := healthlab.ParseDate(text); err == nil {
+		*t = TimestampWithOffset{Timestamp: healthlab.At(time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC))}
+		return nil
+	}
+	at, offset, err := healthlab.ParseTimeOffset(text)
+	if err != nil {
+		return fmt.Errorf("timestamp: %w", err)
+	}
+	*t = TimestampWithOffset{Timestamp: at, TimezoneOffset: offset}
+	return nil
 }
 
 // PerformingLaboratory did a part of the work.

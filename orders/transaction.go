@@ -2,6 +2,8 @@ package orders
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
@@ -110,6 +112,18 @@ type TransactionDetailMember struct {
 	LastStatus *LowLevel `json:"last_status"`
 	// LastStatusCreatedAt equals LowLevelStatusCreatedAt.
 	LastStatusCreatedAt *healthlab.Time `json:"last_status_created_at"`
+}
+
+// UnmarshalJSON reads either name of the status and of its time.
+func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
+	type plain TransactionDetailMember
+	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
+		return err
+	}
+	m.LowLevelStatus, m.LastStatus = cmp.Or(m.LowLevelStatus, m.LastStatus), cmp.Or(m.LastStatus, m.LowLevelStatus)
+	m.LowLevelStatusCreatedAt = cmp.Or(m.LowLevelStatusCreatedAt, m.LastStatusCreatedAt)
+	m.LastStatusCreatedAt = cmp.Or(m.LastStatusCreatedAt, m.LowLevelStatusCreatedAt)
+	return nil
 }
 
 // Detail returns the transaction as it is read on its own.
