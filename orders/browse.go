@@ -12,7 +12,8 @@ import (
 // MarkerQuery asks for a page of markers. Filters combine with and; a filter at its
 // zero value matches everything.
 type MarkerQuery struct {
-	// Labs are ids of labs, any of which will do. LabSlug is one lab.
+	// Labs are ids of labs, any of which will do. LabSlug is one lab; Labs says nothing
+	// beside it.
 	Labs    []int
 	LabSlug string
 	// Name is what somebody typed, ignoring case. First come markers that have its
@@ -133,7 +134,14 @@ func (s *Service) Markers(ctx context.Context, team healthlab.TeamID, account *L
 		return MarkerPage{}, err
 	}
 	if lab != "" {
-		if q.LabSlug != "" && q.LabSlug != lab {
+		labs, err := s.Labs(ctx)
+		if err != nil {
+			return MarkerPage{}, err
+		}
+		asked := slices.ContainsFunc(labs, func(l Lab) bool {
+			return l.Slug == lab && (q.LabSlug == lab || q.LabSlug == "" && (len(q.Labs) == 0 || slices.Contains(q.Labs, l.ID)))
+		})
+		if !asked {
 			q.IDs = []int{} // no marker is of two labs
 		}
 		q.LabSlug = lab

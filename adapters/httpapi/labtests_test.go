@@ -93,8 +93,13 @@ func TestMarkersAreListed(t *testing.T) {
 	var seen markersPage
 	other.Send(t, "GET", path+"?name=glucose&lab_account_id="+pendingAccount, nil).Want(t, 200).JSON(t, &seen)
 	require.Equal(t, []int{1001}, seen.ids())
-	other.Send(t, "GET", path+"?lab_slug=southlab&lab_account_id="+pendingAccount, nil).Want(t, 200).JSON(t, &seen)
-	require.Zero(t, seen.Total)
+	for query, want := range map[string]int{
+		"lab_slug=southlab": 0, "lab_id=2": 0, "lab_id=9": 0, "lab_id=1": 1, "lab_id=2&lab_id=1": 1, "lab_id=2&lab_slug=northlab": 1,
+	} {
+		var seen markersPage
+		other.Send(t, "GET", path+"?name=glucose&"+query+"&lab_account_id="+pendingAccount, nil).Want(t, 200).JSON(t, &seen)
+		require.Equal(t, want, seen.Total, query)
+	}
 }
 
 func TestMarkersOfAnOrderSet(t *testing.T) {
