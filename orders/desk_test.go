@@ -225,7 +225,7 @@ func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
 			{ID: 3, Slug: "eastlab", Name: "Eastlab", CollectionMethods: all},
 		},
 		Markers: []orders.MarkerComplete{
-			marker(11, 1, "glucose"), marker(12, 1, "urea"),
+			marker(11, 1, "glucose"), marker(12, 1, "urea", func(m *orders.MarkerComplete) { m.Price = ptr("1.25") }),
 			marker(13, 1, "asked", asks(
 				orders.Question{ID: 131, Required: true, Code: "PREG", Type: orders.ChoiceQuestion, Answers: yesNo},
 				orders.Question{ID: 132, Required: true, Code: "FSTING", Type: orders.ChoiceQuestion, Answers: yesNo},
@@ -239,6 +239,7 @@ func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
 				m.ExpectedResults = []orders.ExpectedResult{{ID: 171, Name: "Sodium", Slug: "sodium", ProviderID: ptr("N001-1"), Required: true,
 					LOINC: &orders.LOINC{ID: 1, Name: "Sodium", Slug: "sodium-serum", Code: "2951-2"}}}
 			}),
+			marker(18, 1, "unpriced", func(m *orders.MarkerComplete) { m.Price = ptr("N/A") }),
 			marker(21, 2, "lipids"), marker(22, 2, "urea"), marker(31, 3, "iron"),
 		},
 		Tests: []orders.BookTest{

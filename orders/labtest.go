@@ -25,6 +25,9 @@ type LabTest struct {
 	Method CollectionMethod `json:"method"`
 	// Price is in major units of the currency.
 	Price Number `json:"price"`
+	// PriceUnknown: something in the test has no price, so that Price is 0 and says
+	// nothing. Pricing tells so; it is not kept with orders.
+	PriceUnknown bool `json:"-"`
 	// IsActive is deprecated: true exactly when Status is active.
 	IsActive bool          `json:"is_active"`
 	Status   LabTestStatus `json:"status"`

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -233,16 +232,15 @@ func union(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, i
 	for _, test := range tests {
 		names = append(names, test.Name)
 		t.SampleType, t.Fasting = test.SampleType, t.Fasting || test.Fasting
-		t.Price = Number{t.Price.Add(test.Price.Decimal)}
+		t.Price, t.PriceUnknown = Number{t.Price.Add(test.Price.Decimal)}, t.PriceUnknown || test.PriceUnknown
 		markers = append(markers, test.Markers...)
 	}
 	for _, m := range added {
 		names = append(names, m.Name)
-		if m.Price != nil {
-			if price, err := decimal.NewFromString(*m.Price); err == nil {
-				t.Price = Number{t.Price.Add(price)}
-			}
-		}
+	}
+	price, known := together(added)
+	if t.Price = (Number{t.Price.Add(price.Decimal)}); t.PriceUnknown || !known {
+		t.Price, t.PriceUnknown = Number{}, true
 	}
 	for _, m := range markers {
 		if !slices.ContainsFunc(t.Markers, func(have Marker) bool { return have.ID == m.ID }) {
@@ -254,6 +252,22 @@ func union(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, i
 	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	return t
+}
+
+// together is what markers cost; false if one of them has no price.
+func together(markers []Marker) (Number, bool) {
+	var sum Number
+	for _, m := range markers {
+		if m.Price == nil {
+			return Number{}, false
+		}
+		price, err := ParseNumber(*m.Price)
+		if err != nil {
+			return Number{}, false
+		}
+		sum = Number{sum.Add(price.Decimal)}
+	}
+	return sum, true
 }
 
 // slowest is the greatest turnaround of the markers; null if any has none.

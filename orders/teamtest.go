@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -32,7 +31,8 @@ type TeamTest struct {
 	LabID     int
 	MarkerIDs []int
 	// Auto: the service built it for orders of several tests or of markers on their own.
-	// Price is then what they cost together; nil otherwise: it follows from the markers.
+	// Price is then what they cost together, if all have a price; nil otherwise: it
+	// follows from the markers.
 	Auto                 bool
 	Price                *Number
 	CreatedAt, UpdatedAt time.Time
@@ -351,11 +351,6 @@ func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 			continue // the catalogue has it no more
 		}
 		out.Markers = append(out.Markers, m)
-		if m.Price != nil {
-			if price, err := decimal.NewFromString(*m.Price); err == nil {
-				out.Price = Number{out.Price.Add(price)}
-			}
-		}
 	}
 	if len(out.Markers) < len(t.MarkerIDs) {
 		// Half a test is none.
@@ -366,6 +361,9 @@ func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 	}
 	if t.Price != nil {
 		out.Price = *t.Price
+	} else {
+		price, known := together(out.Markers)
+		out.Price, out.PriceUnknown = price, !known || len(out.Markers) < len(t.MarkerIDs)
 	}
 	out.CommonTATDays = slowest(out.Markers, func(m Marker) *int { return m.CommonTATDays })
 	out.WorstCaseTATDays = slowest(out.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
@@ -379,7 +377,10 @@ func (s *Service) remember(ctx context.Context, team healthlab.TeamID, t *LabTes
 		return nil
 	}
 	made := TeamTest{Team: team, Name: t.Name, Method: t.Method, SampleType: t.SampleType, Fasting: t.Fasting, Status: LabTestActive,
-		MarkerIDs: t.MarkerIDs(), Auto: true, Price: &t.Price}
+		MarkerIDs: t.MarkerIDs(), Auto: true}
+	if !t.PriceUnknown {
+		made.Price = &t.Price
+	}
 	if t.Lab != nil {
 		made.LabID = t.Lab.ID
 	}

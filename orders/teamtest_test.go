@@ -47,6 +47,47 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 	require.Equal(t, off, again, "approval does not bring a test back")
 }
 
+// A test has a price where everything in it has one. A sum of some of it is none.
+func TestPriceOfOnesOwn(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
+	for _, row := range []struct {
+		markers []int
+		price   string
+		unknown bool
+	}{
+		{[]int{12}, "1.25", false},
+		{[]int{12, 11}, "0", true},
+		{[]int{11}, "0", true},
+		{[]int{12, 18}, "0", true},
+	} {
+		made, err := d.CreateLabTest(t.Context(), d.team, orders.LabTestRequest{Name: "Own", Method: orders.WalkInTest, MarkerIDs: row.markers})
+		require.NoError(t, err)
+		require.Equal(t, row.price, made.Price.String(), "%v", row.markers)
+		require.Equal(t, row.unknown, made.PriceUnknown, "%v", row.markers)
+
+		// What an order of it and another test costs is known where this is.
+		o := d.placed("kit", func(r *orders.PlaceRequest) {
+			r.OrderSet.LabTestIDs = append(r.OrderSet.LabTestIDs, made.ID)
+			r.CollectionMethod = ptr(orders.WalkInTest)
+		})
+		built, err := d.LabTest(t.Context(), d.team, nil, o.LabTest.ID)
+		require.NoError(t, err)
+		require.Equal(t, row.unknown, built.PriceUnknown, "%v", row.markers)
+		require.Equal(t, o.LabTest.Price.String(), built.Price.String(), "%v", row.markers)
+		require.Equal(t, row.unknown, built.Price.IsZero(), "%v", row.markers)
+
+		// So is that of markers on their own.
+		o = d.placed("kit", func(r *orders.PlaceRequest) {
+			r.OrderSet = &orders.OrderSet{AddOn: &orders.AddOn{MarkerIDs: row.markers}}
+			r.CollectionMethod = ptr(orders.WalkInTest)
+		})
+		built, err = d.LabTest(t.Context(), d.team, nil, o.LabTest.ID)
+		require.NoError(t, err)
+		require.Equal(t, row.unknown, built.PriceUnknown, "%v", row.markers)
+		require.Equal(t, row.price, built.Price.String(), "%v", row.markers)
+	}
+}
+
 func TestLabTestWithoutAStore(t *testing.T) {
 	d := newDesk(t)
 	_, err := d.CreateLabTest(t.Context(), d.team, ownTest())

@@ -253,7 +253,7 @@ func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 			for _, m := range t.Markers {
 				parts[m.ID] = priceOfMarker(m)
 			}
-			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, true), parts}
+			out.Pricing.Data[t.ID] = labTestPriceOut{priceOf(t.Price.Decimal, !t.PriceUnknown), parts}
 		}
 	}
 	return wire.JSON(w, http.StatusOK, out)

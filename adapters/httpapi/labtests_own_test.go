@@ -34,6 +34,8 @@ func TestLabTestOfOnesOwn(t *testing.T) {
 	c.get(path, 200).JSON(t, &got)
 	require.Equal(t, made, got)
 	require.Equal(t, []int{1007, 1008}, c.markers(path+"/markers").ids())
+	require.Contains(t, string(c.get("/v3/lab_test?include_pricing=true&name=iron+%26", 200).Body),
+		`"data":{"`+made.ID.String()+`":{"pricing":{"unspecified":"price_unavailable"},"marker_breakdown":{"1007":{"unspecified":"price_unavailable"}`, "its markers have no price")
 
 	// It can be ordered, by its team only.
 	o := c.order("POST", "/v3/order", c.request(made.ID.String(), nil))
