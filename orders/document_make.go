@@ -240,8 +240,8 @@ func (r *Record) billingSections(c *Coverage) []Section {
 		f.add("Assessment, plan", textOf(in.AssessmentPlan))
 		if p := in.ResponsibleDetails; p != nil {
 			f.add("Policy holder", p.FirstName, p.LastName)
-			f.add("Holder's address", postal(p.Address.FirstLine, p.Address.SecondLine.ptr(), p.Address.City, p.Address.State, p.Address.Zip, p.Address.Country))
-			f.add("Holder's phone", p.PhoneNumber)
+			f.add("Holder's address", p.Address.address().line())
+			f.add("Holder's phone", p.PhoneNumber, "("+cmp.Or(p.PhoneType, usualPhone)+")")
 		}
 		f.add("Patient is holder's", textOf(in.ResponsibleRelationship))
 	}

@@ -92,6 +92,34 @@ func noFile(t testing.TB, file []byte, err error) {
 	require.Nil(t, file)
 }
 
+// Whoever pays is on the requisition with all that is known, by whichever name it came.
+func TestRequisitionOfAPolicyHolder(t *testing.T) {
+	a := newArchive(t)
+	for _, row := range []struct {
+		edit func(*orders.ResponsiblePerson)
+		want []string
+	}{
+		{func(p *orders.ResponsiblePerson) { p.Address.Zip = "89501" }, []string{"11 Holder St, Reno, NV 89501, US", "+15550103 (Mobile)"}},
+		{func(p *orders.ResponsiblePerson) { p.Address.ZipCode, p.PhoneType = ptr("89501-1234"), "Home" }, []string{"11 Holder St, Reno, NV 89501-1234, US", "+15550103 (Home)"}},
+		{func(p *orders.ResponsiblePerson) {
+			p.Address.ZipCode, p.Address.Country, p.Address.State, p.Address.SecondLine.Text = ptr("K1A 0B1"), "CA", "Ontario", "Unit 2"
+		}, []string{"11 Holder St, Unit 2, Reno, Ontario K1A 0B1, CA"}},
+	} {
+		o := a.placed("walk-in", func(r *orders.PlaceRequest) {
+			p := &orders.ResponsiblePerson{FirstName: "Dora", LastName: "Holder", PhoneNumber: "+15550103",
+				Address: orders.AddressInput{FirstLine: "11 Holder St", City: "Reno", State: "NV"}}
+			row.edit(p)
+			r.HealthInsurance = &orders.HealthInsuranceInput{ResponsibleDetails: p}
+		})
+		a.work()
+		file, err := a.Requisition(t.Context(), a.team, o.ID)
+		require.NoError(t, err)
+		for _, text := range row.want {
+			require.Contains(t, string(file), text)
+		}
+	}
+}
+
 func TestRequisition(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()

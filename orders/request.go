@@ -194,6 +194,9 @@ type ResponsiblePerson struct {
 	PhoneType string `json:"phone_type" wire:"opt"`
 }
 
+// usualPhone is what a phone is of which nothing was said.
+const usualPhone = "Mobile"
+
 // ImageBlob is a picture; base64 in JSON.
 type ImageBlob struct {
 	Content []byte `json:"content"`
