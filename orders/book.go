@@ -88,6 +88,7 @@ func NewBook(c BookContents) (*Book, error) {
 			p.Add("unknown_lab", "is one of the labs", "markers", i, "lab_id")
 		}
 		m.ExpectedResults = list(m.ExpectedResults)
+		m.fill()
 		if m.AOE != nil {
 			aoe := AOE{Questions: list(m.AOE.Questions)}
 			for j := range aoe.Questions {

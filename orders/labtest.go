@@ -122,8 +122,24 @@ type Marker struct {
 	// CommonTATDays and WorstCaseTATDays are null without enough history.
 	CommonTATDays    *int `json:"common_tat_days"`
 	WorstCaseTATDays *int `json:"worst_case_tat_days"`
-	// IsOrderable is false for a marker that only another one's result brings.
-	IsOrderable *bool `json:"is_orderable"`
+	// IsOrderable is false for a marker that only another one's result brings. One that
+	// says nothing can be ordered; of a Catalogue, all say it.
+	IsOrderable *bool `json:"is_orderable" wire:"filled"`
+}
+
+// Fill says of the test's markers that they can be ordered where they say nothing, as
+// in orders that were kept before they had to.
+func (t *LabTest) Fill() {
+	for i := range t.Markers {
+		t.Markers[i].fill()
+	}
+}
+
+func (m *Marker) fill() {
+	if m.IsOrderable == nil {
+		yes := true
+		m.IsOrderable = &yes
+	}
 }
 
 // MarkerComplete is a marker with the results that it should return.

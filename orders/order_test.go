@@ -40,7 +40,7 @@ func fullOrder(t testing.TB) orders.Order {
 	o.LabTest.Price = number(t, "49.90")
 	o.LabTest.Lab = &orders.Lab{ID: 6, Slug: "northlab", Name: "Northlab", CollectionMethods: []orders.CollectionMethod{orders.Testkit},
 		SampleTypes: []orders.SampleType{orders.Serum}}
-	o.LabTest.Markers = []orders.Marker{{ID: 12, Name: "Glucose", Slug: "glucose", AOE: &orders.AOE{Questions: []orders.Question{
+	o.LabTest.Markers = []orders.Marker{{ID: 12, Name: "Glucose", Slug: "glucose", IsOrderable: ptr(true), AOE: &orders.AOE{Questions: []orders.Question{
 		{ID: 1 << 40, Type: orders.MultiChoiceQuestion, Answers: []orders.Answer{{ID: 1 << 41, Code: "Y", Value: "Yes"}}}}}}}
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)

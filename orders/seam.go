@@ -35,7 +35,8 @@ func (f UsersFunc) HasUser(ctx context.Context, team healthlab.TeamID, id health
 }
 
 // Catalogue says what can be ordered, and through which accounts. Implementations
-// must be safe for concurrent use; what they return is the caller's to edit.
+// must be safe for concurrent use; what they return is the caller's to edit. Every
+// marker says whether it can be ordered.
 type Catalogue interface {
 	// LabTests returns those of the lab tests that the team may see, with their
 	// markers, in any order. One that it may not see is left out.

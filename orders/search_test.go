@@ -135,6 +135,11 @@ func TestMarkersAreFiltered(t *testing.T) {
 	} {
 		require.Equal(t, row.want, found(t, b, row.q), name)
 	}
+	said, err := b.Markers(t.Context(), []int{1, 2, 3}, nil)
+	require.NoError(t, err)
+	for i, want := range []bool{true, false, true} {
+		require.Equal(t, &want, said[i].IsOrderable, "what says nothing can be ordered")
+	}
 	page, err := b.FindMarkers(t.Context(), orders.MarkerQuery{Page: 9, Size: 1})
 	require.NoError(t, err)
 	require.Equal(t, 3, page.Total)

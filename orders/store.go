@@ -101,11 +101,12 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 // what Keys knows of the requests that placed them; an order of somebody else in the
 // same transaction stays. Nothing else removes an order.
 //
-// Two things of an order are drawn when it is read, not kept with it:
+// Three things of an order are drawn when it is read, not kept with it:
 //
 //   - OrderTransaction shows all orders with its id as they are now ([NewTransaction]
 //     over [Order.Member]); of the written value, only the id and the parent of the
 //     order itself count.
+//   - Markers of the LabTest that do not say so can be ordered ([LabTest.Fill]).
 //   - NextEventID is greater than every id handed out before to any order of the team
 //     (and leaves room for at least 100 events), whenever a Change runs.
 type Store interface {

@@ -310,6 +310,7 @@ func (t *orderTable) load(kept *keptOrder) (orders.Record, error) {
 	if err := json.Unmarshal(kept.data, &r); err != nil {
 		return orders.Record{}, fmt.Errorf("decode order: %w", err)
 	}
+	r.LabTest.Fill()
 	r.OrderTransaction = t.transaction(r.TeamID, r.OrderTransaction.ID)
 	return r, nil
 }

@@ -48,6 +48,7 @@ func (w *orderRow) decode(r *orders.Record) error {
 	if err := json.Unmarshal(w.doc, &kept); err != nil {
 		return fmt.Errorf("decode order: %w", err)
 	}
+	kept.LabTest.Fill()
 	list := []orders.TransactionMember{}
 	if err := json.Unmarshal(w.members, &list); err != nil {
 		return fmt.Errorf("decode order transaction: %w", err)

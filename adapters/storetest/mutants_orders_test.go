@@ -36,6 +36,17 @@ var ordersMutants = []mutant{
 			return b.Store.Get(ctx, b.owner(id, team), id)
 		}
 	}), "Get/OtherTeam"},
+	{"says nothing of what can be ordered", spoiltOrders(func(b *brokenOrders) {
+		b.get = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+			r, err := b.Store.Get(ctx, team, id)
+			for i := range r.LabTest.Markers {
+				if *r.LabTest.Markers[i].IsOrderable {
+					r.LabTest.Markers[i].IsOrderable = nil
+				}
+			}
+			return r, err
+		}
+	}), "Insert/MarkersCanBeOrdered"},
 	{"edits other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID, c orders.Change) (orders.Record, error) {
 			return b.Store.Update(ctx, b.owner(id, team), id, c)

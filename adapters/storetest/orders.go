@@ -146,6 +146,23 @@ var orderInsertCases = map[string]func(*testing.T, *ordersT){
 		r.Notes = ptr(`a\u0000b\ufffd` + "\ufffd") // neither NUL nor broken
 		require.Equal(t, r.Notes, s.place(t, r).Notes)
 	},
+	"MarkersCanBeOrdered": func(t *testing.T, s *ordersT) {
+		r := newRecord("a", "1")
+		r.LabTest.Markers = []orders.Marker{{ID: 1, IsOrderable: ptr(false)}, {ID: 2}}
+		s.place(t, r)
+		got, err := s.Get(t.Context(), r.TeamID, r.ID)
+		require.NoError(t, err)
+		require.Equal(t, []orders.Marker{{ID: 1, IsOrderable: ptr(false)}, {ID: 2, IsOrderable: ptr(true)}}, got.LabTest.Markers)
+		page, err := s.List(t.Context(), orders.Query{Team: r.TeamID})
+		require.NoError(t, err)
+		require.Equal(t, got.LabTest.Markers, page.Orders[0].LabTest.Markers)
+		again, err := s.Update(t.Context(), r.TeamID, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+			require.Equal(t, got.LabTest.Markers, r.LabTest.Markers)
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, got.LabTest.Markers, again.LabTest.Markers)
+	},
 	"ErrorWritesNothing": func(t *testing.T, s *ordersT) {
 		own := errors.New("own")
 		r := newRecord("a", "1")
