@@ -347,6 +347,14 @@ func (e *entry) perLab(rel CompendiumRelation, confidence float64) PerLabCandida
 	return out
 }
 
+// bestFirst sorts candidates: by how much they have in common with what is looked for,
+// then by how often they are ordered.
+func bestFirst(found []PerLabCandidate) {
+	slices.SortStableFunc(found, func(a, b PerLabCandidate) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(b.MarkerPopularityScore, a.MarkerPopularityScore))
+	})
+}
+
 // at returns the markers of a lab that measure a set of codes, or something like it, the
 // best first.
 func (c *compendium) at(lab string, codes []string, hash string, limit int) []PerLabCandidate {
@@ -364,9 +372,7 @@ func (c *compendium) at(lab string, codes []string, hash string, limit int) []Pe
 			out = append(out, e.perLab(rel, confidence))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b PerLabCandidate) int {
-		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(b.MarkerPopularityScore, a.MarkerPopularityScore))
-	})
+	bestFirst(out)
 	return out[:min(len(out), limit)]
 }
 
@@ -519,14 +525,18 @@ func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req Conver
 	return out, nil
 }
 
-// candidatesFor are a lab's markers for a code of another lab.
+// candidatesFor are a lab's markers for a code of another lab, the best first. Several
+// labs may have the code; a marker is judged by the one that it is closest to.
 func (c *compendium) candidatesFor(code string, from int, target string, limit int) []PerLabCandidate {
-	out := []PerLabCandidate{}
+	var all []PerLabCandidate
 	for _, e := range c.sources(code, from) {
-		for _, k := range c.at(target, e.codes, e.hash, limit) {
-			if !slices.ContainsFunc(out, func(have PerLabCandidate) bool { return have.MarkerID == k.MarkerID }) {
-				out = append(out, k)
-			}
+		all = append(all, c.at(target, e.codes, e.hash, limit)...)
+	}
+	bestFirst(all)
+	out := []PerLabCandidate{}
+	for _, k := range all {
+		if !slices.ContainsFunc(out, func(have PerLabCandidate) bool { return have.MarkerID == k.MarkerID }) {
+			out = append(out, k)
 		}
 	}
 	return out[:min(len(out), limit)]

@@ -74,6 +74,44 @@ func TestCompendium(t *testing.T) {
 	}
 }
 
+// A code of several labs means several things; the best match for any of them comes first.
+func TestConvertCodeOfSeveralLabs(t *testing.T) {
+	marker := func(id, lab int, code string, loinc ...string) orders.MarkerComplete {
+		m := orders.MarkerComplete{Marker: orders.Marker{ID: id, LabID: &lab, Name: code, ProviderID: &code}}
+		for _, c := range loinc {
+			m.ExpectedResults = append(m.ExpectedResults, orders.ExpectedResult{LOINC: &orders.LOINC{Code: c, Name: c}})
+		}
+		return m
+	}
+	catalogue, err := orders.NewBook(orders.BookContents{
+		Labs: []orders.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}},
+		Markers: []orders.MarkerComplete{
+			marker(11, 1, "X", "a", "b", "c"), marker(21, 2, "X", "c"),
+			marker(31, 3, "partly", "a", "z"), marker(32, 3, "exactly", "c"), marker(33, 3, "wholly", "a", "b", "c", "d"),
+		},
+	})
+	require.NoError(t, err)
+	s, err := orders.New(memory.New(nil).Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
+		sandbox.NewLab(nil), &orders.Options{Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+			return orders.Settings{CompendiumTools: true}, nil
+		}})
+	require.NoError(t, err)
+	team := healthlab.TeamID{UUID: id("team")}
+	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"exactly"}, got.ConvertedProviderIDs)
+	var codes []string
+	for _, k := range got.BySourceProviderID["X"].Candidates {
+		codes = append(codes, *k.ProviderID)
+	}
+	require.Equal(t, []string{"exactly", "wholly", "partly"}, codes)
+	require.Equal(t, orders.RelationExact, got.BySourceProviderID["X"].Candidates[0].Relation)
+	found, err := s.SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
+	require.NoError(t, err)
+	require.Len(t, found["X"], 1)
+	require.Equal(t, "exactly", *found["X"][0].ProviderID)
+}
+
 func TestConvert(t *testing.T) {
 	s, team := newCompendium(t, true)
 	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N002", "N007", "nothing"}, TargetLab: "southlab"})
