@@ -74,6 +74,15 @@ func TestProxyFromDemographics(t *testing.T) {
 	require.Equal(t, "Bo", d.placed("walk-in", young).PatientDetails.MedicalProxy.FirstName)
 }
 
+// Whoever knows the key can forge links, so a guessable one is none.
+func TestPortalNeedsAKey(t *testing.T) {
+	d := newDesk(t)
+	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
+		_, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Portal: &orders.Portal{Key: make([]byte, n)}})
+		require.ErrorIs(t, err, want, n)
+	}
+}
+
 func TestPortalTokens(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	d := newDesk(t, withRegistry(t), func(o *orders.Options) { o.Portal = &orders.Portal{BaseURL: "https://p.example.com", Key: key} })

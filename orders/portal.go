@@ -40,6 +40,16 @@ type Portal struct {
 	CommunicationsFor time.Duration
 }
 
+// portalKeySize is the least that a key has.
+const portalKeySize = 32
+
+func (p *Portal) check() error {
+	if p != nil && len(p.Key) < portalKeySize {
+		return fmt.Errorf("%w: links to the portal need a key of at least %d bytes", healthlab.Invalid, portalKeySize)
+	}
+	return nil
+}
+
 // PortalRequest asks for a link to the portal.
 type PortalRequest struct {
 	Context PortalContext `json:"context"`

@@ -193,6 +193,9 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 	if err := s.opts.Documents.check(); err != nil {
 		return nil, err
 	}
+	if err := s.opts.Portal.check(); err != nil {
+		return nil, err
+	}
 	s.opts.defaults()
 	s.sheets, _ = catalogue.(InstructionSource)
 	s.slots, _ = lab.(SlotBackend)
