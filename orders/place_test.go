@@ -207,7 +207,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 			b, err := orders.NewBook(orders.BookContents{
 				Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: orders.CollectionMethods()}},
 				Accounts: []orders.LabAccount{{ID: account("a"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: flow,
-					AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"az"}}}},
+					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"az"}}}},
 				Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
 			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, nil)
@@ -385,7 +385,7 @@ func TestRequestProblems(t *testing.T) {
 		r.UserID = healthlab.UserID{}
 		r.BillingType, r.CollectionMethod, r.ICDCodes = "SECRET", ptr(orders.CollectionMethod("SECRET")), []string{"SECRET!"}
 		r.ClinicalNotes, r.Passthrough = &long, ptr("a\x00")
-		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET")}
+		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET"), LicensedStates: []string{"AZ", ""}}
 		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
 		r.HealthInsurance = &orders.HealthInsuranceInput{BackImage: &orders.ImageBlob{ContentType: "SECRET"}, ResponsibleRelationship: ptr("SECRET"),
 			ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "SECRET;", LastName: "Roe", PhoneNumber: "1",
@@ -411,6 +411,7 @@ missing physician.first_name
 missing physician.last_name
 missing physician.npi
 email_form physician.email
+missing physician.licensed_states[1]
 missing physician.signature_image.content
 enum physician.signature_image.content_type
 missing health_insurance.back_image.content
@@ -482,6 +483,8 @@ func TestBook(t *testing.T) {
 		{"unknown marker", book(north, "", fmt.Sprintf(testOf, "testkit", 1, 99), ""), "lab_tests[0].marker_ids[0]"},
 		{"marker of another lab", book(north+","+south, markers, fmt.Sprintf(testOf, "testkit", 1, 21), ""), "lab_tests[0].marker_ids[0]"},
 		{"account of no lab", book(north, "", "", `{"lab": "x"}`), "lab_accounts[0].lab"},
+		{"a platform account with own physicians", book(north, "", "", `{"lab": "northlab", "delegated_flow": "order_delegated"}`), "lab_accounts[0].delegated_flow"},
+		{"a platform account with own results", book(north, "", "", `{"lab": "northlab", "delegated_flow": "result_delegated"}`), "lab_accounts[0].delegated_flow"},
 		{"two platform accounts", book(north, "", "", `{"lab": "northlab"}, {"lab": "northlab"}`), "lab_accounts[1]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -297,8 +297,9 @@ func (c check) under(path ...any) check {
 	return check{c.problems, append(slices.Clone(c.at), path...)}
 }
 
-// text checks text of a length of at least low and at most high characters.
-func (c check) text(s, name string, low, high int) bool {
+// text checks text of a length of at least low and at most high characters. It stands
+// under name: a field, or the place in a list.
+func (c check) text(s string, name any, low, high int) bool {
 	n := utf8.RuneCountInString(s)
 	switch {
 	case n == 0 && low > 0:
@@ -470,7 +471,7 @@ func (c check) physician(p PhysicianInput) {
 		c.email(*p.Email, "email")
 	}
 	for i, s := range p.LicensedStates {
-		c.under("licensed_states").text(s, fmt.Sprint(i), 1, maxText)
+		c.under("licensed_states").text(s, i, 1, maxText)
 	}
 	c.image(p.SignatureImage, "signature_image")
 }

@@ -66,7 +66,7 @@ type Accounts struct {
 	// every status.
 	Linked []LabAccount
 	// Platform is the account of the platform for a lab (by slug), where the team
-	// may use one.
+	// may use one. It is not delegated.
 	Platform map[string]LabAccount
 }
 
