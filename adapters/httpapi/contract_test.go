@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -135,4 +137,40 @@ func TestAMountNeedsToKnowWhoIsCalling(t *testing.T) {
 	c, _ := full(t)
 	c.KeyHeader = "x key"
 	require.Panics(t, func() { httpapi.Handler(c) })
+}
+
+// What the contract says is deprecated is marked so, for those who make clients of it.
+func TestContractMarksWhatIsDeprecated(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Deprecated bool }
+			}
+		}
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name       string
+				Deprecated bool
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
+	for schema, names := range map[string][]string{
+		"Order":                   {"requisition_form_url", "status"},
+		"PlaceRequest":            {"lab_test_id", "health_insurance"},
+		"CreateRequest":           {"lab_test_id", "health_insurance"},
+		"LabTest":                 {"is_active", "is_delegated"},
+		"LabResult":               {"value"},
+		"ResultsMetadata":         {"date_reported", "date_collected", "date_received"},
+		"AppointmentAddress":      {"unit"},
+		"AppointmentAddressInput": {"unit"},
+	} {
+		for name, p := range doc.Components.Schemas[schema].Properties {
+			require.Equal(t, slices.Contains(names, name), p.Deprecated, "%s.%s", schema, name)
+		}
+		require.Subset(t, slices.Collect(maps.Keys(doc.Components.Schemas[schema].Properties)), names)
+	}
+	for _, p := range doc.Paths["/v3/order/area/info"]["get"].Parameters {
+		require.Equal(t, p.Name == "lab", p.Deprecated, p.Name)
+	}
 }
