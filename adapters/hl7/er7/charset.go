@@ -83,9 +83,9 @@ func (c Charset) decode(text string) string {
 }
 
 // encode returns UTF-8 as text of the set; false if it has letters that the set does
-// not have.
+// not have, or NUL.
 func (c Charset) encode(text string) (string, bool) {
-	if !utf8.ValidString(text) {
+	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return "", false
 	}
 	if c == UTF8 || strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // decode returns the part as text. What is no escape sequence that the standard knows
-// is kept as it stands.
+// is kept as it stands. NUL, which only an escape can bring, is no text and is replaced.
 func (p Part) decode() string {
 	if p.raw == "" || p.Null() || p.syn == nil {
 		return ""
@@ -40,7 +40,7 @@ func (p Part) decode() string {
 		text = text[i+1+j:]
 	}
 	b.WriteString(text)
-	return p.syn.charset.decode(b.String())
+	return strings.ReplaceAll(p.syn.charset.decode(b.String()), "\x00", "\ufffd")
 }
 
 // sequence returns, in the message's character set, what stands between two escape

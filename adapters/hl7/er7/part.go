@@ -123,7 +123,7 @@ func (p Part) Subcomponent(n int) Part {
 	return p.at(n)
 }
 
-// Text returns the part as text in UTF-8, escape sequences decoded. Of a part with
+// Text returns the part as text in UTF-8 without NUL, escape sequences decoded. Of a part with
 // parts of its own it is the first one's: the first subcomponent of the first
 // component. Null has no text.
 func (p Part) Text() string {
