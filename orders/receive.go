@@ -186,9 +186,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	case errors.Is(err, errTaken):
 		return nil
 	case errors.Is(err, healthlab.Conflict), errors.Is(err, healthlab.Invalid):
-		// Another order has its sample id, or its text cannot be kept. Handing it in
-		// again will not help, and the feed must go on.
-		s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
+		s.unkept(m, err)
 	case errors.Is(err, errMoved):
 		return err
 	case err != nil:
@@ -197,6 +195,12 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		s.opts.Log.Warn("lab message makes no sense", "message", m.ID, "fault", refused.Error())
 	}
 	return nil
+}
+
+// unkept notes a message with another order's sample id, or with text that cannot be
+// kept. Handing it in again will not help, and the feed must go on.
+func (s *Service) unkept(m Message, err error) {
+	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
 }
 
 // offerRedraw takes in a final report with results missing through the lab's fault:
@@ -219,10 +223,12 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		alarm, err := p.alarm(healthlab.At(st.At), critical)
 		return append(events, alarm...), err
 	})
-	if errors.Is(err, errTaken) {
+	switch {
+	case errors.Is(err, errTaken):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, healthlab.Conflict), errors.Is(err, healthlab.Invalid):
+		s.unkept(m, err)
+	case err != nil:
 		return fmt.Errorf("offer redraw: %w", err)
 	}
 	return nil
@@ -243,13 +249,23 @@ func (r *Record) once(m Message) error {
 // errTaken ends an update that has nothing to do.
 var errTaken = errors.New("message was taken in before")
 
+// ofSample finds the order with the sample id of a message. NotFound also for one that
+// no order can have.
+func (s *Service) ofSample(ctx context.Context, m Message) (Record, error) {
+	r, err := s.store.FindSample(ctx, m.Team, m.SampleID)
+	if errors.Is(err, healthlab.Invalid) {
+		err = healthlab.NotFound
+	}
+	return r, err
+}
+
 // addressee finds the order that a message is about.
 func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
 	if slices.Contains(notTheLabs, m.On) {
 		return Record{}, healthlab.NotFound
 	}
 	if m.Order.IsZero() && m.SampleID != "" {
-		return s.store.FindSample(ctx, m.Team, m.SampleID)
+		return s.ofSample(ctx, m)
 	}
 	r, err := s.store.Get(ctx, m.Team, m.Order)
 	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {

@@ -143,7 +143,7 @@ type Store interface {
 	List(ctx context.Context, q Query) (Page, error)
 
 	// FindSample returns the team's order with this sample id, compared byte for
-	// byte. NotFound if there is none.
+	// byte. NotFound if there is none; Invalid for text that is refused.
 	FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (Record, error)
 
 	// Claim takes up to n orders of any team whose Lab.Due is set and not after now:

@@ -328,6 +328,9 @@ func (s *Service) namesakes(ctx context.Context, team healthlab.TeamID, p Report
 		Sort: SortCreatedAt, Direction: Descending, Today: today(s.now())}
 	for ; q.Page <= most; q.Page++ {
 		page, err := s.store.List(ctx, q)
+		if errors.Is(err, healthlab.Invalid) {
+			return nil, nil // nobody can have such a name
+		}
 		if err != nil {
 			return nil, fmt.Errorf("find patients: %w", err)
 		}
@@ -352,7 +355,7 @@ func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
 		r, err = s.store.Get(ctx, m.Team, m.Order)
 	}
 	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
-		r, err = s.store.FindSample(ctx, m.Team, m.SampleID)
+		r, err = s.ofSample(ctx, m)
 	}
 	if errors.Is(err, healthlab.NotFound) {
 		return nil, nil
@@ -442,10 +445,13 @@ func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Setti
 		r.Status = MatchPendingOps
 	}
 	err = s.opts.Reviews.InsertResult(ctx, r, events)
-	if errors.Is(err, healthlab.Conflict) {
+	switch {
+	case errors.Is(err, healthlab.Conflict):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, healthlab.Invalid):
+		s.unkept(m, err)
+		return nil
+	case err != nil:
 		return fmt.Errorf("hold result: %w", err)
 	}
 	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))

@@ -72,6 +72,11 @@ var ordersMutants = []mutant{
 			return b.Store.FindSample(ctx, team, strings.TrimSpace(sample))
 		}
 	}), "FindSample/ByteForByteAndTeamOnly"},
+	{"looks for sample ids that nothing has", spoiltOrders(func(b *brokenOrders) {
+		b.sample = func(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
+			return b.Store.FindSample(ctx, team, strings.ReplaceAll(strings.ToValidUTF8(sample, ""), "\x00", ""))
+		}
+	}), "FindSample/NULRefused"},
 	{"lists other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.list = func(ctx context.Context, q orders.Query) (orders.Page, error) {
 			page, err := b.Store.List(ctx, q)

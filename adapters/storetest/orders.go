@@ -556,4 +556,10 @@ var orderSampleCases = map[string]func(*testing.T, *ordersT){
 		_, err := s.FindSample(t.Context(), orderTeam("b"), "A1")
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
+	"NULRefused": func(t *testing.T, s *ordersT) {
+		for _, no := range []string{"A\x001", "A\xff1"} {
+			_, err := s.FindSample(t.Context(), orderTeam("a"), no)
+			require.ErrorIs(t, err, healthlab.Invalid)
+		}
+	},
 }
