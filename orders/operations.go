@@ -27,13 +27,13 @@ func (d Operations) store() (ReviewStore, error) {
 }
 
 // Waiting returns a page of a team's results that wait for operations. The query's
-// status counts for nothing. Faults as [Service.UnmatchedResults].
+// status and Escalated count for nothing. Faults as [Service.UnmatchedResults].
 func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
 	store, err := d.store()
 	if err != nil {
 		return UnmatchedPage{}, err
 	}
-	q.Status = MatchPendingOps
+	q.Status, q.Escalated = MatchPendingOps, false
 	if q, err = q.Normal(); err != nil {
 		return UnmatchedPage{}, err
 	}

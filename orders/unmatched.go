@@ -178,9 +178,12 @@ type ResultQuery struct {
 	Team healthlab.TeamID
 	// Status is one of the statuses; empty means what waits for the team, and what it
 	// handed to operations.
-	Status   MatchStatus
-	Decision MatchDecision
-	LabSlug  string
+	Status MatchStatus
+	// Escalated leaves out what waits for operations and was not handed to them by the
+	// team.
+	Escalated bool
+	Decision  MatchDecision
+	LabSlug   string
 	// CreatedFrom is inclusive, CreatedBefore exclusive.
 	CreatedFrom, CreatedBefore time.Time
 	// Search is a part of the reported name, or the beginning of the birth date as
@@ -287,7 +290,8 @@ func (q *ResultQuery) Match(r *RawResult) bool {
 	switch {
 	case r.Team != q.Team,
 		q.Status != "" && r.Status != q.Status,
-		q.Status == "" && !r.Open() && !(r.Status == MatchPendingOps && r.Escalated),
+		q.Status == "" && !r.Open() && r.Status != MatchPendingOps,
+		(q.Status == "" || q.Escalated) && r.Status == MatchPendingOps && !r.Escalated,
 		q.Decision != "" && r.DecisionCode != q.Decision,
 		q.LabSlug != "" && r.Lab.Slug != q.LabSlug,
 		!q.CreatedFrom.IsZero() && at.Before(q.CreatedFrom),
@@ -539,6 +543,7 @@ func (s *Service) UnmatchedResults(ctx context.Context, q ResultQuery) (Unmatche
 	if q, err = q.Normal(); err != nil {
 		return UnmatchedPage{}, err
 	}
+	q.Escalated = true // the rest is not the team's to read
 	return s.page(ctx, store, q, MatchPendingCustomer)
 }
 

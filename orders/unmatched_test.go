@@ -309,7 +309,11 @@ func TestResolveUnmatched(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, nobodys)))
 	d.settings.UnmatchedResults = true
 	require.Empty(t, d.waiting())
-	page, err := d.store.Reviews().Results(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})
+	listed, err := d.UnmatchedResults(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})
+	require.NoError(t, err)
+	require.Empty(t, listed.Results, "the list shows what can be read")
+	require.Zero(t, listed.Total)
+	page, err := d.Operations().Waiting(t.Context(), orders.ResultQuery{Team: d.team, Escalated: true})
 	require.NoError(t, err)
 	require.Len(t, page.Results, 1)
 	_, err = d.UnmatchedResult(t.Context(), d.team, page.Results[0].ID)

@@ -39,14 +39,15 @@ where team_id = $1 and raw_id = $2`
 	and case when $2 = '' then status = 'pending_customer_review' or status = 'pending_ops_review' and escalated else status = $2 end
 	and ($3 = '' or decision = $3) and ($4 = '' or lab = $4)
 	and ($5::timestamptz is null or created_at >= $5) and ($6::timestamptz is null or created_at < $6)
-	and ($7 = '' or strpos(name, $7) > 0 or starts_with(birth_date, $8))`
+	and ($7 = '' or strpos(name, $7) > 0 or starts_with(birth_date, $8))
+	and (not $9 or escalated or status <> 'pending_ops_review')`
 
 	countResults = `select count(*)` + resultFilters
 
 	// The cursor names the row where the page before ended, whatever became of it.
 	selectResults = `select doc, revision` + resultFilters + `
-	and ($9::uuid is null or (created_at, raw_id) = ($10, $9) or created_at < $10 or created_at = $10 and raw_id > $9)
-order by created_at desc, raw_id limit $11`
+	and ($10::uuid is null or (created_at, raw_id) = ($11, $10) or created_at < $11 or created_at = $11 and raw_id > $10)
+order by created_at desc, raw_id limit $12`
 
 	startTrial = `
 insert into healthlab.result_trial (team_id, trial_id, key_hash, due_at, doc) values ($1, $2, $3, $4, $5)
@@ -159,7 +160,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		return orders.ResultPage{}, err
 	}
 	filters := []any{q.Team.UUID, string(q.Status), string(q.Decision), q.LabSlug, bound(q.CreatedFrom), bound(q.CreatedBefore),
-		strings.ToLower(q.Search), q.Search}
+		strings.ToLower(q.Search), q.Search, q.Escalated}
 	var page orders.ResultPage
 	var more bool
 	err = v.s.do(ctx, q.Team, looking, func(x *unit) error {

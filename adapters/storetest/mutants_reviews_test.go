@@ -99,6 +99,12 @@ var reviewMutants = []mutant{
 			return page, err
 		}
 	}), "List/Filters"},
+	{"shows who asks for operations all that they see", spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			q.Escalated = false
+			return b.ReviewStore.Results(ctx, q)
+		}
+	}), "List/Filters"},
 	{"counts the page", spoiltReviews(func(b *brokenReviews) {
 		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)

@@ -223,6 +223,9 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}{
 			"default":             {orders.ResultQuery{}, []orders.RawResult{ours, other, plain}},
 			"ops":                 {orders.ResultQuery{Status: orders.MatchPendingOps}, []orders.RawResult{theirs, ours}},
+			"ops of the team":     {orders.ResultQuery{Status: orders.MatchPendingOps, Escalated: true}, []orders.RawResult{ours}},
+			"not yet ops":         {orders.ResultQuery{Status: orders.MatchPendingCustomer, Escalated: true}, []orders.RawResult{other, plain}},
+			"all of the team":     {orders.ResultQuery{Escalated: true}, []orders.RawResult{ours, other, plain}},
 			"resolved":            {orders.ResultQuery{Status: orders.MatchResolved}, []orders.RawResult{done}},
 			"decision":            {orders.ResultQuery{Decision: orders.MatchPatient}, []orders.RawResult{other}},
 			"lab":                 {orders.ResultQuery{LabSlug: "southlab"}, []orders.RawResult{other}},
