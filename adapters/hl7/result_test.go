@@ -22,6 +22,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
+// Results say whose they are where the options do, and have no text that nobody keeps.
+func TestTextAndLabOfResults(t *testing.T) {
+	for _, lab := range []string{"", "northlab"} {
+		b := newBench(t, func(o *hl7.Options) { o.LabSlug = lab })
+		n := b.submit(submission())
+		require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, "OBX|1|TX|2276-4^Ferritin^LN||see\\X00\\note||||||F")))
+		told := b.told()
+		require.Len(t, told, 1)
+		require.Equal(t, lab, told[0].Lab)
+		require.Equal(t, "see\ufffdnote", told[0].Results.Results[0].Result)
+	}
+}
+
 // The life of a report: a part of it, all of it, a correction, and something withdrawn.
 func TestPartialFinalCorrected(t *testing.T) {
 	b := newBench(t, nil)
