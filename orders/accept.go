@@ -333,7 +333,7 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 	if err != nil {
 		return LabTest{}, nil, err
 	}
-	i := slices.IndexFunc(found.labs, func(l Lab) bool { return l.Slug == item.Message.Lab })
+	i := slices.IndexFunc(found.labs, func(l Lab) bool { return l.Slug == item.Lab.Slug })
 	if i < 0 {
 		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result is not one of the labs")
 	}

@@ -38,3 +38,42 @@ func lost(m *orders.Message) {
 	m.Results.MissingResults = []orders.MissingResult{{Name: "Glucose", InferredFailureType: orders.InternalLabFailure,
 		SourceMarkers: []orders.SourceMarker{{MarkerID: 11}}}}
 }
+
+func (d *desk) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
+	d.t.Helper()
+	o, err := d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
+	require.NoError(d.t, err)
+	return d.get(o)
+}
+
+// A held result says what the order will.
+func TestHeldResultsAreWhole(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in")
+	r := d.held(d.report(o, bySample, func(m *orders.Message) {
+		m.SampleID, m.Lab = "", ""
+		m.Results.Results[0].Result, m.Results.Results[0].Type, m.Results.Results[0].Interpretation = "9", "", ""
+		m.Results.Results[0].ReferenceRange = ptr("3-5")
+	}))
+	require.Equal(t, orders.Abnormal, *r.Interpretation)
+	require.Equal(t, orders.MatchLab{}, r.Lab, "nothing says whose it is")
+	got := d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
+	require.Equal(t, r.Interpretation, got.Interpretation)
+}
+
+// A lab that does not say who it is is the order's that it names.
+func TestHeldResultsOfALab(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in")
+	r := d.held(d.report(o, func(m *orders.Message) {
+		m.Lab, m.Patient.FirstName, m.Results.Results[0].ProviderID = "", "Anna", ptr("code-glucose")
+	}))
+	require.Equal(t, orders.MatchLab{ID: 1, Name: "Northlab", Slug: "northlab"}, r.Lab)
+	page, err := d.UnmatchedResults(t.Context(), orders.ResultQuery{Team: d.team, LabSlug: "northlab"})
+	require.NoError(t, err)
+	require.Len(t, page.Results, 1)
+	got := d.accepts(r, orders.AcceptRequest{UserID: &d.user})
+	require.NotEqual(t, o.ID, got.ID)
+	require.Equal(t, orders.Completed, got.LowLevel())
+	require.Equal(t, "northlab", got.LabTest.Lab.Slug)
+}

@@ -390,6 +390,23 @@ func (w weighed) subject() healthlab.UserID {
 	return user
 }
 
+// lab is the slug of the lab that a message is from: as it says, else that of the order
+// which it names. Empty if nothing says.
+func (w weighed) lab(m Message) string {
+	if l := w.test().Lab; m.Lab == "" && l != nil {
+		return l.Slug
+	}
+	return m.Lab
+}
+
+// test is that of the order which a message names; empty without one.
+func (w weighed) test() LabTest {
+	if w.tied == nil {
+		return LabTest{}
+	}
+	return w.tied.LabTest
+}
+
 // weigh looks at what a message with results names, and judges it.
 func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
 	tied, err := s.tied(ctx, m)
@@ -415,7 +432,7 @@ func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Setti
 	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
 		ID:     RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))},
 		Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: list(j.sub), Reason: j.reason,
-		Lab: MatchLab{Slug: m.Lab}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
+		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
 	if p := m.patient(); p != (ReportedPatient{}) {
 		r.Patient = &ReviewPatient{FirstName: nonEmpty(p.FirstName), LastName: nonEmpty(p.LastName), Gender: nonEmpty(string(p.Gender))}
@@ -428,14 +445,18 @@ func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Setti
 	if err != nil {
 		return fmt.Errorf("find labs: %w", err)
 	}
-	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == m.Lab }); i >= 0 {
+	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == r.Lab.Slug }); i >= 0 {
 		r.Lab.ID, r.Lab.Name = labs[i].ID, labs[i].Name
 	}
 	for _, one := range m.Results.Results {
 		name := one.Name
 		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name})
 	}
-	worst, status := Worst(m.Results.Results), ResultFinal
+	whole, err := s.complete(ctx, m, w.test())
+	if err != nil {
+		return err
+	}
+	worst, status := Worst(whole.Results.Results), ResultFinal
 	if m.On == PartialResult {
 		status = ResultPartial
 	}
