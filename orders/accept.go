@@ -29,6 +29,9 @@ type AcceptRequest struct {
 // result. With a user alone, it is a new order of a new transaction. Without either, it
 // is the one order that the result points to.
 //
+// An order without a specimen has that of the result then, unless another order keeps
+// it; one that a new order takes the place of, and that has no result, does not.
+//
 // The decision and its effects are one write. Whoever comes second is told NotFound.
 //
 // RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a
@@ -69,7 +72,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			return Order{}, err
 		}
 	}
-	g := gift{item: item, req: req, at: s.now(), settings: Settings{}}
+	g := gift{item: item, req: req, specimen: item.Message.SampleID, at: s.now(), settings: Settings{}}
 	if g.settings, err = s.opts.Settings(ctx, team); err != nil {
 		return Order{}, fmt.Errorf("team settings: %w", err)
 	}
@@ -84,6 +87,11 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		was, err := s.store.Get(ctx, team, *req.OrderID)
 		if err != nil {
 			return Order{}, notFound(err, OrderNotFound, "the team has no such order")
+		}
+		if g.replaces(&was) {
+			if was, err = s.heir(ctx, item.Message, was); err != nil {
+				return Order{}, fmt.Errorf("find order of specimen: %w", err)
+			}
 		}
 		if req.UserID != nil && was.UserID != *req.UserID {
 			return Order{}, unfit(ReviewInconsistent, "the order is another user's")
@@ -118,8 +126,9 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		g.ids = append(g.ids, s.opts.NewID())
 	}
 	done, err := store.SettleResult(ctx, team, id, to, g.give)
-	if errors.Is(err, healthlab.Conflict) {
-		return Order{}, unfit(ReviewNotPossible, "another order has the specimen of the result")
+	if errors.Is(err, healthlab.Conflict) && g.specimen != "" {
+		g.specimen = "" // another order has it, and a person decided all the same
+		done, err = store.SettleResult(ctx, team, id, to, g.give)
 	}
 	if err != nil {
 		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
@@ -161,7 +170,9 @@ func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
 type gift struct {
 	item RawResult
 	// message is the item's, completed for the order that gets it.
-	message  Message
+	message Message
+	// specimen is what the order is to have if it has none; empty for nothing.
+	specimen string
 	req      AcceptRequest
 	at       time.Time
 	settings Settings
@@ -188,7 +199,7 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 			return nil, unfit(ReviewInconsistent, "the order is another user's")
 		case !patientKnown(was.Facts()):
 			return nil, unfit(ReviewNotPossible, "nobody has registered the kit of the order")
-		case g.replaces(was) != g.made:
+		case g.replaces(was) != g.made, made != nil && made.UserID != was.UserID:
 			return nil, unfit(ReviewNotPossible, "the order has changed meanwhile; look at the result again")
 		}
 	}
@@ -206,18 +217,12 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 	to := was
 	if made != nil {
 		to = made
-		if was != nil && was.Cancellable() {
-			if err := do(was.apply(with(next(), CancelAsked))); err != nil {
-				return nil, err
-			}
-		}
-		if err := do(Begin(&made.Order, g.at, next().EventID)); err != nil {
+		if err := do(g.begin(was, made, next(), next())); err != nil {
 			return nil, err
 		}
-		if was != nil {
-			made.OrderTransaction = NewTransaction(was.OrderTransaction.ID, append(slices.DeleteFunc(slices.Clone(was.OrderTransaction.Orders),
-				func(m TransactionMember) bool { return m.ID == made.ID }), made.Member()))
-		}
+	}
+	if specimen := g.specimen; specimen != "" && to.SampleID == nil {
+		to.SampleID = &specimen
 	}
 	if err := do(to.take(g.message, next())); err != nil {
 		return nil, err
@@ -241,9 +246,21 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 	return events, nil
 }
 
-func with(st Step, on Trigger) Step {
-	st.On = on
-	return st
+// begin begins a new order: in place of another one, which ends if it can, and leaves its
+// specimen to the new one if it has no result and will have none.
+func (g *gift) begin(was, made *Record, st, first Step) ([]healthlab.Event, error) {
+	if was == nil {
+		return Begin(&made.Order, g.at, first.EventID)
+	}
+	on := Trigger("")
+	if was.Cancellable() {
+		on = CancelAsked
+	}
+	dead := on != "" || was.LowLevel().Final()
+	if dead && was.Results == nil && was.SampleID != nil && *was.SampleID == g.specimen {
+		was.SampleID = nil
+	}
+	return beget(was, made, st, on, first.EventID)
 }
 
 // take gives an order a result that a person decided on: from wherever the order
@@ -255,6 +272,7 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}
+	r.Lab.Kit, r.Lab.Requisition = true, true // it needs no telling any more
 	low := r.LowLevel()
 	to := Completed
 	switch {
@@ -263,14 +281,33 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	case m.On == PartialResult && r.Method() == Testkit:
 		r.UpdatedAt = healthlab.At(st.At)
 		r.rejoin()
+		r.plan(st.At)
 		return nil, nil
 	case m.On == PartialResult:
 		to = PartialResults
 	}
 	events, err := record(&r.Order, to, st)
-	r.Lab.Kit, r.Lab.Requisition = true, true // it needs no telling any more
 	r.plan(st.At)
 	return events, err
+}
+
+// heir returns the order that took the place of another one and has the specimen of a
+// message since; that other one where there is none.
+func (s *Service) heir(ctx context.Context, m Message, r Record) (Record, error) {
+	if r.SampleID != nil || m.SampleID == "" {
+		return r, nil
+	}
+	next, err := s.ofSample(ctx, m)
+	if errors.Is(err, healthlab.NotFound) {
+		return r, nil
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	if next.Origin != OriginRecreation || next.Parent() == nil || *next.Parent() != r.ID {
+		return r, nil
+	}
+	return next, nil
 }
 
 // replacement is an order that takes the place of one which cannot take a result: at

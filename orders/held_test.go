@@ -1,10 +1,12 @@
 package orders_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -39,11 +41,155 @@ func lost(m *orders.Message) {
 		SourceMarkers: []orders.SourceMarker{{MarkerID: 11}}}}
 }
 
+func partial(m *orders.Message) { m.On = orders.PartialResult }
+
 func (d *desk) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
 	d.t.Helper()
 	o, err := d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
 	require.NoError(d.t, err)
 	return d.get(o)
+}
+
+// cancelled is an order that the lab had, and that was cancelled then.
+func (d *desk) cancelled(test string) orders.Order {
+	d.t.Helper()
+	o := d.requisitioned(test)
+	_, err := d.Cancel(d.t.Context(), d.team, o.ID)
+	require.NoError(d.t, err)
+	return d.get(o)
+}
+
+// What is accepted brings its specimen, so that what the lab reports of it later finds
+// the order by itself.
+func TestAcceptedSpecimens(t *testing.T) {
+	t.Run("an order for a user", func(t *testing.T) {
+		d := newReviewDesk(t)
+		d.requisitioned("walk-in") // the patient is known
+		other := d.requisitioned("walk-in")
+		of := func(m *orders.Message) { bySample(m); m.SampleID, m.Patient.FirstName = "S9", "Anna" }
+		got := d.accepts(d.held(d.report(other, of, partial)), orders.AcceptRequest{UserID: &d.user})
+		require.Equal(t, "S9", *got.SampleID)
+		results, err := d.Results(t.Context(), d.team, got.ID)
+		require.NoError(t, err)
+		require.Equal(t, "S9", results.Metadata.SpecimenNumber)
+		require.NoError(t, d.Receive(t.Context(), d.report(other, bySample, func(m *orders.Message) { m.SampleID = "S9" })))
+		require.Empty(t, d.waiting())
+		require.Equal(t, orders.Completed, d.get(got).LowLevel())
+	})
+	for name, named := range map[string]func(*orders.Message){"by specimen": bySample, "by specimen and order": func(*orders.Message) {}} {
+		t.Run("in place of a cancelled order, "+name, func(t *testing.T) {
+			d := newReviewDesk(t)
+			o := d.cancelled("walk-in")
+			first, final := d.report(o, named, partial), d.report(o, named)
+			got := d.accepts(d.held(first), orders.AcceptRequest{})
+			require.NotEqual(t, o.ID, got.ID)
+			require.Equal(t, o.SampleID, got.SampleID)
+			require.Nil(t, d.get(o).SampleID, "it is another order's now")
+			require.NoError(t, d.Receive(t.Context(), final))
+			require.Empty(t, d.waiting())
+			require.Equal(t, orders.Completed, d.get(got).LowLevel())
+			require.Len(t, d.get(o).OrderTransaction.Orders, 2)
+		})
+		t.Run("both held before either is accepted, "+name, func(t *testing.T) {
+			d := newReviewDesk(t)
+			o := d.cancelled("walk-in")
+			require.NoError(t, d.Receive(t.Context(), d.report(o, named, partial)))
+			require.NoError(t, d.Receive(t.Context(), d.report(o, named)))
+			held := d.waiting()
+			require.Len(t, held, 2)
+			first := d.accepts(held[0], orders.AcceptRequest{})
+			require.Equal(t, first.ID, d.accepts(held[1], orders.AcceptRequest{OrderID: &o.ID}).ID)
+			require.Len(t, d.get(o).OrderTransaction.Orders, 2)
+		})
+	}
+	t.Run("another order's", func(t *testing.T) {
+		d := newReviewDesk(t)
+		o := d.requisitioned("walk-in")
+		mine := d.placed("walk-in", as("patient", func(p *orders.PatientDetailsInput) { p.FirstName = "Anna" }))
+		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.Patient.FirstName = "Anna" }))
+		require.Equal(t, orders.MatchSampleMismatch, r.DecisionCode)
+		got := d.accepts(r, orders.AcceptRequest{OrderID: &mine.ID})
+		require.Equal(t, orders.Completed, got.LowLevel(), "a person decides all the same")
+		require.Nil(t, got.SampleID)
+		require.Equal(t, o.SampleID, d.get(o).SampleID)
+		results, err := d.Results(t.Context(), d.team, got.ID)
+		require.NoError(t, err)
+		require.Equal(t, *o.SampleID, results.Metadata.SpecimenNumber)
+	})
+	t.Run("a redraw is offered", func(t *testing.T) {
+		d := newReviewDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+		d.settings.Redraws, d.settings.OrderImport = true, true
+		o := d.requisitioned("walk-in")
+		_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+			r.SampleID = nil
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.NoError(t, d.Receive(t.Context(), d.report(o, lost)))
+		require.Equal(t, orders.RedrawAvailable, d.get(o).LowLevel())
+		require.Equal(t, o.SampleID, d.get(o).SampleID)
+	})
+}
+
+// seen is an order as each of its messages shows it, oldest first.
+func (d *desk) seen(o orders.Order) []orders.Order {
+	d.t.Helper()
+	var out []orders.Order
+	for _, m := range d.messages(o) {
+		var envelope struct {
+			Data orders.Order `json:"data"`
+		}
+		require.NoError(d.t, json.Unmarshal(m.Body, &envelope))
+		out = append(out, envelope.Data)
+	}
+	return out
+}
+
+// What is told of an order, and of the one that takes its place, shows both as they are
+// afterwards.
+func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
+	account := orders.LabAccount{ID: account("east"), Lab: "eastlab", Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
+		ProviderAccountID: "P-3", AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}
+	d := newReviewDesk(t)
+	d.more = []orders.LabAccount{account}
+	d.again()
+	o := d.requisitioned("walk-in")
+	got := d.accepts(d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") })), orders.AcceptRequest{})
+	require.Equal(t, "eastlab", got.LabTest.Lab.Slug)
+	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
+	require.Equal(t, got.SampleID, o.SampleID)
+	statuses := func(o orders.Order) []string {
+		out := []string{string(o.OrderTransaction.Status)}
+		for _, m := range o.OrderTransaction.Orders {
+			out = append(out, string(*m.LowLevelStatus))
+		}
+		return out
+	}
+	old, fresh := d.seen(o), d.seen(got)
+	require.Equal(t, []string{"active", "cancelled", "ordered"}, statuses(old[len(old)-1]))
+	require.Len(t, fresh, 2)
+	require.Equal(t, []string{"active", "cancelled", "ordered"}, statuses(fresh[0]))
+	require.Equal(t, []string{"completed", "cancelled", "completed"}, statuses(fresh[1]))
+	require.Equal(t, o.ID, *fresh[0].Parent())
+}
+
+// No lab is told of an order that was made for a partial result, whatever happens to it.
+func TestAcceptedPartialsOfKits(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("kit")
+	_, err := d.Cancel(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	got := d.accepts(d.held(d.report(d.get(o), partial)), orders.AcceptRequest{})
+	require.Equal(t, orders.Ordered, got.LowLevel(), "kits have no status for it")
+	results, err := d.Results(t.Context(), d.team, got.ID)
+	require.NoError(t, err)
+	require.Equal(t, orders.ResultPartial, results.Metadata.Status)
+	kept, err := d.store.Orders().Get(t.Context(), d.team, got.ID)
+	require.NoError(t, err)
+	require.Zero(t, kept.Lab.Due)
+	require.True(t, kept.Lab.Requisition, "it has it, as far as anybody needs to know")
+	d.later(30 * day)
+	require.Equal(t, orders.Ordered, d.get(got).LowLevel())
 }
 
 // A held result says what the order will.

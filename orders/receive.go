@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,6 +215,7 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		if m.patient().of(p.PatientDetails) == differs {
 			return nil, errMoved
 		}
+		p.specimen(m)
 		p.collected(m.CollectedAt)
 		p.result(m, st.At)
 		events, err := beget(p, c, st, RedrawOffered, first)
@@ -290,9 +292,7 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 		return nil, &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: m.On, To: target(r.Method(), m.On)}
 	}
 	at := steps[0].At
-	if m.SampleID != "" && r.SampleID == nil {
-		r.SampleID = &m.SampleID
-	}
+	r.specimen(m)
 	if m.On == LabAccepted {
 		r.warn(m.Notice)
 	}
@@ -369,6 +369,13 @@ func (r *Record) implied(on Trigger) ([]Trigger, bool) {
 	return nil, false
 }
 
+// specimen notes the lab's id of the specimen, if none is known.
+func (r *Record) specimen(m Message) {
+	if m.SampleID != "" && r.SampleID == nil {
+		r.SampleID = &m.SampleID
+	}
+}
+
 // track notes news of the parcel.
 func (r *Record) track(t *Tracking, at healthlab.Time) {
 	if t == nil || r.Details.Testkit == nil || r.Details.Testkit.Shipment == nil {
@@ -424,6 +431,7 @@ func (r *Record) result(m Message, at time.Time) {
 	if m.On == PartialResult {
 		results.Metadata.Status = ResultPartial
 	}
+	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
 	r.head(&results.Metadata, m.At)
 	worst := Worst(results.Results)
 	results.Metadata.Interpretation = &worst

@@ -350,13 +350,15 @@ func (s *Service) namesakes(ctx context.Context, team healthlab.TeamID, p Report
 	return out, nil
 }
 
-// tied returns the order that a message names: by its id, else by its specimen. Nil if
-// there is none.
+// tied returns the order that a message names: by its id, else by its specimen; or the one
+// that took its place, and its specimen. Nil if there is none.
 func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
 	var r Record
 	var err error = healthlab.NotFound
 	if !m.Order.IsZero() {
-		r, err = s.store.Get(ctx, m.Team, m.Order)
+		if r, err = s.store.Get(ctx, m.Team, m.Order); err == nil {
+			r, err = s.heir(ctx, m, r)
+		}
 	}
 	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
 		r, err = s.ofSample(ctx, m)

@@ -177,12 +177,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	before := []orders.Record{}
-	for _, r := range []*orders.Record{was, made} {
-		if r != nil {
-			before = append(before, *r)
-		}
-	}
+	wasBefore, madeBefore := orNone(was), orNone(made)
 	events, err := change(&item, was, made)
 	if err != nil {
 		return orders.RawResult{}, err
@@ -195,16 +190,9 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 	if err != nil {
 		return orders.RawResult{}, err
 	}
-	var keep []*keptOrder
-	for _, r := range []*orders.Record{was, made} {
-		if r == nil {
-			continue
-		}
-		k, err := t.check(*r, identityOf(&before[len(keep)]), r.Revision)
-		if err != nil {
-			return orders.RawResult{}, err
-		}
-		keep = append(keep, k)
+	keep, err := t.checkSides(was, made, &wasBefore, &madeBefore)
+	if err != nil {
+		return orders.RawResult{}, err
 	}
 	if err := v.s.emit(events); err != nil {
 		return orders.RawResult{}, err
@@ -243,6 +231,47 @@ func (t *orderTable) sides(team healthlab.TeamID, s orders.Settlement) (was, mad
 	}
 	r.NextEventID = t.nextEvent(team) + eventRoom
 	return was, &r, nil
+}
+
+// orNone returns a copy of an order; an empty one of none.
+func orNone(r *orders.Record) orders.Record {
+	if r == nil {
+		return orders.Record{}
+	}
+	return *r
+}
+
+// checkSides returns the orders as they are to be kept, but for nil: the new one as if the
+// other one, whose sample id it may have now, were written.
+func (t *orderTable) checkSides(was, made, wasBefore, madeBefore *orders.Record) ([]*keptOrder, error) {
+	var keep []*keptOrder
+	if was != nil {
+		k, err := t.check(*was, identityOf(wasBefore), was.Revision)
+		if err != nil {
+			return nil, err
+		}
+		keep = append(keep, k)
+		t.sampleMoves(wasBefore, &k.read)
+		defer t.sampleMoves(&k.read, wasBefore)
+	}
+	if made != nil {
+		k, err := t.check(*made, identityOf(madeBefore), made.Revision)
+		if err != nil {
+			return nil, err
+		}
+		keep = append(keep, k)
+	}
+	return keep, nil
+}
+
+// sampleMoves indexes the sample id of an order as it is afterwards.
+func (t *orderTable) sampleMoves(before, after *orders.Record) {
+	if before.SampleID != nil {
+		delete(t.bySample, *before.SampleID)
+	}
+	if after.SampleID != nil {
+		t.bySample[*after.SampleID] = after.ID
+	}
 }
 
 // joined is the transaction of an order with another one that is about to come in.

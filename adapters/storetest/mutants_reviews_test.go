@@ -157,6 +157,17 @@ var reviewMutants = []mutant{
 			})
 		}
 	}), "Settle/ExistingOrder"},
+	{"leaves a specimen where it was", spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				events, err := c(r, was, made)
+				if was != nil && was.SampleID == nil && made != nil {
+					made.SampleID = nil
+				}
+				return events, err
+			})
+		}
+	}), "Settle/SpecimenMoves"},
 	{"starts a run for every request", spoiltReviews(func(b *brokenReviews) {
 		b.start = func(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
 			t.Key += t.Fingerprint

@@ -332,6 +332,28 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.Equal(t, orders.Cancelled, old.LowLevel())
 	},
+	"Settle/SpecimenMoves": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		was, made := newRecord("a", "o"), newRecord("a", "made")
+		was.SampleID, made.SampleID, made.Origin = ptr("A1"), ptr("A1"), orders.OriginRecreation
+		_, err := h.Orders.Insert(t.Context(), was, begin)
+		require.NoError(t, err)
+		to := orders.Settlement{Order: was.ID, New: &made}
+		_, err = h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), to, accepted)
+		require.ErrorIs(t, err, healthlab.Conflict, "the old order has it still")
+		_, err = h.Reviews.SettleResult(t.Context(), orderTeam("a"), rawID("1"), to,
+			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				was.SampleID = nil
+				return accepted(item, was, made)
+			})
+		require.NoError(t, err)
+		found, err := h.Orders.FindSample(t.Context(), made.TeamID, "A1")
+		require.NoError(t, err)
+		require.Equal(t, made.ID, found.ID)
+		old, err := h.Orders.Get(t.Context(), was.TeamID, was.ID)
+		require.NoError(t, err)
+		require.Nil(t, old.SampleID)
+	},
 	"Settle/AllOrNothing": func(t *testing.T, h ReviewsHarness) {
 		before := h.held(t, rawResult("a", "1", orderNoon))
 		o := h.order(t, "a", "o")
