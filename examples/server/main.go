@@ -71,6 +71,7 @@ type config struct {
 	filesPath     string
 	reportWorkers int
 	paper         orders.Paper
+	portalURL     string
 	fonts         []string
 	environment   healthlab.Environment
 	tour          bool
@@ -111,6 +112,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 		c.fonts = append(c.fonts, name)
 		return nil
 	})
+	f.StringVar(&c.portalURL, "portal-url", "", "`URL` of the portal where patients see their orders, which this program does not serve; links to it are signed with what the secret makes for \"portal links\" (default: there is no portal)")
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
@@ -144,7 +146,16 @@ func flags(args []string, stderr io.Writer) (config, error) {
 			return config{}, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
 		}
 	}
-	return c, errors.Join(c.readTeamKeys(teamKeys), c.readSecrets())
+	return c, errors.Join(c.checkPortal(), c.readTeamKeys(teamKeys), c.readSecrets())
+}
+
+// checkPortal checks where the portal is, if there is one.
+func (c *config) checkPortal() error {
+	if u, err := url.Parse(c.portalURL); c.portalURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("-portal-url is a http:// or https:// URL") // err quotes it
+	}
+	c.portalURL = strings.TrimSuffix(c.portalURL, "/")
+	return nil
 }
 
 // readSecrets reads or makes the secret, and the API key if the flags name none.

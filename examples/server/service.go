@@ -190,15 +190,31 @@ func (s *service) buildOrders(book *orders.Book, files orders.BlobStore, seal he
 	if err != nil {
 		return err
 	}
+	portal, err := s.portal()
+	if err != nil {
+		return err
+	}
 	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
 	s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: s.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
 		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
 		Documents: documents, Settings: s.orderSettings, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
 		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: s.log,
-		RedrawLabs: []string{"northlab"},
+		RedrawLabs: []string{"northlab"}, Portal: portal,
 	})
 	return err
+}
+
+// portal is where the flags say that patients see their orders; nil for nowhere.
+func (s *service) portal() (*orders.Portal, error) {
+	if s.portalURL == "" {
+		return nil, nil
+	}
+	key, err := s.master.derive("portal links")
+	if err != nil {
+		return nil, err
+	}
+	return &orders.Portal{BaseURL: s.portalURL, Key: key}, nil
 }
 
 // choices are what holds for a team that has chosen nothing.
