@@ -142,7 +142,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	}
 	var aoe []AOEAnswer
 	if !m.imported { // whoever placed it has answered
-		if aoe, err = answers(chosen.test, req.AOEAnswers); err != nil {
+		if aoe, err = answers(chosen.test, req.AOEAnswers, s.opts.FastingCodes); err != nil {
 			return Record{}, err
 		}
 	}

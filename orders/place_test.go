@@ -255,6 +255,21 @@ func TestPlacedAsAsked(t *testing.T) {
 		r.AOEAnswers, "with the presets of fasting and of the optional question")
 }
 
+// Which questions ask about fasting is the host's to say.
+func TestFastingCodes(t *testing.T) {
+	answered := []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
+	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
+	d := newDesk(t, func(o *orders.Options) { o.FastingCodes = []string{"FAST", "PREG"} })
+	_, err := d.Place(t.Context(), d.team, d.asks("asked", asks))
+	requireRule(t, err, orders.AOEMissing, healthlab.Precondition) // nothing presets FSTING
+	answered = []orders.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "Y"}}
+	o := d.placed("asked", asks)
+	r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Contains(t, r.AOEAnswers, orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"})
+	require.Contains(t, r.AOEAnswers, orders.AOEAnswer{MarkerID: 13, QuestionID: 132, Answer: "Y"})
+}
+
 func TestSeveralTestsBecomeOne(t *testing.T) {
 	d := newDesk(t)
 	o := d.placed("walk-in", func(r *orders.PlaceRequest) {

@@ -382,11 +382,9 @@ func ofAge(p PatientDetailsInput, proxy *GuarantorDetails, day healthlab.Date, m
 	return nil
 }
 
-// fastingCode marks questions whose answer is preset by the test.
-const fastingCode = "FSTING"
-
-// answers checks what was answered at order entry, and fills in what has a preset.
-func answers(t LabTest, given []AOEAnswer) ([]AOEAnswer, error) {
+// answers checks what was answered at order entry, and fills in what has a preset. The
+// test presets the answers of questions with one of the codes.
+func answers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
 	for _, m := range t.Markers {
@@ -399,7 +397,7 @@ func answers(t LabTest, given []AOEAnswer) ([]AOEAnswer, error) {
 			})
 			known += len(of)
 			if len(of) == 0 {
-				preset, ok := q.preset(t.Fasting)
+				preset, ok := q.preset(t.Fasting, fasting)
 				if !ok && q.Required {
 					return nil, broken(AOEMissing, "a required question has no answer")
 				}
@@ -420,8 +418,8 @@ func answers(t LabTest, given []AOEAnswer) ([]AOEAnswer, error) {
 }
 
 // preset returns the answer of a question that nobody answered.
-func (q Question) preset(fasting bool) (string, bool) {
-	if q.Code == fastingCode {
+func (q Question) preset(fasting bool, codes []string) (string, bool) {
+	if slices.Contains(codes, q.Code) {
 		// The allowed answers say yes and no in the lab's own words.
 		for _, a := range q.Answers {
 			yes := strings.HasPrefix(strings.ToUpper(a.Code), "Y") || strings.HasPrefix(strings.ToUpper(a.Value), "Y")

@@ -73,6 +73,9 @@ type Options struct {
 	// CommentLabs are the slugs of the labs whose requisitions take a comment; it is
 	// kept with orders at other labs, and not sent. Nil means CentralLabs.
 	CommentLabs []string
+	// FastingCodes are the labs' codes of questions about fasting, which are answered as
+	// the test says. Default: FSTING.
+	FastingCodes []string
 	// Centers says where patients can go. Default: nobody knows of any place.
 	Centers Centers
 	// Zips says where postal codes are; Centers needs it.
@@ -114,6 +117,9 @@ func (o *Options) defaults() {
 	}
 	if o.CommentLabs == nil {
 		o.CommentLabs = o.CentralLabs
+	}
+	if o.FastingCodes == nil {
+		o.FastingCodes = []string{"FSTING"}
 	}
 	if o.LabName == "" {
 		o.LabName = "lab"

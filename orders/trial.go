@@ -531,7 +531,7 @@ func (r *trialRun) request(user healthlab.UserID) PlaceRequest {
 			continue
 		}
 		for _, q := range m.AOE.Questions {
-			if _, preset := q.preset(r.test.Fasting); preset || !q.Required {
+			if _, preset := q.preset(r.test.Fasting, r.opts.FastingCodes); preset || !q.Required {
 				continue
 			}
 			a := AOEAnswer{m.ID, q.ID, "1"}
