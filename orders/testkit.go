@@ -47,20 +47,20 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req Tes
 	}
 	r := s.newRecord(team, OrderID{s.opts.NewID()}, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.details(), req.Passthrough
-	r.AOEAnswers = presets(chosen.test)
+	r.AOEAnswers = presets(chosen.test, s.opts.FastingCodes)
 	return r, nil
 }
 
 // presets are the answers of a test's questions that need nobody. A kit is ordered and
 // registered without asking anybody the others.
-func presets(t LabTest) []AOEAnswer {
+func presets(t LabTest, fasting []string) []AOEAnswer {
 	var out []AOEAnswer
 	for _, m := range t.Markers {
 		if m.AOE == nil {
 			continue
 		}
 		for _, q := range m.AOE.Questions {
-			if preset, ok := q.preset(t.Fasting); ok {
+			if preset, ok := q.preset(t.Fasting, fasting); ok {
 				out = append(out, AOEAnswer{m.ID, q.ID, preset})
 			}
 		}
