@@ -1,0 +1,187 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// namesakes returns the team's orders whose patient has the reported name and birth
+// date.
+func (s *Service) namesakes(ctx context.Context, team healthlab.TeamID, p ReportedPatient) ([]Order, error) {
+	if !p.known() {
+		return nil, nil
+	}
+	const most = 20 // pages
+	p.Gender = ""   // whoever is called so counts
+	var out []Order
+	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: MaxPageSize, Page: 1,
+		Sort: SortCreatedAt, Direction: Descending, Today: today(s.now())}
+	for ; q.Page <= most; q.Page++ {
+		page, err := s.store.List(ctx, q)
+		if errors.Is(err, healthlab.Invalid) {
+			return nil, nil // nobody can have such a name
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find patients: %w", err)
+		}
+		for _, o := range page.Orders {
+			if p.of(o.PatientDetails) == agrees {
+				out = append(out, o)
+			}
+		}
+		if len(page.Orders) < q.Size {
+			break
+		}
+	}
+	return out, nil
+}
+
+// tied returns the order that a message names: by its id, else by its specimen; or the one
+// that took its place, and its specimen. Nil if there is none.
+func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
+	var r Record
+	var err error = healthlab.NotFound
+	if !m.Order.IsZero() {
+		if r, err = s.store.Get(ctx, m.Team, m.Order); err == nil {
+			r, err = s.heir(ctx, m, r)
+		}
+	}
+	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
+		r, err = s.ofSample(ctx, m)
+	}
+	if errors.Is(err, healthlab.NotFound) {
+		return nil, nil
+	}
+	return &r, err
+}
+
+// weighed is what there is to know of a message with results.
+type weighed struct {
+	judgement
+	tied      *Record
+	namesakes []Order
+}
+
+// subject is the only user of all candidates; zero if there are none or several.
+func (w weighed) subject() healthlab.UserID {
+	var user healthlab.UserID
+	all := w.namesakes
+	if w.tied != nil {
+		all = append([]Order{w.tied.Order}, all...)
+	}
+	for i, o := range all {
+		if i > 0 && o.UserID != user {
+			return healthlab.UserID{}
+		}
+		user = o.UserID
+	}
+	return user
+}
+
+// lab is the slug of the lab that a message is from: as it says, else that of the order
+// which it names. Empty if nothing says.
+func (w weighed) lab(m Message) string {
+	if l := w.test().Lab; m.Lab == "" && l != nil {
+		return l.Slug
+	}
+	return m.Lab
+}
+
+// test is that of the order which a message names; empty without one.
+func (w weighed) test() LabTest {
+	if w.tied == nil {
+		return LabTest{}
+	}
+	return w.tied.LabTest
+}
+
+// weigh looks at what a message with results names, and judges it.
+func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
+	tied, err := s.tied(ctx, m)
+	if err != nil {
+		return weighed{}, err
+	}
+	if tied != nil && m.sure(tied) {
+		if j := judge(m, tied, nil); !j.to.IsZero() {
+			return weighed{j, tied, nil}, nil
+		}
+	}
+	same, err := s.namesakes(ctx, m.Team, m.patient())
+	if err != nil {
+		return weighed{}, err
+	}
+	return weighed{judge(m, tied, same), tied, same}, nil
+}
+
+// hold keeps a result for review. One that is held already changes nothing.
+func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Settings) error {
+	j := w.judgement
+	at := healthlab.At(s.now())
+	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
+		ID:     RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))},
+		Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: list(j.sub), Reason: j.reason,
+		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
+	}}
+	if p := m.patient(); p != (ReportedPatient{}) {
+		r.Patient = &ReviewPatient{FirstName: nonEmpty(p.FirstName), LastName: nonEmpty(p.LastName), Gender: nonEmpty(string(p.Gender))}
+		if !p.DOB.IsZero() {
+			dob := healthlab.At(p.DOB.At(time.UTC))
+			r.Patient.DOB = &dob
+		}
+	}
+	labs, err := s.catalogue.Labs(ctx)
+	if err != nil {
+		return fmt.Errorf("find labs: %w", err)
+	}
+	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == r.Lab.Slug }); i >= 0 {
+		r.Lab.ID, r.Lab.Name = labs[i].ID, labs[i].Name
+	}
+	for _, one := range m.Results.Results {
+		name := one.Name
+		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name})
+	}
+	whole, err := s.complete(ctx, m, w.test())
+	if err != nil {
+		return err
+	}
+	worst, status := Worst(whole.Results.Results), ResultFinal
+	if m.On == PartialResult {
+		status = ResultPartial
+	}
+	r.Interpretation, r.ResultStatus, r.Subject = &worst, &status, w.subject()
+	var events []healthlab.Event
+	if settings.UnmatchedResults {
+		if events, err = r.tell(EventMatchReviewCreated, s.opts.NewID(), at); err != nil {
+			return err
+		}
+	} else {
+		r.Status = MatchPendingOps
+	}
+	err = s.opts.Reviews.InsertResult(ctx, r, events)
+	switch {
+	case errors.Is(err, healthlab.Conflict):
+		return nil
+	case errors.Is(err, healthlab.Invalid):
+		s.unkept(m, err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("hold result: %w", err)
+	}
+	s.opts.Log.Info("result is held for review", "result", r.ID.String(), "decision", string(j.code))
+	return nil
+}
+
+func nonEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
