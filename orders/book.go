@@ -63,7 +63,8 @@ func ReadBook(r io.Reader) (*Book, error) {
 // NewBook checks a catalogue and returns it. Invalid lists everything that is wrong
 // with it: ids used twice, labs and markers that do not exist, markers of another lab
 // than their test's, methods that a lab does not take, several platform accounts at a
-// lab, platform accounts that are delegated, instructions without steps, tests that claim instructions without any.
+// lab, platform accounts that are delegated, instructions without steps, tests that claim
+// instructions without any.
 func NewBook(c BookContents) (*Book, error) {
 	b := &Book{
 		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),

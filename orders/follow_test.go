@@ -157,17 +157,24 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 			first, err := d.creates(nil, "walk-in", named("two"))
 			require.NoError(t, err)
 			o, err := d.creates(&first.ID, tc.test, tc.edit)
-			if tc.rule != "" {
-				requireRule(t, err, tc.rule, healthlab.Precondition)
-				require.Equal(t, orders.Ordered, d.get(first).LowLevel(), "nothing happened to it")
-				return
-			}
-			require.NoError(t, err)
-			record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
-			require.NoError(t, err)
-			require.Equal(t, account(tc.used), *record.LabAccountID)
+			d.replaced(t, first, o, err, tc.rule, tc.used)
 		})
 	}
+}
+
+// replaced checks what became of the replacement of an order: it broke a rule, and nothing
+// happened, or it uses an account.
+func (d *desk) replaced(t *testing.T, first, next orders.Order, err error, rule, used string) {
+	t.Helper()
+	if rule != "" {
+		requireRule(t, err, rule, healthlab.Precondition)
+		require.Equal(t, orders.Ordered, d.get(first).LowLevel(), "nothing happened to it")
+		return
+	}
+	require.NoError(t, err)
+	record, err := d.store.Orders().Get(t.Context(), d.team, next.ID)
+	require.NoError(t, err)
+	require.Equal(t, account(used), *record.LabAccountID)
 }
 
 func TestImport(t *testing.T) {
@@ -302,15 +309,7 @@ func TestRecreationCarriesTheAccount(t *testing.T) {
 			require.NoError(t, err)
 			d.accountsOf(tc.then...)
 			o, err := d.creates(&first.ID, tc.test)
-			if tc.rule != "" {
-				requireRule(t, err, tc.rule, healthlab.Precondition)
-				require.Equal(t, orders.Ordered, d.get(first).LowLevel(), "nothing happened to it")
-				return
-			}
-			require.NoError(t, err)
-			record, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
-			require.NoError(t, err)
-			require.Equal(t, account(tc.used), *record.LabAccountID)
+			d.replaced(t, first, o, err, tc.rule, tc.used)
 		})
 	}
 }

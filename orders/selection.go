@@ -2,6 +2,7 @@ package orders
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -387,34 +388,45 @@ func ofAge(p PatientDetailsInput, proxy *GuarantorDetails, day healthlab.Date, m
 func answers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
-	for _, m := range t.Markers {
-		if m.AOE == nil {
+	for marker, q := range t.questions() {
+		of := slices.DeleteFunc(slices.Clone(given), func(a AOEAnswer) bool {
+			return a.MarkerID != marker || a.QuestionID != q.ID
+		})
+		known += len(of)
+		if len(of) == 0 {
+			preset, ok := q.preset(t.Fasting, fasting)
+			if !ok && q.Required {
+				return nil, broken(AOEMissing, "a required question has no answer")
+			}
+			if ok {
+				out = append(out, AOEAnswer{marker, q.ID, preset})
+			}
 			continue
 		}
-		for _, q := range m.AOE.Questions {
-			of := slices.DeleteFunc(slices.Clone(given), func(a AOEAnswer) bool {
-				return a.MarkerID != m.ID || a.QuestionID != q.ID
-			})
-			known += len(of)
-			if len(of) == 0 {
-				preset, ok := q.preset(t.Fasting, fasting)
-				if !ok && q.Required {
-					return nil, broken(AOEMissing, "a required question has no answer")
-				}
-				if ok {
-					out = append(out, AOEAnswer{m.ID, q.ID, preset})
-				}
-				continue
-			}
-			if err := q.takes(of); err != nil {
-				return nil, err
-			}
+		if err := q.takes(of); err != nil {
+			return nil, err
 		}
 	}
 	if known != len(given) {
 		return nil, broken(AOEInvalid, "an answer is for a question that the order does not ask")
 	}
 	return out, nil
+}
+
+// questions are those of the test's markers, each with the id of its marker.
+func (t LabTest) questions() iter.Seq2[int, Question] {
+	return func(yield func(int, Question) bool) {
+		for _, m := range t.Markers {
+			if m.AOE == nil {
+				continue
+			}
+			for _, q := range m.AOE.Questions {
+				if !yield(m.ID, q) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // preset returns the answer of a question that nobody answered.

@@ -55,14 +55,9 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req Tes
 // registered without asking anybody the others.
 func presets(t LabTest, fasting []string) []AOEAnswer {
 	var out []AOEAnswer
-	for _, m := range t.Markers {
-		if m.AOE == nil {
-			continue
-		}
-		for _, q := range m.AOE.Questions {
-			if preset, ok := q.preset(t.Fasting, fasting); ok {
-				out = append(out, AOEAnswer{m.ID, q.ID, preset})
-			}
+	for marker, q := range t.questions() {
+		if preset, ok := q.preset(t.Fasting, fasting); ok {
+			out = append(out, AOEAnswer{marker, q.ID, preset})
 		}
 	}
 	return out

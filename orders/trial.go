@@ -526,20 +526,15 @@ func (r *trialRun) request(user healthlab.UserID) PlaceRequest {
 			DOB: healthlab.Date{Year: 1985, Month: 6, Day: 15}, Email: "test@example.com"},
 		PatientAddress: PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: home},
 	}
-	for _, m := range r.test.Markers {
-		if m.AOE == nil {
+	for marker, q := range r.test.questions() {
+		if _, preset := q.preset(r.test.Fasting, r.opts.FastingCodes); preset || !q.Required {
 			continue
 		}
-		for _, q := range m.AOE.Questions {
-			if _, preset := q.preset(r.test.Fasting, r.opts.FastingCodes); preset || !q.Required {
-				continue
-			}
-			a := AOEAnswer{m.ID, q.ID, "1"}
-			if len(q.Answers) > 0 {
-				a.Answer = q.Answers[0].Code
-			}
-			req.AOEAnswers = append(req.AOEAnswers, a)
+		a := AOEAnswer{marker, q.ID, "1"}
+		if len(q.Answers) > 0 {
+			a.Answer = q.Answers[0].Code
 		}
+		req.AOEAnswers = append(req.AOEAnswers, a)
 	}
 	return req
 }

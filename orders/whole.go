@@ -195,6 +195,20 @@ func (d *due) loinc() (code, slug *string) {
 	return &d.LOINC.Code, &d.LOINC.Slug
 }
 
+// codes returns the LOINC code of a result, its slug, and the slug of the result: what the
+// lab says, else what the catalogue does.
+func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *string, string) {
+	i := slices.IndexFunc(all, func(d due) bool { return d.is(loinc, code, slug) })
+	if i < 0 {
+		return loinc, loincSlug, slug
+	}
+	known, knownSlug := all[i].loinc()
+	if loinc == nil || *loinc == "" {
+		loinc = known
+	}
+	return loinc, cmp.Or(loincSlug, knownSlug), cmp.Or(slug, all[i].Slug)
+}
+
 // markersOf are the ordered markers that a result of these codes comes from.
 func markersOf(all []due, t LabTest, loinc, code *string, slug string) []SourceMarker {
 	var out []SourceMarker
@@ -228,13 +242,7 @@ func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, fi
 		if r.SourceMarkers == nil {
 			r.SourceMarkers = markersOf(all, t, r.LOINC, r.ProviderID, r.Slug)
 		}
-		if j := slices.IndexFunc(all, func(d due) bool { return d.is(r.LOINC, r.ProviderID, r.Slug) }); j >= 0 {
-			loinc, slug := all[j].loinc()
-			if r.LOINC == nil || *r.LOINC == "" {
-				r.LOINC = loinc
-			}
-			r.LOINCSlug, r.Slug = cmp.Or(r.LOINCSlug, slug), cmp.Or(r.Slug, all[j].Slug)
-		}
+		r.LOINC, r.LOINCSlug, r.Slug = codes(all, r.LOINC, r.LOINCSlug, r.ProviderID, r.Slug)
 		r.whole()
 	}
 	for i := range out.MissingResults {
@@ -242,13 +250,7 @@ func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, fi
 		if m.SourceMarkers == nil {
 			m.SourceMarkers = markersOf(all, t, m.LOINC, m.ProviderID, m.Slug)
 		}
-		if j := slices.IndexFunc(all, func(d due) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
-			loinc, slug := all[j].loinc()
-			if m.LOINC == nil || *m.LOINC == "" {
-				m.LOINC = loinc
-			}
-			m.LOINCSlug, m.Slug = cmp.Or(m.LOINCSlug, slug), cmp.Or(m.Slug, all[j].Slug)
-		}
+		m.LOINC, m.LOINCSlug, m.Slug = codes(all, m.LOINC, m.LOINCSlug, m.ProviderID, m.Slug)
 		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
 	}
 	if final {

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -209,8 +207,8 @@ func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, samp
 		return orders.Record{}, err
 	}
 	defer v.s.mu.Unlock()
-	if strings.IndexByte(sampleID, 0) >= 0 || !utf8.ValidString(sampleID) {
-		return orders.Record{}, fmt.Errorf("%w: text is UTF-8 without NUL", healthlab.Invalid)
+	if err := checkText(sampleID); err != nil {
+		return orders.Record{}, err
 	}
 	id, ok := v.s.orders.bySample[sampleID]
 	if !ok {
