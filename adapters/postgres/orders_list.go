@@ -42,7 +42,7 @@ where o.team_id = $1 and ` + inNames + `
 	and ($21::uuid[] is null or o.order_id = any ($21))`
 
 	// ofOrder is what the index order_search_grams has.
-	ofOrder = `healthlab.order_grams(team_id, patient_name, recipient, birth_date)`
+	ofOrder = `healthlab.order_grams(team_id, patient_name, recipient, birth_date, method)`
 
 	allOrders = `
 from healthlab.orders o`
@@ -88,9 +88,11 @@ func (from orderSource) arguments(q *orders.Query, filters []any) []any {
 	case inTextsAlone:
 		return args[:5]
 	case byNames:
-		return append(args, append(gramsIn(q.Team, strings.ToLower(q.PatientName)), gramsIn(q.Team, strings.ToLower(q.Recipient))...))
+		names := append(gramsIn(q.Team, strings.ToLower(q.PatientName)), gramsIn(q.Team, strings.ToLower(q.Recipient))...)
+		return append(args, append(names, methodGrams(q)...))
 	case bySearch, byID:
-		return append(args, gramsIn(q.Team, strings.ToLower(q.Search)), []int32{gram(q.Team, bornGram(q.Search))})
+		method := methodGrams(q)
+		return append(args, append(gramsIn(q.Team, strings.ToLower(q.Search)), method...), append(method, gram(q.Team, bornGram(q.Search))))
 	}
 	return args
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
 )
 
 // longest is how many letters in a row healthlab.order_grams takes.
@@ -31,3 +32,12 @@ func gramsIn(team healthlab.TeamID, text string) []int32 {
 
 // bornGram is what the beginning of a birth date is known as.
 func bornGram(start string) string { return "#" + start }
+
+// methodGrams returns what every order has of the one method that a list asks for; nil if
+// it asks for none, or for several.
+func methodGrams(q *orders.Query) []int32 {
+	if len(q.Methods) != 1 {
+		return nil
+	}
+	return []int32{gram(q.Team, "@"+string(q.Methods[0]))}
+}
