@@ -167,7 +167,7 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 	if m.On != FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return Record{}, false
 	}
-	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
+	if _, ok := r.implied(RedrawOffered); !ok {
 		return Record{}, false
 	}
 	var lost []Marker

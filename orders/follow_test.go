@@ -56,6 +56,21 @@ func TestRedraw(t *testing.T) {
 	}
 }
 
+// A lab that has results has accepted the order, though nobody said so.
+func TestRedrawAfterALostAcceptance(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+	d.settings.Redraws = true
+	o := d.placed("walk-in")
+	require.NoError(t, d.Receive(t.Context(), d.report(o, lost)))
+	o = d.get(o)
+	require.Equal(t, levels("ordered requisition_created redraw_available"), history(o))
+	require.Equal(t, strings.Fields("ordered requisition_created redraw_available"), d.told(o))
+	require.Len(t, o.OrderTransaction.Orders, 2)
+	d.later(day)
+	require.Equal(t, levels("ordered requisition_created redraw_available"), history(d.get(o)), "the lab is not asked again")
+	require.Equal(t, orders.OriginRedraw, d.get(orders.Order{ID: o.OrderTransaction.Orders[1].ID}).Origin)
+}
+
 func TestNoRedraw(t *testing.T) {
 	for _, tc := range []struct {
 		name, test string

@@ -159,7 +159,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	}
 	critical := s.opts.NewID()
 	if child, ok := s.redraw(&r, m, settings); ok {
-		return s.offerRedraw(ctx, r.ID, child, m, ids[0], critical)
+		return s.offerRedraw(ctx, r.ID, child, m, ids, critical)
 	}
 	var refused error
 	_, err = s.store.Update(ctx, m.Team, r.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -205,8 +205,9 @@ func (s *Service) unkept(m Message, err error) {
 }
 
 // offerRedraw takes in a final report with results missing through the lab's fault:
-// the order ends with the offer, and the patient's second try begins.
-func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m Message, st Step, critical uuid.UUID) error {
+// the order ends with the offer, after the steps that it implies, and the patient's
+// second try begins.
+func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m Message, steps []Step, critical uuid.UUID) error {
 	first := s.opts.NewID()
 	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *Record) ([]healthlab.Event, error) {
 		if err := p.once(m); err != nil {
@@ -215,15 +216,25 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		if m.patient().of(p.PatientDetails) == differs {
 			return nil, errMoved
 		}
+		path, ok := p.implied(RedrawOffered)
+		if !ok {
+			return nil, errMoved
+		}
+		last := len(path) - 1
+		at := steps[last].At
 		p.specimen(m)
 		p.collected(m.CollectedAt)
-		p.result(m, st.At)
-		events, err := beget(p, c, st, RedrawOffered, first)
+		p.result(m, at)
+		events, err := p.reach(path[:last], m, steps)
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := p.alarm(healthlab.At(st.At), critical)
-		return append(events, alarm...), err
+		offered, err := beget(p, c, steps[last], RedrawOffered, first)
+		if err != nil {
+			return nil, err
+		}
+		alarm, err := p.alarm(healthlab.At(at), critical)
+		return slices.Concat(events, offered, alarm), err
 	})
 	switch {
 	case errors.Is(err, errTaken):
@@ -306,9 +317,14 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 		r.rejoin()
 		return nil, nil
 	}
-	var events []healthlab.Event
+	return r.reach(path, m, steps)
+}
+
+// reach lets the steps of a path happen, of which there are as many as one can be long. It
+// is pure apart from r.
+func (r *Record) reach(path []Trigger, m Message, steps []Step) (events []healthlab.Event, err error) {
 	for i, on := range path {
-		st := steps[min(i, len(steps)-1)] // there are as many as a path can be long
+		st := steps[min(i, len(steps)-1)]
 		st.On = on
 		if on == m.On {
 			st.Detail = m.Detail
@@ -320,7 +336,7 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 		events = append(events, more...)
 		if on == LabAccepted {
 			r.Lab.Requisition = true // it has it, whatever became of our call
-			r.plan(at)
+			r.plan(st.At)
 		}
 	}
 	return events, nil

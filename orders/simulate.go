@@ -123,7 +123,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	if !ok {
 		return Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}, s.opts.NewID()); err != nil {
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(at, settings), s.opts.NewID()); err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", err)
 	}
 	return s.Get(ctx, r.TeamID, r.ID)
