@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -319,26 +320,35 @@ func (l *orderList) page(ctx context.Context, total int, each func(*orders.Recor
 	return l.x.send(ctx, b)
 }
 
-// eachOrder hands on the orders that are read.
+// eachOrder hands on the orders that are read, in their order. Their documents take most
+// of the time of a page: each is decoded while the next are on their way, on all cores.
 func eachOrder(each func(*orders.Record)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		var kept []orderRow
+		type read struct {
+			row   orderRow
+			order orders.Record
+			fault error
+		}
+		var list []*read
+		var decoding sync.WaitGroup
+		defer decoding.Wait()
 		for rows.Next() {
-			var w orderRow
-			if err := w.scan(rows); err != nil {
+			o := &read{}
+			if err := o.row.scan(rows); err != nil {
 				return err
 			}
-			kept = append(kept, w)
+			list = append(list, o)
+			decoding.Go(func() { o.fault = o.row.decode(&o.order) })
 		}
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		list, err := decodeOrders(kept)
-		if err != nil {
-			return err
-		}
-		for i := range list {
-			each(&list[i])
+		decoding.Wait()
+		for _, o := range list {
+			if o.fault != nil {
+				return o.fault
+			}
+			each(&o.order)
 		}
 		return nil
 	}

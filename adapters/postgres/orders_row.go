@@ -3,11 +3,8 @@ package postgres
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,22 +58,6 @@ func (w *orderRow) decode(r *orders.Record) error {
 	kept.VisitWork = orders.VisitWork{Due: timeOrZero(w.visitDue), Lease: timeOrZero(w.visitLease)}
 	*r = kept
 	return nil
-}
-
-// decodeOrders decodes rows, in their order. Documents take most of the time of a page,
-// so that all cores share them.
-func decodeOrders(rows []orderRow) ([]orders.Record, error) {
-	out, faults := make([]orders.Record, len(rows)), make([]error, len(rows))
-	var all sync.WaitGroup
-	for hand, hands := 0, min(runtime.GOMAXPROCS(0), len(rows)); hand < hands; hand++ {
-		all.Go(func() {
-			for i := hand; i < len(rows); i += hands {
-				faults[i] = rows[i].decode(&out[i])
-			}
-		})
-	}
-	all.Wait()
-	return out, errors.Join(faults...)
 }
 
 func timeOrZero(t *time.Time) time.Time {
