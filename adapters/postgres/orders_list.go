@@ -119,6 +119,8 @@ from (
 
 	// rare is how many of the sample have something that is found by its parts.
 	rare = 100
+	// handful is how many orders of a user are read sooner than those that have a text.
+	handful = 1000
 	// few is how many matches are gathered and sorted. From more of them, the page is
 	// taken as they come in the order that is asked for: from indexes that know all that
 	// matters. So that is sooner where nothing that is asked for can go with that order,
@@ -248,6 +250,16 @@ func (l *orderList) look(ctx context.Context) error {
 		l.source = byID
 	case search && found <= rare:
 		l.source = bySearch
+	}
+	if l.source != anywhere && (!l.q.User.IsZero() || !l.q.Transaction.IsZero() || len(l.q.IDs) > 0) {
+		likely, err := l.likely(ctx, l.filters)
+		if err != nil {
+			return err
+		}
+		if likely <= handful {
+			l.source = anywhere
+			return nil
+		}
 	}
 	if l.q.Sort == orders.SortPatientName {
 		both = placed

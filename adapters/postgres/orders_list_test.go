@@ -130,7 +130,7 @@ func TestOrderListsUseIndexes(t *testing.T) {
 		"patient+status": "order_search_grams", "recipient/last": "order_search_grams", "search/last": "order_search_grams",
 		"search/birthday": "order_search_grams", "search/order": "orders_pkey", "all of them": "order_search_grams",
 		"status/ordered": "orders_status", "updated/day": "orders_updated", "created/day": "orders_created",
-		"critical/true": "orders_coarse", "activation/scheduled": "orders_activate", "user": "orders_user",
+		"critical/true": "orders_coarse", "activation/scheduled": "orders_activate", "user": "orders_user", "search+user": "orders_user",
 		"transaction": "orders_transaction", "patient/1": "Only Scan", "none": "orders_coarse",
 		"critical/false": "orders_coarse", "interpretation/normal": "orders_coarse", "activation/current": "orders_coarse",
 		"letter+completed": "", "letter+not critical": "", "letter+current": "", "letter+methods": "", "letter+status": "", "letter+abnormal": "",
