@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -123,7 +124,9 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	if !ok {
 		return Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(at, settings), s.opts.NewID()); err != nil {
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(at, settings), s.opts.NewID()); errors.Is(err, errMoved) {
+		return Order{}, unreachable
+	} else if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", err)
 	}
 	return s.Get(ctx, r.TeamID, r.ID)
