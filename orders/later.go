@@ -391,7 +391,7 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		})
 		return err
 	}
-	steps := s.steps(now, settings)
+	steps := s.steps(maxSimulated, now, settings)
 	s.formURLs(ctx, &claimed, steps)
 	critical := s.opts.NewID()
 	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {

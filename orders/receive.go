@@ -150,10 +150,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		return fmt.Errorf("team settings: %w", err)
 	}
 	at := s.now()
-	ids := make([]Step, maxImplied+1)
-	for i := range ids {
-		ids[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
-	}
+	ids := s.steps(maxImplied+1, at, settings)
 	if m.On != "" {
 		s.formURLs(ctx, &r, ids)
 	}

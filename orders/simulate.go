@@ -80,7 +80,7 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	if again := StatusOf(kept.Method(), RedrawAvailable); final == again && kept.Method() == WalkInTest {
 		return s.simulateRedraw(ctx, kept, flags, expected, settings, at, delay)
 	}
-	steps := s.steps(at, settings)
+	steps := s.steps(maxSimulated, at, settings)
 	s.formURLs(ctx, &kept, steps)
 	critical := s.opts.NewID()
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
@@ -103,7 +103,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	lost := true
 	flags.HasMissingResults = &lost
 	if _, ok := Next(r.Method(), r.LowLevel(), RedrawOffered, r.Facts()); !ok {
-		steps, critical := s.steps(at, settings), s.opts.NewID()
+		steps, critical := s.steps(maxSimulated, at, settings), s.opts.NewID()
 		s.formURLs(ctx, &r, steps)
 		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 			events, err := r.simulate(StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, critical, 0)
@@ -124,7 +124,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 	if !ok {
 		return Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(at, settings), s.opts.NewID()); errors.Is(err, errMoved) {
+	if err := s.offerRedraw(ctx, r.ID, child, m, s.steps(maxImplied+1, at, settings), s.opts.NewID()); errors.Is(err, errMoved) {
 		return Order{}, unreachable
 	} else if err != nil {
 		return Order{}, fmt.Errorf("simulate order: %w", err)
@@ -151,9 +151,9 @@ func (f *SimulationFlags) check(final Status) error {
 // maxSimulated bounds the steps of one simulation; the longest life has fewer.
 const maxSimulated = 20
 
-// steps are those of a simulation, all at one time.
-func (s *Service) steps(at time.Time, settings Settings) []Step {
-	steps := make([]Step, maxSimulated)
+// steps are n steps, all at one time, with an id each for the event that will tell of it.
+func (s *Service) steps(n int, at time.Time, settings Settings) []Step {
+	steps := make([]Step, n)
 	for i := range steps {
 		steps[i] = Step{At: at, EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
 	}

@@ -119,7 +119,8 @@ from (
 
 	// rare is how many of the sample have something that is found by its parts.
 	rare = 100
-	// handful is how many orders of a user are read sooner than those that have a text.
+	// handful is how many orders that a user, a transaction or ids name are read sooner than
+	// all that have a text.
 	handful = 1000
 	// few is how many matches are gathered and sorted. From more of them, the page is
 	// taken as they come in the order that is asked for: from indexes that know all that
