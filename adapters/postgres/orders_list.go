@@ -27,8 +27,7 @@ const (
 
 	inTextsOnly = inNames + ` and ($4::text = '' or ` + inTexts + `)`
 
-	ofList = `
-where o.team_id = $1 and ` + inNames + `
+	inList = `o.team_id = $1 and ` + inNames + `
 	and ($4::text = '' or ` + inTexts + ` or o.order_id = $6::uuid or o.user_id = $6)
 	and ($7::timestamptz is null or o.created_at >= $7) and ($8::timestamptz is null or o.created_at < $8)
 	and ($9::timestamptz is null or o.updated_at >= $9) and ($10::timestamptz is null or o.updated_at < $10)
@@ -42,8 +41,14 @@ where o.team_id = $1 and ` + inNames + `
 	and ($19::uuid is null or o.user_id = $19) and ($20::uuid is null or o.transaction_id = $20)
 	and ($21::uuid[] is null or o.order_id = any ($21))`
 
+	ofList = `
+where ` + inList
+
 	// ofOrder is what the index order_search_grams has.
-	ofOrder = `healthlab.order_grams(team_id, patient_name, recipient, birth_date, method)`
+	ofOrder = `healthlab.order_grams(team_id, patient_name, sort_name, recipient, birth_date, method)`
+
+	// beginning is that the last name begins with some letters, as the indexes by name know it.
+	beginning = `(o.sort_name = '') is false and starts_with(o.sort_name, $23)`
 
 	allOrders = `
 from healthlab.orders o`
@@ -61,6 +66,9 @@ const (
 	inTextsAlone
 	// byNames is among those that have the parts of the names.
 	byNames
+	// byLastName is among those whose last name begins as a text does, and among the others
+	// that have the parts of the texts.
+	byLastName
 	// bySearch is among those that have the parts of what is searched.
 	bySearch
 	// byID is the same where what is searched may be the id of an order or a user.
@@ -72,7 +80,12 @@ var orderSources = [...]string{
 	anywhere: allOrders + ofList,
 	inTextsAlone: allSearched + `
 where o.team_id = $1 and ` + inTextsOnly,
-	byNames:  allSearched + ofList + ` and ` + ofOrder + ` @> $22::integer[]`,
+	byNames: allSearched + ofList + ` and ` + ofOrder + ` @> $22::integer[]`,
+	byLastName: `
+from (
+	select ` + listed + allSearched + ofList + ` and ` + ofOrder + ` @> $22::integer[] and not starts_with(o.sort_name, $23)
+	union all
+	select ` + listed + allOrders + ofList + ` and ` + beginning + `) o`,
 	bySearch: allSearched + ofList + ` and (` + ofOrder + ` @> $22::integer[] or ` + ofOrder + ` @> $23::integer[])`,
 	byID: allOrders + ofList + `
 	and o.order_id in (
@@ -89,8 +102,13 @@ func (from orderSource) arguments(q *orders.Query, filters []any) []any {
 	case inTextsAlone:
 		return args[:5]
 	case byNames:
-		names := append(gramsIn(q.Team, strings.ToLower(q.PatientName)), gramsIn(q.Team, strings.ToLower(q.Recipient))...)
-		return append(args, append(names, methodGrams(q)...))
+		return append(args, nameGrams(q))
+	case byLastName:
+		grams, start := nameGrams(q), lastName(q)
+		if i := slices.Index(grams, gram(q.Team, start)); i >= 0 {
+			grams[i] = gram(q.Team, elsewhereGram(start))
+		}
+		return append(args, grams, start)
 	case bySearch, byID:
 		method := methodGrams(q)
 		return append(args, append(gramsIn(q.Team, strings.ToLower(q.Search)), method...), append(method, gram(q.Team, bornGram(q.Search))))
@@ -106,21 +124,38 @@ const (
 select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true),
 	set_config('max_parallel_workers_per_gather', '0', true), set_config('work_mem', '32MB', true)`
 
-	// sampleOrders counts how many of the newest orders have the names, how many have what
-	// is searched, how many have both, and how many of these have a place among the names:
-	// of the others it will be as many.
+	// sampleOrders counts orders that lie spread over the times of creation that a list asks
+	// for: all, those that the parts of the names find, those that the parts of what is
+	// searched find, those that have all texts, and those that match, the last two in a list
+	// by name of those that have a place among the names; those whose last name begins as a
+	// text does, and of them those that have all texts.
 	sampleOrders = `
-select count(*) filter (where ` + inNames + `), count(*) filter (where ` + inTexts + `),
-	count(*) filter (where ` + inTextsOnly + `), count(*) filter (where ` + inTextsOnly + ` and o.sort_name > '')
+select count(*), count(*) filter (where ` + inNames + ` and ` + inParts + `), count(*) filter (where (` + inTexts + `) and ` + inParts + `),
+	count(*) filter (where ` + inTextsOnly + ` and ` + inPlace + `), count(*) filter (where ` + inList + ` and ` + inPlace + `),
+	count(*) filter (where starts_with(o.sort_name, $25)), count(*) filter (where starts_with(o.sort_name, $25) and ` + inTextsOnly + `)
 from (
-	select o.patient_name, o.sort_name, o.recipient, o.birth_date from healthlab.orders o
-	where o.team_id = $1 order by o.created_at desc, o.order_id limit $6) o`
-	newest = 2000 // orders are the sample
+	select min(o.created_at) as first, max(o.created_at) as last` + allOrders + `
+	where o.team_id = $1` + inTime + `) span,
+generate_series(0, $23::integer - 1) n,
+lateral (
+	select ` + listed + allOrders + `
+	where o.team_id = $1 and o.created_at <= span.last - (span.last - span.first) * n / $23::integer` + inTime + `
+	order by o.created_at desc, o.order_id limit $24) o`
+	// So many times are taken, and so many orders at each.
+	moments, ofMoment = 20, 100
 
-	// rare is how many of the sample have something that is found by its parts.
-	rare = 100
-	// handful is how many orders that a user, a transaction or ids name are read sooner than
-	// all that have a text.
+	// listed are the columns that lists know.
+	listed = `o.team_id, o.order_id, o.user_id, o.transaction_id, o.created_at, o.updated_at, o.event_at, o.last_status, o.method,
+		o.interpretation, o.activate_by, o.patient_name, o.sort_name, o.recipient, o.birth_date`
+	inTime = ` and ($7::timestamptz is null or o.created_at >= $7) and ($8::timestamptz is null or o.created_at < $8)`
+	// inParts is the method, where it is among the parts that are looked for.
+	inParts = `($14::text[] is null or cardinality($14) <> 1 or o.method = any ($14))`
+	inPlace = `($22::boolean is not true or o.sort_name > '')`
+
+	// rare is how many of a hundred have something that is found by its parts.
+	rare = 5
+	// handful is how many orders that other filters leave are read sooner than all that have
+	// a text.
 	handful = 1000
 	// few is how many matches are gathered and sorted. From more of them, the page is
 	// taken as they come in the order that is asked for: from indexes that know all that
@@ -220,6 +255,7 @@ type orderList struct {
 	q       *orders.Query
 	filters []any
 	source  orderSource
+	sample  orderSample
 	// far is about how many orders are before the end of the page, if it is to be walked to.
 	far int64
 }
@@ -236,23 +272,28 @@ func (l *orderList) look(ctx context.Context) error {
 	names, search := l.named(), l.q.Search != ""
 	b := l.x.batch()
 	b.Queue(planEach)
-	var named, found, both, placed int
+	var s orderSample
 	if names || search {
-		b.Queue(sampleOrders, append(inTextsAlone.arguments(l.q, l.filters), newest)...).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&named, &found, &both, &placed) })
+		byName := l.q.Sort == orders.SortPatientName
+		b.Queue(sampleOrders, append(l.anybody(), byName, moments, ofMoment, lastName(l.q))...).
+			QueryRow(func(row pgx.Row) error {
+				return row.Scan(&s.orders, &s.named, &s.found, &s.texts, &s.match, &s.begin, &s.beginWith)
+			})
 	}
 	if err := l.x.send(ctx, b); err != nil {
 		return err
 	}
 	switch {
-	case names && named <= rare:
+	case s.orders == 0: // of these times
+		return nil
+	case names && s.rare(s.named):
 		l.source = byNames
-	case search && found <= rare && l.filters[5] != (*uuid.UUID)(nil):
+	case search && s.rare(s.found) && l.filters[argSearchID] != (*uuid.UUID)(nil):
 		l.source = byID
-	case search && found <= rare:
+	case search && s.rare(s.found):
 		l.source = bySearch
 	}
-	if l.source != anywhere && (!l.q.User.IsZero() || !l.q.Transaction.IsZero() || len(l.q.IDs) > 0) {
+	if l.source != anywhere && l.others() {
 		likely, err := l.likely(ctx, l.filters)
 		if err != nil {
 			return err
@@ -262,11 +303,40 @@ func (l *orderList) look(ctx context.Context) error {
 			return nil
 		}
 	}
-	if l.q.Sort == orders.SortPatientName {
-		both = placed
+	if l.covered() && !(names && l.source == bySearch) && lastName(l.q) != "" && s.side() {
+		l.source = byLastName
 	}
-	l.far = l.ahead(both)
+	l.sample = s
+	l.far = l.ahead()
 	return nil
+}
+
+// orderSample is what sampleOrders counts.
+type orderSample struct{ orders, named, found, texts, match, begin, beginWith int64 }
+
+func (s *orderSample) rare(n int64) bool { return n*100 <= s.orders*rare }
+
+// side reports whether it pays to read all whose last name begins as a text does, side
+// by side: they take half the time of those that are found by their parts, which are no
+// more than they.
+func (s *orderSample) side() bool { return 2*s.beginWith > s.texts && 2*s.begin <= 3*s.beginWith }
+
+// covered reports whether the indexes that the orders are in by creation, name and status
+// have all that a list of texts asks for.
+func (l *orderList) covered() bool {
+	return (l.source == byNames || l.source == bySearch) && !l.owned() && l.q.EventFrom.IsZero() && l.q.EventBefore.IsZero()
+}
+
+// owned reports whether a list asks for the orders of a user, of a transaction, or for some.
+func (l *orderList) owned() bool {
+	return !l.q.User.IsZero() || !l.q.Transaction.IsZero() || len(l.q.IDs) > 0
+}
+
+// anybody returns the filters of a list but for whose orders it asks.
+func (l *orderList) anybody() []any {
+	args, none := slices.Clone(l.filters), orderArguments(&orders.Query{})
+	copy(args[argUser:], none[argUser:])
+	return args
 }
 
 // others reports whether a list has filters besides texts.
@@ -440,6 +510,9 @@ func statusesOf(q *orders.Query) []string {
 	}
 	return out
 }
+
+// allStatuses are the full statuses that orders have.
+func allStatuses() []string { return statusesOf(&orders.Query{Methods: orders.CollectionMethods()}) }
 
 // bound returns a bound of times that are kept to the microsecond: the first of them
 // that is not before t. Nil if there is no bound.

@@ -21,6 +21,7 @@ const (
 	argName, argSearchID        = 1, 5
 	argStatus, argMethod        = 12, 13
 	argCritical, argIsScheduled = 14, 16
+	argUser                     = 18 // and the transaction, and ids
 )
 
 // mostHave returns the filters of what the filter of a list leaves out, with the list's
@@ -68,14 +69,8 @@ func (l *orderList) leftOut() []any {
 	q, rest, yes := *l.q, slices.Clone(l.filters), true
 	switch scheduled, _ := rest[argIsScheduled].(*bool); {
 	case len(q.Status) > 0:
-		var all []string
-		for _, m := range orders.CollectionMethods() {
-			for _, low := range orders.LowLevels(m) {
-				all = append(all, string(orders.StatusOf(m, low)))
-			}
-		}
 		passed := statusesOf(&q)
-		rest[argStatus] = slices.DeleteFunc(append(all, ""), func(s string) bool { return slices.Contains(passed, s) })
+		rest[argStatus] = slices.DeleteFunc(allStatuses(), func(s string) bool { return slices.Contains(passed, s) })
 		rest[argMethod] = []string(nil)
 		q.Status, q.Methods = nil, nil
 	case len(q.Methods) > 0:

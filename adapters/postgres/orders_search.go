@@ -3,6 +3,8 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"strings"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -29,6 +31,39 @@ func gramsIn(team healthlab.TeamID, text string) []int32 {
 	}
 	return out
 }
+
+// lastName returns the first letters of what is looked for in names, in lower case, with
+// which the last name may begin; empty if there are too few of them.
+func lastName(q *orders.Query) string {
+	for _, text := range namesIn(q) {
+		if letters := []rune(text); len(letters) >= longest && !unicode.IsDigit(letters[0]) {
+			return string(letters[:longest])
+		}
+	}
+	return ""
+}
+
+// namesIn are the texts in lower case that a list looks for in names: what is searched
+// only if no names are asked for, for it may be a birth date.
+func namesIn(q *orders.Query) []string {
+	if q.PatientName == "" && q.Recipient == "" {
+		return []string{strings.ToLower(q.Search)}
+	}
+	return []string{strings.ToLower(q.PatientName), strings.ToLower(q.Recipient)}
+}
+
+// nameGrams returns what every order has that has the names, and the method, of a list.
+func nameGrams(q *orders.Query) []int32 {
+	grams := methodGrams(q)
+	for _, text := range namesIn(q) {
+		grams = append(grams, gramsIn(q.Team, text)...)
+	}
+	return grams
+}
+
+// elsewhereGram is what three letters are known as of those whose last name does not begin
+// with them.
+func elsewhereGram(letters string) string { return "+" + letters }
 
 // bornGram is what the beginning of a birth date is known as.
 func bornGram(start string) string { return "#" + start }
