@@ -142,7 +142,7 @@ lateral (
 	where o.team_id = $1 and o.created_at <= span.last - (span.last - span.first) * n / $23::integer` + inTime + `
 	order by o.created_at desc, o.order_id limit $24) o`
 	// So many times are taken, and so many orders at each.
-	moments, ofMoment = 20, 100
+	moments, ofMoment = 16, 64
 
 	// listed are the columns that lists know.
 	listed = `o.team_id, o.order_id, o.user_id, o.transaction_id, o.created_at, o.updated_at, o.event_at, o.last_status, o.method,
@@ -234,7 +234,7 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 			if page.Total, err = l.number(ctx, l.source, l.filters); err != nil {
 				return err
 			}
-			ids, err = l.walk(ctx, page.Total)
+			ids, err = l.walk(ctx)
 		default:
 			page.Total, ids, err = l.find(ctx)
 		}
@@ -255,9 +255,9 @@ type orderList struct {
 	q       *orders.Query
 	filters []any
 	source  orderSource
-	sample  orderSample
-	// far is about how many orders are before the end of the page, if it is to be walked to.
-	far int64
+	// far is how many orders are walked past at most, if the page is to be walked to; nearby
+	// is how many of them that have the texts of the list are enough, if that is by name.
+	far, nearby int64
 }
 
 // named reports whether names are looked for in their own fields.
@@ -279,6 +279,7 @@ func (l *orderList) look(ctx context.Context) error {
 			QueryRow(func(row pgx.Row) error {
 				return row.Scan(&s.orders, &s.named, &s.found, &s.texts, &s.match, &s.begin, &s.beginWith)
 			})
+		b.Queue(likelyOfTeam, l.q.Team.UUID).QueryRow(expected(&s.team))
 	}
 	if err := l.x.send(ctx, b); err != nil {
 		return err
@@ -306,13 +307,15 @@ func (l *orderList) look(ctx context.Context) error {
 	if l.covered() && !(names && l.source == bySearch) && lastName(l.q) != "" && s.side() {
 		l.source = byLastName
 	}
-	l.sample = s
-	l.far = l.ahead()
+	l.ahead(&s)
 	return nil
 }
 
-// orderSample is what sampleOrders counts.
-type orderSample struct{ orders, named, found, texts, match, begin, beginWith int64 }
+// orderSample is what sampleOrders counts, and about how many orders the team has.
+type orderSample struct {
+	orders, named, found, texts, match, begin, beginWith int64
+	team                                                 float64
+}
 
 func (s *orderSample) rare(n int64) bool { return n*100 <= s.orders*rare }
 

@@ -29,7 +29,7 @@ func roomy(b *testing.B) *pgxpool.Pool {
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	server, err := embedded.Start(b.Context(), dir, &embedded.Options{Temporary: true, Settings: map[string]string{
-		"shared_buffers": "1GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "fsync": "off", "full_page_writes": "off"}})
+		"shared_buffers": "4GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "fsync": "off", "full_page_writes": "off"}})
 	require.NoError(b, err)
 	b.Cleanup(server.Crash)
 	pool := pgtest.Connect(b, server.URL("postgres"))
@@ -141,7 +141,7 @@ func (v ordersStore) timed(ctx context.Context, q orders.Query) (t timed, err er
 			}
 			t.total, t.matches = time.Since(begun), total
 			at := time.Now()
-			page, err := l.walk(ctx, total)
+			page, err := l.walk(ctx)
 			if err != nil {
 				return err
 			}

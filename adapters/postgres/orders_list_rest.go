@@ -16,6 +16,9 @@ import (
 // likelyOrders asks the planner how many orders match, of which it keeps a sample.
 const likelyOrders = `explain (format json) select` + allOrders + ofList
 
+// likelyOfTeam asks the same for all orders of a team.
+const likelyOfTeam = `explain (format json) select` + allOrders + ` where o.team_id = $1`
+
 // Where filters stand in the arguments of ofList.
 const (
 	argName, argSearchID        = 1, 5
@@ -50,17 +53,26 @@ func (l *orderList) likely(ctx context.Context, filters []any) (float64, error) 
 	args := slices.Clone(filters)
 	none := orderArguments(&orders.Query{})
 	copy(args[argName:argSearchID+1], none[argName:argSearchID+1])
-	var plans []struct {
-		Plan struct {
-			Rows float64 `json:"Plan Rows"`
-		}
-	}
+	var rows float64
 	b := l.x.batch()
-	b.Queue(likelyOrders, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&plans) })
-	if err := l.x.send(ctx, b); err != nil || len(plans) == 0 {
-		return 0, err
+	b.Queue(likelyOrders, args...).QueryRow(expected(&rows))
+	return rows, l.x.send(ctx, b)
+}
+
+// expected reads how many rows a plan expects.
+func expected(rows *float64) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		var plans []struct {
+			Plan struct {
+				Rows float64 `json:"Plan Rows"`
+			}
+		}
+		if err := row.Scan(&plans); err != nil || len(plans) == 0 {
+			return err
+		}
+		*rows = plans[0].Plan.Rows
+		return nil
 	}
-	return plans[0].Plan.Rows, nil
 }
 
 // leftOut returns the filters of the orders that a list leaves out by the one filter that

@@ -17,23 +17,34 @@ import (
 const (
 	// farthest is how many orders are walked past at most, by what is expected.
 	farthest = 65_000
-	// walked and walkedByName are how many orders are walked past in less time than one is
-	// read that was found by its parts: by name, the entries are smaller.
-	walked, walkedByName = 3, 5
+	// walked and walkedByName are how many orders are walked past in the time in which one is
+	// read that was found by its parts: by name, alike ones are one entry.
+	walked, walkedByName = 2, 5
 	// longer is how many times as far as expected a walk goes before it is given up.
 	longer = 2
 )
 
-// ahead returns about how many orders are before the end of the page, if they match as
-// often as the sample does; 0 if the page is not to be walked to.
-func (l *orderList) ahead() int64 {
-	if !l.covered() || l.sample.match == 0 || l.offset() > farthest {
-		return 0
+// ahead decides whether the page is to be walked to: if orders match as often as the
+// sample does, and that is sooner than finding them by their parts.
+func (l *orderList) ahead(s *orderSample) {
+	if !l.covered() || s.match == 0 || l.offset() > farthest {
+		return
 	}
-	if far := l.end() * l.sample.orders / l.sample.match; far <= farthest {
-		return far
+	parts := s.named
+	if l.source == bySearch {
+		parts = s.found
 	}
-	return 0
+	far, found := l.end()*s.orders/s.match, int64(s.team)*parts/s.orders
+	if far > min(farthest, walked*found) {
+		return
+	}
+	l.far, l.nearby = longer*far, l.end()
+	if l.q.Sort == orders.SortPatientName {
+		l.far = walkedByName * found // those of one name are together: it may be far to them
+	}
+	if l.others() {
+		l.nearby *= longer * s.texts / s.match
+	}
 }
 
 // end is how many matches are up to the end of the page.
@@ -91,34 +102,24 @@ select array(
 	return all
 }()
 
-// walk returns the ids of the page, of the total that matches.
-func (l *orderList) walk(ctx context.Context, total int) (page []uuid.UUID, err error) {
-	gain := walked * int64(total)
-	if l.q.Sort == orders.SortPatientName {
-		gain = walkedByName * int64(total)
-	}
-	if l.far <= gain {
-		b := l.x.batch()
-		b.Queue(orderWalks[orderWalk{l.q.Sort, l.q.Direction}], l.walking(gain)...).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&page) })
-		if err := l.x.send(ctx, b); err != nil || len(page) == l.q.Size {
-			return page, err
-		}
+// walk returns the ids of the page.
+func (l *orderList) walk(ctx context.Context) (page []uuid.UUID, err error) {
+	b := l.x.batch()
+	b.Queue(orderWalks[orderWalk{l.q.Sort, l.q.Direction}], l.walking()...).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&page) })
+	if err := l.x.send(ctx, b); err != nil || len(page) == l.q.Size {
+		return page, err
 	}
 	_, page, err = l.find(ctx)
 	return page, err
 }
 
-// walking are the arguments of a walk that is worth to pass by so many orders.
-func (l *orderList) walking(gain int64) []any {
-	args := append(slices.Clone(l.filters), l.offset(), l.q.Size)
+// walking are the arguments of a walk.
+func (l *orderList) walking() []any {
+	args := append(slices.Clone(l.filters), l.offset(), l.q.Size, l.far)
 	switch l.q.Sort {
-	case orders.SortPatientName: // those of one name are together: it may be far to them
-		named := l.end()
-		if l.others() {
-			named = longer * named * l.sample.texts / l.sample.match
-		}
-		return append(args, gain, named)
+	case orders.SortPatientName:
+		return append(args, l.nearby)
 	case orders.SortLastStatus:
 		statuses := slices.Clone(l.filters[argStatus].([]string))
 		if statuses == nil {
@@ -128,8 +129,7 @@ func (l *orderList) walking(gain int64) []any {
 		if l.q.Direction == orders.Descending {
 			slices.Reverse(statuses)
 		}
-		return append(args, longer*l.far, statuses)
-	default:
-		return append(args, longer*l.far)
+		return append(args, statuses)
 	}
+	return args
 }
