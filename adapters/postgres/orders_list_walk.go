@@ -35,12 +35,16 @@ func (l *orderList) ahead(s *orderSample) {
 		parts = s.found
 	}
 	far, found := l.end()*s.orders/s.match, int64(s.team)*parts/s.orders
-	if far > min(farthest, walked*found) {
+	sooner, byName := walked*found, l.q.Sort == orders.SortPatientName
+	if byName {
+		sooner = walkedByName * found
+	}
+	if far > min(farthest, sooner) {
 		return
 	}
 	l.far, l.nearby = longer*far, l.end()
-	if l.q.Sort == orders.SortPatientName {
-		l.far = walkedByName * found // those of one name are together: it may be far to them
+	if byName {
+		l.far = sooner // those of one name are together: it may be far to them
 	}
 	if l.others() {
 		l.nearby *= longer * s.texts / s.match
