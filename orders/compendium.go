@@ -27,7 +27,7 @@ const (
 // CompendiumRelation compares what two markers measure.
 type CompendiumRelation string
 
-// The relations.
+// The relations. Suggested is by name alone, where one of the two has no LOINC codes.
 const (
 	RelationExact     CompendiumRelation = "exact"
 	RelationSubset    CompendiumRelation = "subset"
@@ -218,6 +218,9 @@ type entry struct {
 	lab   *Lab
 	hash  string
 	codes []string // LOINC, sorted
+	// name and synonyms are its words, sorted: no matter how they are written.
+	name     string
+	synonyms []string
 }
 
 // compendium reads the catalogue of the central labs that have markers. Forbidden
@@ -255,6 +258,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 			}
 			sum := sha256.Sum256([]byte(text))
 			e.hash = hex.EncodeToString(sum[:12])
+			e.call()
 			c.sets[e.hash] = append(c.sets[e.hash], len(c.markers))
 			c.markers = append(c.markers, e)
 		}
@@ -307,8 +311,61 @@ func (e *entry) components() []string {
 	return out
 }
 
-// relation compares what a marker measures with a set of codes.
-func relation(codes, with []string) (CompendiumRelation, float64) {
+// call sets what a marker is called: its name, and as synonyms the initials of that and,
+// where it measures one thing only, the names of that.
+func (e *entry) call() {
+	words := func(text string) string {
+		return strings.Join(slices.Compact(slices.Sorted(slices.Values(wordsOf(text)))), " ")
+	}
+	e.name, e.synonyms = words(e.Name), []string{initials(wordsOf(e.Name))}
+	if len(e.ExpectedResults) == 1 {
+		r := e.ExpectedResults[0]
+		e.synonyms = append(e.synonyms, words(r.Name))
+		if r.LOINC != nil {
+			e.synonyms = append(e.synonyms, words(r.LOINC.Name))
+		}
+	}
+}
+
+// sameName says that two markers have one name, synonym that one is called as the other is.
+func sameName(a, b *entry) bool { return a.name == b.name && a.name != "" }
+
+func synonym(a, b *entry) bool {
+	return b.name != "" && slices.Contains(a.synonyms, b.name) || a.name != "" && slices.Contains(b.synonyms, a.name)
+}
+
+// match is how a marker compares with what is looked for.
+type match struct {
+	relation   CompendiumRelation
+	confidence float64
+	reason     string
+}
+
+// match compares a marker with a set, first by what they measure. Names count where one
+// of the two does not say that, and then less than anything that both measure.
+func (c *compendium) match(e *entry, hash string) (match, bool) {
+	set := c.sets[hash]
+	if e.hash == hash {
+		return match{RelationExact, 1, "EXACT_LOINC_SET"}, true
+	}
+	with := c.markers[set[0]].codes
+	if len(e.codes) > 0 && len(with) > 0 {
+		return relation(e.codes, with)
+	}
+	called := func(as func(a, b *entry) bool) bool {
+		return slices.ContainsFunc(set, func(i int) bool { return as(e, &c.markers[i]) })
+	}
+	switch {
+	case called(sameName):
+		return match{RelationSuggested, 0.2, "NAME_MATCH"}, true
+	case called(synonym):
+		return match{RelationSuggested, 0.1, "SYNONYM_MATCH"}, true
+	}
+	return match{}, false
+}
+
+// relation compares two sets of codes; false if they share none.
+func relation(codes, with []string) (match, bool) {
 	shared := 0
 	for _, code := range codes {
 		if slices.Contains(with, code) {
@@ -316,30 +373,23 @@ func relation(codes, with []string) (CompendiumRelation, float64) {
 		}
 	}
 	union := len(codes) + len(with) - shared
-	switch {
-	case union == 0 || shared == 0:
-		return RelationSuggested, 0.2
-	case shared == union:
-		return RelationExact, 1
-	case shared == len(codes):
-		return RelationSubset, 0.3 + 0.6*float64(shared)/float64(union)
-	case shared == len(with):
-		return RelationSuperset, 0.3 + 0.6*float64(shared)/float64(union)
+	part := float64(shared) / float64(union)
+	switch shared {
+	case 0:
+		return match{}, false
+	case len(codes):
+		return match{RelationSubset, 0.3 + 0.6*part, "SUBSET"}, true
+	case len(with):
+		return match{RelationSuperset, 0.3 + 0.6*part, "SUPERSET"}, true
 	}
-	return RelationOverlap, 0.2 + 0.5*float64(shared)/float64(union)
-}
-
-// reasons say a relation in the words of the contract.
-var reasons = map[CompendiumRelation]string{
-	RelationExact: "EXACT_LOINC_SET", RelationSubset: "SUBSET", RelationSuperset: "SUPERSET",
-	RelationOverlap: "OVERLAP", RelationSuggested: "NAME_MATCH",
+	return match{RelationOverlap, 0.2 + 0.5*part, "OVERLAP"}, true
 }
 
 // perLab is a marker as a candidate.
-func (e *entry) perLab(rel CompendiumRelation, confidence float64) PerLabCandidate {
+func (e *entry) perLab(m match) PerLabCandidate {
 	out := PerLabCandidate{MarkerID: e.ID, LabID: e.lab.ID, LabSlug: &e.lab.Slug, ProviderID: e.Marker.ProviderID, Name: e.Name,
-		LOINCSetHash: e.hash, Relation: rel, ResultNames: []string{}, LOINCCodes: list(e.codes), LOINCComponents: e.components(),
-		LOINCGroups: []string{}, CPTCodes: list(e.CPTCodes), ReasonCodes: []string{reasons[rel]}, Confidence: confidence,
+		LOINCSetHash: e.hash, Relation: m.relation, ResultNames: []string{}, LOINCCodes: list(e.codes), LOINCComponents: e.components(),
+		LOINCGroups: []string{}, CPTCodes: list(e.CPTCodes), ReasonCodes: []string{m.reason}, Confidence: m.confidence,
 		MarkerPopularityScore: e.Popularity}
 	for _, r := range e.ExpectedResults {
 		out.ResultNames = append(out.ResultNames, r.Name)
@@ -355,21 +405,15 @@ func bestFirst(found []PerLabCandidate) {
 	})
 }
 
-// at returns the markers of a lab that measure a set of codes, or something like it, the
+// at returns the markers of a lab that measure what a set does, or something like it, the
 // best first.
-func (c *compendium) at(lab string, codes []string, hash string, limit int) []PerLabCandidate {
+func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 	out := []PerLabCandidate{}
 	for i := range c.markers {
-		e := &c.markers[i]
-		if e.lab.Slug != lab {
-			continue
-		}
-		rel, confidence := relation(e.codes, codes)
-		if e.hash == hash {
-			rel, confidence = RelationExact, 1
-		}
-		if rel != RelationSuggested {
-			out = append(out, e.perLab(rel, confidence))
+		if e := &c.markers[i]; e.lab.Slug == lab {
+			if m, ok := c.match(e, hash); ok {
+				out = append(out, e.perLab(m))
+			}
 		}
 	}
 	bestFirst(out)
@@ -417,12 +461,12 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	out.SelectedCanonical = &best
 	if req.Mode == SearchCrosswalk {
 		for _, l := range c.labs {
-			if found := c.at(l.Slug, best.LOINCCodes, best.LOINCSetHash, limit); len(found) > 0 && (len(req.Labs) == 0 || slices.Contains(req.Labs, l.Slug)) {
+			if found := c.at(l.Slug, best.LOINCSetHash, limit); len(found) > 0 && (len(req.Labs) == 0 || slices.Contains(req.Labs, l.Slug)) {
 				out.PerLab[l.Slug] = found
 			}
 		}
 		if req.IncludeRelated == nil || *req.IncludeRelated {
-			out.Related = c.related(best, limit)
+			out.Related = c.related(best.LOINCSetHash, limit)
 		}
 	}
 	return out, nil
@@ -450,13 +494,13 @@ func (s *Service) ranked(ctx context.Context, c *compendium, query string) ([]Ca
 	return out, nil
 }
 
-// related are the sets that share something with one, the closest first.
-func (c *compendium) related(with CanonicalCandidate, limit int) []RelatedCandidate {
+// related are the sets that share something with one, or are called like it, the closest
+// first.
+func (c *compendium) related(with string, limit int) []RelatedCandidate {
 	out := []RelatedCandidate{}
 	for _, hash := range slices.Sorted(maps.Keys(c.sets)) {
-		rel, confidence := relation(c.markers[c.sets[hash][0]].codes, with.LOINCCodes)
-		if hash != with.LOINCSetHash && rel != RelationSuggested {
-			out = append(out, RelatedCandidate{c.canonical(hash, confidence), rel, confidence, []string{reasons[rel]}})
+		if m, ok := c.match(&c.markers[c.sets[hash][0]], with); ok && hash != with {
+			out = append(out, RelatedCandidate{c.canonical(hash, m.confidence), m.relation, m.confidence, []string{m.reason}})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b RelatedCandidate) int { return cmp.Compare(b.Confidence, a.Confidence) })
@@ -530,7 +574,7 @@ func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req Conver
 func (c *compendium) candidatesFor(code string, from int, target string, limit int) []PerLabCandidate {
 	var all []PerLabCandidate
 	for _, e := range c.sources(code, from) {
-		all = append(all, c.at(target, e.codes, e.hash, limit)...)
+		all = append(all, c.at(target, e.hash, limit)...)
 	}
 	bestFirst(all)
 	out := []PerLabCandidate{}

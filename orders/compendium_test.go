@@ -74,21 +74,10 @@ func TestCompendium(t *testing.T) {
 	}
 }
 
-// A code of several labs means several things; the best match for any of them comes first.
-func TestConvertCodeOfSeveralLabs(t *testing.T) {
-	marker := func(id, lab int, code string, loinc ...string) orders.MarkerComplete {
-		m := orders.MarkerComplete{Marker: orders.Marker{ID: id, LabID: &lab, Name: code, ProviderID: &code}}
-		for _, c := range loinc {
-			m.ExpectedResults = append(m.ExpectedResults, orders.ExpectedResult{LOINC: &orders.LOINC{Code: c, Name: c}})
-		}
-		return m
-	}
+// newLabs is the service of a catalogue of three labs, 1 to 3.
+func newLabs(t *testing.T, markers ...orders.MarkerComplete) (*orders.Service, healthlab.TeamID) {
 	catalogue, err := orders.NewBook(orders.BookContents{
-		Labs: []orders.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}},
-		Markers: []orders.MarkerComplete{
-			marker(11, 1, "X", "a", "b", "c"), marker(21, 2, "X", "c"),
-			marker(31, 3, "partly", "a", "z"), marker(32, 3, "exactly", "c"), marker(33, 3, "wholly", "a", "b", "c", "d"),
-		},
+		Labs: []orders.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}}, Markers: markers,
 	})
 	require.NoError(t, err)
 	s, err := orders.New(memory.New(nil).Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
@@ -96,7 +85,22 @@ func TestConvertCodeOfSeveralLabs(t *testing.T) {
 			return orders.Settings{CompendiumTools: true}, nil
 		}})
 	require.NoError(t, err)
-	team := healthlab.TeamID{UUID: id("team")}
+	return s, healthlab.TeamID{UUID: id("team")}
+}
+
+// marker of a lab brings a result for each LOINC code.
+func marker(id, lab int, name, code string, loinc ...string) orders.MarkerComplete {
+	m := orders.MarkerComplete{Marker: orders.Marker{ID: id, LabID: &lab, Name: name, ProviderID: &code}}
+	for _, c := range loinc {
+		m.ExpectedResults = append(m.ExpectedResults, orders.ExpectedResult{LOINC: &orders.LOINC{Code: c, Name: c}})
+	}
+	return m
+}
+
+// A code of several labs means several things; the best match for any of them comes first.
+func TestConvertCodeOfSeveralLabs(t *testing.T) {
+	s, team := newLabs(t, marker(11, 1, "X", "X", "a", "b", "c"), marker(21, 2, "Y", "X", "c"),
+		marker(31, 3, "P", "partly", "a", "z"), marker(32, 3, "E", "exactly", "c"), marker(33, 3, "W", "wholly", "a", "b", "c", "d"))
 	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"exactly"}, got.ConvertedProviderIDs)
@@ -110,6 +114,47 @@ func TestConvertCodeOfSeveralLabs(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found["X"], 1)
 	require.Equal(t, "exactly", *found["X"][0].ProviderID)
+}
+
+// A lab may not say what a marker measures: then it is suggested by its name. Names say
+// nothing where both labs say what they measure.
+func TestConvertByName(t *testing.T) {
+	named := func(m orders.MarkerComplete, result string) orders.MarkerComplete {
+		m.ExpectedResults = []orders.ExpectedResult{{Name: result}}
+		return m
+	}
+	s, team := newLabs(t, marker(11, 1, "Vitamin D, 25-Hydroxy", "N1", "a"), marker(12, 1, "Complete Blood Count", "N2"), named(marker(13, 1, "Iron studies", "N3"), "Ferritin"),
+		marker(14, 1, "!", "N4"),
+		marker(31, 3, "25-hydroxy vitamin D", "E1"), marker(32, 3, "Vitamin D 25 hydroxy", "E2", "a", "b"), marker(33, 3, "Vitamin D, 25-Hydroxy", "E3", "z"),
+		marker(34, 3, "CBC", "E4", "c"), marker(35, 3, "ferritin", "E5", "f"), marker(36, 3, "Chloride Blood Capillary", "E6", "g"), marker(37, 3, "?", "E7"))
+	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N1", "N2", "N3", "N4"}, TargetLab: "eastlab", Limit: ptr(20)})
+	require.NoError(t, err)
+	type candidate struct {
+		code     string
+		relation orders.CompendiumRelation
+		reason   string
+	}
+	found := map[string][]candidate{}
+	for source, of := range got.BySourceProviderID {
+		for _, k := range of.Candidates {
+			require.Positive(t, k.Confidence)
+			require.Len(t, k.ReasonCodes, 1)
+			found[source] = append(found[source], candidate{*k.ProviderID, k.Relation, k.ReasonCodes[0]})
+		}
+	}
+	require.Equal(t, map[string][]candidate{
+		"N1": {{"E2", orders.RelationSuperset, "SUPERSET"}, {"E1", orders.RelationSuggested, "NAME_MATCH"}},
+		"N2": {{"E4", orders.RelationSuggested, "SYNONYM_MATCH"}},
+		"N3": {{"E5", orders.RelationSuggested, "SYNONYM_MATCH"}},
+	}, found)
+	require.Equal(t, []string{"N4"}, got.UnresolvedProviderIDs)
+
+	cross, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("ferritin")})
+	require.NoError(t, err)
+	require.Equal(t, "N3", *cross.PerLab["northlab"][0].ProviderID)
+	require.Equal(t, []string{"SYNONYM_MATCH"}, cross.PerLab["northlab"][0].ReasonCodes)
+	require.Equal(t, orders.RelationSuggested, cross.Related[0].Relation)
+	require.Equal(t, []string{"N3"}, cross.Related[0].Canonical.ProviderIDs)
 }
 
 func TestConvert(t *testing.T) {

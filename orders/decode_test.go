@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,20 @@ func TestDecodeAreas(t *testing.T) {
 		require.Equal(t, orders.PSCAreaDetails{Radius: "25", AppointmentWithService: want}, reads[orders.PSCAreaDetails](t, text), text)
 	}
 	require.Error(t, json.Unmarshal([]byte(`{"appointment_with_somebody": "yes"}`), new(orders.PSCAreaDetails)))
+}
+
+func TestDecodePayors(t *testing.T) {
+	for _, text := range []string{`{"payor_code": "P1", "name": "One"}`, `{"code": "P1", "name": "One"}`, `{"payor_code": "P1", "code": "P2", "name": "One"}`} {
+		require.Equal(t, orders.Payor{PayorCode: "P1", Name: "One"}, reads[orders.Payor](t, text), text)
+	}
+	registry, err := orders.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "name": "One", "ids": {"a": ["7"]}}],
+		"state_plans": {"PLAN": {"AZ": "P1"}}}`))
+	require.NoError(t, err, "the code of the plan is known")
+	require.NotNil(t, registry)
+	_, err = orders.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "ids": {"b": ["7"]}}]}`))
+	require.ErrorContains(t, err, "payors[0].ids")
+	_, err = orders.ReadRegistry(strings.NewReader(`{"payors": [{"code": "P1", "colour": "red"}]}`))
+	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 // Results in the old form, an object, are kept as they are; those in the list are read as ever.

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,6 +32,21 @@ type RegistryContents struct {
 type RegistryPayor struct {
 	Payor
 	IDs map[string][]string `json:"ids"`
+}
+
+// UnmarshalJSON reads an entry, with no other fields than its own.
+func (p *RegistryPayor) UnmarshalJSON(b []byte) error {
+	var in struct {
+		payorJSON
+		IDs map[string][]string `json:"ids"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return err
+	}
+	*p = RegistryPayor{in.payor(), in.IDs}
+	return nil
 }
 
 // DiagnosisEntry is a diagnosis code (ICD-10-CM), or the beginning of some with the
