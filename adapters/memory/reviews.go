@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -87,6 +86,9 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 	if v.s.reviews.results[id] != nil {
 		return fmt.Errorf("%w: the result is there", healthlab.Conflict)
 	}
+	if user := r.Belongs(); !user.IsZero() && v.s.users.find(r.Team, user) == nil && len(v.s.users.of(r.Team)) > 0 {
+		return fmt.Errorf("%w: the user of the result", healthlab.NotFound)
+	}
 	if err := v.s.emit(events); err != nil {
 		return err
 	}
@@ -115,27 +117,28 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 		return orders.ResultPage{}, err
 	}
 	defer v.s.mu.Unlock()
+	after, err := parsePlace(q.Cursor)
+	if err != nil {
+		return orders.ResultPage{}, orders.BadCursor()
+	}
+	// The newest first, ties by id; a page goes on behind its place, whatever became of that.
+	order := func(a, b place) int { return cmp.Or(b.at.Compare(a.at), compareIDs(a.id, b.id)) }
+	at := func(k *keptResult) place { return place{k.read.CreatedAt.Time, k.read.ID.UUID} }
+	page := orders.ResultPage{Results: []orders.RawResult{}}
 	var found []*keptResult
 	for _, k := range v.s.reviews.results {
-		if q.Match(&k.read) {
+		if !q.Match(&k.read) {
+			continue
+		}
+		page.Total++
+		if q.Cursor == "" || order(after, at(k)) < 0 {
 			found = append(found, k)
 		}
 	}
-	slices.SortFunc(found, func(a, b *keptResult) int {
-		return cmp.Or(b.read.CreatedAt.Compare(a.read.CreatedAt.Time), bytes.Compare(a.read.ID.UUID[:], b.read.ID.UUID[:]))
-	})
-	page := orders.ResultPage{Results: []orders.RawResult{}, Total: len(found)}
-	if q.Cursor != "" {
-		raw, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
-		i := slices.IndexFunc(found, func(k *keptResult) bool { return err == nil && bytes.Equal(k.read.ID.UUID[:], raw) })
-		if i < 0 {
-			return orders.ResultPage{}, orders.BadCursor()
-		}
-		found = found[i+1:]
-	}
+	slices.SortFunc(found, func(a, b *keptResult) int { return order(at(a), at(b)) })
 	if len(found) > q.Limit {
 		found = found[:q.Limit]
-		page.Next = base64.RawURLEncoding.EncodeToString(found[q.Limit-1].read.ID.UUID[:])
+		page.Next = at(found[q.Limit-1]).String()
 	}
 	for _, k := range found {
 		r, err := k.load()

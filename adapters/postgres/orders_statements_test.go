@@ -14,7 +14,7 @@ func init() {
 		"insertCoverage": insertCoverage, "coverageColumns": coverageColumns, "selectCoverage": selectCoverage,
 		"selectCoverageAt": selectCoverageAt, "insertPayor": insertPayor, "selectPayors": selectPayors,
 		"deleteInfoOfUser": deleteInfoOfUser, "deleteInsuranceOfUser": deleteInsuranceOfUser,
-		"deleteResultsOfUser": deleteResultsOfUser, "insertResult": insertResult, "updateResult": updateResult, "selectResult": selectResult,
+		"deleteResultsOfUser": deleteResultsOfUser, "insertResult": insertResult, "shareUserOfResult": shareUserOfResult, "updateResult": updateResult, "selectResult": selectResult,
 		"lockResult": lockResult, "countResults": countResults, "selectResults": selectResults, "startTrial": startTrial,
 		"trialColumns": trialColumns, "selectTrialByKey": selectTrialByKey, "selectTrial": selectTrial, "lockTrial": lockTrial,
 		"updateTrial": updateTrial, "claimResultTrials": claimResultTrials,

@@ -26,6 +26,12 @@ const (
 insert into healthlab.raw_result (team_id, raw_id, user_id, revision, status, escalated, decision, lab, name, birth_date, created_at, doc)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
+	// Whoever erases the user waits for the result, and finds it. A team that has no users
+	// here keeps them elsewhere.
+	shareUserOfResult = `
+with there as (select from healthlab.users where team_id = $1 and user_id = $2 for key share)
+select exists (select from there) or not exists (select from healthlab.users where team_id = $1)`
+
 	updateResult = `
 update healthlab.raw_result set user_id = $3, revision = $4, status = $5, escalated = $6, decision = $7, lab = $8, name = $9,
 	birth_date = $10, created_at = $11, doc = $12
@@ -112,8 +118,19 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 		return err
 	}
 	return v.s.do(ctx, r.Team, writing, func(x *unit) error {
+		there := true
 		b := x.batch()
+		if user := r.Belongs(); !user.IsZero() {
+			b.Queue(shareUserOfResult, r.Team.UUID, user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&there) })
+		}
 		b.Queue(insertResult, row...)
+		if err := x.send(ctx, b); err != nil {
+			return err
+		}
+		if !there {
+			return errUserGone
+		}
+		b = x.batch()
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}
@@ -239,6 +256,7 @@ func (v reviews) SettleResult(ctx context.Context, team healthlab.TeamID, id ord
 type settled struct {
 	was, made             *orders.Record
 	wasBefore, madeBefore orderKept
+	held                  []string // by was, before
 }
 
 // lockSides locks what a decision changes: the user of an order that is nobody else's
@@ -276,7 +294,7 @@ func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, 
 	}
 	if out.was != nil {
 		out.was.NextEventID = drawn
-		out.wasBefore = orderIdentity(out.was)
+		out.wasBefore, out.held = orderIdentity(out.was), holdsOf(out.was)
 	}
 	if s.New != nil {
 		r := *s.New
@@ -297,6 +315,7 @@ func (s settled) queue(b *pgx.Batch) error {
 			return err
 		}
 		b.Queue(updateOrder, row...)
+		queueHolds(b, s.was, s.held)
 	}
 	if s.made != nil {
 		row, err := keepOrder(s.made, s.madeBefore, 1)
@@ -304,6 +323,7 @@ func (s settled) queue(b *pgx.Batch) error {
 			return err
 		}
 		b.Queue(insertOrder, row...)
+		queueHolds(b, s.made, nil)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,6 +113,38 @@ var reviewMutants = []mutant{
 			return page, err
 		}
 	}), "List/Pages"},
+	{"keeps what is nobody's", spoiltReviews(func(b *brokenReviews) {
+		b.insert = func(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
+			err := b.ReviewStore.InsertResult(ctx, r, events)
+			if errors.Is(err, healthlab.NotFound) {
+				r.Subject = healthlab.UserID{}
+				err = b.ReviewStore.InsertResult(ctx, r, events)
+			}
+			return err
+		}
+	}), "Insert/OfNobody"},
+	{"forgets where a page ended once that is decided", spoiltReviews(func(b *brokenReviews) {
+		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
+			page, err := b.ReviewStore.Results(ctx, q)
+			if q.Cursor != "" && err == nil && page.Total < 3 {
+				return orders.ResultPage{}, orders.BadCursor()
+			}
+			return page, err
+		}
+	}), "List/PagesWhileDecided"},
+	{"holds for ever", spoiltReviews(func(b *brokenReviews) {
+		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
+			return b.ReviewStore.SettleResult(ctx, team, id, s, func(r *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				if was == nil {
+					return c(r, was, made)
+				}
+				visits := slices.Clone(was.Visits)
+				events, err := c(r, was, made)
+				was.Visits = visits
+				return events, err
+			})
+		}
+	}), "Settle/GivesBackWhatIsHeld"},
 	{"writes the result first", spoiltReviews(func(b *brokenReviews) {
 		b.settle = func(ctx context.Context, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement, c orders.Settle) (orders.RawResult, error) {
 			if s.New == nil {

@@ -143,6 +143,19 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, 1, h.told(t, "a"), "and nothing is told")
 		h.held(t, rawResult("b", "1", orderNoon)) // another team's is another one
 	},
+	"Insert/OfNobody": func(t *testing.T, h ReviewsHarness) {
+		OrderErasureHarness{Users: h.Users}.add(t, orderTeam("a"), orderUser("bo"))
+		r := rawResult("a", "1", orderNoon) // ana's, whom the team has no more
+		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), r, []healthlab.Event{reviewEvent(r, "created")}), healthlab.NotFound)
+		_, err := h.Reviews.Result(t.Context(), r.Team, r.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		require.Zero(t, h.told(t, "a"))
+		r.Subject = healthlab.UserID{}
+		h.held(t, r) // nobody knows whose it is
+		r = rawResult("a", "2", orderNoon)
+		r.Subject = orderUser("bo")
+		h.held(t, r)
+	},
 	"Insert/Text": func(t *testing.T, h ReviewsHarness) {
 		r := rawResult("a", "1", orderNoon)
 		r.Patient.FirstName = ptr("A\x00")
@@ -272,6 +285,40 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 			_, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: orderTeam("a"), Cursor: bad})
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
+	},
+	"List/PagesWhileDecided": func(t *testing.T, h ReviewsHarness) {
+		for i := range 3 {
+			h.held(t, rawResult("a", string(rune('a'+i)), orderNoon.Add(time.Duration(i)*time.Minute)))
+		}
+		q := orders.ResultQuery{Team: orderTeam("a"), Limit: 1}
+		for _, want := range []string{"c", "b", "a"} {
+			page, err := h.Reviews.Results(t.Context(), q)
+			require.NoError(t, err)
+			require.Len(t, page.Results, 1)
+			require.Equal(t, rawID(want), page.Results[0].ID)
+			_, err = h.Reviews.UpdateResult(t.Context(), q.Team, rawID(want), func(r *orders.RawResult) ([]healthlab.Event, error) {
+				r.Status = orders.MatchResolved
+				return nil, nil
+			})
+			require.NoError(t, err)
+			q.Cursor = page.Next
+		}
+		require.Empty(t, q.Cursor)
+	},
+	"Settle/GivesBackWhatIsHeld": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "1", orderNoon))
+		was, err := h.Orders.Insert(t.Context(), atHome("a", "1", "ana", "north", orders.VisitConfirmed), begin)
+		require.NoError(t, err)
+		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", orders.VisitReserved), begin)
+		require.ErrorIs(t, err, healthlab.Conflict)
+		_, err = h.Reviews.SettleResult(t.Context(), was.TeamID, rawID("1"), orders.Settlement{Order: was.ID},
+			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
+				was.Visits[0].Status = orders.VisitCancelled
+				return accepted(item, was, made)
+			})
+		require.NoError(t, err)
+		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", orders.VisitReserved), begin)
+		require.NoError(t, err, "the provider may visit the patient for another order")
 	},
 	"Settle/ExistingOrder": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", orderNoon))
