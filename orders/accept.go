@@ -224,10 +224,16 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 	if specimen := g.specimen; specimen != "" && to.SampleID == nil {
 		to.SampleID = &specimen
 	}
+	if slices.Contains(to.Messages, g.message.ID) {
+		return nil, unfit(ReviewNotPossible, "the order has the result already")
+	}
+	if to.ReportedAt.IsZero() {
+		to.ReportedAt = item.CreatedAt.Time
+	}
 	if err := do(to.take(g.message, next())); err != nil {
 		return nil, err
 	}
-	if err := do(to.alarm(healthlab.At(g.at), next().EventID)); err != nil {
+	if err := do(to.alarm(healthlab.At(g.at), item.CreatedAt, next().EventID)); err != nil {
 		return nil, err
 	}
 	at := healthlab.At(g.at)
@@ -268,15 +274,18 @@ func (g *gift) begin(was, made *Record, st, first Step) ([]healthlab.Event, erro
 func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.collected(m.CollectedAt)
+	done := r.LowLevel() == Completed || r.LowLevel() == Corrected
+	if done {
+		m.On = ResultCorrected // what is read of an order that is done is final, whatever the lab calls it
+	}
 	r.result(m, st.At)
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}
 	r.Lab.Kit, r.Lab.Requisition = true, true // it needs no telling any more
-	low := r.LowLevel()
 	to := Completed
 	switch {
-	case low == Completed || low == Corrected:
+	case done:
 		to = Corrected
 	case m.On == PartialResult && r.Method() == Testkit:
 		r.UpdatedAt = healthlab.At(st.At)

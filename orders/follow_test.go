@@ -223,7 +223,7 @@ func TestImport(t *testing.T) {
 	m := orders.Message{ID: "m", Team: d.team, SampleID: "R-1", On: orders.FinalResult, At: noon, Results: &orders.OrderResults{}}
 	require.NoError(t, d.Receive(t.Context(), m))
 	require.Equal(t, orders.RequisitionBypassed, d.get(o).LowLevel(), "a number alone names nobody")
-	m.Patient = &orders.ReportedPatient{FirstName: "ana", LastName: "ROE", DOB: patient().DOB}
+	m.ID, m.Patient = "n", &orders.ReportedPatient{FirstName: "ana", LastName: "ROE", DOB: patient().DOB}
 	require.NoError(t, d.Receive(t.Context(), m))
 	require.Equal(t, orders.Completed, d.get(o).LowLevel())
 }

@@ -200,5 +200,8 @@ func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Dura
 		return events, err
 	}
 	r.Lab.Due = st.At.Add(retry(r.Lab.Attempts))
+	if t != sendCancel && r.ActivateBy != nil && r.ActivateBy.At(time.UTC).After(r.Lab.Due) {
+		r.Lab.Due = r.ActivateBy.At(time.UTC) // the day was changed while the lab was asked
+	}
 	return nil, nil
 }

@@ -131,6 +131,100 @@ func TestAcceptedSpecimens(t *testing.T) {
 	})
 }
 
+// A result that is held is a person's to decide on: whatever the order can take when the lab's
+// feed brings it again, and whatever was decided meanwhile.
+func TestHeldResultsThatComeAgain(t *testing.T) {
+	for name, decide := range map[string]func(*desk, orders.UnmatchedResult){
+		"undecided": func(*desk, orders.UnmatchedResult) {},
+		"rejected": func(d *desk, r orders.UnmatchedResult) {
+			_, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newVisits(t)
+			d.settings.UnmatchedResults = true
+			o := d.requisitioned("at home", fated("never_again"))
+			m := d.report(o)
+			r := d.held(m)
+			require.Equal(t, orders.MatchWrongCollection, r.DecisionCode)
+			decide(d, r)
+			d.booked(o, home)
+			require.Equal(t, orders.AppointmentScheduled, d.get(o).LowLevel())
+			require.NoError(t, d.Receive(t.Context(), m))
+			require.Equal(t, orders.AppointmentScheduled, d.get(o).LowLevel())
+			m.ID = "another report"
+			require.NoError(t, d.Receive(t.Context(), m))
+			require.Equal(t, orders.Completed, d.get(o).LowLevel(), "which the order can take")
+		})
+	}
+}
+
+// An order that has taken a message in does not get it a second time from a person.
+func TestAcceptWhatTheOrderHas(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in")
+	m := d.report(o, bySample, func(m *orders.Message) { m.SampleID = "" })
+	r := d.held(m)
+	_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+		r.Messages = []string{m.ID}
+		return nil, nil
+	})
+	require.NoError(t, err)
+	_, err = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
+	requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
+	require.Len(t, d.waiting(), 1)
+}
+
+// A report that names an order and another one's specimen is not lost.
+func TestResultsWithAnotherOrdersSpecimen(t *testing.T) {
+	for name, edit := range map[string]func(*orders.Message){"final": func(*orders.Message) {}, "with a redraw": lost} {
+		t.Run(name, func(t *testing.T) {
+			d := newReviewDesk(t, func(o *orders.Options) { o.RedrawLabs = []string{"northlab"} })
+			d.settings.Redraws = true
+			has := d.requisitioned("walk-in", fated("never_again"))
+			o := d.placed("walk-in", fated("never_again")) // the lab has not called it anything yet
+			r := d.held(d.report(o, edit, func(m *orders.Message) { m.SampleID = *has.SampleID }))
+			require.Equal(t, orders.MatchSampleMismatch, r.DecisionCode)
+			for _, o := range []orders.Order{d.get(has), d.get(o)} {
+				require.Nil(t, o.Interpretation)
+				require.Len(t, o.OrderTransaction.Orders, 1)
+			}
+			got := d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
+			require.Equal(t, orders.Completed, got.LowLevel())
+			require.Nil(t, got.SampleID)
+		})
+	}
+}
+
+// A team is told when a critical result was fetched, not when it was accepted.
+func TestAcceptedCriticalResult(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in", fated("never_again"))
+	r := d.held(d.report(o, bySample, func(m *orders.Message) {
+		m.SampleID, m.Results.Results[0].Interpretation = "", orders.Critical
+	}))
+	fetched := d.now()
+	d.later(3 * day)
+	d.accepts(r, orders.AcceptRequest{OrderID: &o.ID})
+	told := d.critical(o)
+	require.Len(t, told, 1)
+	require.Equal(t, fetched, told[0].CreatedAt.Time)
+	require.Equal(t, fetched, told[0].UpdatedAt.Time)
+}
+
+// What is read of an order that is done is final, whichever part of it comes late.
+func TestAcceptedLatePartial(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in")
+	require.NoError(t, d.Receive(t.Context(), d.report(o)))
+	got := d.accepts(d.held(d.report(o, partial)), orders.AcceptRequest{})
+	require.Equal(t, orders.Corrected, got.LowLevel())
+	results, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, orders.ResultFinal, results.Metadata.Status)
+}
+
 // seen is an order as each of its messages shows it, oldest first.
 func (d *desk) seen(o orders.Order) []orders.Order {
 	d.t.Helper()

@@ -121,13 +121,33 @@ func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
 	return weighed{judge(m, tied, same), tied, same}, nil
 }
 
+// rawID is what a message with results is called while it is under review, and after.
+func (m Message) rawID() RawResultID {
+	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))}
+}
+
+// isHeld reports whether a message was held for review before: whatever its order could
+// take by now, and whatever was decided, a person decides.
+func (s *Service) isHeld(ctx context.Context, m Message) (bool, error) {
+	if s.opts.Reviews == nil {
+		return false, nil
+	}
+	_, err := s.opts.Reviews.Result(ctx, m.Team, m.rawID())
+	if errors.Is(err, healthlab.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find result under review: %w", err)
+	}
+	return true, nil
+}
+
 // hold keeps a result for review. One that is held already changes nothing.
 func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Settings) error {
 	j := w.judgement
 	at := healthlab.At(s.now())
 	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
-		ID:     RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))},
-		Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: list(j.sub), Reason: j.reason,
+		ID: m.rawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: list(j.sub), Reason: j.reason,
 		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
 	if p := m.patient(); p != (ReportedPatient{}) {
@@ -169,7 +189,7 @@ func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Setti
 	switch {
 	case errors.Is(err, healthlab.Conflict):
 		return nil
-	case errors.Is(err, healthlab.Invalid):
+	case errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.NotFound): // erased meanwhile
 		s.unkept(m, err)
 		return nil
 	case err != nil:

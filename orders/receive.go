@@ -88,23 +88,34 @@ func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int
 
 // Receive takes in one message of a lab, whichever way it came. A message that comes
 // again, that is about nobody's order, that names an order and another one's specimen, or that
-// makes no sense where the order stands changes nothing and is no error: a lab's feed goes on. An error means that the
-// message is to be handed in again.
+// makes no sense where the order stands changes nothing and is no error: a lab's feed goes on.
+// Results of this kind are held for review ([Options.Reviews]). An error means that the message
+// is to be handed in again.
 func (s *Service) Receive(ctx context.Context, m Message) error {
-	if m.Results != nil && !slices.Contains(notTheLabs, m.On) {
+	if m.reports() {
 		return s.receiveResults(ctx, m)
 	}
 	return s.receive(ctx, m)
 }
 
+// reports says whether a message is a report of results.
+func (m Message) reports() bool { return m.Results != nil && !slices.Contains(notTheLabs, m.On) }
+
 // receiveResults takes in results: by themselves where they belong to an order for
 // certain, else they are held for review.
 func (s *Service) receiveResults(ctx context.Context, m Message) error {
+	if held, err := s.isHeld(ctx, m); held || err != nil {
+		return err
+	}
 	const tries = 4 // an order may change between the judgement and its effect
+	contradicted := false
 	for range tries {
 		w, err := s.weigh(ctx, m)
 		if err != nil {
 			return fmt.Errorf("weigh lab results: %w", err)
+		}
+		if contradicted {
+			w.judgement = judgement{code: MatchSampleMismatch, reason: "the order cannot have the specimen of the result"}
 		}
 		if w.tied != nil && slices.Contains(w.tied.Messages, m.ID) {
 			return nil
@@ -123,18 +134,27 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 		}
 		// The order that was judged is named from here on.
 		m.Order = w.to
-		if err := s.receive(ctx, m); !errors.Is(err, errMoved) {
+		err = s.receive(ctx, m)
+		contradicted = errors.Is(err, errOthers)
+		if !contradicted && !errors.Is(err, errMoved) {
 			return err
 		}
 	}
 	return fmt.Errorf("take in lab results: %w", healthlab.Unavailable)
 }
 
-// errMoved says that an order is not what it was when a result was given to it.
-var errMoved = errors.New("the order has changed since the results were weighed")
+var (
+	// errMoved says that an order is not what it was when a result was given to it.
+	errMoved = errors.New("the order has changed since the results were weighed")
+	// errOthers says that another order has the specimen of a result.
+	errOthers = errors.New("another order has the specimen")
+)
 
 func (s *Service) receive(ctx context.Context, m Message) error {
 	r, err := s.addressee(ctx, m)
+	if errors.Is(err, healthlab.NotFound) && m.reports() {
+		return errMoved
+	}
 	if errors.Is(err, healthlab.NotFound) {
 		s.opts.Log.Warn("lab message matches no order", "message", m.ID, "on", string(m.On))
 		return nil
@@ -170,6 +190,9 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		events, err := r.receive(m, ids)
 		var transition *TransitionError
 		var rule *healthlab.RuleError
+		if errors.As(err, &transition) && m.reports() {
+			return nil, errMoved
+		}
 		if errors.As(err, &transition) || m.Visit != nil && errors.As(err, &rule) {
 			refused = err
 			return nil, nil
@@ -177,12 +200,14 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if err != nil {
 			return nil, err
 		}
-		more, err := r.alarm(healthlab.At(at), critical)
+		more, err := r.alarm(healthlab.At(at), healthlab.At(at), critical)
 		return append(events, more...), err
 	})
 	switch {
 	case errors.Is(err, errTaken):
 		return nil
+	case errors.Is(err, healthlab.Conflict) && m.reports():
+		return errOthers
 	case errors.Is(err, healthlab.Conflict), errors.Is(err, healthlab.Invalid):
 		s.unkept(m, err)
 	case errors.Is(err, errMoved):
@@ -195,8 +220,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	return nil
 }
 
-// unkept notes a message with another order's sample id, or with text that cannot be
-// kept. Handing it in again will not help, and the feed must go on.
+// unkept notes a message with another order's sample id, with text that cannot be kept, or
+// of somebody who was erased. Handing it in again will not help, and the feed must go on.
 func (s *Service) unkept(m Message, err error) {
 	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
 }
@@ -230,13 +255,15 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := p.alarm(healthlab.At(at), critical)
+		alarm, err := p.alarm(healthlab.At(at), healthlab.At(at), critical)
 		return slices.Concat(events, offered, alarm), err
 	})
 	switch {
 	case errors.Is(err, errTaken):
 		return nil
-	case errors.Is(err, healthlab.Conflict), errors.Is(err, healthlab.Invalid):
+	case errors.Is(err, healthlab.Conflict):
+		return errOthers
+	case errors.Is(err, healthlab.Invalid):
 		s.unkept(m, err)
 	case err != nil:
 		return fmt.Errorf("offer redraw: %w", err)
@@ -471,8 +498,8 @@ func (r *Record) withdraw() {
 	r.Results, r.Interpretation, r.HasMissingResults, r.ReportFile = nil, nil, nil, ""
 }
 
-// alarm tells of a critical result, once for each.
-func (r *Record) alarm(at healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
+// alarm tells of a critical result, once for each, and when its report was fetched.
+func (r *Record) alarm(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Event, error) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != Critical {
 		return nil, nil
 	}
@@ -480,7 +507,7 @@ func (r *Record) alarm(at healthlab.Time, id uuid.UUID) ([]healthlab.Event, erro
 	r.planLater()
 	notice := CriticalResult{
 		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
-		Interpretation: Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: at,
+		Interpretation: Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: fetched,
 	}
 	if r.SampleID != nil {
 		notice.SampleID = *r.SampleID

@@ -86,16 +86,7 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 	report(orders.PartialResult, iron, zinc)
 	report(orders.FinalResult, critical, zinc)
 	report(orders.ResultCorrected, critical)
-	var told []orders.CriticalResult
-	for _, m := range d.messages(o) {
-		var notice struct {
-			Data orders.CriticalResult `json:"data"`
-		}
-		if m.Type == orders.EventCriticalResult {
-			require.NoError(t, json.Unmarshal(m.Body, &notice))
-			told = append(told, notice.Data)
-		}
-	}
+	told := d.critical(o)
 	require.Len(t, told, 2)
 	require.Equal(t, orders.ResultPartial, told[0].Status)
 	require.Equal(t, orders.ResultFinal, told[1].Status)
@@ -103,6 +94,21 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 		require.Equal(t, began.Add(time.Hour), told[i].CreatedAt.Time)
 		require.Equal(t, began.Add(time.Duration(hours)*time.Hour), told[i].UpdatedAt.Time)
 	}
+}
+
+// critical is what the team was told of critical results of an order.
+func (d *desk) critical(o orders.Order) (told []orders.CriticalResult) {
+	d.t.Helper()
+	for _, m := range d.messages(o) {
+		var notice struct {
+			Data orders.CriticalResult `json:"data"`
+		}
+		if m.Type == orders.EventCriticalResult {
+			require.NoError(d.t, json.Unmarshal(m.Body, &notice))
+			told = append(told, notice.Data)
+		}
+	}
+	return told
 }
 
 // What a lab says is missing is known by the same code as what it finds later.

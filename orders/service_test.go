@@ -1,6 +1,7 @@
 package orders_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -306,6 +307,42 @@ func TestScheduledOrder(t *testing.T) {
 	require.Equal(t, orders.Ordered, d.get(moved).LowLevel())
 	d.later(2 * day)
 	require.Equal(t, orders.RequisitionCreated, d.get(moved).LowLevel())
+}
+
+// interrupted is a lab that fails, after something has happened meanwhile.
+type interrupted struct {
+	orders.LabBackend
+	meanwhile func()
+}
+
+func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
+	if i.meanwhile == nil {
+		return i.LabBackend.Submit(ctx, s)
+	}
+	i.meanwhile()
+	i.meanwhile = nil
+	return orders.Accepted{}, healthlab.Unavailable
+}
+
+// The day to which an order is moved holds, also where the lab is being asked for the day before.
+func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
+	d := newDesk(t)
+	lab := &interrupted{LabBackend: d.lab}
+	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Now: d.now})
+	require.NoError(t, err)
+	d.Service = service
+	on := healthlab.DateOf(d.now())
+	o := d.placed("walk-in", func(r *orders.PlaceRequest) { r.ActivateBy = &on })
+	lab.meanwhile = func() {
+		_, err := d.SetActivation(t.Context(), d.team, o.ID, ptr(on.AddDays(7)))
+		require.NoError(t, err)
+	}
+	d.later(0)
+	require.Nil(t, lab.meanwhile)
+	d.later(6 * day)
+	require.Equal(t, orders.Ordered, d.get(o).LowLevel())
+	d.later(day)
+	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 }
 
 func TestDrawCompleted(t *testing.T) {

@@ -199,7 +199,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 		if err != nil {
 			return nil, err
 		}
-		alarm, err := r.alarm(healthlab.At(st.At), critical)
+		alarm, err := r.alarm(healthlab.At(st.At), healthlab.At(st.At), critical)
 		if err != nil {
 			return nil, err
 		}
@@ -281,6 +281,11 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 // same for the same order, flags and report. A partial report has the first half.
 func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
 	due := simulatedDue(o.LabTest, expected)
+	lose := on != PartialResult && flags.HasMissingResults != nil && *flags.HasMissingResults
+	if lose && len(due) == 1 && flags.Interpretation != "" {
+		// The only one is to be read in some way, so it is another one that is missing.
+		due = append(due, simulatedOne{missing: MissingResult{Name: o.LabTest.Name, Slug: o.LabTest.Slug, SourceMarkers: due[0].missing.SourceMarkers}})
+	}
 	out := OrderResults{Metadata: simulatedHead(o, at), Results: []LabResult{}}
 	if on != PartialResult {
 		out.MissingResults = []MissingResult{}
@@ -294,7 +299,7 @@ func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlag
 		if on == PartialResult && i > 0 && i >= (len(due)+1)/2 {
 			break
 		}
-		if on != PartialResult && i == len(due)-1 && flags.HasMissingResults != nil && *flags.HasMissingResults {
+		if lose && i == len(due)-1 {
 			d.missing.InferredFailureType = InternalLabFailure
 			out.MissingResults = append(out.MissingResults, d.missing)
 			continue

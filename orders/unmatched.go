@@ -219,7 +219,8 @@ type Settle func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
 // [Store] promises holds here, too. Erasing a user removes the results that went to the
 // user's orders, and those that wait and are nobody else's ([RawResult.Belongs]).
 type ReviewStore interface {
-	// InsertResult adds a result with its events. Conflict if its id is there.
+	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
+	// the store keeps the team's users, and whose it is ([RawResult.Belongs]) was erased.
 	InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error
 	// Result returns one; NotFound if the team has none of this id.
 	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)

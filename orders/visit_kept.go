@@ -343,7 +343,8 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 // autoCancelAt is when an appointment of an order without requisition is cancelled;
 // zero means never.
 func (r *Record) autoCancelAt(v *Visit) time.Time {
-	if r.LowLevel() != Ordered || v.Status.Final() || !v.Status.Published() {
+	low := r.LowLevel()
+	if r.hasRequisition() || low == Cancelled || low == DoNotProcess || v.Status.Final() || !v.Status.Published() {
 		return time.Time{}
 	}
 	var at time.Time
