@@ -437,17 +437,16 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 		return out, err
 	}
 	limit := orElse(req.Limit, 3)
+	wanted := func(k CanonicalCandidate) bool {
+		return len(req.CPTCodes) == 0 || slices.ContainsFunc(k.CPTCodes, func(code string) bool { return slices.Contains(req.CPTCodes, code) })
+	}
 	if req.LOINCSetHash != nil && *req.LOINCSetHash != "" {
 		if len(c.sets[*req.LOINCSetHash]) > 0 {
 			out.CanonicalCandidates = append(out.CanonicalCandidates, c.canonical(*req.LOINCSetHash, 1))
 		}
-	} else if out.CanonicalCandidates, err = s.ranked(ctx, c, *req.Query); err != nil {
+		out.CanonicalCandidates = slices.DeleteFunc(out.CanonicalCandidates, func(k CanonicalCandidate) bool { return !wanted(k) })
+	} else if out.CanonicalCandidates, err = s.ranked(ctx, c, *req.Query, wanted); err != nil {
 		return out, err
-	}
-	if len(req.CPTCodes) > 0 {
-		out.CanonicalCandidates = slices.DeleteFunc(out.CanonicalCandidates, func(k CanonicalCandidate) bool {
-			return !slices.ContainsFunc(k.CPTCodes, func(code string) bool { return slices.Contains(req.CPTCodes, code) })
-		})
 	}
 	if req.Mode == SearchCrosswalk {
 		limit = min(limit, 20)
@@ -472,23 +471,30 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	return out, nil
 }
 
-// ranked are the sets that a text may mean, the best first: by how well the name
-// matches, and how often they are ordered.
-func (s *Service) ranked(ctx context.Context, c *compendium, query string) ([]CanonicalCandidate, error) {
-	found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Name: query, Size: MaxPageSize})
-	if err != nil {
-		return nil, fmt.Errorf("search compendium: %w", err)
-	}
-	out := []CanonicalCandidate{}
-	for place, m := range found.Markers {
-		i := slices.IndexFunc(c.markers, func(e entry) bool { return e.ID == m.ID })
-		if i < 0 || slices.ContainsFunc(out, func(k CanonicalCandidate) bool { return k.LOINCSetHash == c.markers[i].hash }) {
-			continue
+// ranked are the sets that a text may mean and that are wanted, the best first: by how
+// well the name matches, and how often they are ordered.
+func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
+	out, seen := []CanonicalCandidate{}, map[string]bool{}
+	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
+		found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Name: query, Page: page, Size: MaxPageSize})
+		if err != nil {
+			return nil, fmt.Errorf("search compendium: %w", err)
 		}
-		k := c.canonical(c.markers[i].hash, 0)
-		match := 1 / (1 + 0.2*float64(place))
-		k.Confidence = 0.8*match + 0.2*k.PopularityScore
-		out = append(out, k)
+		for _, m := range found.Markers {
+			i := slices.IndexFunc(c.markers, func(e entry) bool { return e.ID == m.ID })
+			if i >= 0 && !seen[c.markers[i].hash] {
+				seen[c.markers[i].hash] = true
+				if k := c.canonical(c.markers[i].hash, 0); wanted(k) {
+					match := 1 / (1 + 0.2*float64(place))
+					k.Confidence = 0.8*match + 0.2*k.PopularityScore
+					out = append(out, k)
+				}
+			}
+			place++
+		}
+		if len(found.Markers) < MaxPageSize {
+			break
+		}
 	}
 	slices.SortStableFunc(out, func(a, b CanonicalCandidate) int { return cmp.Compare(b.Confidence, a.Confidence) })
 	return out, nil

@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,13 +76,13 @@ func TestCompendium(t *testing.T) {
 }
 
 // newLabs is the service of a catalogue of three labs, 1 to 3.
-func newLabs(t *testing.T, markers ...orders.MarkerComplete) (*orders.Service, healthlab.TeamID) {
+func newLabs(t *testing.T, registry *orders.Registry, markers ...orders.MarkerComplete) (*orders.Service, healthlab.TeamID) {
 	catalogue, err := orders.NewBook(orders.BookContents{
 		Labs: []orders.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}}, Markers: markers,
 	})
 	require.NoError(t, err)
 	s, err := orders.New(memory.New(nil).Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
-		sandbox.NewLab(nil), &orders.Options{Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+		sandbox.NewLab(nil), &orders.Options{Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: true}, nil
 		}})
 	require.NoError(t, err)
@@ -99,7 +100,7 @@ func marker(id, lab int, name, code string, loinc ...string) orders.MarkerComple
 
 // A code of several labs means several things; the best match for any of them comes first.
 func TestConvertCodeOfSeveralLabs(t *testing.T) {
-	s, team := newLabs(t, marker(11, 1, "X", "X", "a", "b", "c"), marker(21, 2, "Y", "X", "c"),
+	s, team := newLabs(t, nil, marker(11, 1, "X", "X", "a", "b", "c"), marker(21, 2, "Y", "X", "c"),
 		marker(31, 3, "P", "partly", "a", "z"), marker(32, 3, "E", "exactly", "c"), marker(33, 3, "W", "wholly", "a", "b", "c", "d"))
 	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
 	require.NoError(t, err)
@@ -123,7 +124,7 @@ func TestConvertByName(t *testing.T) {
 		m.ExpectedResults = []orders.ExpectedResult{{Name: result}}
 		return m
 	}
-	s, team := newLabs(t, marker(11, 1, "Vitamin D, 25-Hydroxy", "N1", "a"), marker(12, 1, "Complete Blood Count", "N2"), named(marker(13, 1, "Iron studies", "N3"), "Ferritin"),
+	s, team := newLabs(t, nil, marker(11, 1, "Vitamin D, 25-Hydroxy", "N1", "a"), marker(12, 1, "Complete Blood Count", "N2"), named(marker(13, 1, "Iron studies", "N3"), "Ferritin"),
 		marker(14, 1, "!", "N4"),
 		marker(31, 3, "25-hydroxy vitamin D", "E1"), marker(32, 3, "Vitamin D 25 hydroxy", "E2", "a", "b"), marker(33, 3, "Vitamin D, 25-Hydroxy", "E3", "z"),
 		marker(34, 3, "CBC", "E4", "c"), marker(35, 3, "ferritin", "E5", "f"), marker(36, 3, "Chloride Blood Capillary", "E6", "g"), marker(37, 3, "?", "E7"))
@@ -155,6 +156,24 @@ func TestConvertByName(t *testing.T) {
 	require.Equal(t, []string{"SYNONYM_MATCH"}, cross.PerLab["northlab"][0].ReasonCodes)
 	require.Equal(t, orders.RelationSuggested, cross.Related[0].Relation)
 	require.Equal(t, []string{"N3"}, cross.Related[0].Canonical.ProviderIDs)
+}
+
+// What is asked for by name and procedure is found behind whatever else has the name.
+func TestCompendiumBehindManyMatches(t *testing.T) {
+	var markers []orders.MarkerComplete
+	for i := range 150 {
+		markers = append(markers, marker(1000+i, 1, fmt.Sprintf("Panel %03d", i), fmt.Sprintf("N%d", i), fmt.Sprintf("c%d", i)))
+	}
+	registry, err := orders.NewRegistry(orders.RegistryContents{Markers: []orders.MarkerFacts{
+		{Lab: "northlab", ProviderID: "N3", CPTCodes: []string{"C1"}}, {Lab: "northlab", ProviderID: "N147", CPTCodes: []string{"C2"}}}})
+	require.NoError(t, err)
+	s, team := newLabs(t, registry, markers...)
+	for cpt, want := range map[string]string{"C1": "Panel 003", "C2": "Panel 147"} {
+		found, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("panel"), CPTCodes: []string{cpt}})
+		require.NoError(t, err)
+		require.NotNil(t, found.SelectedCanonical, cpt)
+		require.Equal(t, want, found.SelectedCanonical.DisplayName)
+	}
 }
 
 func TestConvert(t *testing.T) {

@@ -112,8 +112,10 @@ func TestDecodeAreas(t *testing.T) {
 }
 
 func TestDecodePayors(t *testing.T) {
-	for _, text := range []string{`{"payor_code": "P1", "name": "One"}`, `{"code": "P1", "name": "One"}`, `{"payor_code": "P1", "code": "P2", "name": "One"}`} {
-		require.Equal(t, orders.Payor{PayorCode: "P1", Name: "One"}, reads[orders.Payor](t, text), text)
+	for _, text := range []string{`{"payor_code": "P1", "name": "One", "ids": {"a": ["7"]}}`, `{"code": "P1", "name": "One", "ids": {"a": ["7"]}}`,
+		`{"payor_code": "P1", "code": "P2", "name": "One", "ids": {"a": ["7"]}}`} {
+		require.Equal(t, orders.RegistryPayor{Payor: orders.Payor{PayorCode: "P1", Name: "One"}, IDs: map[string][]string{"a": {"7"}}},
+			reads[orders.RegistryPayor](t, text), text)
 	}
 	registry, err := orders.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "name": "One", "ids": {"a": ["7"]}}],
 		"state_plans": {"PLAN": {"AZ": "P1"}}}`))

@@ -1,6 +1,7 @@
 package orders_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -72,6 +73,34 @@ func TestTransactionResults(t *testing.T) {
 	require.Empty(t, got.MissingResults)
 	_, err = d.TransactionResults(t.Context(), d.team, orders.TransactionID{UUID: id("nothing")})
 	requireRule(t, err, orders.TransactionNotFound, healthlab.NotFound)
+}
+
+// vanishing is a store of orders in which one is gone as soon as it was listed.
+type vanishing struct {
+	orders.Store
+	gone orders.OrderID
+}
+
+func (v vanishing) Update(ctx context.Context, team healthlab.TeamID, id orders.OrderID, change orders.Change) (orders.Record, error) {
+	if id == v.gone {
+		return orders.Record{}, healthlab.NotFound
+	}
+	return v.Store.Update(ctx, team, id, change)
+}
+
+// What is erased while the latest events are told again is left out.
+func TestResendWhileOrdersGo(t *testing.T) {
+	d := newDesk(t)
+	var all []orders.OrderID
+	for range 3 {
+		all = append(all, d.placed("kit").ID)
+		d.later(time.Second)
+	}
+	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, orders.UsersFunc(d.user1), book(t), d.lab, d.opts)
+	require.NoError(t, err)
+	got, err := s.Resend(t.Context(), d.team, orders.ResendRequest{OrderIDs: all})
+	require.NoError(t, err)
+	require.Equal(t, []orders.OrderID{all[0], all[2]}, got)
 }
 
 func TestResend(t *testing.T) {

@@ -1,9 +1,7 @@
 package orders
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -161,29 +159,6 @@ type Payor struct {
 	OrgAddress Address  `json:"org_address"`
 	// Source says who made the entry.
 	Source PayorSource `json:"source"`
-}
-
-// payorJSON has the code under both of its names.
-type payorJSON struct {
-	plainPayor
-	Code string `json:"code"`
-}
-
-type plainPayor Payor
-
-func (p *payorJSON) payor() Payor {
-	p.PayorCode = cmp.Or(p.PayorCode, p.Code)
-	return Payor(p.plainPayor)
-}
-
-// UnmarshalJSON reads what is published; payor_code may be called code.
-func (p *Payor) UnmarshalJSON(b []byte) error {
-	in := payorJSON{plainPayor: plainPayor(*p)}
-	if err := json.Unmarshal(b, &in); err != nil {
-		return err
-	}
-	*p = in.payor()
-	return nil
 }
 
 // PayorSource is platform or team.

@@ -150,6 +150,8 @@ func TestLabAccounts(t *testing.T) {
 	}
 	platform := own("platform", "northlab", orders.LabAccountActive)
 	platform.TeamIDAllowlist = nil
+	closed := own("closed", "northlab", orders.LabAccountSuspended)
+	closed.TeamIDAllowlist = nil
 	stranger := own("stranger", "northlab", orders.LabAccountActive)
 	stranger.TeamIDAllowlist = []healthlab.TeamID{{UUID: id("other team")}}
 	active, second := own("active", "northlab", orders.LabAccountActive), own("second", "northlab", orders.LabAccountActive)
@@ -172,6 +174,7 @@ func TestLabAccounts(t *testing.T) {
 		{"named, pending", []orders.LabAccount{pending}, "pending", "", orders.LabAccountNotActive, healthlab.Precondition},
 		{"none", []orders.LabAccount{elsewhere, stranger}, "", "", orders.NoLabAccount, healthlab.Precondition},
 		{"none but the platform's", []orders.LabAccount{platform, elsewhere}, "", "platform", "", 0},
+		{"none, and the platform's is suspended", []orders.LabAccount{closed}, "", "", orders.NoLabAccount, healthlab.Precondition},
 		{"one active", []orders.LabAccount{active, suspended, pending, platform}, "", "active", "", 0},
 		{"two active", []orders.LabAccount{active, second}, "", "", orders.LabAccountAmbiguous, healthlab.Precondition},
 		{"none active", []orders.LabAccount{suspended, pending, platform}, "", "", orders.NoActiveLabAccount, healthlab.Precondition},
@@ -311,6 +314,7 @@ func TestKitRules(t *testing.T) {
 		{"unknown user", func(r *orders.TestkitRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
 		{"unknown test", func(r *orders.TestkitRequest) { r.LabTestID = test("nothing") }, orders.LabTestNotFound, healthlab.NotFound},
 		{"not a kit", func(r *orders.TestkitRequest) { r.LabTestID = test("walk-in") }, orders.MethodNotSupported, healthlab.Precondition},
+		{"not a kit, of a kind that is not switched on", func(r *orders.TestkitRequest) { r.LabTestID = test("on site") }, orders.MethodNotSupported, healthlab.Precondition},
 		{"archived", func(r *orders.TestkitRequest) { r.LabTestID = test("archived") }, orders.LabTestNotOrderable, healthlab.Precondition},
 		{"unknown account", func(r *orders.TestkitRequest) { r.LabAccountID = ptr(account("x")) }, orders.LabAccountNotFound, healthlab.NotFound},
 	} {
@@ -342,6 +346,23 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 	_, err = d.Register(t.Context(), d.team, orders.RegisterRequest{SampleID: *d.get(o).SampleID, PatientDetails: patient(), PatientAddress: address()})
 	require.NoError(t, err)
 	require.Equal(t, want, answers())
+}
+
+// The account of a kit is that of its registration, too, as it is then.
+func TestRegisterWithoutTheAccount(t *testing.T) {
+	d := newDesk(t)
+	o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
+	require.NoError(t, err)
+	d.later(3 * day)
+	req := orders.RegisterRequest{SampleID: *d.get(o).SampleID, PatientDetails: patient(), PatientAddress: address()}
+	d.accountsOf(d.accountAt("northlab", "another", orders.LabAccountActive))
+	before := d.get(o)
+	_, err = d.Register(t.Context(), d.team, req)
+	requireRule(t, err, orders.LabAccountNotActive, healthlab.Precondition)
+	require.Equal(t, before, d.get(o))
+	d.again()
+	_, err = d.Register(t.Context(), d.team, req)
+	require.NoError(t, err)
 }
 
 func TestRegisterRules(t *testing.T) {

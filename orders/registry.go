@@ -2,6 +2,7 @@ package orders
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,18 +35,21 @@ type RegistryPayor struct {
 	IDs map[string][]string `json:"ids"`
 }
 
-// UnmarshalJSON reads an entry, with no other fields than its own.
+// UnmarshalJSON reads an entry, with no other fields than its own; payor_code may be called
+// code.
 func (p *RegistryPayor) UnmarshalJSON(b []byte) error {
 	var in struct {
-		payorJSON
-		IDs map[string][]string `json:"ids"`
+		Payor
+		Code string              `json:"code"`
+		IDs  map[string][]string `json:"ids"`
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
 		return err
 	}
-	*p = RegistryPayor{in.payor(), in.IDs}
+	in.PayorCode = cmp.Or(in.PayorCode, in.Code)
+	*p = RegistryPayor{in.Payor, in.IDs}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,12 +52,17 @@ func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendR
 			break
 		}
 	}
+	told := []OrderID{}
 	for _, id := range ids {
-		if err := s.retell(ctx, team, id, s.opts.NewID(), now); err != nil {
+		switch err := s.retell(ctx, team, id, s.opts.NewID(), now); {
+		case errors.Is(err, healthlab.NotFound): // erased meanwhile
+		case err != nil:
 			return nil, fmt.Errorf("resend events: %w", err)
+		default:
+			told = append(told, id)
 		}
 	}
-	return ids, nil
+	return told, nil
 }
 
 func (r ResendRequest) query(now time.Time) (Query, error) {

@@ -445,12 +445,13 @@ func (s shelf) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, e
 		}
 		slices.SortStableFunc(own, func(a, b LabTest) int { return changed[a.ID].Compare(changed[b.ID]) })
 	}
-	own = slices.DeleteFunc(own, func(t LabTest) bool { return !q.matches(&t) })
 	mine := make(map[LabTestID]bool, len(own))
 	for _, t := range own {
 		mine[t.ID] = true
 	}
-	if page, err = q.page(q.join(page.Tests, own)); err != nil {
+	// A page goes on behind its place, whatever became of the test there.
+	hidden := func(t LabTest) bool { return mine[t.ID] && !q.matches(&t) }
+	if page, err = q.page(q.join(page.Tests, own), hidden); err != nil {
 		return LabTestPage{}, err
 	}
 	for i := range page.Tests {
@@ -484,8 +485,8 @@ func (q *LabTestQuery) join(theirs, own []LabTest) []LabTest {
 	return all
 }
 
-// page cuts a page out of sorted tests.
-func (q *LabTestQuery) page(all []LabTest) (LabTestPage, error) {
+// page cuts a page out of sorted tests, without those that are hidden.
+func (q *LabTestQuery) page(all []LabTest, hidden func(LabTest) bool) (LabTestPage, error) {
 	after, err := testAfter(q.Cursor)
 	if err != nil {
 		return LabTestPage{}, err
@@ -497,6 +498,7 @@ func (q *LabTestQuery) page(all []LabTest) (LabTestPage, error) {
 		}
 		all = all[i+1:]
 	}
+	all = slices.DeleteFunc(all, hidden)
 	page := LabTestPage{Tests: all}
 	if q.Limit > 0 && len(all) > q.Limit {
 		page.Tests, page.Next = all[:q.Limit], testCursor(all[q.Limit-1].ID)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -160,6 +162,45 @@ func TestPageOfManySelections(t *testing.T) {
 		require.Len(t, page.Tests, limit)
 	}
 	require.Greater(t, len(seen), many, "with those of the catalogue")
+}
+
+// Pages go on behind a test that is not among those asked for any more.
+func TestPagesOfLabTestsThatChange(t *testing.T) {
+	d := newDesk(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
+	var want []orders.LabTestID
+	for range 3 {
+		made, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+		require.NoError(t, err)
+		want = append(want, made.ID)
+		d.later(time.Second)
+	}
+	q := orders.LabTestQuery{Team: d.team, Status: orders.LabTestActive, Name: ownTest().Name, Limit: 1}
+	for i, id := range want {
+		page, err := d.LabTests(t.Context(), nil, q)
+		require.NoError(t, err)
+		require.Len(t, page.Tests, 1)
+		require.Equal(t, id, page.Tests[0].ID)
+		require.Equal(t, i == len(want)-1, page.Next == "")
+		_, err = d.ChangeLabTest(t.Context(), d.team, id, orders.LabTestChange{Active: ptr(false)})
+		require.NoError(t, err)
+		q.Cursor = page.Next
+	}
+}
+
+// Markers on their own are taken as the kind of sample that their lab takes that way.
+func TestSampleOfSelectedMarkers(t *testing.T) {
+	d := newDesk(t)
+	b, err := sandbox.Catalogue()
+	require.NoError(t, err)
+	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, d.opts)
+	require.NoError(t, err)
+	for method, want := range map[orders.CollectionMethod]orders.SampleType{orders.Testkit: orders.DriedBloodSpot, orders.WalkInTest: orders.Serum} {
+		o := d.placed("kit", func(r *orders.PlaceRequest) {
+			r.OrderSet = &orders.OrderSet{AddOn: &orders.AddOn{MarkerIDs: []int{1001}}}
+			r.CollectionMethod = &method
+		})
+		require.Equal(t, want, o.LabTest.SampleType)
+	}
 }
 
 // BenchmarkPageOfSelections lists a page of all lab tests of a team that made many.

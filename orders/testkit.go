@@ -31,6 +31,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req Tes
 	if err != nil {
 		return Record{}, fmt.Errorf("team settings: %w", err)
 	}
+	settings.OnSiteCollection = true // a test of that kind is refused because it is no kit
 	chosen, accounts, err := s.choose(ctx, team, wanted{tests: []LabTestID{req.LabTestID}}, settings)
 	if err != nil {
 		return Record{}, err
@@ -150,8 +151,8 @@ func registrableNow(o *Order) error {
 	return nil
 }
 
-// accountOf returns the account that an order uses, as it is now; nil for none, or one
-// that is the platform's no longer.
+// accountOf returns the account that an order uses, as it is now; nil for none. A
+// RuleError (Invalid, LAB_ACCOUNT_NOT_ACTIVE) if the team may not use it any more.
 func (s *Service) accountOf(ctx context.Context, r *Record) (*LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil
@@ -170,5 +171,5 @@ func (s *Service) accountOf(ctx context.Context, r *Record) (*LabAccount, error)
 			return &a, nil
 		}
 	}
-	return nil, nil
+	return nil, broken(LabAccountNotActive, "the lab account of the kit is the team's no longer")
 }
