@@ -143,8 +143,9 @@ func (v ordersStore) InsertAfter(ctx context.Context, parent orders.OrderID, chi
 		b = x.batch()
 		b.Queue(updateOrder, parentRow...)
 		b.Queue(insertOrder, childRow...)
-		wanted = holdsOf(&p)
+		wanted = append(holdsOf(&p), holdsOf(&c)...)
 		queueHolds(b, &p, held)
+		queueHolds(b, &c, nil)
 		if err := x.emit(ctx, b, events, names{}); err != nil {
 			return err
 		}

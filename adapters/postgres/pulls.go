@@ -28,7 +28,7 @@ with due as (
 	select c.user_id, c.provider, c.due_at was from healthlab.connection c
 	join healthlab.users u on u.user_id = c.user_id
 	where c.due_at <= $1 and u.deleted_at is null
-	order by c.due_at, c.user_id, c.provider limit $2 for update of c skip locked
+	order by c.due_at, c.user_id, c.provider limit $2 for update of c skip locked for no key update of u skip locked
 ), claimed as (
 	update healthlab.connection c set due_at = $3 from due where c.user_id = due.user_id and c.provider = due.provider
 	returning c.team_id, c.user_id, c.provider, due.was

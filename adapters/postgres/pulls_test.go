@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,34 @@ func TestPullCrashes(t *testing.T) {
 func TestPullsWithRowSecurity(t *testing.T) {
 	t.Parallel()
 	storetest.RunPulls(t, func(t testing.TB) storetest.PullHarness { return pullsOf(newRestricted(t)) })
+}
+
+// A connection whose user is being changed is not claimed: the change would write the time back
+// at which it was due, and another process claim it beside the first.
+func TestClaimWhileAUserChanges(t *testing.T) {
+	t.Parallel()
+	s := postgres.New(pgtest.Pool(t), nil)
+	u := newPerson(t, s)
+	due, now := noon.Time, noon.Add(time.Hour)
+	claims := func() int {
+		got, err := s.Pulls().ClaimConnections(t.Context(), 10, now, now.Add(time.Hour))
+		require.NoError(t, err)
+		return len(got)
+	}
+	bind := func(account string, meanwhile func()) {
+		_, err := s.Users().Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+			meanwhile()
+			u.Connections = []healthdata.Connection{{Provider: linkedProvider, Status: healthdata.Connected, CreatedOn: noon.Time, LinkedAt: noon.Time, Due: due, ExternalUserID: &account}}
+			return nil, nil
+		})
+		require.NoError(t, err)
+	}
+	bind("1", func() {})
+	claimed := -1
+	bind("2", func() { claimed = claims() })
+	require.Zero(t, claimed)
+	require.Equal(t, 1, claims())
+	require.Zero(t, claims(), "for the time of the lease")
 }
 
 // fetch gives a user's connection a row in every table of pulls.

@@ -250,17 +250,20 @@ var orderVisitCases = map[string]func(*testing.T, OrderVisitsHarness){
 	"Hold/InsertAfter": func(t *testing.T, h OrderVisitsHarness) {
 		h.put(t, keyed("a", "1", "k1"))
 		h.put(t, keyed("a", "2", "k2"))
-		after := func(key string) error {
+		after := func(parents, childs string) error {
 			_, _, err := h.Orders.InsertAfter(t.Context(), orderID("2"), newRecord("a", "3"), func(p, c *orders.Record) ([]healthlab.Event, error) {
-				p.Visits[0].Keys = append(p.Visits[0].Keys, named(key))
+				p.Visits[0].Keys = append(p.Visits[0].Keys, named(parents))
+				c.Visits = keyed("a", "3", childs).Visits
 				return begin(c)
 			})
 			return err
 		}
 		var held *orders.HeldError
-		require.ErrorAs(t, after("k1"), &held)
-		require.NoError(t, after("k3"))
+		require.ErrorAs(t, after("k1", "k4"), &held)
+		require.ErrorAs(t, after("k3", "k1"), &held)
+		require.NoError(t, after("k3", "k4"))
 		h.refused(t, keyed("a", "4", "k3"), "slot ")
+		h.refused(t, keyed("a", "4", "k4"), "slot ")
 	},
 }
 
