@@ -67,7 +67,7 @@ func presets(t LabTest, fasting []string) []AOEAnswer {
 // Register binds a kit to its patient, by the id printed on it. From then on the order
 // is the patient's: events carry their user. RuleErrors: KIT_NOT_FOUND,
 // KIT_NOT_REGISTRABLE if it was registered before or its order has ended, and those of
-// [Service.Place] about user, state, physician, consents and age.
+// [Service.Place] about user, account, state, physician, consents and age.
 func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) (Order, error) {
 	at := s.now()
 	if err := req.Check(today(at)); err != nil {

@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 
 	"github.com/google/uuid"
@@ -109,9 +108,7 @@ var appMutants = []mutant{
 			if err != nil {
 				return old, err
 			}
-			for range 1000 {
-				runtime.Gosched()
-			}
+			pausing()
 			return b.AppSessions.UpdateApp(ctx, team, id, func(a *linking.AppSession) error {
 				*a = old
 				return change(a)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -50,9 +49,7 @@ func (s *shelf) Put(ctx context.Context, key string, content io.Reader) error {
 	if s.half {
 		s.files[name] = b[:len(b)/2]
 		s.mu.Unlock()
-		for range 2000 {
-			runtime.Gosched() // long enough for every reader
-		}
+		pausing()
 		s.mu.Lock()
 	}
 	s.files[name] = b

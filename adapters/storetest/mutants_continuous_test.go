@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -151,7 +150,7 @@ func (b *brokenContinuous) Update(ctx context.Context, team healthlab.TeamID, id
 			return q, err
 		}
 		refused = change(&q)
-		runtime.Gosched()
+		pausing()
 		how = func(c *aggregate.ContinuousQuery) error {
 			*c = q
 			return nil

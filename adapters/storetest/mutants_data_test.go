@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"bytes"
 	"context"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -356,9 +355,7 @@ func (b *brokenData) alone(write func() error) error {
 		return nil
 	}
 	defer b.mu.Unlock()
-	for range 10_000 {
-		runtime.Gosched() // let the others come
-	}
+	pausing()
 	return write()
 }
 

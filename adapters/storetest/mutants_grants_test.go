@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
@@ -125,9 +124,7 @@ var grantsMutants = []mutant{
 			if err != nil {
 				return old, err
 			}
-			for range 1000 {
-				runtime.Gosched()
-			}
+			pausing()
 			return b.Grants.UpdateCredential(ctx, team, user, provider, func(c *linking.Credential, u *healthdata.User) ([]healthlab.Event, error) {
 				*c = old
 				return change(c, u)

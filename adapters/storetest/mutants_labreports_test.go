@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -94,13 +93,6 @@ func jobErasureMutant(name, dies string, how func(*storetest.ParsingJobErasureHa
 			return h
 		})
 	}, dies}
-}
-
-// pausing lets others come in between.
-func pausing() {
-	for range 1000 {
-		runtime.Gosched()
-	}
 }
 
 var parsingJobMutants = []mutant{

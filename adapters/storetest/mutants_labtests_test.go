@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -118,9 +117,7 @@ var labTestMutants = []mutant{
 			if err != nil || i < 0 {
 				return orders.TeamTest{}, errors.Join(err, healthlab.NotFound)
 			}
-			for range 1000 {
-				runtime.Gosched() // so that another one comes in between
-			}
+			pausing()
 			return b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *orders.TeamTest) error {
 				*t = all[i]
 				return change(t)

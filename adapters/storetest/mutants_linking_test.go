@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -128,6 +127,7 @@ var linkingMutants = []mutant{
 		}
 	}),
 	linkMutant("reads before it writes", "Code/RacingTriesGetItOnce", func(b *brokenLinking) {
+		both := make(chan struct{})
 		b.try = func(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*linking.Try)) error {
 			var seen linking.Try
 			_ = b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
@@ -137,8 +137,9 @@ var linkingMutants = []mutant{
 					seen.Code = &c
 				}
 			})
-			for range 1000 {
-				runtime.Gosched() // so that another one comes in between
+			select { // two of them have read before either of them writes
+			case both <- struct{}{}:
+			case <-both:
 			}
 			return b.Store.TryCode(ctx, team, client, text, func(t *linking.Try) {
 				*t = seen
@@ -234,9 +235,7 @@ var linkingMutants = []mutant{
 			if err != nil {
 				return old, err
 			}
-			for range 1000 {
-				runtime.Gosched()
-			}
+			pausing()
 			return b.Store.UpdateSession(ctx, team, id, func(s *linking.Session) error {
 				*s = old
 				return change(s)
@@ -295,9 +294,7 @@ var linkingMutants = []mutant{
 			if err != nil {
 				return old, err
 			}
-			for range 1000 {
-				runtime.Gosched()
-			}
+			pausing()
 			change := c.Change
 			c.Change = func(s *linking.Session, u *healthdata.User) ([]healthlab.Event, error) {
 				*s = old

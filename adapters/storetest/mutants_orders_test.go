@@ -2,7 +2,6 @@ package storetest_test
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -139,9 +138,7 @@ var ordersMutants = []mutant{
 			if err != nil {
 				return old, err
 			}
-			for range 1000 {
-				runtime.Gosched() // so that another one comes in between
-			}
+			pausing()
 			return b.Store.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
 				revision, next := r.Revision, r.NextEventID
 				*r = old

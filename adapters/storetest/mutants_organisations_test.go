@@ -120,7 +120,7 @@ var organisationMutants = []mutant{
 			if err != nil {
 				return t, err
 			}
-			time.Sleep(10 * time.Millisecond)
+			pausing()
 			if err := change(&t); err != nil {
 				return t, err
 			}

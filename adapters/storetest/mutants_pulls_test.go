@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -235,9 +234,7 @@ var pullsMutants = []mutant{
 			if err != nil || len(list) == 0 {
 				return real(ctx, key, change)
 			}
-			for range 1000 {
-				runtime.Gosched()
-			}
+			pausing()
 			return real(ctx, key, func(t *pull.Task) ([]healthlab.Event, error) {
 				if key == list[0].Key {
 					*t = list[0]
@@ -349,9 +346,7 @@ var pullsMutants = []mutant{
 				old = was
 				return pull.Planned{}, nil
 			})
-			for range 1000 {
-				runtime.Gosched()
-			}
+			pausing()
 			return real(ctx, ref, func(c healthdata.Connection, u healthdata.User, was []pull.Task) (pull.Planned, error) {
 				return change(c, u, append(was, old...))
 			})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
@@ -97,7 +96,7 @@ var teamMutants = []mutant{
 			if err != nil {
 				return old, err
 			}
-			time.Sleep(10 * time.Millisecond)
+			pausing()
 			next, err := change(old)
 			if err != nil {
 				return next, err

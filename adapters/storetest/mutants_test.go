@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -98,6 +99,9 @@ func TestMutant(t *testing.T) {
 	require.GreaterOrEqual(t, i, 0)
 	mutants[i].suite(t)
 }
+
+// pausing is long enough for all who race to read the same before one of them writes.
+func pausing() { time.Sleep(10 * time.Millisecond) }
 
 func TestMutantNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}

@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -225,9 +224,7 @@ func losesUpdates(b *brokenUsers) {
 		if err != nil {
 			return u, err
 		}
-		for range 1000 {
-			runtime.Gosched() // let the others read it too
-		}
+		pausing()
 		return b.Users.Update(ctx, team, id, func(to *healthdata.User) ([]healthlab.Event, error) {
 			*to = u
 			return events, nil
@@ -360,9 +357,7 @@ func racesForTheLimit(b *brokenUsers) {
 		case limit > 0 && page.Total >= limit:
 			return healthlab.Exhausted
 		}
-		for range 1000 {
-			runtime.Gosched()
-		}
+		pausing()
 		return b.Users.Insert(ctx, u, 0)
 	}
 }

@@ -496,7 +496,7 @@ var webhookMutants = []mutant{
 			if err != nil {
 				return e, err
 			}
-			time.Sleep(time.Millisecond) // long enough for the others to read the same
+			pausing()
 			if _, err := c(&e); err != nil {
 				return e, err
 			}
