@@ -160,6 +160,18 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 	}
 }
 
+// Messages of two labs may have the same id.
+func TestHeldResultsOfTwoLabs(t *testing.T) {
+	d := newReviewDesk(t)
+	o := d.requisitioned("walk-in", fated("never_again"))
+	for n, lab := range []string{"southlab", "eastlab", "eastlab"} {
+		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.ID, m.Lab = "1", lab })))
+		require.Len(t, d.waiting(), min(n+1, 2))
+	}
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.ID = "1" })))
+	require.Equal(t, orders.Completed, d.get(o).LowLevel())
+}
+
 // An order that has taken a message in does not get it a second time from a person.
 func TestAcceptWhatTheOrderHas(t *testing.T) {
 	d := newReviewDesk(t)

@@ -121,9 +121,10 @@ func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
 	return weighed{judge(m, tied, same), tied, same}, nil
 }
 
-// rawID is what a message with results is called while it is under review, and after.
+// rawID is what a message with results is called while it is under review, and after. Two
+// labs may give their messages the same ids.
 func (m Message) rawID() RawResultID {
-	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))}
+	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
 }
 
 // isHeld reports whether a message was held for review before: whatever its order could

@@ -600,7 +600,7 @@ func (r *trialRun) write(ctx context.Context) error {
 	if err := r.Receive(ctx, m); err != nil {
 		return err
 	}
-	id := RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.ID))}
+	id := m.rawID()
 	return r.note(ctx, func(t *KeptTrial) { t.RawResultID = &id })
 }
 
