@@ -208,6 +208,7 @@ func (r *OrderableRequest) Check() error {
 type compendium struct {
 	labs    []Lab
 	markers []entry
+	byID    map[int]int      // index of a marker
 	sets    map[string][]int // indexes of markers, by the hash of what they measure
 }
 
@@ -233,7 +234,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 	if err != nil {
 		return nil, err
 	}
-	c := &compendium{labs: labs, sets: map[string][]int{}}
+	c := &compendium{labs: labs, byID: map[int]int{}, sets: map[string][]int{}}
 	for page := 1; ; page++ {
 		found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Page: page, Size: MaxPageSize})
 		if err != nil {
@@ -259,6 +260,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 			sum := sha256.Sum256([]byte(text))
 			e.hash = hex.EncodeToString(sum[:12])
 			e.call()
+			c.byID[e.ID] = len(c.markers)
 			c.sets[e.hash] = append(c.sets[e.hash], len(c.markers))
 			c.markers = append(c.markers, e)
 		}
@@ -481,8 +483,8 @@ func (s *Service) ranked(ctx context.Context, c *compendium, query string, wante
 			return nil, fmt.Errorf("search compendium: %w", err)
 		}
 		for _, m := range found.Markers {
-			i := slices.IndexFunc(c.markers, func(e entry) bool { return e.ID == m.ID })
-			if i >= 0 && !seen[c.markers[i].hash] {
+			i, ok := c.byID[m.ID]
+			if ok && !seen[c.markers[i].hash] {
 				seen[c.markers[i].hash] = true
 				if k := c.canonical(c.markers[i].hash, 0); wanted(k) {
 					match := 1 / (1 + 0.2*float64(place))
@@ -505,8 +507,11 @@ func (s *Service) ranked(ctx context.Context, c *compendium, query string, wante
 func (c *compendium) related(with string, limit int) []RelatedCandidate {
 	out := []RelatedCandidate{}
 	for _, hash := range slices.Sorted(maps.Keys(c.sets)) {
-		if m, ok := c.match(&c.markers[c.sets[hash][0]], with); ok && hash != with {
-			out = append(out, RelatedCandidate{c.canonical(hash, m.confidence), m.relation, m.confidence, []string{m.reason}})
+		for _, i := range c.sets[hash] {
+			if m, ok := c.match(&c.markers[i], with); ok && hash != with {
+				out = append(out, RelatedCandidate{c.canonical(hash, m.confidence), m.relation, m.confidence, []string{m.reason}})
+				break
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b RelatedCandidate) int { return cmp.Compare(b.Confidence, a.Confidence) })

@@ -150,6 +150,20 @@ func TestConvertByName(t *testing.T) {
 	}, found)
 	require.Equal(t, []string{"N4"}, got.UnresolvedProviderIDs)
 
+	// Every name of a set counts.
+	s, team = newLabs(t, nil, marker(11, 1, "Sodium", "N1", "a"), marker(21, 2, "Natrium", "S1", "a"), marker(31, 3, "natrium", "E1"))
+	related, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("E1")})
+	require.NoError(t, err)
+	require.Equal(t, []string{"E1"}, related.SelectedCanonical.ProviderIDs)
+	require.Len(t, related.Related, 1)
+	require.Equal(t, []string{"N1", "S1"}, related.Related[0].Canonical.ProviderIDs)
+	require.Equal(t, []string{"NAME_MATCH"}, related.Related[0].ReasonCodes)
+}
+
+func TestCrosswalkByName(t *testing.T) {
+	iron := marker(13, 1, "Iron studies", "N3")
+	iron.ExpectedResults = []orders.ExpectedResult{{Name: "Ferritin"}}
+	s, team := newLabs(t, nil, iron, marker(35, 3, "ferritin", "E5", "f"))
 	cross, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("ferritin")})
 	require.NoError(t, err)
 	require.Equal(t, "N3", *cross.PerLab["northlab"][0].ProviderID)

@@ -448,6 +448,23 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// A result that is to be critical is not the one that is lost, though there is no other.
+func TestSimulateTheOnlyResult(t *testing.T) {
+	d := newDesk(t)
+	o := d.placed("coded")
+	lost := true
+	o, err := d.Simulate(t.Context(), d.team, o.ID, "", orders.SimulationFlags{Interpretation: orders.Critical, HasMissingResults: &lost})
+	require.NoError(t, err)
+	require.Equal(t, orders.Critical, *o.Interpretation)
+	require.True(t, *o.HasMissingResults)
+	require.Len(t, d.critical(o), 1)
+	results, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Len(t, results.Results, 1)
+	require.Equal(t, "sodium", results.Results[0].Slug)
+	require.Len(t, results.MissingResults, 1)
+}
+
 // A kit that nobody registered does not leave its patient in a simulation.
 func TestSimulationWaitsForThePatient(t *testing.T) {
 	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,

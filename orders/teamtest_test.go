@@ -174,6 +174,11 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 		want = append(want, made.ID)
 		d.later(time.Second)
 	}
+	// One that is put aside before the first page is on none.
+	gone, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+	require.NoError(t, err)
+	_, err = d.ChangeLabTest(t.Context(), d.team, gone.ID, orders.LabTestChange{Active: ptr(false)})
+	require.NoError(t, err)
 	q := orders.LabTestQuery{Team: d.team, Status: orders.LabTestActive, Name: ownTest().Name, Limit: 1}
 	for i, id := range want {
 		page, err := d.LabTests(t.Context(), nil, q)

@@ -151,8 +151,8 @@ func registrableNow(o *Order) error {
 	return nil
 }
 
-// accountOf returns the account that an order uses, as it is now; nil for none. A
-// RuleError (Invalid, LAB_ACCOUNT_NOT_ACTIVE) if the team may not use it any more.
+// accountOf returns the account that an order uses, as it is now; nil for none.
+// LAB_ACCOUNT_NOT_ACTIVE if the team may not use it any more.
 func (s *Service) accountOf(ctx context.Context, r *Record) (*LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil

@@ -8,14 +8,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// place is where a page of a list ends that has the newest first, ties by id
-// descending.
+// place is where a page of a list ends that has the newest first.
 type place struct {
 	at time.Time
 	id uuid.UUID
 }
 
-// before reports whether something comes after the place in the list.
+// before reports whether something comes after the place in a list whose ties are by id
+// descending.
 func (p place) before(at time.Time, id uuid.UUID) bool {
 	if c := p.at.Compare(at); c != 0 {
 		return c > 0
