@@ -122,6 +122,11 @@ func (w *writer) open(old []Chunk, pending []Segment) error {
 // mergeLog fills log with pending, later ones winning. The other blocks are scratch.
 func mergeLog(log, one, other *Block, pending []Segment) error {
 	log.Reset()
+	n := 0
+	for i := range pending {
+		n += pending[i].N
+	}
+	log.grow(n)
 	for i := range pending {
 		if err := pending[i].Decode(one); err != nil {
 			return err

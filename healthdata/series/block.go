@@ -87,6 +87,11 @@ func (b *Block) Reset() {
 	}
 }
 
+// grow makes room for n more samples.
+func (b *Block) grow(n int) {
+	b.Time, b.Value = slices.Grow(b.Time, n), slices.Grow(b.Value, n)
+}
+
 // Append adds s behind the last sample. It does not check the order; a [Builder]
 // takes samples in any order.
 func (b *Block) Append(s Sample) {

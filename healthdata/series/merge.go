@@ -82,6 +82,7 @@ func Merge(dst, old, in *Block) Outcome {
 
 func merge(dst, old, in *Block, o *Outcome) {
 	dst.Reset()
+	dst.grow(old.Len() + in.Len())
 	co, ci := cursor{b: old}, cursor{b: in}
 	for co.i < old.Len() && ci.i < in.Len() {
 		switch to, ti := old.Time[co.i], in.Time[ci.i]; {

@@ -113,6 +113,9 @@ func ReadTail(tail []byte) (Segment, error) {
 		if all.Len()+piece.Len() > MaxLen {
 			return Segment{}, corrupt("tail")
 		}
+		if all.Len() == 0 {
+			all.grow(min(piece.Len()*len(pieces), MaxLen)) // they are mostly alike
+		}
 		all.put(&piece, &spare)
 	}
 	if all.Len() == 0 {
