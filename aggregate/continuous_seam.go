@@ -23,7 +23,8 @@ import (
 // user.
 type ContinuousStore interface {
 	// Insert adds q with Revision 1 whatever it says, and begins to schedule a task
-	// for every live user of the team; see Backfill. The zero team or id is
+	// for every live user of the team; see Backfill. What is written before a user's
+	// turn may be left to that task, which covers it. The zero team or id is
 	// healthlab.Invalid. An id that is taken, or the slug of another active query of
 	// the team, is healthlab.Conflict.
 	Insert(ctx context.Context, q ContinuousQuery) error

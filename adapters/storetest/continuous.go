@@ -36,6 +36,7 @@ func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) 
 
 	run("Schedule/Samples", scheduleSamples)
 	run("Schedule/Records", scheduleRecords)
+	run("Schedule/WhoWasThere", scheduleWhoWasThere)
 	run("Schedule/OnlyWhatDepends", scheduleOnlyWhatDepends)
 	run("Schedule/NothingForTheSame", scheduleNothingForTheSame)
 	run("Schedule/NothingForRefused", scheduleNothingForRefused)

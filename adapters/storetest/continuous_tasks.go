@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 func backfillEveryLiveUser(t contT) {
@@ -107,6 +108,53 @@ func scheduleSamples(t contT) {
 		got = append(got, task.User)
 	}
 	require.ElementsMatch(t, people, got)
+}
+
+// A series that is older than a query is watched once its user was scheduled, and again
+// after the query was not active for a while.
+func scheduleWhoWasThere(t contT) {
+	team := newTeam()
+	u, other := t.user(team), t.user(newTeam())
+	write := func(minute int) {
+		for _, w := range []healthdata.User{u, other} {
+			t.sample(w, "steps", minute, 1)
+			t.sample(w, "heartrate", minute, 60)
+		}
+	}
+	for minute := range 3 {
+		write(minute)
+	}
+	q := t.insert(contQuery(team, "a"))
+	n, err := t.Work.Backfill(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Len(t, t.drain(), 1)
+	watched := func(minute int) {
+		write(minute)
+		tasks := t.drain()
+		require.Len(t, tasks, 1)
+		require.Equal(t, u.ID, tasks[0].User)
+		require.Equal(t, aggregate.Span{From: sampleAt(minute, 0).Time, To: sampleAt(minute, 0).Time}, tasks[0].Range)
+	}
+	watched(3)
+	watched(4)
+	t.archive(q)
+	for minute := 5; minute < 8; minute++ {
+		write(minute)
+		require.Empty(t, t.drain())
+	}
+	_, err = t.Store.Update(t.Context(), team, q.ID, func(q *aggregate.ContinuousQuery) error {
+		q.Status = aggregate.ContinuousActive
+		return nil
+	})
+	require.NoError(t, err)
+	watched(8)
+	_, err = t.Store.Update(t.Context(), team, q.ID, func(q *aggregate.ContinuousQuery) error {
+		q.Resources[0] = "heartrate"
+		return nil
+	})
+	require.NoError(t, err)
+	watched(9)
 }
 
 func scheduleRecords(t contT) {

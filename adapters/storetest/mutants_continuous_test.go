@@ -32,6 +32,9 @@ var continuousMutants = []mutant{
 	{"schedules all at once", spoiltContinuous(func(b *brokenContinuous) { b.backfill = func(int) int { return 1000 } }), "Backfill/InSteps"},
 	{"covers too little of samples", spoiltContinuous(func(b *brokenContinuous) { b.onClaim = lastInstant }), "Schedule/Samples"},
 	{"covers too little of records", spoiltContinuous(func(b *brokenContinuous) { b.onClaim = lastInstant }), "Schedule/Records"},
+	{"forgets who was there", spoiltContinuous(func(b *brokenContinuous) {
+		b.onInsert = func(q *aggregate.ContinuousQuery) { q.Resources = []string{"sleep"} }
+	}), "Schedule/WhoWasThere"},
 	{"schedules what does not depend", spoiltContinuous(func(b *brokenContinuous) {
 		b.onInsert = func(q *aggregate.ContinuousQuery) { q.Resources = append(q.Resources, "heartrate") }
 	}), "Schedule/OnlyWhatDepends"},
