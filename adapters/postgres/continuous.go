@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,6 +33,14 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, '00000000-0000-0000-0000-00000000000
 update healthlab.continuous_query
 set slug = $3, status = $4, resources = $5, gap = $6, created_at = $7, revision = $8, doc = $9
 where team_id = $1 and query_id = $2`
+
+	// recallTeam is recallDirect for all users of a team.
+	recallTeam = `
+with l as materialized (
+	select s.user_id, s.series from healthlab.users u join healthlab.series s on s.user_id = u.user_id and s.resource = any ($2)
+	where u.team_id = $1 order by s.user_id, s.resource, s.provider, s.source_type, s.part for no key update of s
+)
+update healthlab.series s set direct = false from l where s.user_id = l.user_id and s.series = l.series`
 
 	selectQuery = `select ` + queryColumns + ` from healthlab.continuous_query q where q.team_id = $1 and q.query_id = $2`
 
@@ -138,6 +147,7 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id a
 			return err
 		}
 		was := q
+		was.Resources = slices.Clone(q.Resources)
 		if err := change(&q); err != nil {
 			return answer{err}
 		}
@@ -148,6 +158,9 @@ func (v continuousStore) Update(ctx context.Context, team healthlab.TeamID, id a
 		}
 		b = u.batch()
 		b.Queue(updateQuery, row...)
+		if q.Status == aggregate.ContinuousActive && (was.Status != q.Status || !slices.Equal(was.Resources, q.Resources)) {
+			b.Queue(recallTeam, team.UUID, q.Resources)
+		}
 		b.Queue(selectQuery, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanQuery(row, &kept) })
 		return u.commit(ctx, b)
 	})

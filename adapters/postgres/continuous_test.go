@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/aggregate"
@@ -41,13 +42,18 @@ func TestPriorities(t *testing.T) {
 	storetest.RunPriorities(t, restricted.Priorities(), continuousHarness(restricted))
 }
 
+// watching is a continuous query that depends on some resources.
+func watching(team healthlab.TeamID, resources ...string) aggregate.ContinuousQuery {
+	return aggregate.ContinuousQuery{
+		ID: aggregate.QueryID{UUID: uuid.New()}, Status: aggregate.ContinuousActive, Slug: resources[0], Team: team, Resources: resources,
+		Query: aggregate.Query{Select: []aggregate.Expr{aggregate.Keys()}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}},
+	}
+}
+
 // watch makes a continuous query and its table for a user.
 func watch(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
-	require.NoError(t, s.Continuous().Insert(t.Context(), aggregate.ContinuousQuery{
-		ID: aggregate.QueryID{UUID: uuid.New()}, Status: aggregate.ContinuousActive, Slug: "water", Team: u.Team, Resources: []string{"water"},
-		Query: aggregate.Query{Select: []aggregate.Expr{aggregate.Keys()}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}},
-	}))
+	require.NoError(t, s.Continuous().Insert(t.Context(), watching(u.Team, "water")))
 	_, err := s.Priorities().UpdatePriorities(t.Context(), u.Team, func([]aggregate.Priority) ([]aggregate.Priority, error) {
 		return []aggregate.Priority{{Provider: "acme_band", Number: 1}}, nil
 	})

@@ -41,17 +41,8 @@ join healthlab.continuous_query q on q.team_id = x.team_id and q.status = 'activ
 group by x.user_id, x.team_id, q.query_id, q.gap
 order by x.user_id, q.query_id` + onTask
 
-	// The same inside of a statement that appends to one series s, from $7 to $8 of the
-	// resource $3.
-	touchOne = `touch as (
-	insert into ` + continuousTaskColumns + `
-	select s.user_id, q.query_id, s.team_id, q.gap, $7, $8, now()
-	from s join healthlab.continuous_query q on q.team_id = s.team_id and q.status = 'active' and $3 = any (q.resources)
-	order by q.query_id` + onTask + `
-)`
-
-	// And inside of one that appends to several series s. Between the two stands the team,
-	// or any of the teams, so that nothing is looked for where there is no query.
+	// The same inside of a statement that appends to series s. Between the two stands the
+	// team, or any of the teams, so that nothing is looked for where there is no query.
 	touchSeveral = `touch as (
 	insert into ` + continuousTaskColumns + `
 	select s.user_id, q.query_id, s.team_id, q.gap, min(s.start_at), max(s.stop_at), now()
@@ -63,21 +54,20 @@ order by x.user_id, q.query_id` + onTask
 )`
 
 	lockBackfill = `
-select team_id, query_id, backfill_after from healthlab.continuous_query
+select team_id, query_id, backfill_after, resources from healthlab.continuous_query
 where backfill_after is not null and status = 'active' order by query_id limit 1 for no key update skip locked`
 
-	// Who is being erased meanwhile is waited for.
+	// Who writes for these users is waited for: what it did not schedule by this query,
+	// which it did not see, the tasks are about.
+	lockForBackfill = `
+select user_id from healthlab.users
+where team_id = $1 and deleted_at is null and user_id > $2 order by user_id limit $3 for share`
+
 	backfillTasks = `
-with u as materialized (
-	select user_id, team_id from healthlab.users
-	where team_id = $1 and deleted_at is null and user_id > $3 order by user_id limit $4 for key share
-), touch as (
-	insert into ` + continuousTaskColumns + `
-	select u.user_id, q.query_id, u.team_id, q.gap, $5, $6, now()
-	from u join healthlab.continuous_query q on q.team_id = u.team_id and q.query_id = $2
-	order by u.user_id` + onTask + `
-)
-select user_id from u order by user_id`
+insert into ` + continuousTaskColumns + `
+select u.user_id, q.query_id, q.team_id, q.gap, $4, $5, now()
+from unnest($3::uuid[]) as u (user_id) join healthlab.continuous_query q on q.team_id = $1 and q.query_id = $2
+order by u.user_id` + onTask
 
 	moveBackfill = `update healthlab.continuous_query set backfill_after = $3 where team_id = $1 and query_id = $2`
 
@@ -171,12 +161,13 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		for done = 0; ; {
 			var team, query, after uuid.UUID
+			var resources []string
 			found := false
 			b := u.batch()
 			b.Queue(lockBackfill).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					found = true
-					if err := rows.Scan(&team, &query, &after); err != nil {
+					if err := rows.Scan(&team, &query, &after, &resources); err != nil {
 						return err
 					}
 				}
@@ -189,19 +180,20 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 				return u.commit(ctx, u.batch())
 			}
 			b = u.batch()
-			b.Queue(backfillTasks, team, query, after, n, aggregate.Always.From, aggregate.Always.To).Query(func(rows pgx.Rows) error {
-				for rows.Next() {
-					done++
-					if err := rows.Scan(&after); err != nil {
-						return err
-					}
-				}
-				return rows.Err()
+			var users []uuid.UUID
+			b.Queue(lockForBackfill, team, after, n).Query(func(rows pgx.Rows) (err error) {
+				users, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+				return err
 			})
 			if err := u.send(ctx, b); err != nil {
 				return err
 			}
 			b = u.batch()
+			if done = len(users); done > 0 {
+				after = users[done-1]
+				b.Queue(recallDirect, users, resources)
+				b.Queue(backfillTasks, team, query, users, aggregate.Always.From, aggregate.Always.To)
+			}
 			if done == n {
 				b.Queue(moveBackfill, team, query, after)
 				return u.commit(ctx, b)

@@ -48,7 +48,7 @@ func everySample(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	mergeInto(t, s, u, heart, 0, 2000, 60)
 	mergedSegment(t, s, u, 2000)
-	for i := range 20 {
+	for i := range 60 {
 		mergeInto(t, s, u, heart, 2001+i, 1, float64(60+i))
 	}
 }

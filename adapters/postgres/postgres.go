@@ -99,6 +99,7 @@ type Store struct {
 	host   bool     // db is a host's transaction
 	opts   Options
 	writes gathering
+	tails  *tails
 
 	firstPause time.Duration // firstPause, but in tests
 }
@@ -121,7 +122,9 @@ func New(db DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.New(slog.DiscardHandler)
 	}
-	s.pool, _ = db.(acquirer)
+	if s.pool, _ = db.(acquirer); s.pool != nil {
+		s.tails = &tails{}
+	}
 	_, s.host = db.(pgx.Tx)
 	return s
 }

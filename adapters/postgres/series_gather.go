@@ -9,10 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
 // gathering lets a few writes run side by side and gathers those that come meanwhile
@@ -82,7 +80,7 @@ func (g *gathering) abandon(r *request) {
 // room says whether n requests may go: beside a large group as one that is worth it, for
 // a transaction costs the server as much as many requests do.
 func (g *gathering) room(n int, s *Store) bool {
-	return g.running == 0 || g.running < s.opts.Writers && 2*n >= g.inFlight
+	return g.running == 0 || g.running < s.opts.Writers && n >= g.inFlight
 }
 
 // start begins groups of those that wait, while there is room; if that was too long for
@@ -186,17 +184,17 @@ with s as (
 	set last_at = x.stop_at,
 		tail_at = case when x.long then s.tail_at when s.tail_closed then x.start_at else coalesce(s.tail_at, x.start_at) end,
 		tail = case when x.long then s.tail when s.tail_closed then x.data else x.data || s.tail end,
-		tail_closed = case when x.long then s.tail_closed else ` + isFull + ` end,
-		seq = s.seq + (x.long or ` + isFull + `)::integer, segments = s.segments + (x.long or ` + isFull + `)::integer,
-		segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + isFull + ` then ` + newLength + ` else 0 end,
-		fold_due = case when x.long or ` + isFull + ` then coalesce(s.fold_due, now() + $11::interval) else s.fold_due end
+		tail_closed = case when x.long then s.tail_closed else ` + fills + ` end,
+		seq = s.seq + (x.long or ` + fills + `)::integer, segments = s.segments + (x.long or ` + fills + `)::integer,
+		segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + fills + ` then ` + newLength + ` else 0 end,
+		fold_due = case when x.long or ` + fills + ` then coalesce(s.fold_due, now() + $11::interval) else s.fold_due end
 	from `
 
 	appendWhere = ` as x (team_id, user_id, resource, provider, source_type, part, start_at, stop_at, data, long, n)
 	where s.user_id = x.user_id and s.resource = x.resource and s.provider = x.provider
 		and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
 		and s.last_at < x.start_at and s.segments < $12 and s.segment_bytes < $13
-		and (select u.deleted_at is null from healthlab.users u where u.user_id = x.user_id and u.team_id = x.team_id)
+		and (s.direct or ` + isAwaited + ` and ` + isLive + `)
 	returning x.n, x.resource, x.start_at, x.stop_at, s.user_id, s.series, s.seq, s.team_id, x.long or s.tail_closed as ended,
 		case when x.long then x.start_at else s.tail_at end as segment_at, case when x.long then x.data when s.tail_closed then s.tail end as segment
 ), i as (
@@ -207,9 +205,9 @@ with s as (
 	appendEnd = touchEnd + `
 select n from s`
 
-	// newLength is how long a tail becomes, isFull whether that is enough.
+	// newLength is how long a tail becomes, fills whether that is enough.
 	newLength = `(case when s.tail_closed then 0 else length(s.tail) end + length(x.data))`
-	isFull    = `(` + newLength + ` >= $10)`
+	fills     = `(` + newLength + ` >= $10)`
 )
 
 // appending is a group of requests that are written without reading anything.
@@ -217,7 +215,8 @@ type appending struct {
 	reqs    []*request
 	data    [][]byte // pieces
 	events  [][]healthlab.Event
-	some    bool // there are events
+	some    bool   // there are events
+	room    []bool // where the tail is said to have room
 	written []bool
 }
 
@@ -236,8 +235,12 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 	a := &appending{}
 	for i, r := range single {
 		same := func(o *request) bool { return o.userKey == r.userKey && o.parts[0].Key == r.parts[0].Key }
-		if i > 0 && same(single[i-1]) || i+1 < len(single) && same(single[i+1]) || a.add(r) != nil {
+		if i > 0 && same(single[i-1]) || i+1 < len(single) && same(single[i+1]) {
+			rest = append(rest, r)
+		} else if data, events, err := r.piece(); err != nil {
 			rest = append(rest, r) // a merge decides, and says what is wrong
+		} else {
+			a.take(r, data, events)
 		}
 	}
 	if len(a.reqs) == 0 {
@@ -257,10 +260,6 @@ func (s *Store) appendGroup(ctx context.Context, group []*request) (rest []*requ
 	return rest
 }
 
-// fewRequests is how many requests go one statement each, which is simple; more share a
-// statement, which takes the server long to begin.
-const fewRequests = 12
-
 // append writes a group, first what is simple, and notes what was written.
 func (s *Store) append(ctx context.Context, a *appending) error {
 	a.written = make([]bool, len(a.reqs))
@@ -277,16 +276,15 @@ func (s *Store) append(ctx context.Context, a *appending) error {
 		}
 		return err
 	}
-	if !a.some && len(a.reqs) < fewRequests {
-		// Where there was no room for the smallest ones, it is made.
-		most, tiny := maxPiece, tinyPiece
-		for range 2 {
-			if at := a.left(most); len(at) > 0 {
-				if err := write(func(ctx context.Context, u *unit) ([]int, error) { return a.runFew(ctx, u, at, tiny) }); err != nil {
-					return err
-				}
+	if !a.some {
+		add := a.runMany
+		if len(a.reqs) < fewRequests {
+			add = a.runFew
+		}
+		for todo := a.small(s.tails); len(todo) > 0; todo = a.again(s.tails, todo) {
+			if err := write(func(ctx context.Context, u *unit) ([]int, error) { return add(ctx, u, todo) }); err != nil {
+				return err
 			}
-			most, tiny = tinyPiece, 0
 		}
 		if !slices.Contains(a.written, false) {
 			return nil
@@ -295,24 +293,9 @@ func (s *Store) append(ctx context.Context, a *appending) error {
 	return write(a.run)
 }
 
-// add takes a request, with the events of samples that are all new.
-func (a *appending) add(r *request) error {
-	p := &r.parts[0]
-	var data []byte
-	var events []healthlab.Event
-	err := r.hold(func() (err error) {
-		if data, err = series.NewPiece(p.Samples); err != nil || r.events == nil {
-			return err
-		}
-		events, err = r.tell([]series.Outcome{allNew(p.n)})
-		return err
-	})
-	if err != nil {
-		return err
-	}
+func (a *appending) take(r *request, data []byte, events []healthlab.Event) {
 	a.reqs, a.events = append(a.reqs, r), append(a.events, events)
 	a.data, a.some = append(a.data, data), a.some || len(events) > 0
-	return nil
 }
 
 func (a *appending) team() healthlab.TeamID {
@@ -324,82 +307,24 @@ func (a *appending) team() healthlab.TeamID {
 	return a.reqs[0].team
 }
 
-// left returns the places of the pieces of at most so many bytes that are not written.
-func (a *appending) left(most int) (at []int) {
-	for i, done := range a.written {
-		if !done && len(a.data[i]) <= most {
-			at = append(at, i)
-		}
-	}
-	return at
-}
-
-// runFew adds some pieces to their tails, if no question waits for them: those of at most
-// tiny bytes where there is room, the others in any case.
-func (a *appending) runFew(ctx context.Context, u *unit, at []int, tiny int) (done []int, err error) {
-	statement := func(i int) (sql string, args []any) {
-		r := a.reqs[i]
-		args = append(r.args(&r.parts[0]), a.data[i], fullTail)
-		if len(a.data[i]) <= tiny {
-			return appendRoom, args
-		}
-		return appendTail, append(args, u.store.opts.FoldAfter, maxSegments, maxSegmentBytes)
-	}
-	if len(at) == 1 {
-		sql, args := statement(at[0])
-		tag, err := u.exec(ctx, sql, args...)
-		if err == nil && tag.RowsAffected() > 0 {
-			done = at
-		}
-		return done, err
-	}
-	err = u.alone(ctx, func(b *pgx.Batch) {
-		for _, i := range at {
-			sql, args := statement(i)
-			b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
-				if tag.RowsAffected() > 0 {
-					done = append(done, i)
-				}
-				return nil
-			})
-		}
-	})
-	return done, err
-}
-
 // queue adds the statement for those that are not written yet.
 func (a *appending) queue(b *pgx.Batch, s *Store, done *[]int) {
-	var at []int // of reqs
-	var keys keyColumns
-	var starts, stops []int64
-	var data [][]byte
+	var at []int    // of reqs
 	var long []bool // too long for a tail
-	for i, r := range a.reqs {
+	for i := range a.reqs {
 		if !a.written[i] {
-			p := &r.parts[0]
-			at = append(at, i)
-			keys.addKey(r.userKey, &p.Key)
-			starts, stops = append(starts, p.start), append(stops, p.stop)
-			data, long = append(data, a.data[i]), append(long, len(a.data[i]) > maxPiece)
+			at, long = append(at, i), append(long, len(a.data[i]) > maxPiece)
 		}
 	}
-	sql, limits := appendTails, []any{fullTail, s.opts.FoldAfter, maxSegments, maxSegmentBytes}
-	var args []any
-	if len(at) == 1 {
-		r := a.reqs[at[0]]
-		sql, args = appendSingle, append(r.args(&r.parts[0]), append(append([]any{data[0]}, limits...), long[0])...)
-	} else {
-		args = keys.args(append([]any{starts, stops, data}, append(limits, long)...)...)
-	}
 	*done = nil
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		var n int
-		_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
-			*done = append(*done, at[n-1])
-			return nil
-		})
-		return err
-	})
+	limits := []any{fullTail, s.opts.FoldAfter, maxSegments, maxSegmentBytes}
+	if len(at) > 1 {
+		noteWritten(b.Queue(appendTails, a.columns(at, append(limits, long)...)...), at, done)
+		return
+	}
+	r := a.reqs[at[0]]
+	args := append(r.args(&r.parts[0]), a.data[at[0]])
+	noteWritten(b.Queue(appendSingle, append(args, append(limits, long[0])...)...), at, done)
 }
 
 // run appends what is not written yet, with the events of what was.

@@ -140,6 +140,13 @@ type keyColumns struct {
 	resources, providers, sources, partOf []string
 }
 
+// grow makes room for n more keys.
+func (k *keyColumns) grow(n int) {
+	k.teams, k.users = slices.Grow(k.teams, n), slices.Grow(k.users, n)
+	k.resources, k.providers = slices.Grow(k.resources, n), slices.Grow(k.providers, n)
+	k.sources, k.partOf = slices.Grow(k.sources, n), slices.Grow(k.partOf, n)
+}
+
 func (k *keyColumns) add(l *line) { k.addKey(l.userKey, &l.key) }
 
 func (k *keyColumns) addKey(u userKey, key *healthdata.SeriesKey) {

@@ -15,15 +15,6 @@ import (
 )
 
 const (
-	// maxPiece is how many bytes a batch may have to go into the tail of its series;
-	// a longer one is a segment by itself. A tail of fullTail bytes or more becomes a
-	// segment.
-	maxPiece = 256
-	fullTail = 640
-	// tinyPiece is how many bytes a batch may have to be tried where there must be room for
-	// it, for which the server needs two thirds of the time. A tail becomes full so seldom
-	// by such ones that the second try costs less than that.
-	tinyPiece = 32
 	// maxSegments and maxSegmentBytes are when the writer that comes next folds the
 	// segments of a series.
 	maxSegments     = 32
@@ -128,49 +119,11 @@ func (s *Store) mergeOne(ctx context.Context, r *request) error {
 }
 
 const (
-	// The row of the series is the lock. The conditions are looked at again after a
-	// wait for it, so that two who append never overlap. This is the statement for most
-	// of the smallest batches: there is room in the tail, and no question to answer anew.
-	// The arguments are the first of those of appendTails.
-	appendRoom = `
-update healthlab.series s
-set last_at = $8, tail_at = case when s.tail_closed then $7 else coalesce(s.tail_at, $7) end,
-	tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = false
-where ` + appendable + ` and ` + filled + ` < $10`
-
-	appendable = `s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
-		and s.last_at < $7
-		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-		and not exists (select from healthlab.continuous_query q where q.team_id = $1 and q.status = 'active' and $3 = any (q.resources))`
-
-	// And this for the other small ones: there may be no room, but in the log.
-	appendTail = `
-with s as (
-	update healthlab.series s
-	set last_at = $8, tail_at = case when s.tail_closed then $7 else coalesce(s.tail_at, $7) end,
-		tail = case when s.tail_closed then $9::bytea else $9::bytea || s.tail end, tail_closed = ` + fills + `,
-		seq = s.seq + ` + fills + `::integer, segments = s.segments + ` + fills + `::integer,
-		segment_bytes = s.segment_bytes + case when ` + fills + ` then ` + filled + ` else 0 end,
-		fold_due = case when ` + fills + ` then coalesce(s.fold_due, now() + $11::interval) else s.fold_due end
-	where ` + appendable + ` and s.segments < $12 and s.segment_bytes < $13
-	returning s.user_id, s.series, s.seq, s.team_id, s.tail_at, s.last_at, s.tail, s.tail_closed
-), i as (
-	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
-	select s.user_id, s.series, s.seq, s.team_id, s.tail_at, s.last_at, '', s.tail from s where s.tail_closed
-)
-select from s`
-
-	// filled is how long the tail becomes, fills whether that is enough.
-	filled = `(case when s.tail_closed then 0 else length(s.tail) end + length($9::bytea))`
-	fills  = `(` + filled + ` >= $10)`
-
 	appendChunks = `
 with s as (
-	update healthlab.series s set last_at = $8
-	where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6 and s.team_id = $1
-		and s.last_at < $7
-		and exists (select from healthlab.users u where u.user_id = $2 and u.team_id = $1 and u.deleted_at is null)
-	returning s.user_id, s.series, s.team_id), ` + touchOne + `
+	update healthlab.series s set last_at = $8 where ` + appendable + `
+	returning s.user_id, s.series, s.team_id
+)
 insert into healthlab.chunk (user_id, series, start_at, team_id, stop_at, header, data)
 select s.user_id, s.series, x.start_at, s.team_id, x.stop_at, x.header, x.data
 from s cross join unnest($9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]) as x (start_at, stop_at, header, data)`
@@ -185,12 +138,38 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 	if r.parts[0].n >= wholeChunk {
 		return s.appendChunks(ctx, r)
 	}
-	a := &appending{}
-	if a.add(r) != nil {
+	data, events, err := r.piece()
+	if err != nil {
 		return false, nil //nolint:nilerr // a merge decides, and says what is wrong
 	}
-	err = s.append(ctx, a)
-	return a.written[0], err
+	if len(events) == 0 && len(data) <= maxPiece {
+		if done, err := s.appendPiece(ctx, r, data); done || err != nil {
+			return done, err
+		}
+	}
+	a := &appending{}
+	a.take(r, data, events)
+	a.written = make([]bool, 1)
+	err = s.do(ctx, r.team, writing, func(u *unit) error {
+		at, err := a.run(ctx, u)
+		done = len(at) > 0
+		return err
+	})
+	return done && err == nil, err
+}
+
+// piece returns a request of one batch as a piece, with the events of samples that are all
+// new.
+func (r *request) piece() (data []byte, events []healthlab.Event, err error) {
+	p := &r.parts[0]
+	err = r.hold(func() (err error) {
+		if data, err = series.NewPiece(p.Samples); err != nil || r.events == nil {
+			return err
+		}
+		events, err = r.tell([]series.Outcome{allNew(p.n)})
+		return err
+	})
+	return data, events, err
 }
 
 // args are the key and the times of a part, as the arguments of a statement.

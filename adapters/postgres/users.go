@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -184,6 +185,9 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 	}
 	b := u.batch()
 	b.Queue(updateUser, userValues(&next)...)
+	if old.DeletedAt.IsZero() && !next.DeletedAt.IsZero() {
+		b.Queue(recallDirect, []uuid.UUID{old.ID.UUID}, nil)
+	}
 	if !reflect.DeepEqual(old.Connections, next.Connections) {
 		b.Queue(deleteConnections, old.ID.UUID)
 		insertConnections(b, &next)

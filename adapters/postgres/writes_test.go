@@ -387,10 +387,9 @@ var jobWrites = map[string]prepare{
 var water = healthdata.SeriesKey{Resource: "water", Provider: "acme_band", SourceType: "watch"}
 
 func queryOf(u healthdata.User) aggregate.ContinuousQuery {
-	return aggregate.ContinuousQuery{
-		ID: aggregate.QueryID{UUID: u.ID.UUID}, Status: aggregate.ContinuousActive, Slug: "water", Team: u.Team, Resources: []string{water.Resource},
-		Query: aggregate.Query{Select: []aggregate.Expr{aggregate.Keys()}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))}},
-	}
+	q := watching(u.Team, water.Resource)
+	q.ID.UUID = u.ID.UUID
+	return q
 }
 
 // ask adds a continuous query of a user's team.
