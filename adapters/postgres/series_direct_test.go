@@ -87,22 +87,30 @@ func TestDeletedUsersTakeNothing(t *testing.T) {
 	consistent(t, pool)
 }
 
-// queries counts what a connection is asked.
-type queries int
+// trips counts how often a server is asked.
+type trips int
 
-func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	*q++
+func (n *trips) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	*n++
 	return ctx
 }
 
-func (*queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (n *trips) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	*n++
+	return ctx
+}
 
-// A single sample is one statement, and one trip, also where its tail is full.
+func (*trips) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)     {}
+func (*trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// A single sample is one trip, also where its tail is full, and where a continuous query
+// waits for it.
 func TestSampleIsOneTrip(t *testing.T) {
 	t.Parallel()
 	config, err := pgxpool.ParseConfig(pgtest.URL(t))
 	require.NoError(t, err)
-	var asked queries
+	var asked trips
 	config.ConnConfig.Tracer = &asked
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
@@ -122,6 +130,25 @@ func TestSampleIsOneTrip(t *testing.T) {
 	write(200)
 	require.EqualValues(t, 200, asked)
 	require.GreaterOrEqual(t, rows(t, pool, "segment"), before+4)
+
+	q := watching(u.Team, heart.Resource)
+	require.NoError(t, s.Continuous().Insert(t.Context(), q))
+	_, err = s.ContinuousWork().Backfill(t.Context(), 1)
+	require.NoError(t, err)
+	write(1)
+	asked = 0
+	write(50)
+	require.EqualValues(t, 50, asked)
+	_, err = s.Continuous().Update(t.Context(), u.Team, q.ID, func(q *aggregate.ContinuousQuery) error {
+		q.Status = aggregate.ContinuousArchived
+		return nil
+	})
+	require.NoError(t, err)
+	write(2) // one in vain, and one that looks
+	require.Equal(t, 1, direct(t, pool))
+	asked = 0
+	write(10)
+	require.LessOrEqual(t, int(asked), 13)
 }
 
 // Two processes that write to one series by turns guess wrong about its tail, and lose

@@ -195,7 +195,7 @@ with s as (
 		and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id
 		and s.last_at < x.start_at and s.segments < $12 and s.segment_bytes < $13
 		and (s.direct or ` + isAwaited + ` and ` + isLive + `)
-	returning x.n, x.resource, x.start_at, x.stop_at, s.user_id, s.series, s.seq, s.team_id, x.long or s.tail_closed as ended,
+	returning x.n, x.resource, x.start_at, x.stop_at, s.user_id, s.series, s.seq, s.team_id, s.direct, x.long or s.tail_closed as ended,
 		case when x.long then x.start_at else s.tail_at end as segment_at, case when x.long then x.data when s.tail_closed then s.tail end as segment
 ), i as (
 	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
@@ -203,7 +203,7 @@ with s as (
 ), ` + touchSeveral
 
 	appendEnd = touchEnd + `
-select n from s`
+select n, direct from s`
 
 	// newLength is how long a tail becomes, fills whether that is enough.
 	newLength = `(case when s.tail_closed then 0 else length(s.tail) end + length(x.data))`
@@ -217,6 +217,7 @@ type appending struct {
 	events  [][]healthlab.Event
 	some    bool   // there are events
 	room    []bool // where the tail is said to have room
+	ask     []bool // where somebody is said to be asked, or the piece is long
 	written []bool
 }
 
@@ -286,7 +287,7 @@ func (s *Store) append(ctx context.Context, a *appending) error {
 				return err
 			}
 		}
-		if !slices.Contains(a.written, false) {
+		if !slices.Contains(a.ask, true) {
 			return nil
 		}
 	}
@@ -307,24 +308,45 @@ func (a *appending) team() healthlab.TeamID {
 	return a.reqs[0].team
 }
 
-// queue adds the statement for those that are not written yet.
+// queue adds the statement for those where somebody is to be asked, and for all where there
+// are events.
 func (a *appending) queue(b *pgx.Batch, s *Store, done *[]int) {
 	var at []int    // of reqs
 	var long []bool // too long for a tail
 	for i := range a.reqs {
-		if !a.written[i] {
+		if a.some || a.ask[i] {
 			at, long = append(at, i), append(long, len(a.data[i]) > maxPiece)
 		}
 	}
 	*done = nil
 	limits := []any{fullTail, s.opts.FoldAfter, maxSegments, maxSegmentBytes}
 	if len(at) > 1 {
-		noteWritten(b.Queue(appendTails, a.columns(at, append(limits, long)...)...), at, done)
+		a.noteAsked(b.Queue(appendTails, a.columns(at, append(limits, long)...)...), s.tails, at, done)
 		return
 	}
 	r := a.reqs[at[0]]
 	args := append(r.args(&r.parts[0]), a.data[at[0]])
-	noteWritten(b.Queue(appendSingle, append(args, append(limits, long[0])...)...), at, done)
+	a.noteAsked(b.Queue(appendSingle, append(args, append(limits, long[0])...)...), s.tails, at, done)
+}
+
+// noteAsked adds to done which of some pieces a statement wrote that asked, and forgets that
+// it had to where it had not, or that it did where it was in vain.
+func (a *appending) noteAsked(q *pgx.QueuedQuery, t *tails, at []int, done *[]int) {
+	q.Query(func(rows pgx.Rows) error {
+		had := make([]bool, len(at))
+		var n int
+		var direct bool
+		_, err := pgx.ForEachRow(rows, []any{&n, &direct}, func() error {
+			*done, had[n-1] = append(*done, at[n-1]), !direct
+			return nil
+		})
+		for k, i := range at {
+			if err == nil && !had[k] {
+				t.ask(a.reqs[i].userKey, &a.reqs[i].parts[0].Key, false)
+			}
+		}
+		return err
+	})
 }
 
 // run appends what is not written yet, with the events of what was.

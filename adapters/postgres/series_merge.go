@@ -169,7 +169,7 @@ join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and
 	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id`
 
 	lockSeries = `
-select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, ` + openTail + fromKeys + `
+select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, s.direct, ` + openTail + fromKeys + `
 order by x.n
 for no key update of s`
 
@@ -273,11 +273,15 @@ func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
 	b.Queue(lockSeries, keys.args()...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
+			var direct bool
 			var got line
-			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &got.tail); err != nil {
+			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &direct, &got.tail); err != nil {
 				return err
 			}
 			l := lines[n-1]
+			if !direct && got.lastAt != math.MinInt64 {
+				m.u.store.tails.ask(l.userKey, &l.key, true)
+			}
 			l.found, l.number, l.lastAt, l.seq, l.segments, l.bytes, l.tail = true, got.number, got.lastAt, got.seq, got.segments, got.bytes, got.tail
 		}
 		return rows.Err()

@@ -143,13 +143,12 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 		return false, nil //nolint:nilerr // a merge decides, and says what is wrong
 	}
 	if len(events) == 0 && len(data) <= maxPiece {
-		if done, err := s.appendPiece(ctx, r, data); done || err != nil {
-			return done, err
+		if _, ask := s.tails.guess(r); !ask {
+			return s.appendPiece(ctx, r, data)
 		}
 	}
-	a := &appending{}
+	a := &appending{ask: []bool{true}}
 	a.take(r, data, events)
-	a.written = make([]bool, 1)
 	err = s.do(ctx, r.team, writing, func(u *unit) error {
 		at, err := a.run(ctx, u)
 		done = len(at) > 0

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 const (
@@ -79,7 +81,8 @@ select n from s`
 // appendPiece adds the piece of one request to its tail, if nothing is to be asked for it, and
 // reports whether it did.
 func (s *Store) appendPiece(ctx context.Context, r *request, data []byte) (done bool, err error) {
-	for room := !s.tails.full(r, len(data)); ; room = false {
+	length, _ := s.tails.guess(r)
+	for room := length+len(data) < fullTail; ; room = false {
 		var tag pgconn.CommandTag
 		err := s.do(ctx, r.team, writing, func(u *unit) (err error) {
 			sql, args := s.tailStatement(r, data, room)
@@ -109,12 +112,14 @@ func (s *Store) tailStatement(r *request, data []byte, room bool) (sql string, a
 }
 
 // small returns the places of the pieces that may go into tails, and guesses where there is
-// room for them.
+// room for them and for whom somebody is to be asked.
 func (a *appending) small(t *tails) (todo []int) {
-	a.room = make([]bool, len(a.reqs))
+	a.room, a.ask = make([]bool, len(a.reqs)), make([]bool, len(a.reqs))
 	for i, r := range a.reqs {
-		if n := len(a.data[i]); n <= maxPiece {
-			todo, a.room[i] = append(todo, i), !t.full(r, n)
+		length, ask := t.guess(r)
+		n := len(a.data[i])
+		if a.ask[i] = ask || n > maxPiece; !a.ask[i] {
+			todo, a.room[i] = append(todo, i), length+n < fullTail
 		}
 	}
 	return todo
@@ -208,19 +213,21 @@ func noteWritten(q *pgx.QueuedQuery, at []int, done *[]int) {
 	})
 }
 
-// tails remembers how long the tails of the series are that this process wrote to last. It is
-// a guess, since others write too, and says only what to try first: whether there is room in a
-// tail, or it must be closed. Two series may share a place. Nil remembers nothing.
+// tails remembers of the series that this process wrote to last how long their tails are, or
+// that somebody is to be asked. It is a guess, since others write too, and says only what to
+// try first. Two series may share a place. Nil remembers nothing.
 type tails struct {
-	// Each place is 48 bits of the hash of a series, and the length of its tail.
+	// Each place is 48 bits of the hash of a series, and the length of its tail, or asked.
 	places [1 << 12]atomic.Uint64
 }
 
-const lengthBits = 16
+const (
+	lengthBits = 16
+	asked      = 1<<lengthBits - 1
+)
 
-func (t *tails) place(r *request) (place *atomic.Uint64, hash uint64) {
-	k := &r.parts[0].Key
-	h := binary.LittleEndian.Uint64(r.user.UUID[8:])
+func (t *tails) place(u userKey, k *healthdata.SeriesKey) (place *atomic.Uint64, hash uint64) {
+	h := binary.LittleEndian.Uint64(u.user.UUID[8:])
 	for _, text := range [...]string{k.Resource, k.Provider, string(k.SourceType), k.Part} {
 		for i := range len(text) {
 			h = (h ^ uint64(text[i])) * 0x100000001b3 // FNV-1a
@@ -229,14 +236,21 @@ func (t *tails) place(r *request) (place *atomic.Uint64, hash uint64) {
 	return &t.places[h>>32%uint64(len(t.places))], h >> lengthBits << lengthBits
 }
 
-// full guesses whether a tail has no room for n bytes more.
-func (t *tails) full(r *request, n int) bool {
+// guess returns how long the tail of a request of one part is, and whether somebody is to be
+// asked.
+func (t *tails) guess(r *request) (length int, ask bool) {
 	if t == nil {
-		return false
+		return 0, false
 	}
-	place, hash := t.place(r)
-	was := place.Load()
-	return was>>lengthBits == hash>>lengthBits && int(was&(1<<lengthBits-1))+n >= fullTail
+	place, hash := t.place(r.userKey, &r.parts[0].Key)
+	switch was := place.Load(); {
+	case was>>lengthBits != hash>>lengthBits:
+		return 0, false
+	case was&asked == asked:
+		return 0, true
+	default:
+		return int(was & asked), false
+	}
 }
 
 // note says that n bytes were added to a tail, or began it.
@@ -244,10 +258,23 @@ func (t *tails) note(r *request, n int, added bool) {
 	if t == nil {
 		return
 	}
-	place, hash := t.place(r)
+	place, hash := t.place(r.userKey, &r.parts[0].Key)
 	if !added {
 		place.Store(hash | uint64(n))
-	} else if was := place.Load(); was>>lengthBits == hash>>lengthBits {
+	} else if was := place.Load(); was>>lengthBits == hash>>lengthBits && was&asked != asked {
 		place.CompareAndSwap(was, was+uint64(n)) // within fullTail, whoever wins
+	}
+}
+
+// ask says that somebody is to be asked, or no more.
+func (t *tails) ask(u userKey, k *healthdata.SeriesKey, yes bool) {
+	if t == nil {
+		return
+	}
+	place, hash := t.place(u, k)
+	if was := place.Load(); yes {
+		place.Store(hash | asked)
+	} else if was>>lengthBits == hash>>lengthBits {
+		place.CompareAndSwap(was, 0)
 	}
 }
