@@ -27,7 +27,7 @@ const (
 	// it, so that two who append never overlap. This is the statement for most of the small
 	// batches: there is room in the tail, and nothing else to look at. It has no expression
 	// that it could do without: what the server has to look at first costs more than what it
-	// does. The arguments are the first of those of appendTails.
+	// does. The last argument is how long the tail may be before.
 	appendRoom = `
 update healthlab.series s set last_at = $8, tail = $9::bytea || s.tail
 where ` + appendable + ` and s.tail_at is not null and not s.tail_closed and length(s.tail) < $10`
@@ -176,7 +176,6 @@ func (a *appending) runMany(ctx context.Context, u *unit, todo []int) (done []in
 		}
 	}
 	err = u.alone(ctx, func(b *pgx.Batch) {
-		done = nil
 		u.steady(b)
 		if len(room) > 0 {
 			noteWritten(b.Queue(appendRooms, a.columns(room, fullTail)...), room, &done)
