@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
@@ -57,16 +58,17 @@ order by x.user_id, q.query_id` + onTask
 select team_id, query_id, backfill_after, resources from healthlab.continuous_query
 where backfill_after is not null and status = 'active' order by query_id limit 1 for no key update skip locked`
 
-	// Who writes for these users is waited for: what it did not schedule by this query,
-	// which it did not see, the tasks are about.
-	lockForBackfill = `
-select user_id from healthlab.users
-where team_id = $1 and deleted_at is null and user_id > $2 order by user_id limit $3 for share`
+	selectForBackfill = `
+select user_id from healthlab.users where team_id = $1 and deleted_at is null and user_id > $2 order by user_id limit $3`
+
+	// Who writes for these users, or erases one, is waited for.
+	lockForBackfill = `select from healthlab.users where user_id = any ($1) order by user_id for share`
 
 	backfillTasks = `
 insert into ` + continuousTaskColumns + `
-select u.user_id, q.query_id, q.team_id, q.gap, $4, $5, now()
-from unnest($3::uuid[]) as u (user_id) join healthlab.continuous_query q on q.team_id = $1 and q.query_id = $2
+select u.user_id, q.query_id, u.team_id, q.gap, $4, $5, now()
+from healthlab.users u join healthlab.continuous_query q on q.team_id = u.team_id and q.query_id = $2
+where u.team_id = $1 and u.user_id = any ($3) and u.deleted_at is null
 order by u.user_id` + onTask
 
 	moveBackfill = `update healthlab.continuous_query set backfill_after = $3 where team_id = $1 and query_id = $2`
@@ -181,7 +183,7 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 			}
 			b = u.batch()
 			var users []uuid.UUID
-			b.Queue(lockForBackfill, team, after, n).Query(func(rows pgx.Rows) (err error) {
+			b.Queue(selectForBackfill, team, after, n).Query(func(rows pgx.Rows) (err error) {
 				users, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				return err
 			})
@@ -189,21 +191,26 @@ func (v continuousWork) Backfill(ctx context.Context, n int) (int, error) {
 				return err
 			}
 			b = u.batch()
-			if done = len(users); done > 0 {
-				after = users[done-1]
+			var tag pgconn.CommandTag
+			if len(users) > 0 {
+				// What a write that is open now does not schedule, since it did not see the
+				// query, these tasks are about. As in merges, series come before users; what
+				// was added until a user was locked comes last.
 				b.Queue(recallDirect, users, resources)
-				b.Queue(backfillTasks, team, query, users, aggregate.Always.From, aggregate.Always.To)
+				b.Queue(lockForBackfill, users)
+				b.Queue(recallAdded, users, resources)
+				count(b.Queue(backfillTasks, team, query, users, aggregate.Always.From, aggregate.Always.To), &tag)
 			}
-			if done == n {
-				b.Queue(moveBackfill, team, query, after)
-				return u.commit(ctx, b)
-			}
-			b.Queue(moveBackfill, team, query, nil) // these were the last
-			if done > 0 {
-				return u.commit(ctx, b)
+			if len(users) == n {
+				b.Queue(moveBackfill, team, query, users[n-1])
+			} else {
+				b.Queue(moveBackfill, team, query, nil) // these were the last
 			}
 			if err := u.send(ctx, b); err != nil {
 				return err
+			}
+			if done = int(tag.RowsAffected()); done > 0 {
+				return u.commit(ctx, u.batch())
 			}
 		}
 	})

@@ -43,9 +43,15 @@ where s.user_id = x.user_id and s.series = x.series`
 
 	// recallDirect makes the next writer of each series ask: of some users, and some resources
 	// or all. Who is writing is waited for, in the order in which every writer locks.
-	recallDirect = `
+	recallDirect = recall + recallEnd
+
+	// recallAdded does it for series that were added since, by who has the users locked.
+	recallAdded = recall + ` and direct` + recallEnd
+
+	recall = `
 with l as materialized (
-	select user_id, series from healthlab.series where user_id = any ($1) and ($2::text[] is null or resource = any ($2))
+	select user_id, series from healthlab.series where user_id = any ($1) and ($2::text[] is null or resource = any ($2))`
+	recallEnd = `
 	order by user_id, resource, provider, source_type, part for no key update
 )
 update healthlab.series s set direct = false from l where s.user_id = l.user_id and s.series = l.series`
