@@ -34,14 +34,6 @@ update healthlab.continuous_query
 set slug = $3, status = $4, resources = $5, gap = $6, created_at = $7, revision = $8, doc = $9
 where team_id = $1 and query_id = $2`
 
-	// recallTeam is recallDirect for all users of a team.
-	recallTeam = `
-with l as materialized (
-	select s.user_id, s.series from healthlab.users u join healthlab.series s on s.user_id = u.user_id and s.resource = any ($2)
-	where u.team_id = $1 order by s.user_id, s.resource, s.provider, s.source_type, s.part for no key update of s
-)
-update healthlab.series s set direct = false from l where s.user_id = l.user_id and s.series = l.series`
-
 	selectQuery = `select ` + queryColumns + ` from healthlab.continuous_query q where q.team_id = $1 and q.query_id = $2`
 
 	lockQuery = selectQuery + ` for no key update`

@@ -44,7 +44,7 @@ order by x.user_id, q.query_id` + onTask
 
 	// The same inside of a statement that appends to series s. Between the two stands the
 	// team, or any of the teams, so that nothing is looked for where there is no query.
-	touchSeveral = `touch as (
+	touchAppended = `touch as (
 	insert into ` + continuousTaskColumns + `
 	select s.user_id, q.query_id, s.team_id, q.gap, min(s.start_at), max(s.stop_at), now()
 	from s join healthlab.continuous_query q on q.team_id = s.team_id and q.status = 'active' and s.resource = any (q.resources)

@@ -77,8 +77,8 @@ func (g *gathering) abandon(r *request) {
 	}
 }
 
-// room says whether n requests may go: beside a large group as one that is worth it, for
-// a transaction costs the server as much as many requests do.
+// room says whether n requests may go: beside others as a group that is no smaller, for a
+// transaction costs the server as much as many requests do.
 func (g *gathering) room(n int, s *Store) bool {
 	return g.running == 0 || g.running < s.opts.Writers && n >= g.inFlight
 }
@@ -200,7 +200,7 @@ with s as (
 ), i as (
 	insert into healthlab.segment (user_id, series, seq, team_id, start_at, stop_at, header, data)
 	select s.user_id, s.series, s.seq, s.team_id, s.segment_at, s.stop_at, '', s.segment from s where s.ended
-), ` + touchSeveral
+), ` + touchAppended
 
 	appendEnd = touchEnd + `
 select n, direct from s`

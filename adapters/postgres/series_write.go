@@ -35,26 +35,6 @@ set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segm
 from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[])
 	as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep)
 where s.user_id = x.user_id and s.series = x.series`
-
-	// isLive is whether the user of a series s is live, isAwaited whether a continuous query
-	// waits for what is written to it.
-	isLive    = `exists (select from healthlab.users u where u.user_id = s.user_id and u.team_id = s.team_id and u.deleted_at is null)`
-	isAwaited = `exists (select from healthlab.continuous_query q where q.team_id = s.team_id and q.status = 'active' and s.resource = any (q.resources))`
-
-	// recallDirect makes the next writer of each series ask: of some users, and some resources
-	// or all. Who is writing is waited for, in the order in which every writer locks.
-	recallDirect = recall + recallEnd
-
-	// recallAdded does it for series that were added since, by who has the users locked.
-	recallAdded = recall + ` and direct` + recallEnd
-
-	recall = `
-with l as materialized (
-	select user_id, series from healthlab.series where user_id = any ($1) and ($2::text[] is null or resource = any ($2))`
-	recallEnd = `
-	order by user_id, resource, provider, source_type, part for no key update
-)
-update healthlab.series s set direct = false from l where s.user_id = l.user_id and s.series = l.series`
 )
 
 // chunkRows are columns of chunk, and of segment.

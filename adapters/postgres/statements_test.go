@@ -35,7 +35,7 @@ var statements = map[string]string{
 	"selectLiveNames": selectLiveNames, "lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks,
 	"lockUsers": lockUsers, "createSeries": createSeries,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunks": putChunks, "putSegments": putSegments,
-	"updateSeries": updateSeries, "recallDirect": recallDirect, "recallAdded": recallAdded, "claimFolds": claimFolds, "lockNumber": lockNumber,
+	"updateSeries": updateSeries, "recallDirect": recallDirect, "recallAdded": recallAdded, "recallTeam": recallTeam, "claimFolds": claimFolds, "lockNumber": lockNumber,
 }
 
 // Every statement fits the schema that the migrations make.
