@@ -58,6 +58,13 @@ func BenchmarkSamples(b *testing.B) {
 func storeKeeper(b *testing.B) storetest.SampleKeeper {
 	pool := durable(b)
 	s := postgres.New(pool, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- s.RunFolding(ctx) }()
+	b.Cleanup(func() {
+		stop()
+		require.NoError(b, <-stopped)
+	})
 	k := storetest.KeeperOf(b, storetest.DataHarness{Data: s.Data(), Users: s.Users()})
 	k.Written = written(b, pool, "healthlab")
 	return k

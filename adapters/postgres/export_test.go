@@ -31,14 +31,19 @@ func Running(s *Store) int {
 // MigrateSome applies the first n files, as an older version of this library would.
 func MigrateSome(ctx context.Context, db DB, n int) error { return migrateFiles(ctx, db, n) }
 
+// SendsEarly reports whether single statements are sent before the driver's timer is set.
+func SendsEarly(s *Store) bool { return s.early }
+
+// LockNumbered is the statement by which a fold locks.
+const LockNumbered = lockNumbered
+
 // Fold folds the series of a user that have the numbers 1 to n.
 func Fold(ctx context.Context, s *Store, u healthdata.User, n int32) error {
+	var some []foldable
 	for i := range n {
-		if err := s.fold(ctx, foldable{userKey: userKey{u.Team, u.ID}, number: i + 1}); err != nil {
-			return err
-		}
+		some = append(some, foldable{userKey: userKey{u.Team, u.ID}, number: i + 1})
 	}
-	return nil
+	return s.fold(ctx, some)
 }
 
 // DropStale takes away all messages of a team that were routed, as retention does when they are old.

@@ -1,12 +1,17 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
@@ -16,9 +21,31 @@ const (
 	foldLease = 5 * time.Minute
 	// foldIdle is how often a process looks for series to fold.
 	foldIdle = 5 * time.Second
-	// foldWorkers is how many series are folded at a time.
+	// foldWorkers is how many transactions fold at a time, and foldBatch how many series
+	// each of them takes.
 	foldWorkers = 2
+	foldBatch   = 16
 )
+
+// crowd counts the segments that this process begins, so that RunFolding need not wait until
+// it looks again. Safe for concurrent use.
+type crowd struct {
+	begun atomic.Uint64
+	wake  chan struct{}
+}
+
+// wakeEvery is how many segments are begun until RunFolding looks whether a series has many.
+const wakeEvery = 16
+
+func (c *crowd) began(n int) {
+	if now := c.begun.Add(uint64(n)); now/wakeEvery == (now-uint64(n))/wakeEvery {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is on its way
+	}
+}
 
 // foldable names a series that is due to be folded.
 type foldable struct {
@@ -35,90 +62,200 @@ update healthlab.series s set fold_due = now() + $2::interval
 from due where s.user_id = due.user_id and s.series = due.series
 returning s.team_id, s.user_id, s.series`
 
-	lockNumber = `
-select resource, provider, source_type, part, span, last_at, seq, segments, segment_bytes, ` + openTail + `
-from healthlab.series s where user_id = $1 and series = $2 and team_id = $3
-for no key update`
+	selectNumbered = `
+select x.n, s.resource, s.provider, s.source_type, s.part, s.span, s.last_at, s.seq, s.segments, s.segment_bytes, s.rewrites::bigint, ` + openTail + `
+from unnest($1::uuid[], $2::uuid[], $3::integer[]) with ordinality as x (team_id, user_id, series, n)
+join healthlab.series s on s.user_id = x.user_id and s.series = x.series and s.team_id = x.team_id
+order by s.user_id, s.resource, s.provider, s.source_type, s.part`
+
+	// In the order in which every writer locks.
+	lockNumbered = selectNumbered + `
+for no key update of s`
 )
 
-// RunFolding moves what was appended in small batches into chunks, until ctx ends. Any
-// number of processes may run it on one database: each series is claimed with a lease.
-// Reading is right without it, and slower; a writer folds what gets too long by itself.
+// RunFolding moves what was appended in small batches into chunks, until ctx ends: where there
+// is much of it at once, else after Options.FoldAfter. Any number of processes may run it on one
+// database: each series is claimed with a lease. Run it where samples are written: without it
+// reading is right, and slower, and a writer folds what gets too long, while its caller waits.
 func (s *Store) RunFolding(ctx context.Context) error {
-	loop := work.Loop[foldable]{
+	loop := work.Loop[[]foldable]{
 		Name:    "folding",
 		Claim:   s.claimFolds,
 		Do:      s.fold,
 		Workers: foldWorkers,
 		Idle:    foldIdle,
+		Wake:    s.crowd.wake,
 		Log:     s.opts.Log,
 	}
 	return loop.Run(ctx)
 }
 
-func (s *Store) claimFolds(ctx context.Context, n int) ([]foldable, error) {
-	var out []foldable
+// claimFolds claims series for n transactions.
+func (s *Store) claimFolds(ctx context.Context, n int) ([][]foldable, error) {
+	var due []foldable
 	err := s.do(ctx, allTeams, writing, func(u *unit) error {
-		out = nil
+		due = nil
 		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimFolds, n, foldLease).Query(func(rows pgx.Rows) error {
+			b.Queue(claimFolds, n*foldBatch, foldLease).Query(func(rows pgx.Rows) error {
 				var f foldable
 				_, err := pgx.ForEachRow(rows, []any{&f.team.UUID, &f.user.UUID, &f.number}, func() error {
-					out = append(out, f)
+					due = append(due, f)
 					return nil
 				})
 				return err
 			})
 		})
 	})
-	return out, err
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	return slices.Collect(slices.Chunk(due, (len(due)+n-1)/n)), nil
 }
 
-// fold moves all segments of a series, and its tail, into its body.
-func (s *Store) fold(ctx context.Context, f foldable) error {
-	return s.do(ctx, f.team, writing, func(u *unit) error {
-		l := &line{userKey: f.userKey, number: f.number, found: true}
-		b := u.batch()
-		b.Queue(lockNumber, f.user.UUID, f.number, f.team.UUID).QueryRow(func(row pgx.Row) error {
-			k := &l.key
-			var span int16
-			err := row.Scan(&k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &span, &l.lastAt, &l.seq, &l.segments, &l.bytes, &l.tail)
-			l.span = series.Span(span)
-			return err
-		})
-		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
-			return nil // erased
-		} else if err != nil {
-			return err
-		}
-		m := &merging{u: u, lines: []*line{l}}
-		b = u.batch()
-		m.queueSegments(b, m.lines)
-		if err := u.send(ctx, b); err != nil {
-			return err
-		}
-		if err := l.addTail(); err != nil {
-			return err
-		}
-		if len(l.pending) == 0 {
-			return nil // folded meanwhile
-		}
-		var ranges []series.Range
-		l.taken, ranges = series.Reach(l.span, nil, l.pending)
-		b = u.batch()
-		m.queueChunks(b, m.lines, [][]series.Range{ranges})
-		if err := u.send(ctx, b); err != nil {
-			return err
-		}
-		c, err := series.Fold(l.body, l.log(), l.span)
+// fold moves the segments of some series into their bodies. If that fails, each is tried by
+// itself, so that a damaged one does not keep the others.
+func (s *Store) fold(ctx context.Context, some []foldable) error {
+	err := s.foldTogether(ctx, some)
+	if err == nil || len(some) == 1 || ctx.Err() != nil || healthlab.KindOf(err) == healthlab.Unavailable {
+		return err
+	}
+	var all []error
+	for i := range some {
+		all = append(all, s.foldTogether(ctx, some[i:i+1]))
+	}
+	return errors.Join(all...)
+}
+
+// foldTogether folds in one transaction; the tails as well, but of those series that are so
+// busy that they are folded because of the number of their segments. What takes long is done
+// before the rows are locked, and once more after that for series of which something has
+// changed that was read.
+func (s *Store) foldTogether(ctx context.Context, some []foldable) error {
+	team := some[0].team
+	if slices.ContainsFunc(some, func(f foldable) bool { return f.team != team }) {
+		team = allTeams
+	}
+	return s.do(ctx, team, writing, func(u *unit) error {
+		f := &folding{merging: merging{u: u}, some: some}
+		was, err := f.numbered(ctx, selectNumbered)
 		if err != nil {
 			return err
 		}
-		l.change = &c
-		b = u.batch()
-		if err := m.write(b); err != nil {
+		if was, err = f.prepare(ctx, was); err != nil || len(was) == 0 {
+			return err
+		}
+		f.some = f.some[:0:0]
+		prepared := map[foldable]*line{}
+		for _, l := range was {
+			k := foldable{l.userKey, l.number}
+			f.some, prepared[k] = append(f.some, k), l
+		}
+		locked, err := f.numbered(ctx, lockNumbered)
+		if err != nil {
+			return err
+		}
+		var changed []*line
+		for _, l := range locked {
+			if l.adopt(prepared[foldable{l.userKey, l.number}]) {
+				f.lines = append(f.lines, l)
+			} else {
+				changed = append(changed, l)
+			}
+		}
+		if changed, err = f.prepare(ctx, changed); err != nil {
+			return err
+		}
+		f.lines = append(f.lines, changed...)
+		b := u.batch()
+		if _, err := f.write(b); err != nil || b.Len() == 0 {
 			return err
 		}
 		return u.commit(ctx, b)
 	})
+}
+
+// folding is a transaction that folds some series.
+type folding struct {
+	merging
+	some []foldable
+}
+
+// numbered returns the series that are still there.
+func (f *folding) numbered(ctx context.Context, sql string) (lines []*line, err error) {
+	var teams, users []uuid.UUID
+	var numbers []int32
+	for _, s := range f.some {
+		teams, users, numbers = append(teams, s.team.UUID), append(users, s.user.UUID), append(numbers, s.number)
+	}
+	first := !f.u.begun
+	b := f.u.batch()
+	if first {
+		f.u.steady(b)
+	}
+	b.Queue(sql, teams, users, numbers).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n int
+			var span int16
+			l := &line{found: true}
+			k := &l.key
+			if err := rows.Scan(&n, &k.Resource, &k.Provider, (*string)(&k.SourceType), &k.Part, &span, &l.lastAt, &l.seq, &l.segments, &l.bytes,
+				&l.rewrites, &l.tail); err != nil {
+				return err
+			}
+			l.userKey, l.number, l.span = f.some[n-1].userKey, f.some[n-1].number, series.Span(span)
+			lines = append(lines, l)
+		}
+		return rows.Err()
+	})
+	return lines, f.u.send(ctx, b)
+}
+
+// prepare reads what is to be folded of some series and computes what becomes of it. It
+// returns those of which there is something.
+func (f *folding) prepare(ctx context.Context, lines []*line) (some []*line, err error) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	b := f.u.batch()
+	f.queueSegments(b, lines)
+	if err := f.u.send(ctx, b); err != nil {
+		return nil, err
+	}
+	var ranges [][]series.Range
+	for _, l := range lines {
+		if !l.crowded() {
+			if err := l.addTail(); err != nil {
+				return nil, err
+			}
+		}
+		if len(l.pending) == 0 {
+			continue // folded meanwhile
+		}
+		var load []series.Range
+		l.taken, load = series.Reach(l.span, nil, l.pending)
+		some, ranges = append(some, l), append(ranges, load)
+	}
+	b = f.u.batch()
+	f.queueChunks(b, some, ranges)
+	if err := f.u.send(ctx, b); err != nil {
+		return nil, err
+	}
+	for _, l := range some {
+		c, err := series.Fold(l.body, l.log(), l.span)
+		if err != nil {
+			return nil, err
+		}
+		l.change = &c
+	}
+	return some, nil
+}
+
+// adopt takes over what was prepared of the same series, if it is still right: others may
+// only have appended.
+func (l *line) adopt(was *line) bool {
+	if l.rewrites != was.rewrites || slices.Contains(was.seqs, ofTail) && !bytes.Equal(l.tail, was.tail) {
+		return false
+	}
+	l.seqs, l.sizes, l.taken, l.change = was.seqs, was.sizes, was.taken, was.change
+	return true
 }

@@ -74,7 +74,7 @@ type Options struct {
 	// the process makes the next. Fewer connections than that in the pool make no sense.
 	Writers int
 	// FoldAfter is how long small batches may wait as segments before [Store.RunFolding]
-	// moves them into their chunks. Default 10 minutes. The last few samples of a series
+	// moves them into their chunks; many are moved at once. Default 10 minutes. The last few samples of a series
 	// wait in its row until there are enough of them for a segment.
 	FoldAfter time.Duration
 	// Retention is how long [Store.RunRetention] keeps messages and what came of them.
@@ -100,13 +100,15 @@ type Store struct {
 	opts   Options
 	writes gathering
 	tails  *tails
+	crowd  crowd
+	early  bool // statements are prepared, and nobody follows them: see execEarly
 
 	firstPause time.Duration // firstPause, but in tests
 }
 
 // New returns a Store. The schema must be there; see [Migrate].
 func New(db DB, opts *Options) *Store {
-	s := &Store{db: db, firstPause: firstPause}
+	s := &Store{db: db, crowd: crowd{wake: make(chan struct{}, 1)}, firstPause: firstPause}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -123,8 +125,20 @@ func New(db DB, opts *Options) *Store {
 		s.opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if s.pool, _ = db.(acquirer); s.pool != nil {
+		s.early = preparing(db)
 		s.tails = &tails{}
 	}
 	_, s.host = db.(pgx.Tx)
 	return s
+}
+
+// preparing reports whether a pool prepares statements, as it does by default, and tells
+// nobody of them.
+func preparing(db DB) bool {
+	pool, ok := db.(*pgxpool.Pool)
+	if !ok {
+		return false
+	}
+	c := pool.Config().ConnConfig
+	return c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && c.Tracer == nil
 }

@@ -127,8 +127,8 @@ func TestSampleIsOneTrip(t *testing.T) {
 	write(100)
 	before := rows(t, pool, "segment")
 	asked = 0
-	write(200)
-	require.EqualValues(t, 200, asked)
+	write(300)
+	require.EqualValues(t, 300, asked)
 	require.GreaterOrEqual(t, rows(t, pool, "segment"), before+4)
 
 	q := watching(u.Team, heart.Resource)

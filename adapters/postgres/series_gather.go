@@ -187,7 +187,10 @@ with s as (
 		tail_closed = case when x.long then s.tail_closed else ` + fills + ` end,
 		seq = s.seq + (x.long or ` + fills + `)::integer, segments = s.segments + (x.long or ` + fills + `)::integer,
 		segment_bytes = s.segment_bytes + case when x.long then length(x.data) when ` + fills + ` then ` + newLength + ` else 0 end,
-		fold_due = case when x.long or ` + fills + ` then coalesce(s.fold_due, now() + $11::interval) else s.fold_due end
+		fold_due = case when not (x.long or ` + fills + `) then s.fold_due
+			when s.segments + 1 = $12 / 2 or s.segment_bytes < $13 / 2
+				and s.segment_bytes + case when x.long then length(x.data) else ` + newLength + ` end >= $13 / 2 then now()
+			else coalesce(s.fold_due, now() + $11::interval) end
 	from `
 
 	appendWhere = ` as x (team_id, user_id, resource, provider, source_type, part, start_at, stop_at, data, long, n)
@@ -203,7 +206,7 @@ with s as (
 ), ` + touchAppended
 
 	appendEnd = touchEnd + `
-select n, direct from s`
+select n, direct, ended from s`
 
 	// newLength is how long a tail becomes, fills whether that is enough.
 	newLength = `(case when s.tail_closed then 0 else length(s.tail) end + length(x.data))`
@@ -282,7 +285,7 @@ func (s *Store) append(ctx context.Context, a *appending) error {
 		if len(a.reqs) < fewRequests {
 			add = a.runFew
 		}
-		for todo := a.small(s.tails); len(todo) > 0; todo = a.again(s.tails, todo) {
+		for todo := a.small(s.tails); len(todo) > 0; todo = a.again(s.tails, &s.crowd, todo) {
 			if err := write(func(ctx context.Context, u *unit) ([]int, error) { return add(ctx, u, todo) }); err != nil {
 				return err
 			}
@@ -321,28 +324,31 @@ func (a *appending) queue(b *pgx.Batch, s *Store, done *[]int) {
 	*done = nil
 	limits := []any{fullTail, s.opts.FoldAfter, maxSegments, maxSegmentBytes}
 	if len(at) > 1 {
-		a.noteAsked(b.Queue(appendTails, a.columns(at, append(limits, long)...)...), s.tails, at, done)
+		a.noteAsked(b.Queue(appendTails, a.columns(at, append(limits, long)...)...), s, at, done)
 		return
 	}
 	r := a.reqs[at[0]]
 	args := append(r.args(&r.parts[0]), a.data[at[0]])
-	a.noteAsked(b.Queue(appendSingle, append(args, append(limits, long[0])...)...), s.tails, at, done)
+	a.noteAsked(b.Queue(appendSingle, append(args, append(limits, long[0])...)...), s, at, done)
 }
 
 // noteAsked adds to done which of some pieces a statement wrote that asked, and forgets that
 // it had to where it had not, or that it did where it was in vain.
-func (a *appending) noteAsked(q *pgx.QueuedQuery, t *tails, at []int, done *[]int) {
+func (a *appending) noteAsked(q *pgx.QueuedQuery, s *Store, at []int, done *[]int) {
 	q.Query(func(rows pgx.Rows) error {
 		had := make([]bool, len(at))
 		var n int
-		var direct bool
-		_, err := pgx.ForEachRow(rows, []any{&n, &direct}, func() error {
+		var direct, ended bool
+		_, err := pgx.ForEachRow(rows, []any{&n, &direct, &ended}, func() error {
 			*done, had[n-1] = append(*done, at[n-1]), !direct
+			if ended {
+				s.crowd.began(1)
+			}
 			return nil
 		})
 		for k, i := range at {
 			if err == nil && !had[k] {
-				t.ask(a.reqs[i].userKey, &a.reqs[i].parts[0].Key, false)
+				s.tails.ask(a.reqs[i].userKey, &a.reqs[i].parts[0].Key, false)
 			}
 		}
 		return err

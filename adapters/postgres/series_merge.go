@@ -28,6 +28,7 @@ type line struct {
 	seq      int64
 	segments int
 	bytes    int
+	rewrites int64 // only of a line that is folded
 
 	// What was loaded: the pending segments, and the chunks of some ranges.
 	seqs    []int64
@@ -85,7 +86,8 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 			return reqs[0].err
 		}
 		b := u.batch()
-		if err := m.write(b); err != nil {
+		begun, err := m.write(b)
+		if err != nil {
 			return err
 		}
 		if b.Len() == 0 && len(events) == 0 {
@@ -95,7 +97,11 @@ func (s *Store) mergeAll(ctx context.Context, reqs []*request) error {
 		if err := u.emit(ctx, b, events, m.names); err != nil {
 			return err
 		}
-		return u.commit(ctx, b)
+		if err := u.commit(ctx, b); err != nil {
+			return err
+		}
+		s.crowd.began(begun)
+		return nil
 	})
 	if len(reqs) > 1 {
 		for _, r := range reqs {
@@ -169,7 +175,7 @@ join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and
 	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id`
 
 	lockSeries = `
-select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, s.direct, ` + openTail + fromKeys + `
+select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, s.direct, s.mark, ` + openTail + fromKeys + `
 order by x.n
 for no key update of s`
 
@@ -275,10 +281,12 @@ func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
 			var n int
 			var direct bool
 			var got line
-			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &direct, &got.tail); err != nil {
+			var mark *uuid.UUID
+			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &direct, &mark, &got.tail); err != nil {
 				return err
 			}
 			l := lines[n-1]
+			m.u.store.tails.at(l.userKey, &l.key, got.number, mark)
 			if !direct && got.lastAt != math.MinInt64 {
 				m.u.store.tails.ask(l.userKey, &l.key, true)
 			}
@@ -375,6 +383,9 @@ func (l *line) insert(c series.Chunk) {
 
 // full reports whether the segments should be folded before there are more.
 func (l *line) full() bool { return l.segments >= maxSegments || l.bytes >= maxSegmentBytes }
+
+// crowded reports whether RunFolding is due because of the number of segments.
+func (l *line) crowded() bool { return 2*l.segments >= maxSegments || 2*l.bytes >= maxSegmentBytes }
 
 // isAhead reports whether the parts can be written without looking at what is stored.
 func (l *line) isAhead() bool {

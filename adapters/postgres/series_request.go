@@ -16,9 +16,9 @@ import (
 
 const (
 	// maxSegments and maxSegmentBytes are when the writer that comes next folds the
-	// segments of a series.
-	maxSegments     = 32
-	maxSegmentBytes = 24 << 10
+	// segments of a series. RunFolding is due at half of either.
+	maxSegments     = 64
+	maxSegmentBytes = 48 << 10
 	// wholeChunk is how many samples make a chunk of their own where they come after
 	// all others; fewer become a segment.
 	wholeChunk = 1000
@@ -143,7 +143,7 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 		return false, nil //nolint:nilerr // a merge decides, and says what is wrong
 	}
 	if len(events) == 0 && len(data) <= maxPiece {
-		if _, ask := s.tails.guess(r); !ask {
+		if _, ask, _ := s.tails.guess(r); !ask {
 			return s.appendPiece(ctx, r, data)
 		}
 	}

@@ -82,23 +82,23 @@ func TestTailsBecomeSegments(t *testing.T) {
 	require.Equal(t, 1, rows(t, pool, "segment"), "the first sample makes the series")
 	segments, size, folded := 1, 0, false
 	var want []float64
-	for len(want) < 10_000 {
+	for len(want) < 20_000 {
 		n := 1
 		if len(want) > 200 {
-			n = 9 // to fill 32 segments sooner
+			n = 9 // to fill so many segments sooner
 		}
 		at := len(want) + 1
 		require.Equal(t, n, mergeInto(t, s, u, heart, at, n, float64(at)).New)
 		want = append(want, slices.Repeat([]float64{float64(at)}, n)...)
 		var in, tail int
 		require.NoError(t, pool.QueryRow(t.Context(), `select segments, case when tail_closed then 0 else length(tail) end from healthlab.series`).Scan(&in, &tail))
-		require.LessOrEqual(t, in, 32)
-		require.Less(t, tail, 1000)
+		require.LessOrEqual(t, in, 64)
+		require.Less(t, tail, 1500)
 		folded = folded || in < segments
 		segments, size = in, max(size, tail)
 	}
 	require.True(t, folded)
-	require.Greater(t, size, 900, "a tail has many samples")
+	require.Greater(t, size, 1400, "a tail has many samples")
 	consistent(t, pool)
 	got := readSeries(t, s, u, heart)
 	require.Len(t, got, 1+len(want))
@@ -175,9 +175,9 @@ func TestSegmentsFoldOnOverflow(t *testing.T) {
 		n := rows(t, pool, "segment")
 		folded = folded || n < most
 		most = max(most, n)
-		require.LessOrEqual(t, n, 32)
+		require.LessOrEqual(t, n, 64)
 	}
-	require.Equal(t, 32, most)
+	require.Equal(t, 64, most)
 	require.True(t, folded)
 	require.Zero(t, tailed(t, pool), "a fold takes the tail")
 	consistent(t, pool)

@@ -29,11 +29,12 @@ select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bigint[], $5::bi
 	updateSeries = `
 update healthlab.series s
 set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segment_bytes = x.segment_bytes,
-	fold_due = case when x.segments > 0 then coalesce(s.fold_due, now() + $8::interval) end,
-	direct = ` + isLive + ` and not ` + isAwaited + `,
+	rewrites = s.rewrites + x.rewritten::integer,
+	fold_due = case when x.segments = 0 then null when x.crowds then now() else coalesce(s.fold_due, now() + $8::interval) end,
+	mark = coalesce(s.mark, gen_random_uuid()), direct = ` + isLive + ` and not ` + isAwaited + `,
 	tail_at = case when x.keep then s.tail_at end, tail_closed = false, tail = case when x.keep then s.tail else '' end
-from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[])
-	as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep)
+from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[],
+	$10::boolean[], $11::boolean[]) as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep, rewritten, crowds)
 where s.user_id = x.user_id and s.series = x.series`
 )
 
@@ -73,18 +74,21 @@ type seriesWrites struct {
 	segments      []int32
 	bytes         []int32
 	keep          []bool // the tail
+	rewritten     []bool // chunks or segments that were there
+	crowds        []bool // there are enough segments to fold now
 }
 
-// write adds to a batch what the accepted parts change.
-func (m *merging) write(b *pgx.Batch) error {
+// write adds to a batch what the accepted parts change, and returns how many segments that
+// begins.
+func (m *merging) write(b *pgx.Batch) (begun int, err error) {
 	var w seriesWrites
 	for _, l := range m.lines {
 		if err := l.write(&w); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	w.queue(b, m.u.store)
-	return nil
+	return len(w.seqs), nil
 }
 
 // write adds the changes of one series.
@@ -102,12 +106,13 @@ func (l *line) write(w *seriesWrites) error {
 		if err != nil {
 			return err
 		}
+		was := l.crowded()
 		l.seq++
 		l.segments++
 		l.bytes += c.Size
 		w.appended.add(l.userKey, l.number, c)
 		w.seqs = append(w.seqs, l.seq)
-		w.row(l)
+		w.row(l, false, l.crowded() && !was)
 	case l.change != nil:
 		w.change(l, l.change)
 	case len(l.fresh) > 0:
@@ -138,15 +143,16 @@ func (w *seriesWrites) change(l *line, c *series.Change) {
 		w.put.add(l.userKey, l.number, chunk)
 	}
 	if len(l.taken) > 0 || !c.Empty() {
-		w.row(l)
+		w.row(l, true, l.crowded()) // others may have appended meanwhile
 	}
 }
 
-func (w *seriesWrites) row(l *line) {
+func (w *seriesWrites) row(l *line, rewritten, crowds bool) {
 	w.rows.add(l, l.lastAt)
 	w.spans, w.numbers = append(w.spans, int16(l.span)), append(w.numbers, l.seq)
 	w.segments, w.bytes = append(w.segments, int32(l.segments)), append(w.bytes, int32(l.bytes))
 	w.keep = append(w.keep, l.tail != nil)
+	w.rewritten, w.crowds = append(w.rewritten, rewritten), append(w.crowds, crowds)
 }
 
 func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {
@@ -163,6 +169,6 @@ func (w *seriesWrites) queue(b *pgx.Batch, s *Store) {
 		b.Queue(putSegments, a.users, a.teams, a.series, w.seqs, a.starts, a.stops, a.headers, a.data)
 	}
 	if r := &w.rows; len(r.at) > 0 {
-		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter, w.keep)
+		b.Queue(updateSeries, r.users, r.series, w.spans, r.at, w.numbers, w.segments, w.bytes, s.opts.FoldAfter, w.keep, w.rewritten, w.crowds)
 	}
 }

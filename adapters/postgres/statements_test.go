@@ -31,11 +31,11 @@ var statements = map[string]string{
 	"selectRecords":  selectRecords,
 	"selectLiveUser": selectLiveUser, "selectSeries": selectSeries, "selectHeaders": selectHeaders, "selectSegments": selectSegments,
 	"selectNumber": selectNumber, "selectChunks": selectChunks,
-	"appendRoom": appendRoom, "appendTail": appendTail, "appendRooms": appendRooms, "appendNewTails": appendNewTails, "appendTails": appendTails, "appendSingle": appendSingle, "appendChunks": appendChunks, "selectLiveName": selectLiveName,
+	"appendRoom": appendRoom, "appendMarked": appendMarked, "appendTail": appendTail, "appendRooms": appendRooms, "appendNewTails": appendNewTails, "appendTails": appendTails, "appendSingle": appendSingle, "appendChunks": appendChunks, "selectLiveName": selectLiveName,
 	"selectLiveNames": selectLiveNames, "lockSeries": lockSeries, "loadSegments": loadSegments, "loadChunks": loadChunks,
 	"lockUsers": lockUsers, "createSeries": createSeries,
 	"dropSegments": dropSegments, "dropChunks": dropChunks, "putChunks": putChunks, "putSegments": putSegments,
-	"updateSeries": updateSeries, "recallDirect": recallDirect, "recallAdded": recallAdded, "recallTeam": recallTeam, "claimFolds": claimFolds, "lockNumber": lockNumber,
+	"updateSeries": updateSeries, "recallDirect": recallDirect, "recallAdded": recallAdded, "recallTeam": recallTeam, "claimFolds": claimFolds, "selectNumbered": selectNumbered, "lockNumbered": lockNumbered,
 }
 
 // Every statement fits the schema that the migrations make.
