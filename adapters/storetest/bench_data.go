@@ -151,8 +151,9 @@ func benchIngest(b *testing.B, k SampleKeeper, n int) {
 
 // BenchSamplesByTurns writes batches of several sizes from one caller to a keeper and to
 // another one, up to a hundred calls each by turns, so that what the disk does meanwhile is
-// the same for both. The metric of-other is how many samples a second the first takes for each
-// that the other one does; us/call and other-us/call are what a call takes.
+// the same for both; and single samples from 64 callers, two hundred each by turns. The metric
+// of-other is how many samples a second the first takes for each that the other one does;
+// us/call and other-us/call are what a call takes, of many callers divided by their number.
 func BenchSamplesByTurns(b *testing.B, newKeeper, newOther func(b *testing.B) SampleKeeper) {
 	const lines = 4
 	for _, n := range []int{1, 100, 1000, 10_000} {
@@ -185,6 +186,44 @@ func BenchSamplesByTurns(b *testing.B, newKeeper, newOther func(b *testing.B) Sa
 			b.ReportMetric(float64(took[1].Microseconds())/all, "other-us/call")
 		})
 	}
+	b.Run("n=1/callers=64", func(b *testing.B) { benchCallersByTurns(b, [2]SampleKeeper{newKeeper(b), newOther(b)}) })
+}
+
+// benchCallersByTurns has as many callers write single samples to each of two keepers by turns.
+func benchCallersByTurns(b *testing.B, keepers [2]SampleKeeper) {
+	const calls = 200
+	for _, k := range keepers {
+		for line := range benchLines {
+			require.NoError(b, k.Write(b.Context(), line, heartbeat(line, -2000, 2000)))
+		}
+	}
+	var took [2]time.Duration
+	turns := 0
+	for ; b.Loop(); turns++ {
+		for i, k := range keepers {
+			errs := make(chan error, benchLines)
+			begun := time.Now()
+			for line := range benchLines {
+				go func() {
+					var err error
+					for call := 0; call < calls && err == nil; call++ {
+						err = k.Write(b.Context(), line, heartbeat(line, turns*calls+call, 1))
+					}
+					errs <- err
+				}()
+			}
+			for range benchLines {
+				if err := <-errs; err != nil {
+					b.Fatal(err)
+				}
+			}
+			took[i] += time.Since(begun)
+		}
+	}
+	all := float64(turns * calls * benchLines)
+	b.ReportMetric(float64(took[1])/float64(took[0]), "of-other")
+	b.ReportMetric(float64(took[0].Microseconds())/all, "us/call")
+	b.ReportMetric(float64(took[1].Microseconds())/all, "other-us/call")
 }
 
 // benchCallers has 64 callers that write one sample at a time. The metric latency-ms is
