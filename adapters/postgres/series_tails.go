@@ -91,11 +91,12 @@ select n, series, mark from s`
 // reports whether it did.
 func (s *Store) appendPiece(ctx context.Context, r *request, data []byte) (done bool, err error) {
 	length, _, row := s.tails.guess(r)
-	for room := length+len(data) < fullTail; ; room = false {
+	known := row != nil
+	for room := length+len(data) < fullTail; ; room, known = false, false {
 		err := s.do(ctx, r.team, writing, func(u *unit) (err error) {
 			switch {
 			case !room:
-				done, err = u.beginTail(ctx, r, data, row != nil)
+				done, err = u.beginTail(ctx, r, data, known)
 			case u.early():
 				done, err = u.appendEarly(ctx, r, data, row)
 			default:
@@ -122,7 +123,8 @@ func (s *Store) appendPiece(ctx context.Context, r *request, data []byte) (done 
 // wrote reports whether a statement wrote a row.
 func wrote(tag pgconn.CommandTag, err error) (bool, error) { return tag.RowsAffected() > 0, err }
 
-// beginTail begins a tail, and finds out where the series is if that is not known.
+// beginTail begins a tail, and finds out where the series is if that is not known: also where a
+// row that was remembered had no room, which may be another one by now.
 func (u *unit) beginTail(ctx context.Context, r *request, data []byte, known bool) (done bool, err error) {
 	sql, args := u.store.tailStatement(r, data, false)
 	if known {

@@ -32,11 +32,13 @@ func TestNumberThatMeansAnotherSeries(t *testing.T) {
 	for at := range 5 {
 		both(other, at, steps, heart)
 	}
-	for at := range 5 {
+	before := segments(t, pool, u)
+	for at := range 20 {
 		both(s, 10+at, heart)
 	}
-	require.Len(t, readSeries(t, s, u, heart), 10)
+	require.Len(t, readSeries(t, s, u, heart), 25)
 	require.Len(t, readSeries(t, s, u, steps), 5)
+	require.LessOrEqual(t, segments(t, pool, u), before+1, "it is found out where the series is now")
 	consistent(t, pool)
 }
 
