@@ -54,7 +54,7 @@ func BenchmarkSamples(b *testing.B) {
 	b.Run("turns", func(b *testing.B) { storetest.BenchSamplesByTurns(b, storeKeeper, rowKeeper) })
 }
 
-// storeKeeper keeps what the store makes of samples.
+// storeKeeper keeps what the store makes of samples, and folds beside that, as hosts do.
 func storeKeeper(b *testing.B) storetest.SampleKeeper {
 	pool := durable(b)
 	s := postgres.New(pool, nil)

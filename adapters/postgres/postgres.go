@@ -74,8 +74,8 @@ type Options struct {
 	// the process makes the next. Fewer connections than that in the pool make no sense.
 	Writers int
 	// FoldAfter is how long small batches may wait as segments before [Store.RunFolding]
-	// moves them into their chunks; many are moved at once. Default 10 minutes. The last few samples of a series
-	// wait in its row until there are enough of them for a segment.
+	// moves them into their chunks; many are moved at once. Default 10 minutes. The last
+	// few samples of a series wait in its row until there are enough of them for a segment.
 	FoldAfter time.Duration
 	// Retention is how long [Store.RunRetention] keeps messages and what came of them.
 	// Default 30 days.
