@@ -1,7 +1,7 @@
-// Package archtest is the law of the house as tests: which package may import which,
-// ours and others'; which names the root package has; what every package owes its
-// reader; and what no tracked file may say.
+// Package archtest tests the structure of the module: the allowed imports of each
+// package, the exported names of the root package, package comments and examples, the
+// size of files and packages, and strings that no tracked file may contain.
 //
-// The law is the tables in law_test.go. If a change needs an edge that is not there,
-// it needs a decision record in docs/adr first, and the table follows it.
+// The rules are the tables in law_test.go. A new import edge needs a decision record in
+// docs/adr first; then the table changes.
 package archtest

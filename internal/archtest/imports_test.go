@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listed is what go list says of a package.
+// listed holds the fields of a package that go list prints.
 type listed struct {
 	Dir          string
 	ImportPath   string
@@ -29,7 +29,7 @@ type listed struct {
 	XTestImports []string
 }
 
-// rel returns the package's name from the module's root.
+// rel returns the package's path relative to the module root.
 func (p listed) rel() string { return relative(p.ImportPath) }
 
 func relative(importPath string) string {
@@ -68,23 +68,23 @@ func every(t *testing.T) []listed {
 	return all
 }
 
-const record = "if it is right, say why in docs/adr first, then change the table in internal/archtest"
+const record = "to allow it, record the decision in docs/adr, then change the table in internal/archtest"
 
 func TestImports(t *testing.T) {
 	for _, p := range every(t) {
 		if _, ok := row(mayImport, p.rel()); !ok {
-			t.Errorf("%s: the layout has no such package; %s", p.rel(), record)
+			t.Errorf("%s: no row in mayImport; %s", p.rel(), record)
 			continue
 		}
 		tests := slices.Concat(p.TestImports, p.XTestImports)
-		for _, fault := range slices.Concat(faults(p.rel(), p.Imports, false), faults(p.rel(), tests, true)) {
-			t.Errorf("%s; %s", fault, record)
+		for _, violation := range slices.Concat(violations(p.rel(), p.Imports, false), violations(p.rel(), tests, true)) {
+			t.Errorf("%s; %s", violation, record)
 		}
 	}
 }
 
-// faults returns which imports of pkg, or of its tests, the law does not allow.
-func faults(pkg string, imports []string, test bool) []string {
+// violations returns the imports of pkg, or of its tests, that the tables do not allow.
+func violations(pkg string, imports []string, test bool) []string {
 	var out []string
 	who := pkg
 	if test {
@@ -127,8 +127,7 @@ func parent(p string) string {
 	return "."
 }
 
-// The law itself: what it must let through and what it must not.
-func TestLaw(t *testing.T) {
+func TestImportRules(t *testing.T) {
 	ours := func(names ...string) []string {
 		for i, n := range names {
 			names[i] = strings.TrimSuffix(module+"/"+n, "/.")
@@ -141,49 +140,49 @@ func TestLaw(t *testing.T) {
 		imports   []string
 		want      []string
 	}{
-		{"the root stands alone", ".", false, ours("internal/fsm"), []string{". imports internal/fsm"}},
-		{"a domain package uses the root and the machinery", "orders", false,
+		{"root imports nothing", ".", false, ours("internal/fsm"), []string{". imports internal/fsm"}},
+		{"domain package imports root and internal/work", "orders", false,
 			append(ours(".", "internal/fsm", "internal/work", "healthdata"), "context", "github.com/google/uuid"), nil},
-		{"neighbours do not", "labreport", false, ours("orders", "healthdata"),
+		{"domain package does not import a sibling", "labreport", false, ours("orders", "healthdata"),
 			[]string{"labreport imports orders", "labreport imports healthdata"}},
-		{"arrows run down", "healthdata", false, ours("aggregate", "adapters/memory"),
+		{"domain package does not import upwards", "healthdata", false, ours("aggregate", "adapters/memory"),
 			[]string{"healthdata imports aggregate", "healthdata imports adapters/memory"}},
-		{"part of a domain package", "labreport/internal/text", false, ours(".", "orders"),
+		{"internal part of a domain package", "labreport/internal/text", false, ours(".", "orders"),
 			[]string{"labreport/internal/text imports orders"}},
-		{"its own parts", "labreport", false, ours("labreport/internal/text"), nil},
-		{"the receiver decodes all", "webhook/receiver", false,
+		{"own internal packages", "labreport", false, ours("labreport/internal/text"), nil},
+		{"receiver imports every domain package", "webhook/receiver", false,
 			append(ours("orders", "healthdata", "webhook"), "net/http"), nil},
-		{"HTTP is webhook's", "webhook", false, []string{"net/http", "net/http/httptrace"}, nil},
-		{"and nobody else's", "linking", false, []string{"net/http", "net/http/cookiejar", "database/sql/driver"},
+		{"webhook imports net/http", "webhook", false, []string{"net/http", "net/http/httptrace"}, nil},
+		{"other domain packages do not import net/http", "linking", false, []string{"net/http", "net/http/cookiejar", "database/sql/driver"},
 			[]string{"linking imports net/http", "linking imports net/http/cookiejar", "linking imports database/sql/driver"}},
-		{"test code", "adapters/memory", false, []string{"testing", "testing/fstest", "github.com/stretchr/testify/require"},
+		{"adapter does not import testing", "adapters/memory", false, []string{"testing", "testing/fstest", "github.com/stretchr/testify/require"},
 			[]string{"adapters/memory imports testing", "adapters/memory imports testing/fstest",
 				"adapters/memory imports github.com/stretchr/testify/require"}},
-		{"in the suites", "adapters/storetest", false,
+		{"suites import testing", "adapters/storetest", false,
 			append(ours("orders", "internal/prove"), "testing", "github.com/stretchr/testify/require"), nil},
-		{"adapters and their parts", "adapters/httpapi", false,
+		{"adapter imports its internal packages", "adapters/httpapi", false,
 			ours("orders", "adapters/httpapi/internal/wire"), nil},
-		{"never another adapter", "adapters/httpapi", false, ours("adapters/memory", "adapters/postgres"),
+		{"adapter does not import another adapter", "adapters/httpapi", false, ours("adapters/memory", "adapters/postgres"),
 			[]string{"adapters/httpapi imports adapters/memory", "adapters/httpapi imports adapters/postgres"}},
-		{"their tests", "adapters/postgres", true, ours("adapters/postgres", "adapters/memory", "adapters/storetest",
+		{"test of an adapter imports memory and suites", "adapters/postgres", true, ours("adapters/postgres", "adapters/memory", "adapters/storetest",
 			"internal/pgtest"), nil},
-		{"their tests neither", "adapters/memory", true, ours("adapters/postgres"),
+		{"test of an adapter does not import postgres", "adapters/memory", true, ours("adapters/postgres"),
 			[]string{"a test of adapters/memory imports adapters/postgres"}},
-		{"wiring", "examples/server", false, ours("adapters/postgres", "orders", "webhook/receiver"), nil},
-		{"wiring sees what is public", "examples/server", false, ours("internal/work", "adapters/httpapi/internal/wire"),
+		{"example imports adapters", "examples/server", false, ours("adapters/postgres", "orders", "webhook/receiver"), nil},
+		{"example imports no internal package", "examples/server", false, ours("internal/work", "adapters/httpapi/internal/wire"),
 			[]string{"examples/server imports internal/work", "examples/server imports adapters/httpapi/internal/wire"}},
-		{"nobody imports the benchmarks", "adapters/memory", true, ours("internal/bench"),
+		{"no test imports the benchmarks", "adapters/memory", true, ours("internal/bench"),
 			[]string{"a test of adapters/memory imports internal/bench"}},
-		{"a module where it belongs", "aggregate", false, []string{"github.com/parquet-go/parquet-go/compress/zstd"}, nil},
-		{"and where it does not", "orders", false, []string{"github.com/parquet-go/parquet-go", "github.com/jackc/pgx/v5"},
+		{"module allowed", "aggregate", false, []string{"github.com/parquet-go/parquet-go/compress/zstd"}, nil},
+		{"module not allowed", "orders", false, []string{"github.com/parquet-go/parquet-go", "github.com/jackc/pgx/v5"},
 			[]string{"orders imports github.com/parquet-go/parquet-go", "orders imports github.com/jackc/pgx/v5"}},
-		{"a module with a longer name", "webhook", false, []string{"github.com/google/uuidx"},
+		{"module whose path starts alike", "webhook", false, []string{"github.com/google/uuidx"},
 			[]string{"webhook imports github.com/google/uuidx"}},
-		{"require alone", "orders", true, []string{"github.com/stretchr/testify/require", "github.com/stretchr/testify/assert"},
+		{"testify without assert", "orders", true, []string{"github.com/stretchr/testify/require", "github.com/stretchr/testify/assert"},
 			[]string{"a test of orders imports github.com/stretchr/testify/assert"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, faults(tt.pkg, tt.imports, tt.test))
+			require.Equal(t, tt.want, violations(tt.pkg, tt.imports, tt.test))
 		})
 	}
 	for pkg, want := range map[string]bool{
@@ -195,9 +194,10 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// The engines we compare with need cgo and many modules; no host may inherit them.
-func TestBenchIsAModuleOfItsOwn(t *testing.T) {
+// The database engines in internal/bench need cgo and many modules. A module of their own
+// keeps them out of the dependencies of this one.
+func TestBenchIsASeparateModule(t *testing.T) {
 	for _, p := range every(t) {
-		require.False(t, within(p.rel(), "internal/bench"), "%s needs its own go.mod, in internal/bench", p.rel())
+		require.False(t, within(p.rel(), "internal/bench"), "%s belongs to the module in internal/bench", p.rel())
 	}
 }

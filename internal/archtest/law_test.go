@@ -8,17 +8,17 @@ import (
 
 const module = "github.com/healthlab-dev/healthlab"
 
-// Packages here are named from the module's root; the root itself is ".". In a list,
-// "x/..." means x and all below it.
+// Package paths are relative to the module root; the root itself is ".". In a list,
+// "x/..." means x and the packages below it.
 
-// domain lists the domain packages. What is below one of them and has no row of its own
-// is a part of it.
+// domain lists the domain packages. A package below one of them without a row of its own
+// follows that package's row.
 var domain = []string{
 	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "orders", "labreport", "webhook",
 }
 
-// mayImport says which of our packages a package may import. A package without a row,
-// and without a row above it, may not exist.
+// mayImport lists the packages of this module that a package may import. Every package
+// needs a row, its own or that of a folder above it.
 var mayImport = map[string][]string{
 	".":                 {},
 	"internal/fsm":      {},
@@ -41,8 +41,8 @@ var mayImport = map[string][]string{
 
 	"webhook/receiver": append([]string{"."}, domain...),
 
-	// Every folder in adapters has this row; none may import another. The receiver is
-	// there for its seam Seen.
+	// The row of every folder in adapters. Adapters do not import each other. They implement
+	// receiver.Seen, so they may import webhook/receiver.
 	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
 	// The suites read their counts from prove.
 	"adapters/storetest": append([]string{".", "webhook/receiver", "internal/prove"}, domain...),
@@ -50,20 +50,20 @@ var mayImport = map[string][]string{
 	"examples": append([]string{".", "webhook/receiver", "adapters/..."}, domain...),
 }
 
-// testsMayImport says what tests may import besides, by the same rows.
+// testsMayImport lists the packages that tests may import in addition.
 var testsMayImport = map[string][]string{
 	".":        append([]string{"webhook/receiver", "adapters/memory", "adapters/sandbox"}, domain...),
 	"adapters": {"adapters/memory", "adapters/storetest", "internal/pgtest"},
 	// Some mutants are made of the sandbox's laboratory.
 	"adapters/storetest": {"adapters/memory", "adapters/sandbox"},
-	// What is printed is read again by another adapter's eyes.
+	// The tests read the printed documents with pdftext.
 	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox"},
 }
 
-// everyTest lists what any test may import besides.
+// everyTest lists the packages that any test may import in addition.
 var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest", "internal/browse"}
 
-// modules says which modules of others a package may import.
+// modules lists the third-party modules that a package may import.
 var modules = map[string][]string{
 	".":                 {"github.com/google/uuid"},
 	"internal/fsm":      {},
@@ -89,7 +89,7 @@ var modules = map[string][]string{
 	"adapters": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
 		"github.com/muktihari/fit", "github.com/klippa-app/go-pdfium", "github.com/tetratelabs/wazero",
 		"golang.org/x/image"},
-	// What checks answers against the contract in the tests of httpapi.
+	// Checks answers against the OpenAPI document in the tests of httpapi.
 	"adapters/httpapi/internal/contract": {"github.com/google/uuid", "github.com/shopspring/decimal",
 		"github.com/santhosh-tekuri/jsonschema/v6"},
 	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
@@ -104,7 +104,7 @@ var modules = map[string][]string{
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
 }
 
-// testModules lists the modules that tests may import besides.
+// testModules lists the third-party modules that tests may import in addition.
 var testModules = []string{
 	"github.com/stretchr/testify/require", "go.uber.org/mock", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/standard-webhooks/standard-webhooks/libraries/go",
@@ -112,8 +112,8 @@ var testModules = []string{
 	"github.com/nats-io/nats-server/v2/server", "go.opentelemetry.io/otel/sdk", "github.com/johannesboyne/gofakes3", "github.com/pressly/goose",
 }
 
-// std says who may import the packages of the standard library, and what is below them,
-// that not everyone may.
+// std restricts packages of the standard library, and the packages below them, to the
+// importers for which the function returns true.
 var std = map[string]func(pkg string) bool{
 	"testing": func(pkg string) bool {
 		return pkg == "adapters/storetest" || pkg == "internal/pgtest" || pkg == "internal/browse"
@@ -122,8 +122,8 @@ var std = map[string]func(pkg string) bool{
 	"database/sql":   func(pkg string) bool { return !inDomain(pkg) },
 	"os/exec":        func(pkg string) bool { return !inDomain(pkg) },
 	"plugin":         func(string) bool { return false },
-	"net/http/pprof": func(pkg string) bool { return within(pkg, "examples") }, // puts itself into the host's mux
-	"expvar":         func(pkg string) bool { return within(pkg, "examples") }, // the same
+	"net/http/pprof": func(pkg string) bool { return within(pkg, "examples") }, // registers handlers in the host's default mux
+	"expvar":         func(pkg string) bool { return within(pkg, "examples") }, // registers handlers in the host's default mux
 }
 
 // row returns the entry of table for pkg, or for the nearest folder above it.
@@ -143,8 +143,8 @@ func inDomain(pkg string) bool {
 		slices.ContainsFunc(domain, func(d string) bool { return within(pkg, d) })
 }
 
-// home returns the folder whose packages may import one another: an adapter's, a
-// domain package's own internal folders.
+// home returns the folder whose packages may import each other: the folder of an adapter or
+// example, or the package itself.
 func home(pkg string) string {
 	parts := strings.Split(pkg, "/")
 	if (parts[0] == "adapters" || parts[0] == "examples" || parts[0] == "internal") && len(parts) > 1 {
@@ -155,7 +155,7 @@ func home(pkg string) string {
 
 // permits reports whether pkg, or its tests, may import our package imp.
 func permits(pkg, imp string, test bool) bool {
-	// Its own parts, which nobody else sees.
+	// Packages below the same home.
 	if within(imp, home(pkg)) && home(pkg) != "." && (strings.HasPrefix(pkg, "adapters/") ||
 		strings.HasPrefix(pkg, "examples/") || strings.HasPrefix(imp, home(pkg)+"/internal/") || test && imp == pkg) {
 		return true

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rootNames are the exported names of the root package. It attracts everything, so it
-// is kept small: it holds only what two or more domain packages must agree on.
+// rootNames lists the exported names of the root package. The root holds only what two or
+// more domain packages share.
 var rootNames = []string{
 	"AESSealer",
 	"At",
@@ -69,7 +69,7 @@ func TestRootNames(t *testing.T) {
 	require.Equal(t, rootNames, names, "a new name in the root package needs an ADR (docs/adr); then add it to this list")
 }
 
-// exported returns the exported names that a declaration brings into the package.
+// exported returns the exported names that decl declares.
 func exported(decl ast.Decl) []string {
 	var idents []*ast.Ident
 	switch d := decl.(type) {
@@ -96,7 +96,6 @@ func exported(decl ast.Decl) []string {
 	return names
 }
 
-// Every package says what it is for.
 func TestPackageComments(t *testing.T) {
 	for _, p := range every(t) {
 		if len(p.GoFiles) == 0 {
@@ -116,8 +115,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// Every package that somebody else may import shows its main road in an Example with
-// checked output.
+// Every importable package has a func Example() with checked output.
 func TestExamples(t *testing.T) {
 	for _, p := range every(t) {
 		private := p.rel() != "internal/fsm" && p.rel() != "internal/work" &&
@@ -144,7 +142,7 @@ func TestFileLength(t *testing.T) {
 			b, err := os.ReadFile(filepath.Join(p.Dir, name))
 			require.NoError(t, err)
 			if n := bytes.Count(b, []byte("\n")); n > most {
-				t.Errorf("%s/%s: %d lines; over %d it asks to be two files", p.rel(), name, n, most)
+				t.Errorf("%s/%s: %d lines; split files over %d lines", p.rel(), name, n, most)
 			}
 		}
 	}
@@ -161,7 +159,7 @@ func pkg(t *testing.T, rel string) listed {
 	return listed{}
 }
 
-// parse returns the package's files, or those of its tests.
+// parse returns the syntax trees of the package's files, or of its test files.
 func parse(t *testing.T, p listed, tests bool) []*ast.File {
 	t.Helper()
 	names := slices.Concat(p.GoFiles, p.CgoFiles)

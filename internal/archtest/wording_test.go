@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What no text of the project may hold. The patterns are put together from pieces, so
-// that this file does not match itself.
+// Patterns that no tracked file may contain. They are concatenated from pieces so that
+// this file does not match them.
 var (
-	// machinePath finds a path that only one machine has. A slash after a letter is the
-	// middle of another path.
+	// machinePath matches absolute paths of one machine. A slash after a letter is part of
+	// another path.
 	machinePath = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.\-/])/` + `(?:work/|root/|farm/|tmp/[A-Za-z])`)
 	registry    = regexp.MustCompile(strings.Join([]string{
 		`proxy\.golang` + `\.org`, `registry\.npmjs` + `\.org`, `deb\.debian` + `\.org`,
@@ -24,7 +24,7 @@ var (
 	outside = regexp.MustCompile(`\.\./` + `shared[A-Za-z/_-]*`)
 )
 
-// complaints returns what is wrong with a line of the file at path.
+// complaints returns the rules that line of the file at path violates.
 func complaints(path, line string) []string {
 	var out []string
 	if machinePath.MatchString(line) {
@@ -34,7 +34,7 @@ func complaints(path, line string) []string {
 		out = append(out, "the host of a registry")
 	}
 	for _, place := range outside.FindAllString(line, -1) {
-		// Optional test data may have a default place beside the project.
+		// A test may name the default location of optional test data.
 		rest := strings.TrimPrefix(place, "../"+"shared")
 		if !strings.HasSuffix(path, "_test.go") || (rest != "/data" && !strings.HasPrefix(rest, "/data/")) {
 			out = append(out, "a path outside the project")
@@ -66,8 +66,8 @@ func TestWording(t *testing.T) {
 	}
 }
 
-// watch reads every folder, and so tells the go command that a file more or less anywhere
-// makes a kept result of these tests worthless. It does not see what go list and git read.
+// watch reads every folder, so that the go command does not reuse a cached result after a
+// file was added or removed. The go command does not see what go list and git read.
 func watch(t *testing.T, root string, files []string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -81,8 +81,8 @@ func watch(t *testing.T, root string, files []string) {
 	}
 }
 
-// tracked returns the files of the project, those not yet added included. Outside a git
-// checkout, which is how a host's module cache holds us, it is all files.
+// tracked returns the files of the repository, including files that are not ignored and not
+// yet added. Outside a git checkout it returns all files.
 func tracked(t *testing.T, root string) []string {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")

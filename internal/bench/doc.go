@@ -1,9 +1,9 @@
-// Package bench compares the aggregate engine with DuckDB, in one process and one run,
-// and checks that both give the same answers and read the same files.
+// Package bench compares the aggregate engine with DuckDB in one process and one run. Its
+// tests check that both return the same answers and read the same Parquet files.
 //
-// It is a Go module of its own, which nothing imports: DuckDB needs cgo, and no host of
-// the library inherits either. Run it with make bench, or here:
+// It is a Go module of its own, because DuckDB needs cgo and users of the library must not
+// inherit that dependency. Run it with make bench, or here:
 //
-//	go test ./...                        # do both agree?
-//	go test -run '^$' -bench . ./...     # and how fast are they?
+//	go test ./...                        # compare the answers
+//	go test -run '^$' -bench . ./...     # compare the times
 package bench

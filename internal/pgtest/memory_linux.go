@@ -5,16 +5,16 @@ import (
 	"syscall"
 )
 
-// roomy is how much must be free in the machine's memory before a server is kept there.
-// The largest of our test programs takes an eighth of it.
-const roomy = 4 << 30
+// minShm is the free space that /dev/shm must have to hold a server. The largest test
+// program uses an eighth of it.
+const minShm = 4 << 30
 
-// fastDir makes a folder in memory, where making and removing the files of hundreds of
-// databases costs little; or, where memory has no room, in the usual place.
+// fastDir creates a folder in /dev/shm, where creating and removing the files of hundreds
+// of databases is cheap, or in the default folder if /dev/shm is too small.
 func fastDir() (string, error) {
 	const memory = "/dev/shm"
 	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= roomy {
+	if syscall.Statfs(memory, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= minShm {
 		if dir, err := os.MkdirTemp(memory, "pgtest"); err == nil {
 			return dir, nil
 		}

@@ -4,5 +4,5 @@ package pgtest
 
 import "os"
 
-// fastDir makes a folder in the usual place.
+// fastDir creates a folder in the default place for temporary files.
 func fastDir() (string, error) { return os.MkdirTemp("", "pgtest") }

@@ -1,12 +1,12 @@
-// Package pgtest gives tests a real PostgreSQL: every test a database of its own, in
-// the form that a migration has left. A database that a test has only written rows to
-// serves the next one, without them.
+// Package pgtest provides tests with databases on a real PostgreSQL server. Every test
+// gets a migrated database of its own. A database to which a test wrote only rows is
+// emptied and reused by a later test.
 //
-// The server is that of TEST_POSTGRES_URL (its user must be allowed to create databases
-// and roles), or else a private one, started from the installed server programs and
-// removed when the test program ends, however it ends. Without either the tests are
-// skipped with a message, and fail where the environment says CI, because there a
-// skipped test is a hole that nobody sees.
+// The server is the one that TEST_POSTGRES_URL names; its user needs the right to create
+// databases and roles. If the variable is not set, pgtest starts a private server from the
+// installed server programs and removes it when the test program ends. Without server
+// programs the tests are skipped with a message; if the environment variable CI is set,
+// they fail.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, migrate)) }
 //
@@ -35,16 +35,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Env is the variable that names a server to use.
+// Env is the environment variable with the URL of the server to use.
 const Env = "TEST_POSTGRES_URL"
 
-// Migrate brings an empty database into the form that tests want.
+// Migrate migrates an empty database.
 type Migrate func(ctx context.Context, conn *pgx.Conn) error
 
-// errNoServer says that no PostgreSQL is at hand. The text says what to do.
 var errNoServer = errors.New("no PostgreSQL: install the server package (on Debian: postgresql), or set " + Env)
 
-// run is the one server and the one template of a test program.
+// run holds the server and the template database of the test program.
 var run struct {
 	sync.Mutex
 	migrate  Migrate
@@ -56,53 +55,53 @@ var run struct {
 	used     *reuse
 }
 
-// Main runs the tests of a package and returns the exit status. The server is started
-// by the first test that asks for it, and removed at the end.
+// Main runs the tests of a package and returns the exit status. The first test that needs
+// the server starts it; Main removes it.
 func Main(m *testing.M, migrate Migrate) int {
 	run.migrate = migrate
 	defer stop()
-	sideBySide()
+	setParallel()
 	return m.Run()
 }
 
-// sideBySide lets twice as many tests run at a time as there are processors, unless the
-// command says how many: much of their time they wait for the server.
-func sideBySide() {
+// setParallel sets -test.parallel to twice the number of processors, because tests spend
+// much of their time waiting for the server. A value on the command line wins.
+func setParallel() {
 	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if f := flag.Lookup("test.parallel"); f != nil && !said {
-		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is what it takes
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if f := flag.Lookup("test.parallel"); f != nil && !set {
+		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is always valid
 	}
 }
 
-// URL returns the address of a database as the migration has left it. When the test ends
-// all its sessions do, and another test may get the database, emptied; one whose tables,
-// functions or rights a test has changed is dropped.
+// URL returns the URL of a migrated database without rows of other tests. When the test
+// ends, its sessions are terminated and the database is emptied for reuse. A database whose
+// tables, functions or rights the test changed is dropped.
 func URL(t testing.TB) string {
 	t.Helper()
 	base, template := start(t)
 	return run.used.take(t, base, template)
 }
 
-// Fresh returns the address of a database with the migration applied that no test has
-// used, for one that minds how full its pages are. It is dropped when the test ends.
+// Fresh returns the URL of a migrated database that no test has used, for tests that
+// depend on the fill of pages. The database is dropped when the test ends.
 func Fresh(t testing.TB) string {
 	t.Helper()
 	base, template := start(t)
 	return create(t, base, "create database "+newName()+" template "+template)
 }
 
-// Empty returns the address of a fresh database to which no migration was applied. It
-// is dropped when the test ends.
+// Empty returns the URL of a new database without migrations. The database is dropped when
+// the test ends.
 func Empty(t testing.TB) string {
 	t.Helper()
 	base, _ := start(t)
 	return create(t, base, "create database "+newName()+" template template0")
 }
 
-// Copy returns the address of a fresh copy of a database of the test, to which nobody may
-// be connected. It is dropped when the test ends.
+// Copy returns the URL of a copy of the database at address. No session may be connected to
+// it. The copy is dropped when the test ends.
 func Copy(t testing.TB, address string) string {
 	t.Helper()
 	base, _ := start(t)
@@ -113,14 +112,13 @@ func Copy(t testing.TB, address string) string {
 	return create(t, base, "create database "+newName()+" template "+strings.TrimPrefix(u.Path, "/"))
 }
 
-// Pool returns connections to a database of [URL]. They are closed when the test ends.
+// Pool returns a pool for a database of [URL]. It is closed when the test ends.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return Connect(t, URL(t))
 }
 
-// Connect returns connections to a database of the test. They are closed when the test
-// ends.
+// Connect returns a pool for the database at address. It is closed when the test ends.
 func Connect(t testing.TB, address string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(context.Background(), address)
@@ -128,7 +126,7 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 		t.Fatalf("pgtest: %v", err)
 	}
 	t.Cleanup(func() {
-		// A test that failed may hold a connection for ever; the database goes anyway.
+		// A failed test may never release its connection; the database is dropped anyway.
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -143,7 +141,7 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 	return pool
 }
 
-// start starts the server and makes the template, once.
+// start starts the server and creates the template database, once.
 func start(t testing.TB) (base, template string) {
 	t.Helper()
 	run.Lock()
@@ -194,7 +192,7 @@ func prepare() error {
 	return err
 }
 
-// stop removes what start made.
+// stop removes the server, or the databases on a server of the environment.
 func stop() {
 	run.Lock()
 	defer run.Unlock()
@@ -209,7 +207,7 @@ func stop() {
 	}
 }
 
-// create makes a database by a statement that ends in its name and a template. It is
+// create runs a "create database" statement and returns the URL of the database, which is
 // dropped when the test ends.
 func create(t testing.TB, base, statement string) string {
 	t.Helper()
@@ -230,7 +228,7 @@ func build(base, statement string) (string, error) {
 	if _, err := fmt.Sscanf(statement, "create database %s", &name); err != nil {
 		return "", err
 	}
-	// One at a time: the server copies a template for one session only.
+	// PostgreSQL copies a template for one session at a time.
 	run.Lock()
 	err := execute(context.Background(), base, statement)
 	run.Unlock()
@@ -258,7 +256,7 @@ func execute(ctx context.Context, address, sql string) error {
 	return err
 }
 
-// database returns the address of another database of the same server.
+// database returns the URL of another database on the same server.
 func database(address, name string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
@@ -270,7 +268,7 @@ func database(address, name string) (string, error) {
 
 func newName() string { return "test_" + unique() }
 
-// unique returns a few random letters: several runs may share a server.
+// unique returns random hex digits, since several runs may share a server.
 func unique() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails

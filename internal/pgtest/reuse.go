@@ -13,30 +13,29 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// mostUses bounds how often a database serves: what was deleted takes room until the
-// server clears it away.
+// mostUses bounds how often a database is reused: deleted rows take space until a vacuum.
 const mostUses = 50
 
-// reuse keeps the databases that tests have given back, empty. Making one costs the
-// server some hundred files. Safe for concurrent use.
+// reuse holds the emptied databases of finished tests, because creating a database costs
+// the server hundreds of files. Safe for concurrent use.
 type reuse struct {
-	shape string   // of the template
-	kept  []string // tables that have rows in the template, which stay as they are
+	shape string   // fingerprint of the template's schema
+	kept  []string // tables with rows in the template; not emptied
 
 	mu   sync.Mutex
-	free []given
+	free []idle
 }
 
-type given struct {
+type idle struct {
 	address string
 	uses    int
 }
 
-// ourTables are the tables of a database that are not the server's.
+// ourTables selects the tables that are not PostgreSQL's own.
 const ourTables = ` pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast') `
 
-// newReuse looks at the template of all databases to come.
+// newReuse reads the schema and the filled tables of the template.
 func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 	rows, err := template.Query(ctx, `select format('%I.%I', n.nspname, c.relname) from`+ourTables+`order by 1`)
 	if err != nil {
@@ -56,13 +55,13 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 			r.kept = append(r.kept, t)
 		}
 	}
-	r.shape, err = r.look(ctx, template)
+	r.shape, err = r.fingerprint(ctx, template)
 	return r, err
 }
 
-// look returns what tells a database in the template's shape from any other: the
-// versions of all rows that say what there is, and the rows of the kept tables.
-func (r *reuse) look(ctx context.Context, conn *pgx.Conn) (string, error) {
+// fingerprint returns a hash of the versions of all catalog rows of the schema and of the
+// rows of the kept tables. It is equal for databases with the template's schema.
+func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	parts := []string{`
 		select string_agg(c.oid || ':' || c.xmin, ',' order by c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace
 			where n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`, `
@@ -73,7 +72,7 @@ func (r *reuse) look(ctx context.Context, conn *pgx.Conn) (string, error) {
 			where s.setdatabase = (select oid from pg_database where datname = current_database())`,
 	}
 	for _, catalog := range []string{"pg_namespace", "pg_proc", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_type", "pg_default_acl"} {
-		// Objects of the server itself never change here, so that they may be counted in.
+		// Includes the server's own objects, which no test changes.
 		parts = append(parts, `select string_agg(oid || ':' || xmin, ',' order by oid) from `+catalog+` where oid >= 16384`)
 	}
 	for _, t := range r.kept {
@@ -84,12 +83,12 @@ func (r *reuse) look(ctx context.Context, conn *pgx.Conn) (string, error) {
 	return shape, err
 }
 
-// take returns the address of a database in the template's form, and gives it back when
-// the test ends.
+// take returns the URL of an empty database with the template's schema and returns the
+// database to the pool when the test ends.
 func (r *reuse) take(t testing.TB, base, template string) string {
 	t.Helper()
 	r.mu.Lock()
-	var g given
+	var g idle
 	if n := len(r.free); n > 0 {
 		g, r.free = r.free[n-1], r.free[:n-1]
 	}
@@ -104,7 +103,7 @@ func (r *reuse) take(t testing.TB, base, template string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		g.uses++
-		// What a test that failed has started may still be at work.
+		// Goroutines of a failed test may still write.
 		if g.uses < mostUses && !t.Failed() && r.clear(ctx, g.address) == nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -118,19 +117,19 @@ func (r *reuse) take(t testing.TB, base, template string) string {
 	return g.address
 }
 
-// clear takes all rows out of a database that is in the template's shape.
+// clear deletes all rows of a database that has the template's schema.
 func (r *reuse) clear(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	// A session of a test that is over writes nothing any more.
+	// Terminate the sessions of the finished test.
 	_, err = conn.Exec(ctx, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
 	if err != nil {
 		return err
 	}
-	shape, err := r.look(ctx, conn)
+	shape, err := r.fingerprint(ctx, conn)
 	if err != nil {
 		return err
 	}

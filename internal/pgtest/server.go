@@ -10,33 +10,32 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 )
 
-// Safety says what a private server does for its data.
-type Safety bool
+// Durability is the fsync setting of a private server.
+type Durability bool
 
 const (
-	// Fast does not wait for the disk. What is answered may be lost with the machine,
-	// which a test does not outlive anyway.
-	Fast Safety = false
-	// Durable waits for the disk, as a real server does.
-	Durable Safety = true
+	// Fast turns fsync off. A crash of the machine may lose committed data.
+	Fast Durability = false
+	// Durable leaves fsync on, as in production.
+	Durable Durability = true
 )
 
-// Server is a private PostgreSQL, reached through a socket in its own folder. Safe for
-// concurrent use.
+// Server is a private PostgreSQL server that listens on a socket in its own folder. Safe
+// for concurrent use.
 type Server struct {
 	*embedded.Server
 	dir string
 }
 
-// Start makes a server in a temporary folder. If this process ends without removing it,
-// it ends and removes itself.
-func Start(ctx context.Context, safety Safety) (*Server, error) {
-	dir, err := folder(safety)
+// Start starts a server in a temporary folder. If this process dies, the server stops and
+// removes the folder.
+func Start(ctx context.Context, durability Durability) (*Server, error) {
+	dir, err := folder(durability)
 	if err != nil {
 		return nil, err
 	}
 	settings := map[string]string{"max_connections": "200", "shared_buffers": "64MB", "max_wal_size": "2GB"}
-	if safety == Fast {
+	if durability == Fast {
 		settings["fsync"], settings["synchronous_commit"], settings["full_page_writes"] = "off", "off", "off"
 	}
 	server, err := embedded.Start(ctx, dir, &embedded.Options{Temporary: true, Settings: settings})
@@ -49,9 +48,9 @@ func Start(ctx context.Context, safety Safety) (*Server, error) {
 	return &Server{server, dir}, nil
 }
 
-// folder makes one for a server: on the disk for one that waits for it.
-func folder(safety Safety) (string, error) {
-	if safety == Durable {
+// folder creates the server's folder, on disk for a durable server.
+func folder(durability Durability) (string, error) {
+	if durability == Durable {
 		return os.MkdirTemp("", "pgtest")
 	}
 	return fastDir()

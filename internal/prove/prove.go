@@ -1,12 +1,11 @@
-// Package prove decides how much work a test does whose bar names a large count:
-// rounds, events, queries, files. A developer's run does a small part of it; a proving
-// run does all.
+// Package prove sets the iteration counts of tests that prove a large number of rounds,
+// events, queries or files. Plain test runs use a small count, make prove the full one.
 //
 //	for range prove.Count(1_000, 100_000) {
 //		…
 //	}
 //
-// It is for tests alone, and the one place that reads this from the environment.
+// Only tests import it. It reads the environment variable HEALTHLAB_PROVE.
 package prove
 
 import "os"

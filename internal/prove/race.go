@@ -2,6 +2,6 @@
 
 package prove
 
-// Race says that the race detector watches, under which a program takes many times the
-// memory: how much it takes then says nothing.
+// Race reports whether the race detector is on. It multiplies the memory of a program, so
+// tests of memory use skip under it.
 const Race = true
