@@ -2,22 +2,37 @@ package httpapi
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
+	"io/fs"
 	"net/http"
+	"sync"
 
+	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-//go:generate go run ./internal/openapi/gen openapi openapi_gen.json
+//go:embed openapi/*.json
+var contractParts embed.FS
 
-//go:embed openapi_gen.json
-var document []byte
+// document joins the parts of the contract on first use. The parts are part of the
+// program, so an error is a bug that TestContractIsJoined finds.
+var document = sync.OnceValue(func() []byte {
+	folder, err := fs.Sub(contractParts, "openapi")
+	if err != nil {
+		panic("httpapi: " + err.Error())
+	}
+	joined, err := openapi.Join(folder)
+	if err != nil {
+		panic("httpapi: " + err.Error())
+	}
+	return joined
+})
 
-// OpenAPI returns the contract, OpenAPI 3.1 as JSON, under the default names of
-// headers and media types.
-func OpenAPI() []byte { return bytes.Clone(document) }
+// OpenAPI returns the contract as an OpenAPI 3.1 document in JSON, with the default names
+// of headers and media types. Safe for concurrent use; the caller owns the bytes.
+func OpenAPI() []byte { return bytes.Clone(document()) }
 
-// documentFor is the contract under the names of c.
+// documentFor returns the contract with the header names and media types of c.
 func documentFor(c Config) []byte {
 	out := OpenAPI()
 	for _, name := range [][2]string{
@@ -31,7 +46,7 @@ func documentFor(c Config) []byte {
 	return out
 }
 
-// mediaType is that of aggregates as Parquet.
+// mediaType returns the media type of an archive of Parquet files.
 func mediaType(service string) string { return "application/vnd." + service + ".tar+gzip+parquet" }
 
 func (a api) contractOperations() []operation {
