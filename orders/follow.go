@@ -244,6 +244,16 @@ func (r *ImportRequest) place() PlaceRequest {
 // the lab is not told of it. Forbidden unless the team has imports switched on;
 // Invalid if its sample id is taken; RuleErrors as [Service.Place].
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, req ImportRequest) (Order, error) {
+	return s.ImportAs(ctx, team, OrderID{}, req)
+}
+
+// ImportAs is Import with the id of the order, as [Service.PlaceAs]: if the order exists,
+// it is returned.
+func (s *Service) ImportAs(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) (Order, error) {
+	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.importOrder(ctx, team, id, req) })
+}
+
+func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) (Order, error) {
 	at := s.now()
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -255,7 +265,7 @@ func (s *Service) Import(ctx context.Context, team healthlab.TeamID, req ImportR
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, OrderID{s.opts.NewID()}, req.place(), manner{imported: true}, at)
+	r, err := s.prepare(ctx, team, id, req.place(), manner{imported: true}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("import order: %w", err)
 	}

@@ -59,7 +59,7 @@ type Keys interface {
 // Once is a request that is to be done once, however often it comes.
 type Once struct {
 	KeyScope
-	// Fingerprint tells requests apart; it counts only if the Service is strict.
+	// Fingerprint tells requests apart: the same key with another fingerprint is refused.
 	Fingerprint string
 	// SuccessOnly keeps the answer of a success only: after a failure, the same key
 	// does the work again.
@@ -82,7 +82,7 @@ type Outcome struct {
 const (
 	// IdempotencyInProgress: the request is being done; ask again.
 	IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS"
-	// IdempotencyKeyReused: another request has this key (strict services only).
+	// IdempotencyKeyReused: the key came before with another request.
 	IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
 )
 
@@ -146,11 +146,11 @@ func (s *Service) startKey(ctx context.Context, keys Keys, req Once, now, until 
 	switch {
 	case err != nil:
 		return KeyState{}, fmt.Errorf("idempotency key: %w", err)
-	case s.opts.StrictKeys && state.Fingerprint != req.Fingerprint:
+	case state.Fingerprint != req.Fingerprint:
 		if state.Started {
 			_ = keys.FinishKey(ctx, req.KeyScope, until, nil, time.Time{})
 		}
-		return KeyState{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "another request has this key"}
+		return KeyState{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 	case !state.Started && state.Answer == nil:
 		return KeyState{}, inProgress()
 	}
@@ -158,7 +158,7 @@ func (s *Service) startKey(ctx context.Context, keys Keys, req Once, now, until 
 }
 
 func inProgress() error {
-	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyInProgress, Msg: "the request is being done; ask again"}
+	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyInProgress, Msg: "the first request with this x-idempotency-key is still running; retry in a second"}
 }
 
 // RunPruning forgets idempotency keys that are kept no longer, until ctx ends. Any

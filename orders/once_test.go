@@ -121,8 +121,8 @@ func TestWorkThatWasNotAnswered(t *testing.T) {
 	require.Equal(t, 1, page.Total)
 }
 
-func TestStrictKeys(t *testing.T) {
-	d := newDesk(t, func(o *orders.Options) { o.StrictKeys = true })
+func TestKeyWithAnotherFingerprintIsRefused(t *testing.T) {
+	d := newDesk(t)
 	ask := func(print string) error {
 		_, err := d.Once(t.Context(), d.store.OrderKeys(), orders.Once{Fingerprint: print,
 			KeyScope: orders.KeyScope{Team: d.team, Endpoint: "order", Key: "k"}},

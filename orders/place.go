@@ -27,13 +27,19 @@ func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceReq
 // again cannot place a second order: it returns the one that has this id, whatever is
 // asked. A zero id means a new one. Conflict if another team's order has it.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
+	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.place(ctx, team, id, req) })
+}
+
+// createAs returns the order with the id if it exists, else it calls create. A zero id
+// stands for a new one.
+func (s *Service) createAs(ctx context.Context, team healthlab.TeamID, id OrderID, create func(OrderID) (Order, error)) (Order, error) {
 	if id.IsZero() {
-		return s.Place(ctx, team, req)
+		return create(OrderID{s.opts.NewID()})
 	}
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
 	}
-	o, err := s.place(ctx, team, id, req)
+	o, err := create(id)
 	if errors.Is(err, healthlab.Conflict) {
 		if kept, missed := s.store.Get(ctx, team, id); missed == nil {
 			return kept.Order, nil

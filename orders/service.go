@@ -64,9 +64,6 @@ type Options struct {
 	// KeyRetention is how long answers are kept for idempotency keys. Default 24 h,
 	// the least that callers may rely on.
 	KeyRetention time.Duration
-	// StrictKeys refuses an idempotency key that comes with another request. Default:
-	// the first one's answer is given.
-	StrictKeys bool
 	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
 	// a result was lost. Nil means none.
 	RedrawLabs []string

@@ -9,21 +9,31 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// PlaceTestkit orders a kit whose patient is not known yet. It is sent at once, and
-// waits for [Service.Register]. Faults as [Service.Place].
+// PlaceTestkit orders a kit whose patient is not known yet. The lab sends the kit at once;
+// [Service.Register] binds it to its patient. Errors as [Service.Place].
 func (s *Service) PlaceTestkit(ctx context.Context, team healthlab.TeamID, req TestkitRequest) (Order, error) {
+	return s.PlaceTestkitAs(ctx, team, OrderID{}, req)
+}
+
+// PlaceTestkitAs is PlaceTestkit with the id of the order, as [Service.PlaceAs]: if the
+// order exists, it is returned.
+func (s *Service) PlaceTestkitAs(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest) (Order, error) {
+	return s.createAs(ctx, team, id, func(id OrderID) (Order, error) { return s.placeTestkit(ctx, team, id, req) })
+}
+
+func (s *Service) placeTestkit(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest) (Order, error) {
 	at := s.now()
 	if err := req.Check(); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepareKit(ctx, team, req, at)
+	r, err := s.prepareKit(ctx, team, id, req, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place testkit: %w", err)
 	}
 	return s.insert(ctx, r, at, PatientAwaited)
 }
 
-func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req TestkitRequest, at time.Time) (Record, error) {
+func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest, at time.Time) (Record, error) {
 	if err := s.known(ctx, team, req.UserID); err != nil {
 		return Record{}, err
 	}
@@ -46,7 +56,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, req Tes
 	if err := billable(account, ClientBill, ""); err != nil {
 		return Record{}, err
 	}
-	r := s.newRecord(team, OrderID{s.opts.NewID()}, req.UserID, chosen, account, at)
+	r := s.newRecord(team, id, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.details(), req.Passthrough
 	r.AOEAnswers = presets(chosen.test, s.opts.FastingCodes)
 	return r, nil

@@ -267,7 +267,7 @@ func (s *Service) StartTrial(ctx context.Context, team healthlab.TeamID, key str
 		return Trial{}, fmt.Errorf("start test run: %w", err)
 	}
 	if !fresh && kept.Fingerprint != hex.EncodeToString(sum[:]) {
-		return Trial{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "another request has this key"}
+		return Trial{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 	}
 	return kept.Trial, nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func (a api) labTestOperations() []operation {
 		{id: "read_marker", pattern: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", team: a.readMarker},
 		{id: "list_lab_tests", pattern: "GET /v3/lab_test", team: a.listLabTests},
 		{id: "list_all_lab_tests", pattern: "GET /v3/lab_tests", team: a.listAllLabTests},
-		{id: "create_lab_test", pattern: "POST /v3/lab_tests", team: a.createLabTest},
+		{id: "create_lab_test", pattern: "POST /v3/lab_tests", team: a.createLabTest, keyed: true},
 		{id: "change_lab_test", pattern: "PATCH /v3/lab_tests/{lab_test_id}", team: a.changeLabTest},
 		{id: "read_lab_test", pattern: "GET /v3/lab_tests/{lab_test_id}", team: a.readLabTest},
 		{id: "list_lab_accounts", pattern: "GET /v3/lab_test/lab_account", team: a.listLabAccounts},
@@ -290,14 +291,13 @@ func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	var body orders.LabTestRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "create_lab_test")
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	t, err := a.Orders.CreateLabTest(r.Context(), team, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, t)
+	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.LabTest, error) {
+		return a.Orders.CreateLabTest(ctx, team, body)
+	}))
 }
 
 func (a api) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {

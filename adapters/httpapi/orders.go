@@ -15,11 +15,11 @@ func (a api) orderOperations() []operation {
 		return nil
 	}
 	return []operation{
-		{id: "create_order", pattern: "POST /v3/order", team: a.placeOrder},
-		{id: "create_or_replace_order", pattern: "POST /v3/order/create", team: a.createOrder},
-		{id: "import_order", pattern: "POST /v3/order/import", team: a.importOrder},
-		{id: "create_testkit_order", pattern: "POST /v3/order/testkit", team: a.createTestkit},
-		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit},
+		{id: "create_order", pattern: "POST /v3/order", team: a.placeOrder, keyed: true},
+		{id: "create_or_replace_order", pattern: "POST /v3/order/create", team: a.createOrder, keyed: true},
+		{id: "import_order", pattern: "POST /v3/order/import", team: a.importOrder, keyed: true},
+		{id: "create_testkit_order", pattern: "POST /v3/order/testkit", team: a.createTestkit, keyed: true},
+		{id: "register_testkit", pattern: "POST /v3/order/testkit/register", team: a.registerTestkit, keyed: true},
 		{id: "resend_order_events", pattern: "POST /v3/order/resend_events", team: a.resendEvents},
 		{id: "list_orders", pattern: "GET /v3/orders", team: a.listOrders},
 		{id: "read_order", pattern: "GET /v3/order/{order_id}", team: readOne(orderID, a.Orders.Get)},

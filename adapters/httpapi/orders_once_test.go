@@ -28,9 +28,10 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 		c := newClinic(t, nil)
 		keyed := c.With("x-idempotency-key", "k-1")
 		first := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
-		again := keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 200) // bodies are not compared
+		again := keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
 		require.Equal(t, string(first.Body), string(again.Body))
 		require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"))
+		require.Equal(t, orders.IdempotencyKeyReused, keyed.Send(t, "POST", path, c.request(kitTest, nil)).Want(t, 409).ErrorType(t))
 		require.Equal(t, 1, c.count())
 
 		c.With("x-idempotency-key", "K-1").Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200)
@@ -41,6 +42,43 @@ func TestOrderWithAKeyIsPlacedOnce(t *testing.T) {
 		first.JSON(t, &o)
 		c.order("POST", "/v3/order/"+o.Order.ID.String()+"/cancel", nil)
 		require.Equal(t, string(first.Body), string(keyed.Send(t, "POST", path, c.request(walkInTest, nil)).Want(t, 200).Body))
+	}
+}
+
+// Every operation that creates takes a key: the same body gets the first answer, another
+// body is refused, and both create nothing.
+func TestOperationsThatTakeAKey(t *testing.T) {
+	c := newClinic(t, nil)
+	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
+	slots := c.keys("phlebotomy")
+	booking := "/v3/order/" + c.accepted(atHomeTest, nil).ID.String() + "/phlebotomy/appointment/book"
+	payor := func(name string) object {
+		return object{"name": name, "address": object{"first_line": "9 Own Way", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US"}}
+	}
+	for path, bodies := range map[string][2]object{
+		"/v3/order/testkit":  {c.aKit(), object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": c.aKit()["shipping_details"], "passthrough": "x"}},
+		"/v3/order/import":   {c.anImport(walkInTest, "s-1"), c.anImport(walkInTest, "s-2")},
+		c.about("insurance"): {anInsurance(nil), anInsurance(object{"member_id": "other"})},
+		"/v3/payor":          {payor("Elm Mutual"), payor("Oak Mutual")},
+		"/v3/lab_tests":      {own("First", nil), own("Second", nil)},
+		booking:              {object{"booking_key": slots[0]}, object{"booking_key": slots[1]}},
+	} {
+		t.Run(path, func(t *testing.T) {
+			keyed := c.With("x-idempotency-key", "k")
+			first := keyed.Send(t, "POST", path, bodies[0]).Want(t, 200)
+			require.Equal(t, string(first.Body), string(keyed.Send(t, "POST", path, bodies[0]).Want(t, 200).Body))
+			require.Equal(t, orders.IdempotencyKeyReused, keyed.Send(t, "POST", path, bodies[1]).Want(t, 409).ErrorType(t))
+		})
+	}
+}
+
+// A caller that sends a key counts on it, so an operation that takes none refuses it.
+func TestKeyWhereNoneIsTaken(t *testing.T) {
+	c := newClinic(t, nil)
+	for _, header := range []string{"x-idempotency-key", "x-idempotency-error"} {
+		keyed := c.With(header, "k")
+		require.Equal(t, []string{"header." + header}, keyed.Send(t, "GET", "/v3/orders", nil).Want(t, 422).Locs(t))
+		require.Equal(t, []string{"header." + header}, keyed.Send(t, "POST", "/v2/user", object{"client_user_id": "one"}).Want(t, 422).Locs(t))
 	}
 }
 
@@ -61,17 +99,19 @@ func TestRefusalsAreKeptForTheirKey(t *testing.T) {
 	minor := aPatient()
 	minor["dob"] = "2015-01-01"
 	first := keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"patient_details": minor})).Want(t, 400)
-	again := keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 400)
+	again := keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"patient_details": minor})).Want(t, 400)
 	require.Equal(t, string(first.Body), string(again.Body))
+	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 409)
 	require.Zero(t, c.count())
 	missing := keyed.With("x-idempotency-key", "k-2")
 	missing.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 404)
-	missing.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 404)
+	missing.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 404)
 
 	forgetful := keyed.With("x-idempotency-key", "k-3").With("x-idempotency-error", "no-cache")
 	forgetful.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 404)
 	kept := forgetful.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200)
-	require.Equal(t, string(kept.Body), string(forgetful.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 200).Body))
+	require.Equal(t, string(kept.Body), string(forgetful.Send(t, "POST", "/v3/order", c.request(walkInTest, nil)).Want(t, 200).Body))
+	forgetful.Send(t, "POST", "/v3/order", c.request(absent, nil)).Want(t, 409)
 	require.Equal(t, 1, c.count())
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// The headers of a request that is to be done once.
+// The headers of a request with an idempotency key.
 const (
 	idempotencyKey   = "x-idempotency-key"
 	idempotencyError = "x-idempotency-error"
-	// noCache is the one value of idempotencyError: only successes are kept.
+	// noCache is the only value of idempotencyError: only successes are stored.
 	noCache = "no-cache"
 )
 
@@ -34,7 +34,7 @@ func (a api) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return a.answerOnce(w, r, once, body, nil, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.PlaceAs(ctx, team, id, body)
 	}))
 }
@@ -50,7 +50,7 @@ func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := body.Check(a.Orders.Today()); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, orderPlaced(func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+	return a.answerOnce(w, r, once, body, nil, orderAnswered("order placed", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
 		return a.Orders.Create(ctx, team, id, body)
 	}))
 }
@@ -59,45 +59,52 @@ func (a api) importOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.ImportRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "import_order")
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	o, err := a.Orders.Import(r.Context(), team, body)
-	return answerOrder(w, o, err, "order imported")
+	return a.answerOnce(w, r, once, body, nil, orderAnswered("order imported", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+		return a.Orders.ImportAs(ctx, team, id, body)
+	}))
 }
 
 func (a api) createTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body orders.TestkitRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "create_testkit_order")
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	o, err := a.Orders.PlaceTestkit(r.Context(), team, body)
-	return answerOrder(w, o, err, "kit ordered")
+	return a.answerOnce(w, r, once, body, nil, orderAnswered("kit ordered", func(ctx context.Context, id orders.OrderID) (orders.Order, error) {
+		return a.Orders.PlaceTestkitAs(ctx, team, id, body)
+	}))
 }
 
 func (a api) registerTestkit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	var body orders.RegisterRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "register_testkit")
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	o, err := a.Orders.Register(r.Context(), team, body)
-	return answerOrder(w, o, err, "kit registered")
+	return a.answerOnce(w, r, once, body, nil, orderAnswered("kit registered", func(ctx context.Context, _ orders.OrderID) (orders.Order, error) {
+		return a.Orders.Register(ctx, team, body)
+	}))
 }
 
-// onceFrom reads what a request says about being done once; nil if it says nothing.
+// onceFrom reads the idempotency headers of a request; nil without a key. endpoint is the
+// scope of the key: the operation and the ids in its path.
 func onceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string) *orders.Once {
 	key := in.OptHeader(idempotencyKey, 255)
 	onError := in.OptHeader(idempotencyError, 255)
 	if onError != "" && onError != noCache {
-		in.Problem("enum", "is "+noCache+" or absent", "header", idempotencyError)
+		in.Problem("enum", "must be "+noCache, "header", idempotencyError)
 	}
 	if key == "" {
 		if len(r.Header.Values(idempotencyKey)) == 1 {
-			in.Problem("string_length", "has 1 to 255 characters", "header", idempotencyKey)
+			in.Problem("string_length", "must have 1 to 255 characters", "header", idempotencyKey)
 		}
 		return nil
 	}
@@ -107,28 +114,39 @@ func onceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint stri
 	}
 }
 
-// keptAnswer is a reply as it is kept for its idempotency key.
+// keptAnswer is an answer as stored for its idempotency key.
 type keptAnswer struct {
 	Status int `json:"status"`
-	// Body is the reply's, byte for byte.
+	// Body is the body, byte for byte.
 	Body []byte `json:"body"`
 }
 
-// orderPlaced makes what places an order something that is done once.
-func orderPlaced(place func(context.Context, orders.OrderID) (orders.Order, error)) func(context.Context, orders.OrderID) (func(http.ResponseWriter) error, error) {
+// createFunc runs a request and returns the function that writes its answer. The id is the
+// one that the idempotency key reserves for a new order; it is zero without a key.
+type createFunc func(context.Context, orders.OrderID) (write func(http.ResponseWriter) error, err error)
+
+// orderAnswered returns a createFunc that answers with the order that create returns.
+func orderAnswered(message string, create func(context.Context, orders.OrderID) (orders.Order, error)) createFunc {
 	return func(ctx context.Context, id orders.OrderID) (func(http.ResponseWriter) error, error) {
-		o, err := place(ctx, id)
-		return func(w http.ResponseWriter) error { return answerOrder(w, o, nil, "order placed") }, err
+		o, err := create(ctx, id)
+		return func(w http.ResponseWriter) error { return answerOrder(w, o, nil, message) }, err
 	}
 }
 
-// answerOnce does something and answers; with a key, what was answered the first time
-// is answered every time, byte for byte. What is kept are successes, refusals by a rule of
-// the business, and the failures that the operation has a reply of its own for; input that
-// is not valid and failures of ours are not, so that the same key may try again.
-func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any, replies []reply,
-	do func(context.Context, orders.OrderID) (func(http.ResponseWriter) error, error),
-) error {
+// answered returns a createFunc that answers 200 with the value that create returns.
+func answered[T any](create func(context.Context) (T, error)) createFunc {
+	return func(ctx context.Context, _ orders.OrderID) (func(http.ResponseWriter) error, error) {
+		v, err := create(ctx)
+		return func(w http.ResponseWriter) error { return wire.JSON(w, http.StatusOK, v) }, err
+	}
+}
+
+// answerOnce runs do and writes its answer. With an idempotency key, the first answer is
+// stored and repeated byte for byte; the same key with another body is refused with
+// IDEMPOTENCY_KEY_REUSED. Stored answers are successes and 4xx answers to business rules.
+// Invalid input, lost races and 5xx answers are not stored: the same key runs do again.
+// body identifies the request: equal requests have equal JSON.
+func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Once, body any, replies []reply, do createFunc) error {
 	if once == nil {
 		write, err := do(r.Context(), orders.OrderID{})
 		if err != nil {
@@ -152,7 +170,7 @@ func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Onc
 		}
 		switch kind := healthlab.KindOf(err); {
 		case kind == healthlab.NotFound, kind == healthlab.Precondition, kind == healthlab.Forbidden,
-			slices.ContainsFunc(replies, func(r reply) bool { return r.answers(err) }):
+			slices.ContainsFunc(replies, func(r reply) bool { return r.answers(err) && r.status < http.StatusInternalServerError }):
 			return outcome(true, func(w http.ResponseWriter) error { return wire.Refuse(w, faultOf(err, replies)) })
 		}
 		return orders.Outcome{}, err
@@ -167,7 +185,7 @@ func (a api) answerOnce(w http.ResponseWriter, r *http.Request, once *orders.Onc
 	return wire.Bytes(w, answer.Status, "application/json", answer.Body)
 }
 
-// outcome is what write answers, to be kept.
+// outcome records the answer that write writes.
 func outcome(failed bool, write func(http.ResponseWriter) error) (orders.Outcome, error) {
 	rec := &recorder{header: http.Header{}}
 	if err := write(rec); err != nil {
@@ -180,7 +198,7 @@ func outcome(failed bool, write func(http.ResponseWriter) error) (orders.Outcome
 	return orders.Outcome{Answer: kept, Failed: failed}, nil
 }
 
-// recorder takes an answer down.
+// recorder is a ResponseWriter in memory.
 type recorder struct {
 	header http.Header
 	status int

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -19,11 +20,11 @@ func (a api) personOperations() []operation {
 		{id: "set_user_info", pattern: "PATCH /v2/user/{user_id}/info", team: a.setUserInfo},
 		{id: "read_user_info", pattern: "GET /v2/user/{user_id}/info/latest", team: a.readUserInfo},
 		{id: "create_portal_url", pattern: "POST /v2/user/{user_id}/create_portal_url", team: a.createPortalURL},
-		{id: "create_insurance", pattern: "POST /v2/user/{user_id}/insurance", team: a.createInsurance},
+		{id: "create_insurance", pattern: "POST /v2/user/{user_id}/insurance", team: a.createInsurance, keyed: true},
 		{id: "read_latest_insurance", pattern: "GET /v2/user/{user_id}/insurance/latest", team: a.readLatestInsurance},
 		{id: "search_payors", pattern: "GET /v3/insurance/search/payor", team: a.searchPayors},
 		{id: "search_payors_by_body", pattern: "POST /v3/insurance/search/payor", team: a.searchPayorsByBody},
-		{id: "create_payor", pattern: "POST /v3/payor", team: a.createPayor},
+		{id: "create_payor", pattern: "POST /v3/payor", team: a.createPayor, keyed: true},
 		{id: "search_diagnoses", pattern: "GET /v3/insurance/search/diagnosis", team: a.searchDiagnoses},
 		{id: "check_diagnoses", pattern: "POST /v3/insurance/validate_icd_codes", team: a.checkDiagnoses},
 	}
@@ -86,14 +87,13 @@ func (a api) createInsurance(w http.ResponseWriter, r *http.Request, team health
 	user := anyUser(in)
 	var body orders.InsuranceRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "create_insurance "+user.String())
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	record, err := a.Orders.AddInsurance(r.Context(), team, user, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, record)
+	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.InsuranceRecord, error) {
+		return a.Orders.AddInsurance(ctx, team, user, body)
+	}))
 }
 
 func (a api) readLatestInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -166,14 +166,13 @@ func (a api) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.PayorRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "create_payor")
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	p, err := a.Orders.AddPayor(r.Context(), team, body)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, p)
+	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.Payor, error) {
+		return a.Orders.AddPayor(ctx, team, body)
+	}))
 }
 
 func (a api) searchDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {

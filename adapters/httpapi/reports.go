@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -20,7 +22,7 @@ func (a api) reportOperations() []operation {
 	}
 	return []operation{
 		{
-			id: "create_lab_report_job", pattern: "POST /lab_report/v1/parser/job", team: a.createReport, maxBody: maxReportBody,
+			id: "create_lab_report_job", pattern: "POST /lab_report/v1/parser/job", team: a.createReport, keyed: true, maxBody: maxReportBody,
 			replies: []reply{{rule: labreport.RuleUploadTooLarge, status: http.StatusRequestEntityTooLarge}},
 		},
 		{id: "get_lab_report_job", pattern: "GET /lab_report/v1/parser/job/{job_id}", team: a.getReport},
@@ -35,15 +37,14 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	}
 	defer intake.Close()
 	in := wire.From(r)
+	once := onceFrom(in, r, team, "create_lab_report_job")
 	upload, err := readUpload(in)
 	if err != nil {
 		return err
 	}
-	job, err := intake.Create(r.Context(), upload)
-	if err != nil {
-		return err
-	}
-	return wire.JSON(w, http.StatusOK, job)
+	return a.answerOnce(w, r, once, uploadIdentity(upload), nil, answered(func(ctx context.Context) (labreport.PublishedJob, error) {
+		return intake.Create(ctx, upload)
+	}))
 }
 
 func (a api) getReport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -60,6 +61,24 @@ func (a api) getReport(w http.ResponseWriter, r *http.Request, team healthlab.Te
 }
 
 // readUpload reads what was asked for, or everything that is wrong with the form.
+// uploadIdentity returns what tells two uploads apart: their fields, and the types and
+// SHA-256 sums of their files. The boundary of the form is not part of it.
+func uploadIdentity(u labreport.Upload) any {
+	type file struct {
+		Type string
+		Sum  [sha256.Size]byte
+	}
+	files := make([]file, len(u.Files))
+	for i, f := range u.Files {
+		files[i] = file{f.Type, sha256.Sum256(f.Data)}
+	}
+	return struct {
+		User   healthlab.UserID
+		Review bool
+		Files  []file
+	}{u.User, u.NeedsHumanReview, files}
+}
+
 func readUpload(in *wire.In) (labreport.Upload, error) {
 	var user, review wire.Field
 	var files uploadedFiles

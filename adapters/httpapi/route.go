@@ -61,6 +61,8 @@ type operation struct {
 	handle func(w http.ResponseWriter, r *http.Request) error
 	// team answers a team, which was authenticated before anything was read.
 	team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
+	// keyed operations take the idempotency headers. All others refuse them.
+	keyed bool
 	// own opens the operation to the app of the user whom it is about.
 	own bool
 	// maxBody is the largest body; 0 means Config.MaxBody.

@@ -47,6 +47,9 @@ type call struct {
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if c.op.handle != nil {
+		if err := refuseKey(r, &c.op); err != nil {
+			return err
+		}
 		return c.op.handle(w, r)
 	}
 	team, r, err := a.caller(r, &c.op)
@@ -54,7 +57,29 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 		return err
 	}
 	c.team = team
+	if err := refuseKey(r, &c.op); err != nil {
+		return err
+	}
 	return c.op.team(w, r, team)
+}
+
+// refuseKey refuses the idempotency headers where the operation ignores them: a caller
+// that sends one counts on it. Senders that are not our callers may send what they like.
+func refuseKey(r *http.Request, op *operation) error {
+	if op.keyed || op.ignoreUnknown {
+		return nil
+	}
+	var problems []healthlab.Problem
+	for _, name := range []string{idempotencyKey, idempotencyError} {
+		if len(r.Header.Values(name)) > 0 {
+			problems = append(problems, healthlab.Problem{Path: []any{"header", name}, Code: "unexpected",
+				Msg: "must be absent: this operation takes no idempotency key"})
+		}
+	}
+	if len(problems) > 0 {
+		return &wire.InputError{Problems: problems}
+	}
+	return nil
 }
 
 // fail answers an error.

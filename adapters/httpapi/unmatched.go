@@ -20,7 +20,7 @@ func (a api) unmatchedOperations() []operation {
 		{id: "accept_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", team: a.acceptUnmatched},
 		{id: "resolve_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", team: a.resolveUnmatched},
 		{id: "list_unmatched_result_cases", pattern: "GET /v3/unmatched_result_test/case", team: a.listTrialCases},
-		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startTrial},
+		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startTrial, keyed: true},
 		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(trialID, a.Orders.Trial)},
 	}
 }

@@ -19,14 +19,14 @@ func (a api) visitOperations() []operation {
 	const home, center = orders.Phlebotomy, orders.PatientServiceCenter
 	return []operation{
 		{id: "find_phlebotomy_slots", pattern: "POST /v3/order/phlebotomy/appointment/availability", team: a.findHomeSlots},
-		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, replies: open},
-		{id: "request_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", team: a.requestVisit, replies: open},
+		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, keyed: true, replies: open},
+		{id: "request_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", team: a.requestVisit, keyed: true, replies: open},
 		{id: "reschedule_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", team: a.reschedule(home), replies: open},
 		{id: "cancel_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", team: a.cancelHome},
 		{id: "list_phlebotomy_cancellation_reasons", pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", team: a.listReasons(home)},
 		{id: "read_phlebotomy_appointment", pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", team: a.readVisit(home)},
 		{id: "find_psc_slots", pattern: "POST /v3/order/psc/appointment/availability", team: a.findCenterSlots},
-		{id: "book_psc_appointment", pattern: "POST /v3/order/{order_id}/psc/appointment/book", team: a.bookCenter, replies: open},
+		{id: "book_psc_appointment", pattern: "POST /v3/order/{order_id}/psc/appointment/book", team: a.bookCenter, keyed: true, replies: open},
 		{id: "reschedule_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", team: a.reschedule(center), replies: open},
 		{id: "cancel_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", team: a.cancelCenter},
 		{id: "list_psc_cancellation_reasons", pattern: "GET /v3/order/psc/appointment/cancellation-reasons", team: a.listReasons(center)},
@@ -86,11 +86,13 @@ func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "book_phlebotomy_appointment "+id.String())
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	v, err := a.Orders.BookVisit(r.Context(), team, id, orders.Phlebotomy, body)
-	return answerVisit(w, v, err)
+	return a.answerOnce(w, r, about(once, id), body, notConfirmed(), answered(func(ctx context.Context) (orders.Appointment, error) {
+		return a.Orders.BookVisit(ctx, team, id, orders.Phlebotomy, body)
+	}))
 }
 
 func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -109,12 +111,10 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 		if err := a.Orders.MayBookOnce(r.Context(), team); err != nil {
 			return err
 		}
-		once.About, once.Keep = id, orders.BookingKeep()
 	}
-	return a.answerOnce(w, r, once, body, notConfirmed(), func(ctx context.Context, _ orders.OrderID) (func(http.ResponseWriter) error, error) {
-		v, err := a.Orders.BookVisit(ctx, team, id, orders.PatientServiceCenter, body)
-		return func(w http.ResponseWriter) error { return answerVisit(w, v, nil) }, err
-	})
+	return a.answerOnce(w, r, about(once, id), body, notConfirmed(), answered(func(ctx context.Context) (orders.Appointment, error) {
+		return a.Orders.BookVisit(ctx, team, id, orders.PatientServiceCenter, body)
+	}))
 }
 
 func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -122,11 +122,22 @@ func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 	id := orderID(in)
 	var body orders.VisitRequest
 	in.Body(&body)
+	once := onceFrom(in, r, team, "request_phlebotomy_appointment "+id.String())
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.RequestVisit(r.Context(), team, id, body)
-	return answerVisit(w, v, err)
+	return a.answerOnce(w, r, about(once, id), body, notConfirmed(), answered(func(ctx context.Context) (orders.Appointment, error) {
+		return a.Orders.RequestVisit(ctx, team, id, body)
+	}))
+}
+
+// about binds an idempotency key to an existing order, so that erasing the order erases
+// the stored answer. once may be nil.
+func about(once *orders.Once, id orders.OrderID) *orders.Once {
+	if once != nil {
+		once.About, once.Keep = id, orders.BookingKeep()
+	}
+	return once
 }
 
 // rescheduling is the body of a reschedule. Notes that are absent stay as they are.
