@@ -120,3 +120,29 @@ func BenchmarkWrite(b *testing.B) {
 type nothing struct{}
 
 func (nothing) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkMerge asks for means by day of three overlapping sources and, as the reference,
+// of one source with three times the samples.
+func BenchmarkMerge(b *testing.B) {
+	const days, first = 90, "2026-01-01T00:00:00Z"
+	value := func(i int) float64 { return float64(60 + i%40) }
+	three, one := newPerson(), newPerson()
+	for _, st := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourceRing, healthdata.SourcePhone} {
+		three.measure(b, key("heartrate", "acme", st, ""), series.PerMinute, false, tick(first, days*1440, time.Minute, 0, value)...)
+	}
+	one.measure(b, key("heartrate", "acme", healthdata.SourceWatch, ""), series.PerMinute, false, tick(first, 3*days*1440, 20*time.Second, 0, value)...)
+	for _, fn := range []aggregate.Func{aggregate.Mean, aggregate.Median} {
+		req := aggregate.Ask(aggregate.Last(days, date("2026-03-31")), aggregate.Query{
+			Select: []aggregate.Expr{fn.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
+		})
+		for name, p := range map[string]*person{"three": three, "one": one} {
+			s := service(b, p, &aggregate.Options{Parallel: 1})
+			b.Run(string(fn)+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					_, err := s.Query(b.Context(), team, user, req)
+					require.NoError(b, err)
+				}
+			})
+		}
+	}
+}

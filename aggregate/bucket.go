@@ -35,7 +35,7 @@ type lane struct {
 
 // bucketPlanOf says whether a plan can go the fast way, and how.
 func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
-	if p.rows || p.fill || len(p.resources) != 1 {
+	if p.rows || p.fill || len(p.resources) != 1 || p.merge && p.competing(set) {
 		return nil, false
 	}
 	b := &bucketPlan{p: p, set: set}

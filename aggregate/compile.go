@@ -3,6 +3,7 @@ package aggregate
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -85,8 +86,8 @@ func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
 		r.fault(codeBody, "is not one of the allowed values", at.at("column_naming"))
 	}
-	if o := c.OverlapPolicy; o != "" && o != WinnerOnly && o != FillGaps && len(r.problems) == 0 {
-		r.fault(codeBody, "is not one of the allowed values", at.at("overlap_policy"))
+	if o := c.OverlapPolicy; o != "" && !contains(overlapPolicies, string(o)) && len(r.problems) == 0 {
+		r.fault(codeBody, "must be one of "+strings.Join(overlapPolicies, ", "), at.at("overlap_policy"))
 	}
 }
 

@@ -90,7 +90,7 @@ func (r *reader) period(n *node, p path) (out Period) {
 const maxPeriod = 1_000_000
 
 func (r *reader) config(n *node, p path) (c Config) {
-	if !r.object(n, p, "provider_priority_overrides", "column_naming", "overlap_policy") {
+	if !r.object(n, p, "provider_priority_overrides", "column_naming", "overlap_policy", "explain") {
 		return c
 	}
 	if o := n.get("provider_priority_overrides"); !o.isNull() {
@@ -106,8 +106,14 @@ func (r *reader) config(n *node, p path) (c Config) {
 		c.ColumnNaming = Naming(s)
 	}
 	if v := n.get("overlap_policy"); v != nil {
-		s, _ := r.choice(v, p.at("overlap_policy"), codeBody, []string{string(WinnerOnly), string(FillGaps)})
+		s, _ := r.choice(v, p.at("overlap_policy"), codeBody, overlapPolicies)
 		c.OverlapPolicy = OverlapPolicy(s)
+	}
+	if v := n.get("explain"); v != nil {
+		if v.kind != 't' {
+			r.fault(codeBody, "must be true or false", p.at("explain"))
+		}
+		c.Explain = v.yes
 	}
 	return c
 }

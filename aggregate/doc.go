@@ -7,7 +7,7 @@
 //     one from JSON; [Ask] and its neighbours write one in Go.
 //   - [Service]: answers requests from a [Reader].
 //   - [Result]: one [Frame] of columns per question, in Go, as JSON or as Parquet.
-//   - [Explanation]: what was read for a result, and which source was chosen where.
+//   - [Explanation]: what was read for a result, and which source was used where.
 //
 // A question in Go, and the same on the wire:
 //
@@ -27,11 +27,12 @@
 //
 // # Sources
 //
-// Where rows are grouped, one source is chosen in each group, so that the steps of a
-// phone and a watch are not added up. An override of the request comes first, then the
-// type of the source, then the team's preference, then the slug of the provider. A group
-// by both source_provider and source_type keeps all sources apart. Without groups
-// nothing is chosen and all rows count.
+// The steps of a phone and a watch are not added up: [MergeSources] decides which source
+// counts before rows are grouped, so that the days of a result add up to its weeks and to
+// the ungrouped total. Of two sources the better one comes first in the overrides of the
+// request, else has the better source type, else the larger team preference, else the
+// smaller provider slug. A group by both source_provider and source_type keeps all sources
+// apart. [OverlapPolicy] lists the other policies.
 //
 // # Extensions
 //

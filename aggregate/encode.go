@@ -80,6 +80,10 @@ func (c *Config) append(b []byte) []byte {
 		key("overlap_policy")
 		b = appendText(b, string(c.OverlapPolicy))
 	}
+	if c.Explain {
+		key("explain")
+		b = append(b, "true"...)
+	}
 	return append(b, '}')
 }
 

@@ -261,6 +261,7 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 	req := aggregate.Ask(aggregate.Last(20, date("2026-03-20")), aggregate.Query{
 		Select: []aggregate.Expr{aggregate.Mean.Of(aggregate.Samples("heartrate"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
 	})
+	req.Config.OverlapPolicy = aggregate.WinnerOnly
 	out, err := s.Explain(t.Context(), team, user, req)
 	require.NoError(t, err)
 	require.Equal(t, 12, out.Frames[0].Len())
@@ -284,6 +285,7 @@ func TestLosersAreNotRead(t *testing.T) {
 	p.measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
 	s := service(t, p, nil)
 	q := over("60", "2026-04-10", `{"select":[{"func":"median","arg":{"timeseries":"heartrate","field":"value"}}],"group_by":[{"date_trunc":{"unit":"week"},"arg":{"index":"timeseries"}}]}`)
+	q = configured(q, `"overlap_policy":"winner"`)
 	alone := table(t, s, q)
 	loads := p.loads
 	p.measure(t, key("heartrate", "acme_phone", healthdata.SourcePhone, ""), series.PerMinute, false, tick("2026-03-02T00:00:00Z", 30*1440, time.Minute, 0, rising)...)
@@ -381,7 +383,7 @@ func TestSeveralResources(t *testing.T) {
 	s := service(t, p, nil)
 	got := table(t, s, over("2", "2026-03-01", `{"select":[{"func":"sum","arg":{"timeseries":"steps","field":"value"}},{"func":"mean","arg":{"timeseries":"glucose","field":"value"}},`+
 		`{"func":"count","arg":{"index":"timeseries"}}],"group_by":[{"date_trunc":{"unit":"day"},"arg":{"index":"timeseries"}}]}`))
-	require.JSONEq(t, `{"index":["2026-03-01T00:00:00"],"sum":[700],"mean":[1.5],"count":[5]}`, got)
+	require.JSONEq(t, `{"index":["2026-03-01T00:00:00"],"sum":[1400],"mean":[1.5],"count":[8]}`, got)
 	got = table(t, s, over("2", "2026-03-01", `{"select":[{"timeseries":"steps","field":"value"},{"timeseries":"glucose","field":"value"}],"where":"source_type = 'watch' OR glucose.value >= 2"}`))
 	require.JSONEq(t, `{"index":["2026-03-01T08:30:00","2026-03-01T09:00:00","2026-03-01T09:30:00"],"steps.value":[700,null,null],"glucose.value":[null,2,3]}`, got)
 }
@@ -457,7 +459,9 @@ func TestWinnersAreTold(t *testing.T) {
 	s := service(t, p, nil)
 	watch, phone := aggregate.Source{Provider: "acme_watch", Type: "watch"}, aggregate.Source{Provider: "acme_phone", Type: "phone"}
 	explain := func(by []aggregate.Expr, sel ...aggregate.Expr) aggregate.Explanation {
-		out, err := s.Explain(t.Context(), team, user, aggregate.Ask(aggregate.Last(5, date("2026-03-05")), aggregate.Query{Select: sel, GroupBy: by}))
+		req := aggregate.Ask(aggregate.Last(5, date("2026-03-05")), aggregate.Query{Select: sel, GroupBy: by})
+		req.Config.OverlapPolicy = aggregate.WinnerOnly
+		out, err := s.Explain(t.Context(), team, user, req)
 		require.NoError(t, err)
 		return out.Explain[0]
 	}

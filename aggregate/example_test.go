@@ -136,9 +136,9 @@ func Example() {
 		fmt.Println(days.Time(i).Format("Monday"), sums.Float(i))
 	}
 	// Output:
-	// Tuesday 7380
+	// Tuesday 9480
 	// Wednesday 4200
-	// Thursday 8580
+	// Thursday 10680
 }
 
 // The same question as it comes over the wire, and the answer as it goes out.
@@ -160,26 +160,30 @@ func ExampleService_Decode() {
 	}
 	_ = result.WriteJSON(os.Stdout)
 	// Output:
-	// {"results":[{"table":{"index":["2026-03-10T00:00:00","2026-03-11T00:00:00","2026-03-12T00:00:00"],"sum":[7380,4200,8580]}}]}
+	// {"results":[{"table":{"index":["2026-03-10T00:00:00","2026-03-11T00:00:00","2026-03-12T00:00:00"],"sum":[9480,4200,10680]}}]}
 }
 
-// Where does this number come from? On Wednesday the watch was left at home.
+// Explain says which source was used where. On Wednesday 2026-03-11 the watch was left at
+// home, so the phone's intervals count in full.
 func ExampleService_Explain() {
-	s := service(must{}, robin(), nil)
-	result, err := s.Explain(context.Background(), team, user, aggregate.Ask(aggregate.Last(3, date("2026-03-12")), aggregate.Query{
+	s, err := aggregate.New(robin(), nil)
+	if err != nil {
+		panic(err)
+	}
+	result, err := s.Explain(context.Background(), team, user, aggregate.Ask(aggregate.Last(2, date("2026-03-12")), aggregate.Query{
 		Select:  []aggregate.Expr{aggregate.Sum.Of(aggregate.Samples("steps"))},
 		GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
 	}))
 	if err != nil {
 		panic(err)
 	}
-	for _, w := range result.Explain[0].Winners {
-		fmt.Println(w.From[:10], w.Source.Provider, w.Source.Type)
+	for _, s := range result.Explain[0].Merged.Shares {
+		fmt.Println(s.From, s.Type, s.Used)
 	}
 	// Output:
-	// 2026-03-10 acme_watch watch
-	// 2026-03-11 acme_phone phone
-	// 2026-03-12 acme_watch watch
+	// 2026-03-12T08:00:00 watch all
+	// 2026-03-11T08:30:00 phone all
+	// 2026-03-12T08:30:00 phone part
 }
 
 // How many steps a day?
@@ -190,9 +194,9 @@ func Example_dailySteps() {
 		Where:   "index >= '2026-03-13'",
 	})
 	// Output:
-	// Fri 2026-03-13  9180.0
-	// Sat 2026-03-14  9780.0
-	// Sun 2026-03-15  10380.0
+	// Fri 2026-03-13  11280.0
+	// Sat 2026-03-14  11880.0
+	// Sun 2026-03-15  12480.0
 }
 
 // Is the resting heart rate going down?

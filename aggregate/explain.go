@@ -36,8 +36,12 @@ type Explanation struct {
 	// that puts it behind the one before: override, source_type, team_priority or
 	// provider.
 	Sources []RankedSource `json:"sources"`
+	// OverlapPolicy is how the sources were put together.
+	OverlapPolicy OverlapPolicy `json:"overlap_policy"`
 	// Chosen says that one source was chosen for each group.
 	Chosen bool `json:"one_source_per_group"`
+	// Merged says which source was used where, if several were merged.
+	Merged *Merged `json:"merged,omitempty"`
 	// Winners are the stretches of buckets and the source that was chosen in them.
 	// Where rows are grouped by more than time, a bucket may have several.
 	Winners []Winner `json:"winners,omitempty"`
@@ -95,12 +99,20 @@ type trace struct {
 func newTrace(p *plan) *trace {
 	t := &trace{}
 	t.out.Query, t.out.Table, t.out.Chosen = *p.query, p.table.name, p.chosen
+	t.out.OverlapPolicy = p.policy()
 	for _, r := range p.resources {
 		t.out.Resources = append(t.out.Resources, r.Slug)
 	}
 	t.out.From, t.out.To = wallText(p.window.from), wallText(p.window.to)
 	t.out.Sources = []RankedSource{}
 	return t
+}
+
+// merged adds what a merge decided.
+func (t *trace) merged(o *order, log *mergeLog, sources []Source) {
+	if t != nil {
+		t.out.Merged = log.merged(o, sources)
+	}
 }
 
 func wallText(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05") }

@@ -1,8 +1,11 @@
 package aggregate
 
-// sources decides whether sources are chosen.
+// sources decides what becomes of several sources of the same thing.
 func (c *compiler) sources(config *Config) {
 	p := c.plan
+	isSource := func(slot int) bool {
+		return p.slots[slot].name == "source_provider" || p.slots[slot].name == "source_type"
+	}
 	provider, sourceType := false, false
 	for _, k := range p.keys {
 		if k.kind == keySlot {
@@ -12,8 +15,21 @@ func (c *compiler) sources(config *Config) {
 		}
 	}
 	split := provider && sourceType
-	p.chosen = p.grouped && !split && p.table.name != readinessTable
-	p.fill = p.chosen && p.sampleTable() && config.OverlapPolicy == FillGaps
+	selected := false // a source column is asked for as a value
+	for _, o := range p.outs {
+		selected = selected || o.kind == outSlot && isSource(o.n) || o.kind == outAgg && isSource(p.aggs[o.n].slot)
+	}
+	policy := config.OverlapPolicy
+	if policy == "" {
+		policy = MergeSources
+	}
+	if policy == MergeSources && selected {
+		policy = WinnerOnly // which source it is would be lost in a merged row
+	}
+	off := split || p.table.name == readinessTable || policy == AllSources
+	p.merge = !off && policy == MergeSources
+	p.chosen = !off && p.grouped && (policy == WinnerOnly || policy == FillGaps)
+	p.fill = p.chosen && p.sampleTable() && policy == FillGaps
 	if split {
 		c.qualify()
 	}

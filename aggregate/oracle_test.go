@@ -27,6 +27,7 @@ type oracleRow struct {
 	key  healthdata.SeriesKey
 	s    series.Sample
 	wall int64
+	lost float64 // the part that better sources have
 }
 
 func (r *oracleRow) at() time.Time { return time.UnixMicro(r.wall).UTC() }
@@ -42,7 +43,7 @@ func (r *oracleRow) field(name string) any {
 		if r.s.End == series.NoEnd {
 			return nil
 		}
-		return float64(r.s.End-r.s.Time) / 1e6
+		return float64(r.s.End-r.s.Time) / 1e6 * (1 - r.lost)
 	case "type":
 		return orNil(r.s.Type)
 	case "timezone_offset":
@@ -151,7 +152,7 @@ type question struct {
 	keys      []oracleKey
 	fns       []oracleFunc
 	overrides []string
-	fill      bool
+	policy    string // overlap_policy
 	from, to  int64
 	body      string
 }
@@ -221,8 +222,8 @@ func partOracle(part string, at time.Time) int64 {
 	}
 }
 
-// drawQuestion draws a question, that may ask for filled gaps if fills is set.
-func drawQuestion(t *rapid.T, fills bool) *question {
+// drawQuestion draws a question with one of the overlap policies.
+func drawQuestion(t *rapid.T, policies ...string) *question {
 	q := &question{resource: rapid.SampledFrom([]string{"heartrate", "steps", "blood_pressure", "cholesterol"}).Draw(t, "resource")}
 	fields := map[string][]string{
 		"heartrate": {"value"}, "steps": {"value", "duration"}, "blood_pressure": {"systolic", "diastolic"}, "cholesterol": {"value"},
@@ -255,7 +256,7 @@ func drawQuestion(t *rapid.T, fills bool) *question {
 	if rapid.Bool().Draw(t, "overrides") {
 		q.overrides = rapid.SliceOfN(rapid.SampledFrom([]string{"northring", "manual", "acme_band"}), 0, 2).Draw(t, "slugs")
 	}
-	q.fill = fills && rapid.IntRange(0, 3).Draw(t, "fill") == 0
+	q.policy = rapid.SampledFrom(policies).Draw(t, "policy")
 	body := map[string]any{"select": raw("[" + strings.Join(sel, ",") + "]")}
 	if len(q.keys) > 0 {
 		var keys []string
@@ -268,8 +269,8 @@ func drawQuestion(t *rapid.T, fills bool) *question {
 		body["where"] = q.where
 	}
 	config := map[string]any{"provider_priority_overrides": q.overrides, "column_naming": "qualified"}
-	if q.fill {
-		config["overlap_policy"] = "fill"
+	if q.policy != "" {
+		config["overlap_policy"] = q.policy
 	}
 	text, err := json.Marshal(map[string]any{
 		"timeframe": map[string]any{"type": "relative", "anchor": anchor.Format("2006-01-02"), "past": map[string]any{"unit": "day", "value": days}},
@@ -420,8 +421,9 @@ func (q *question) better(a, b healthdata.SeriesKey) int {
 func (q *question) answer(w *world) (keys [][]any, values [][]any) {
 	groups := map[string][]oracleRow{}
 	tuples := map[string][]any{}
-	for _, r := range w.rows {
-		if r.key.Resource != q.resource || r.wall < q.from || r.wall >= q.to || q.keep(&r) != 2 {
+	rows := slices.DeleteFunc(slices.Clone(w.rows), func(r oracleRow) bool { return r.key.Resource != q.resource || q.keep(&r) != 2 })
+	for _, r := range q.merge(rows) {
+		if r.wall < q.from || r.wall >= q.to {
 			continue
 		}
 		var tuple []any
@@ -446,7 +448,8 @@ func (q *question) answer(w *world) (keys [][]any, values [][]any) {
 	slices.SortFunc(ids, func(a, b string) int { return compareTuples(tuples[a], tuples[b]) })
 	for _, id := range ids {
 		rows := groups[id]
-		if len(q.keys) > 0 && !(names["source_provider"] && names["source_type"]) {
+		chosen := q.policy == "winner" || q.policy == "fill"
+		if chosen && len(q.keys) > 0 && !(names["source_provider"] && names["source_type"]) {
 			rows = q.choose(rows)
 		}
 		var out []any
@@ -497,7 +500,7 @@ func (q *question) choose(rows []oracleRow) []oracleRow {
 		sources = append(sources, k)
 	}
 	slices.SortFunc(sources, q.better)
-	if !q.fill || q.resource != "steps" {
+	if q.policy != "fill" || q.resource != "steps" {
 		return bySource[sources[0]]
 	}
 	var kept []oracleRow
@@ -515,6 +518,76 @@ func (q *question) choose(rows []oracleRow) []oracleRow {
 		kept = append(kept, more...)
 	}
 	return kept
+}
+
+// merge is the default policy, decided second by second: a row of steps keeps the seconds
+// that no better source has, any other row its local hour if no better source has a row in
+// it. Only sources with equal values of the group keys provider and type compete.
+func (q *question) merge(rows []oracleRow) []oracleRow {
+	if q.policy != "" && q.policy != "merge" {
+		return rows
+	}
+	lane := func(r *oracleRow) string {
+		out := ""
+		for _, k := range q.keys {
+			if k.name == "source_provider" || k.name == "source_type" {
+				out += fmt.Sprint(k.value(r), "/")
+			}
+		}
+		return out
+	}
+	better := func(a, b *oracleRow) bool {
+		return lane(a) == lane(b) && q.better(
+			healthdata.SeriesKey{Provider: a.key.Provider, SourceType: a.key.SourceType},
+			healthdata.SeriesKey{Provider: b.key.Provider, SourceType: b.key.SourceType}) < 0
+	}
+	var out []oracleRow
+	for _, r := range rows {
+		var rivals []*oracleRow
+		for i := range rows {
+			if better(&rows[i], &r) {
+				rivals = append(rivals, &rows[i])
+			}
+		}
+		kept := 0.0
+		switch {
+		case q.resource != "steps":
+			kept = 1
+			for _, o := range rivals {
+				if truncOracle("hour", 1, o.at()).Equal(truncOracle("hour", 1, r.at())) {
+					kept = 0
+				}
+			}
+		case r.s.End <= r.s.Time:
+			kept = 1
+			for _, o := range rivals {
+				if o.s.Time == r.s.Time || o.s.Time <= r.s.Time && r.s.Time < o.s.End {
+					kept = 0
+				}
+			}
+		default:
+			seconds := (r.s.End - r.s.Time) / 1e6
+			lost := make([]bool, seconds)
+			for _, o := range rivals {
+				for s := max(0, (o.s.Time-r.s.Time)/1e6); s < min(seconds, (o.s.End-r.s.Time)/1e6); s++ {
+					lost[s] = true
+				}
+			}
+			free := 0
+			for _, l := range lost {
+				if !l {
+					free++
+				}
+			}
+			kept = float64(free) / float64(seconds)
+		}
+		if kept > 0 {
+			r.s.Value *= kept
+			r.lost = 1 - kept
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func overlap(x, y *oracleRow) bool {
@@ -620,7 +693,7 @@ func TestRandomQuestionsAgainstTheOracle(t *testing.T) {
 			w := drawWorld(t)
 			s := service(t, w.p, nil)
 			for range each {
-				q := drawQuestion(t, true)
+				q := drawQuestion(t, "", "merge", "winner", "fill", "all")
 				req, err := s.Decode([]byte(q.body), false)
 				require.NoError(t, err, q.body)
 				out, err := s.Query(t.Context(), team, user, &req)

@@ -18,8 +18,9 @@ type plan struct {
 	trunc     int // which key is a date truncation, -1 for none
 	grouped   bool
 	rows      bool // one result row per row of the table
-	chosen    bool // sources are chosen per group
-	fill      bool // gaps are filled from the other sources
+	merge     bool // sources are merged before rows are grouped
+	chosen    bool // one source is chosen per group
+	fill      bool // its gaps are filled from the other sources
 	align     *Align
 	traced    bool // somebody asks who won
 }
@@ -77,6 +78,20 @@ type subplan struct {
 	list  int // the slot of the list
 	where filter
 	agg   agg // its slot is the number of the field, -1 to count elements
+}
+
+// policy returns how the plan puts sources together.
+func (p *plan) policy() OverlapPolicy {
+	switch {
+	case p.merge:
+		return MergeSources
+	case p.fill:
+		return FillGaps
+	case p.chosen:
+		return WinnerOnly
+	default:
+		return AllSources
+	}
 }
 
 // sampleTable reports whether rows are samples.

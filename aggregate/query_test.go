@@ -1,6 +1,7 @@
 package aggregate_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,11 @@ const (
 	sumSteps = `"select":[{"func":"sum","arg":{"timeseries":"steps","field":"value"}}]`
 	byDay    = `"group_by":[{"date_trunc":{"unit":"day","value":1},"arg":{"index":"timeseries"}}]`
 )
+
+// configured adds a config to a request.
+func configured(body, config string) string {
+	return body[:len(body)-1] + `,"config":{` + config + `}}`
+}
 
 func TestOneSourcePerGroup(t *testing.T) {
 	s := service(t, steps(t), nil)
@@ -91,11 +97,11 @@ func TestOneSourcePerGroup(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			body := over("3", "2026-03-02", row.query)
-			if row.config != "" {
-				body = body[:len(body)-1] + `,"config":{` + row.config + `}}`
+			config := row.config
+			if !strings.Contains(config, "overlap_policy") {
+				config = strings.TrimPrefix(config+`,"overlap_policy":"winner"`, ",")
 			}
-			require.JSONEq(t, row.want, table(t, s, body))
+			require.JSONEq(t, row.want, table(t, s, configured(over("3", "2026-03-02", row.query), config)))
 		})
 	}
 }

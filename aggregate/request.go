@@ -89,8 +89,10 @@ type Config struct {
 	ProviderPriorityOverrides []string
 	// ColumnNaming is ShortNames by default.
 	ColumnNaming Naming
-	// OverlapPolicy is WinnerOnly by default.
+	// OverlapPolicy is MergeSources by default.
 	OverlapPolicy OverlapPolicy
+	// Explain adds an [Explanation] to each result, as [Service.Explain] does.
+	Explain bool
 }
 
 // Naming says how columns of results are named.
@@ -103,16 +105,28 @@ const (
 	QualifiedNames Naming = "qualified"
 )
 
-// OverlapPolicy says what becomes of the sources that were not chosen.
+// OverlapPolicy says how several sources of the same thing are put together.
 type OverlapPolicy string
 
 const (
-	// WinnerOnly leaves them out.
+	// MergeSources decides which source counts before rows are grouped, so that days add
+	// up to weeks and to the ungrouped total: intervals by time, points by local hour,
+	// dated summaries by date and column, sessions by overlap. A query that selects
+	// source_provider or source_type as a value goes by WinnerOnly.
+	MergeSources OverlapPolicy = "merge"
+	// WinnerOnly uses the best source of each group and leaves the others out. Totals of
+	// longer groups may be smaller than the sum of shorter ones. Ungrouped queries use
+	// every row.
 	WinnerOnly OverlapPolicy = "winner"
-	// FillGaps takes those of their intervals that overlap nothing that was taken
-	// from a better source. It is for samples that are intervals.
+	// FillGaps is WinnerOnly, and uses intervals of the other sources that overlap nothing
+	// of a better one.
 	FillGaps OverlapPolicy = "fill"
+	// AllSources uses every row.
+	AllSources OverlapPolicy = "all"
 )
+
+// overlapPolicies are the allowed values.
+var overlapPolicies = []string{string(MergeSources), string(WinnerOnly), string(FillGaps), string(AllSources)}
 
 // Align says how the empty buckets of a result are filled.
 type Align struct {

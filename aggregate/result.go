@@ -137,7 +137,8 @@ type grid struct {
 	aggs []Column
 	rows []Column // by slot, for plain rows, and their index
 	at   []int64
-	wins []win // of a plan that is traced
+	wins []win     // of a plan that is traced
+	log  *mergeLog // of a plan that is traced and merges
 }
 
 func (p *plan) newGrid() *grid {

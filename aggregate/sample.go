@@ -65,7 +65,8 @@ func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks 
 
 // samples finds the series that a plan is about.
 func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampleSet, error) {
-	q := healthdata.SeriesQuery{From: p.window.from - maxOffset.Microseconds(), To: p.window.to + maxOffset.Microseconds()}
+	w := p.readWindow()
+	q := healthdata.SeriesQuery{From: w.from - maxOffset.Microseconds(), To: w.to + maxOffset.Microseconds()}
 	place := map[string]int{}
 	for i, r := range p.resources {
 		q.Resources = append(q.Resources, r.Slug)
@@ -237,7 +238,14 @@ func (p *plan) runSamples(ctx context.Context, set *sampleSet, limit *Limits, wo
 		part := *p
 		part.window = windows[i]
 		return part.runWindow(ctx, set, limit)
-	}, func(_ int, g *grid) { out.append(g) })
+	}, func(_ int, g *grid) {
+		out.append(g)
+		if out.log == nil {
+			out.log = g.log
+		} else {
+			out.log.join(g.log)
+		}
+	})
 	switch {
 	case err != nil:
 		return nil, err
@@ -300,7 +308,12 @@ func (p *plan) overTime() bool {
 // runWindow answers a plan for its window.
 func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*grid, error) {
 	out := newTaker(p, limit)
-	f := &filler{p: p, holds: p.overTime()}
+	read := p
+	if p.merge && p.competing(set) {
+		read = p.within(p.readWindow())
+		out = newSampleMerger(p, set, out)
+	}
+	f := &filler{p: read, holds: p.overTime()}
 	for i := range set.list {
 		s := &set.list[i]
 		where := p.where
@@ -321,7 +334,7 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 		if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
 			skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
 		}
-		err := set.eachBlock(ctx, s, p.window, skip, func(block *series.Block) error { return f.fill(block, give) })
+		err := set.eachBlock(ctx, s, read.window, skip, func(block *series.Block) error { return f.fill(block, give) })
 		if err == nil {
 			err = f.end(give)
 		}
@@ -329,10 +342,11 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 			return nil, err
 		}
 	}
-	if l, ok := out.(*lister); ok {
-		l.sortRows(set)
+	g, err := out.grid()
+	if err == nil && p.rows {
+		g.sortRows()
 	}
-	return out.grid()
+	return g, err
 }
 
 // filler turns blocks of samples into batches.
@@ -559,8 +573,7 @@ func (f *filler) attr(field sampleField, a *series.Attrs) healthdata.Cell {
 
 // sortRows puts plain rows in order of time; equal times by source and then by what
 // identifies the sample, which is the order in which they came.
-func (l *lister) sortRows(_ *sampleSet) {
-	g := l.out
+func (g *grid) sortRows() {
 	order := make([]int32, g.n)
 	for i := range order {
 		order[i] = int32(i)

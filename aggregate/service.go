@@ -174,6 +174,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
+	explain = explain || req.Config.Explain
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Time)
 	defer cancel()
 	if err := s.enabled(ctx, team); err != nil {
@@ -272,6 +273,7 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 		}
 		g, err := p.runSamples(ctx, set, limit, s.opts.Parallel)
 		if err == nil {
+			t.merged(o, g.log, set.sources)
 			t.winners(p, g.wins, set.sources)
 		}
 		return g, err
@@ -291,6 +293,7 @@ func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order,
 	g, sources, err := p.runRows(ctx, rows, o, limit)
 	t.sources(o, sources)
 	if err == nil {
+		t.merged(o, g.log, sources)
 		t.winners(p, g.wins, sources)
 	}
 	return g, err

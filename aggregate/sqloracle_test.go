@@ -173,7 +173,7 @@ func TestRandomQuestionsAgainstPostgreSQL(t *testing.T) {
 			var questions []*question
 			b := &pgx.Batch{}
 			for range each {
-				q := drawQuestion(t, false) // filling takes a loop over the sources
+				q := drawQuestion(t, "winner") // the others take a loop over the sources
 				questions = append(questions, q)
 				b.Queue(q.sql())
 			}

@@ -128,16 +128,19 @@ type kept struct {
 	updated int64
 	id      uuid.UUID
 	cells   []healthdata.Cell
+	span    interval // of a session
+	session bool     // span is known
 }
 
 // summaryRows reads the rows of a plan over summaries.
 func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([]kept, error) {
 	var out []kept
-	err := eachSummary(ctx, v, p.table.summary, p.window, p.cycles(), func(r *healthdata.Row, at int64) error {
+	err := eachSummary(ctx, v, p.table.summary, p.readWindow(), p.cycles(), func(r *healthdata.Row, at int64) error {
 		k := kept{
 			source: Source{r.Record.Provider, r.Record.SourceType}, index: at,
 			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]healthdata.Cell, len(p.slots)),
 		}
+		k.span, k.session = sessionSpan(r)
 		for i := range p.slots {
 			k.cells[i] = p.slots[i].ofRow(r, at, m)
 		}
@@ -187,42 +190,39 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 	for i, s := range sources {
 		place[s] = i
 	}
-	slices.SortFunc(rows, func(a, b kept) int {
-		first := cmp.Compare(place[a.source], place[b.source])
-		if p.rows {
-			first = cmp.Or(cmp.Compare(a.index, b.index), first)
-			return cmp.Or(first, bytes.Compare(a.id[:], b.id[:]))
+	bySource := func(a, b kept) int {
+		return cmp.Or(cmp.Compare(place[a.source], place[b.source]), cmp.Compare(a.index, b.index),
+			cmp.Compare(b.updated, a.updated), bytes.Compare(a.id[:], b.id[:]))
+	}
+	slices.SortFunc(rows, bySource)
+	where, log := p.where, (*mergeLog)(nil)
+	if p.merge {
+		if where != nil {
+			rows = p.filtered(rows)
+			where = nil
 		}
-		return cmp.Or(first, cmp.Compare(a.index, b.index), cmp.Compare(b.updated, a.updated), bytes.Compare(a.id[:], b.id[:]))
-	})
-	var elements batch
+		rows, log = p.mergeSummaries(rows, place, p.lanes(sources))
+		slices.SortFunc(rows, bySource) // lanes may have put a worse source first
+	}
+	if p.rows {
+		slices.SortFunc(rows, func(a, b kept) int {
+			return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(place[a.source], place[b.source]), bytes.Compare(a.id[:], b.id[:]))
+		})
+	}
 	var b batch
 	out := newTaker(p, limit)
 	for i := 0; i < len(rows); {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		j := i
-		b.reset(len(p.slots))
-		for k := range p.slots {
-			b.cols[k].typ = p.slots[k].typ
+		j := i + 1
+		for j < len(rows) && (p.rows || rows[j].source == rows[i].source) && j-i < batchRows {
+			j++
 		}
-		for ; j < len(rows) && (p.rows || rows[j].source == rows[i].source) && j-i < batchRows; j++ {
-			b.index = append(b.index, rows[j].index)
-			for k := range p.slots {
-				s := &p.slots[k]
-				c := rows[j].cells[k]
-				if s.sub != nil {
-					list := &p.slots[s.sub.list]
-					c = s.sub.value(rows[j].cells[s.sub.list], list.fields, &elements)
-				}
-				b.cols[k].add(c)
-			}
-		}
-		b.n, b.ownIndex = j-i, b.index
+		p.fillBatch(&b, rows[i:j])
 		b.source = place[rows[i].source]
-		if p.where != nil {
-			b.keep(p.where)
+		if where != nil {
+			b.keep(where)
 		}
 		if err := out.take(&b); err != nil {
 			return nil, nil, err
@@ -230,7 +230,50 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 		i = j
 	}
 	g, err := out.grid()
+	if err == nil {
+		g.log = log
+	}
 	return g, sources, err
+}
+
+// fillBatch makes a batch of rows.
+func (p *plan) fillBatch(b *batch, rows []kept) {
+	var elements batch
+	b.reset(len(p.slots))
+	for k := range p.slots {
+		b.cols[k].typ = p.slots[k].typ
+	}
+	for i := range rows {
+		b.index = append(b.index, rows[i].index)
+		for k := range p.slots {
+			s := &p.slots[k]
+			c := rows[i].cells[k]
+			if s.sub != nil {
+				list := &p.slots[s.sub.list]
+				c = s.sub.value(rows[i].cells[s.sub.list], list.fields, &elements)
+			}
+			b.cols[k].add(c)
+		}
+	}
+	b.n, b.ownIndex = len(rows), b.index
+}
+
+// filtered returns the rows for which the condition of the plan is true.
+func (p *plan) filtered(rows []kept) []kept {
+	var b batch
+	var out []kept
+	for part := range slices.Chunk(rows, batchRows) {
+		p.fillBatch(&b, part)
+		answers := b.scratch()
+		p.where.eval(&b, answers)
+		for i, a := range answers {
+			if a == isTrue {
+				out = append(out, part[i])
+			}
+		}
+		b.done(answers)
+	}
+	return out
 }
 
 // batchRows is how many rows of summaries make a batch.

@@ -103,6 +103,9 @@ type Resource struct {
 	Legacy bool
 	// Rate says how dense samples are expected to be.
 	Rate Rate
+	// Additive says that the values of intervals add up: half of the time has half of the
+	// value.
+	Additive bool
 	// Movement says that samples are shares of what somebody did on a day, of which several
 	// devices count the same.
 	Movement bool
@@ -156,18 +159,18 @@ var catalogue = []Resource{
 	{Slug: "stress_level", Unit: "%", Legacy: true, Rate: Minutes},
 	{Slug: "weight", Path: "body_weight", Unit: "kg", Legacy: true},
 	{Slug: "fat", Path: "body_fat", Unit: "%", Legacy: true},
-	{Slug: "steps", Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "distance", Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "calories_active", Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
-	{Slug: "calories_basal", Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
-	{Slug: "floors_climbed", Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
-	{Slug: "wheelchair_push", Kind: Interval, Unit: "count", Movement: true},
-	{Slug: "stand_hour", Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
-	{Slug: "stand_duration", Kind: Interval, Unit: "min", Rate: Minutes},
-	{Slug: "fall", Kind: Interval, Unit: "count"},
-	{Slug: "workout_duration", Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
-	{Slug: "workout_distance", Kind: Interval, Unit: "m", Key: KeyWorkout},
-	{Slug: "workout_swimming_stroke", Kind: Interval, Unit: "count", Key: KeyWorkout},
+	{Slug: "steps", Additive: true, Kind: Interval, Unit: "count", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "distance", Additive: true, Kind: Interval, Unit: "m", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "calories_active", Additive: true, Kind: Interval, Unit: "kcal", Legacy: true, Rate: Seconds, Movement: true},
+	{Slug: "calories_basal", Additive: true, Kind: MaybeInterval, Unit: "kcal", Legacy: true, Rate: Minutes, Movement: true},
+	{Slug: "floors_climbed", Additive: true, Kind: MaybeInterval, Unit: "count", Legacy: true, Movement: true},
+	{Slug: "wheelchair_push", Additive: true, Kind: Interval, Unit: "count", Movement: true},
+	{Slug: "stand_hour", Additive: true, Kind: Interval, Unit: "count", TypeRequired: true, Types: []string{"stood", "idle"}},
+	{Slug: "stand_duration", Additive: true, Kind: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "fall", Additive: true, Kind: Interval, Unit: "count"},
+	{Slug: "workout_duration", Additive: true, Kind: Interval, Unit: "min", Fields: []string{"intensity"}},
+	{Slug: "workout_distance", Additive: true, Kind: Interval, Unit: "m", Key: KeyWorkout},
+	{Slug: "workout_swimming_stroke", Additive: true, Kind: Interval, Unit: "count", Key: KeyWorkout},
 	{Slug: "vo2_max", Kind: Interval, Unit: "mL/kg/min", Legacy: true},
 	{Slug: "heart_rate_recovery_one_minute", Kind: Interval, Unit: "count"},
 	{Slug: "heart_rate_alert", Kind: Interval, Unit: "count", Key: KeyType, TypeRequired: true, Types: []string{
@@ -177,25 +180,25 @@ var catalogue = []Resource{
 	{Slug: "forced_expiratory_volume_1", Kind: Interval, Unit: "L"},
 	{Slug: "forced_vital_capacity", Kind: Interval, Unit: "L"},
 	{Slug: "peak_expiratory_flow_rate", Kind: Interval, Unit: "L/min"},
-	{Slug: "inhaler_usage", Kind: Interval, Unit: "count"},
+	{Slug: "inhaler_usage", Additive: true, Kind: Interval, Unit: "count"},
 	{Slug: "body_temperature", Kind: Interval, Unit: "°C", Fields: sensorLocation},
 	{Slug: "body_temperature_delta", Kind: Interval, Unit: "°C", Fields: sensorLocation},
 	{Slug: "basal_body_temperature", Kind: Interval, Unit: "°C"},
 	{Slug: "body_mass_index", Kind: Interval, Unit: "index"},
 	{Slug: "lean_body_mass", Kind: Interval, Unit: "kg"},
 	{Slug: "waist_circumference", Kind: Interval, Unit: "cm"},
-	{Slug: "insulin_injection", Kind: Interval, Unit: "unit", Key: KeyType, TypeRequired: true, Types: []string{
+	{Slug: "insulin_injection", Additive: true, Kind: Interval, Unit: "unit", Key: KeyType, TypeRequired: true, Types: []string{
 		"rapid_acting", "long_acting",
 	}, Fields: insulinFields},
-	{Slug: "carbohydrates", Kind: Interval, Unit: "g"},
-	{Slug: "caffeine", Kind: Interval, Unit: "g", Legacy: true},
-	{Slug: "water", Kind: MaybeInterval, Unit: "ml", Legacy: true},
-	{Slug: "mindfulness_minutes", Kind: Interval, Unit: "min", Legacy: true},
+	{Slug: "carbohydrates", Additive: true, Kind: Interval, Unit: "g"},
+	{Slug: "caffeine", Additive: true, Kind: Interval, Unit: "g", Legacy: true},
+	{Slug: "water", Additive: true, Kind: MaybeInterval, Unit: "ml", Legacy: true},
+	{Slug: "mindfulness_minutes", Additive: true, Kind: Interval, Unit: "min", Legacy: true},
 	{Slug: "sleep_apnea_alert", Kind: Interval, Unit: "count"},
 	{Slug: "sleep_breathing_disturbance", Kind: Interval, Unit: "count", Types: []string{"elevated", "not_elevated"}},
 	{Slug: "uv_exposure", Kind: Interval, Unit: "index"},
-	{Slug: "daylight_exposure", Kind: Interval, Unit: "min", Rate: Minutes},
-	{Slug: "handwashing", Kind: Interval, Unit: "count"},
+	{Slug: "daylight_exposure", Additive: true, Kind: Interval, Unit: "min", Rate: Minutes},
+	{Slug: "handwashing", Additive: true, Kind: Interval, Unit: "count"},
 	{Slug: "note", Kind: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
 	// The deprecated stages of sleep: readable, never announced.
 	{Slug: "hypnogram", Kind: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,6 +67,43 @@ func TestAggregateAnswersJSON(t *testing.T) {
 	a.Send(t, "POST", a.path+"?explain=true", []byte(goodQuestion)).Want(t, 200).JSON(t, &explained)
 	require.Equal(t, "rows", explained.Explain[0]["path"])
 	require.Equal(t, "buckets", explained.Explain[1]["path"])
+}
+
+// A phone counts 8,000 steps on each of 7 days, a watch 9,000 on the last: the days, the
+// week, the month and the ungrouped answer say 57,000.
+func TestTotalsAddUp(t *testing.T) {
+	c := newClinic(t, nil)
+	steps := func(source string, day, value int) {
+		c.post(c.timeseries("steps"), fmt.Sprintf(`{"provider":"manual","source":{"type":%q},"data":[
+			{"start":"2026-02-%02dT08:00:00Z","end":"2026-02-%02dT20:00:00Z","unit":"count","value":%d}]}`, source, day, day, value), 200)
+	}
+	for day := 16; day < 23; day++ {
+		steps("phone", day, 8000)
+	}
+	steps("watch", 22, 9000)
+	for _, by := range []string{`"unit":"hour"`, `"unit":"day"`, `"unit":"week"`, `"unit":"month"`, ""} {
+		group := ""
+		if by != "" {
+			group = `,"group_by":[{"date_trunc":{` + by + `},"arg":{"index":"timeseries"}}]`
+		}
+		var out struct {
+			Results []struct {
+				Table struct{ Sum []float64 }
+			}
+			Explain []aggregate.Explanation
+		}
+		c.post("/aggregate/v1/user/"+c.user.String()+"/query", []byte(`{"timeframe":{"type":"relative","anchor":"2026-02-22","past":{"unit":"day","value":7}},
+			"queries":[{"select":[{"func":"sum","arg":{"timeseries":"steps","field":"value"}}]`+group+`}],"config":{"explain":true}}`), 200).JSON(t, &out)
+		total := 0.0
+		for _, sum := range out.Results[0].Table.Sum {
+			total += sum
+		}
+		require.InDelta(t, 57_000, total, 1e-9, by)
+		require.Equal(t, []aggregate.ShareTotal{
+			{Source: aggregate.Source{Provider: "manual", Type: "watch"}, Resource: "steps", Used: 1},
+			{Source: aggregate.Source{Provider: "manual", Type: "phone"}, Resource: "steps", Used: 6, Lost: 1},
+		}, out.Explain[0].Merged.Totals)
+	}
 }
 
 func TestAggregateAnswersParquet(t *testing.T) {

@@ -1,0 +1,327 @@
+package aggregate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Merging decides which source counts before rows are grouped. The grain of the decision
+// (an interval, an hour, a date, a session) is the same for every question, so the days of
+// a result add up to its weeks, its months and its ungrouped total.
+//
+//	kind of row                              decided by
+//	interval samples (steps, distance)       interval: a worse source fills what better ones leave
+//	samples without an end (heart rate)      local hour: the best source with a sample in it
+//	meals                                    local hour
+//	dated summaries (activity, body)         local date and column
+//	profile                                  column
+//	sessions (sleep, workout, cycle)         overlap with the sessions of better sources
+//
+// "Better" is the comparator of [order]. A condition of the query comes first: rows that it
+// leaves out do not count as data of their source.
+
+// mergeMargin is how far outside its window a merged query reads, so that intervals,
+// hours, dates and sessions that cross the border of the window are decided as in a longer
+// one. Intervals of more than a day that begin earlier are not seen.
+const mergeMargin = day
+
+// readWindow returns the window in which the plan reads rows.
+func (p *plan) readWindow() window {
+	if !p.merge || p.window == everything {
+		return p.window
+	}
+	w := window{floorDiv(p.window.from, day) * day, -floorDiv(-p.window.to, day) * day}
+	return window{w.from - mergeMargin, w.to + mergeMargin}
+}
+
+// lanes returns for each source the lane in which it competes. Sources with different
+// values of the source column that the query groups by do not compete.
+func (p *plan) lanes(sources []Source) []int {
+	out := make([]int, len(sources))
+	names := map[string]int{}
+	for i, s := range sources {
+		name := ""
+		for _, k := range p.keys {
+			if k.kind != keySlot {
+				continue
+			}
+			switch p.slots[k.slot].name {
+			case "source_provider":
+				name = s.Provider
+			case "source_type":
+				name = string(s.Type)
+			}
+		}
+		if _, ok := names[name]; !ok {
+			names[name] = len(names)
+		}
+		out[i] = names[name]
+	}
+	return out
+}
+
+// claim is a stretch of time that a source has taken.
+type claim struct {
+	interval
+	source int
+}
+
+// claims are the stretches that better sources have taken, disjoint and in order of time.
+// fresh are those of the source that is being read.
+type claims struct {
+	taken  []claim
+	fresh  []interval
+	source int
+}
+
+// begin makes source the one that is being read. Sources come best first.
+func (c *claims) begin(source int) {
+	if source == c.source {
+		return
+	}
+	c.settle()
+	c.source = source
+}
+
+// settle adds the stretches of the source that was read to those that are taken.
+func (c *claims) settle() {
+	if len(c.fresh) == 0 {
+		return
+	}
+	slices.SortFunc(c.fresh, func(a, b interval) int { return compareInt(a.from, b.from) })
+	out := make([]claim, 0, len(c.taken)+len(c.fresh))
+	add := func(from, to int64, source int) {
+		if k := len(out) - 1; k >= 0 && out[k].source == source && out[k].to >= from {
+			out[k].to = max(out[k].to, to)
+		} else if from < to {
+			out = append(out, claim{interval{from, to}, source})
+		}
+	}
+	i := 0
+	for _, v := range c.fresh {
+		for i < len(c.taken) && c.taken[i].to <= v.from {
+			add(c.taken[i].from, c.taken[i].to, c.taken[i].source)
+			i++
+		}
+		at := v.from
+		if k := len(out) - 1; k >= 0 {
+			at = max(at, out[k].to)
+		}
+		for i < len(c.taken) && c.taken[i].from < v.to {
+			add(at, min(v.to, c.taken[i].from), c.source)
+			add(c.taken[i].from, c.taken[i].to, c.taken[i].source)
+			at = max(at, c.taken[i].to)
+			i++
+		}
+		add(at, v.to, c.source)
+	}
+	out = append(out, c.taken[i:]...)
+	c.taken, c.fresh = out, c.fresh[:0]
+}
+
+// covered returns how much of v better sources have taken, and which of them has taken the
+// earliest part; -1 if none has.
+func (c *claims) covered(v interval) (length int64, source int) {
+	source = -1
+	i, _ := slices.BinarySearchFunc(c.taken, v.from, func(e claim, at int64) int { return compareInt(e.to, at+1) })
+	for ; i < len(c.taken) && c.taken[i].from < v.to; i++ {
+		if source < 0 {
+			source = c.taken[i].source
+		}
+		length += min(v.to, c.taken[i].to) - max(v.from, c.taken[i].from)
+	}
+	return length, source
+}
+
+// Share is a stretch of time in which a source was used, or lost to a better one.
+type Share struct {
+	// Source is the source, and Resource its timeseries; empty for summaries.
+	Source
+	Resource string `json:"resource,omitempty"`
+	// From and To bound the stretch on the person's clock, To exclusive.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Unit says what was decided: interval, hour, date or session. Count is the number of
+	// rows in the stretch.
+	Unit  string `json:"unit"`
+	Count int    `json:"count"`
+	// Used is all, part or none.
+	Used string `json:"used"`
+	// LostTo is the better source, and Rule why it is better: override, source_type,
+	// team_priority or provider. Both are absent where all was used.
+	LostTo *Source `json:"lost_to,omitempty"`
+	Rule   string  `json:"rule,omitempty"`
+}
+
+// ShareTotal counts the rows of a source by what became of them.
+type ShareTotal struct {
+	Source
+	Resource string `json:"resource,omitempty"`
+	Used     int    `json:"used"`
+	Part     int    `json:"part"`
+	Lost     int    `json:"lost"`
+}
+
+// Merged says which source was used where.
+type Merged struct {
+	// Shares are by source, resource and time; at most 1,000.
+	Shares []Share `json:"shares"`
+	// Omitted is the number of further shares.
+	Omitted int `json:"omitted"`
+	// Totals count all rows, those of omitted shares included.
+	Totals []ShareTotal `json:"totals"`
+}
+
+// maxShares is the most shares of one explanation.
+const maxShares = 1000
+
+// The values of Share.Used.
+const (
+	usedAll  = "all"
+	usedPart = "part"
+	usedNone = "none"
+)
+
+// verdict is what was decided about one row.
+type verdict struct {
+	source, resource int
+	from, to         int64 // on the person's clock
+	unit, used       string
+	better           int // the better source; -1 for none
+}
+
+// mergeLog gathers verdicts. A nil log gathers nothing.
+type mergeLog struct {
+	p        *plan
+	verdicts []verdict
+	counts   map[[2]int]*ShareTotal
+	open     map[[2]int]int // the last verdict of a source and resource
+	omitted  int
+	rows     []int // by verdict
+}
+
+func newMergeLog(p *plan) *mergeLog {
+	if !p.traced {
+		return nil
+	}
+	return &mergeLog{p: p, counts: map[[2]int]*ShareTotal{}, open: map[[2]int]int{}}
+}
+
+// add notes what was decided about some rows.
+func (l *mergeLog) add(v verdict, rows int) {
+	if l == nil {
+		return
+	}
+	key := [2]int{v.source, v.resource}
+	n := l.counts[key]
+	if n == nil {
+		n = &ShareTotal{}
+		l.counts[key] = n
+	}
+	switch v.used {
+	case usedAll:
+		n.Used += rows
+	case usedPart:
+		n.Part += rows
+	default:
+		n.Lost += rows
+	}
+	if i, ok := l.open[key]; ok {
+		if o := &l.verdicts[i]; o.unit == v.unit && o.used == v.used && o.better == v.better && v.from >= o.from {
+			o.to = max(o.to, v.to)
+			l.rows[i] += rows
+			return
+		}
+	}
+	if len(l.verdicts) >= maxShares {
+		delete(l.open, key)
+		l.omitted++
+		return
+	}
+	l.open[key] = len(l.verdicts)
+	l.verdicts, l.rows = append(l.verdicts, v), append(l.rows, rows)
+}
+
+// join adds the verdicts of another part of the window.
+func (l *mergeLog) join(o *mergeLog) {
+	if l == nil || o == nil {
+		return
+	}
+	l.omitted += o.omitted
+	for i, v := range o.verdicts {
+		if len(l.verdicts) >= maxShares {
+			l.omitted++
+			continue
+		}
+		l.verdicts, l.rows = append(l.verdicts, v), append(l.rows, o.rows[i])
+	}
+	for key, n := range o.counts {
+		if m := l.counts[key]; m != nil {
+			m.Used, m.Part, m.Lost = m.Used+n.Used, m.Part+n.Part, m.Lost+n.Lost
+		} else {
+			l.counts[key] = n
+		}
+	}
+}
+
+// merged returns what the log says.
+func (l *mergeLog) merged(o *order, sources []Source) *Merged {
+	if l == nil {
+		return nil
+	}
+	resource := func(i int) string {
+		if i < len(l.p.resources) {
+			return l.p.resources[i].Slug
+		}
+		return ""
+	}
+	out := &Merged{Shares: []Share{}, Totals: []ShareTotal{}, Omitted: l.omitted}
+	for i, v := range l.verdicts {
+		s := Share{Source: sources[v.source], Resource: resource(v.resource), From: wallText(v.from), To: wallText(v.to),
+			Unit: v.unit, Count: l.rows[i], Used: v.used}
+		if v.better >= 0 {
+			better := sources[v.better]
+			s.LostTo = &better
+			_, s.Rule = o.compare(better, s.Source)
+		}
+		out.Shares = append(out.Shares, s)
+	}
+	keys := make([][2]int, 0, len(l.counts))
+	for key := range l.counts {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+	for _, key := range keys {
+		t := *l.counts[key]
+		t.Source, t.Resource = sources[key[0]], resource(key[1])
+		out.Totals = append(out.Totals, t)
+	}
+	return out
+}
+
+// sessionSpan returns the time of a session on the person's clock; false if the row is no
+// session or has no length.
+func sessionSpan(r *healthdata.Row) (interval, bool) {
+	offset := int64(r.Record.Offset) * second
+	var v interval
+	switch s := r.Summary.(type) {
+	case *healthdata.Sleep:
+		v = interval{s.BedtimeStart.UnixMicro() + offset, s.BedtimeStop.UnixMicro() + offset}
+	case *healthdata.Workout:
+		v = interval{s.TimeStart.UnixMicro() + offset, s.TimeEnd.UnixMicro() + offset}
+	case *healthdata.MenstrualCycle:
+		last := s.PeriodEnd
+		if s.CycleEnd != nil {
+			last = s.CycleEnd
+		}
+		if last == nil {
+			return v, false
+		}
+		v = interval{s.PeriodStart.At(time.UTC).UnixMicro(), last.At(time.UTC).UnixMicro() + day}
+	default:
+		return v, false
+	}
+	return v, v.from < v.to
+}

@@ -1,0 +1,191 @@
+package aggregate
+
+import (
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// sampleMerger is a taker that leaves out the samples that better sources have, and hands
+// the rest on. It takes the batches of a better source before those of a worse one.
+type sampleMerger struct {
+	p     *plan
+	next  taker
+	lane  []int
+	state map[[2]int]*sampleClaims // by lane and resource
+	log   *mergeLog
+
+	kept   []int32
+	shares []float64 // of kept; empty if nothing was cut
+}
+
+// sampleClaims is what better sources have taken of one resource.
+type sampleClaims struct {
+	claims
+	hours map[int64]int32 // local hour to the source that has it
+	times map[int64]int32 // instant to the source that has it
+}
+
+func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {
+	return &sampleMerger{p: p, next: next, lane: p.lanes(set.sources), state: map[[2]int]*sampleClaims{}, log: newMergeLog(p)}
+}
+
+// take hands on what b's source is used for.
+func (m *sampleMerger) take(b *batch) error {
+	key := [2]int{m.lane[b.source], b.resource}
+	c := m.state[key]
+	if c == nil {
+		c = &sampleClaims{claims: claims{source: -1}, hours: map[int64]int32{}, times: map[int64]int32{}}
+		m.state[key] = c
+	}
+	c.begin(b.source)
+	m.kept, m.shares = m.kept[:0], m.shares[:0]
+	if m.p.resources[b.resource].Kind == healthdata.Discrete {
+		m.keepHours(c, b)
+	} else {
+		m.keepIntervals(c, b)
+	}
+	b.pick(m.kept)
+	if b.n == 0 {
+		return nil
+	}
+	if len(m.shares) > 0 {
+		m.scale(b)
+	}
+	return m.next.take(b)
+}
+
+// keepHours keeps samples that are points: the best source with a sample in a local hour
+// has the hour.
+func (m *sampleMerger) keepHours(c *sampleClaims, b *batch) {
+	w := m.p.window
+	for i := 0; i < b.n; {
+		h := floorDiv(b.index[i], hour)
+		from, to := h*hour, (h+1)*hour
+		j := i + 1
+		for j < b.n && b.index[j] >= from && b.index[j] < to {
+			j++
+		}
+		owner, ok := c.hours[h]
+		if !ok {
+			owner = int32(b.source)
+			c.hours[h] = owner
+		}
+		rows := 0
+		for ; i < j; i++ {
+			if b.index[i] < w.from || b.index[i] >= w.to {
+				continue
+			}
+			rows++
+			if int(owner) == b.source {
+				m.kept = append(m.kept, int32(i))
+			}
+		}
+		if m.log != nil && rows > 0 {
+			v := verdict{source: b.source, resource: b.resource, from: from, to: to, unit: "hour", used: usedAll, better: -1}
+			if int(owner) != b.source {
+				v.used, v.better = usedNone, int(owner)
+			}
+			m.log.add(v, rows)
+		}
+	}
+}
+
+// keepIntervals keeps of samples that have a length what better sources have not taken.
+// Values that do not add up are not cut.
+func (m *sampleMerger) keepIntervals(c *sampleClaims, b *batch) {
+	additive := m.p.resources[b.resource].Additive
+	cut := false
+	for i := range b.n {
+		v, share := c.byInterval(b, i)
+		if v.used == usedPart && !additive {
+			v.used, v.better, share = usedAll, -1, 1
+		}
+		if b.index[i] < m.p.window.from || b.index[i] >= m.p.window.to {
+			continue
+		}
+		m.log.add(v, 1)
+		if v.used == usedNone {
+			continue
+		}
+		m.kept, m.shares = append(m.kept, int32(i)), append(m.shares, share)
+		cut = cut || share < 1
+	}
+	if !cut {
+		m.shares = m.shares[:0]
+	}
+}
+
+// byInterval decides about a sample that has a length: what better sources have not taken
+// of it is used. A sample of no length is used if it lies in no interval of a better source
+// and no better source has one of the same instant. A sample without an end takes its local
+// hour, as a point does.
+func (c *sampleClaims) byInterval(b *batch, i int) (v verdict, share float64) {
+	at := interval{b.start[i], b.start[i] + 1}
+	switch {
+	case b.end == nil || b.end[i] == series.NoEnd:
+		from := b.start[i] - (b.index[i] - floorDiv(b.index[i], hour)*hour)
+		c.fresh = append(c.fresh, interval{from, from + hour})
+	case b.end[i] > b.start[i]:
+		at.to = b.end[i]
+		c.fresh = append(c.fresh, at)
+	default:
+		if owner, ok := c.times[at.from]; !ok {
+			c.times[at.from] = int32(b.source)
+		} else if int(owner) != b.source {
+			return verdict{source: b.source, resource: b.resource, from: b.index[i], to: b.index[i], unit: "interval", used: usedNone, better: int(owner)}, 0
+		}
+	}
+	v = verdict{source: b.source, resource: b.resource, from: b.index[i], to: b.index[i] + at.to - at.from, unit: "interval", used: usedAll, better: -1}
+	share = 1
+	length, better := c.covered(at)
+	switch {
+	case length == at.to-at.from:
+		v.used, v.better = usedNone, better
+	case length > 0:
+		v.used, v.better, share = usedPart, better, 1-float64(length)/float64(at.to-at.from)
+	}
+	return v, share
+}
+
+// scale cuts the values and lengths of the rows of b by their shares.
+func (m *sampleMerger) scale(b *batch) {
+	for k := range m.p.slots {
+		s, v := &m.p.slots[k], &b.cols[k]
+		if s.from != fromSample || s.typ != typeFloat || s.field != fieldValue && s.field != fieldDuration || len(v.floats) != b.n {
+			continue
+		}
+		v.floats = append(v.ownFloats[:0], v.floats...)
+		v.ownFloats = v.floats
+		for i, share := range m.shares {
+			v.floats[i] *= share
+		}
+	}
+}
+
+func (m *sampleMerger) grid() (*grid, error) {
+	g, err := m.next.grid()
+	if err == nil {
+		g.log = m.log
+	}
+	return g, err
+}
+
+// competing reports whether several sources of a lane have samples of one resource.
+func (p *plan) competing(set *sampleSet) bool {
+	lane := p.lanes(set.sources)
+	first := map[[2]int]int{}
+	for i := range set.list {
+		s := &set.list[i]
+		key := [2]int{lane[s.source], s.resource}
+		if p.where != nil {
+			if rest, answer := settle(p.where, p.known(s)); rest == nil && answer != isTrue {
+				continue
+			}
+		}
+		if source, ok := first[key]; ok && source != s.source {
+			return true
+		}
+		first[key] = s.source
+	}
+	return false
+}
