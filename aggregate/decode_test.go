@@ -73,6 +73,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"unknown table", query(`{"select":[{"func":"mean","arg":{"slep":"score"}}]}`), []string{"unknown_table at queries.0.select.0.arg"}},
 		{"unknown column", query(`{"select":[{"func":"mean","arg":{"sleep":"scor"}}]}`), []string{"unknown_column at queries.0.select.0.arg.sleep"}},
 		{"unknown timeseries", query(`{"select":[{"func":"mean","arg":{"timeseries":"heartrat","field":"value"}}]}`), []string{"unknown_table at queries.0.select.0.arg.timeseries"}},
+		{"unknown timeseries beside a macro", query(`{"select":[{"timeseries":"nosuch","field":"value"},{"value_macro":"chronotype"}]}`), []string{"unknown_table at queries.0.select.0.timeseries"}},
 		{"unknown field", query(`{"select":[{"func":"mean","arg":{"timeseries":"heartrate","field":"duration"}}]}`), []string{"unknown_column at queries.0.select.0.arg.field"}},
 		{"hypnogram is no table", query(`{"select":[{"func":"mean","arg":{"timeseries":"hypnogram","field":"value"}}]}`), []string{"unknown_table at queries.0.select.0.arg.timeseries"}},
 		{"no table", query(`{"select":[{"source":"source_type"}]}`), []string{"no_table at queries.0"}},

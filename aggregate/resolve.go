@@ -49,6 +49,9 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 		return macroColumn(e.Name), nil, true
 	case Field:
 		r := sampleResource(e.Resource)
+		if r == nil {
+			return col, nil, false // findTable has noted it
+		}
 		col, ok := sampleColumn(r, e.Field)
 		if !ok {
 			c.unknown(codeColumn, "is not a field of this timeseries", e.Field, sampleColumnNames(r), p.at("field"))

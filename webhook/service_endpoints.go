@@ -194,9 +194,12 @@ func containsNUL(s string) bool {
 	return false
 }
 
+// maxRate is the largest rate limit of an endpoint, in attempts per second.
+const maxRate = 10_000
+
 func checkRate(p *healthlab.Problems, rate *int) {
-	if rate != nil && *rate < 1 {
-		p.Add("too_small", "a rate limit is at least 1 per second", "rate_limit")
+	if rate != nil && (*rate < 1 || *rate > maxRate) {
+		p.Add("range", fmt.Sprintf("must be 1 to %d attempts per second, or null for no limit", maxRate), "rate_limit")
 	}
 }
 

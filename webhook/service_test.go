@@ -38,7 +38,7 @@ func TestCreateSaysAllThatIsWrong(t *testing.T) {
 	})
 	require.Equal(t, []string{
 		"url bad_scheme", "url bad_host", "description bad_description", "filter_types 1 bad_type", "filter_types 2 duplicate",
-		"rate_limit too_small", "order_scope unknown_value", "secret bad_secret",
+		"rate_limit range", "order_scope unknown_value", "secret bad_secret",
 	}, paths(t, err))
 	require.NotContains(t, err.Error(), "planted")
 	_, err = h.service.Create(t.Context(), team, webhook.NewEndpoint{URL: "https://receiver.example.com", FilterTypes: []string{}})

@@ -217,6 +217,7 @@ func TestWebhookInputIsStrict(t *testing.T) {
 		{"empty filter", "POST", o.base, object{"url": url, "filter_types": []string{}}, []string{"body.filter_types"}},
 		{"bad filter", "POST", o.base, object{"url": url, "filter_types": []string{"a.b.c", "secret-77"}}, []string{"body.filter_types.1"}},
 		{"bad rate", "POST", o.base, object{"url": url, "rate_limit": 0}, []string{"body.rate_limit"}},
+		{"rate too large", "POST", o.base, object{"url": url, "rate_limit": 2147483648}, []string{"body.rate_limit"}},
 		{"bad scope", "POST", o.base, object{"url": url, "order_scope": "secret-77"}, []string{"body.order_scope"}},
 		{"empty scope", "POST", o.base, object{"url": url, "order_scope": ""}, []string{"body.order_scope"}},
 		{"bad secret", "POST", o.base, object{"url": url, "secret": "secret-77"}, []string{"body.secret"}},
