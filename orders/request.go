@@ -274,9 +274,10 @@ const (
 )
 
 var (
-	// A name starts with a letter or digit; then letters, digits and -.,' with
-	// single spaces between words. No accents: labs' systems do not take them.
-	nameForm  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.,'-]*(\s[a-zA-Z0-9.,'-]+)*$`)
+	// A name starts with a letter or digit of any script; then letters, combining marks,
+	// digits, hyphens, periods, commas and apostrophes of both kinds, with single spaces
+	// between words.
+	nameForm  = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
 	phoneForm = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
 	zipForm   = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
 	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
@@ -322,7 +323,7 @@ func (c check) optional(s *string, name string, high int) {
 
 func (c check) name(s, field string) {
 	if c.text(s, field, 1, maxName) && !nameForm.MatchString(s) {
-		c.add("name_form", "starts with a letter or digit, and has letters, digits, -.,' and single spaces only", field)
+		c.add("name_form", "must start with a letter or digit, and have letters, digits, hyphens, periods, commas, apostrophes and single spaces only", field)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mozillazg/go-unidecode"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -58,11 +60,20 @@ func (r request) tests() []orders.Marker {
 	return out
 }
 
+// carried returns text in letters that the character set of the laboratory has: as it is,
+// or transliterated to ASCII.
+func (r request) carried(s string) string {
+	if r.opts.Charset.Carries(s) {
+		return s
+	}
+	return strings.TrimSpace(unidecode.Unidecode(s))
+}
+
 func (r request) patient(b *er7.Builder) {
 	o := r.Order
 	pid := b.Add("PID").SetNumber(1, 1).Set(3, o.UserID.String(), "", "", r.opts.Us.Application, "PI")
 	if p := o.PatientDetails; p != nil {
-		pid.Set(5, text(p.LastName), text(p.FirstName), "", "", "", "", "L").Set(7, er7.FormatDay(p.DOB)).Set(8, sex(p.Gender))
+		pid.Set(5, r.carried(text(p.LastName)), r.carried(text(p.FirstName)), "", "", "", "", "L").Set(7, er7.FormatDay(p.DOB)).Set(8, sex(p.Gender))
 		if p.Race != nil {
 			pid.Set(10, string(*p.Race), words(string(*p.Race)), r.opts.CodeSystem)
 		}
@@ -77,13 +88,13 @@ func (r request) patient(b *er7.Builder) {
 		}
 	}
 	if a := o.PatientAddress; a != nil {
-		pid.Set(11, a.FirstLine, text(a.SecondLine), a.City, a.State, a.Zip, a.Country, "H")
+		pid.Set(11, r.carried(a.FirstLine), r.carried(text(a.SecondLine)), r.carried(a.City), a.State, a.Zip, a.Country, "H")
 	}
 	pid.Set(18, r.AccountNumber)
 	if p := o.PatientDetails; p != nil && p.MedicalProxy != nil {
 		g := p.MedicalProxy
-		b.Add("NK1").SetNumber(1, 1).Set(2, g.LastName, g.FirstName).Set(3, "GRD", "Guardian", "HL70063").
-			Set(4, g.Address.FirstLine, text(g.Address.SecondLine), g.Address.City, g.Address.State, g.Address.Zip, g.Address.Country).
+		b.Add("NK1").SetNumber(1, 1).Set(2, r.carried(g.LastName), r.carried(g.FirstName)).Set(3, "GRD", "Guardian", "HL70063").
+			Set(4, r.carried(g.Address.FirstLine), r.carried(text(g.Address.SecondLine)), r.carried(g.Address.City), g.Address.State, g.Address.Zip, g.Address.Country).
 			Set(5, g.PhoneNumber, "PRN", "PH")
 	}
 	b.Add("PV1").SetNumber(1, 1).Set(2, "O")
@@ -91,7 +102,7 @@ func (r request) patient(b *er7.Builder) {
 		a := in.CompanyAddress
 		b.Add("IN1").SetNumber(1, 1).Set(2, in.PlanID).Set(3, in.CompanyID).Set(4, in.CompanyName).
 			Set(5, a.Street, a.Other, a.City, a.State, a.Zip, a.Country).Set(8, in.GroupNumber).
-			Set(16, in.Insured.Family, in.Insured.Given, in.Insured.Middle).Set(17, in.Relationship).
+			Set(16, r.carried(in.Insured.Family), r.carried(in.Insured.Given), r.carried(in.Insured.Middle)).Set(17, in.Relationship).
 			Set(18, er7.FormatDay(in.InsuredDOB)).Set(36, in.PolicyNumber)
 	}
 }
@@ -114,8 +125,8 @@ func (r request) test(b *er7.Builder, n int, m orders.Marker) {
 		obr.Set(5, priority)
 	}
 	if p := r.physician(); p != nil {
-		orc.Set(12, p.NPI, p.LastName, p.FirstName, "", "", "", "", "", "NPI", "L")
-		obr.Set(16, p.NPI, p.LastName, p.FirstName, "", "", "", "", "", "NPI", "L")
+		orc.Set(12, p.NPI, r.carried(p.LastName), r.carried(p.FirstName), "", "", "", "", "", "NPI", "L")
+		obr.Set(16, p.NPI, r.carried(p.LastName), r.carried(p.FirstName), "", "", "", "", "", "NPI", "L")
 	}
 	if o.LabTest.Fasting {
 		obr.Set(13, "FASTING")

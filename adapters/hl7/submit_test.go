@@ -80,12 +80,14 @@ func TestOlderOrderMessage(t *testing.T) {
 	require.Equal(t, "R", m.Segment("OBR").Field(27).Component(6).Text())
 	require.Equal(t, "Poe", m.Segment("OBR").Field(16).Person().Family)
 
-	s = submission()
-	s.Order.PatientDetails.LastName = ptr("Łódź")
-	_, err := b.back.Submit(t.Context(), s)
-	require.ErrorIs(t, err, healthlab.Invalid)
-	require.Contains(t, err.Error(), "PID-5")
-	require.NotContains(t, err.Error(), "Łódź")
+	// Letters that the character set lacks are transliterated.
+	for name, want := range map[string]string{"Łódź": "Lodz", "Nguyễn": "Nguyen", "O’Brien": "O'Brien", "李": "Li", "Søren": "Søren"} {
+		b := newBench(t, func(o *hl7.Options) { o.Charset = er7.Latin1 })
+		s := submission()
+		s.Order.PatientDetails.LastName = &name
+		b.submit(s)
+		require.Equal(t, want, b.lab.sent[0].Segment("PID").Field(5).Component(1).Text())
+	}
 }
 
 func TestAnswers(t *testing.T) {

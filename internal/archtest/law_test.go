@@ -99,6 +99,7 @@ var modules = map[string][]string{
 	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
+	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
 	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
 
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},

@@ -82,6 +82,12 @@ func (c Charset) decode(text string) string {
 	return b.String()
 }
 
+// Carries reports whether the set has all letters of text, which is UTF-8.
+func (c Charset) Carries(text string) bool {
+	_, ok := c.encode(text)
+	return ok
+}
+
 // encode returns UTF-8 as text of the set; false if it has letters that the set does
 // not have, or NUL.
 func (c Charset) encode(text string) (string, bool) {
