@@ -62,6 +62,8 @@ type Counts struct {
 	Same int `json:"same"`
 	// Dropped items are outside the user's ingestion bounds.
 	Dropped int `json:"dropped"`
+	// Refused items have values that cannot be; see [Resource.Bounds]. Nil if there is none.
+	Refused []ItemRefusal `json:"refused,omitempty"`
 }
 
 // Received says what became of what a provider sent.
@@ -235,7 +237,7 @@ func (in *intake) announces() bool {
 // tooLate notes an instant that lies further ahead than clocks err.
 func (in *intake) tooLate(p *healthlab.Problems, t healthlab.Time, path ...any) {
 	if t.After(in.now.Add(futureLimit)) {
-		p.Add("future", "at most 24 hours in the future", path...)
+		p.Add(codeFuture, "must be at most 24 hours ahead of the present", path...)
 	}
 }
 

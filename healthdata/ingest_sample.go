@@ -18,7 +18,10 @@ import (
 // and announces what is new or changed. Of samples with one identity the last stays.
 // Values are converted to the resource's unit.
 //
-// Faults: healthlab.NotFound without such a user, healthlab.Invalid with every problem
+// An item with a value or a time that cannot be is refused alone (Counts.Refused); if that
+// leaves none, the error is healthlab.Invalid.
+//
+// Errors: healthlab.NotFound without such a user, healthlab.Invalid with every problem
 // by index and field, and a healthlab.RuleError of type [RuleNoConnection].
 func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
 	r := ResourceBySlug(resource)
@@ -29,11 +32,12 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	var p healthlab.Problems
-	batches, got := in.columns(samples, func(i int, q healthlab.Problems) { p.Under(q, "data", i) })
-	if err := p.Err(); err != nil {
+	u := uploadProblems{n: len(samples)}
+	batches, got := in.columns(samples, u.refuse)
+	if err := u.err(); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
+	got.Counts.Refused = u.alone
 	if err := s.merge(ctx, in, batches, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
@@ -110,7 +114,6 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 	var builders []series.Builder
 	var parts []string
 	attrs := in.attrs()
-	odd := 0
 	for i := range samples {
 		var q healthlab.Problems
 		row := in.sample(&q, &samples[i], attrs)
@@ -125,9 +128,6 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			continue
 		}
 		got.see(time.UnixMicro(row.Time).UTC(), day)
-		if in.resource.odd(row.Value) {
-			odd++
-		}
 		part := in.part(&row)
 		at := slices.Index(parts, part)
 		if at < 0 {
@@ -146,9 +146,6 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			Samples: block,
 			Span:    in.resource.Span(),
 		}
-	}
-	if odd > 0 {
-		in.warn("values outside their usual range were stored", odd)
 	}
 	return batches, got
 }
@@ -220,6 +217,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	}
 	t := in.clock.instant(healthlab.At(at.Time))
 	in.tooLate(p, t, "timestamp")
+	checkEarliest(p, t, "timestamp")
 	row.Time = t.UnixMicro()
 	row.End = series.NoEnd
 	if v.End != nil {
@@ -312,7 +310,12 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			p.Add("not_allowed", "blood pressure has no value", "value")
 		}
 		if v.Systolic != nil && v.Diastolic != nil {
+			before := len(*p)
 			row.Value, row.Value2 = convert(*v.Systolic, "systolic"), convert(*v.Diastolic, "diastolic")
+			if len(*p) == before {
+				pressureBounds["systolic"].check(p, row.Value, "systolic")
+				pressureBounds["diastolic"].check(p, row.Value2, "diastolic")
+			}
 		}
 		return
 	case ValueText:
@@ -335,24 +338,15 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		case v.Value.IsText:
 			p.Add("type", "the value of this resource is a number", "value")
 		default:
+			before := len(*p)
 			row.Value = convert(v.Value.Number, "value")
+			if b, ok := in.resource.Bounds(); ok && len(*p) == before {
+				b.check(p, row.Value, "value")
+			}
 		}
 	}
 	if v.Systolic != nil || v.Diastolic != nil {
 		p.Add("not_allowed", "only blood pressure has these numbers", "systolic")
-	}
-}
-
-// odd reports whether a value is one that a person should look at: a percentage
-// outside 0 to 100, or a negative count. Such values are stored all the same.
-func (r *Resource) odd(v float64) bool {
-	switch r.Unit {
-	case "%":
-		return v < 0 || v > 100
-	case "count":
-		return v < 0
-	default:
-		return false
 	}
 }
 

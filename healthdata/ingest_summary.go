@@ -27,17 +27,22 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
-	var p healthlab.Problems
+	u := uploadProblems{n: len(items)}
+	good := make([]Summary, 0, len(items))
 	for i, item := range items {
 		var q healthlab.Problems
-		in.receive(&q, item)
-		p.Under(q, "data", i)
+		if in.receive(&q, item); len(q) > 0 {
+			u.refuse(i, q)
+			continue
+		}
+		good = append(good, item)
 	}
-	if err := p.Err(); err != nil {
+	if err := u.err(); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
 	var got Received
-	if err := s.put(ctx, in, items, &got); err != nil {
+	got.Counts.Refused = u.alone
+	if err := s.put(ctx, in, good, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
 	s.uploaded(ctx, in, &got)
@@ -218,6 +223,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	}
 	checkTexts(p, item)
 	item.check(p)
+	checkBounds(p, in.resource.Slug, item)
 	if offset, _ := item.zone(); offset != nil && *offset != nil {
 		checkOffset(p, **offset)
 	}
@@ -230,6 +236,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		}
 		*m.at = in.clock.instant(healthlab.At(m.at.Time))
 		in.tooLate(p, *m.at, m.name)
+		checkEarliest(p, *m.at, m.name)
 	}
 	in.tooEarly(p, item)
 	if len(*p) > 0 {

@@ -301,7 +301,7 @@ func TestSampleBoundsAreInclusive(t *testing.T) {
 		"2023-02-12T23:59:59.999999Z", "2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z", "2023-02-13T23:59:59.999Z", "2023-02-14T00:00:00Z",
 	}
 	for i, at := range times {
-		s.samples("heartrate", band, reading("bpm", instant(t, at), float64(i)))
+		s.samples("heartrate", band, reading("bpm", instant(t, at), float64(60+i)))
 	}
 	read := func(from, to string) (out []float64) {
 		q := healthdata.SampleQuery{Resource: "heartrate"}
@@ -323,10 +323,10 @@ func TestSampleBoundsAreInclusive(t *testing.T) {
 		require.Equal(t, out, paged)
 		return out
 	}
-	require.Equal(t, []float64{0, 1, 2, 3, 4}, read("", ""))
-	require.Equal(t, []float64{1, 2, 3}, read("2023-02-13T00:00:00Z", "2023-02-13T23:59:59.999999Z"))
-	require.Equal(t, []float64{1, 2}, read("2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z"))
-	require.Equal(t, []float64{4}, read("2023-02-14T00:00:00Z", "2023-02-14T00:00:00Z"))
+	require.Equal(t, []float64{60, 61, 62, 63, 64}, read("", ""))
+	require.Equal(t, []float64{61, 62, 63}, read("2023-02-13T00:00:00Z", "2023-02-13T23:59:59.999999Z"))
+	require.Equal(t, []float64{61, 62}, read("2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z"))
+	require.Equal(t, []float64{64}, read("2023-02-14T00:00:00Z", "2023-02-14T00:00:00Z"))
 	require.Nil(t, read("2023-02-14T00:00:00.000001Z", ""))
 	_, err := s.Samples(t.Context(), s.team, s.user, healthdata.SampleQuery{
 		Resource: "heartrate", From: instant(t, times[2]).Time, To: instant(t, times[1]).Time,

@@ -2,6 +2,7 @@ package healthdata
 
 import (
 	"log/slog"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -224,11 +225,32 @@ func (u *User) connect(c Connection) {
 	u.Connections = append(u.Connections, c)
 }
 
-// patterns of personal data that a client user id must not be.
+// Patterns of personal data that a client user id must not contain.
 var (
-	emailLike = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
-	phoneLike = regexp.MustCompile(`^\+[0-9]{7,15}$`)
+	// emailLike matches an e-mail address, alone or inside other text.
+	emailLike = regexp.MustCompile(`(?:^|[\s<,;:(])[^@\s<>]+@[^@\s<>]+\.[^@\s<>]+(?:[\s>,;)]|$)`)
+	// phoneLike matches a number that is written as a phone number: with tel:, a plus, 00
+	// and separators, or as (217) 555-0100. Digits alone are an id.
+	phoneLike     = regexp.MustCompile(`(?i)^(?:tel:)?(?:\+|00[\s./()-]*[1-9][0-9]*[\s./()-]|tel:|\([0-9]{2,5}\))[0-9\s./()-]*$`)
+	nationalPhone = regexp.MustCompile(`^[0-9]{3}[ .-][0-9]{3}[ .-][0-9]{4}$`)
 )
+
+// isPhone reports whether s is written as a phone number of 7 to 15 digits (E.164).
+func isPhone(s string) bool {
+	if nationalPhone.MatchString(s) {
+		return true
+	}
+	if !phoneLike.MatchString(s) {
+		return false
+	}
+	n := 0
+	for _, r := range strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s), "tel:"), "00") {
+		if r >= '0' && r <= '9' {
+			n++
+		}
+	}
+	return n >= 7 && n <= 15
+}
 
 // maxClientUserID is the longest client user id, in characters.
 const maxClientUserID = 256
@@ -236,6 +258,10 @@ const maxClientUserID = 256
 // checkClientUserID notes what is wrong with a client user id.
 func checkClientUserID(p *healthlab.Problems, s string) {
 	const name = "client_user_id"
+	plain := s
+	if decoded, err := url.PathUnescape(s); err == nil {
+		plain = strings.TrimSpace(decoded) // ann%40example.com
+	}
 	switch {
 	case !utf8.ValidString(s):
 		p.Add("encoding", "text is UTF-8", name)
@@ -247,10 +273,10 @@ func checkClientUserID(p *healthlab.Problems, s string) {
 		p.Add("white_space", "no white space at the ends", name)
 	case strings.ContainsFunc(s, unicode.IsControl):
 		p.Add("control_character", "no control characters", name)
-	case emailLike.MatchString(s):
-		p.Add("personal_data", "must not be an e-mail address", name)
-	case phoneLike.MatchString(s):
-		p.Add("personal_data", "must not be a phone number", name)
+	case emailLike.MatchString(plain):
+		p.Add("personal_data", "must not contain an e-mail address; send an id of your own", name)
+	case isPhone(plain):
+		p.Add("personal_data", "must not be a phone number; send an id of your own", name)
 	}
 }
 

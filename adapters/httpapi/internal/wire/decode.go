@@ -3,6 +3,7 @@ package wire
 import (
 	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
@@ -60,6 +61,8 @@ type decoder struct {
 	keys     []rawKey // of the open objects that no type describes
 	interned [128]string
 	slabs    map[*plan]*slab
+	zone     *time.Location // of the body's time_zone, once zoneRead
+	zoneRead bool
 }
 
 // slab is memory for what pointers of one kind point to.

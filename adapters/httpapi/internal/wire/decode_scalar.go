@@ -1,14 +1,18 @@
 package wire
 
 import (
+	"bytes"
 	"encoding"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // plainText reads a JSON string and returns what it says. The bytes are good until
@@ -184,7 +188,8 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 	return d.handText(v, b)
 }
 
-// instant reads a date and time, raw as healthlab.Time reads it.
+// instant reads a date and time. One without an offset is local time in the time_zone of
+// the body, and refused if the body names none.
 func (d *decoder) instant(v reflect.Value, c byte) bool {
 	if c != '"' {
 		return d.wrong("must be a text")
@@ -193,17 +198,42 @@ func (d *decoder) instant(v reflect.Value, c byte) bool {
 	if _, ok := d.text(); !ok {
 		return false
 	}
-	if v.Addr().Interface().(*healthlab.Time).UnmarshalJSON(d.data[start:d.pos]) != nil {
+	to := v.Addr().Interface().(*healthlab.Time)
+	if to.UnmarshalJSON(d.data[start:d.pos]) != nil {
 		return d.note("bad_date_time", timeRule)
 	}
+	const clock = len(`"2026-03-01T10:00:00`)
+	if bytes.ContainsAny(d.data[start+clock:d.pos], "Zz+-") {
+		return true
+	}
+	loc := d.timeZone()
+	if loc == nil {
+		return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
+	}
+	*to = healthdata.Reinterpret(*to, loc)
 	return true
+}
+
+// timeZone returns the zone that the body names as time_zone; nil if it names none.
+func (d *decoder) timeZone() *time.Location {
+	if !d.zoneRead {
+		d.zoneRead = true
+		var body struct {
+			TimeZone string `json:"time_zone"`
+		}
+		// A body that is not valid is refused by the decoder itself.
+		if json.Unmarshal(d.data, &body) == nil && body.TimeZone != "" {
+			d.zone, _ = time.LoadLocation(body.TimeZone)
+		}
+	}
+	return d.zone
 }
 
 // The rules of texts that people get wrong, in words.
 const (
 	uuidRule = "must be a UUID of 36 characters"
 	dateRule = "must be a day of the calendar, written YYYY-MM-DD"
-	timeRule = "must be a date and time, written YYYY-MM-DDTHH:MM:SS with an offset from UTC"
+	timeRule = "must be a date and time with an offset from UTC, such as 2026-03-01T10:00:00-05:00 or 2026-03-01T15:00:00Z"
 	formRule = "does not have the form that this field asks for"
 )
 

@@ -1,0 +1,250 @@
+package healthdata
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Bounds are the values that a measurement can have, both ends included. They are wide:
+// what a body or a device can do, not what is healthy. A value outside is an error of the
+// source.
+type Bounds struct {
+	Low, High float64
+	// Unit is the unit of both.
+	Unit string
+}
+
+// String returns the bounds with their unit, such as "10 to 400 bpm".
+func (b Bounds) String() string {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	return strings.TrimSpace(number(b.Low) + " to " + number(b.High) + " " + b.Unit)
+}
+
+// sampleBounds are the bounds of timeseries by slug, in the unit of the resource. What is
+// not listed takes every finite number.
+var sampleBounds = map[string][2]float64{
+	"heartrate":                      {10, 400},
+	"hrv":                            {0, 2000},
+	"blood_oxygen":                   {10, 100},
+	"glucose":                        {0.1, 150},
+	"cholesterol":                    {0, 300},
+	"ige":                            {0, 1e6},
+	"igg":                            {0, 1e6},
+	"electrocardiogram_voltage":      {-1000, 1000},
+	"respiratory_rate":               {0, 200},
+	"stress_level":                   {0, 100},
+	"weight":                         {0.1, 800},
+	"fat":                            {0, 100},
+	"steps":                          {0, 500_000},
+	"distance":                       {0, 2e6},
+	"calories_active":                {0, 50_000},
+	"calories_basal":                 {0, 50_000},
+	"floors_climbed":                 {0, 10_000},
+	"wheelchair_push":                {0, 500_000},
+	"stand_hour":                     {0, 24},
+	"stand_duration":                 {0, 10_080},
+	"fall":                           {0, 10_000},
+	"workout_duration":               {0, 10_080},
+	"workout_distance":               {0, 2e6},
+	"workout_swimming_stroke":        {0, 500_000},
+	"vo2_max":                        {1, 150},
+	"heart_rate_recovery_one_minute": {-200, 300},
+	"heart_rate_alert":               {0, 10_000},
+	"afib_burden":                    {0, 100},
+	"forced_expiratory_volume_1":     {0, 20},
+	"forced_vital_capacity":          {0, 20},
+	"peak_expiratory_flow_rate":      {0, 2000},
+	"inhaler_usage":                  {0, 10_000},
+	"body_temperature":               {10, 50},
+	"body_temperature_delta":         {-40, 40},
+	"basal_body_temperature":         {10, 50},
+	"body_mass_index":                {1, 300},
+	"lean_body_mass":                 {0.1, 800},
+	"waist_circumference":            {1, 500},
+	"insulin_injection":              {0, 5000},
+	"carbohydrates":                  {0, 10_000},
+	"caffeine":                       {0, 100},
+	"water":                          {0, 100_000},
+	"mindfulness_minutes":            {0, 10_080},
+	"sleep_apnea_alert":              {0, 10_000},
+	"sleep_breathing_disturbance":    {0, 10_000},
+	"uv_exposure":                    {0, 50},
+	"daylight_exposure":              {0, 10_080},
+	"handwashing":                    {0, 10_000},
+}
+
+// pressureBounds are those of both numbers of a blood pressure, in mmHg.
+var pressureBounds = map[string]Bounds{
+	"systolic":  {20, 400, "mmHg"},
+	"diastolic": {10, 300, "mmHg"},
+}
+
+// summaryBounds are the bounds of fields of summaries, by resource and JSON name.
+var summaryBounds = map[string]map[string]Bounds{
+	"sleep": {
+		"duration": {0, 36 * 3600, "s"}, "total": {0, 36 * 3600, "s"}, "awake": {0, 36 * 3600, "s"},
+		"light": {0, 36 * 3600, "s"}, "rem": {0, 36 * 3600, "s"}, "deep": {0, 36 * 3600, "s"}, "latency": {0, 36 * 3600, "s"},
+		"efficiency": {0, 100, "%"}, "score": {0, 100, ""}, "recovery_readiness_score": {0, 100, ""},
+		"hr_lowest": {0, 400, "bpm"}, "hr_average": {0, 400, "bpm"}, "hr_resting": {0, 400, "bpm"},
+		"average_hrv": {0, 2000, "ms"}, "respiratory_rate": {0, 200, "/min"},
+		"skin_temperature": {0, 60, "°C"}, "temperature_delta": {-40, 40, "°C"},
+	},
+	"activity": {
+		"steps": {0, 500_000, "count"}, "calories_total": {0, 100_000, "kcal"}, "calories_active": {0, 100_000, "kcal"},
+		"distance": {0, 2e6, "m"}, "daily_movement": {0, 2e6, "m"}, "floors_climbed": {0, 10_000, "count"}, "wheelchair_push": {0, 500_000, "count"},
+		"low": {0, 1500, "min"}, "medium": {0, 1500, "min"}, "high": {0, 1500, "min"},
+		"heart_rate.avg_bpm": {0, 400, "bpm"}, "heart_rate.min_bpm": {0, 400, "bpm"}, "heart_rate.max_bpm": {0, 400, "bpm"},
+		"heart_rate.resting_bpm": {0, 400, "bpm"}, "heart_rate.avg_walking_bpm": {0, 400, "bpm"},
+	},
+	"body": {
+		"weight": {0.1, 800, "kg"}, "fat": {0, 100, "%"}, "water_percentage": {0, 100, "%"}, "muscle_mass_percentage": {0, 100, "%"},
+		"bone_mass_percentage": {0, 100, "%"}, "visceral_fat_index": {0, 100, ""}, "body_mass_index": {1, 300, ""},
+		"lean_body_mass_kilogram": {0.1, 800, "kg"}, "waist_circumference_centimeter": {1, 500, "cm"},
+	},
+	"workouts": {
+		"average_hr": {0, 400, "bpm"}, "max_hr": {0, 400, "bpm"}, "distance": {0, 5e6, "m"}, "calories": {0, 100_000, "kcal"},
+		"moving_time": {0, 30 * 86_400, "s"}, "steps": {0, 2e6, "count"},
+		"average_speed": {0, 500, "m/s"}, "max_speed": {0, 500, "m/s"},
+		"average_watts": {0, 10_000, "W"}, "max_watts": {0, 10_000, "W"}, "device_watts": {0, 10_000, "W"}, "weighted_average_watts": {0, 10_000, "W"},
+		"total_elevation_gain": {0, 100_000, "m"}, "elev_high": {-1000, 20_000, "m"}, "elev_low": {-1000, 20_000, "m"},
+	},
+}
+
+// Bounds returns the values that a sample of the resource can have, in its unit; false if
+// every finite number is taken. The numbers of a blood pressure have [Resource.PartBounds].
+func (r *Resource) Bounds() (Bounds, bool) {
+	b, ok := sampleBounds[r.Slug]
+	return Bounds{b[0], b[1], r.Unit}, ok
+}
+
+// PartBounds returns the bounds of the fields of a summary or of a blood pressure by JSON
+// name. The map belongs to the caller.
+func (r *Resource) PartBounds() map[string]Bounds {
+	from := summaryBounds[r.Slug]
+	if r.Value == ValuePressure {
+		from = pressureBounds
+	}
+	out := make(map[string]Bounds, len(from))
+	for name, b := range from {
+		out[name] = b
+	}
+	return out
+}
+
+// The codes of problems that refuse an item alone. All others refuse the upload.
+const (
+	codeBounds   = "out_of_bounds"
+	codeNegative = "negative"
+	codeEarly    = "too_early"
+	codeFuture   = "future"
+)
+
+// refusedAlone reports whether the problems of an item leave the rest of its upload good.
+func refusedAlone(list healthlab.Problems) bool {
+	return !slices.ContainsFunc(list, func(p healthlab.Problem) bool {
+		return p.Code != codeBounds && p.Code != codeNegative && p.Code != codeEarly && p.Code != codeFuture
+	})
+}
+
+// check notes a value outside of the bounds.
+func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
+	if finite(v) && (v < b.Low || v > b.High) {
+		p.Add(codeBounds, "must be "+b.String(), path...)
+	}
+}
+
+// checkBounds notes the numbers of a summary that cannot be.
+func checkBounds(p *healthlab.Problems, resource string, item Summary) {
+	bounds := summaryBounds[resource]
+	eachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
+		b, ok := bounds[strings.ReplaceAll(strings.Trim(fmt.Sprint(path), "[]"), " ", ".")]
+		if !ok || slices.ContainsFunc(*p, func(q healthlab.Problem) bool { return slices.Equal(q.Path, path) }) {
+			return
+		}
+		switch {
+		case v.CanInt():
+			b.check(p, float64(v.Int()), slices.Clone(path)...)
+		case v.CanFloat():
+			b.check(p, v.Float(), slices.Clone(path)...)
+		}
+	})
+	if s, ok := item.(*Sleep); ok {
+		session := int64(s.BedtimeStop.Sub(s.BedtimeStart.Time)/time.Second) + 60 // sources round to minutes
+		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total > session {
+			p.Add(codeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
+		}
+	}
+}
+
+// earliest is the first instant that is taken.
+var earliest = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// checkEarliest notes an instant before 1900.
+func checkEarliest(p *healthlab.Problems, t healthlab.Time, path ...any) {
+	if t.Before(earliest) {
+		p.Add(codeEarly, "must be 1900-01-01 or later", path...)
+	}
+}
+
+// ItemRefusal is an item that was not stored, and why.
+type ItemRefusal struct {
+	// Index is the item's position in the upload, from 0.
+	Index int `json:"index"`
+	// Problems name fields and rules, never values.
+	Problems []ItemProblem `json:"problems"`
+}
+
+// ItemProblem is a rule that a field of an item breaks. It never holds the value.
+type ItemProblem struct {
+	// Field is the path inside the item, such as value.
+	Field string `json:"field"`
+	// Type is out_of_bounds, negative, too_early or future.
+	Type string `json:"type"`
+	// Msg says what is expected, with the bounds and the unit.
+	Msg string `json:"msg"`
+}
+
+// refusedItem publishes the problems of an item.
+func itemRefusal(i int, list healthlab.Problems) ItemRefusal {
+	out := ItemRefusal{Index: i, Problems: make([]ItemProblem, len(list))}
+	for k, p := range list {
+		parts := make([]string, len(p.Path))
+		for n, part := range p.Path {
+			parts[n] = fmt.Sprint(part)
+		}
+		out.Problems[k] = ItemProblem{Field: strings.Join(parts, "."), Type: p.Code, Msg: p.Msg}
+	}
+	return out
+}
+
+// uploadProblems gathers the problems of the n items of an upload.
+type uploadProblems struct {
+	n     int
+	fatal healthlab.Problems // of items that refuse the upload
+	all   healthlab.Problems
+	alone []ItemRefusal
+}
+
+// refuse notes the problems of an item.
+func (u *uploadProblems) refuse(i int, q healthlab.Problems) {
+	u.all.Under(q, "data", i)
+	if refusedAlone(q) {
+		u.alone = append(u.alone, itemRefusal(i, q))
+		return
+	}
+	u.fatal.Under(q, "data", i)
+}
+
+// err returns why the upload is refused as a whole; nil if it is not.
+func (u *uploadProblems) err() error {
+	if len(u.fatal) > 0 || len(u.alone) > 0 && len(u.alone) == u.n {
+		return u.all.Err()
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package healthdata_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// A value or a time that cannot be refuses its item alone.
+func TestItemsThatCannotBe(t *testing.T) {
+	at := ago(time.Hour)
+	pressure := func(high, low float64) healthdata.Sample {
+		return healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: &high, Diastolic: &low}
+	}
+	for _, c := range []struct {
+		name, resource string
+		good, bad      healthdata.Sample
+		field, msg     string
+	}{
+		{"glucose below zero", "glucose", reading("mmol/L", at, 5), reading("mmol/L", ago(time.Minute), -5), "value", "must be 0.1 to 150 mmol/L"},
+		{"glucose of 1e300", "glucose", reading("mmol/L", at, 5), reading("mmol/L", ago(time.Minute), 1e300), "value", "must be 0.1 to 150 mmol/L"},
+		{"glucose in another unit", "glucose", reading("mmol/L", at, 5), reading("mg/dL", ago(time.Minute), 0.1), "value", "must be 0.1 to 150 mmol/L"},
+		{"no heart rate", "heartrate", reading("bpm", at, 60), reading("bpm", ago(time.Minute), 0), "value", "must be 10 to 400 bpm"},
+		{"heart rate of 5,000", "heartrate", reading("bpm", at, 60), reading("bpm", ago(time.Minute), 5000), "value", "must be 10 to 400 bpm"},
+		{"SpO2 of 250 %", "blood_oxygen", reading("%", at, 97), reading("%", ago(time.Minute), 250), "value", "must be 10 to 100 %"},
+		{"negative steps", "steps", bucket("count", at, time.Minute, 1), bucket("count", ago(time.Minute), time.Second, -1), "value", "must be 0 to 500000 count"},
+		{"steps of 1e12", "steps", bucket("count", at, time.Minute, 1), bucket("count", ago(time.Minute), time.Second, 1e12), "value", "must be 0 to 500000 count"},
+		{"systolic", "blood_pressure", pressure(120, 80), pressure(900, 80), "systolic", "must be 20 to 400 mmHg"},
+		{"of the day after tomorrow", "heartrate", reading("bpm", at, 60), reading("bpm", ago(-48*time.Hour), 60), "timestamp", "must be at most 24 hours ahead of the present"},
+		{"of 1899", "heartrate", reading("bpm", at, 60), reading("bpm", instant(t, "1899-12-31T23:59:59Z"), 60), "timestamp", "must be 1900-01-01 or later"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStation(t, healthdata.Options{})
+			got, err := s.IngestSamples(t.Context(), s.team, s.user, c.resource, band, []healthdata.Sample{c.bad, c.good})
+			require.NoError(t, err)
+			require.Equal(t, 1, got.New)
+			require.Len(t, got.Refused, 1)
+			require.Equal(t, 0, got.Refused[0].Index)
+			require.Equal(t, c.field, got.Refused[0].Problems[0].Field)
+			require.Equal(t, c.msg, got.Refused[0].Problems[0].Msg)
+			require.Len(t, s.read(c.resource), 1)
+			// Nothing but refused items is an error.
+			_, err = s.IngestSamples(t.Context(), s.team, s.user, c.resource, band, []healthdata.Sample{c.bad})
+			require.ErrorIs(t, err, healthlab.Invalid)
+		})
+	}
+}
+
+func TestSummariesThatCannotBe(t *testing.T) {
+	start, stop := ago(10*time.Hour), ago(2*time.Hour)
+	for _, c := range []struct {
+		name  string
+		bad   healthdata.Sleep
+		field string
+	}{
+		{"efficiency of 180", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Efficiency: ptr(180.0)}, "efficiency"},
+		{"48 hours", healthdata.Sleep{BedtimeStart: ago(50 * time.Hour), BedtimeStop: stop, Duration: 48 * 3600}, "duration"},
+		{"longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Total: 9 * 3600}, "total"},
+		{"negative", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: -1}, "rem"},
+		{"of tomorrow", healthdata.Sleep{BedtimeStart: start, BedtimeStop: ago(-25 * time.Hour)}, "bedtime_stop"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStation(t, healthdata.Options{})
+			got, err := s.IngestSummaries(t.Context(), s.team, s.user, "sleep", band, []healthdata.Summary{nap(time.Hour), &c.bad})
+			require.NoError(t, err)
+			require.Equal(t, 1, got.New)
+			require.Len(t, got.Refused, 1)
+			require.Equal(t, 1, got.Refused[0].Index)
+			require.Equal(t, c.field, got.Refused[0].Problems[0].Field)
+			require.Len(t, s.list("sleep"), 1)
+		})
+	}
+}
+
+// The embedded tables name resources and fields that exist.
+func TestBoundsAreOfResources(t *testing.T) {
+	for _, r := range healthdata.Resources() {
+		if b, ok := r.Bounds(); ok {
+			require.Less(t, b.Low, b.High, r.Slug)
+			require.Equal(t, r.Unit, b.Unit)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/bounds.md")
+
+// docs/bounds.md lists the bounds of every resource.
+func TestBoundsAreDocumented(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Bounds of values
+
+An item with a value outside these bounds is refused alone: the answer names its index, the
+field and the bounds, and the rest of the upload is stored. The bounds are wide: what a body
+or a device can do. Times are 1900-01-01 to 24 hours ahead of the present. A resource or
+field that is not listed takes every finite number.
+
+| resource | field | bounds |
+|---|---|---|
+`)
+	for _, r := range healthdata.Resources() {
+		if bounds, ok := r.Bounds(); ok {
+			fmt.Fprintf(&b, "| `%s` | `value` | %s |\n", r.Slug, bounds)
+		}
+		parts := r.PartBounds()
+		for _, name := range slices.Sorted(maps.Keys(parts)) {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.Slug, name, parts[name])
+		}
+	}
+	b.WriteString("\nThe sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
+	const file = "../docs/bounds.md"
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
+	}
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run BoundsAreDocumented -update")
+}
