@@ -343,11 +343,11 @@ func TestUploadsAreSecret(t *testing.T) {
 		secret(string(c.post(path, upload(item), 422).Body))
 	}
 	for path, item := range map[string]string{
-		c.timeseries("note"):         `{` + at + `,"unit":"text","value":"` + text + `","tags":["` + text + `"]}`,
-		c.timeseries("ige"):          `{` + at + `,"unit":"FSU","value":` + number + `,"type":"` + text + `"}`,
-		c.summary("activity"):        `{"calendar_date":"2026-03-01","distance":` + number + `,"external_id":"` + text + `"}`,
-		c.summary("workouts"):        strings.Replace(whole["workouts"], "Morning run", text, 1),
-		c.summary("meal"):            strings.Replace(whole["meal"], "Soup", text, 1),
+		c.timeseries("note"):  `{` + at + `,"unit":"text","value":"` + text + `","tags":["` + text + `"]}`,
+		c.timeseries("ige"):   `{` + at + `,"unit":"FSU","value":` + number + `,"type":"` + text + `"}`,
+		c.summary("activity"): `{"calendar_date":"2026-03-01","distance":` + number + `,"external_id":"` + text + `"}`,
+		c.summary("workouts"): strings.Replace(whole["workouts"], "Morning run", text, 1),
+		c.summary("meal"):     strings.Replace(whole["meal"], "Soup", text, 1),
 	} {
 		body := strings.Replace(upload(item), `"watch"`, `"`+text+`","app_id":"`+text+`"`, 1)
 		c.post(path, body, 200)

@@ -96,9 +96,9 @@ func TestEveryBadSampleIsQuarantined(t *testing.T) {
 		"half a pressure": {"blood_pressure", of(
 			healthdata.Sample{Timestamp: at, Systolic: &half, Unit: "mmHg"}, healthdata.Sample{Timestamp: *then(time.Minute), Systolic: &half, Diastolic: &half, Unit: "mmHg"},
 		), 1, map[string]int{"diastolic missing": 1}},
-		"no type":     {"cholesterol", of(sample(0, 3, "mmol/L")), 0, map[string]int{"type missing": 1}},
-		"no workout":  {"workout_distance", of(interval(0, time.Minute)), 0, map[string]int{"source.workout_id missing": 1, "source.sport missing": 1}},
-		"cannot be":   {"blood_oxygen", of(sample(0, 140, "%"), sample(time.Minute, -3, "%")), 0, map[string]int{"value out_of_bounds": 2}},
+		"no type":    {"cholesterol", of(sample(0, 3, "mmol/L")), 0, map[string]int{"type missing": 1}},
+		"no workout": {"workout_distance", of(interval(0, time.Minute)), 0, map[string]int{"source.workout_id missing": 1, "source.sport missing": 1}},
+		"cannot be":  {"blood_oxygen", of(sample(0, 140, "%"), sample(time.Minute, -3, "%")), 0, map[string]int{"value out_of_bounds": 2}},
 		"of several sources": {"workout_distance", func() []linking.Pulled {
 			one := interval(0, time.Minute)
 			one.Unit = "m"
