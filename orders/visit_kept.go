@@ -296,11 +296,12 @@ func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
 	return r.happen(i, s)
 }
 
-// endsVisit returns what ends the active appointment when this happens to its order; empty
-// if it goes on, or if there is none.
+// endsVisit returns the trigger that ends the active appointment when on happens to its
+// order; empty if the appointment goes on, or if there is none. An order of any method that
+// is cancelled or stopped gives its slot back.
 func (r *Record) endsVisit(on Trigger) VisitTrigger {
 	i := r.activeVisit()
-	if i < 0 || r.Method() != AtHomePhlebotomy {
+	if i < 0 {
 		return ""
 	}
 	v := &r.Visits[i]
@@ -309,7 +310,7 @@ func (r *Record) endsVisit(on Trigger) VisitTrigger {
 		return VisitRefused
 	case on == CancelAsked || on == Stopped:
 		return VisitDropped
-	case on == SampleDrawn && v.agreed():
+	case on == SampleDrawn && v.agreed() && r.Method() == AtHomePhlebotomy:
 		return VisitDone
 	}
 	return ""

@@ -543,13 +543,16 @@ func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
 
 	o = d.placed("walk-in")
 	d.work()
-	d.booked(o, center)
+	a = d.booked(o, center)
 	_, err = d.Cancel(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Equal(t, "scheduled", life(d.visit(o, center)), "it is cancelled on its own")
-	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
-	require.NoError(t, err)
+	require.Equal(t, "scheduled cancelled", life(d.visit(o, center)))
+	require.Equal(t, "scheduled cancelled", d.heard(a))
 	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
+	d.work()
+	require.Equal(t, 0, d.lab.Appointments(o.ID), "the slot is free")
+	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[0]})
+	require.Error(t, err)
 
 	// A booking that is open when the order is cancelled is taken back.
 	o = d.placed("at home")
