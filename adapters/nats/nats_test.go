@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,6 +161,35 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// sentEvents closes all when the stream has acknowledged want different events.
+type sentEvents struct {
+	webhook.Notifier
+	want int
+	all  chan struct{}
+
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+func (s *sentEvents) Notify(ctx context.Context, n webhook.Notification) webhook.Result {
+	r := s.Notifier.Notify(ctx, n)
+	if r.Class != webhook.ClassOK || n.Type != "labtest.order.updated" {
+		return r
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	if !s.ids[n.ID] {
+		s.ids[n.ID] = true
+		if len(s.ids) == s.want {
+			close(s.all)
+		}
+	}
+	return r
+}
+
 // message is one that came from nowhere.
 type message struct{ m *natsgo.Msg }
 
@@ -193,7 +223,8 @@ func TestDispatcher(t *testing.T) {
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
-	to := webhook.ByScheme{nats.Scheme: nats.New(js, &nats.Options{Timeout: time.Second})}
+	sent := &sentEvents{Notifier: nats.New(js, &nats.Options{Timeout: time.Second}), want: keys * versions, all: make(chan struct{})}
+	to := webhook.ByScheme{nats.Scheme: sent}
 	service, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), to, seal,
 		&webhook.ServiceOptions{Guard: &webhook.Guard{Brokers: []string{nats.Scheme}}})
 	require.NoError(t, err)
@@ -225,6 +256,7 @@ func TestDispatcher(t *testing.T) {
 		}
 		d.Wake()
 	}
+	<-sent.all // the client is connected, and the server is idle
 
 	consumer, err := events.CreateOrUpdateConsumer(t.Context(), jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy})
 	require.NoError(t, err)
