@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
 // mutant is a store that breaks one promise on purpose. The suite must notice, in the
@@ -63,8 +65,11 @@ func of(seam string, list []mutant) []mutant {
 const mutantEnv = "STORETEST_MUTANT"
 
 // TestMutants runs each mutant in a process of its own, for only a failing test can
-// show that a test fails.
+// show that a test fails. It runs under make prove and in CI.
 func TestMutants(t *testing.T) {
+	if !prove.All() {
+		t.Skip("make prove and CI run the mutants (HEALTHLAB_PROVE=1)")
+	}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for _, m := range mutants {

@@ -18,3 +18,9 @@ func Count(quick, full int) int {
 	}
 	return quick
 }
+
+// All reports whether tests run that are too slow for a plain go test: under make prove
+// (HEALTHLAB_PROVE=1) and in CI (CI is set).
+func All() bool {
+	return os.Getenv("HEALTHLAB_PROVE") == "1" || os.Getenv("CI") != ""
+}

@@ -23,3 +23,21 @@ func TestCount(t *testing.T) {
 		})
 	}
 }
+
+func TestAll(t *testing.T) {
+	for _, tt := range []struct {
+		name, prove, ci string
+		want            bool
+	}{
+		{"neither", "", "", false},
+		{"make prove", "1", "", true},
+		{"CI", "", "true", true},
+		{"another value", "true", "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("HEALTHLAB_PROVE", tt.prove)
+			t.Setenv("CI", tt.ci)
+			require.Equal(t, tt.want, prove.All())
+		})
+	}
+}
