@@ -26,7 +26,7 @@ func someZips() zips {
 }
 
 // places are centers of two labs: at Mesa, some miles to the north, and far away.
-func places(t testing.TB) *orders.Atlas {
+func places(t testing.TB) *orders.CenterIndex {
 	north := func(lab int, code string, miles float64, has ...orders.PSCCapability) orders.Center {
 		return centerAt(lab, code, mesa.Lng, mesa.Lat+miles/69.0932, has...)
 	}

@@ -64,7 +64,7 @@ func capabilities(c *Center, s string) bool {
 //
 // A column whose cells would all be empty may be left out. Invalid lists every problem
 // by line (from 1, the names of columns) and column; what is wrong with the centers
-// themselves, [NewAtlas] says.
+// themselves, [NewCenterIndex] says.
 func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	var out []Center
 	err := readTable(r, "centers", func(name string) bool { return centerColumns[name] != nil }, func(columns, cells []string, c check) {
@@ -92,11 +92,11 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	return out, nil
 }
 
-// ReadAtlas reads centers as [ReadCentersCSV] and makes an atlas of them.
-func ReadAtlas(r io.Reader) (*Atlas, error) {
+// ReadCenterIndex reads centers as [ReadCentersCSV] and makes an atlas of them.
+func ReadCenterIndex(r io.Reader) (*CenterIndex, error) {
 	centers, err := ReadCentersCSV(r)
 	if err != nil {
 		return nil, err
 	}
-	return NewAtlas(centers)
+	return NewCenterIndex(centers)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Atlas is a [Centers] that does not change: centers in memory, on a grid. It is
+// CenterIndex is a [Centers] that does not change: centers in memory, on a grid. It is
 // immutable and safe for concurrent use.
-type Atlas struct {
+type CenterIndex struct {
 	labs map[int]*atlasLab
 }
 
@@ -24,14 +24,14 @@ type atlasLab struct {
 	cells   map[int][]int32 // active ones, by cell
 }
 
-// NewAtlas checks centers and returns them. Invalid lists everything that is wrong with
+// NewCenterIndex checks centers and returns them. Invalid lists everything that is wrong with
 // them: what is missing, codes used twice, places that are not on earth, zones that do
 // not exist.
-func NewAtlas(centers []Center) (*Atlas, error) {
+func NewCenterIndex(centers []Center) (*CenterIndex, error) {
 	if err := CheckCenters(centers); err != nil {
 		return nil, err
 	}
-	a := &Atlas{labs: map[int]*atlasLab{}}
+	a := &CenterIndex{labs: map[int]*atlasLab{}}
 	for _, c := range slices.SortedFunc(slices.Values(centers), func(a, b Center) int { return cmp.Compare(a.SiteCode, b.SiteCode) }) {
 		l := a.labs[c.LabID]
 		if l == nil {
@@ -129,7 +129,7 @@ func (c *Center) has(all []PSCCapability) bool {
 }
 
 // CentersNear implements [Centers].
-func (a *Atlas) CentersNear(_ context.Context, q CenterQuery) (CentersNear, error) {
+func (a *CenterIndex) CentersNear(_ context.Context, q CenterQuery) (CentersNear, error) {
 	var out CentersNear
 	l := a.labs[q.LabID]
 	if l == nil {
@@ -179,7 +179,7 @@ func SortCapabilities(list []PSCCapability) {
 }
 
 // CentersAt implements [Centers].
-func (a *Atlas) CentersAt(_ context.Context, lab int, codes []string) ([]Center, error) {
+func (a *CenterIndex) CentersAt(_ context.Context, lab int, codes []string) ([]Center, error) {
 	var out []Center
 	l := a.labs[lab]
 	if l == nil {
@@ -198,7 +198,7 @@ func (l *atlasLab) find(code string) (int, bool) {
 }
 
 // NextCenters implements [Centers].
-func (a *Atlas) NextCenters(_ context.Context, lab int, has PSCCapability, after string, n int) ([]Center, error) {
+func (a *CenterIndex) NextCenters(_ context.Context, lab int, has PSCCapability, after string, n int) ([]Center, error) {
 	var out []Center
 	l := a.labs[lab]
 	if l == nil {

@@ -77,7 +77,7 @@ func TestCompendium(t *testing.T) {
 
 // newLabs is the service of a catalogue of three labs, 1 to 3.
 func newLabs(t *testing.T, registry *orders.Registry, markers ...orders.MarkerComplete) (*orders.Service, healthlab.TeamID) {
-	catalogue, err := orders.NewBook(orders.BookContents{
+	catalogue, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
 		Labs: []orders.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}}, Markers: markers,
 	})
 	require.NoError(t, err)

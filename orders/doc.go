@@ -14,7 +14,7 @@
 //   - [Service] is what handlers and hosts call: place, get, list, register, cancel.
 //   - [Store] keeps orders; [LabBackend] is a laboratory; [Users] and [Catalogue]
 //     say who can be a patient and what can be ordered.
-//   - [Book] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
+//   - [StaticCatalog] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
 //     and search it. [LabTestStore] keeps the tests that teams make of its markers.
 //   - [Appointment] is a visit for an order: [Service.HomeSlots] and [Service.CenterSlots]
 //     find a time, [Service.BookVisit] books it. [Centers] and [Zips] say where patients

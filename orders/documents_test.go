@@ -393,7 +393,7 @@ func TestCollectionInstructions(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	kit, kind := orders.Testkit, orders.Serum
-	contents := orders.BookContents{
+	contents := orders.StaticCatalogContents{
 		Labs: []orders.Lab{{ID: 1, Slug: "northlab", Name: "Northlab", CollectionMethods: orders.CollectionMethods(), SampleTypes: []orders.SampleType{kind}}},
 		Markers: []orders.MarkerComplete{
 			{Marker: orders.Marker{ID: 1, LabID: ptr(1), Name: "glucose", ALaCarteEnabled: true}},
@@ -410,7 +410,7 @@ func TestCollectionInstructions(t *testing.T) {
 			{LabID: 1, SampleType: kind, MarkerIDs: []int{2}, Title: "Urea", Steps: []string{"Eat no meat."}},
 		},
 	}
-	shelf, err := orders.NewBook(contents)
+	shelf, err := orders.NewStaticCatalog(contents)
 	require.NoError(t, err)
 	a.opts.LabTests = a.store.LabTests()
 	a.Service, err = orders.New(a.store.Orders(), orders.UsersFunc(a.user1), shelf, a.lab, a.opts)
@@ -451,7 +451,7 @@ func TestCollectionInstructions(t *testing.T) {
 	contents.Instructions[0].Steps, contents.Instructions[1].LabID = nil, 7
 	contents.Instructions = append(contents.Instructions, orders.InstructionSheet{LabID: 1, MarkerIDs: []int{9}, Steps: []string{"x"}})
 	contents.Tests[1].HasCollectionInstructions = ptr(true)
-	_, err = orders.NewBook(contents)
+	_, err = orders.NewStaticCatalog(contents)
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 5)

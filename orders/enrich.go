@@ -103,10 +103,10 @@ func beyond(sign int, bound Number, exclusive bool, near, far end) *bool {
 	return nil
 }
 
-// whole fills in what follows from the rest of a result: how it is to be read, its
+// enrich fills in what follows from the rest of a result: how it is to be read, its
 // number, its bounds. A lab that says nothing of how to take a result means that it is
 // normal, unless it lies outside of its range.
-func (r *LabResult) whole() {
+func (r *LabResult) enrich() {
 	said := r.Result
 	if r.Type == "" {
 		switch compact := compactRange(r.Result); {
@@ -243,7 +243,7 @@ func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, fi
 			r.SourceMarkers = markersOf(all, t, r.LOINC, r.ProviderID, r.Slug)
 		}
 		r.LOINC, r.LOINCSlug, r.Slug = codes(all, r.LOINC, r.LOINCSlug, r.ProviderID, r.Slug)
-		r.whole()
+		r.enrich()
 	}
 	for i := range out.MissingResults {
 		m := &out.MissingResults[i]

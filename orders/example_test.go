@@ -21,7 +21,7 @@ func Example() {
 	now := func() time.Time { return clock }
 
 	// What can be ordered is a file; here it is one test of one laboratory.
-	catalogue, err := orders.ReadBook(strings.NewReader(`{
+	catalogue, err := orders.ReadStaticCatalog(strings.NewReader(`{
 		"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["testkit"]}],
 		"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "unit": "ug/L"}],
 		"lab_tests":    [{"id": "7b0a3c1e-0000-4000-8000-000000000001", "name": "Iron at home", "method": "testkit",

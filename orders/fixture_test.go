@@ -51,7 +51,7 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	d.store = memory.New(&memory.Options{Now: d.now})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
 	opts := &orders.Options{
-		Environment: healthlab.Sandbox, Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(), Trials: d.store.Trials(),
+		Environment: healthlab.Sandbox, Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(), MatchTestRuns: d.store.MatchTestRuns(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -192,7 +192,7 @@ func account(name string) orders.LabAccountID {
 
 // book is an invented catalogue: two laboratories, and a test for everything that can
 // go wrong.
-func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
+func book(t testing.TB, more ...orders.LabAccount) *orders.StaticCatalog {
 	t.Helper()
 	all := orders.CollectionMethods()
 	everywhere := map[orders.BillingType][]string{
@@ -218,7 +218,7 @@ func book(t testing.TB, more ...orders.LabAccount) *orders.Book {
 	private := entry("private", 1, orders.WalkInTest, 11)
 	private.Teams = []healthlab.TeamID{{UUID: id("other team")}}
 	yesNo := []orders.Answer{{ID: 1, Code: "Y", Value: "Yes"}, {ID: 2, Code: "N", Value: "No"}}
-	b, err := orders.NewBook(orders.BookContents{
+	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
 		Labs: []orders.Lab{
 			{ID: 1, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []orders.SampleType{orders.Serum}},
 			{ID: 2, Slug: "southlab", Name: "Southlab", CollectionMethods: all[1:2]},

@@ -64,7 +64,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
 		return kept.Order, err
 	}
-	m := manner{created: true}
+	m := placeOptions{created: true}
 	if req.ParentID != nil {
 		parent, err := s.store.Get(ctx, team, *req.ParentID)
 		if err != nil {
@@ -112,13 +112,13 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 		if err != nil {
 			return nil, err
 		}
-		return beget(p, c, st, on, first)
+		return addChild(p, c, st, on, first)
 	})
 }
 
-// beget lets something happen to the parent and begins the child: in the parent's
+// addChild lets something happen to the parent and begins the child: in the parent's
 // transaction, unless it is for somebody else.
-func beget(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
+func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id Ord
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req.place(), manner{imported: true}, at)
+	r, err := s.prepare(ctx, team, id, req.place(), placeOptions{imported: true}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("import order: %w", err)
 	}

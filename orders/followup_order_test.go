@@ -144,7 +144,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 		return orders.BookTest{LabTest: orders.LabTest{ID: test(name), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: lab}
 	}
 	all := orders.CollectionMethods()
-	b, err := orders.NewBook(orders.BookContents{
+	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
 		Labs:  []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
 		Tests: []orders.BookTest{entry("walk-in", 1), entry("south", 2)}, Accounts: []orders.LabAccount{one, two, south}})
 	require.NoError(t, err)
@@ -275,7 +275,7 @@ func TestImportForAnInsurer(t *testing.T) {
 func (d *desk) accountsOf(accounts ...orders.LabAccount) {
 	d.t.Helper()
 	all := orders.CollectionMethods()
-	b, err := orders.NewBook(orders.BookContents{
+	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
 		Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
 		Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1},
 			{LabTest: orders.LabTest{ID: test("south"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 2}},

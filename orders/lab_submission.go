@@ -41,7 +41,7 @@ func (r *Record) task() task {
 // may be talking to the lab about it, which would let a cancellation overtake the
 // order.
 func (r *Record) plan(at time.Time) {
-	r.planLater()
+	r.planNotifications()
 	r.Lab.Attempts = 0
 	t := r.task()
 	switch {
@@ -73,7 +73,9 @@ func (s *Service) PlaceDue(ctx context.Context) (int, error) {
 	return s.placing().Once(ctx, atOnce)
 }
 
-func (s *Service) placing() *work.Loop[Record] { return duty(s, "placing", s.store.Claim, s.handOver) }
+func (s *Service) placing() *work.Loop[Record] {
+	return newLoop(s, "placing", s.store.Claim, s.handOver)
+}
 
 // handOver tells the lab the next thing of a claimed order, and records the outcome.
 func (s *Service) handOver(ctx context.Context, r Record) error {
@@ -185,7 +187,7 @@ func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Dura
 	}
 	switch {
 	case t == sendCancel && kind == healthlab.Precondition:
-		r.Lab.Cancel = true // too late; what the lab reports is weighed when it comes
+		r.Lab.Cancel = true // too late; what the lab reports is evaluation when it comes
 		r.plan(st.At)
 		return nil, nil
 	case t != sendCancel && kind == healthlab.Invalid:

@@ -110,9 +110,9 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 	const tries = 4 // an order may change between the judgement and its effect
 	contradicted := false
 	for range tries {
-		w, err := s.weigh(ctx, m)
+		w, err := s.evaluate(ctx, m)
 		if err != nil {
-			return fmt.Errorf("weigh lab results: %w", err)
+			return fmt.Errorf("evaluate lab results: %w", err)
 		}
 		if contradicted {
 			w.judgement = judgement{code: MatchSampleMismatch, reason: "the order cannot have the specimen of the result"}
@@ -145,7 +145,7 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 
 var (
 	// errMoved says that an order is not what it was when a result was given to it.
-	errMoved = errors.New("the order has changed since the results were weighed")
+	errMoved = errors.New("the order has changed since the results were evaluation")
 	// errOthers says that another order has the specimen of a result.
 	errOthers = errors.New("another order has the specimen")
 )
@@ -251,7 +251,7 @@ func (s *Service) offerRedraw(ctx context.Context, id OrderID, child Record, m M
 		if err != nil {
 			return nil, err
 		}
-		offered, err := beget(p, c, steps[last], RedrawOffered, first)
+		offered, err := addChild(p, c, steps[last], RedrawOffered, first)
 		if err != nil {
 			return nil, err
 		}
@@ -503,8 +503,8 @@ func (r *Record) alarm(at, fetched healthlab.Time, id uuid.UUID) ([]healthlab.Ev
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != Critical {
 		return nil, nil
 	}
-	r.CriticalSent, r.Later.Alarmed = true, at.Time
-	r.planLater()
+	r.CriticalSent, r.Notifications.Alarmed = true, at.Time
+	r.planNotifications()
 	notice := CriticalResult{
 		OrderID: r.ID, TeamID: r.TeamID, UserID: r.UserID, Status: r.Results.Metadata.Status,
 		Interpretation: Critical, CreatedAt: healthlab.At(r.ReportedAt), UpdatedAt: fetched,

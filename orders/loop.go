@@ -10,9 +10,9 @@ import (
 // atOnce is how many orders a host that brings its own scheduler has looked at in one call.
 const atOnce = 100
 
-// duty is background work of one kind: what is due is claimed for the time of a lease, and
+// newLoop is background work of one kind: what is due is claimed for the time of a lease, and
 // done.
-func duty[J any](s *Service, name string, claim func(ctx context.Context, n int, at, until time.Time) ([]J, error), do func(context.Context, J) error,
+func newLoop[J any](s *Service, name string, claim func(ctx context.Context, n int, at, until time.Time) ([]J, error), do func(context.Context, J) error,
 ) *work.Loop[J] {
 	return &work.Loop[J]{
 		Name: name, Workers: s.opts.Workers, Idle: s.opts.Idle, Log: s.opts.Log, Do: do,

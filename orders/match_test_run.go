@@ -18,40 +18,40 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// TrialID names a test run of the queue of unmatched results.
-type TrialID struct{ uuid.UUID }
+// MatchTestRunID names a test run of the queue of unmatched results.
+type MatchTestRunID struct{ uuid.UUID }
 
-// TrialCase is what a test run makes happen: the decision that it ends with.
-type TrialCase = MatchDecision
+// MatchTestRunCase is what a test run makes happen: the decision that it ends with.
+type MatchTestRunCase = MatchDecision
 
-// TrialSource says whose orders a test run uses.
-type TrialSource string
+// MatchTestRunSource says whose orders a test run uses.
+type MatchTestRunSource string
 
 // The sources.
 const (
-	// TrialManaged orders are made by the run.
-	TrialManaged TrialSource = "managed"
-	// TrialProvided orders are the team's own.
-	TrialProvided TrialSource = "provided"
+	// MatchTestRunManaged orders are made by the run.
+	MatchTestRunManaged MatchTestRunSource = "managed"
+	// MatchTestRunProvided orders are the team's own.
+	MatchTestRunProvided MatchTestRunSource = "provided"
 )
 
-// TrialStatus is where a test run stands.
-type TrialStatus string
+// MatchTestRunStatus is where a test run stands.
+type MatchTestRunStatus string
 
 // The statuses of a test run.
 const (
-	TrialQueued    TrialStatus = "queued"
-	TrialRunning   TrialStatus = "running"
-	TrialSucceeded TrialStatus = "succeeded"
-	TrialFailed    TrialStatus = "failed"
+	MatchTestRunQueued    MatchTestRunStatus = "queued"
+	MatchTestRunRunning   MatchTestRunStatus = "running"
+	MatchTestRunSucceeded MatchTestRunStatus = "succeeded"
+	MatchTestRunFailed    MatchTestRunStatus = "failed"
 )
 
-// TrialStage is what a test run is doing.
-type TrialStage string
+// MatchTestRunStage is what a test run is doing.
+type MatchTestRunStage string
 
-// TrialRule is what a case of test runs needs.
-type TrialRule struct {
-	Case TrialCase `json:"case"`
+// MatchTestRunRule is what a case of test runs needs.
+type MatchTestRunRule struct {
+	Case MatchTestRunCase `json:"case"`
 	// OrderRoles are the orders that take part.
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are where they stand when the result comes, by role.
@@ -67,12 +67,12 @@ const (
 	trialSecond = "second_patient"
 )
 
-// TrialRules returns the cases of test runs.
-func TrialRules() []TrialRule {
-	one := func(c TrialCase, at LowLevel, labs ...string) TrialRule {
-		return TrialRule{c, []string{trialTarget}, map[string]LowLevel{trialTarget: at}, list(labs)}
+// MatchTestRunRules returns the cases of test runs.
+func MatchTestRunRules() []MatchTestRunRule {
+	one := func(c MatchTestRunCase, at LowLevel, labs ...string) MatchTestRunRule {
+		return MatchTestRunRule{c, []string{trialTarget}, map[string]LowLevel{trialTarget: at}, list(labs)}
 	}
-	return []TrialRule{
+	return []MatchTestRunRule{
 		one(MatchCompleted, Completed), one(MatchCancelled, Cancelled),
 		one(MatchWrongCollection, RequisitionCreated, "the order is for at_home_phlebotomy, and provided"),
 		one(MatchWrongLab, RequisitionCreated, "the result comes from another lab than the order's"),
@@ -84,19 +84,19 @@ func TrialRules() []TrialRule {
 	}
 }
 
-func trialRule(c TrialCase) (TrialRule, bool) {
-	all := TrialRules()
-	i := slices.IndexFunc(all, func(r TrialRule) bool { return r.Case == c })
+func trialRule(c MatchTestRunCase) (MatchTestRunRule, bool) {
+	all := MatchTestRunRules()
+	i := slices.IndexFunc(all, func(r MatchTestRunRule) bool { return r.Case == c })
 	if i < 0 {
-		return TrialRule{}, false
+		return MatchTestRunRule{}, false
 	}
 	return all[i], true
 }
 
-// TrialRequest asks for a test run.
-type TrialRequest struct {
-	Case        TrialCase   `json:"case"`
-	OrderSource TrialSource `json:"order_source"`
+// MatchTestRunRequest asks for a test run.
+type MatchTestRunRequest struct {
+	Case        MatchTestRunCase   `json:"case"`
+	OrderSource MatchTestRunSource `json:"order_source"`
 	// Orders are the team's own, by the roles of the case; only with provided.
 	Orders map[string]OrderID `json:"orders" wire:"opt,max=10"`
 	// ResultStatus is final if empty, Interpretation normal.
@@ -108,83 +108,83 @@ type TrialRequest struct {
 	WrongLabTestID *LabTestID `json:"wrong_lab_test_id"`
 }
 
-// TrialOrder is an order that takes part in a test run.
-type TrialOrder struct {
+// MatchTestRunOrder is an order that takes part in a test run.
+type MatchTestRunOrder struct {
 	OrderID            OrderID          `json:"order_id"`
 	UserID             healthlab.UserID `json:"user_id"`
 	OrderTransactionID TransactionID    `json:"order_transaction_id"`
 }
 
-// TrialFault is why a test run failed.
-type TrialFault struct {
+// MatchTestRunFault is why a test run failed.
+type MatchTestRunFault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Trial is a test run.
-type Trial struct {
-	RunID        TrialID               `json:"run_id"`
-	Status       TrialStatus           `json:"status"`
-	Stage        TrialStage            `json:"stage"`
-	Case         TrialCase             `json:"case"`
-	OrderSource  TrialSource           `json:"order_source"`
-	ResultStatus ResultStatus          `json:"result_status"`
-	Orders       map[string]TrialOrder `json:"orders"`
-	RawResultID  *RawResultID          `json:"raw_result_id"`
-	Error        *TrialFault           `json:"error"`
-	CreatedAt    healthlab.Time        `json:"created_at"`
-	UpdatedAt    healthlab.Time        `json:"updated_at"`
-	StartedAt    *healthlab.Time       `json:"started_at"`
-	CompletedAt  *healthlab.Time       `json:"completed_at"`
+// MatchTestRun is a test run.
+type MatchTestRun struct {
+	RunID        MatchTestRunID               `json:"run_id"`
+	Status       MatchTestRunStatus           `json:"status"`
+	Stage        MatchTestRunStage            `json:"stage"`
+	Case         MatchTestRunCase             `json:"case"`
+	OrderSource  MatchTestRunSource           `json:"order_source"`
+	ResultStatus ResultStatus                 `json:"result_status"`
+	Orders       map[string]MatchTestRunOrder `json:"orders"`
+	RawResultID  *RawResultID                 `json:"raw_result_id"`
+	Error        *MatchTestRunFault           `json:"error"`
+	CreatedAt    healthlab.Time               `json:"created_at"`
+	UpdatedAt    healthlab.Time               `json:"updated_at"`
+	StartedAt    *healthlab.Time              `json:"started_at"`
+	CompletedAt  *healthlab.Time              `json:"completed_at"`
 }
 
-// KeptTrial is a test run as it is kept.
-type KeptTrial struct {
-	Trial
+// MatchTestRunRecord is a test run as it is kept.
+type MatchTestRunRecord struct {
+	MatchTestRun
 	Team healthlab.TeamID
 	// Key is the team's, and Fingerprint the request's that came with it.
 	Key, Fingerprint string
-	Request          TrialRequest
+	Request          MatchTestRunRequest
 	// Due is when it is to be worked on; zero once it has ended.
 	Due time.Time
 }
 
-// TrialStore keeps test runs. All methods are safe for concurrent use and atomic. Times
+// MatchTestRunStore keeps test runs. All methods are safe for concurrent use and atomic. Times
 // are kept in UTC to the microsecond; what a method hands out is the caller's to edit.
 // Once ctx has ended, a call returns its error and writes nothing.
-type TrialStore interface {
-	// StartTrial adds a run, unless the team has one with its key: then it returns
+type MatchTestRunStore interface {
+	// StartMatchTestRun adds a run, unless the team has one with its key: then it returns
 	// that one, and false.
-	StartTrial(ctx context.Context, t KeptTrial) (KeptTrial, bool, error)
-	// Trial returns a run; NotFound if the team has none of this id.
-	Trial(ctx context.Context, team healthlab.TeamID, id TrialID) (KeptTrial, error)
-	// UpdateTrial lets change edit a run. An error of change is returned unchanged and
-	// nothing is written. NotFound as in Trial.
-	UpdateTrial(ctx context.Context, team healthlab.TeamID, id TrialID, change func(*KeptTrial) error) (KeptTrial, error)
-	// ClaimTrials takes up to n runs of any team whose Due is set and not after now,
+	StartMatchTestRun(ctx context.Context, t MatchTestRunRecord) (MatchTestRunRecord, bool, error)
+	// MatchTestRun returns a run; NotFound if the team has none of this id.
+	MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRunRecord, error)
+	// UpdateMatchTestRun lets change edit a run. An error of change is returned unchanged and
+	// nothing is written. NotFound as in MatchTestRun.
+	UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID, change func(*MatchTestRunRecord) error) (MatchTestRunRecord, error)
+	// ClaimMatchTestRuns takes up to n runs of any team whose Due is set and not after now,
 	// the longest due first, and sets their Due to until. Two claims that run at the
 	// same time never return the same run.
-	ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]KeptTrial, error)
+	ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]MatchTestRunRecord, error)
 }
 
 // Names of the rules about test runs.
 const (
-	TrialNotFound = "TEST_RUN_NOT_FOUND"
+	MatchTestRunNotFound = "TEST_RUN_NOT_FOUND"
 	// These end a run.
-	TrialOrderStatus  = "ORDER_STATUS"
-	TrialNoTest       = "NO_LAB_TEST"
-	TrialOtherOutcome = "UNEXPECTED_DECISION"
-	TrialBroken       = "RUN_BROKEN"
+	MatchTestRunOrderStatus  = "ORDER_STATUS"
+	MatchTestRunNoTest       = "NO_LAB_TEST"
+	MatchTestRunOtherOutcome = "UNEXPECTED_DECISION"
+	MatchTestRunBroken       = "RUN_BROKEN"
 )
 
 // Check returns Invalid with every problem of the request itself.
-func (r *TrialRequest) Check() error {
+func (r *MatchTestRunRequest) Check() error {
 	var p healthlab.Problems
 	rule, ok := trialRule(r.Case)
 	if !ok {
 		p.Add("enum", "is not one of the known values", "case")
 	}
-	oneOf(&p, r.OrderSource, []TrialSource{TrialManaged, TrialProvided}, "order_source")
+	oneOf(&p, r.OrderSource, []MatchTestRunSource{MatchTestRunManaged, MatchTestRunProvided}, "order_source")
 	if r.ResultStatus != "" {
 		oneOf(&p, r.ResultStatus, []ResultStatus{ResultFinal, ResultPartial}, "result_status")
 	}
@@ -193,101 +193,101 @@ func (r *TrialRequest) Check() error {
 	}
 	roles := slices.Sorted(maps.Keys(r.Orders))
 	switch {
-	case r.OrderSource == TrialProvided && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
+	case r.OrderSource == MatchTestRunProvided && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
 		p.Add("roles", "has exactly the roles of the case", "orders")
-	case r.OrderSource == TrialManaged && len(roles) > 0:
+	case r.OrderSource == MatchTestRunManaged && len(roles) > 0:
 		p.Add("roles", "goes with provided orders only", "orders")
-	case r.OrderSource == TrialManaged && r.Case == MatchWrongCollection:
+	case r.OrderSource == MatchTestRunManaged && r.Case == MatchWrongCollection:
 		p.Add("source", "is provided in this case", "order_source")
 	}
-	if r.WrongLabTestID != nil && (r.Case != MatchWrongLab || r.OrderSource != TrialManaged) {
+	if r.WrongLabTestID != nil && (r.Case != MatchWrongLab || r.OrderSource != MatchTestRunManaged) {
 		p.Add("case", "goes with wrong_lab and managed orders only", "wrong_lab_test_id")
 	}
 	return p.Err()
 }
 
 // trials returns the store of test runs, for a team that has them.
-func (s *Service) trials(ctx context.Context, team healthlab.TeamID) (TrialStore, error) {
+func (s *Service) trials(ctx context.Context, team healthlab.TeamID) (MatchTestRunStore, error) {
 	if s.opts.Environment != healthlab.Sandbox {
 		return nil, missing(SandboxOnly, "test runs are for sandboxes")
 	}
 	if err := s.allowed(ctx, team, func(have Settings) bool { return have.UnmatchedResults && have.UnmatchedTestRuns }); err != nil {
 		return nil, err
 	}
-	if s.opts.Trials == nil || s.opts.Reviews == nil {
+	if s.opts.MatchTestRuns == nil || s.opts.Reviews == nil {
 		return nil, fmt.Errorf("%w: no store for test runs", healthlab.Unimplemented)
 	}
-	return s.opts.Trials, nil
+	return s.opts.MatchTestRuns, nil
 }
 
-// TrialCases returns what each case of test runs needs. NotFound in production.
-func (s *Service) TrialCases(ctx context.Context, team healthlab.TeamID) ([]TrialRule, error) {
+// MatchTestRunCases returns what each case of test runs needs. NotFound in production.
+func (s *Service) MatchTestRunCases(ctx context.Context, team healthlab.TeamID) ([]MatchTestRunRule, error) {
 	if _, err := s.trials(ctx, team); err != nil {
 		return nil, err
 	}
-	return TrialRules(), nil
+	return MatchTestRunRules(), nil
 }
 
-// StartTrial asks for a test run, which background work ([Service.RunTrials]) then does.
+// StartMatchTestRun asks for a test run, which background work ([Service.RunMatchTestRuns]) then does.
 // The same key with the same request returns the run that there is. Invalid lists every
 // problem; IDEMPOTENCY_KEY_REUSED for another request; ORDER_NOT_FOUND.
-func (s *Service) StartTrial(ctx context.Context, team healthlab.TeamID, key string, req TrialRequest) (Trial, error) {
+func (s *Service) StartMatchTestRun(ctx context.Context, team healthlab.TeamID, key string, req MatchTestRunRequest) (MatchTestRun, error) {
 	store, err := s.trials(ctx, team)
 	if err != nil {
-		return Trial{}, err
+		return MatchTestRun{}, err
 	}
 	if n := utf8.RuneCountInString(key); n < 1 || n > maxKey || !utf8.ValidString(key) {
 		var p healthlab.Problems
 		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", maxKey), "idempotency_key")
-		return Trial{}, p.Err()
+		return MatchTestRun{}, p.Err()
 	}
 	if err := req.Check(); err != nil {
-		return Trial{}, err
+		return MatchTestRun{}, err
 	}
 	for _, id := range req.Orders {
 		if _, err := s.Get(ctx, team, id); err != nil {
-			return Trial{}, err
+			return MatchTestRun{}, err
 		}
 	}
 	text, err := json.Marshal(req)
 	if err != nil {
-		return Trial{}, fmt.Errorf("fingerprint: %w", err)
+		return MatchTestRun{}, fmt.Errorf("fingerprint: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	if req.ResultStatus == "" {
 		req.ResultStatus = ResultFinal
 	}
 	at := healthlab.At(s.now())
-	kept, fresh, err := store.StartTrial(ctx, KeptTrial{
+	kept, fresh, err := store.StartMatchTestRun(ctx, MatchTestRunRecord{
 		Team: team, Key: key, Fingerprint: hex.EncodeToString(sum[:]), Request: req, Due: at.Time,
-		Trial: Trial{RunID: TrialID{s.opts.NewID()}, Status: TrialQueued, Stage: "queued", Case: req.Case, OrderSource: req.OrderSource,
-			ResultStatus: req.ResultStatus, Orders: map[string]TrialOrder{}, CreatedAt: at, UpdatedAt: at},
+		MatchTestRun: MatchTestRun{RunID: MatchTestRunID{s.opts.NewID()}, Status: MatchTestRunQueued, Stage: "queued", Case: req.Case, OrderSource: req.OrderSource,
+			ResultStatus: req.ResultStatus, Orders: map[string]MatchTestRunOrder{}, CreatedAt: at, UpdatedAt: at},
 	})
 	if err != nil {
-		return Trial{}, fmt.Errorf("start test run: %w", err)
+		return MatchTestRun{}, fmt.Errorf("start test run: %w", err)
 	}
 	if !fresh && kept.Fingerprint != hex.EncodeToString(sum[:]) {
-		return Trial{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
+		return MatchTestRun{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 	}
-	return kept.Trial, nil
+	return kept.MatchTestRun, nil
 }
 
-// Trial returns a test run. NotFound if the team has none of this id.
-func (s *Service) Trial(ctx context.Context, team healthlab.TeamID, id TrialID) (Trial, error) {
+// MatchTestRun returns a test run. NotFound if the team has none of this id.
+func (s *Service) MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRun, error) {
 	store, err := s.trials(ctx, team)
 	if err != nil {
-		return Trial{}, err
+		return MatchTestRun{}, err
 	}
-	t, err := store.Trial(ctx, team, id)
+	t, err := store.MatchTestRun(ctx, team, id)
 	if err != nil {
-		return Trial{}, fmt.Errorf("get test run: %w", notFound(err, TrialNotFound, "the team has no such test run"))
+		return MatchTestRun{}, fmt.Errorf("get test run: %w", notFound(err, MatchTestRunNotFound, "the team has no such test run"))
 	}
-	return t.Trial, nil
+	return t.MatchTestRun, nil
 }
 
-// RunTrials does test runs, until ctx ends. Any number of processes may run it; a run
+// RunMatchTestRuns does test runs, until ctx ends. Any number of processes may run it; a run
 // that a process leaves undone goes on in another one.
-func (s *Service) RunTrials(ctx context.Context) error {
+func (s *Service) RunMatchTestRuns(ctx context.Context) error {
 	return s.trying().Run(ctx)
 }
 
@@ -297,15 +297,15 @@ func (s *Service) TryOut(ctx context.Context) (int, error) {
 	return s.trying().Once(ctx, 10)
 }
 
-func (s *Service) trying() *work.Loop[KeptTrial] {
-	loop := duty(s, "test runs", s.opts.Trials.ClaimTrials, s.tryOut)
+func (s *Service) trying() *work.Loop[MatchTestRunRecord] {
+	loop := newLoop(s, "test runs", s.opts.MatchTestRuns.ClaimMatchTestRuns, s.tryOut)
 	loop.Workers = 1
 	return loop
 }
 
 // tryOut does one run, and records how it ends. A fault of a rule ends it; any other
 // fault leaves it to the next claim.
-func (s *Service) tryOut(ctx context.Context, t KeptTrial) error {
+func (s *Service) tryOut(ctx context.Context, t MatchTestRunRecord) error {
 	run := trialRun{Service: s, kept: t}
 	err := run.all(ctx)
 	var rule *healthlab.RuleError
@@ -314,9 +314,9 @@ func (s *Service) tryOut(ctx context.Context, t KeptTrial) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &rule):
-		return run.end(ctx, TrialFailed, &TrialFault{rule.Type, rule.Msg})
+		return run.end(ctx, MatchTestRunFailed, &MatchTestRunFault{rule.Type, rule.Msg})
 	case errors.As(err, &invalid):
-		return run.end(ctx, TrialFailed, &TrialFault{TrialBroken, "the run made a request that is not valid"})
+		return run.end(ctx, MatchTestRunFailed, &MatchTestRunFault{MatchTestRunBroken, "the run made a request that is not valid"})
 	}
 	return fmt.Errorf("test run: %w", err)
 }
@@ -325,7 +325,7 @@ func (s *Service) tryOut(ctx context.Context, t KeptTrial) error {
 // that doing it again makes nothing twice.
 type trialRun struct {
 	*Service
-	kept    KeptTrial
+	kept    MatchTestRunRecord
 	test    LabTest
 	wrong   LabTest // what a result from the wrong lab is of
 	records map[string]Order
@@ -333,7 +333,7 @@ type trialRun struct {
 
 func (r *trialRun) all(ctx context.Context) error {
 	for _, step := range []struct {
-		stage TrialStage
+		stage MatchTestRunStage
 		do    func(context.Context) error
 	}{
 		{"validating", r.validate}, {"selecting_configuration", r.configure}, {"creating_orders", r.create},
@@ -347,13 +347,13 @@ func (r *trialRun) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.end(ctx, TrialSucceeded, nil)
+	return r.end(ctx, MatchTestRunSucceeded, nil)
 }
 
-func (r *trialRun) stage(ctx context.Context, stage TrialStage) error {
+func (r *trialRun) stage(ctx context.Context, stage MatchTestRunStage) error {
 	at := healthlab.At(r.now())
-	kept, err := r.opts.Trials.UpdateTrial(ctx, r.kept.Team, r.kept.RunID, func(t *KeptTrial) error {
-		t.Status, t.Stage, t.UpdatedAt = TrialRunning, stage, at
+	kept, err := r.opts.MatchTestRuns.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *MatchTestRunRecord) error {
+		t.Status, t.Stage, t.UpdatedAt = MatchTestRunRunning, stage, at
 		if t.StartedAt == nil {
 			t.StartedAt = &at
 		}
@@ -363,16 +363,16 @@ func (r *trialRun) stage(ctx context.Context, stage TrialStage) error {
 	return err
 }
 
-func (r *trialRun) end(ctx context.Context, status TrialStatus, fault *TrialFault) error {
+func (r *trialRun) end(ctx context.Context, status MatchTestRunStatus, fault *MatchTestRunFault) error {
 	at := healthlab.At(r.now())
-	_, err := r.opts.Trials.UpdateTrial(ctx, r.kept.Team, r.kept.RunID, func(t *KeptTrial) error {
-		t.Status, t.Stage, t.Error, t.UpdatedAt, t.CompletedAt, t.Due = status, TrialStage(status), fault, at, &at, time.Time{}
+	_, err := r.opts.MatchTestRuns.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *MatchTestRunRecord) error {
+		t.Status, t.Stage, t.Error, t.UpdatedAt, t.CompletedAt, t.Due = status, MatchTestRunStage(status), fault, at, &at, time.Time{}
 		return nil
 	})
 	return err
 }
 
-func (r *trialRun) rule() TrialRule {
+func (r *trialRun) rule() MatchTestRunRule {
 	rule, _ := trialRule(r.kept.Case)
 	return rule
 }
@@ -389,13 +389,13 @@ func (r *trialRun) validate(ctx context.Context) error {
 			return err
 		}
 		if want := r.rule().RequiredStatuses[role]; o.LowLevel() != want && (want == Completed || want == Cancelled) {
-			return broken(TrialOrderStatus, "an order does not stand where the case needs it: "+string(want))
+			return broken(MatchTestRunOrderStatus, "an order does not stand where the case needs it: "+string(want))
 		}
 		if o.PatientDetails == nil {
-			return broken(TrialOrderStatus, "an order has no patient")
+			return broken(MatchTestRunOrderStatus, "an order has no patient")
 		}
 		if r.kept.Case == MatchWrongCollection && o.Method() != AtHomePhlebotomy {
-			return broken(TrialOrderStatus, "the order is not for at_home_phlebotomy")
+			return broken(MatchTestRunOrderStatus, "the order is not for at_home_phlebotomy")
 		}
 		r.records[role] = o
 	}
@@ -409,7 +409,7 @@ func (r *trialRun) configure(ctx context.Context) error {
 		return err
 	}
 	switch id := r.kept.Request.LabTestID; {
-	case r.kept.OrderSource == TrialProvided && len(r.records) > 0:
+	case r.kept.OrderSource == MatchTestRunProvided && len(r.records) > 0:
 		for _, o := range r.records {
 			r.test = o.LabTest
 		}
@@ -423,12 +423,12 @@ func (r *trialRun) configure(ctx context.Context) error {
 			return err
 		}
 		if len(page.Tests) == 0 {
-			return broken(TrialNoTest, "the team has no active walk-in test")
+			return broken(MatchTestRunNoTest, "the team has no active walk-in test")
 		}
 		r.test = page.Tests[0]
 	}
 	if r.test.Lab == nil {
-		return broken(TrialNoTest, "the lab test has no lab")
+		return broken(MatchTestRunNoTest, "the lab test has no lab")
 	}
 	if r.kept.Case != MatchWrongLab {
 		return nil
@@ -445,7 +445,7 @@ func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 			return err
 		}
 		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
-			return broken(TrialNoTest, "the wrong test is of the same lab")
+			return broken(MatchTestRunNoTest, "the wrong test is of the same lab")
 		}
 		return nil
 	}
@@ -470,17 +470,17 @@ func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 			return nil
 		}
 	}
-	return broken(TrialNoTest, "there is no other lab with anything to measure")
+	return broken(MatchTestRunNoTest, "there is no other lab with anything to measure")
 }
 
 // create makes the orders of a managed run.
 func (r *trialRun) create(ctx context.Context) error {
-	if r.kept.OrderSource == TrialManaged {
+	if r.kept.OrderSource == MatchTestRunManaged {
 		for _, role := range r.rule().OrderRoles {
-			if r.opts.TrialUser == nil {
+			if r.opts.MatchTestRunUser == nil {
 				return fmt.Errorf("%w: nobody makes users for test runs", healthlab.Unimplemented)
 			}
-			user, err := r.opts.TrialUser(ctx, r.kept.Team, "unmatched-test-"+r.kept.RunID.String()+"-"+role)
+			user, err := r.opts.MatchTestRunUser(ctx, r.kept.Team, "unmatched-test-"+r.kept.RunID.String()+"-"+role)
 			if err != nil {
 				return fmt.Errorf("make user: %w", err)
 			}
@@ -491,16 +491,16 @@ func (r *trialRun) create(ctx context.Context) error {
 			r.records[role] = o
 		}
 	}
-	return r.note(ctx, func(t *KeptTrial) {
-		t.Orders = map[string]TrialOrder{}
+	return r.note(ctx, func(t *MatchTestRunRecord) {
+		t.Orders = map[string]MatchTestRunOrder{}
 		for role, o := range r.records {
-			t.Orders[role] = TrialOrder{o.ID, o.UserID, o.OrderTransaction.ID}
+			t.Orders[role] = MatchTestRunOrder{o.ID, o.UserID, o.OrderTransaction.ID}
 		}
 	})
 }
 
-func (r *trialRun) note(ctx context.Context, edit func(*KeptTrial)) error {
-	kept, err := r.opts.Trials.UpdateTrial(ctx, r.kept.Team, r.kept.RunID, func(t *KeptTrial) error {
+func (r *trialRun) note(ctx context.Context, edit func(*MatchTestRunRecord)) error {
+	kept, err := r.opts.MatchTestRuns.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *MatchTestRunRecord) error {
 		edit(t)
 		return nil
 	})
@@ -601,20 +601,20 @@ func (r *trialRun) write(ctx context.Context) error {
 		return err
 	}
 	id := m.rawID()
-	return r.note(ctx, func(t *KeptTrial) { t.RawResultID = &id })
+	return r.note(ctx, func(t *MatchTestRunRecord) { t.RawResultID = &id })
 }
 
 // verify checks that the result waits, for the reason of the case.
 func (r *trialRun) verify(ctx context.Context) error {
 	item, err := r.opts.Reviews.Result(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {
-		return broken(TrialOtherOutcome, "the result went to an order by itself")
+		return broken(MatchTestRunOtherOutcome, "the result went to an order by itself")
 	}
 	if err != nil {
 		return err
 	}
 	if item.DecisionCode != r.kept.Case {
-		return broken(TrialOtherOutcome, "the result was held as "+string(item.DecisionCode))
+		return broken(MatchTestRunOtherOutcome, "the result was held as "+string(item.DecisionCode))
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 
 // Later is what is to happen with an order by itself: messages to its patient, and the
 // next step of a simulation.
-type Later struct {
-	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimLater]
+type Notifications struct {
+	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]
 	// moves it to the end of the lease.
 	Due time.Time
 	// Notify: the patient gets messages.
@@ -146,18 +146,18 @@ type notice struct {
 // is asked for as long as the order stands where it was. It is pure.
 func (r *Record) notices() []notice {
 	out := r.patientNotices()
-	if at := r.Later.Alarmed; !at.IsZero() {
+	if at := r.Notifications.Alarmed; !at.IsZero() {
 		out = append(out, notice{due: at, team: true, PatientMessage: PatientMessage{
 			ID: uuid.NewSHA1(r.ID.UUID, []byte(AlarmTeam)), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: Email,
 			Moment: AlarmTeam, Method: r.Method(), At: at,
 		}})
 	}
-	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Later.Told, n.ID) })
+	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Told, n.ID) })
 }
 
 // patientNotices are those to the patient, whether or not they were sent.
 func (r *Record) patientNotices() []notice {
-	if !r.Later.Notify {
+	if !r.Notifications.Notify {
 		return nil
 	}
 	imported := r.reached(RequisitionBypassed)
@@ -233,8 +233,8 @@ func (r *Record) address(c Channel) string {
 	return ""
 }
 
-// planLater sets when the order is to be looked at again.
-func (r *Record) planLater() {
+// planNotifications sets when the order is to be looked at again.
+func (r *Record) planNotifications() {
 	var due time.Time
 	earlier := func(t time.Time) {
 		if due.IsZero() || t.Before(due) {
@@ -244,10 +244,10 @@ func (r *Record) planLater() {
 	for _, n := range r.notices() {
 		earlier(n.due)
 	}
-	if s := r.Later.Simulation; s != nil {
+	if s := r.Notifications.Simulation; s != nil {
 		earlier(s.Next)
 	}
-	r.Later.Due = due
+	r.Notifications.Due = due
 }
 
 // CommunicationSettings says how the patient of an order may be told.
@@ -291,23 +291,23 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 	return CommunicationSettings{r.ID, sms}, nil
 }
 
-// RunLater sends messages to patients and goes on with simulations, until ctx ends. Any
+// RunNotifications sends messages to patients and goes on with simulations, until ctx ends. Any
 // number of processes may run it.
-func (s *Service) RunLater(ctx context.Context) error {
+func (s *Service) RunNotifications(ctx context.Context) error {
 	return s.later().Run(ctx)
 }
 
-// DoLater does what is due now, and returns how many orders it looked at: for hosts that
+// DoNotifications does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
-func (s *Service) DoLater(ctx context.Context) (int, error) {
+func (s *Service) DoNotifications(ctx context.Context) (int, error) {
 	return s.later().Once(ctx, atOnce)
 }
 
 func (s *Service) later() *work.Loop[Record] {
-	return duty(s, "patient messages", s.store.ClaimLater, s.doLater)
+	return newLoop(s, "patient messages", s.store.ClaimNotifications, s.doNotifications)
 }
 
-func (s *Service) doLater(ctx context.Context, r Record) error {
+func (s *Service) doNotifications(ctx context.Context, r Record) error {
 	settings, err := s.opts.Settings(ctx, r.TeamID)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
@@ -337,16 +337,16 @@ func (s *Service) doLater(ctx context.Context, r Record) error {
 		}
 		done = append(done, n.ID)
 	}
-	if sim := r.Later.Simulation; sim != nil && !sim.Next.After(now) {
+	if sim := r.Notifications.Simulation; sim != nil && !sim.Next.After(now) {
 		if err := s.stepOn(ctx, r, settings, now); err != nil {
 			return err
 		}
 	}
 	_, err = s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
-		r.Later.Told = append(slices.Clone(r.Later.Told), done...)
-		r.planLater()
-		if !again.IsZero() && r.Later.Due.Before(again) {
-			r.Later.Due = again
+		r.Notifications.Told = append(slices.Clone(r.Notifications.Told), done...)
+		r.planNotifications()
+		if !again.IsZero() && r.Notifications.Due.Before(again) {
+			r.Notifications.Due = again
 		}
 		return nil, nil
 	})
@@ -379,14 +379,14 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 		return fmt.Errorf("find expected results: %w", err)
 	}
 	var rule *healthlab.RuleError
-	if sim := claimed.Later.Simulation; sim.Final.LowLevel() == RedrawAvailable {
+	if sim := claimed.Notifications.Simulation; sim.Final.LowLevel() == RedrawAvailable {
 		_, err := s.simulateRedraw(ctx, claimed, sim.Flags, expected, settings, now, sim.Delay)
 		if err != nil && !errors.As(err, &rule) {
 			return fmt.Errorf("go on with simulation: %w", err)
 		}
 		_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
-			r.Later.Simulation = nil
-			r.planLater()
+			r.Notifications.Simulation = nil
+			r.planNotifications()
 			return nil, nil
 		})
 		return err
@@ -395,14 +395,14 @@ func (s *Service) stepOn(ctx context.Context, claimed Record, settings Settings,
 	s.formURLs(ctx, &claimed, steps)
 	critical := s.opts.NewID()
 	_, err = s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
-		sim := r.Later.Simulation
+		sim := r.Notifications.Simulation
 		if sim == nil || sim.Next.After(now) {
 			return nil, nil
 		}
-		r.Later.Simulation = nil
+		r.Notifications.Simulation = nil
 		events, err := r.simulate(sim.Final, sim.Flags, expected, steps, critical, sim.Delay)
 		if errors.As(err, &rule) {
-			r.planLater() // the order has gone another way
+			r.planNotifications() // the order has gone another way
 			return nil, nil
 		}
 		return events, err

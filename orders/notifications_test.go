@@ -22,7 +22,7 @@ func newMessageDesk(t testing.TB) (*desk, *sandbox.Outbox) {
 func (d *desk) settle() {
 	d.t.Helper()
 	for {
-		n, err := d.DoLater(d.t.Context())
+		n, err := d.DoNotifications(d.t.Context())
 		require.NoError(d.t, err)
 		if n == 0 {
 			return

@@ -101,23 +101,23 @@ type judgement struct {
 }
 
 // judge decides whether a result belongs to an order for certain. tied is the order
-// that the message names, by its id or that of its specimen; nil for none. namesakes
+// that the message names, by its id or that of its specimen; nil for none. patientMatches
 // are the orders of everybody who has the reported name and birth date.
 //
 // A result goes to an order by itself only if nothing contradicts that: the message
 // names the order; the patient that the lab reports is the order's, and nobody else of
 // the team has the same name and birth date; lab and account are the order's; and the
 // order can take a result where it stands. A lab that names both the order's own id and
-// its specimen need not report a patient, and may mean one of several namesakes. It is
+// its specimen need not report a patient, and may mean one of several patientMatches. It is
 // pure.
-func judge(m Message, tied *Record, namesakes []Order) judgement {
+func judge(m Message, tied *Record, patientMatches []Order) judgement {
 	p := m.patient()
 	people := map[healthlab.UserID]bool{}
-	for _, o := range namesakes {
+	for _, o := range patientMatches {
 		people[o.UserID] = true
 	}
 	if tied == nil {
-		return unnamed(m, namesakes, people)
+		return unnamed(m, patientMatches, people)
 	}
 	sure := m.sure(tied)
 	switch how := p.of(tied.PatientDetails); {
@@ -151,14 +151,14 @@ func (m Message) sure(o *Record) bool {
 }
 
 // unnamed judges a result that names no order: there is only its patient.
-func unnamed(m Message, namesakes []Order, people map[healthlab.UserID]bool) judgement {
+func unnamed(m Message, patientMatches []Order, people map[healthlab.UserID]bool) judgement {
 	switch {
 	case len(people) == 0:
 		return judgement{code: MatchNone, reason: "nothing matches the result"}
 	case len(people) > 1:
 		return judgement{code: MatchSeveralPeople, reason: "several patients have the reported name and birth date"}
 	}
-	open := slices.DeleteFunc(slices.Clone(namesakes), func(o Order) bool { return o.LowLevel().Final() })
+	open := slices.DeleteFunc(slices.Clone(patientMatches), func(o Order) bool { return o.LowLevel().Final() })
 	elsewhere := len(open) > 0 && m.Lab != "" && !slices.ContainsFunc(open, func(o Order) bool {
 		return o.LabTest.Lab != nil && o.LabTest.Lab.Slug == m.Lab
 	})
@@ -170,9 +170,9 @@ func unnamed(m Message, namesakes []Order, people map[healthlab.UserID]bool) jud
 
 // candidates are the orders that a result may belong to, by patient: the one that the
 // message is tied to first, then open ones, then the newest.
-func candidates(r *RawResult, tied *Record, namesakes []Order) []CandidateGroup {
+func candidates(r *RawResult, tied *Record, patientMatches []Order) []CandidateGroup {
 	const most = 20
-	all := slices.Clone(namesakes)
+	all := slices.Clone(patientMatches)
 	if tied != nil && !slices.ContainsFunc(all, func(o Order) bool { return o.ID == tied.ID }) {
 		all = append(all, tied.Order)
 	}

@@ -53,15 +53,15 @@ func (s *Service) place(ctx context.Context, team healthlab.TeamID, id OrderID, 
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err
 	}
-	r, err := s.prepare(ctx, team, id, req, manner{}, at)
+	r, err := s.prepare(ctx, team, id, req, placeOptions{}, at)
 	if err != nil {
 		return Order{}, fmt.Errorf("place order: %w", err)
 	}
 	return s.insert(ctx, r, at)
 }
 
-// manner is how an order comes in, where that changes a rule.
-type manner struct {
+// placeOptions select the rules that depend on how an order was placed.
+type placeOptions struct {
 	// imported: it was placed outside.
 	imported bool
 	// created: markers are limited to the lab of the account that is named.
@@ -71,7 +71,7 @@ type manner struct {
 }
 
 // account finds the account that the order uses.
-func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
+func (m placeOptions) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
 	if a := m.carries(lab, accounts); want == nil && a != nil {
 		if a.Status != LabAccountActive {
 			return nil, broken(LabAccountNotActive, "the lab account of the order that is replaced is not active")
@@ -88,7 +88,7 @@ func (m manner) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAc
 
 // carries returns the account of the order that is replaced, if it is of this lab and the
 // team may still use it; nil if not.
-func (m manner) carries(lab *Lab, accounts Accounts) *LabAccount {
+func (m placeOptions) carries(lab *Lab, accounts Accounts) *LabAccount {
 	if m.carried == nil || lab == nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (m manner) carries(lab *Lab, accounts Accounts) *LabAccount {
 }
 
 // prepare asks the world what the rules need to know, and applies them.
-func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m manner, at time.Time) (Record, error) {
+func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m placeOptions, at time.Time) (Record, error) {
 	if err := s.known(ctx, team, req.UserID); err != nil {
 		return Record{}, err
 	}
@@ -208,8 +208,8 @@ func (s *Service) choose(ctx context.Context, team healthlab.TeamID, w wanted, s
 	return chosen, accounts, nil
 }
 
-// goods are what the catalogue has of what is wanted.
-type goods struct {
+// catalogData holds the catalogue entries that a request names.
+type catalogData struct {
 	tests    []LabTest
 	markers  []Marker
 	labs     []Lab
@@ -217,8 +217,8 @@ type goods struct {
 }
 
 // look asks the catalogue for what is wanted.
-func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (goods, error) {
-	var g goods
+func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (catalogData, error) {
+	var g catalogData
 	var err error
 	if g.tests, err = s.catalogue.LabTests(ctx, team, w.tests); err != nil {
 		return g, fmt.Errorf("find lab tests: %w", err)
@@ -236,7 +236,7 @@ func (s *Service) look(ctx context.Context, team healthlab.TeamID, w wanted) (go
 
 // pays checks who pays, and returns the insurance record that does. An order that was
 // placed outside has its diagnosis there.
-func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by manner, t LabTest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
+func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t LabTest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
 	if err := billable(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.Us
 		UpdatedAt:        now,
 		OrderTransaction: OrderTransaction{ID: TransactionID{s.opts.NewID()}},
 	}}
-	r.Later.Notify = s.opts.Messenger != nil
+	r.Notifications.Notify = s.opts.Messenger != nil
 	if a != nil {
 		r.LabAccountID, r.LabAccountNumber = &a.ID, a.ProviderAccountID
 		r.Comment = comment(nil, a.DefaultClinicalNotes)

@@ -181,7 +181,7 @@ func TestLabAccounts(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
-			b, err := orders.NewBook(orders.BookContents{Labs: []orders.Lab{north, south}, Accounts: tc.accounts,
+			b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{Labs: []orders.Lab{north, south}, Accounts: tc.accounts,
 				Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
 			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, nil)
@@ -207,7 +207,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 	for _, flow := range []orders.DelegatedFlow{orders.OrderDelegated, orders.FullyDelegated, orders.ResultDelegated, orders.NotDelegated} {
 		t.Run(string(flow), func(t *testing.T) {
 			d := newDesk(t)
-			b, err := orders.NewBook(orders.BookContents{
+			b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
 				Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: orders.CollectionMethods()}},
 				Accounts: []orders.LabAccount{{ID: account("a"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: flow,
 					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"az"}}}},
@@ -525,7 +525,7 @@ func TestBook(t *testing.T) {
 		{"two platform accounts", book(north, "", "", `{"lab": "northlab"}, {"lab": "northlab"}`), "lab_accounts[1]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b, err := orders.ReadBook(strings.NewReader(tc.text))
+			b, err := orders.ReadStaticCatalog(strings.NewReader(tc.text))
 			if tc.want != "" {
 				require.ErrorIs(t, err, healthlab.Invalid)
 				require.ErrorContains(t, err, tc.want)

@@ -22,9 +22,9 @@ func centerAt(lab int, code string, lng, lat float64, has ...orders.PSCCapabilit
 		Metadata: orders.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201"}}
 }
 
-func atlas(t testing.TB, centers ...orders.Center) *orders.Atlas {
+func atlas(t testing.TB, centers ...orders.Center) *orders.CenterIndex {
 	t.Helper()
-	a, err := orders.NewAtlas(centers)
+	a, err := orders.NewCenterIndex(centers)
 	require.NoError(t, err)
 	return a
 }
@@ -77,7 +77,7 @@ func TestAtlasFindsWhatIsNear(t *testing.T) {
 			c.Inactive = rapid.IntRange(0, 9).Draw(t, "inactive") == 0
 			all = append(all, c)
 		}
-		a, err := orders.NewAtlas(all)
+		a, err := orders.NewCenterIndex(all)
 		require.NoError(t, err)
 		q := orders.CenterQuery{LabID: 1, Near: near, Miles: rapid.SampledFrom([]float64{0, 10, 25, 100, 3000, 20000}).Draw(t, "miles"), Most: 100,
 			Capabilities: orders.PSCCapabilities()[:rapid.IntRange(0, 2).Draw(t, "wants")]}
@@ -161,7 +161,7 @@ func TestReadCentersCSV(t *testing.T) {
 		Metadata: orders.PSCMetadata{Name: "Mesa East", FirstLine: "7 Elm Rd", SecondLine: ptr("Suite 2"), City: "Mesa", State: "AZ", ZipCode: "85201",
 			Hours: []byte(`{"mon":"7-12"}`)}}, got[0])
 	require.True(t, got[1].Inactive)
-	_, err = orders.ReadAtlas(strings.NewReader(centersCSV))
+	_, err = orders.ReadCenterIndex(strings.NewReader(centersCSV))
 	require.NoError(t, err)
 }
 
@@ -198,7 +198,7 @@ func TestNewAtlasRefuses(t *testing.T) {
 	bad.IANATimezone, bad.Metadata = "Nowhere/City", orders.PSCMetadata{Hours: []byte("{")}
 	local := centerAt(1, "L", 0, 0)
 	local.IANATimezone = "Local"
-	_, err := orders.NewAtlas([]orders.Center{centerAt(1, "A", 0, 0), centerAt(2, "A", 0, 0), centerAt(1, "A", 0, 0), bad, local})
+	_, err := orders.NewCenterIndex([]orders.Center{centerAt(1, "A", 0, 0), centerAt(2, "A", 0, 0), centerAt(1, "A", 0, 0), bad, local})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	var got []string

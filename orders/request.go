@@ -156,8 +156,8 @@ type PhysicianInputBase struct {
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 }
 
-// whole is the physician without a signature; nil for none.
-func (p *PhysicianInputBase) whole() *PhysicianInput {
+// enrich is the physician without a signature; nil for none.
+func (p *PhysicianInputBase) enrich() *PhysicianInput {
 	if p == nil {
 		return nil
 	}
@@ -572,7 +572,7 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	c.text(r.SampleID, "sample_id", 1, maxText)
 	c.under("patient_details").patient(r.PatientDetails, today)
 	c.under("patient_address").patientAddress(r.PatientAddress)
-	if p := r.Physician.whole(); p != nil {
+	if p := r.Physician.enrich(); p != nil {
 		c.under("physician").physician(*p)
 	}
 	if r.HealthInsurance != nil {

@@ -54,7 +54,7 @@ func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendR
 	}
 	told := []OrderID{}
 	for _, id := range ids {
-		switch err := s.retell(ctx, team, id, s.opts.NewID(), now); {
+		switch err := s.resendEvent(ctx, team, id, s.opts.NewID(), now); {
 		case errors.Is(err, healthlab.NotFound): // erased meanwhile
 		case err != nil:
 			return nil, fmt.Errorf("resend events: %w", err)
@@ -87,8 +87,8 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 	return q, nil
 }
 
-// retell writes the latest event of an order again. Nothing of the order changes.
-func (s *Service) retell(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
+// resendEvent writes the latest event of an order again. Nothing of the order changes.
+func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
 	_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		name := EventOrderUpdated
 		if len(r.Events) == 1 {

@@ -72,7 +72,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			return Order{}, err
 		}
 	}
-	g := gift{item: item, req: req, specimen: item.Message.SampleID, at: s.now(), settings: Settings{}}
+	g := acceptance{item: item, req: req, specimen: item.Message.SampleID, at: s.now(), settings: Settings{}}
 	if g.settings, err = s.opts.Settings(ctx, team); err != nil {
 		return Order{}, fmt.Errorf("team settings: %w", err)
 	}
@@ -89,7 +89,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 			return Order{}, notFound(err, OrderNotFound, "the team has no such order")
 		}
 		if g.replaces(&was) {
-			if was, err = s.heir(ctx, item.Message, was); err != nil {
+			if was, err = s.successor(ctx, item.Message, was); err != nil {
 				return Order{}, fmt.Errorf("find order of specimen: %w", err)
 			}
 		}
@@ -144,7 +144,7 @@ func unfit(rule, msg string) error {
 
 // usual returns the one order that a result points to where nobody has to choose.
 func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
-	w, err := s.weigh(ctx, item.Message)
+	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
 		if w.tied != nil {
 			return &w.tied.ID, nil
 		}
-		open := slices.DeleteFunc(slices.Clone(w.namesakes), func(o Order) bool { return o.LowLevel().Final() })
+		open := slices.DeleteFunc(slices.Clone(w.patientMatches), func(o Order) bool { return o.LowLevel().Final() })
 		if len(open) == 1 {
 			return &open[0].ID, nil
 		}
@@ -166,8 +166,8 @@ func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
 	return nil, unfit(ReviewNeedsChoice, "choose an order or a user: the result points to none alone")
 }
 
-// gift is a decision to accept, with all that the rules need to know.
-type gift struct {
+// acceptance is a decision to accept, with all that the rules need to know.
+type acceptance struct {
 	item RawResult
 	// message is the item's, completed for the order that gets it.
 	message Message
@@ -182,14 +182,14 @@ type gift struct {
 }
 
 // replaces reports whether another order has to take the place of one.
-func (g *gift) replaces(was *Record) bool {
+func (g *acceptance) replaces(was *Record) bool {
 	low := was.LowLevel()
 	elsewhere := g.item.Message.Lab != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != g.item.Message.Lab
 	return elsewhere || low.Final() && low != Completed && low != Corrected
 }
 
 // give lets the decision happen. It is pure, as [Settle] says.
-func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
+func (g *acceptance) give(item *RawResult, was, made *Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()
 	}
@@ -254,7 +254,7 @@ func (g *gift) give(item *RawResult, was, made *Record) ([]healthlab.Event, erro
 
 // begin begins a new order: in place of another one, which ends if it can, and leaves its
 // specimen to the new one if it has no result and will have none.
-func (g *gift) begin(was, made *Record, st, first Step) ([]healthlab.Event, error) {
+func (g *acceptance) begin(was, made *Record, st, first Step) ([]healthlab.Event, error) {
 	if was == nil {
 		return Begin(&made.Order, g.at, first.EventID)
 	}
@@ -266,7 +266,7 @@ func (g *gift) begin(was, made *Record, st, first Step) ([]healthlab.Event, erro
 	if dead && was.Results == nil && was.SampleID != nil && *was.SampleID == g.specimen {
 		was.SampleID = nil
 	}
-	return beget(was, made, st, on, first.EventID)
+	return addChild(was, made, st, on, first.EventID)
 }
 
 // take gives an order a result that a person decided on: from wherever the order
@@ -300,9 +300,9 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	return events, err
 }
 
-// heir returns the order that took the place of another one and has the specimen of a
+// successor returns the order that took the place of another one and has the specimen of a
 // message since; that other one where there is none.
-func (s *Service) heir(ctx context.Context, m Message, r Record) (Record, error) {
+func (s *Service) successor(ctx context.Context, m Message, r Record) (Record, error) {
 	if r.SampleID != nil || m.SampleID == "" {
 		return r, nil
 	}
@@ -342,7 +342,7 @@ func (r *Record) again(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.Interpretation, c.HasMissingResults, c.Results, c.ReportedAt, c.CriticalSent = nil, nil, nil, time.Time{}, false
 	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
-	c.Lab, c.Messages, c.Later, c.ReplacedBy = Handover{}, nil, Later{Notify: r.Later.Notify}, OrderID{}
+	c.Lab, c.Messages, c.Notifications, c.ReplacedBy = LabSubmission{}, nil, Notifications{Notify: r.Notifications.Notify}, OrderID{}
 	c.Visits, c.VisitWork = nil, VisitWork{}
 	return c
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// namesakes returns the team's orders whose patient has the reported name and birth
+// patientMatches returns the team's orders whose patient has the reported name and birth
 // date.
-func (s *Service) namesakes(ctx context.Context, team healthlab.TeamID, p ReportedPatient) ([]Order, error) {
+func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p ReportedPatient) ([]Order, error) {
 	if !p.known() {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
 	var err error = healthlab.NotFound
 	if !m.Order.IsZero() {
 		if r, err = s.store.Get(ctx, m.Team, m.Order); err == nil {
-			r, err = s.heir(ctx, m, r)
+			r, err = s.successor(ctx, m, r)
 		}
 	}
 	if errors.Is(err, healthlab.NotFound) && m.SampleID != "" {
@@ -63,17 +63,17 @@ func (s *Service) tied(ctx context.Context, m Message) (*Record, error) {
 	return &r, err
 }
 
-// weighed is what there is to know of a message with results.
-type weighed struct {
+// evaluation holds what the match of a message with results found.
+type evaluation struct {
 	judgement
-	tied      *Record
-	namesakes []Order
+	tied           *Record
+	patientMatches []Order
 }
 
 // subject is the only user of all candidates; zero if there are none or several.
-func (w weighed) subject() healthlab.UserID {
+func (w evaluation) subject() healthlab.UserID {
 	var user healthlab.UserID
-	all := w.namesakes
+	all := w.patientMatches
 	if w.tied != nil {
 		all = append([]Order{w.tied.Order}, all...)
 	}
@@ -88,7 +88,7 @@ func (w weighed) subject() healthlab.UserID {
 
 // lab is the slug of the lab that a message is from: as it says, else that of the order
 // which it names. Empty if nothing says.
-func (w weighed) lab(m Message) string {
+func (w evaluation) lab(m Message) string {
 	if l := w.test().Lab; m.Lab == "" && l != nil {
 		return l.Slug
 	}
@@ -96,29 +96,29 @@ func (w weighed) lab(m Message) string {
 }
 
 // test is that of the order which a message names; empty without one.
-func (w weighed) test() LabTest {
+func (w evaluation) test() LabTest {
 	if w.tied == nil {
 		return LabTest{}
 	}
 	return w.tied.LabTest
 }
 
-// weigh looks at what a message with results names, and judges it.
-func (s *Service) weigh(ctx context.Context, m Message) (weighed, error) {
+// evaluate finds the orders that a message with results may belong to and decides the match.
+func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	tied, err := s.tied(ctx, m)
 	if err != nil {
-		return weighed{}, err
+		return evaluation{}, err
 	}
 	if tied != nil && m.sure(tied) {
 		if j := judge(m, tied, nil); !j.to.IsZero() {
-			return weighed{j, tied, nil}, nil
+			return evaluation{j, tied, nil}, nil
 		}
 	}
-	same, err := s.namesakes(ctx, m.Team, m.patient())
+	same, err := s.patientMatches(ctx, m.Team, m.patient())
 	if err != nil {
-		return weighed{}, err
+		return evaluation{}, err
 	}
-	return weighed{judge(m, tied, same), tied, same}, nil
+	return evaluation{judge(m, tied, same), tied, same}, nil
 }
 
 // rawID is what a message with results is called while it is under review, and after. Two
@@ -144,7 +144,7 @@ func (s *Service) isHeld(ctx context.Context, m Message) (bool, error) {
 }
 
 // hold keeps a result for review. One that is held already changes nothing.
-func (s *Service) hold(ctx context.Context, m Message, w weighed, settings Settings) error {
+func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Settings) error {
 	j := w.judgement
 	at := healthlab.At(s.now())
 	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{

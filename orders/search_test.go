@@ -15,17 +15,17 @@ import (
 )
 
 // bigBook is the catalogue of the example: an invented lab with 170 markers.
-func bigBook(t testing.TB) *orders.Book {
+func bigBook(t testing.TB) *orders.StaticCatalog {
 	t.Helper()
 	f, err := os.Open("../examples/server/lab.json")
 	require.NoError(t, err)
 	defer f.Close()
-	b, err := orders.ReadBook(f)
+	b, err := orders.ReadStaticCatalog(f)
 	require.NoError(t, err)
 	return b
 }
 
-func found(t testing.TB, b *orders.Book, q orders.MarkerQuery) []string {
+func found(t testing.TB, b *orders.StaticCatalog, q orders.MarkerQuery) []string {
 	t.Helper()
 	page, err := b.FindMarkers(t.Context(), q)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestSearchForgivesOneError(t *testing.T) {
 func TestMarkersAreFiltered(t *testing.T) {
 	two, yes, no := 2, true, false
 	code := "P1"
-	b, err := orders.NewBook(orders.BookContents{
+	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
 		Labs: []orders.Lab{{ID: 2, Slug: "south"}, {ID: 1, Slug: "north"}},
 		Markers: []orders.MarkerComplete{
 			{Marker: orders.Marker{ID: 3, Name: "Iron", LabID: &two, ALaCarteEnabled: true, IsOrderable: &yes}},
@@ -220,14 +220,14 @@ func BenchmarkSearch(b *testing.B) {
 	word := func(n int) string {
 		return syllables[n%24] + syllables[n/24%24] + syllables[n/576%24]
 	}
-	contents := orders.BookContents{Labs: []orders.Lab{{ID: 1, Slug: "north"}}}
+	contents := orders.StaticCatalogContents{Labs: []orders.Lab{{ID: 1, Slug: "north"}}}
 	for i := range 10_000 {
 		contents.Markers = append(contents.Markers, orders.MarkerComplete{Marker: orders.Marker{
 			ID: i + 1, Name: word(i*7919) + " " + word(i*104729+i/24) + " antibody", Slug: fmt.Sprint("m", i),
 			LabID: ptr(1), ProviderID: ptr(fmt.Sprint("N", i)),
 		}})
 	}
-	book, err := orders.NewBook(contents)
+	book, err := orders.NewStaticCatalog(contents)
 	require.NoError(b, err)
 	for _, typed := range []string{contents.Markers[5000].Name, "ferhemglo", "ferhmeglo antibdoy", "N5000", "antibody"} {
 		b.Run(strings.ReplaceAll(typed, " ", "_"), func(b *testing.B) {

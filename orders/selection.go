@@ -65,7 +65,7 @@ type selection struct {
 }
 
 // resolve makes one test of what was selected, of what the catalogue has of it.
-func resolve(w wanted, g goods, settings Settings, id uuid.UUID) (selection, error) {
+func resolve(w wanted, g catalogData, settings Settings, id uuid.UUID) (selection, error) {
 	found, err := orderable(w, g.tests)
 	if err != nil {
 		return selection{}, err
@@ -116,7 +116,7 @@ func aLaCarte(markers []Marker) error {
 }
 
 // pick finds the markers that are ordered on their own, and the one lab of everything.
-func pick(w wanted, tests []LabTest, g goods) ([]Marker, *Lab, error) {
+func pick(w wanted, tests []LabTest, g catalogData) ([]Marker, *Lab, error) {
 	lab := -1
 	several := false
 	add := func(id int) {
@@ -159,7 +159,7 @@ func pick(w wanted, tests []LabTest, g goods) ([]Marker, *Lab, error) {
 // byCode finds the markers that are named by codes. A code may belong to several labs:
 // then the lab of the tests decides (lab, if it is not negative), else that of the
 // account which is named, else the only lab that has all of the codes.
-func byCode(w wanted, lab int, g goods) ([]Marker, error) {
+func byCode(w wanted, lab int, g catalogData) ([]Marker, error) {
 	all := make([][]Marker, len(w.providerIDs))
 	for i, code := range w.providerIDs {
 		all[i] = slices.DeleteFunc(slices.Clone(g.markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })

@@ -25,11 +25,11 @@ type Options struct {
 	// Reviews keeps results that match no order for certain, in the store of the orders.
 	// Default: such results are not taken in.
 	Reviews ReviewStore
-	// Trials keeps the test runs of that queue, in a sandbox. Default: there are none.
-	Trials TrialStore
-	// TrialUser makes, or finds, the user with a client_user_id for test runs that make
+	// MatchTestRuns keeps the test runs of that queue, in a sandbox. Default: there are none.
+	MatchTestRuns MatchTestRunStore
+	// MatchTestRunUser makes, or finds, the user with a client_user_id for test runs that make
 	// their own orders. Default: they cannot.
-	TrialUser func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
+	MatchTestRunUser func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
 	// Messenger sends messages to patients. Default: they get none.
 	Messenger Messenger
 	// CentralLabs are the slugs of the labs that the compendium compares, and that areas

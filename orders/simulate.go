@@ -55,7 +55,7 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderI
 }
 
 // SimulateSlowly is [Service.Simulate] with a time between two steps: the first happens
-// at once, the others in the background ([Service.RunLater]). An order that goes another
+// at once, the others in the background ([Service.RunNotifications]). An order that goes another
 // way meanwhile is left alone.
 func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id OrderID, final Status, flags SimulationFlags, delay time.Duration) (Order, error) {
 	if s.opts.Environment != healthlab.Sandbox {
@@ -108,8 +108,8 @@ func (s *Service) simulateRedraw(ctx context.Context, r Record, flags Simulation
 		accepted, err := s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 			events, err := r.simulate(StatusOf(r.Method(), RequisitionCreated), flags, expected, steps, critical, 0)
 			if err == nil && delay > 0 {
-				r.Later.Simulation = &Simulation{Final: StatusOf(r.Method(), RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)}
-				r.planLater()
+				r.Notifications.Simulation = &Simulation{Final: StatusOf(r.Method(), RedrawAvailable), Flags: flags, Delay: delay, Next: at.Add(delay)}
+				r.planNotifications()
 			}
 			return events, err
 		})
@@ -178,10 +178,10 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 	if !ok {
 		return nil, broken(StatusNotReachable, "the order cannot get there from where it stands")
 	}
-	r.Later.Simulation = nil
+	r.Notifications.Simulation = nil
 	slow := delay > 0 && len(path) > 1
 	if slow {
-		r.Later.Simulation = &Simulation{Final: StatusOf(r.Method(), target), Flags: flags, Delay: delay, Next: steps[0].At.Add(delay)}
+		r.Notifications.Simulation = &Simulation{Final: StatusOf(r.Method(), target), Flags: flags, Delay: delay, Next: steps[0].At.Add(delay)}
 	}
 	var events []healthlab.Event
 	for i := 0; len(path) > 0 && i < len(steps); i++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// BookContents is a catalogue as a team supplies it, in Go or as a JSON file.
-type BookContents struct {
+// StaticCatalogContents is a catalogue as a team supplies it, in Go or as a JSON file.
+type StaticCatalogContents struct {
 	Labs    []Lab            `json:"labs"`
 	Markers []MarkerComplete `json:"markers"`
 	Tests   []BookTest       `json:"lab_tests"`
@@ -32,9 +32,9 @@ type BookTest struct {
 	Teams []healthlab.TeamID `json:"teams"`
 }
 
-// Book is a [Catalogue] that does not change: everything that can be ordered, in
+// StaticCatalog is a [Catalogue] that does not change: everything that can be ordered, in
 // memory. It is immutable and safe for concurrent use.
-type Book struct {
+type StaticCatalog struct {
 	labs     []Lab
 	markers  map[int]MarkerComplete
 	byCode   map[string][]int
@@ -48,25 +48,25 @@ type Book struct {
 	words *index
 }
 
-// ReadBook reads a catalogue from JSON: an object with labs, markers, lab_tests,
+// ReadStaticCatalog reads a catalogue from JSON: an object with labs, markers, lab_tests,
 // lab_accounts and collection_instructions, each a list in the form in which the API publishes it, but that a lab
-// test names its lab_id and marker_ids. Invalid as [NewBook], or if it is not such
+// test names its lab_id and marker_ids. Invalid as [NewStaticCatalog], or if it is not such
 // JSON.
-func ReadBook(r io.Reader) (*Book, error) {
+func ReadStaticCatalog(r io.Reader) (*StaticCatalog, error) {
 	c, err := ReadContents(r)
 	if err != nil {
 		return nil, err
 	}
-	return NewBook(c)
+	return NewStaticCatalog(c)
 }
 
-// NewBook checks a catalogue and returns it. Invalid lists everything that is wrong
+// NewStaticCatalog checks a catalogue and returns it. Invalid lists everything that is wrong
 // with it: ids used twice, labs and markers that do not exist, markers of another lab
 // than their test's, methods that a lab does not take, several platform accounts at a
 // lab, platform accounts that are delegated, instructions without steps, tests that claim
 // instructions without any.
-func NewBook(c BookContents) (*Book, error) {
-	b := &Book{
+func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
+	b := &StaticCatalog{
 		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
 		markers: map[int]MarkerComplete{}, byCode: map[string][]int{}, tests: map[LabTestID]BookTest{},
 	}
@@ -137,7 +137,7 @@ func NewBook(c BookContents) (*Book, error) {
 }
 
 // checkSheet checks instructions of a lab that is known, or is not.
-func (b *Book) checkSheet(c check, sheet InstructionSheet, known bool) {
+func (b *StaticCatalog) checkSheet(c check, sheet InstructionSheet, known bool) {
 	if !known {
 		c.add("unknown_lab", "is one of the labs", "lab_id")
 	}
@@ -152,7 +152,7 @@ func (b *Book) checkSheet(c check, sheet InstructionSheet, known bool) {
 }
 
 // add checks a test and fills in what follows from its lab and markers.
-func (b *Book) add(c check, t BookTest, lab *Lab) {
+func (b *StaticCatalog) add(c check, t BookTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
 		c.add("duplicate", "has an id of its own", "id")
 	}
@@ -195,7 +195,7 @@ func list[T any](s []T) []T {
 }
 
 // LabTests implements [Catalogue].
-func (b *Book) LabTests(_ context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
+func (b *StaticCatalog) LabTests(_ context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
 	var out []LabTest
 	for _, id := range ids {
 		if t, ok := b.tests[id]; ok && (len(t.Teams) == 0 || slices.Contains(t.Teams, team)) {
@@ -206,7 +206,7 @@ func (b *Book) LabTests(_ context.Context, team healthlab.TeamID, ids []LabTestI
 }
 
 // Markers implements [Catalogue].
-func (b *Book) Markers(_ context.Context, ids []int, providerIDs []string) ([]Marker, error) {
+func (b *StaticCatalog) Markers(_ context.Context, ids []int, providerIDs []string) ([]Marker, error) {
 	var out []Marker
 	for _, code := range providerIDs {
 		ids = append(slices.Clone(ids), b.byCode[code]...)
@@ -220,7 +220,7 @@ func (b *Book) Markers(_ context.Context, ids []int, providerIDs []string) ([]Ma
 }
 
 // ExpectedResults implements [Catalogue].
-func (b *Book) ExpectedResults(_ context.Context, markers []int) (map[int][]ExpectedResult, error) {
+func (b *StaticCatalog) ExpectedResults(_ context.Context, markers []int) (map[int][]ExpectedResult, error) {
 	out := map[int][]ExpectedResult{}
 	for _, id := range markers {
 		if m, ok := b.markers[id]; ok && len(m.ExpectedResults) > 0 {
@@ -231,11 +231,11 @@ func (b *Book) ExpectedResults(_ context.Context, markers []int) (map[int][]Expe
 }
 
 // Instructions implements [InstructionSource].
-func (b *Book) Instructions(_ context.Context, t LabTest) ([]InstructionSheet, error) {
+func (b *StaticCatalog) Instructions(_ context.Context, t LabTest) ([]InstructionSheet, error) {
 	return copied(b.instructions(t)), nil
 }
 
-func (b *Book) instructions(t LabTest) []InstructionSheet {
+func (b *StaticCatalog) instructions(t LabTest) []InstructionSheet {
 	var out []InstructionSheet
 	for _, s := range b.sheets {
 		switch {
@@ -251,10 +251,10 @@ func (b *Book) instructions(t LabTest) []InstructionSheet {
 }
 
 // Labs implements [Catalogue].
-func (b *Book) Labs(context.Context) ([]Lab, error) { return copied(b.labs), nil }
+func (b *StaticCatalog) Labs(context.Context) ([]Lab, error) { return copied(b.labs), nil }
 
 // Accounts implements [Catalogue].
-func (b *Book) Accounts(_ context.Context, team healthlab.TeamID) (Accounts, error) {
+func (b *StaticCatalog) Accounts(_ context.Context, team healthlab.TeamID) (Accounts, error) {
 	out := Accounts{Platform: map[string]LabAccount{}}
 	for _, a := range b.accounts {
 		switch {

@@ -12,10 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ReadContents reads the JSON that [ReadBook] reads and checks nothing but its form, so
-// that more can be added before [NewBook] makes a catalogue of it.
-func ReadContents(r io.Reader) (BookContents, error) {
-	var c BookContents
+// ReadContents reads the JSON that [ReadStaticCatalog] reads and checks nothing but its form, so
+// that more can be added before [NewStaticCatalog] makes a catalogue of it.
+func ReadContents(r io.Reader) (StaticCatalogContents, error) {
+	var c StaticCatalogContents
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
@@ -180,7 +180,7 @@ func readMarker(columns, cells []string, c check) markerRow {
 	return row
 }
 
-// whole is the marker of its first line.
+// enrich is the marker of its first line.
 func (r *markerRow) whole(c check) MarkerComplete {
 	m := r.marker
 	if m.Name == "" {

@@ -28,7 +28,7 @@ func ExampleReadMarkersCSV() {
 		"id,name,lab_id,provider_id,result_id,loinc_code,loinc_unit\n" +
 			"11,Ferritin,1,NL11,110,2276-4,ug/L\n"))
 	check(err)
-	_, err = orders.NewBook(contents)
+	_, err = orders.NewStaticCatalog(contents)
 	check(err)
 	m := contents.Markers[0]
 	fmt.Println(m.Name, m.Slug, *m.ProviderID, m.ExpectedResults[0].LOINC.Code)
@@ -56,7 +56,7 @@ func TestMarkersFromATable(t *testing.T) {
 	require.True(t, *single.IsOrderable)
 	require.False(t, single.ALaCarteEnabled)
 	require.Empty(t, single.ExpectedResults)
-	_, err = orders.NewBook(orders.BookContents{Labs: []orders.Lab{{ID: 1, Slug: "north"}}, Markers: markers})
+	_, err = orders.NewStaticCatalog(orders.StaticCatalogContents{Labs: []orders.Lab{{ID: 1, Slug: "north"}}, Markers: markers})
 	require.NoError(t, err)
 }
 
@@ -99,14 +99,14 @@ func TestCatalogueDocument(t *testing.T) {
 	}
 	contents, err := orders.ReadContents(strings.NewReader(block("json")))
 	require.NoError(t, err)
-	_, err = orders.NewBook(contents)
+	_, err = orders.NewStaticCatalog(contents)
 	require.NoError(t, err)
 	fromTable, err := orders.ReadMarkersCSV(strings.NewReader(block("csv")))
 	require.NoError(t, err)
 	require.Equal(t, contents.Markers[0].ExpectedResults[0].LOINC, fromTable[0].ExpectedResults[0].LOINC)
 	require.Len(t, fromTable[1].ExpectedResults, 2)
 	contents.Markers = fromTable
-	_, err = orders.NewBook(contents)
+	_, err = orders.NewStaticCatalog(contents)
 	require.NoError(t, err)
 }
 

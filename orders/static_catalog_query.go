@@ -15,7 +15,7 @@ import (
 )
 
 // arrange prepares the search.
-func (b *Book) arrange() {
+func (b *StaticCatalog) arrange() {
 	slugs := map[int]string{}
 	for _, l := range b.labs {
 		slugs[l.ID] = l.Slug
@@ -49,7 +49,7 @@ type shelved struct {
 }
 
 // FindMarkers implements [Catalogue].
-func (b *Book) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPage, error) {
+func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPage, error) {
 	q, err := q.Normal()
 	if err != nil {
 		return MarkerPage{}, err
@@ -80,7 +80,7 @@ func (b *Book) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPage, error)
 // called returns the markers that a text may mean: all for none; those that have its
 // words, then those that have it as a part of their name; where there are neither, those
 // that come close.
-func (b *Book) called(text string) []*shelved {
+func (b *StaticCatalog) called(text string) []*shelved {
 	var out []*shelved
 	if text == "" {
 		for i := range b.shelf {
@@ -121,7 +121,7 @@ func cut[T any](s []T, page, size int) []T {
 
 // FindLabTests implements [Catalogue]. A test's place in the catalogue is when it was
 // made and changed.
-func (b *Book) FindLabTests(_ context.Context, q LabTestQuery) (LabTestPage, error) {
+func (b *StaticCatalog) FindLabTests(_ context.Context, q LabTestQuery) (LabTestPage, error) {
 	q, err := q.Normal()
 	if err != nil {
 		return LabTestPage{}, err

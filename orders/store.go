@@ -33,7 +33,7 @@ type Record struct {
 	// CreatorMemberID is who placed it, as the team says.
 	CreatorMemberID *uuid.UUID
 	// Lab is how far the lab has been told.
-	Lab Handover
+	Lab LabSubmission
 	// Messages are the ids of the lab's messages that were taken in, oldest first,
 	// so that one that comes again changes nothing.
 	Messages []string
@@ -59,12 +59,12 @@ type Record struct {
 	ReplacedBy OrderID
 	// SMSEnabled is what was said of this order; nil means as the team's.
 	SMSEnabled *bool
-	// Later is what is to happen by itself.
-	Later Later
+	// Notifications is the state of the planned messages and of the critical result alarm.
+	Notifications Notifications
 }
 
-// Handover is how far a laboratory has been told of an order, and when to go on.
-type Handover struct {
+// LabSubmission is how far a laboratory has been told of an order, and when to go on.
+type LabSubmission struct {
 	// Due is when the next thing is to be told; zero means nothing is. [Store.Claim]
 	// looks for it, and moves it to the end of the lease.
 	Due time.Time
@@ -153,9 +153,9 @@ type Store interface {
 	// order.
 	Claim(ctx context.Context, n int, now, until time.Time) ([]Record, error)
 
-	// ClaimLater is Claim for orders whose Later.Due is set and not after now; it moves
+	// ClaimNotifications is Claim for orders whose Notifications.Due is set and not after now; it moves
 	// that, and nothing else.
-	ClaimLater(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+	ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]Record, error)
 
 	// ClaimFeed takes the feed of a lab's messages for the caller alone until a
 	// time, and returns the cursor where reading goes on; empty at the very start.

@@ -189,7 +189,7 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 	if len(here) == 0 && len(found.markers) > 0 {
 		return nil, nil, broken(MarkerNotInLab, "a marker is not of this lab")
 	}
-	added, lab, err := pick(wanted{markers: req.MarkerIDs, providerIDs: req.ProviderIDs}, nil, goods{markers: here, labs: found.labs})
+	added, lab, err := pick(wanted{markers: req.MarkerIDs, providerIDs: req.ProviderIDs}, nil, catalogData{markers: here, labs: found.labs})
 	switch {
 	case err != nil:
 		return nil, nil, err

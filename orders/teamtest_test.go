@@ -115,7 +115,7 @@ func TestLabTestWhoseMarkerIsGone(t *testing.T) {
 
 // askedBook counts for how many lab tests it is asked for instructions.
 type askedBook struct {
-	*orders.Book
+	*orders.StaticCatalog
 	asked int
 }
 
@@ -138,7 +138,7 @@ func (d *desk) selections(tests orders.LabTestStore, n int) {
 // However many tests a team has, only those of a page are made whole.
 func TestPageOfManySelections(t *testing.T) {
 	const many, limit = 230, 50
-	tests, catalogue := memory.New(nil).LabTests(), &askedBook{Book: book(t)}
+	tests, catalogue := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
 	d.selections(tests, many)
 	s, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), catalogue, d.lab, d.opts)

@@ -117,7 +117,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err := billable(account, found.BillingType, req.PatientAddress.State); err != nil {
 		return Order{}, err
 	}
-	if err := ordering(account, req.Physician.whole(), req.Consents, settings.RequiredConsents); err != nil {
+	if err := ordering(account, req.Physician.enrich(), req.Consents, settings.RequiredConsents); err != nil {
 		return Order{}, err
 	}
 	user := found.UserID
@@ -142,9 +142,9 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		r.PatientDetails.MedicalProxy = proxy
 		// What happened before is no news to whoever has the kit in their hands.
 		for _, n := range r.patientNotices() {
-			r.Later.Told = append(slices.Clone(r.Later.Told), n.ID)
+			r.Notifications.Told = append(slices.Clone(r.Notifications.Told), n.ID)
 		}
-		r.PhysicianInput = req.Physician.whole()
+		r.PhysicianInput = req.Physician.enrich()
 		r.Physician = r.PhysicianInput.physician()
 		r.HealthInsurance = req.HealthInsurance
 		r.Consents = given(req.Consents, st.At)

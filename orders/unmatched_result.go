@@ -367,11 +367,11 @@ func (s *Service) show(ctx context.Context, r RawResult, status MatchStatus) (Un
 	default:
 		out.AllowedActions = []ReviewAction{ReviewAccept, ReviewReject, ReviewUnsure}
 	}
-	w, err := s.weigh(ctx, r.Message)
+	w, err := s.evaluate(ctx, r.Message)
 	if err != nil {
 		return UnmatchedResult{}, err
 	}
-	out.CandidateGroups = candidates(&r, w.tied, w.namesakes)
+	out.CandidateGroups = candidates(&r, w.tied, w.patientMatches)
 	return out, nil
 }
 

@@ -116,7 +116,7 @@ func TestResultsAreJudged(t *testing.T) {
 		{"leading zeros", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "00" + m.SampleID }}, orders.MatchPatient},
 		{"twins", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, orders.MatchSeveralPeople},
 		{"twins, and order and specimen are named", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, nil, ""},
-		{"namesakes", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
+		{"patientMatches", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) },
 			[]func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchSeveralPeople},
 		{"patient alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "" }}, orders.MatchPatient},
 		{"nobody", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "x" }, person(func(p *orders.ReportedPatient) { p.LastName = "Moe" })}, orders.MatchNone},
@@ -461,45 +461,45 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 }
 
 // A test run ends as its case says, whichever it is, and the result waits.
-func TestTrials(t *testing.T) {
+func TestMatchTestRuns(t *testing.T) {
 	d := newReviewDesk(t, func(o *orders.Options) {
-		o.TrialUser = func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
+		o.MatchTestRunUser = func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
 			return healthlab.UserID{UUID: id(name)}, nil
 		}
 	})
-	known := func(o orders.TrialRule, run orders.Trial) {
+	known := func(o orders.MatchTestRunRule, run orders.MatchTestRun) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		for _, role := range o.OrderRoles {
 			d.users[healthlab.UserID{UUID: id("unmatched-test-" + run.RunID.String() + "-" + role)}] = true
 		}
 	}
-	rules, err := d.TrialCases(t.Context(), d.team)
+	rules, err := d.MatchTestRunCases(t.Context(), d.team)
 	require.NoError(t, err)
 	require.Len(t, rules, 8)
 	for _, rule := range rules {
 		for _, status := range []orders.ResultStatus{orders.ResultFinal, orders.ResultPartial} {
-			req := orders.TrialRequest{Case: rule.Case, OrderSource: orders.TrialManaged, ResultStatus: status, Interpretation: orders.Abnormal}
+			req := orders.MatchTestRunRequest{Case: rule.Case, OrderSource: orders.MatchTestRunManaged, ResultStatus: status, Interpretation: orders.Abnormal}
 			if rule.Case == orders.MatchWrongCollection {
-				req.OrderSource, req.Orders = orders.TrialProvided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
+				req.OrderSource, req.Orders = orders.MatchTestRunProvided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
 			}
-			run, err := d.StartTrial(t.Context(), d.team, string(rule.Case)+string(status), req)
+			run, err := d.StartMatchTestRun(t.Context(), d.team, string(rule.Case)+string(status), req)
 			require.NoError(t, err)
-			require.Equal(t, orders.TrialQueued, run.Status)
+			require.Equal(t, orders.MatchTestRunQueued, run.Status)
 			known(rule, run)
 			n, err := d.TryOut(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
-			got, err := d.Trial(t.Context(), d.team, run.RunID)
+			got, err := d.MatchTestRun(t.Context(), d.team, run.RunID)
 			require.NoError(t, err)
 			require.Nil(t, got.Error, "%s: %+v", rule.Case, got.Error)
-			require.Equal(t, orders.TrialSucceeded, got.Status, rule.Case)
+			require.Equal(t, orders.MatchTestRunSucceeded, got.Status, rule.Case)
 			require.Len(t, got.Orders, len(rule.OrderRoles))
 			item, err := d.UnmatchedResult(t.Context(), d.team, *got.RawResultID)
 			require.NoError(t, err)
 			require.Equal(t, rule.Case, item.DecisionCode)
 			require.Equal(t, status, *item.ResultStatus)
-			again, err := d.StartTrial(t.Context(), d.team, string(rule.Case)+string(status), req)
+			again, err := d.StartMatchTestRun(t.Context(), d.team, string(rule.Case)+string(status), req)
 			require.NoError(t, err)
 			require.Equal(t, got, again)
 		}
@@ -508,37 +508,37 @@ func TestTrials(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	_, err = d.StartTrial(t.Context(), d.team, "no_matchfinal", orders.TrialRequest{Case: orders.MatchPatient, OrderSource: orders.TrialManaged})
+	_, err = d.StartMatchTestRun(t.Context(), d.team, "no_matchfinal", orders.MatchTestRunRequest{Case: orders.MatchPatient, OrderSource: orders.MatchTestRunManaged})
 	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
-	for name, req := range map[string]orders.TrialRequest{
-		"case":             {Case: "x", OrderSource: orders.TrialManaged},
+	for name, req := range map[string]orders.MatchTestRunRequest{
+		"case":             {Case: "x", OrderSource: orders.MatchTestRunManaged},
 		"source":           {Case: orders.MatchNone},
-		"roles":            {Case: orders.MatchPatient, OrderSource: orders.TrialProvided},
-		"roles of managed": {Case: orders.MatchPatient, OrderSource: orders.TrialManaged, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
-		"managed":          {Case: orders.MatchWrongCollection, OrderSource: orders.TrialManaged},
-		"wrong lab":        {Case: orders.MatchNone, OrderSource: orders.TrialManaged, WrongLabTestID: ptr(test("south"))},
+		"roles":            {Case: orders.MatchPatient, OrderSource: orders.MatchTestRunProvided},
+		"roles of managed": {Case: orders.MatchPatient, OrderSource: orders.MatchTestRunManaged, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
+		"managed":          {Case: orders.MatchWrongCollection, OrderSource: orders.MatchTestRunManaged},
+		"wrong lab":        {Case: orders.MatchNone, OrderSource: orders.MatchTestRunManaged, WrongLabTestID: ptr(test("south"))},
 	} {
-		_, err := d.StartTrial(t.Context(), d.team, name, req)
+		_, err := d.StartMatchTestRun(t.Context(), d.team, name, req)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
-	_, err = d.StartTrial(t.Context(), d.team, "", orders.TrialRequest{Case: orders.MatchNone, OrderSource: orders.TrialManaged})
+	_, err = d.StartMatchTestRun(t.Context(), d.team, "", orders.MatchTestRunRequest{Case: orders.MatchNone, OrderSource: orders.MatchTestRunManaged})
 	require.ErrorIs(t, err, healthlab.Invalid)
 
 	// A run of an order that stands elsewhere fails, and says why.
-	run, err := d.StartTrial(t.Context(), d.team, "fails", orders.TrialRequest{Case: orders.MatchCompleted, OrderSource: orders.TrialProvided,
+	run, err := d.StartMatchTestRun(t.Context(), d.team, "fails", orders.MatchTestRunRequest{Case: orders.MatchCompleted, OrderSource: orders.MatchTestRunProvided,
 		Orders: map[string]orders.OrderID{"target": d.requisitioned("walk-in").ID}})
 	require.NoError(t, err)
 	_, err = d.TryOut(t.Context())
 	require.NoError(t, err)
-	run, err = d.Trial(t.Context(), d.team, run.RunID)
+	run, err = d.MatchTestRun(t.Context(), d.team, run.RunID)
 	require.NoError(t, err)
-	require.Equal(t, orders.TrialFailed, run.Status)
-	require.Equal(t, orders.TrialOrderStatus, run.Error.Code)
+	require.Equal(t, orders.MatchTestRunFailed, run.Status)
+	require.Equal(t, orders.MatchTestRunOrderStatus, run.Error.Code)
 
 	d.settings.UnmatchedTestRuns = false
-	_, err = d.TrialCases(t.Context(), d.team)
+	_, err = d.MatchTestRunCases(t.Context(), d.team)
 	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
 	p := newReviewDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
-	_, err = p.TrialCases(t.Context(), p.team)
+	_, err = p.MatchTestRunCases(t.Context(), p.team)
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }

@@ -34,7 +34,7 @@ func (s *Service) VisitsDue(ctx context.Context) (int, error) {
 }
 
 func (s *Service) attending() *work.Loop[Record] {
-	return duty(s, "appointments", s.visits.ClaimVisits, s.attend)
+	return newLoop(s, "appointments", s.visits.ClaimVisits, s.attend)
 }
 
 // attend does one thing about the appointments of a claimed order, and records the

@@ -217,7 +217,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 		events = append(events, told...)
 	}
 	r.planVisits(s.at)
-	r.planLater() // the patient is told
+	r.planNotifications() // the patient is told
 	return events, nil
 }
 

@@ -76,7 +76,7 @@ var portalKey = []byte("0123456789abcdef0123456789abcdef")
 
 // shop is what the service of orders is made of.
 type shop struct {
-	book     orders.BookContents
+	book     orders.StaticCatalogContents
 	registry orders.RegistryContents
 	lab      orders.LabBackend
 	settings orders.Settings // of the clinic's own team
@@ -112,8 +112,8 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 		Physicians: func(context.Context, healthlab.TeamID) ([]orders.Physician, error) {
 			return []orders.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
-		Reviews: store.Reviews(), Trials: store.Trials(),
-		TrialUser: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
+		Reviews: store.Reviews(), MatchTestRuns: store.MatchTestRuns(),
+		MatchTestRunUser: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
 			u, err := users.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
 			return u.ID, err
 		},
@@ -129,7 +129,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	for _, edit := range edits {
 		edit(&x)
 	}
-	book, err := orders.NewBook(x.book)
+	book, err := orders.NewStaticCatalog(x.book)
 	require.NoError(t, err)
 	x.options.Registry, err = orders.NewRegistry(x.registry)
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ func (a api) unmatchedOperations() []operation {
 		{id: "accept_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", team: a.acceptUnmatched},
 		{id: "resolve_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", team: a.resolveUnmatched},
 		{id: "list_unmatched_result_cases", pattern: "GET /v3/unmatched_result_test/case", team: a.listTrialCases},
-		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startTrial, keyed: true},
-		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(trialID, a.Orders.Trial)},
+		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startMatchTestRun, keyed: true},
+		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(trialID, a.Orders.MatchTestRun)},
 	}
 }
 
@@ -59,7 +59,9 @@ func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-func trialID(in *wire.In) orders.TrialID { return orders.TrialID{UUID: in.PathUUID("run_id")} }
+func trialID(in *wire.In) orders.MatchTestRunID {
+	return orders.MatchTestRunID{UUID: in.PathUUID("run_id")}
+}
 
 func rawResultID(in *wire.In) orders.RawResultID {
 	return orders.RawResultID{UUID: in.PathUUID("raw_result_id")}
@@ -97,14 +99,14 @@ func (a api) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healt
 
 // trialCasesOut are the cases of test runs.
 type trialCasesOut struct {
-	Data []orders.TrialRule `json:"data"`
+	Data []orders.MatchTestRunRule `json:"data"`
 }
 
 func (a api) listTrialCases(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
-	cases, err := a.Orders.TrialCases(r.Context(), team)
+	cases, err := a.Orders.MatchTestRunCases(r.Context(), team)
 	if err != nil {
 		return err
 	}
@@ -113,19 +115,19 @@ func (a api) listTrialCases(w http.ResponseWriter, r *http.Request, team healthl
 
 // trialStarted says that a test run was taken up.
 type trialStarted struct {
-	RunID  orders.TrialID     `json:"run_id"`
-	Status orders.TrialStatus `json:"status"`
+	RunID  orders.MatchTestRunID     `json:"run_id"`
+	Status orders.MatchTestRunStatus `json:"status"`
 }
 
-func (a api) startTrial(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a api) startMatchTestRun(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	key := in.Header(idempotencyKey, 255)
-	var body orders.TrialRequest
+	var body orders.MatchTestRunRequest
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	t, err := a.Orders.StartTrial(r.Context(), team, key, body)
+	t, err := a.Orders.StartMatchTestRun(r.Context(), team, key, body)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,12 @@ func unmatchedPairs() []contract.Pair {
 		{Schema: "UnmatchedResult", Value: orders.UnmatchedResult{}},
 		{Schema: "AcceptRequest", Value: orders.AcceptRequest{}, Input: true},
 		{Schema: "ResolveRequest", Value: orders.ResolveRequest{}, Input: true, Enums: map[string][]string{"action": {"reject", "unsure"}}},
-		{Schema: "Trial", Value: orders.Trial{}, Enums: map[string][]string{
+		{Schema: "Trial", Value: orders.MatchTestRun{}, Enums: map[string][]string{
 			"status": {"queued", "running", "succeeded", "failed"},
 			"stage": {"queued", "validating", "selecting_configuration", "creating_orders", "transitioning_orders", "writing_result",
 				"matching_result", "verifying_review", "succeeded", "failed"},
 		}},
-		{Schema: "TrialRequest", Value: orders.TrialRequest{}, Input: true, Enums: map[string][]string{
+		{Schema: "TrialRequest", Value: orders.MatchTestRunRequest{}, Input: true, Enums: map[string][]string{
 			"case": trialCases(), "order_source": {"managed", "provided"},
 		}},
 	}...)
@@ -29,7 +29,7 @@ func unmatchedPairs() []contract.Pair {
 
 func trialCases() []string {
 	var out []string
-	for _, r := range orders.TrialRules() {
+	for _, r := range orders.MatchTestRunRules() {
 		out = append(out, string(r.Case))
 	}
 	return out
@@ -104,9 +104,9 @@ func TestUnmatchedResults(t *testing.T) {
 	require.Equal(t, []string{"path.raw_result_id"}, c.get("/v3/unmatched_result/7", 422).Locs(t))
 }
 
-func TestUnmatchedResultTrials(t *testing.T) {
+func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	c := newClinic(t, nil)
-	var cases struct{ Data []orders.TrialRule }
+	var cases struct{ Data []orders.MatchTestRunRule }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	require.Len(t, cases.Data, 8)
 	start := func(key string, body object, status int) *contract.Reply {
@@ -114,8 +114,8 @@ func TestUnmatchedResultTrials(t *testing.T) {
 	}
 	run := object{"case": "multiple_demo_match", "order_source": "managed"}
 	var begun, again struct {
-		RunID  orders.TrialID `json:"run_id"`
-		Status orders.TrialStatus
+		RunID  orders.MatchTestRunID `json:"run_id"`
+		Status orders.MatchTestRunStatus
 	}
 	start("k1", run, 202).JSON(t, &begun)
 	_, err := c.config.Orders.TryOut(t.Context())
@@ -123,15 +123,15 @@ func TestUnmatchedResultTrials(t *testing.T) {
 	start("k1", run, 202).JSON(t, &again)
 	require.Equal(t, begun.RunID, again.RunID)
 	require.Equal(t, orders.IdempotencyKeyReused, start("k1", object{"case": "no_match", "order_source": "managed"}, 409).ErrorType(t))
-	var got orders.Trial
+	var got orders.MatchTestRun
 	c.get("/v3/unmatched_result_test/"+begun.RunID.String(), 200).JSON(t, &got)
 	require.Nil(t, got.Error)
-	require.Equal(t, orders.TrialSucceeded, got.Status)
+	require.Equal(t, orders.MatchTestRunSucceeded, got.Status)
 	require.Len(t, got.Orders, 2)
 	require.Equal(t, 1, c.unmatchedPage("?decision_code=multiple_demo_match").Total)
 	require.Equal(t, []string{"header.x-idempotency-key"}, c.post("/v3/unmatched_result_test", run, 422).Locs(t))
 	require.ElementsMatch(t, []string{"body.case", "body.order_source"}, start("k2", object{"case": "x", "order_source": "y"}, 422).Locs(t))
-	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, orders.TrialNotFound)
+	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, orders.MatchTestRunNotFound)
 	require.Equal(t, orders.FeatureNotEnabled, c.With("x-service-api-key", "other").
 		Send(t, "GET", "/v3/unmatched_result_test/case", nil).Want(t, 403).ErrorType(t))
 }

@@ -26,9 +26,9 @@ func (mesaOnly) FindZip(_ context.Context, code string) (orders.Zip, bool, error
 	return orders.Zip{Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, State: "AZ"}, code == "85201", nil
 }
 
-func somePlaces(t testing.TB) *orders.Atlas {
+func somePlaces(t testing.TB) *orders.CenterIndex {
 	t.Helper()
-	a, err := orders.ReadAtlas(strings.NewReader(
+	a, err := orders.ReadCenterIndex(strings.NewReader(
 		"lab_id,site_code,name,first_line,city,state,zip_code,hours,lng,lat,iana_timezone,capabilities\n" +
 			"1,MESA-1,Mesa East,7 Elm Rd,Mesa,AZ,85201,\"{\"\"mon\"\":\"\"7-12\"\"}\",-111.83,33.42,America/Phoenix,appointment_scheduling_via_service\n" +
 			"1,MESA-2,Mesa West,9 Elm Rd,Mesa,AZ,85201,,-111.95,33.42,America/Phoenix,stat\n"))

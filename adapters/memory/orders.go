@@ -238,16 +238,16 @@ func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]
 	return out, nil
 }
 
-func (v ordersStore) ClaimLater(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Later.Due })
+	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Notifications.Due })
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
 		r := kept.read
-		r.Later.Due = instant(until)
+		r.Notifications.Due = instant(until)
 		loaded, err := v.s.orders.moved(kept, r)
 		if err != nil {
 			return nil, err
@@ -381,7 +381,7 @@ func (t *orderTable) check(r orders.Record, was identity, revision int64) (*kept
 		}
 	}
 	r.Revision = revision + 1
-	r.Lab.Due, r.Lab.Lease, r.Later.Due = instant(r.Lab.Due), instant(r.Lab.Lease), instant(r.Later.Due)
+	r.Lab.Due, r.Lab.Lease, r.Notifications.Due = instant(r.Lab.Due), instant(r.Lab.Lease), instant(r.Notifications.Due)
 	r.VisitWork.Due, r.VisitWork.Lease = instant(r.VisitWork.Due), instant(r.VisitWork.Lease)
 	kept := &keptOrder{parent: r.Parent()}
 	var err error

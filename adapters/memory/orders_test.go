@@ -37,7 +37,7 @@ func TestPersons(t *testing.T) {
 func TestReviews(t *testing.T) {
 	storetest.RunReviews(t, func(testing.TB) storetest.ReviewsHarness {
 		s := memory.New(nil)
-		return storetest.ReviewsHarness{Reviews: s.Reviews(), Trials: s.Trials(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+		return storetest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 	})
 }
 
@@ -69,7 +69,7 @@ func TestSlotCache(t *testing.T) {
 
 func TestCenters(t *testing.T) {
 	storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
-		a, err := orders.NewAtlas(list)
+		a, err := orders.NewCenterIndex(list)
 		require.NoError(t, err)
 		return a
 	})

@@ -19,7 +19,7 @@ import (
 // that nobody can edit.
 type reviewTable struct {
 	results map[teamResult]*keptResult
-	trials  map[orders.TrialID]*keptTrial
+	trials  map[orders.MatchTestRunID]*matchTestRunRecord
 }
 
 type teamResult struct {
@@ -32,7 +32,7 @@ type keptResult struct {
 	read orders.RawResult // for reading only
 }
 
-type keptTrial struct {
+type matchTestRunRecord struct {
 	team healthlab.TeamID
 	key  string
 	due  time.Time
@@ -40,7 +40,7 @@ type keptTrial struct {
 }
 
 func newReviewTable() reviewTable {
-	return reviewTable{results: map[teamResult]*keptResult{}, trials: map[orders.TrialID]*keptTrial{}}
+	return reviewTable{results: map[teamResult]*keptResult{}, trials: map[orders.MatchTestRunID]*matchTestRunRecord{}}
 }
 
 // erase removes what is a user's. It is called with the lock held.
@@ -283,29 +283,31 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
 }
 
-// Trials returns the store as an [orders.TrialStore].
-func (s *Store) Trials() orders.TrialStore { return trials{s} }
+// MatchTestRuns returns the store as an [orders.MatchTestRunStore].
+func (s *Store) MatchTestRuns() orders.MatchTestRunStore { return trials{s} }
 
 type trials struct{ s *Store }
 
-func keepTrial(t orders.KeptTrial) (*keptTrial, error) {
+func keepMatchTestRun(t orders.MatchTestRunRecord) (*matchTestRunRecord, error) {
 	t.Due = instant(t.Due)
 	data, err := document(t)
 	if err != nil {
 		return nil, err
 	}
-	return &keptTrial{t.Team, t.Key, t.Due, data}, nil
+	return &matchTestRunRecord{t.Team, t.Key, t.Due, data}, nil
 }
 
-func (k *keptTrial) load() (t orders.KeptTrial, err error) { return t, json.Unmarshal(k.data, &t) }
+func (k *matchTestRunRecord) load() (t orders.MatchTestRunRecord, err error) {
+	return t, json.Unmarshal(k.data, &t)
+}
 
-func (v trials) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
-	kept, err := keepTrial(t)
+func (v trials) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
+	kept, err := keepMatchTestRun(t)
 	if err != nil {
-		return orders.KeptTrial{}, false, err
+		return orders.MatchTestRunRecord{}, false, err
 	}
 	if err := v.s.lock(ctx); err != nil {
-		return orders.KeptTrial{}, false, err
+		return orders.MatchTestRunRecord{}, false, err
 	}
 	defer v.s.mu.Unlock()
 	for _, k := range v.s.reviews.trials {
@@ -319,66 +321,66 @@ func (v trials) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.Kept
 	return fresh, true, err
 }
 
-func (v trials) get(team healthlab.TeamID, id orders.TrialID) (orders.KeptTrial, error) {
+func (v trials) get(team healthlab.TeamID, id orders.MatchTestRunID) (orders.MatchTestRunRecord, error) {
 	k := v.s.reviews.trials[id]
 	if k == nil || k.team != team {
-		return orders.KeptTrial{}, fmt.Errorf("%w: test run", healthlab.NotFound)
+		return orders.MatchTestRunRecord{}, fmt.Errorf("%w: test run", healthlab.NotFound)
 	}
 	return k.load()
 }
 
-func (v trials) Trial(ctx context.Context, team healthlab.TeamID, id orders.TrialID) (orders.KeptTrial, error) {
+func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID) (orders.MatchTestRunRecord, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.KeptTrial{}, err
+		return orders.MatchTestRunRecord{}, err
 	}
 	defer v.s.mu.Unlock()
 	return v.get(team, id)
 }
 
-func (v trials) UpdateTrial(ctx context.Context, team healthlab.TeamID, id orders.TrialID, change func(*orders.KeptTrial) error) (orders.KeptTrial, error) {
+func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID, change func(*orders.MatchTestRunRecord) error) (orders.MatchTestRunRecord, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.KeptTrial{}, err
+		return orders.MatchTestRunRecord{}, err
 	}
 	defer v.s.mu.Unlock()
 	t, err := v.get(team, id)
 	if err != nil {
-		return orders.KeptTrial{}, err
+		return orders.MatchTestRunRecord{}, err
 	}
 	was := t
 	if err := change(&t); err != nil {
-		return orders.KeptTrial{}, err
+		return orders.MatchTestRunRecord{}, err
 	}
 	t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
-	kept, err := keepTrial(t)
+	kept, err := keepMatchTestRun(t)
 	if err != nil {
-		return orders.KeptTrial{}, err
+		return orders.MatchTestRunRecord{}, err
 	}
 	v.s.reviews.trials[id] = kept
 	return kept.load()
 }
 
-func (v trials) ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]orders.KeptTrial, error) {
+func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]orders.MatchTestRunRecord, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var due []orders.TrialID
+	var due []orders.MatchTestRunID
 	for id, k := range v.s.reviews.trials {
 		if !k.due.IsZero() && !k.due.After(now) {
 			due = append(due, id)
 		}
 	}
-	slices.SortFunc(due, func(a, b orders.TrialID) int {
+	slices.SortFunc(due, func(a, b orders.MatchTestRunID) int {
 		return cmp.Or(v.s.reviews.trials[a].due.Compare(v.s.reviews.trials[b].due), compareIDs(a.UUID, b.UUID))
 	})
-	out := []orders.KeptTrial{}
+	out := []orders.MatchTestRunRecord{}
 	for _, id := range due[:max(min(n, len(due)), 0)] {
 		t, err := v.s.reviews.trials[id].load()
 		if err != nil {
 			return nil, err
 		}
 		t.Due = until
-		kept, err := keepTrial(t)
+		kept, err := keepMatchTestRun(t)
 		if err != nil {
 			return nil, err
 		}

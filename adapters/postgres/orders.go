@@ -235,7 +235,7 @@ with due as (
 )
 select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 
-const claimLater = `
+const claimNotifications = `
 with due as (
 	select team_id, order_id, later_due as was from healthlab.orders
 	where later_due <= $1 order by later_due, order_id limit $2 for no key update skip locked
@@ -250,8 +250,8 @@ func (v ordersStore) Claim(ctx context.Context, n int, now, until time.Time) ([]
 	return v.claim(ctx, claimOrders, n, now, until)
 }
 
-func (v ordersStore) ClaimLater(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
-	return v.claim(ctx, claimLater, n, now, until)
+func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+	return v.claim(ctx, claimNotifications, n, now, until)
 }
 
 func (v ordersStore) claim(ctx context.Context, sql string, n int, now, until time.Time) ([]orders.Record, error) {

@@ -54,7 +54,7 @@ func (w *orderRow) decode(r *orders.Record) error {
 	kept.Revision = w.revision
 	kept.Lab.Due, kept.Lab.Lease = timeOrZero(w.due), timeOrZero(w.lease)
 	kept.Lab.Attempts, kept.Lab.Started = w.attempts, w.started
-	kept.Later.Due = timeOrZero(w.later)
+	kept.Notifications.Due = timeOrZero(w.later)
 	kept.VisitWork = orders.VisitWork{Due: timeOrZero(w.visitDue), Lease: timeOrZero(w.visitLease)}
 	*r = kept
 	return nil
@@ -118,7 +118,7 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	stored.OrderTransaction = orders.OrderTransaction{ID: was.transaction}
 	stored.Lab.Due, stored.Lab.Lease, stored.Lab.Attempts, stored.Lab.Started = time.Time{}, time.Time{}, 0, false
 	stored.VisitWork = orders.VisitWork{}
-	stored.Later.Due = time.Time{}
+	stored.Notifications.Due = time.Time{}
 	doc, err := json.Marshal(stored)
 	if err != nil {
 		return nil, fmt.Errorf("encode order: %w", err)
@@ -141,7 +141,7 @@ func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 		string(o.LowLevel()), string(o.LastEvent.Status), instant(o.CreatedAt.Time), instant(o.UpdatedAt.Time),
 		instant(o.LastEvent.CreatedAt.Time), timeOf(o.ActivateBy), read, lowerName(first, last), lowerName(last, first),
 		strings.ToLower(o.Recipient()), birth, nullable(instant(r.Lab.Due)), nullable(instant(r.Lab.Lease)),
-		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Later.Due)),
+		r.Lab.Attempts, r.Lab.Started, member, doc, nullable(instant(r.VisitWork.Due)), nullable(instant(r.VisitWork.Lease)), nullable(instant(r.Notifications.Due)),
 	}, nil
 }
 

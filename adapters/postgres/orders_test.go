@@ -45,7 +45,7 @@ func TestPersons(t *testing.T) {
 }
 
 func reviewsOf(s *postgres.Store) storetest.ReviewsHarness {
-	return storetest.ReviewsHarness{Reviews: s.Reviews(), Trials: s.Trials(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+	return storetest.ReviewsHarness{Reviews: s.Reviews(), MatchTestRuns: s.MatchTestRuns(), Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 }
 
 func TestReviews(t *testing.T) {
@@ -187,8 +187,8 @@ func hold(t testing.TB, s *postgres.Store, u healthdata.User) orders.RawResult {
 	r := orders.RawResult{Team: u.Team, Subject: u.ID}
 	r.ID.UUID, r.Status, r.CreatedAt, r.UpdatedAt = uuid.New(), orders.MatchPendingCustomer, noon, noon
 	require.NoError(t, s.Reviews().InsertResult(t.Context(), r, nil))
-	_, fresh, err := s.Trials().StartTrial(t.Context(), orders.KeptTrial{Team: u.Team, Key: uuid.NewString(), Due: noon.Time,
-		Trial: orders.Trial{RunID: orders.TrialID{UUID: uuid.New()}, CreatedAt: noon, UpdatedAt: noon}})
+	_, fresh, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), orders.MatchTestRunRecord{Team: u.Team, Key: uuid.NewString(), Due: noon.Time,
+		MatchTestRun: orders.MatchTestRun{RunID: orders.MatchTestRunID{UUID: uuid.New()}, CreatedAt: noon, UpdatedAt: noon}})
 	require.NoError(t, err)
 	require.True(t, fresh)
 	return r
@@ -207,10 +207,10 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	raw := hold(t, s, u)
 	_, err := s.Reviews().SettleResult(t.Context(), u.Team, raw.ID, orders.Settlement{Order: r.ID}, func(*orders.RawResult, *orders.Record, *orders.Record) ([]healthlab.Event, error) { return nil, nil })
 	require.NoError(t, err)
-	runs, err := s.Trials().ClaimTrials(t.Context(), 10, at, end)
+	runs, err := s.MatchTestRuns().ClaimMatchTestRuns(t.Context(), 10, at, end)
 	require.NoError(t, err)
 	require.NotEmpty(t, runs)
-	_, err = s.Trials().UpdateTrial(t.Context(), u.Team, runs[0].RunID, func(*orders.KeptTrial) error { return nil })
+	_, err = s.MatchTestRuns().UpdateMatchTestRun(t.Context(), u.Team, runs[0].RunID, func(*orders.MatchTestRunRecord) error { return nil })
 	require.NoError(t, err)
 	r, err = s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		r.Lab.Due = at

@@ -72,11 +72,11 @@ func (*willing) CancelVisit(context.Context, orders.VisitCancellation) error { r
 
 // bookings is a service that makes appointments at one center.
 func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error) {
-	book, err := orders.NewBook(orders.BookContents{Labs: []orders.Lab{{ID: 1, Slug: "northlab"}}})
+	book, err := orders.NewStaticCatalog(orders.StaticCatalogContents{Labs: []orders.Lab{{ID: 1, Slug: "northlab"}}})
 	if err != nil {
 		return nil, err
 	}
-	centers, err := orders.NewAtlas([]orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC", Capabilities: orders.PSCCapabilities(),
+	centers, err := orders.NewCenterIndex([]orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC", Capabilities: orders.PSCCapabilities(),
 		Metadata: orders.PSCMetadata{Name: "n", FirstLine: "1 f", City: "c", State: "s", ZipCode: "85201"}}})
 	if err != nil {
 		return nil, err

@@ -55,21 +55,21 @@ where team_id = $1 and raw_id = $2`
 	and ($10::uuid is null or (created_at, raw_id) = ($11, $10) or created_at < $11 or created_at = $11 and raw_id > $10)
 order by created_at desc, raw_id limit $12`
 
-	startTrial = `
+	startMatchTestRun = `
 insert into healthlab.result_trial (team_id, trial_id, key_hash, due_at, doc) values ($1, $2, $3, $4, $5)
 on conflict (team_id, key_hash) do nothing`
 
 	trialColumns = `select doc, due_at from healthlab.result_trial `
 
-	selectTrialByKey = trialColumns + `where team_id = $1 and key_hash = $2`
+	selectMatchTestRunByKey = trialColumns + `where team_id = $1 and key_hash = $2`
 
-	selectTrial = trialColumns + `where team_id = $1 and trial_id = $2`
+	selectMatchTestRun = trialColumns + `where team_id = $1 and trial_id = $2`
 
-	lockTrial = selectTrial + ` for update`
+	lockMatchTestRun = selectMatchTestRun + ` for update`
 
-	updateTrial = `update healthlab.result_trial set due_at = $3, doc = $4 where team_id = $1 and trial_id = $2`
+	updateMatchTestRun = `update healthlab.result_trial set due_at = $3, doc = $4 where team_id = $1 and trial_id = $2`
 
-	claimResultTrials = `
+	claimResultMatchTestRuns = `
 with due as (
 	select team_id, trial_id, due_at as was from healthlab.result_trial
 	where due_at <= $1 order by due_at, trial_id limit $2 for no key update skip locked
@@ -335,20 +335,20 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
 }
 
-// Trials returns the store as an [orders.TrialStore].
-func (s *Store) Trials() orders.TrialStore { return trials{s} }
+// MatchTestRuns returns the store as an [orders.MatchTestRunStore].
+func (s *Store) MatchTestRuns() orders.MatchTestRunStore { return trials{s} }
 
 type trials struct{ s *Store }
 
-func trialDoc(t orders.KeptTrial) ([]byte, error) {
+func trialDoc(t orders.MatchTestRunRecord) ([]byte, error) {
 	t.Due = time.Time{}
 	return document(t)
 }
 
-func scanTrial(row pgx.Row, t *orders.KeptTrial) error {
+func scanMatchTestRun(row pgx.Row, t *orders.MatchTestRunRecord) error {
 	var doc []byte
 	var due *time.Time
-	var kept orders.KeptTrial
+	var kept orders.MatchTestRunRecord
 	if err := row.Scan(&doc, &due); err != nil {
 		return err
 	}
@@ -367,35 +367,35 @@ func keyHash(key string) []byte {
 	return sum[:]
 }
 
-func (v trials) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+func (v trials) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
 	doc, err := trialDoc(t)
 	if err != nil {
-		return orders.KeptTrial{}, false, err
+		return orders.MatchTestRunRecord{}, false, err
 	}
-	var kept orders.KeptTrial
+	var kept orders.MatchTestRunRecord
 	err = v.s.do(ctx, t.Team, writing, func(x *unit) error {
 		b := x.batch()
-		b.Queue(startTrial, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
-		b.Queue(selectTrialByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return scanTrial(row, &kept) })
+		b.Queue(startMatchTestRun, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
+		b.Queue(selectMatchTestRunByKey, t.Team.UUID, keyHash(t.Key)).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &kept) })
 		return x.commit(ctx, b)
 	})
 	return kept, err == nil && kept.RunID == t.RunID, err
 }
 
-func (v trials) Trial(ctx context.Context, team healthlab.TeamID, id orders.TrialID) (orders.KeptTrial, error) {
-	var t orders.KeptTrial
+func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID) (orders.MatchTestRunRecord, error) {
+	var t orders.MatchTestRunRecord
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
-		b.Queue(selectTrial, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanTrial(row, &t) })
+		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &t) })
 	})
 	return t, missingRow(err, "test run")
 }
 
-func (v trials) UpdateTrial(ctx context.Context, team healthlab.TeamID, id orders.TrialID, change func(*orders.KeptTrial) error) (orders.KeptTrial, error) {
-	var kept orders.KeptTrial
+func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID, change func(*orders.MatchTestRunRecord) error) (orders.MatchTestRunRecord, error) {
+	var kept orders.MatchTestRunRecord
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
-		var t orders.KeptTrial
+		var t orders.MatchTestRunRecord
 		b := x.batch()
-		b.Queue(lockTrial, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanTrial(row, &t) })
+		b.Queue(lockMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &t) })
 		if err := x.send(ctx, b); err != nil {
 			return err
 		}
@@ -409,25 +409,25 @@ func (v trials) UpdateTrial(ctx context.Context, team healthlab.TeamID, id order
 			return answer{err}
 		}
 		b = x.batch()
-		b.Queue(updateTrial, team.UUID, id.UUID, nullable(instant(t.Due)), doc)
-		b.Queue(selectTrial, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanTrial(row, &kept) })
+		b.Queue(updateMatchTestRun, team.UUID, id.UUID, nullable(instant(t.Due)), doc)
+		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &kept) })
 		return x.commit(ctx, b)
 	})
 	return kept, missingRow(err, "test run")
 }
 
-func (v trials) ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]orders.KeptTrial, error) {
+func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]orders.MatchTestRunRecord, error) {
 	if n <= 0 {
-		return []orders.KeptTrial{}, ctx.Err()
+		return []orders.MatchTestRunRecord{}, ctx.Err()
 	}
-	var out []orders.KeptTrial
+	var out []orders.MatchTestRunRecord
 	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
-		out = []orders.KeptTrial{}
+		out = []orders.MatchTestRunRecord{}
 		return x.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(claimResultTrials, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
+			b.Queue(claimResultMatchTestRuns, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
-					var t orders.KeptTrial
-					if err := scanTrial(rows, &t); err != nil {
+					var t orders.MatchTestRunRecord
+					if err := scanMatchTestRun(rows, &t); err != nil {
 						return err
 					}
 					out = append(out, t)

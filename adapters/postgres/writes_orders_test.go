@@ -18,7 +18,7 @@ import (
 func dueOrder(t testing.TB, s *postgres.Store, u healthdata.User) orders.Record {
 	t.Helper()
 	r := orderOf(u)
-	r.Lab.Due, r.Later.Due, r.VisitWork.Due = noon.Time, noon.Time, noon.Time
+	r.Lab.Due, r.Notifications.Due, r.VisitWork.Due = noon.Time, noon.Time, noon.Time
 	r.Visits = []orders.Visit{{Keys: []uuid.UUID{uuid.New()}}}
 	r, err := s.Orders().Insert(t.Context(), r, unchanged)
 	require.NoError(t, err)
@@ -72,10 +72,10 @@ var orderWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Orders.ClaimLater": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+	"Orders.ClaimNotifications": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		dueOrder(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Orders().ClaimLater(ctx, 10, noon.Time, end)
+			_, err := s.Orders().ClaimNotifications(ctx, 10, noon.Time, end)
 			return err
 		}
 	},
@@ -143,10 +143,10 @@ var visitWrites = map[string]prepare{
 	},
 }
 
-func trialOf(u healthdata.User) orders.KeptTrial {
-	return orders.KeptTrial{
+func trialOf(u healthdata.User) orders.MatchTestRunRecord {
+	return orders.MatchTestRunRecord{
 		Team: u.Team, Key: u.ID.String(), Due: noon.Time,
-		Trial: orders.Trial{RunID: orders.TrialID{UUID: u.ID.UUID}, CreatedAt: noon, UpdatedAt: noon},
+		MatchTestRun: orders.MatchTestRun{RunID: orders.MatchTestRunID{UUID: u.ID.UUID}, CreatedAt: noon, UpdatedAt: noon},
 	}
 }
 
@@ -173,28 +173,28 @@ var reviewWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Trials.StartTrial": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+	"Trials.StartMatchTestRun": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, _, err := s.Trials().StartTrial(ctx, trialOf(u))
+			_, _, err := s.MatchTestRuns().StartMatchTestRun(ctx, trialOf(u))
 			return err
 		}
 	},
-	"Trials.UpdateTrial": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
-		_, _, err := s.Trials().StartTrial(t.Context(), trialOf(u))
+	"Trials.UpdateMatchTestRun": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		_, _, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), trialOf(u))
 		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Trials().UpdateTrial(ctx, u.Team, trialOf(u).RunID, func(k *orders.KeptTrial) error {
+			_, err := s.MatchTestRuns().UpdateMatchTestRun(ctx, u.Team, trialOf(u).RunID, func(k *orders.MatchTestRunRecord) error {
 				k.Due = end
 				return nil
 			})
 			return err
 		}
 	},
-	"Trials.ClaimTrials": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
-		_, _, err := s.Trials().StartTrial(t.Context(), trialOf(u))
+	"Trials.ClaimMatchTestRuns": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+		_, _, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), trialOf(u))
 		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Trials().ClaimTrials(ctx, 10, noon.Time, end)
+			_, err := s.MatchTestRuns().ClaimMatchTestRuns(ctx, 10, noon.Time, end)
 			return err
 		}
 	},

@@ -24,17 +24,17 @@ type LabOptions struct {
 	Step time.Duration
 	// Catalogue says what the lab's markers bring; nil means one result for each.
 	Catalogue orders.Catalogue
-	// Fate decides what becomes of an order when it first comes in. Default:
-	// [FateFromPassthrough].
-	Fate func(orders.Order) Fate
+	// Outcome decides what becomes of an order when it first comes in. Default:
+	// [OutcomeFromPassthrough].
+	Outcome func(orders.Order) Outcome
 	// Areas are where phlebotomists come to. Default: [Areas].
 	Areas []Area
 	// PatientManaged are the slugs of labs whose appointments are between them and
 	// the patient: they confirm later.
 	PatientManaged []string
-	// VisitFate decides what becomes of an appointment, and of the call that moves it.
-	// Default: [VisitFateFromNotes].
-	VisitFate func(orders.Booking) VisitFate
+	// VisitOutcome decides what becomes of an appointment, and of the call that moves it.
+	// Default: [VisitOutcomeFromNotes].
+	VisitOutcome func(orders.Booking) VisitOutcome
 }
 
 // Lab is a laboratory that works, with its carrier: it takes orders, sends kits, gets
@@ -70,7 +70,7 @@ type source interface {
 // labOrder is one order at the lab.
 type labOrder struct {
 	order     orders.Order
-	fate      Fate
+	fate      Outcome
 	expected  map[int][]orders.ExpectedResult
 	sample    string
 	tries     int
@@ -95,14 +95,14 @@ func NewLab(opts *LabOptions) *Lab {
 	if l.opts.Step <= 0 {
 		l.opts.Step = 24 * time.Hour
 	}
-	if l.opts.Fate == nil {
-		l.opts.Fate = FateFromPassthrough
+	if l.opts.Outcome == nil {
+		l.opts.Outcome = OutcomeFromPassthrough
 	}
 	if l.opts.Areas == nil {
 		l.opts.Areas = Areas()
 	}
-	if l.opts.VisitFate == nil {
-		l.opts.VisitFate = func(b orders.Booking) VisitFate { return VisitFateFromNotes(b.Notes) }
+	if l.opts.VisitOutcome == nil {
+		l.opts.VisitOutcome = func(b orders.Booking) VisitOutcome { return VisitOutcomeFromNotes(b.Notes) }
 	}
 	l.boot = strconv.FormatInt(l.opts.Now().UnixNano(), 36)
 	return l
@@ -125,7 +125,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	now := l.opts.Now()
 	o := l.orders[s.Order.ID]
 	if o == nil {
-		o = &labOrder{fate: l.opts.Fate(s.Order), sample: sampleID(s.Order.ID), expected: expected}
+		o = &labOrder{fate: l.opts.Outcome(s.Order), sample: sampleID(s.Order.ID), expected: expected}
 		if early := l.early[s.Order.ID]; early != nil {
 			o.visited, o.drawn = early.visited, early.drawn
 			delete(l.early, s.Order.ID)

@@ -14,9 +14,9 @@ var catalogue []byte
 // Catalogue returns what every team of a sandbox can order: four lab tests, one for
 // each collection method, at two invented laboratories that bill through an account of
 // the platform. The markers carry real LOINC codes. It is also an example of the file
-// that [orders.ReadBook] reads.
-func Catalogue() (*orders.Book, error) {
-	b, err := orders.ReadBook(bytes.NewReader(catalogue))
+// that [orders.ReadStaticCatalog] reads.
+func Catalogue() (*orders.StaticCatalog, error) {
+	b, err := orders.ReadStaticCatalog(bytes.NewReader(catalogue))
 	if err != nil {
 		return nil, fmt.Errorf("sandbox catalogue: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Fate is what becomes of an order at the lab. The zero value is that all goes well.
-type Fate struct {
+// Outcome is what becomes of an order at the lab. The zero value is that all goes well.
+type Outcome struct {
 	// Refused: the lab does not take the order, and never will.
 	Refused bool
 	// Down is how many calls fail before the lab is there.
@@ -74,12 +74,12 @@ func Stories() []Story {
 	}
 }
 
-// FateFromPassthrough reads the fate of an order from the text that its team put into
+// OutcomeFromPassthrough reads the outcome of an order from the text that its team put into
 // passthrough: "sandbox:" and, separated by commas, names of stories or of the ways in
 // which the lab itself fails: refused, down (once), silent (once), slow,
 // too_late_to_cancel, uncovered, repeats. Anything else is that all goes well.
-func FateFromPassthrough(o orders.Order) Fate {
-	var f Fate
+func OutcomeFromPassthrough(o orders.Order) Outcome {
+	var f Outcome
 	if o.Passthrough == nil {
 		return f
 	}

@@ -102,11 +102,11 @@ func TestForeignCursorIsTheStart(t *testing.T) {
 
 func TestUnknownFates(t *testing.T) {
 	for _, text := range []string{"", "lost_inbound", "sandbox:", "sandbox:unheard of"} {
-		require.Equal(t, sandbox.Fate{}, sandbox.FateFromPassthrough(orders.Order{Passthrough: &text}))
+		require.Equal(t, sandbox.Outcome{}, sandbox.OutcomeFromPassthrough(orders.Order{Passthrough: &text}))
 	}
-	require.Equal(t, sandbox.Fate{}, sandbox.FateFromPassthrough(orders.Order{}))
+	require.Equal(t, sandbox.Outcome{}, sandbox.OutcomeFromPassthrough(orders.Order{}))
 	text := "sandbox:lost_inbound,repeats"
-	require.Equal(t, sandbox.Fate{Story: sandbox.LostInbound, Repeats: 1}, sandbox.FateFromPassthrough(orders.Order{Passthrough: &text}))
+	require.Equal(t, sandbox.Outcome{Story: sandbox.LostInbound, Repeats: 1}, sandbox.OutcomeFromPassthrough(orders.Order{Passthrough: &text}))
 }
 
 func TestCatalogueHasOneTestForEachMethod(t *testing.T) {

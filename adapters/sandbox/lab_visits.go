@@ -38,8 +38,8 @@ func Areas() []Area {
 	}
 }
 
-// VisitFate is what becomes of an appointment. The zero value is that all goes well.
-type VisitFate struct {
+// VisitOutcome is what becomes of an appointment. The zero value is that all goes well.
+type VisitOutcome struct {
 	// Refused: the provider does not take it, and never will. Gone: its slot is taken.
 	Refused, Gone bool
 	// Down is how many calls fail before the provider is there; Silent is how many
@@ -56,11 +56,11 @@ type VisitFate struct {
 	Repeats int
 }
 
-// VisitFateFromNotes reads the fate of an appointment from its notes: "sandbox:" and,
+// VisitOutcomeFromNotes reads the outcome of an appointment from its notes: "sandbox:" and,
 // separated by commas, refused, gone, down (once), silent (once), slow, never, moved,
 // dropped, too_late, repeats. Anything else is that all goes well.
-func VisitFateFromNotes(notes string) VisitFate {
-	var f VisitFate
+func VisitOutcomeFromNotes(notes string) VisitOutcome {
+	var f VisitOutcome
 	names, ok := strings.CutPrefix(notes, "sandbox:")
 	if !ok {
 		return f
@@ -95,7 +95,7 @@ func VisitFateFromNotes(notes string) VisitFate {
 // labVisit is one appointment at a provider.
 type labVisit struct {
 	booking   orders.Booking
-	fate      VisitFate
+	fate      VisitOutcome
 	tries     int
 	moves     int
 	made      time.Time // when it was booked; zero if it was not
@@ -258,7 +258,7 @@ func (l *Lab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	now := l.opts.Now()
 	v := l.visits[b.Appointment]
 	if v == nil {
-		v = &labVisit{booking: b, fate: l.opts.VisitFate(b)}
+		v = &labVisit{booking: b, fate: l.opts.VisitOutcome(b)}
 		l.visits[b.Appointment] = v
 	}
 	v.tries++
@@ -337,7 +337,7 @@ func (l *Lab) MoveVisit(ctx context.Context, b orders.Booking) (orders.Booked, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visits[b.Appointment]
-	fate := l.opts.VisitFate(b)
+	fate := l.opts.VisitOutcome(b)
 	switch {
 	case v == nil || v.made.IsZero() || v.cancelled:
 		return orders.Booked{}, fmt.Errorf("%w: there is no such appointment", healthlab.Invalid)

@@ -122,8 +122,8 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 		}
 		require.Equal(t, tc.want, told, tc.notes)
 	}
-	require.Equal(t, sandbox.VisitFate{}, sandbox.VisitFateFromNotes("sandbox:unheard of"))
-	require.Equal(t, sandbox.VisitFate{}, sandbox.VisitFateFromNotes("refused"))
+	require.Equal(t, sandbox.VisitOutcome{}, sandbox.VisitOutcomeFromNotes("sandbox:unheard of"))
+	require.Equal(t, sandbox.VisitOutcome{}, sandbox.VisitOutcomeFromNotes("refused"))
 }
 
 // An appointment that is made while the lab has told of one of its own takes over: what is

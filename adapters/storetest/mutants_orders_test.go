@@ -20,16 +20,16 @@ import (
 var ordersMutants = []mutant{
 	{"claims later work without a lease", spoiltOrders(func(b *brokenOrders) {
 		b.later = func(ctx context.Context, n int, now, _ time.Time) ([]orders.Record, error) {
-			return b.Store.ClaimLater(ctx, n, now, now)
+			return b.Store.ClaimNotifications(ctx, n, now, now)
 		}
-	}), "Claim/Later"},
+	}), "Claim/Notifications"},
 	{"tells the lab of later work", spoiltOrders(func(b *brokenOrders) {
 		b.later = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 			due, _ := b.Store.Claim(ctx, n, now, until)
-			more, err := b.Store.ClaimLater(ctx, n, now, until)
+			more, err := b.Store.ClaimNotifications(ctx, n, now, until)
 			return append(due, more...), err
 		}
-	}), "Claim/Later"},
+	}), "Claim/Notifications"},
 	{"sees other teams' orders", spoiltOrders(func(b *brokenOrders) {
 		b.get = func(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 			return b.Store.Get(ctx, b.owner(id, team), id)
@@ -421,11 +421,11 @@ func (b *brokenOrders) Claim(ctx context.Context, n int, now, until time.Time) (
 	return b.Store.Claim(ctx, n, now, until)
 }
 
-func (b *brokenOrders) ClaimLater(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
+func (b *brokenOrders) ClaimNotifications(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error) {
 	if b.later != nil {
 		return b.later(ctx, n, now, until)
 	}
-	return b.Store.ClaimLater(ctx, n, now, until)
+	return b.Store.ClaimNotifications(ctx, n, now, until)
 }
 
 func (b *brokenOrders) ClaimFeed(ctx context.Context, lab string, now, until time.Time) (string, bool, error) {

@@ -16,12 +16,12 @@ import (
 // brokenReviews is a store of results under review with methods replaced.
 type brokenReviews struct {
 	orders.ReviewStore
-	orders.TrialStore
+	orders.MatchTestRunStore
 	insert func(context.Context, orders.RawResult, []healthlab.Event) error
 	list   func(context.Context, orders.ResultQuery) (orders.ResultPage, error)
 	settle func(context.Context, healthlab.TeamID, orders.RawResultID, orders.Settlement, orders.Settle) (orders.RawResult, error)
-	start  func(context.Context, orders.KeptTrial) (orders.KeptTrial, bool, error)
-	claim  func(context.Context, int, time.Time, time.Time) ([]orders.KeptTrial, error)
+	start  func(context.Context, orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error)
+	claim  func(context.Context, int, time.Time, time.Time) ([]orders.MatchTestRunRecord, error)
 }
 
 func (b *brokenReviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
@@ -49,27 +49,27 @@ func (b *brokenReviews) SettleResult(ctx context.Context, team healthlab.TeamID,
 	return b.ReviewStore.SettleResult(ctx, team, id, s, c)
 }
 
-func (b *brokenReviews) StartTrial(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+func (b *brokenReviews) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
 	if b.start != nil {
 		return b.start(ctx, t)
 	}
-	return b.TrialStore.StartTrial(ctx, t)
+	return b.MatchTestRunStore.StartMatchTestRun(ctx, t)
 }
 
-func (b *brokenReviews) ClaimTrials(ctx context.Context, n int, now, until time.Time) ([]orders.KeptTrial, error) {
+func (b *brokenReviews) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]orders.MatchTestRunRecord, error) {
 	if b.claim != nil {
 		return b.claim(ctx, n, now, until)
 	}
-	return b.TrialStore.ClaimTrials(ctx, n, now, until)
+	return b.MatchTestRunStore.ClaimMatchTestRuns(ctx, n, now, until)
 }
 
 func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 	return func(t *testing.T) {
 		storetest.RunReviews(t, func(testing.TB) storetest.ReviewsHarness {
 			s := memory.New(nil)
-			b := &brokenReviews{ReviewStore: s.Reviews(), TrialStore: s.Trials()}
+			b := &brokenReviews{ReviewStore: s.Reviews(), MatchTestRunStore: s.MatchTestRuns()}
 			spoil(b)
-			return storetest.ReviewsHarness{Reviews: b, Trials: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
+			return storetest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 		})
 	}
 }
@@ -202,14 +202,14 @@ var reviewMutants = []mutant{
 		}
 	}), "Settle/SpecimenMoves"},
 	{"starts a run for every request", spoiltReviews(func(b *brokenReviews) {
-		b.start = func(ctx context.Context, t orders.KeptTrial) (orders.KeptTrial, bool, error) {
+		b.start = func(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
 			t.Key += t.Fingerprint
-			return b.TrialStore.StartTrial(ctx, t)
+			return b.MatchTestRunStore.StartMatchTestRun(ctx, t)
 		}
 	}), "Trials/OnePerKey"},
 	{"claims without a lease", spoiltReviews(func(b *brokenReviews) {
-		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]orders.KeptTrial, error) {
-			return b.TrialStore.ClaimTrials(ctx, n, now, now)
+		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]orders.MatchTestRunRecord, error) {
+			return b.MatchTestRunStore.ClaimMatchTestRuns(ctx, n, now, now)
 		}
 	}), "Trials/ClaimAndUpdate"},
 }

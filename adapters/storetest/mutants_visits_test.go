@@ -250,7 +250,7 @@ func (c brokenCenters) CentersNear(ctx context.Context, q orders.CenterQuery) (o
 func badCenters(spoil func(*orders.CentersNear), ask func(*orders.CenterQuery)) func(*testing.T) {
 	return func(t *testing.T) {
 		storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
-			a, err := orders.NewAtlas(list)
+			a, err := orders.NewCenterIndex(list)
 			require.NoError(t, err)
 			return brokenCenters{a, spoil, ask}
 		})

@@ -49,29 +49,29 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		require.NoError(t, err)
 		sameRecord(t, got[0], kept)
 	},
-	"Later": func(t *testing.T, s *ordersT) {
+	"Notifications": func(t *testing.T, s *ordersT) {
 		now, until := orderNoon, orderNoon.Add(time.Minute)
 		later := func(name string, at time.Time) orders.Record {
 			r := newRecord("a", name)
-			r.Later.Due, r.Later.Notify = at, true
+			r.Notifications.Due, r.Notifications.Notify = at, true
 			return s.place(t, r)
 		}
 		late, early := later("late", now), later("early", now.Add(-time.Hour))
 		later("future", now.Add(time.Microsecond))
 		s.due(t, "never", now.Add(-time.Hour)) // the lab is, and nothing else
-		got, err := s.ClaimLater(t.Context(), 10, now, until)
+		got, err := s.ClaimNotifications(t.Context(), 10, now, until)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{early.ID, late.ID}, claimed(got))
-		require.True(t, got[0].Later.Due.Equal(until))
+		require.True(t, got[0].Notifications.Due.Equal(until))
 		require.Equal(t, early.Revision, got[0].Revision, "not a new revision")
 		require.Zero(t, got[0].Lab.Attempts, "the lab is not told")
 		kept, err := s.Get(t.Context(), early.TeamID, early.ID)
 		require.NoError(t, err)
 		sameRecord(t, got[0], kept)
-		got, err = s.ClaimLater(t.Context(), 10, now, until)
+		got, err = s.ClaimNotifications(t.Context(), 10, now, until)
 		require.NoError(t, err)
 		require.Empty(t, got)
-		got, err = s.ClaimLater(t.Context(), 1, until, until.Add(time.Minute))
+		got, err = s.ClaimNotifications(t.Context(), 1, until, until.Add(time.Minute))
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 	},

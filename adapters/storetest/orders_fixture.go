@@ -88,11 +88,11 @@ func fullRecord(team, name string) orders.Record {
 	r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
 	r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
 	r.SMSEnabled = ptr(true)
-	r.Later = orders.Later{Due: orderNoon.Add(3 * time.Hour), Notify: true, Told: []uuid.UUID{named("told")},
+	r.Notifications = orders.Notifications{Due: orderNoon.Add(3 * time.Hour), Notify: true, Told: []uuid.UUID{named("told")},
 		Simulation: &orders.Simulation{Final: "completed.walk_in_test.completed", Flags: orders.SimulationFlags{Interpretation: orders.Normal, ResultTypes: []orders.ResultType{orders.NumericResult}, HasMissingResults: ptr(true)}, Delay: time.Second, Next: orderNoon}}
-	r.Lab = orders.Handover{Due: orderNoon.Add(time.Hour), Lease: orderNoon.Add(2 * time.Hour), Attempts: 3,
+	r.Lab = orders.LabSubmission{Due: orderNoon.Add(time.Hour), Lease: orderNoon.Add(2 * time.Hour), Attempts: 3,
 		Started: true, Kit: true, Requisition: true, Cancel: true}
-	r.Messages, r.CriticalSent, r.Later.Alarmed = []string{"m1", "m2"}, true, orderNoon
+	r.Messages, r.CriticalSent, r.Notifications.Alarmed = []string{"m1", "m2"}, true, orderNoon
 	r.Files, r.ReportFile = []string{"f1", "f2"}, "f2"
 	r.Notice = &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "Glucose", Reason: "no diagnosis", CostMinor: 2900}}, Note: "ask us"}
 	r.Visits, r.VisitWork = []orders.Visit{fullVisit(name)}, orders.VisitWork{Due: orderNoon.Add(3 * time.Hour), Lease: orderNoon.Add(4 * time.Hour)}

@@ -385,7 +385,7 @@ var centerCases = map[string]func(*testing.T, func(...orders.Center) orders.Cent
 			c.Inactive = i%11 == 0
 			all = append(all, c)
 		}
-		model, err := orders.NewAtlas(all)
+		model, err := orders.NewCenterIndex(all)
 		require.NoError(t, err)
 		c := with(all...)
 		rapid.Check(t, func(rt *rapid.T) {

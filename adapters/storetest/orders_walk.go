@@ -27,10 +27,10 @@ type Process struct {
 }
 
 // walkBook has one test for each collection method, at one lab.
-func walkBook() (*orders.Book, error) {
+func walkBook() (*orders.StaticCatalog, error) {
 	lab := 1
 	all := orders.CollectionMethods()
-	c := orders.BookContents{
+	c := orders.StaticCatalogContents{
 		Labs:    []orders.Lab{{ID: lab, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []orders.SampleType{orders.Serum}}},
 		Markers: []orders.MarkerComplete{{Marker: orders.Marker{ID: 11, LabID: &lab, Name: "Iron", Slug: "iron", ProviderID: ptr("N1")}}},
 		Accounts: []orders.LabAccount{{ID: orders.LabAccountID{UUID: named("account")}, Lab: "northlab", Status: orders.LabAccountActive,
@@ -40,7 +40,7 @@ func walkBook() (*orders.Book, error) {
 		c.Tests = append(c.Tests, orders.BookTest{LabTest: orders.LabTest{ID: orders.LabTestID{UUID: named("test " + string(m))}, Slug: string(m),
 			Name: string(m), SampleType: orders.Serum, Method: m, Price: orderNumber("1"), Status: orders.LabTestActive}, LabID: lab, MarkerIDs: []int{11}})
 	}
-	return orders.NewBook(c)
+	return orders.NewStaticCatalog(c)
 }
 
 // walkLab takes everything, loses some answers, and reports nothing by itself.

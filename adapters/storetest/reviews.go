@@ -19,14 +19,14 @@ import (
 // ReviewsHarness is a fresh, empty store that keeps results under review, orders and
 // users.
 type ReviewsHarness struct {
-	Reviews  orders.ReviewStore
-	Trials   orders.TrialStore
-	Orders   orders.Store
-	Users    healthdata.Users
-	Messages webhook.Log
+	Reviews       orders.ReviewStore
+	MatchTestRuns orders.MatchTestRunStore
+	Orders        orders.Store
+	Users         healthdata.Users
+	Messages      webhook.Log
 }
 
-// RunReviews runs the contracts of [orders.ReviewStore] and [orders.TrialStore].
+// RunReviews runs the contracts of [orders.ReviewStore] and [orders.MatchTestRunStore].
 // newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	for name, run := range reviewCases {
@@ -105,15 +105,15 @@ func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Eve
 	return []healthlab.Event{reviewEvent(*item, "updated")}, nil
 }
 
-func trial(team, name string) orders.KeptTrial {
+func trial(team, name string) orders.MatchTestRunRecord {
 	at := healthlab.At(orderNoon)
-	return orders.KeptTrial{
+	return orders.MatchTestRunRecord{
 		Team: orderTeam(team), Key: "key " + name, Fingerprint: "print", Due: orderNoon,
-		Request: orders.TrialRequest{Case: orders.MatchNone, OrderSource: orders.TrialManaged, Orders: map[string]orders.OrderID{"target": orderID("o")}},
-		Trial: orders.Trial{RunID: orders.TrialID{UUID: named("trial " + team + name)}, Status: orders.TrialQueued, Stage: "queued", Case: orders.MatchNone,
-			OrderSource: orders.TrialManaged, ResultStatus: orders.ResultFinal,
-			Orders:      map[string]orders.TrialOrder{"target": {OrderID: orderID("o"), UserID: orderUser("ana"), OrderTransactionID: journey("o")}},
-			RawResultID: ptr(rawID("r")), Error: &orders.TrialFault{Code: "C", Message: "M"},
+		Request: orders.MatchTestRunRequest{Case: orders.MatchNone, OrderSource: orders.MatchTestRunManaged, Orders: map[string]orders.OrderID{"target": orderID("o")}},
+		MatchTestRun: orders.MatchTestRun{RunID: orders.MatchTestRunID{UUID: named("trial " + team + name)}, Status: orders.MatchTestRunQueued, Stage: "queued", Case: orders.MatchNone,
+			OrderSource: orders.MatchTestRunManaged, ResultStatus: orders.ResultFinal,
+			Orders:      map[string]orders.MatchTestRunOrder{"target": {OrderID: orderID("o"), UserID: orderUser("ana"), OrderTransactionID: journey("o")}},
+			RawResultID: ptr(rawID("r")), Error: &orders.MatchTestRunFault{Code: "C", Message: "M"},
 			CreatedAt: at, UpdatedAt: at, StartedAt: &at, CompletedAt: &at},
 	}
 }
@@ -499,35 +499,35 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"Trials/OnePerKey": func(t *testing.T, h ReviewsHarness) {
 		want := trial("a", "1")
-		got, fresh, err := h.Trials.StartTrial(t.Context(), want)
+		got, fresh, err := h.MatchTestRuns.StartMatchTestRun(t.Context(), want)
 		require.NoError(t, err)
 		require.True(t, fresh)
 		require.Equal(t, want, got)
 		other := trial("a", "1")
 		other.RunID.UUID, other.Fingerprint = named("other"), "other"
-		got, fresh, err = h.Trials.StartTrial(t.Context(), other)
+		got, fresh, err = h.MatchTestRuns.StartMatchTestRun(t.Context(), other)
 		require.NoError(t, err)
 		require.False(t, fresh)
 		require.Equal(t, want, got)
-		_, fresh, err = h.Trials.StartTrial(t.Context(), trial("b", "1"))
+		_, fresh, err = h.MatchTestRuns.StartMatchTestRun(t.Context(), trial("b", "1"))
 		require.NoError(t, err)
 		require.True(t, fresh)
-		got, err = h.Trials.Trial(t.Context(), want.Team, want.RunID)
+		got, err = h.MatchTestRuns.MatchTestRun(t.Context(), want.Team, want.RunID)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		_, err = h.Trials.Trial(t.Context(), orderTeam("b"), want.RunID)
+		_, err = h.MatchTestRuns.MatchTestRun(t.Context(), orderTeam("b"), want.RunID)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"Trials/ClaimAndUpdate": func(t *testing.T, h ReviewsHarness) {
 		later, first := trial("a", "later"), trial("b", "first")
 		later.Due = orderNoon.Add(time.Second)
-		for _, one := range []orders.KeptTrial{later, first} {
-			_, _, err := h.Trials.StartTrial(t.Context(), one)
+		for _, one := range []orders.MatchTestRunRecord{later, first} {
+			_, _, err := h.MatchTestRuns.StartMatchTestRun(t.Context(), one)
 			require.NoError(t, err)
 		}
 		end := orderNoon.Add(time.Minute)
 		claim := func(n int, at time.Time) []string {
-			got, err := h.Trials.ClaimTrials(t.Context(), n, at, at.Add(time.Minute))
+			got, err := h.MatchTestRuns.ClaimMatchTestRuns(t.Context(), n, at, at.Add(time.Minute))
 			require.NoError(t, err)
 			var keys []string
 			for _, one := range got {
@@ -540,25 +540,25 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, []string{"key first"}, claim(1, orderNoon.Add(time.Second)))
 		require.Equal(t, []string{"key later"}, claim(10, orderNoon.Add(time.Second)))
 		require.Empty(t, claim(10, orderNoon.Add(time.Second)))
-		got, err := h.Trials.UpdateTrial(t.Context(), later.Team, later.RunID, func(k *orders.KeptTrial) error {
-			k.Status, k.Due, k.Key = orders.TrialSucceeded, time.Time{}, "another"
+		got, err := h.MatchTestRuns.UpdateMatchTestRun(t.Context(), later.Team, later.RunID, func(k *orders.MatchTestRunRecord) error {
+			k.Status, k.Due, k.Key = orders.MatchTestRunSucceeded, time.Time{}, "another"
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, orders.TrialSucceeded, got.Status)
+		require.Equal(t, orders.MatchTestRunSucceeded, got.Status)
 		require.Equal(t, "key later", got.Key)
 		no := errors.New("no")
-		_, err = h.Trials.UpdateTrial(t.Context(), first.Team, first.RunID, func(k *orders.KeptTrial) error {
-			k.Status = orders.TrialFailed
+		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), first.Team, first.RunID, func(k *orders.MatchTestRunRecord) error {
+			k.Status = orders.MatchTestRunFailed
 			return no
 		})
 		require.ErrorIs(t, err, no)
-		_, err = h.Trials.UpdateTrial(t.Context(), orderTeam("c"), first.RunID, func(*orders.KeptTrial) error { return nil })
+		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), orderTeam("c"), first.RunID, func(*orders.MatchTestRunRecord) error { return nil })
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Equal(t, []string{"key first"}, claim(10, end.Add(time.Hour)), "the one that ended is not due")
-		kept, err := h.Trials.Trial(t.Context(), first.Team, first.RunID)
+		kept, err := h.MatchTestRuns.MatchTestRun(t.Context(), first.Team, first.RunID)
 		require.NoError(t, err)
-		require.Equal(t, orders.TrialQueued, kept.Status)
+		require.Equal(t, orders.MatchTestRunQueued, kept.Status)
 	},
 	"ContextEnded": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", orderNoon))
@@ -572,7 +572,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 			return nil, nil
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		_, _, err = h.Trials.StartTrial(ended, trial("a", "1"))
+		_, _, err = h.MatchTestRuns.StartMatchTestRun(ended, trial("a", "1"))
 		require.ErrorIs(t, err, context.Canceled)
 		kept, err := h.Reviews.Result(t.Context(), orderTeam("a"), rawID("1"))
 		require.NoError(t, err)

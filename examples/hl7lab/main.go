@@ -69,7 +69,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	lab.clinic = mllp.NewClient(clinicAddress, nil)
-	book, err := orders.ReadBook(strings.NewReader(catalogue))
+	book, err := orders.ReadStaticCatalog(strings.NewReader(catalogue))
 	if err != nil {
 		return err
 	}

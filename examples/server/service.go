@@ -85,7 +85,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 	if s.teams, err = healthdata.NewTeams(s.store.Teams(), from.providers, s.choices()); err != nil {
 		return nil, err
 	}
-	book, err := orders.ReadBook(bytes.NewReader(exampleLab))
+	book, err := orders.ReadStaticCatalog(bytes.NewReader(exampleLab))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 }
 
 // buildHealth makes what keeps health data and answers questions about it.
-func (s *service) buildHealth(ctx context.Context, providers *healthdata.Providers, book *orders.Book) (*aggregate.Service, *aggregate.Preferences, error) {
+func (s *service) buildHealth(ctx context.Context, providers *healthdata.Providers, book *orders.StaticCatalog) (*aggregate.Service, *aggregate.Preferences, error) {
 	labs, err := book.Labs(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -177,12 +177,12 @@ func (s *service) buildHealth(ctx context.Context, providers *healthdata.Provide
 }
 
 // buildOrders makes the desk where tests are ordered, with an invented catalogue.
-func (s *service) buildOrders(book *orders.Book, files orders.BlobStore, seal healthlab.Sealer) error {
+func (s *service) buildOrders(book *orders.StaticCatalog, files orders.BlobStore, seal healthlab.Sealer) error {
 	registry, err := sandbox.Registry()
 	if err != nil {
 		return err
 	}
-	centers, err := orders.ReadAtlas(bytes.NewReader(exampleCenters))
+	centers, err := orders.ReadCenterIndex(bytes.NewReader(exampleCenters))
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *service) buildOrders(book *orders.Book, files orders.BlobStore, seal he
 	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
 	s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: s.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
-		Reviews: s.store.Reviews(), Trials: s.store.Trials(), TrialUser: s.trialUser, Messenger: &sandbox.Outbox{},
+		Reviews: s.store.Reviews(), MatchTestRuns: s.store.MatchTestRuns(), MatchTestRunUser: s.trialUser, Messenger: &sandbox.Outbox{},
 		Documents: documents, Settings: s.orderSettings, Centers: centers, Zips: uszips.Embedded(), BookingKeys: seal, SlotCache: s.store.SlotCache(),
 		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}}, Log: s.log,
 		RedrawLabs: []string{"northlab"}, Portal: portal,
@@ -496,12 +496,12 @@ func (s *service) loops() map[string]func(context.Context) error {
 		"slot cache":         s.orders.RunSlotCache,
 		"lab reports":        s.reports.Run,
 		"idempotency keys":   func(ctx context.Context) error { return s.orders.RunPruning(ctx, s.store.OrderKeys()) },
-		"patient messages":   s.orders.RunLater,
+		"patient messages":   s.orders.RunNotifications,
 		"pulls":              s.pulls.Run,
 		"bulk operations":    s.bulk.Run,
 	}
 	if s.environment == healthlab.Sandbox {
-		loops["test runs"] = s.orders.RunTrials
+		loops["test runs"] = s.orders.RunMatchTestRuns
 	}
 	maps.Copy(loops, s.store.loops)
 	if s.environment == healthlab.Production {

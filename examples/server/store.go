@@ -38,7 +38,7 @@ type keeper interface {
 	Priorities() aggregate.PriorityStore
 	SlotCache() orders.SlotCache
 	Reviews() orders.ReviewStore
-	Trials() orders.TrialStore
+	MatchTestRuns() orders.MatchTestRunStore
 	Linking() linking.Store
 	TeamClients() linking.TeamClients
 	Grants() linking.Grants
