@@ -173,13 +173,13 @@ var reviewWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Trials.StartMatchTestRun": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
+	"MatchTestRuns.StartMatchTestRun": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
 			_, _, err := s.MatchTestRuns().StartMatchTestRun(ctx, trialOf(u))
 			return err
 		}
 	},
-	"Trials.UpdateMatchTestRun": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+	"MatchTestRuns.UpdateMatchTestRun": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		_, _, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), trialOf(u))
 		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
@@ -190,7 +190,7 @@ var reviewWrites = map[string]prepare{
 			return err
 		}
 	},
-	"Trials.ClaimMatchTestRuns": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
+	"MatchTestRuns.ClaimMatchTestRuns": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		_, _, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), trialOf(u))
 		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {

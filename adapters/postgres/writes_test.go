@@ -53,7 +53,7 @@ var looks = []string{
 	"Orders.Get", "Orders.FindSample", "Orders.List", "LabTests.TeamTests",
 	"Persons.UserInfo", "Persons.Coverage", "Persons.CoverageAt", "Persons.Payors", "SlotCache.CachedSlots",
 	"Centers.CentersNear", "Centers.CentersAt", "Centers.NextCenters",
-	"Reviews.Result", "Reviews.Results", "Trials.MatchTestRun",
+	"Reviews.Result", "Reviews.Results", "MatchTestRuns.MatchTestRun",
 	"Linking.Session", "Linking.Credential", "Apps.App", "TeamClients.Clients", "TeamClients.Client",
 	"ParsingJobs.Get", "ParsingJobs.List",
 	"Continuous.Get", "Continuous.Find", "Continuous.List", "Continuous.Result", "Continuous.History", "Priorities.Priorities", "Bulk.Held", "Bulk.Op", "Bulk.Items", "Bulk.Ops", "Teams.Choices",
