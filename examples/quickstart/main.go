@@ -1,0 +1,129 @@
+// Quickstart is the program of the README: it keeps a person's glucose, answers a question
+// about it, and receives the signed event of the upload. Everything is in memory.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/webhook"
+	"github.com/healthlab-dev/healthlab/webhook/receiver"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	team := healthlab.TeamID{UUID: uuid.New()}
+	store := memory.New(nil) // or postgres.New: the same interfaces
+
+	// A receiver of events, as another program would run it.
+	secret, err := webhook.ParseSecret("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	if err != nil {
+		return err
+	}
+	events, err := receiver.New([]webhook.Secret{secret}, memory.NewSeen(nil), nil)
+	if err != nil {
+		return err
+	}
+	receiver.On(events, func(_ context.Context, e receiver.Event, b *healthdata.Batch) error {
+		fmt.Fprintf(out, "event: %d new samples of %s's %s\n", len(b.Data), e.ClientUserID, e.Name.Resource)
+		stop() // ends the dispatcher below
+		return nil
+	})
+	server := httptest.NewServer(events)
+	defer server.Close()
+
+	// The service that sends them. In production the default guard refuses private
+	// addresses and plain http.
+	local := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	sealer, err := healthlab.NewAESSealer("first", map[string][]byte{"first": key})
+	if err != nil {
+		return err
+	}
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), webhook.EventTypes())
+	if err != nil {
+		return err
+	}
+	sender := webhook.NewHTTP(&webhook.HTTPOptions{Guard: local})
+	hooks, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), sender, sealer, &webhook.ServiceOptions{Guard: local})
+	if err != nil {
+		return err
+	}
+	if _, err := hooks.Create(ctx, team, webhook.NewEndpoint{URL: server.URL, Secret: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}); err != nil {
+		return err
+	}
+	dispatcher, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), sender, sealer, nil)
+	if err != nil {
+		return err
+	}
+
+	// A user, a connected source, and an upload.
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual",
+		SourceType: "app", Resources: []healthdata.ProviderResource{{Resource: "glucose"}}}})
+	if err != nil {
+		return err
+	}
+	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	if err != nil {
+		return err
+	}
+	user, err := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})
+	if err != nil {
+		return err
+	}
+	if _, err := health.Establish(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"}); err != nil {
+		return err
+	}
+	at := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC))
+	counts, err := health.IngestSamples(ctx, team, user.ID, "glucose",
+		healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: "fingerprick"}},
+		[]healthdata.Sample{{Timestamp: at, Unit: "mg/dL", Value: healthdata.Number(95)}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "stored:", counts.New)
+
+	// A question about it, by the user's own local days.
+	questions, err := aggregate.New(health, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := questions.Query(ctx, team, user.ID, aggregate.Ask(
+		aggregate.Last(7, healthlab.Date{Year: 2026, Month: 3, Day: 2}),
+		aggregate.Query{
+			Select:  []aggregate.Expr{aggregate.Mean.Of(aggregate.Samples("glucose"))},
+			GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
+		}))
+	if err != nil {
+		return err
+	}
+	frame := &answer.Frames[0]
+	for i := range frame.Len() {
+		fmt.Fprintf(out, "%s: %.2f mmol/L\n", frame.Column("index").Time(i).Format(time.DateOnly), frame.Column("mean").Float(i))
+	}
+
+	return dispatcher.Run(ctx) // until the event has come
+}
