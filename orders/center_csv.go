@@ -92,7 +92,7 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	return out, nil
 }
 
-// ReadCenterIndex reads centers as [ReadCentersCSV] and makes an atlas of them.
+// ReadCenterIndex reads centers as [ReadCentersCSV] and returns an index of them.
 func ReadCenterIndex(r io.Reader) (*CenterIndex, error) {
 	centers, err := ReadCentersCSV(r)
 	if err != nil {

@@ -187,7 +187,7 @@ func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Dura
 	}
 	switch {
 	case t == sendCancel && kind == healthlab.Precondition:
-		r.Lab.Cancel = true // too late; what the lab reports is evaluation when it comes
+		r.Lab.Cancel = true // too late; what the lab reports is decided when it arrives
 		r.plan(st.At)
 		return nil, nil
 	case t != sendCancel && kind == healthlab.Invalid:

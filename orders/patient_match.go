@@ -108,7 +108,7 @@ type judgement struct {
 // names the order; the patient that the lab reports is the order's, and nobody else of
 // the team has the same name and birth date; lab and account are the order's; and the
 // order can take a result where it stands. A lab that names both the order's own id and
-// its specimen need not report a patient, and may mean one of several patientMatches. It is
+// its specimen need not report a patient, and may mean one of several patients of that name. It is
 // pure.
 func judge(m Message, tied *Record, patientMatches []Order) judgement {
 	p := m.patient()

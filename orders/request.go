@@ -156,7 +156,7 @@ type PhysicianInputBase struct {
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 }
 
-// enrich is the physician without a signature; nil for none.
+// enrich returns the physician without a signature; nil for none.
 func (p *PhysicianInputBase) enrich() *PhysicianInput {
 	if p == nil {
 		return nil

@@ -180,7 +180,7 @@ func readMarker(columns, cells []string, c check) markerRow {
 	return row
 }
 
-// enrich is the marker of its first line.
+// whole returns the marker that the first line of an id describes.
 func (r *markerRow) whole(c check) MarkerComplete {
 	m := r.marker
 	if m.Name == "" {

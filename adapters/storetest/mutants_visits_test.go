@@ -223,11 +223,11 @@ func badCache(how func(*brokenCache)) func(*testing.T) {
 }
 
 var centersMutants = []mutant{
-	{"counts the page", badCenters(func(n *orders.CentersNear) { n.Total = len(n.Centers) }, nil), "Near/LikeTheAtlas"},
-	{"says nothing of what is offered", badCenters(func(n *orders.CentersNear) { n.Capabilities = nil }, nil), "Near/LikeTheAtlas"},
+	{"counts the page", badCenters(func(n *orders.CentersNear) { n.Total = len(n.Centers) }, nil), "Near/LikeTheIndex"},
+	{"says nothing of what is offered", badCenters(func(n *orders.CentersNear) { n.Capabilities = nil }, nil), "Near/LikeTheIndex"},
 	{"returns the farthest first", badCenters(func(n *orders.CentersNear) { slices.Reverse(n.Centers) }, nil), "Near/RoundTrip"},
-	{"shows a circle a tenth too large", badCenters(nil, func(q *orders.CenterQuery) { q.Miles *= 1.1 }), "Near/LikeTheAtlas"},
-	{"asks for no capability", badCenters(nil, func(q *orders.CenterQuery) { q.Capabilities = nil }), "Near/LikeTheAtlas"},
+	{"shows a circle a tenth too large", badCenters(nil, func(q *orders.CenterQuery) { q.Miles *= 1.1 }), "Near/LikeTheIndex"},
+	{"asks for no capability", badCenters(nil, func(q *orders.CenterQuery) { q.Capabilities = nil }), "Near/LikeTheIndex"},
 }
 
 type brokenCenters struct {

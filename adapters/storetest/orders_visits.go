@@ -378,7 +378,7 @@ var centerCases = map[string]func(*testing.T, func(...orders.Center) orders.Cent
 		require.NoError(t, err)
 		require.Equal(t, asJSON(t, []orders.Center{want}), asJSON(t, at))
 	},
-	"Near/LikeTheAtlas": func(t *testing.T, with func(...orders.Center) orders.Centers) {
+	"Near/LikeTheIndex": func(t *testing.T, with func(...orders.Center) orders.Centers) {
 		var all []orders.Center
 		for i := range 400 {
 			c := place(1+i%2, fmt.Sprintf("S%03d", i), -112+float64(i*7919%997)/250-2, 33+float64(i*104729%991)/300-1.6, orders.PSCCapabilities()[:i%4]...)
