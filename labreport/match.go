@@ -6,60 +6,6 @@ import (
 	"strings"
 )
 
-// Specimen is what was examined, in the words of the published sample_type.
-type Specimen string
-
-// Specimens. Clients accept further ones.
-const (
-	Urine          Specimen = "urine"
-	Blood          Specimen = "serum_plasma_blood"
-	CapillaryBlood Specimen = "capillary_blood"
-	Stool          Specimen = "stool"
-	Saliva         Specimen = "saliva"
-	OtherSpecimen  Specimen = "other"
-	NoSpecimen     Specimen = "unknown"
-)
-
-// specimenWords are words, in the form of termKey, that name a specimen.
-var specimenWords = map[string]Specimen{
-	"urine": Urine, "urinalysis": Urine, "urinstatus": Urine, "urinsediment": Urine, "urianalysis": Urine, "uroanalisis": Urine, "ecbu": Urine, "harnstatus": Urine, "urinteststreifen": Urine,
-	"serum": Blood, "plasma": Blood, "blood": Blood, "hematology": Blood, "hamatologie": Blood, "hematologia": Blood, "hematologie": Blood, "hemograma": Blood, "blutbild": Blood,
-	"stool": Stool, "stuhl": Stool, "heces": Stool, "feces": Stool, "selles": Stool, "faeces": Stool, "fecal": Stool,
-	"saliva": Saliva, "speichel": Saliva, "salive": Saliva, "capillary": CapillaryBlood, "kapillarblut": CapillaryBlood, "capilar": CapillaryBlood,
-}
-
-// specimenOf returns the specimen that a name or a panel's heading mentions.
-func specimenOf(text string) Specimen {
-	got := NoSpecimen
-	for _, w := range termKey(text) {
-		if s := specimenWords[w]; s != "" && (got == NoSpecimen || got == Blood) {
-			got = s
-		}
-	}
-	return got
-}
-
-// systemOf says what a term's system is of.
-func systemOf(system string) Specimen {
-	s := strings.ToLower(system)
-	switch {
-	case strings.Contains(s, "urine"), s == "ur", strings.HasPrefix(s, "urine"):
-		return Urine
-	case s == "stool":
-		return Stool
-	case s == "saliva":
-		return Saliva
-	case strings.Contains(s, "capillary"), s == "bldc":
-		return CapillaryBlood
-	case strings.Contains(s, "serum"), strings.Contains(s, "plasma"), strings.Contains(s, "blood"), strings.Contains(s, "red cell"),
-		strings.HasPrefix(s, "ser"), strings.HasPrefix(s, "bld"), s == "plas", s == "ppp", s == "rbc", s == "plt", s == "wbc":
-		return Blood
-	case s == "":
-		return NoSpecimen
-	}
-	return OtherSpecimen
-}
-
 // question is all that decides which term a row means.
 type question struct {
 	name     string
@@ -102,6 +48,9 @@ func rank(c Catalogue, q question) ([]candidate, error) {
 	}
 	out := make([]candidate, 0, len(found))
 	for _, f := range found {
+		if !specimen.compatible(systemOf(f.Term.System)) {
+			continue
+		}
 		s, clash := weigh(f, q, specimen)
 		out = append(out, candidate{f.Term, s, clash})
 	}
@@ -203,10 +152,6 @@ func specimenScore(t *Term, specimen Specimen) (score float64) {
 	switch {
 	case specimen != NoSpecimen && of == specimen:
 		score = 0.08
-	case specimen == Urine && of != Urine && of != NoSpecimen, specimen == Stool && of != Stool:
-		score = -0.4
-	case specimen == Blood && (of == Urine || of == Stool || of == Saliva):
-		score = -0.4
 	case specimen == NoSpecimen && of == Urine:
 		score = -0.12
 	case specimen == NoSpecimen && of == Blood:
@@ -302,7 +247,7 @@ func kindsAgree(term, unit string) bool {
 	}
 	switch [2]string{term, unit} {
 	case [2]string{"arbitrary", "catalytic"}, [2]string{"catalytic", "arbitrary"}, [2]string{"arbitrary", "ratio"},
-		[2]string{"number", "field"}, [2]string{"ratio", "massratio"}:
+		[2]string{"ratio", "massratio"}:
 		return true
 	}
 	return false

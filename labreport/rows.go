@@ -217,7 +217,7 @@ func (res *Result) describe(raw RawRow, candidates []candidate, best float64) {
 	if specimen == NoSpecimen && best >= 0.5 {
 		specimen = systemOf(candidates[0].term.System)
 	}
-	res.SampleType = specimen
+	res.SampleType = specimen.published()
 	name := " " + strings.Join(termKey(raw.Name), " ") + " "
 	kind := ""
 	if best >= 0.5 {
