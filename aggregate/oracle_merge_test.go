@@ -35,17 +35,15 @@ func (q *question) merge(rows []oracleRow) []oracleRow {
 				rivals = append(rivals, &rows[i])
 			}
 		}
-		kept := 0.0
+		kept := 1.0
 		switch {
 		case q.resource != "steps":
-			kept = 1
 			for _, o := range rivals {
 				if truncOracle("hour", 1, o.at()).Equal(truncOracle("hour", 1, r.at())) {
 					kept = 0
 				}
 			}
 		case r.s.End <= r.s.Time:
-			kept = 1
 			for _, o := range rivals {
 				if o.s.Time == r.s.Time || o.s.Time <= r.s.Time && r.s.Time < o.s.End {
 					kept = 0

@@ -135,12 +135,6 @@ type intake struct {
 	log      *slog.Logger
 }
 
-// warn tells the operator of something odd, without saying what it is.
-func (in *intake) warn(what string, items int) {
-	in.log.Warn(what, "team", in.team.String(), "user", in.user.ID.String(),
-		"provider", in.Provider, "resource", in.resource.Slug, "items", items)
-}
-
 // admit checks an upload's head: that the user is there, the provider known and
 // connected, and the source well said.
 func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, up Upload, r *Resource) (*intake, error) {

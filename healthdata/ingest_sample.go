@@ -300,23 +300,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	}
 	switch in.resource.Value {
 	case ValuePressure:
-		if v.Systolic == nil {
-			p.Add("missing", "blood pressure needs both numbers", "systolic")
-		}
-		if v.Diastolic == nil {
-			p.Add("missing", "blood pressure needs both numbers", "diastolic")
-		}
-		if v.Value != nil {
-			p.Add("not_allowed", "blood pressure has no value", "value")
-		}
-		if v.Systolic != nil && v.Diastolic != nil {
-			before := len(*p)
-			row.Value, row.Value2 = convert(*v.Systolic, "systolic"), convert(*v.Diastolic, "diastolic")
-			if len(*p) == before {
-				pressureBounds["systolic"].check(p, row.Value, "systolic")
-				pressureBounds["diastolic"].check(p, row.Value2, "diastolic")
-			}
-		}
+		samplePressure(p, v, row, convert)
 		return
 	case ValueText:
 		switch {
@@ -347,6 +331,27 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	}
 	if v.Systolic != nil || v.Diastolic != nil {
 		p.Add("not_allowed", "only blood pressure has these numbers", "systolic")
+	}
+}
+
+// samplePressure reads both numbers of a blood pressure.
+func samplePressure(p *healthlab.Problems, v *Sample, row *series.Sample, convert func(n float64, name string) float64) {
+	if v.Systolic == nil {
+		p.Add("missing", "blood pressure needs both numbers", "systolic")
+	}
+	if v.Diastolic == nil {
+		p.Add("missing", "blood pressure needs both numbers", "diastolic")
+	}
+	if v.Value != nil {
+		p.Add("not_allowed", "blood pressure has no value", "value")
+	}
+	if v.Systolic != nil && v.Diastolic != nil {
+		before := len(*p)
+		row.Value, row.Value2 = convert(*v.Systolic, "systolic"), convert(*v.Diastolic, "diastolic")
+		if len(*p) == before {
+			pressureBounds["systolic"].check(p, row.Value, "systolic")
+			pressureBounds["diastolic"].check(p, row.Value2, "diastolic")
+		}
 	}
 }
 

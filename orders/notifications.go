@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// Later is what is to happen with an order by itself: messages to its patient, and the
+// Notifications are planned for an order: messages to its patient, and the
 // next step of a simulation.
 type Notifications struct {
 	// Due is when the next of it is to happen; zero means nothing is. [Store.ClaimNotifications]

@@ -22,6 +22,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
+// signingSecret is known to the sender and the receiver. Leave it out, and the service makes
+// one.
+const signingSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -36,7 +40,7 @@ func run(ctx context.Context, out io.Writer) error {
 	store := memory.New(nil) // or postgres.New: the same interfaces
 
 	// A receiver of events, as another program would run it.
-	secret, err := webhook.ParseSecret("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	secret, err := webhook.ParseSecret(signingSecret)
 	if err != nil {
 		return err
 	}
@@ -52,30 +56,7 @@ func run(ctx context.Context, out io.Writer) error {
 	server := httptest.NewServer(events)
 	defer server.Close()
 
-	// The service that sends them. In production the default guard refuses private
-	// addresses and plain http.
-	local := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return err
-	}
-	sealer, err := healthlab.NewAESSealer("first", map[string][]byte{"first": key})
-	if err != nil {
-		return err
-	}
-	types, err := webhook.NewCatalogue(healthdata.EventTypes(), webhook.EventTypes())
-	if err != nil {
-		return err
-	}
-	sender := webhook.NewHTTP(&webhook.HTTPOptions{Guard: local})
-	hooks, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), sender, sealer, &webhook.ServiceOptions{Guard: local})
-	if err != nil {
-		return err
-	}
-	if _, err := hooks.Create(ctx, team, webhook.NewEndpoint{URL: server.URL, Secret: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}); err != nil {
-		return err
-	}
-	dispatcher, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), sender, sealer, nil)
+	dispatcher, err := newDispatcher(ctx, store, team, server.URL)
 	if err != nil {
 		return err
 	}
@@ -126,4 +107,31 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 
 	return dispatcher.Run(ctx) // until the event has come
+}
+
+// newDispatcher registers an endpoint of the team and returns what sends its events. In
+// production the default guard refuses private addresses and plain http.
+func newDispatcher(ctx context.Context, store *memory.Store, team healthlab.TeamID, url string) (*webhook.Dispatcher, error) {
+	local := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	sealer, err := healthlab.NewAESSealer("first", map[string][]byte{"first": key})
+	if err != nil {
+		return nil, err
+	}
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), webhook.EventTypes())
+	if err != nil {
+		return nil, err
+	}
+	sender := webhook.NewHTTP(&webhook.HTTPOptions{Guard: local})
+	hooks, err := webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), sender, sealer, &webhook.ServiceOptions{Guard: local})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := hooks.Create(ctx, team, webhook.NewEndpoint{URL: url, Secret: signingSecret}); err != nil {
+		return nil, err
+	}
+	return webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), sender, sealer, nil)
 }
