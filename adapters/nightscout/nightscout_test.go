@@ -96,35 +96,38 @@ func TestSignInRefused(t *testing.T) {
 	require.Len(t, s.requests, before)
 }
 
-// failures are answers of a site that is not well, or of whoever stands before it.
+// failures are answers of a site that does not work, or of a proxy before it.
 var failures = []struct {
 	name string
 	say  http.HandlerFunc
 	kind error
 	wait time.Duration
+	// timeout of the connector; zero for its default. Only the answer that never comes
+	// has a short one: a busy machine may need seconds for the others.
+	timeout time.Duration
 }{
-	{"broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusInternalServerError) }, healthlab.Unavailable, 0},
+	{"broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusInternalServerError) }, healthlab.Unavailable, 0, 0},
 	{"busy", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "120")
 		http.Error(w, "MARK", http.StatusServiceUnavailable)
-	}, healthlab.Unavailable, 2 * time.Minute},
+	}, healthlab.Unavailable, 2 * time.Minute, 0},
 	{"too many", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "9")
 		http.Error(w, "MARK", http.StatusTooManyRequests)
-	}, healthlab.Exhausted, 9 * time.Second},
+	}, healthlab.Exhausted, 9 * time.Second, 0},
 	{"a host's own page", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<html>MARK</html>", http.StatusUnauthorized)
-	}, healthlab.Unavailable, 0},
-	{"forbidden by a proxy", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusForbidden) }, healthlab.Unavailable, 0},
-	{"asleep", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>MARK</html>") }, healthlab.Unavailable, 0},
-	{"another shape", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `"MARK"`) }, healthlab.Unavailable, 0},
+	}, healthlab.Unavailable, 0, 0},
+	{"forbidden by a proxy", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "MARK", http.StatusForbidden) }, healthlab.Unavailable, 0, 0},
+	{"asleep", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>MARK</html>") }, healthlab.Unavailable, 0, 0},
+	{"another shape", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `"MARK"`) }, healthlab.Unavailable, 0, 0},
 	{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://MARK.example/", http.StatusFound)
-	}, healthlab.Unavailable, 0},
+	}, healthlab.Unavailable, 0, 0},
 	{"too much", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `["`+strings.Repeat("MARK", 3<<20)+`"]`)
-	}, healthlab.Unavailable, 0},
-	{"too late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, context.DeadlineExceeded, 0},
+	}, healthlab.Unavailable, 0, 0},
+	{"too late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, context.DeadlineExceeded, 0, time.Second},
 }
 
 // A site that does not tell its unit or its zone for now is asked again, for what we do
@@ -136,7 +139,7 @@ func TestSignInNeedsSettings(t *testing.T) {
 				t.Parallel()
 				s := newServer(t)
 				s.fail, s.failing = tt.say, path
-				_, err := s.connector().SignIn(t.Context(), linking.PasswordRequest{Username: s.at.URL, Password: token})
+				_, err := s.connectorWithTimeout(tt.timeout).SignIn(t.Context(), linking.PasswordRequest{Username: s.at.URL, Password: token})
 				require.ErrorIs(t, err, tt.kind)
 				require.NotContains(t, err.Error(), "MARK")
 				var person *linking.Error
@@ -189,8 +192,8 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			c := s.connector()
-			secret := s.signedIn(c)
+			c := s.connectorWithTimeout(tt.timeout)
+			secret := s.signedIn(s.connector())
 			s.fail = tt.say
 			check := func(err error) {
 				require.ErrorIs(t, err, tt.kind)

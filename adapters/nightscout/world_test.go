@@ -58,8 +58,10 @@ func guard() *webhook.Guard {
 	return &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
-func (s *server) connector() *nightscout.Connector {
-	return nightscout.New(&nightscout.Options{Guard: guard(), Timeout: time.Second, Now: func() time.Time { return noon }})
+func (s *server) connector() *nightscout.Connector { return s.connectorWithTimeout(0) }
+
+func (s *server) connectorWithTimeout(d time.Duration) *nightscout.Connector {
+	return nightscout.New(&nightscout.Options{Guard: guard(), Timeout: d, Now: func() time.Time { return noon }})
 }
 
 // signedIn returns what is asked with after a sign-in.
