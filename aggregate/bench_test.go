@@ -109,12 +109,6 @@ func BenchmarkWrite(b *testing.B) {
 			require.NoError(b, r.WriteJSON(nothing{}))
 		}
 	})
-	b.Run("archive", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			require.NoError(b, r.WriteArchive(nothing{}))
-		}
-	})
 }
 
 type nothing struct{}

@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -269,7 +268,7 @@ func (c *ContinuousService) stored(ctx context.Context, team healthlab.TeamID, u
 	if err != nil {
 		return Frame{}, false, err
 	}
-	f, err = readParquet(data, &empty)
+	f, err = decodeFrame(data, &empty)
 	if errors.Is(err, errOtherTable) {
 		return empty, false, nil // of an earlier version of the library
 	}
@@ -413,11 +412,10 @@ func (c *ContinuousService) write(q *ContinuousQuery, t *ContinuousTask, p *plan
 	if found && len(rows) == 0 && before.Len() == now.Len() {
 		return o, nil
 	}
-	var file bytes.Buffer
-	if err := now.WriteParquet(&file); err != nil {
+	var err error
+	if o.Table, err = encodeFrame(now); err != nil {
 		return TaskOutcome{}, err
 	}
-	o.Table = file.Bytes()
 	if q.Export.DataEvents.Enabled {
 		at := healthlab.At(c.opts.Now()).Time
 		for _, data := range q.changes(now, rows) {

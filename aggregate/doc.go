@@ -6,7 +6,8 @@
 //   - [Request]: one or more questions ([Query]) over a stretch of days. [Decode] reads
 //     one from JSON; [Ask] and its neighbours write one in Go.
 //   - [Service]: answers requests from a [Reader].
-//   - [Result]: one [Frame] of columns per question, in Go, as JSON or as Parquet.
+//   - [Result]: one [Frame] of columns per question, in Go, as JSON, or as Parquet by
+//     package aggregate/parquet.
 //   - [Explanation]: what was read for a result, and which source was used where.
 //
 // A question in Go, and the same on the wire:

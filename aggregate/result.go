@@ -2,12 +2,14 @@ package aggregate
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -67,6 +69,42 @@ type Column struct {
 	v vec
 }
 
+// NewColumn returns a column of values as [Column.Value] has them, nil for null. Invalid
+// names the row whose value has another type.
+func NewColumn(name string, t Type, values []any) (Column, error) {
+	c := newColumn(name, t)
+	for i, v := range values {
+		var cell healthdata.Cell
+		known := true
+		switch v := v.(type) {
+		case nil:
+		case int64:
+			cell, known = intCell(v), t == typeInt
+		case float64:
+			cell, known = healthdata.Cell{Valid: true, Float: v}, t == typeFloat
+		case bool:
+			cell, known = intCell(0), t == typeBool
+			if v {
+				cell = intCell(1)
+			}
+		case string:
+			cell, known = healthdata.Cell{Valid: true, Text: v}, t == typeText
+		case time.Time:
+			cell, known = intCell(v.UnixMicro()), t != typeInt && t != typeFloat && t != typeBool && t != typeText
+			if t == typeDate {
+				cell = intCell(v.Unix() / 86400)
+			}
+		default:
+			known = false
+		}
+		if !known {
+			return Column{}, fmt.Errorf("%w: column %s: the value of row %d is not of type %s", healthlab.Invalid, name, i, t)
+		}
+		c.v.add(cell)
+	}
+	return c, nil
+}
+
 func newColumn(name string, t Type) Column { return Column{Name: name, Type: t, v: vec{typ: t}} }
 
 // Len returns the number of rows.
@@ -87,7 +125,8 @@ func (c *Column) Float(i int) float64 {
 	}
 }
 
-// Int returns an int64, 0 for null.
+// Int returns an int64; of a date the days and of a time the microseconds since
+// 1970-01-01 (for a timestamp on the person's clock); 0 for null.
 func (c *Column) Int(i int) int64 { return c.v.ints[i] }
 
 // Text returns a string, empty for null.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
 // maxQueryBody is the largest body with questions, unless the host allows less.
@@ -54,7 +55,7 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	}
 	if kind == archive {
 		w.Header().Set("Content-Type", archive)
-		return result.WriteArchive(w)
+		return parquet.WriteArchive(w, result)
 	}
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return result.WriteJSON(pieceWriter{p}) })
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
 func (a api) continuousOperations() []operation {
@@ -146,10 +147,10 @@ func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team h
 	switch kind {
 	case parquetType:
 		w.Header().Set("Content-Type", parquetType)
-		return frame.WriteParquet(w)
+		return parquet.WriteFrame(w, &frame)
 	case archive:
 		w.Header().Set("Content-Type", archive)
-		return (&aggregate.Result{Frames: []aggregate.Frame{frame}}).WriteArchive(w)
+		return parquet.WriteArchive(w, &aggregate.Result{Frames: []aggregate.Frame{frame}})
 	}
 	return wire.Stream(w, http.StatusOK, func(p *wire.Pieces) error { return frame.WriteJSON(pieceWriter{p}) })
 }

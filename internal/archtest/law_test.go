@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "orders", "labreport", "webhook",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "labreport", "webhook",
 }
 
 // mayImport lists the packages of this module that a package may import. Every package
@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"linking/pull":            {".", "internal/fsm", "internal/work", "healthdata", "linking"},
 	"linking/bulk":            {".", "internal/work", "healthdata", "linking", "linking/pull"},
 	"aggregate":               {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
+	"aggregate/parquet":       {"healthdata", "aggregate"},
 	"orders":                  {".", "internal/fsm", "internal/work", "healthdata"},
 	"labreport":               {".", "internal/fsm", "internal/work"},
 
@@ -81,10 +82,10 @@ var modules = map[string][]string{
 	"linking/bulk":            {"github.com/google/uuid"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
-	"aggregate": {"github.com/google/uuid", "github.com/shopspring/decimal",
-		"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
-	"webhook":          {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
-	"webhook/receiver": {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"aggregate":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"aggregate/parquet":       {"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
+	"webhook":                 {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
+	"webhook/receiver":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 
 	"adapters": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
 		"github.com/muktihari/fit", "github.com/klippa-app/go-pdfium", "github.com/tetratelabs/wazero",

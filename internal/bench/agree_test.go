@@ -16,6 +16,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
@@ -211,7 +212,7 @@ func TestFilesAgree(t *testing.T) {
 	for name, f := range frames {
 		t.Run(name, func(t *testing.T) {
 			var file bytes.Buffer
-			require.NoError(t, f.WriteParquet(&file))
+			require.NoError(t, parquet.WriteFrame(&file, f))
 			path := filepath.Join(t.TempDir(), "answer.parquet")
 			require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 			names, got := answer(t, db, "select * from read_parquet('"+path+"')")

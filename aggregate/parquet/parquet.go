@@ -1,0 +1,160 @@
+// Package parquet writes results of package aggregate as Apache Parquet.
+//
+// A file has a flat schema. Every column is optional. A full stop in a name is part of
+// the name and makes no group. Dates are DATE, clock times TIMESTAMP in microseconds
+// without UTC, instants TIMESTAMP in microseconds with UTC. The functions are safe for
+// concurrent use; a frame may be written by several goroutines at once.
+package parquet
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// WriteArchive writes a result as a gzipped tar archive with one Parquet file for each
+// frame: 0.parquet, 1.parquet and so on. One file at a time is in memory, since an
+// archive names the length of a file before its content. An error of to ends it.
+func WriteArchive(to io.Writer, r *aggregate.Result) error {
+	if err := writeArchive(to, r); err != nil {
+		return fmt.Errorf("write archive: %w", err)
+	}
+	return nil
+}
+
+func writeArchive(to io.Writer, r *aggregate.Result) error {
+	zip, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(zip)
+	var file bytes.Buffer
+	for i := range r.Frames {
+		file.Reset()
+		if err := WriteFrame(&file, &r.Frames[i]); err != nil {
+			return err
+		}
+		h := tar.Header{
+			Typeflag: tar.TypeReg, Name: strconv.Itoa(i) + ".parquet", Size: int64(file.Len()), Mode: 0o644,
+			ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR,
+		}
+		if err := archive.WriteHeader(&h); err != nil {
+			return err
+		}
+		if _, err := archive.Write(file.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return zip.Close()
+}
+
+// rowGroup is the number of rows of a row group.
+const rowGroup = 1 << 17
+
+// WriteFrame writes a frame as one Parquet file, row group by row group. An error of to
+// ends it.
+func WriteFrame(to io.Writer, f *aggregate.Frame) error {
+	if err := writeFrame(to, f); err != nil {
+		return fmt.Errorf("write parquet: %w", err)
+	}
+	return nil
+}
+
+func writeFrame(to io.Writer, f *aggregate.Frame) error {
+	w := parquet.NewWriter(to, parquet.NewSchema("result", frameNode(f)), parquet.Compression(&parquet.Uncompressed))
+	values := make([]parquet.Value, 0, 1024)
+	for from := 0; from < f.Len(); from += rowGroup {
+		to := min(from+rowGroup, f.Len())
+		for i, column := range w.ColumnWriters() {
+			for at := from; at < to; {
+				values = values[:0]
+				for ; at < to && len(values) < cap(values); at++ {
+					values = append(values, valueOf(&f.Columns[i], at, i))
+				}
+				if _, err := column.WriteRowValues(values); err != nil {
+					return err
+				}
+			}
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// valueOf returns the value of a row of column c, which is number i of its frame.
+func valueOf(c *aggregate.Column, row, i int) parquet.Value {
+	if c.Null(row) {
+		return parquet.NullValue().Level(0, 0, i)
+	}
+	var v parquet.Value
+	switch c.Type {
+	case healthdata.TypeInt64:
+		v = parquet.Int64Value(c.Int(row))
+	case healthdata.TypeFloat64:
+		v = parquet.DoubleValue(c.Float(row) + 0) // minus zero is written as 0, as in JSON
+	case healthdata.TypeBool:
+		v = parquet.BooleanValue(c.Bool(row))
+	case healthdata.TypeString:
+		v = parquet.ByteArrayValue([]byte(c.Text(row)))
+	case healthdata.TypeDate:
+		v = parquet.Int32Value(int32(c.Int(row)))
+	default:
+		v = parquet.Int64Value(c.Int(row))
+	}
+	return v.Level(0, 1, i)
+}
+
+// ordered is a group whose fields keep their order; the library's own sorts them.
+type ordered struct {
+	parquet.Group
+	fields []parquet.Field
+}
+
+func (o ordered) Fields() []parquet.Field { return o.fields }
+
+func frameNode(f *aggregate.Frame) parquet.Node {
+	g := parquet.Group{}
+	for i := range f.Columns {
+		g[f.Columns[i].Name] = parquet.Optional(leaf(f.Columns[i].Type))
+	}
+	byName := map[string]parquet.Field{}
+	for _, field := range g.Fields() {
+		byName[field.Name()] = field
+	}
+	out := ordered{Group: g}
+	for i := range f.Columns {
+		out.fields = append(out.fields, byName[f.Columns[i].Name])
+	}
+	return out
+}
+
+func leaf(t aggregate.Type) parquet.Node {
+	switch t {
+	case healthdata.TypeInt64:
+		return parquet.Encoded(parquet.Leaf(parquet.Int64Type), &parquet.DeltaBinaryPacked)
+	case healthdata.TypeFloat64:
+		return parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary)
+	case healthdata.TypeBool:
+		return parquet.Leaf(parquet.BooleanType)
+	case healthdata.TypeString:
+		return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
+	case healthdata.TypeDate:
+		return parquet.Encoded(parquet.Date(), &parquet.DeltaBinaryPacked)
+	default:
+		return parquet.Encoded(parquet.TimestampAdjusted(parquet.Microsecond, t == healthdata.TypeInstant), &parquet.DeltaBinaryPacked)
+	}
+}
