@@ -448,3 +448,13 @@ func (k *Keeper) Fail(ctx context.Context, team healthlab.TeamID, user healthlab
 	}
 	return nil
 }
+
+// Unlink records that a person ended the grant at the provider: the connection fails as
+// deregistered. NotFound as of [Keeper.Secret].
+func (k *Keeper) Unlink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
+	c, err := k.store.Credential(ctx, team, user, provider)
+	if err != nil {
+		return fmt.Errorf("unlink: %w", err)
+	}
+	return k.Fail(ctx, team, user, provider, Access{Grant: c.ID, Version: c.Version}, &GrantError{Type: healthdata.FailureDeregistered})
+}

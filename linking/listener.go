@@ -10,9 +10,8 @@ import (
 //
 // Listen checks that a message is the provider's own, by its signature, and reads it. It
 // is safe for concurrent use, keeps nothing between calls, and asks nobody. What is new is
-// then fetched from the provider: a message is a hint, and nothing in it is believed but
-// that somebody should look. So a person who took the consent back is news, too: the
-// provider says so itself when it is asked.
+// then fetched from the provider, unless the message brings the data itself. What is deleted
+// at the provider, and who ended the grant there, is known by messages alone.
 //
 // Errors. Of the kind healthlab.Unauthenticated: the message is not the provider's, or too
 // old to be. Of the kind healthlab.Invalid: it is, and makes no sense. No error holds what
@@ -23,7 +22,7 @@ type Listener interface {
 
 // Message is a request that came from outside, as it was received.
 type Message struct {
-	// Method is GET or POST.
+	// Method is GET, HEAD or POST.
 	Method string
 	// Header and Query are as net/http has them: names of headers are in canonical form.
 	Header, Query map[string][]string
@@ -47,6 +46,10 @@ type Heard struct {
 	// Reply is what the provider wants to read, as when it asks whether we listen at all,
 	// in plain text. Most want nothing.
 	Reply []byte
+	// ReplyType is the media type of Reply. Default text/plain.
+	ReplyType string
+	// Status is the HTTP status of the answer. Default 200 with a Reply and 204 without.
+	Status int
 }
 
 // Announced is something new of one account.
@@ -61,4 +64,18 @@ type Announced struct {
 	// Since is the earliest instant of what is new; zero if the provider does not say, and
 	// if it is recent.
 	Since time.Time
+	// Data is what the message itself brought: items and deletions by resource. It is stored
+	// before the message is acknowledged, so a message that comes twice changes nothing.
+	// With Data and without Resources, nothing is fetched.
+	Data []ResourceData
+	// Unlinked reports that the person ended the grant at the provider. The connection
+	// fails as deregistered.
+	Unlinked bool
+}
+
+// ResourceData is data of one resource.
+type ResourceData struct {
+	// Resource is the slug.
+	Resource string
+	Items    []Pulled
 }

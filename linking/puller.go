@@ -98,9 +98,20 @@ type Pulled struct {
 	Workout *string
 	// Stream is the recording of a workout.
 	Stream *healthdata.WorkoutStream
+	// Deleted are the records that the provider no longer has.
+	Deleted []Deleted
 	// Unread are the items that the puller could make nothing of. They are refused, and the
 	// others are stored.
 	Unread []Unread
+}
+
+// Deleted names a record of a resource that was deleted at the provider.
+type Deleted struct {
+	// ID is the ExternalID of a summary. It is empty for a sample.
+	ID string
+	// At is the timestamp of a sample, and Type its type where that is part of its identity.
+	At   healthlab.Time
+	Type string
 }
 
 // Unread is an item of a provider that nobody could read.

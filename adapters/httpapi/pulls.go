@@ -142,14 +142,25 @@ func (a api) listenFor(w http.ResponseWriter, r *http.Request) error {
 }
 
 func heardReply(w http.ResponseWriter, heard linking.Heard, err error) error {
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case heard.Reply == nil:
+	}
+	status, mediaType := heard.Status, heard.ReplyType
+	switch {
+	case heard.Reply == nil && status == 0:
 		return wire.NoContent(w)
+	case status == 0:
+		status = http.StatusOK
+	}
+	if heard.Reply == nil {
+		w.WriteHeader(status)
+		return nil
+	}
+	if mediaType == "" {
+		mediaType = "text/plain; charset=utf-8"
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	return wire.Bytes(w, http.StatusOK, "text/plain; charset=utf-8", heard.Reply)
+	return wire.Bytes(w, status, mediaType, heard.Reply)
 }
 
 // historyIn says what an app has uploaded of the time before its source was connected.

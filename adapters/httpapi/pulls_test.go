@@ -185,6 +185,10 @@ func (hears) Listen(_ context.Context, m linking.Message) (linking.Heard, error)
 	switch {
 	case m.Method == "GET" && len(m.Query["hub.challenge"]) == 1:
 		return linking.Heard{Reply: []byte(m.Query["hub.challenge"][0])}, nil
+	case m.Method == "GET":
+		return linking.Heard{Reply: []byte(`{"challenge":"x1"}`), ReplyType: "application/json"}, nil
+	case m.Method == "HEAD":
+		return linking.Heard{Status: 200}, nil
 	case len(m.Header["Acme-Signature"]) != 1 || m.Header["Acme-Signature"][0] != "genuine":
 		return linking.Heard{}, healthlab.Unauthenticated
 	case len(m.Body) == 0:
@@ -234,6 +238,9 @@ func TestPushFromProvider(t *testing.T) {
 	got := outside.Send(t, "GET", "/v2/link/push/acme_band?hub.challenge=x1&hub.mode=subscribe", nil).Want(t, 200)
 	require.Equal(t, "x1", string(got.Body))
 	require.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"))
+	got = outside.Send(t, "GET", "/v2/link/push/acme_band?challenge=x1", nil).Want(t, 200)
+	require.JSONEq(t, `{"challenge":"x1"}`, string(got.Body))
+	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
 }
 
 // The devices of a user are answered for data that is fetched as for data that is uploaded.

@@ -41,7 +41,7 @@ const (
 //
 // Faults: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the
 // message is not the provider's), Invalid (it makes no sense), Unavailable (the provider
-// should send it again).
+// should send it again). Data that a message brings is stored when Listen returns.
 func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.Heard, error) {
 	listener := s.listeners[provider]
 	if listener == nil {
@@ -118,11 +118,65 @@ func (s *Service) announced(ctx context.Context, to Notice, m *linking.Message, 
 		id = sha256.Sum256(fmt.Appendf(nil, "client %s %q %x", to.Team, to.Client, id))
 	}
 	to.ID, to.ExternalUserID, to.Resources, to.At = id, n.ExternalUserID, n.Resources, at
+	if len(n.Data) > 0 || n.Unlinked {
+		if err := s.apply(ctx, to, m.Body, &n); err != nil || len(n.Resources) == 0 {
+			return err
+		}
+	}
 	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.announce(n.Since.UTC(), at) })
 	if errors.Is(err, healthlab.Invalid) { // a name that no store takes is nobody's
 		return nil
 	}
 	return err
+}
+
+// apply stores what a message brought itself in all connections of its account.
+func (s *Service) apply(ctx context.Context, to Notice, body []byte, n *linking.Announced) error {
+	// A notice with an id of its own finds the connections. The message's own id is noted
+	// last, so that a message is complete when it is known.
+	to.ID, to.Resources = sha256.Sum256(fmt.Appendf(nil, "find %x %d %s", to.ID, to.At.UnixMicro(), body)), nil
+	var refs []Ref
+	_, err := s.store.Notify(ctx, to, to.At.Add(-keepNotices), func(t *Task) {
+		if !slices.Contains(refs, t.Ref) {
+			refs = append(refs, t.Ref)
+		}
+	})
+	if errors.Is(err, healthlab.Invalid) {
+		return nil
+	}
+	for _, ref := range refs {
+		if err == nil {
+			err = s.applyTo(ctx, ref, n)
+		}
+	}
+	return err
+}
+
+func (s *Service) applyTo(ctx context.Context, ref Ref, n *linking.Announced) error {
+	u, err := s.users.User(ctx, ref.Team, ref.User)
+	c := u.Connection(ref.Provider)
+	if errors.Is(err, healthlab.NotFound) || err == nil && c == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range n.Data {
+		t := Task{Key: Key{ref, d.Resource, News}, Linked: c.LinkedAt, Client: c.Client}
+		_, bad, err := s.receive(ctx, &t, c, d.Items)
+		if err == nil && len(bad) > 0 {
+			err = s.store.Quarantine(ctx, ref, merged(bad))
+		}
+		if err != nil && !errors.Is(err, healthlab.NotFound) {
+			return err
+		}
+	}
+	if n.Unlinked {
+		if err := s.keeper.Unlink(ctx, ref.Team, ref.User, ref.Provider); !errors.Is(err, healthlab.NotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // announce makes news be looked for at once, and as far back as since.

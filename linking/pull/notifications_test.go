@@ -242,3 +242,67 @@ func TestLateDataIsFound(t *testing.T) {
 	pass(2 * time.Hour)
 	require.Len(t, w.stored(ann), 42)
 }
+
+// A message may bring data, deletions and the end of a grant itself.
+func TestMessageWithData(t *testing.T) {
+	w := newWorld(t, nil, func(p *healthdata.Provider) {
+		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "workouts"})
+	})
+	ann := w.person("ann")
+	item := func() linking.Announced { return linking.Announced{} }
+	s := w.listening(func(linking.Message) (linking.Heard, error) {
+		a := item()
+		a.ExternalUserID = "account of " + ann.String()
+		return linking.Heard{News: []linking.Announced{a}}, nil
+	})
+	w.idle(s)
+	w.wait(time.Minute)
+	asked := len(w.cloud.requests)
+	workouts := func() int {
+		all, err := w.health.Summaries(t.Context(), team, ann, healthdata.SummaryQuery{Resource: "workouts", From: noon.AddDate(0, 0, -9), To: noon.AddDate(0, 0, 9)})
+		require.NoError(t, err)
+		return len(all)
+	}
+	watch := healthdata.Source{Type: healthdata.SourceWatch}
+	at := healthlab.At(noon.Add(-time.Hour))
+	item = func() linking.Announced {
+		return linking.Announced{Data: []linking.ResourceData{
+			{Resource: "heartrate", Items: []linking.Pulled{{Source: watch, Samples: []healthdata.Sample{{Timestamp: at, Unit: "bpm", Value: healthdata.Number(61)}}}}},
+			{Resource: "workouts", Items: []linking.Pulled{{Source: watch, Summaries: []healthdata.Summary{
+				&healthdata.Workout{Head: healthdata.Head{ExternalID: "w1"}, TimeStart: at, TimeEnd: healthlab.At(noon)},
+			}}}},
+		}}
+	}
+	for range 2 {
+		w.wait(time.Second)
+		w.announce(s, "1")
+		require.Len(t, w.stored(ann), 1)
+		require.Equal(t, 1, workouts())
+	}
+	item = func() linking.Announced {
+		return linking.Announced{Data: []linking.ResourceData{
+			{Resource: "heartrate", Items: []linking.Pulled{{Source: watch, Deleted: []linking.Deleted{{At: at}}}}},
+			{Resource: "workouts", Items: []linking.Pulled{{Source: watch, Deleted: []linking.Deleted{{ID: "w1"}}}}},
+		}}
+	}
+	for range 2 {
+		w.wait(time.Second)
+		w.announce(s, "2")
+		require.Empty(t, w.stored(ann))
+		require.Zero(t, workouts())
+	}
+	w.idle(s)
+	require.Len(t, w.cloud.requests, asked, "nothing is fetched")
+
+	status := func() any {
+		u, err := w.health.User(t.Context(), team, ann)
+		require.NoError(t, err)
+		return u.Connection(band).Status
+	}
+	require.Equal(t, healthdata.Connected, status())
+	item = func() linking.Announced { return linking.Announced{Unlinked: true} }
+	for range 2 {
+		w.announce(s, "3")
+		require.NotEqual(t, healthdata.Connected, status())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,6 +107,11 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 			took(&got, func(int) any { return p.Device })
 			continue
 		}
+		if len(p.Deleted) > 0 {
+			if err := s.remove(ctx, t, up, p.Deleted); err != nil {
+				return sum, nil, gone(err)
+			}
+		}
 		if t.Resource == streamSlug && (len(p.Summaries) != 1 || p.Stream == nil) {
 			if p.Stream != nil || len(p.Summaries) > 0 {
 				bad = append(bad, s.refusal(t, p, []healthlab.Problem{{Code: "shape", Msg: "a stream comes with its workout"}}))
@@ -127,6 +133,30 @@ func (s *Service) receive(ctx context.Context, t *Task, c *healthdata.Connection
 	}
 	err = s.receiveParts(ctx, t, parts, streams, took)
 	return sum, bad, err
+}
+
+// remove removes what was deleted at the provider.
+func (s *Service) remove(ctx context.Context, t *Task, up healthdata.Upload, deleted []linking.Deleted) error {
+	var ids []string
+	times := map[string][]healthlab.Time{}
+	for _, d := range deleted {
+		if d.ID != "" {
+			ids = append(ids, d.ID)
+			continue
+		}
+		times[d.Type] = append(times[d.Type], d.At)
+	}
+	if len(ids) > 0 {
+		if _, err := s.users.RemoveSummaries(ctx, t.Team, t.User, t.Resource, up, ids); err != nil {
+			return err
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(times)) {
+		if _, err := s.users.RemoveSamples(ctx, t.Team, t.User, t.Resource, up, kind, times[kind]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // receiveParts stores summaries, and the recordings that come with them.
