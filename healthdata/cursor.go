@@ -27,7 +27,7 @@ type cursor struct {
 func (c *cursor) sum(user healthlab.UserID, q *SampleQuery) []byte {
 	h := sha256.New()
 	for _, part := range [...]string{
-		user.String(), q.Resource, q.Provider, instantText(q.From), instantText(q.To),
+		user.String(), q.Resource, q.Provider, instantText(q.From), instantText(q.To), q.Days.From.String(), q.Days.To.String(),
 		c.Provider, string(c.SourceType), strconv.FormatInt(c.Time, 10), c.Part,
 	} {
 		h.Write(strconv.AppendInt(nil, int64(len(part)), 10))

@@ -20,6 +20,8 @@ type SampleQuery struct {
 	Resource string
 	// From and To bound the timestamps, both inclusive.
 	From, To time.Time
+	// Days bounds the local days of the timestamps.
+	Days Days
 	// Provider keeps the samples of one provider. One that is not configured has
 	// none.
 	Provider string
@@ -35,11 +37,12 @@ type SampleQuery struct {
 // span returns the query's bounds in microseconds, the end exclusive.
 func (q *SampleQuery) span() series.Range {
 	r := series.Range{From: series.MinTime, To: series.MaxTime + 1}
-	if !q.From.IsZero() {
-		r.From = q.From.UnixMicro()
+	from, to := q.Days.narrow(q.From, q.To)
+	if !from.IsZero() {
+		r.From = from.UnixMicro()
 	}
-	if !q.To.IsZero() {
-		r.To = q.To.UnixMicro() + 1
+	if !to.IsZero() {
+		r.To = to.UnixMicro() + 1
 	}
 	return r
 }
@@ -54,7 +57,15 @@ func (q *SampleQuery) check() error {
 	if r := ResourceBySlug(q.Resource); r == nil || r.Class != ClassTimeseries {
 		return healthlab.NotFound
 	}
+	if err := q.Days.check(); err != nil {
+		return err
+	}
 	return checkRange(q.From, q.To)
+}
+
+// has reports whether a sample of the span lies in the query's days.
+func (q *SampleQuery) has(s *series.Sample) bool {
+	return q.Days.IsZero() || q.Days.has(time.UnixMicro(s.Time), int(s.Offset))
 }
 
 // SamplePage is a page of samples, grouped by source.
@@ -182,7 +193,7 @@ func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) 
 		}
 		err := readSeries(ctx, v, &all[i], q.span(), func(b *series.Block) bool {
 			for _, s := range b.All() {
-				if q.Type == "" || s.Type == q.Type {
+				if (q.Type == "" || s.Type == q.Type) && q.has(&s) {
 					visit(r.sample(&s))
 				}
 			}
@@ -289,6 +300,9 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 		}
 		err := readSeries(ctx, w.view, &all[i], r, func(b *series.Block) bool {
 			for _, s := range b.All() {
+				if !w.query.has(&s) {
+					continue
+				}
 				h.samples = append(h.samples, s)
 				if len(h.samples) > w.left {
 					return false

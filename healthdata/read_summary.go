@@ -24,6 +24,8 @@ type SummaryQuery struct {
 	// meal, the start of a period. Days are compared as days: the clock of From and
 	// To does not count for them.
 	From, To time.Time
+	// Days bounds the local day of the same index.
+	Days Days
 	// Provider keeps the summaries of one provider. One that is not configured has
 	// none.
 	Provider string
@@ -41,6 +43,9 @@ func (q SummaryQuery) record(user *User) (RecordQuery, error) {
 	if err := checkRange(q.From, q.To); err != nil {
 		return RecordQuery{}, err
 	}
+	if err := q.Days.check(); err != nil {
+		return RecordQuery{}, err
+	}
 	out := RecordQuery{Resource: r.Slug, From: q.From, To: q.To, Provider: q.Provider}
 	if dayIndexed[r.Slug] {
 		if !q.From.IsZero() {
@@ -50,6 +55,7 @@ func (q SummaryQuery) record(user *User) (RecordQuery, error) {
 			out.To = healthlab.DateOf(q.To.UTC()).At(time.UTC)
 		}
 	}
+	out.From, out.To = q.Days.narrow(out.From, out.To)
 	return out, nil
 }
 
@@ -95,6 +101,13 @@ func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healt
 	err = s.data.View(ctx, team, user, func(v View) error {
 		records, err = v.Records(ctx, rq)
 		return err
+	})
+	records = slices.DeleteFunc(records, func(r Record) bool {
+		offset := r.Offset
+		if dayIndexed[r.Resource] {
+			offset = 0 // the index is the local day itself
+		}
+		return !q.Days.has(r.Index, offset)
 	})
 	return records, err
 }

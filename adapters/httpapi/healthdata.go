@@ -50,20 +50,30 @@ func (a api) healthOperations() []operation {
 // userID reads the user of a path.
 func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
 
-// lastMoment is what a day's last second still covers: 23:59:59 means until midnight.
-const lastMoment = time.Second - time.Microsecond
-
-// span reads start_date and end_date, each a day or an instant; a day alone stands for
-// all of it, in UTC.
-func span(in *wire.In) (from, to time.Time) {
-	from = in.Time("start_date", wire.StartOfDay).Time
-	if m := in.OptMoment("end_date"); m != nil {
-		to = m.In(time.UTC, wire.EndOfDay).Time
-		if m.IsDay {
-			to = to.Add(lastMoment)
-		}
+// span reads start_date and end_date, each a day or an instant, and time_zone. A day
+// alone is a local day of each item; with time_zone it is a day of that zone.
+func span(in *wire.In) (from, to time.Time, days healthdata.Days) {
+	start := in.Moment("start_date")
+	end := in.OptMoment("end_date")
+	zone := in.OptZone("time_zone")
+	switch {
+	case !start.IsDay:
+		from = start.Instant.Time
+	case zone != nil:
+		from = start.Day.At(zone)
+	default:
+		days.From = start.Day
 	}
-	return from, to
+	switch {
+	case end == nil:
+	case !end.IsDay:
+		to = end.Instant.Time
+	case zone != nil:
+		to = end.Day.AddDays(1).At(zone).Add(-time.Microsecond)
+	default:
+		days.To = end.Day
+	}
+	return from, to, days
 }
 
 // daySpan is span for resources that are read by days only.
@@ -91,7 +101,7 @@ func (a api) readSummaries(res *healthdata.Resource) func(http.ResponseWriter, *
 		if res.DatesOnly {
 			q.From, q.To = daySpan(in)
 		} else {
-			q.From, q.To = span(in)
+			q.From, q.To, q.Days = span(in)
 		}
 		if err := in.Err(); err != nil {
 			return err
@@ -124,7 +134,7 @@ func sampleQuery(in *wire.In, path string) healthdata.SampleQuery {
 	if res := healthdata.ResourceByPath(path); res != nil {
 		q.Resource = res.Slug
 	}
-	q.From, q.To = span(in)
+	q.From, q.To, q.Days = span(in)
 	return q
 }
 
@@ -314,7 +324,7 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 		user := userID(in)
 		q := healthdata.SummaryQuery{Resource: res.Slug, Provider: providerFilter(in)}
 		if res.Slug != "profile" {
-			q.From, q.To = span(in)
+			q.From, q.To, q.Days = span(in)
 		}
 		if err := in.Err(); err != nil {
 			return err

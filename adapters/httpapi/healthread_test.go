@@ -547,3 +547,39 @@ func TestReadsRefuse(t *testing.T) {
 	c.get("/v2/summary/moonlight/"+c.user.String()+year, 404)
 	require.Equal(t, 405, c.Send(t, "DELETE", c.summary("activity"), nil).Status)
 }
+
+// A date in a read is a local day of each item. time_zone makes it a day of that zone.
+func TestReadsByLocalDay(t *testing.T) {
+	c := newClinic(t, nil)
+	zoned := func(items string) string {
+		return `{"provider":"acme_band","source":{"type":"watch"},"time_zone":"America/New_York","data":[` + items + `]}`
+	}
+	// 22:00 of 1 March in New York.
+	c.post(c.timeseries("heartrate"), zoned(`{"timestamp":"2026-03-02T03:00:00Z","unit":"bpm","value":60}`), 200)
+	c.post(c.summary("workouts"), zoned(`{"time_start":"2026-03-02T03:00:00Z","time_end":"2026-03-02T03:30:00Z","sport":""}`), 200)
+	c.post(c.summary("activity"), zoned(`{"calendar_date":"2026-03-01"}`), 200)
+	paths := map[string]int{
+		c.timeseries("heartrate"): 0, c.timeseries("heartrate") + "/grouped": 0, c.summary("workouts"): 0,
+	}
+	for path := range paths {
+		for query, found := range map[string]bool{
+			"?start_date=2026-03-01&end_date=2026-03-01":                           true,
+			"?start_date=2026-03-02&end_date=2026-03-02":                           false,
+			"?start_date=2026-03-02":                                               false,
+			"?start_date=2026-03-01&end_date=2026-03-01&time_zone=UTC":             false,
+			"?start_date=2026-03-02&end_date=2026-03-02&time_zone=UTC":             true,
+			"?start_date=2026-03-02&end_date=2026-03-02&time_zone=Asia/Tokyo":      true,
+			"?start_date=2026-03-02T00:00:00Z&end_date=2026-03-02T04:00:00Z":       true,
+			"?start_date=2026-03-02T00:00:00Z&end_date=2026-03-01":                 true,
+			"?start_date=2026-03-01&end_date=2026-03-02T02:59:59Z":                 false,
+			"?start_date=2026-03-01&end_date=2026-03-01&time_zone=America/Chicago": true,
+		} {
+			body := string(c.get(path+query, 200).Body)
+			require.Equal(t, found, strings.Contains(body, "2026-03-02T03:00:00"), "%s%s: %s", path, query, body)
+		}
+		c.get(path+"?start_date=2026-03-02&end_date=2026-03-01", 422)
+		c.get(path+"?start_date=2026-03-02&time_zone=Mars/Olympus", 422)
+		c.get(path+"?start_date=2026-03-02&time_zone=", 422)
+	}
+	require.Contains(t, string(c.get(c.summary("activity")+"?start_date=2026-03-01&end_date=2026-03-01", 200).Body), "2026-03-01")
+}

@@ -358,6 +358,20 @@ func plus(v string) string {
 	return v
 }
 
+// OptZone reads the name of a zone of the IANA time zone database; nil when absent.
+func (in *In) OptZone(name string) *time.Location {
+	v, ok := in.value(name)
+	if !ok {
+		return nil
+	}
+	zone, err := time.LoadLocation(v)
+	if err != nil || v == "" || v == "Local" {
+		in.add("time_zone", "not a zone of the IANA time zone database, such as Europe/Vienna or UTC", "query", name, nil)
+		return time.UTC
+	}
+	return zone
+}
+
 // Local reads a date and time, which must be there, with the offset that it was written
 // with; UTC if it has none.
 func (in *In) Local(name string) time.Time {
