@@ -125,3 +125,22 @@ field that is not listed takes every finite number.
 	require.NoError(t, err)
 	require.Equal(t, b.String(), string(got), "run go test ./healthdata -run BoundsAreDocumented -update")
 }
+
+func TestDaysBefore1900(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	birth := *day("1899-12-31")
+	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackBirthDate: healthdata.SetTo(birth)})
+	require.Equal(t, []string{"fallback_birth_date: too_early"}, problems(t, err))
+	_, err = s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackBirthDate: healthdata.SetTo(*day("1900-01-01"))})
+	require.NoError(t, err)
+	for resource, item := range map[string]healthdata.Summary{
+		"profile":         &healthdata.Profile{BirthDate: &birth},
+		"activity":        &healthdata.Activity{CalendarDate: birth},
+		"sleep":           &healthdata.Sleep{CalendarDate: birth, BedtimeStart: ago(9 * time.Hour), BedtimeStop: ago(time.Hour)},
+		"menstrual_cycle": &healthdata.MenstrualCycle{PeriodStart: birth},
+	} {
+		_, err := s.IngestSummaries(t.Context(), s.team, s.user, resource, band, []healthdata.Summary{item})
+		require.Len(t, problems(t, err), 1, resource)
+		require.Contains(t, problems(t, err)[0], "too_early")
+	}
+}

@@ -33,12 +33,12 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
 	u := uploadProblems{n: len(samples)}
-	batches, got := in.columns(samples, u.refuse)
+	batches, assumed, got := in.columns(samples, u.refuse)
 	if err := u.err(); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
 	got.Counts.Refused = u.alone
-	if err := s.merge(ctx, in, batches, &got); err != nil {
+	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
 	s.uploaded(ctx, in, &got)
@@ -66,8 +66,8 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
 	var refused []Refusal
-	batches, got := in.columns(samples, func(i int, q healthlab.Problems) { refused = append(refused, Refusal{i, q}) })
-	if err := s.merge(ctx, in, batches, &got); err != nil {
+	batches, assumed, got := in.columns(samples, func(i int, q healthlab.Problems) { refused = append(refused, Refusal{i, q}) })
+	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
 		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
 	got.Refused = refused
@@ -75,9 +75,12 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 }
 
 // merge writes batches, and adds what became of them.
-func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, got *Received) error {
+func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes, got *Received) error {
 	if len(batches) == 0 {
 		return nil
+	}
+	if err := s.keepOffsets(ctx, in, batches, assumed); err != nil {
+		return err
 	}
 	if err := s.meet(ctx, in, got.Newest); err != nil {
 		return err
@@ -107,10 +110,11 @@ func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, 
 	return nil
 }
 
-// columns checks samples and sorts them into series. What is wrong with one is refused,
-// and it is left out.
-func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Problems)) ([]SampleBatch, Received) {
+// columns checks samples and sorts them into series. A sample with problems is refused and
+// left out. For each batch it returns the times whose offset is assumed.
+func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Problems)) ([]SampleBatch, []assumedTimes, Received) {
 	var got Received
+	var assumed []assumedTimes
 	var builders []series.Builder
 	var parts []string
 	attrs := in.attrs()
@@ -134,6 +138,13 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			at = len(parts)
 			parts = append(parts, part)
 			builders = append(builders, series.Builder{})
+			assumed = append(assumed, nil)
+		}
+		if in.assumes(time.UnixMicro(row.Time), samples[i].TimezoneOffset, nil) {
+			if assumed[at] == nil {
+				assumed[at] = assumedTimes{}
+			}
+			assumed[at][row.Time] = true
 		}
 		builders[at].Add(row)
 	}
@@ -147,7 +158,7 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			Span:    in.resource.Span(),
 		}
 	}
-	return batches, got
+	return batches, assumed, got
 }
 
 // attrs is what all samples of an upload carry.

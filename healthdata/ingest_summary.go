@@ -159,6 +159,12 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 	if len(kept) == 0 {
 		return nil
 	}
+	if err := s.keepPlaces(ctx, in, kept); err != nil {
+		return err
+	}
+	if err := s.fillZones(ctx, in, kept); err != nil {
+		return err
+	}
 	records := make([]Record, len(kept))
 	var err error
 	for i, item := range kept {
@@ -238,7 +244,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 		in.tooLate(p, *m.at, m.name)
 		checkEarliest(p, *m.at, m.name)
 	}
-	in.tooEarly(p, item)
+	in.checkDay(p, item)
 	if len(*p) > 0 {
 		return
 	}
@@ -248,22 +254,24 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	}
 	h.ID = in.summaryID(in.resource.Slug, item.naturalKey())
 	item.complete()
-	in.zones(item)
 	if e, ok := item.(*Electrocardiogram); ok && e.SourceDeviceModel == nil && in.Upload.Device != nil {
 		e.SourceDeviceModel = in.Upload.Device.Model
 	}
 }
 
-// tooEarly notes a day that has not come yet, of what has no instant. A cycle may be foreseen.
-func (in *intake) tooEarly(p *healthlab.Problems, item Summary) {
+// checkDay notes a local day before 1900 and, where a summary has no instant, one that has
+// not come yet. A predicted cycle may begin later.
+func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	name := "calendar_date"
-	switch v := item.(type) {
-	case *Activity:
-	case *MenstrualCycle:
-		if name = "period_start"; v.IsPredicted {
-			return
-		}
-	default:
+	cycle, isCycle := item.(*MenstrualCycle)
+	if isCycle {
+		name = "period_start"
+	}
+	if day := item.day(); !day.IsZero() && day.Year < earliest.Year() {
+		p.Add(codeEarly, "must be 1900-01-01 or later", name)
+		return
+	}
+	if _, ok := item.(*Activity); !ok && (!isCycle || cycle.IsPredicted) {
 		return
 	}
 	in.tooLate(p, healthlab.At(item.day().At(in.clock.loc)), name)
@@ -275,20 +283,16 @@ func (in *intake) place(item Summary) {
 	if offset == nil {
 		return
 	}
-	var at = item.day().At(in.clock.loc)
+	at := item.day().At(in.clock.loc)
 	if ts := item.times(); len(ts) > 0 {
 		at = ts[0].at.Time
 	}
+	if in.assumes(at, *offset, name) {
+		date := dateOf(item)
+		item.head().assumed = assumption{offset: true, day: date != nil && date.IsZero()}
+	}
 	o := in.clock.offset(at, *offset, name)
 	*offset = &o
-}
-
-// zones fills the heart-rate zones of a workout with nothing known, which is an empty
-// array on the wire, never null.
-func (in *intake) zones(item Summary) {
-	if w, ok := item.(*Workout); ok && w.HRZones == nil {
-		w.HRZones = []int64{}
-	}
 }
 
 func (in *intake) summaryID(resource, natural string) uuid.UUID {
@@ -347,8 +351,11 @@ func (s *Service) publish(item Summary, created, updated healthlab.Time) {
 	h.Source = s.source(h.Source)
 	h.CreatedAt, h.UpdatedAt = created, updated
 	h.ExternalID, h.Raw = "", nil
-	if b, ok := item.(*Body); ok {
-		b.MeasuredAt = healthlab.Time{}
+	switch v := item.(type) {
+	case *Body:
+		v.MeasuredAt = healthlab.Time{}
+	case *Workout:
+		v.ZonesOfStream = false
 	}
 }
 

@@ -34,6 +34,9 @@ func (f *Profile) check(p *healthlab.Problems) {
 	if f.Height != nil && *f.Height < 0 {
 		p.Add("negative", "a height is zero or more", "height")
 	}
+	if f.BirthDate != nil && f.BirthDate.Year < earliest.Year() {
+		p.Add(codeEarly, "must be 1900-01-01 or later", "birth_date")
+	}
 }
 
 // Electrocardiogram is one recording. The voltages are not in it: read the timeseries

@@ -23,7 +23,7 @@ const streamSlug = "workout_stream"
 // Faults: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
 // this user and provider too.
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
-	in, w, err := s.streamOf(ctx, team, user, workout, up, stream)
+	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if err == nil && w == nil {
 		err = healthlab.NotFound
 	}
@@ -33,19 +33,19 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if !in.user.keeps(w.day()) {
 		return Counts{Dropped: 1}, nil
 	}
-	counts, _, err := s.putStream(ctx, in, w, stream)
+	counts, _, err := s.putStream(ctx, in, w, rec, stream)
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
 	return counts, nil
 }
 
-// streamOf checks a stream, and finds its workout; nil if this user and provider have none
-// with that id.
-func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (*intake, *Workout, error) {
-	in, err := s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
+// streamOf checks a stream, and finds its workout, also as it is stored; nil if this user and
+// provider have none with that id.
+func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, err error) {
+	in, err = s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, rec, err
 	}
 	var p healthlab.Problems
 	if stream == nil {
@@ -54,24 +54,25 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 		stream.check(&p, in.now.Add(futureLimit))
 	}
 	if err := p.Err(); err != nil {
-		return nil, nil, err
+		return nil, nil, rec, err
 	}
 	owner, rec, err := s.data.Find(ctx, team, "workouts", workout)
 	if errors.Is(err, healthlab.NotFound) || err == nil && (owner != user || rec.Provider != up.Provider) {
-		return in, nil, nil
+		return in, nil, rec, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, rec, err
 	}
 	of, err := s.decode(&rec)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, rec, err
 	}
-	return in, of.(*Workout), nil
+	return in, of.(*Workout), rec, nil
 }
 
-// putStream writes the stream of a workout, and returns how many events said so.
-func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) (counts Counts, sent int, err error) {
+// putStream writes the stream of a workout and its heart rate zones, and returns how many
+// events announce the stream.
+func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream) (counts Counts, sent int, err error) {
 	stream.complete()
 	doc, err := json.Marshal(stream)
 	if err != nil {
@@ -97,7 +98,10 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, stream 
 		sent = 1
 		return []healthlab.Event{s.event(in, results[0].Fate, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})
-	return counts, sent, err
+	if err != nil {
+		return Counts{}, 0, err
+	}
+	return counts, sent, s.putZones(ctx, in, workout, stream)
 }
 
 // ReceiveWorkoutStream is [Service.IngestWorkoutStream] of what a provider sent: a stream
@@ -108,14 +112,14 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, stream 
 func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Received, error) {
 	var got Received
 	up.Device = up.Device.kept()
-	in, w, err := s.streamOf(ctx, team, user, workout, up, stream)
+	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 		got.refuseAll(1, invalid.Problems)
 		return got, nil
 	}
 	if err == nil && w != nil && in.user.keeps(w.day()) {
 		got.see(w.TimeStart.Time, w.day())
-		got.Counts, got.Sent, err = s.putStream(ctx, in, w, stream)
+		got.Counts, got.Sent, err = s.putStream(ctx, in, w, rec, stream)
 	} else {
 		got.Dropped = 1
 	}

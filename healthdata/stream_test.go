@@ -40,8 +40,9 @@ func TestWorkoutStream(t *testing.T) {
 	}
 	require.Equal(t, healthdata.Counts{New: 1}, put(in))
 	events := s.events()
-	require.Len(t, events, 1)
+	require.Len(t, events, 2)
 	require.Equal(t, "daily.data.workout_stream.created", events[0].EventType)
+	require.Equal(t, "daily.data.workouts.created", events[1].EventType, "it has heart rate zones")
 	sport, err := json.Marshal(healthdata.SportOf("running"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"user_id":"`+s.user.String()+`","workout_id":"`+id.String()+`","provider_id":"w-1","sport":`+string(sport)+`,
@@ -58,7 +59,7 @@ func TestWorkoutStream(t *testing.T) {
 	require.Empty(t, s.events(), "the same again tells nobody")
 	in.Heartrate[1] = ptr(int64(100))
 	require.Equal(t, healthdata.Counts{Changed: 1}, put(in))
-	require.Len(t, s.events(), 1)
+	require.Len(t, s.events(), 2)
 
 	_, err = s.WorkoutStream(t.Context(), healthlab.TeamID{UUID: uuid.New()}, id)
 	require.ErrorIs(t, err, healthlab.NotFound, "another team's")
@@ -181,4 +182,46 @@ func TestSleepStream(t *testing.T) {
 	require.NoError(t, s.DeleteUser(t.Context(), s.team, s.user))
 	_, err = s.SleepStream(t.Context(), s.team, night.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
+}
+
+// A workout without heart rate zones gets those of its stream, by the birth date of the
+// source's profile, or else the user's.
+func TestWorkoutZonesOfStream(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	id, stream := s.run()
+	put := func() {
+		_, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, band, stream)
+		require.NoError(t, err)
+	}
+	zones := func() []int64 {
+		w := s.list("workouts")[0].(*healthdata.Workout)
+		require.False(t, w.ZonesOfStream, "published")
+		return w.HRZones
+	}
+	require.Equal(t, []int64{}, zones())
+	put()
+	// 90 of 190 for 5 s: below half. The second value is not known, the last one has no end.
+	require.Equal(t, []int64{5, 0, 0, 0, 0, 0}, zones())
+	w := &healthdata.Workout{TimeStart: ago(time.Hour), TimeEnd: ago(59 * time.Minute), Sport: healthdata.SportOf("running")}
+	w.ExternalID = "w-1"
+	require.Equal(t, healthdata.Counts{Same: 1}, s.summaries("workouts", band, w))
+	require.Equal(t, []int64{5, 0, 0, 0, 0, 0}, zones(), "the same workout again has no zones of its own")
+
+	_, err := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackBirthDate: healthdata.SetTo(*day("1926-03-01"))})
+	require.NoError(t, err)
+	stream.Heartrate[1] = ptr(int64(90))
+	put()
+	require.Equal(t, []int64{0, 0, 0, 10, 0, 0}, zones(), "90 of 120 at the age of a hundred")
+	birth := day("1996-03-01")
+	s.summaries("profile", band, &healthdata.Profile{BirthDate: birth})
+	stream.Heartrate[1] = nil
+	put()
+	require.Equal(t, []int64{5, 0, 0, 0, 0, 0}, zones(), "the source's own birth date goes first")
+
+	own := &healthdata.Workout{TimeStart: ago(time.Hour), TimeEnd: ago(59 * time.Minute), Sport: healthdata.SportOf("running"), HRZones: []int64{1, 2, 3, 4, 5, 6}}
+	own.ExternalID = "w-1"
+	s.summaries("workouts", band, own)
+	stream.Heartrate[0] = ptr(int64(120))
+	put()
+	require.Equal(t, []int64{1, 2, 3, 4, 5, 6}, zones(), "the source's own zones stay")
 }

@@ -63,6 +63,8 @@ type Head struct {
 	// Raw is the source's own payload. It is kept only for teams that ask for it,
 	// and served by the raw reads.
 	Raw json.RawMessage `json:"-"`
+
+	assumed assumption
 }
 
 func (h *Head) head() *Head { return h }

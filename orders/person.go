@@ -269,6 +269,8 @@ func (c check) born(dob, today healthlab.Date) {
 		c.add("missing", "is required", "dob")
 	case dob.After(today):
 		c.add("date_in_future", "is not after today", "dob")
+	case dob.Year < 1900:
+		c.add("date_too_early", "is 1900-01-01 or later", "dob")
 	}
 }
 

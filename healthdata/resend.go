@@ -1,0 +1,153 @@
+package healthdata
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// An item that says nothing of its zone is placed by the user's fallback zone. When that
+// zone changes, and the item is sent again, it keeps the offset that it was stored with:
+// the person was where they were.
+
+// assumes reports whether the offset of an item with this time comes from the fallback
+// zone, and an earlier fallback zone may have been in force when it was first stored.
+func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
+	zoneOfUser := in.user.FallbackTimeZone
+	return own == nil && zone == nil && in.TimeZone == "" && !in.clock.floating &&
+		zoneOfUser.UpdatedAt.After(in.user.CreatedOn.Time) && at.Before(zoneOfUser.UpdatedAt.Add(futureLimit))
+}
+
+// assumedTimes are the samples of a batch whose offset is assumed, by their time.
+type assumedTimes map[int64]bool
+
+// keepOffsets gives samples with an assumed offset the one that they are stored with.
+// assumed has an entry for each batch.
+func (s *Service) keepOffsets(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes) error {
+	for i := range batches {
+		if len(assumed[i]) == 0 {
+			continue
+		}
+		stored, err := s.storedOffsets(ctx, in, &batches[i], assumed[i])
+		if err != nil {
+			return fmt.Errorf("stored samples: %w", err)
+		}
+		if len(stored) == 0 {
+			continue
+		}
+		var b series.Builder
+		for _, sample := range batches[i].Samples.All() {
+			if offset, ok := stored[sample.Time]; ok {
+				sample.Offset = offset
+			}
+			b.Add(sample)
+		}
+		batches[i].Samples = b.Block()
+	}
+	return nil
+}
+
+// storedOffsets returns the stored offsets of the assumed times.
+func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBatch, assumed assumedTimes) (map[int64]int32, error) {
+	r := series.Range{From: series.MaxTime, To: series.MinTime}
+	for at := range assumed {
+		r.From, r.To = min(r.From, at), max(r.To, at+1)
+	}
+	var out map[int64]int32
+	err := s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+		out = map[int64]int32{}
+		all, err := v.Series(ctx, SeriesQuery{Resources: []string{batch.Key.Resource}, From: r.From, To: r.To, Provider: batch.Key.Provider})
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if all[i].Key != batch.Key {
+				continue
+			}
+			err := readSeries(ctx, v, &all[i], r, func(b *series.Block) bool {
+				for _, sample := range b.All() {
+					if assumed[sample.Time] {
+						out[sample.Time] = sample.Offset
+					}
+				}
+				return true
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// assumption says what of a summary's place was assumed.
+type assumption struct {
+	offset bool
+	day    bool // the calendar date follows from the offset
+}
+
+// keepPlaces gives summaries with an assumed offset the one that they are stored with.
+func (s *Service) keepPlaces(ctx context.Context, in *intake, items []Summary) error {
+	assumed := map[uuid.UUID]Summary{}
+	var q RecordQuery
+	for _, item := range items {
+		if !item.head().assumed.offset {
+			continue
+		}
+		assumed[item.head().ID] = item
+		at := item.index()
+		if q.From.IsZero() || at.Before(q.From) {
+			q.From = at
+		}
+		if at.After(q.To) {
+			q.To = at
+		}
+	}
+	if len(assumed) == 0 {
+		return nil
+	}
+	q.Resource, q.Provider = in.resource.Slug, in.Provider
+	var stored []Record
+	err := s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+		stored, err = v.Records(ctx, q)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("stored summaries: %w", err)
+	}
+	for i := range stored {
+		item := assumed[stored[i].ID]
+		if item == nil {
+			continue
+		}
+		offset, _ := item.zone()
+		*offset = &stored[i].Offset
+		if item.head().assumed.day {
+			*dateOf(item) = healthlab.Date{}
+			item.complete()
+		}
+	}
+	return nil
+}
+
+// dateOf returns the calendar date of a summary that can derive it; nil for others.
+func dateOf(item Summary) *healthlab.Date {
+	switch v := item.(type) {
+	case *Sleep:
+		return &v.CalendarDate
+	case *Workout:
+		return &v.CalendarDate
+	case *Body:
+		return &v.CalendarDate
+	case *Meal:
+		return &v.CalendarDate
+	default:
+		return nil
+	}
+}

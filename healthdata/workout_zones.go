@@ -1,0 +1,126 @@
+package healthdata
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// longestBeat is for how many seconds at most a heart rate of a stream holds. A longer gap
+// is a pause, or the sensor lost contact.
+const longestBeat = 60
+
+// fillZones gives workouts without heart rate zones those of their stored streams, and an
+// empty array where there is no stream: the wire has no null here.
+func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) error {
+	for _, item := range items {
+		w, ok := item.(*Workout)
+		if !ok || w.HRZones != nil {
+			continue
+		}
+		w.HRZones = []int64{}
+		owner, rec, err := s.data.Find(ctx, in.team, streamSlug, w.ID)
+		if errors.Is(err, healthlab.NotFound) || err == nil && owner != in.user.ID {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("stream of the workout: %w", err)
+		}
+		var stream WorkoutStream
+		if err := json.Unmarshal(rec.Doc, &stream); err != nil {
+			return fmt.Errorf("decode workout stream: %w", err)
+		}
+		if err := s.zonesOfStream(ctx, in, w, &stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zonesOfStream sets the heart rate zones of a workout by its stream. The maximum heart rate
+// is that of the birth date in the source's profile, or of the user's fallback birth date.
+// A stream without heart rates changes nothing.
+func (s *Service) zonesOfStream(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) error {
+	var bpm, seconds []float64
+	for i, v := range stream.Heartrate {
+		if v == nil || i+1 == len(stream.Time) {
+			continue // the last value holds for no known time
+		}
+		bpm = append(bpm, float64(*v))
+		seconds = append(seconds, float64(min(stream.Time[i+1]-stream.Time[i], longestBeat)))
+	}
+	if len(bpm) == 0 {
+		return nil
+	}
+	birth, err := s.profileBirthDate(ctx, in)
+	if err != nil {
+		return fmt.Errorf("profile of the user: %w", err)
+	}
+	start := w.TimeStart
+	if w.TimezoneOffset != nil {
+		start.Time = start.In(time.FixedZone("", *w.TimezoneOffset))
+	}
+	w.ZonesOfStream = true
+	w.HRZones = HeartRateZones(bpm, seconds, in.user.MaxHeartRate(nil, birth, start))
+	return nil
+}
+
+// putZones gives a stored workout without heart rate zones those of its stream, and
+// announces the change.
+func (s *Service) putZones(ctx context.Context, in *intake, stored Record, stream *WorkoutStream) error {
+	item, err := stored.Decode()
+	if err != nil {
+		return err
+	}
+	w, ok := item.(*Workout)
+	if !ok || len(w.HRZones) > 0 && !w.ZonesOfStream {
+		return nil
+	}
+	if err := s.zonesOfStream(ctx, in, w, stream); err != nil || !w.ZonesOfStream {
+		return err
+	}
+	w.CreatedAt, w.UpdatedAt = healthlab.Time{}, healthlab.Time{} // the record has them
+	if stored.Doc, err = json.Marshal(w); err != nil {
+		return fmt.Errorf("encode workout: %w", err)
+	}
+	stored.UpdatedAt = in.now.Time
+	of := *in
+	of.resource = ResourceBySlug(stored.Resource)
+	return s.data.PutRecords(ctx, in.team, in.user.ID, []Record{stored}, func(results []PutResult) ([]healthlab.Event, error) {
+		if results[0].Fate == FateSame || !of.announces() {
+			return nil, nil
+		}
+		data, err := s.summaryData(w, results[0], in.now)
+		if err != nil {
+			return nil, err
+		}
+		return []healthlab.Event{s.event(&of, results[0].Fate, stored.ID.String(), data)}, nil
+	})
+}
+
+// profileBirthDate returns the birth date in the profile of an upload's provider; nil if
+// there is none.
+func (s *Service) profileBirthDate(ctx context.Context, in *intake) (birth *healthlab.Date, err error) {
+	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+		birth = nil
+		records, err := v.Records(ctx, RecordQuery{Resource: "profile", Provider: in.Provider})
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			item, err := records[i].Decode()
+			if err != nil {
+				return err
+			}
+			if p, ok := item.(*Profile); ok && p.BirthDate != nil {
+				birth = p.BirthDate
+			}
+		}
+		return nil
+	})
+	return birth, err
+}
