@@ -324,9 +324,9 @@ func (in *intake) last(items []Summary, c *Counts) []Summary {
 
 // record returns a summary as it is stored.
 func (in *intake) record(item Summary) (Record, error) {
-	doc, err := json.Marshal(item)
+	doc, err := encodeRecord(item)
 	if err != nil {
-		return Record{}, fmt.Errorf("encode summary: %w", err)
+		return Record{}, err
 	}
 	h := item.head()
 	rec := Record{
@@ -351,11 +351,8 @@ func (s *Service) publish(item Summary, created, updated healthlab.Time) {
 	h.Source = s.source(h.Source)
 	h.CreatedAt, h.UpdatedAt = created, updated
 	h.ExternalID, h.Raw = "", nil
-	switch v := item.(type) {
-	case *Body:
-		v.MeasuredAt = healthlab.Time{}
-	case *Workout:
-		v.ZonesOfStream = false
+	if b, ok := item.(*Body); ok {
+		b.MeasuredAt = healthlab.Time{}
 	}
 }
 

@@ -121,8 +121,8 @@ func (r *Record) Decode() (Summary, error) {
 		return nil, fmt.Errorf("%w: a record of a resource that is no summary", healthlab.Unknown)
 	}
 	out := res.New()
-	if err := json.Unmarshal(r.Doc, out); err != nil {
-		return nil, fmt.Errorf("decode summary: %w", err)
+	if err := decodeRecord(r.Doc, out); err != nil {
+		return nil, err
 	}
 	out.head().CreatedAt, out.head().UpdatedAt = healthlab.At(r.CreatedAt), healthlab.At(r.UpdatedAt)
 	return out, nil

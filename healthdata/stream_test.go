@@ -195,7 +195,9 @@ func TestWorkoutZonesOfStream(t *testing.T) {
 	}
 	zones := func() []int64 {
 		w := s.list("workouts")[0].(*healthdata.Workout)
-		require.False(t, w.ZonesOfStream, "published")
+		doc, err := json.Marshal(w)
+		require.NoError(t, err)
+		require.NotContains(t, string(doc), "zones_of_stream")
 		return w.HRZones
 	}
 	require.Equal(t, []int64{}, zones())

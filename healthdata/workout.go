@@ -35,9 +35,6 @@ type Workout struct {
 	// HRZones is seconds in each of six zones of the maximum heart rate: below 50,
 	// 50-60, 60-70, 70-80, 80-90, 90 percent and above. Other lengths are kept.
 	HRZones []int64 `json:"hr_zones" wire:"opt,tolerant"`
-	// ZonesOfStream says in a stored record that HRZones was computed from the stream.
-	// It is not published.
-	ZonesOfStream bool `json:"zones_of_stream,omitempty" wire:"out"`
 	// MovingTime is in seconds.
 	MovingTime *int64 `json:"moving_time" wire:"tolerant"`
 	// TotalElevationGain, ElevHigh and ElevLow are in metres; the last two may be
@@ -57,6 +54,8 @@ type Workout struct {
 	Map                  *Map     `json:"map"`
 	// ProviderID is the source's own id of the workout; ours where it has none.
 	ProviderID string `json:"provider_id" wire:"opt"`
+
+	zonesOfStream bool // HRZones was computed from the stream
 }
 
 // Map is where a workout went, as encoded polylines.

@@ -34,17 +34,17 @@ func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) er
 		if err := json.Unmarshal(rec.Doc, &stream); err != nil {
 			return fmt.Errorf("decode workout stream: %w", err)
 		}
-		if err := s.zonesOfStream(ctx, in, w, &stream); err != nil {
+		if err := s.setZones(ctx, in, w, &stream); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// zonesOfStream sets the heart rate zones of a workout by its stream. The maximum heart rate
+// setZones sets the heart rate zones of a workout by its stream. The maximum heart rate
 // is that of the birth date in the source's profile, or of the user's fallback birth date.
 // A stream without heart rates changes nothing.
-func (s *Service) zonesOfStream(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) error {
+func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) error {
 	var bpm, seconds []float64
 	for i, v := range stream.Heartrate {
 		if v == nil || i+1 == len(stream.Time) {
@@ -64,7 +64,7 @@ func (s *Service) zonesOfStream(ctx context.Context, in *intake, w *Workout, str
 	if w.TimezoneOffset != nil {
 		start.Time = start.In(time.FixedZone("", *w.TimezoneOffset))
 	}
-	w.ZonesOfStream = true
+	w.zonesOfStream = true
 	w.HRZones = HeartRateZones(bpm, seconds, in.user.MaxHeartRate(nil, birth, start))
 	return nil
 }
@@ -77,15 +77,15 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 		return err
 	}
 	w, ok := item.(*Workout)
-	if !ok || len(w.HRZones) > 0 && !w.ZonesOfStream {
+	if !ok || len(w.HRZones) > 0 && !w.zonesOfStream {
 		return nil
 	}
-	if err := s.zonesOfStream(ctx, in, w, stream); err != nil || !w.ZonesOfStream {
+	if err := s.setZones(ctx, in, w, stream); err != nil || !w.zonesOfStream {
 		return err
 	}
 	w.CreatedAt, w.UpdatedAt = healthlab.Time{}, healthlab.Time{} // the record has them
-	if stored.Doc, err = json.Marshal(w); err != nil {
-		return fmt.Errorf("encode workout: %w", err)
+	if stored.Doc, err = encodeRecord(w); err != nil {
+		return err
 	}
 	stored.UpdatedAt = in.now.Time
 	of := *in
@@ -123,4 +123,41 @@ func (s *Service) profileBirthDate(ctx context.Context, in *intake) (birth *heal
 		return nil
 	})
 	return birth, err
+}
+
+// recordOfWorkout is the document of a stored workout. Its mark is not published.
+type recordOfWorkout struct {
+	*Workout
+	ZonesOfStream bool `json:"zones_of_stream,omitempty"`
+}
+
+// encodeRecord returns the document of a summary as it is stored.
+func encodeRecord(item Summary) ([]byte, error) {
+	var doc any = item
+	if w, ok := item.(*Workout); ok {
+		doc = recordOfWorkout{w, w.zonesOfStream}
+	}
+	out, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("encode summary: %w", err)
+	}
+	return out, nil
+}
+
+// decodeRecord reads the document of a stored summary.
+func decodeRecord(doc []byte, item Summary) error {
+	var into any = item
+	w, isWorkout := item.(*Workout)
+	var stored recordOfWorkout
+	if isWorkout {
+		stored.Workout = w
+		into = &stored
+	}
+	if err := json.Unmarshal(doc, into); err != nil {
+		return fmt.Errorf("decode summary: %w", err)
+	}
+	if isWorkout {
+		w.zonesOfStream = stored.ZonesOfStream
+	}
+	return nil
 }

@@ -60,11 +60,7 @@ func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err != nil {
 		return err
 	}
-	status := http.StatusOK
-	if len(out.InProgress) > 0 {
-		status = http.StatusAccepted
-	}
-	return wire.JSON(w, status, out)
+	return wire.JSON(w, http.StatusOK, out)
 }
 
 // lookedAt is a page of people.

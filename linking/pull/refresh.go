@@ -51,9 +51,11 @@ const (
 	lastLook  = 250 * time.Millisecond
 )
 
-// Refresh looks for news of all working connections of a user that data can be fetched
-// of, and waits for them, as long as wait. What has not come to its end then goes on. A
-// task that is running is joined. The work itself is done by whoever runs [Service.Run].
+// Refresh fetches news of all working connections of a user that data can be fetched of,
+// and waits for them, as long as wait. What has not come to its end then goes on. A task
+// that is running is joined. The resources of a connection that failed for good, because
+// its grant ended or its consent was withdrawn, are among Failed. [Service.Run] does the
+// work.
 //
 // Faults: Invalid (wait is out of bounds), NotFound (no such user), a
 // [*healthlab.RuleError] of type [RuleNoSources], a [*LimitError].
@@ -76,13 +78,20 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 		return RefreshResult{}, err
 	}
 	var refs []Ref
+	var broken []string
 	for i := range u.Connections {
 		c := &u.Connections[i]
-		if c.Status == healthdata.Connected && s.puller(c) != nil {
+		switch {
+		case s.puller(c) == nil:
+		case c.Status == healthdata.Connected:
 			refs = append(refs, Ref{team, user, c.Provider})
+		case c.Status == healthdata.ConnectionError:
+			for _, r := range s.pullable(s.users.Providers().Get(c.Provider), c) {
+				broken = append(broken, s.refreshName(c.Provider, r))
+			}
 		}
 	}
-	if len(refs) == 0 {
+	if len(refs)+len(broken) == 0 {
 		return RefreshResult{}, &healthlab.RuleError{Type: RuleNoSources, Msg: "the user has no connected source that can be refreshed"}
 	}
 	if err := s.countRefresh(ctx, team, user); err != nil {
@@ -93,16 +102,22 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 			return RefreshResult{}, err
 		}
 	}
-	asked, err := s.hasten(ctx, team, user, refs)
+	asked, stopped, err := s.hasten(ctx, team, user, refs)
 	if err != nil {
 		return RefreshResult{}, err
+	}
+	for _, key := range stopped {
+		c := u.Connection(key.Provider)
+		if slices.Contains(s.pullable(s.users.Providers().Get(key.Provider), c), key.Resource) {
+			broken = append(broken, s.refreshName(key.Provider, key.Resource))
+		}
 	}
 	s.Wake()
 	tasks, err := s.await(ctx, team, user, asked, wait)
 	if err != nil {
 		return RefreshResult{}, err
 	}
-	return s.result(user, asked, tasks), nil
+	return s.result(user, asked, tasks, broken), nil
 }
 
 // countRefresh counts a refresh against the user's limit.
@@ -116,16 +131,21 @@ func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user 
 	})
 }
 
-// hasten puts the news of connections first, and returns how many tries had ended before.
-func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (map[Key]int64, error) {
+// hasten puts the news of connections first, and returns how many tries had ended before,
+// and the tasks that were stopped for good.
+func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (asked map[Key]int64, stopped []Key, err error) {
 	tasks, err := s.store.Tasks(ctx, team, user)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	asked := map[Key]int64{}
+	asked = map[Key]int64{}
 	now := s.now()
 	for _, t := range tasks {
-		if t.Kind != News || !slices.Contains(refs, t.Ref) || t.Due.IsZero() {
+		if t.Kind != News || !slices.Contains(refs, t.Ref) {
+			continue
+		}
+		if t.Due.IsZero() {
+			stopped = append(stopped, t.Key)
 			continue
 		}
 		got, err := s.store.Update(ctx, t.Key, only(func(t *Task) {
@@ -138,11 +158,11 @@ func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user health
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		asked[t.Key] = got.Ended
 	}
-	return asked, nil
+	return asked, stopped, nil
 }
 
 // await waits until every task has ended a try, as long as it may.
@@ -170,11 +190,11 @@ func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 }
 
-// result sorts tasks into the lists.
-func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task) RefreshResult {
-	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: []string{}}
+// result sorts tasks into the lists. The names in broken failed.
+func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task, broken []string) RefreshResult {
+	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: append([]string{}, broken...)}
 	for key, before := range asked {
-		name := key.Provider + "/" + s.refreshPath(key.Provider, key.Resource)
+		name := s.refreshName(key.Provider, key.Resource)
 		i := slices.IndexFunc(tasks, func(t Task) bool { return t.Key == key })
 		if i < 0 { // the connection went away meanwhile
 			out.Failed = append(out.Failed, name)
@@ -193,6 +213,11 @@ func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Tas
 		slices.SortFunc(list, strings.Compare)
 	}
 	return out
+}
+
+// refreshName names a resource of a provider in the answer of a refresh.
+func (s *Service) refreshName(provider, resource string) string {
+	return provider + "/" + s.refreshPath(provider, resource)
 }
 
 // refreshPath is what a resource is called in the answer of a refresh.

@@ -68,31 +68,46 @@ func (s *Service) connections() *work.Loop[Ref] {
 // pulls does the tasks that are due.
 func (s *Service) pulls() *work.Loop[job] {
 	return &work.Loop[job]{
-		Name: "pulls", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Do: s.pull, Workers: s.opts.Workers, Claim: s.claim,
+		Name: "pulls", Idle: s.opts.Idle, Wake: s.wake, Log: s.opts.Log, Workers: s.opts.Workers,
+		Claim: func(ctx context.Context, n int) ([]job, error) { return s.claim(ctx, n, &s.lanes) },
+		Do: func(ctx context.Context, j job) error {
+			defer func() {
+				if s.lanes.release(&j.claimed) {
+					s.Wake()
+				}
+			}()
+			return s.pull(ctx, j)
+		},
 	}
 }
 
 // job is a claimed task with a slot for its request.
 type job struct {
 	Task
+	claimed     Task // as it was claimed: pull changes the other
 	user        healthdata.User
 	historyOver bool
 	slot        time.Time
 }
 
 // claim takes tasks that are due, and reserves their slots in the order of their turns.
-// Those that get none are given back.
-func (s *Service) claim(ctx context.Context, n int) ([]job, error) {
+// Those that get none, or for which l has no room, are given back. Without l there is room
+// for all.
+func (s *Service) claim(ctx context.Context, n int, l *lanes) ([]job, error) {
 	var jobs []job
 	var faults []error
 	for range maxClaims { // behind tasks that cannot go on now, there may be some that can
 		now := s.now()
-		tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: s.parked.parked(now), Now: now, Until: now.Add(s.opts.Lease)})
+		without := s.parked.parked(now)
+		if l != nil {
+			without = append(without, l.full()...)
+		}
+		tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: without, Now: now, Until: now.Add(s.opts.Lease)})
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range tasks {
-			j, ok, err := s.prepare(ctx, t)
+			j, ok, err := s.admit(ctx, t, l)
 			if ok {
 				jobs = append(jobs, j)
 			}
@@ -108,6 +123,28 @@ func (s *Service) claim(ctx context.Context, n int) ([]job, error) {
 	return nil, errors.Join(faults...)
 }
 
+// admit prepares a claimed task, if there is room for it. A task of an application that is
+// full waits until the application has room: claims leave it out. One of a full team waits
+// for a moment.
+func (s *Service) admit(ctx context.Context, t Task, l *lanes) (job, bool, error) {
+	if l == nil {
+		return s.prepare(ctx, t)
+	}
+	if full := l.take(&t); full != laneFree {
+		again := s.now().Add(s.opts.Idle)
+		return job{}, false, s.settle(ctx, t, only(func(t *Task) {
+			if t.Lease = (time.Time{}); full == teamFull {
+				t.Due = again
+			}
+		}))
+	}
+	j, ok, err := s.prepare(ctx, t)
+	if !ok {
+		l.release(&t)
+	}
+	return j, ok, err
+}
+
 // maxClaims bounds how often one claim looks for work.
 const maxClaims = 200
 
@@ -116,7 +153,8 @@ const maxClaims = 200
 // error.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	tended, first := s.connections().Once(ctx, 100)
-	pulled, second := s.pulls().Once(ctx, s.opts.Workers)
+	once := work.Loop[job]{Name: "pulls", Do: s.pull, Claim: func(ctx context.Context, n int) ([]job, error) { return s.claim(ctx, n, nil) }}
+	pulled, second := once.Once(ctx, s.opts.Workers)
 	return tended + pulled, errors.Join(first, second)
 }
 
@@ -155,7 +193,7 @@ func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err erro
 	if err != nil || c == nil || c.Status != healthdata.Connected || !c.LinkedAt.Equal(t.Linked) || s.puller(c) == nil {
 		return j, false, s.settle(ctx, t, only((*Task).stop))
 	}
-	j = job{Task: t, user: u, historyOver: true}
+	j = job{Task: t, claimed: t, user: u, historyOver: true}
 	if t.Kind == News && !t.running() {
 		if j.historyOver, err = s.historyOver(ctx, &t); err != nil {
 			return j, false, err

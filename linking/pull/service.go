@@ -27,6 +27,7 @@ type Service struct {
 	opts   Options
 	wake   chan struct{}
 	parked parking
+	lanes  lanes
 }
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -60,7 +61,9 @@ type Options struct {
 	// RefreshLimit is how many refreshes a user may have in any hour. Default 8.
 	RefreshLimit int
 
-	// Workers is how many requests are under way at a time in one process. Default 16.
+	// Workers is how many requests are under way at a time in one process. Default 16. One
+	// application at a provider has at most half of them, one team at most three quarters;
+	// a quarter is kept for refreshes.
 	Workers int
 	// Timeout bounds one request. Default 1 minute.
 	Timeout time.Duration
@@ -132,6 +135,7 @@ func New(store Store, users *healthdata.Service, keeper *linking.Keeper, connect
 			}
 		}
 	}
+	s.lanes = newLanes(s.opts.Workers)
 	if s.opts.Lease < 2*s.opts.Timeout {
 		return nil, fmt.Errorf("%w: a lease lasts at least twice as long as a request", healthlab.Invalid)
 	}

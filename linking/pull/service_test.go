@@ -1,6 +1,7 @@
 package pull_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -493,6 +494,83 @@ func TestRefresh(t *testing.T) {
 		_, err = s.Refresh(t.Context(), team, bob.ID, time.Minute)
 		require.ErrorAs(t, err, &rule)
 		require.Equal(t, pull.RuleNoSources, rule.Type)
+	})
+}
+
+// A source whose grant has ended is among those that failed, also where it is the only one.
+func TestRefreshOfEndedGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}}
+		})
+		w.cloud.answer = func(linking.PullRequest) error { return &linking.GrantError{} }
+		ann := w.person("ann")
+		stop := w.run(t, 1, nil)
+		defer stop()
+		for range 3 { // the first one may be what finds out
+			got, err := w.service(nil).Refresh(t.Context(), team, ann, 10*time.Second)
+			require.NoError(t, err)
+			require.Equal(t, pull.RefreshResult{
+				Success: true, User: ann, Refreshed: []string{}, InProgress: []string{}, Failed: []string{band + "/body", band + "/vitals/heartrate"},
+			}, got)
+			time.Sleep(time.Minute)
+		}
+		u, err := w.health.User(t.Context(), team, ann)
+		require.NoError(t, err)
+		require.Equal(t, healthdata.ConnectionError, u.Connection(band).Status)
+	})
+}
+
+// A refresh at a provider that answers costs the same beside ten people of a provider, and
+// of a team, that hang.
+func TestRefreshBesideHangingProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Now, func(p *healthdata.Provider) {
+			p.Resources = []healthdata.ProviderResource{{Resource: "body"}, {Resource: "heartrate"}, {Resource: "steps"}}
+		})
+		hanging := false
+		w.cloud.latency = func() time.Duration {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if hanging {
+				return time.Hour
+			}
+			return 100 * time.Millisecond
+		}
+		quick := &cloud{now: time.Now, page: 1000, held: map[healthlab.UserID][]reading{}, first: map[healthlab.UserID]time.Time{}, hourly: true,
+			latency: func() time.Duration { return 100 * time.Millisecond }}
+		s, err := pull.New(w.spy, w.health, w.keeper, map[string]linking.ProviderConnector{band: {Puller: w.cloud}, watch: {Puller: quick}},
+			&pull.Options{Now: time.Now, Timeout: 30 * time.Second})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		ann, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+		require.NoError(t, err)
+		w.linkTo(ann.ID, watch, "")
+		var others []healthlab.UserID
+		for i := range 10 {
+			others = append(others, w.person(fmt.Sprint("person ", i)))
+		}
+		time.Sleep(time.Hour)
+		refresh := func() time.Duration {
+			begin := time.Now()
+			got, err := s.Refresh(t.Context(), team, ann.ID, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, []string{watch + "/vitals/heartrate"}, got.Refreshed)
+			return time.Since(begin)
+		}
+		alone := refresh()
+		w.mu.Lock()
+		hanging = true
+		w.mu.Unlock()
+		for _, user := range others {
+			go func() { _, _ = s.Refresh(t.Context(), team, user, pull.MinRefresh) }()
+		}
+		time.Sleep(time.Second) // their requests are under way
+		require.LessOrEqual(t, refresh(), 2*alone)
+		stop()
+		require.NoError(t, <-ended)
 	})
 }
 

@@ -26,7 +26,7 @@ var (
 	team = healthlab.TeamID{UUID: uuid.MustParse("8f14e45f-ceea-467f-9b1c-3d4a0a1b2c3d")}
 )
 
-const band = "acme_band"
+const band, watch = "acme_band", "acme_watch"
 
 // reading is one sample that the provider holds.
 type reading struct {
@@ -163,7 +163,9 @@ func newWorld(t *testing.T, clock func() time.Time, edit func(*healthdata.Provid
 	}
 	w.store = memory.New(&memory.Options{Now: clock})
 	w.spy = &spy{Store: w.store.Pulls()}
-	providers, err := healthdata.NewProviders([]healthdata.Provider{bandOf(edit)})
+	other := bandOf(nil)
+	other.Slug, other.Name = watch, "Watch"
+	providers, err := healthdata.NewProviders([]healthdata.Provider{bandOf(edit), other})
 	require.NoError(t, err)
 	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: clock, Environment: healthlab.Production})
 	require.NoError(t, err)
@@ -204,6 +206,11 @@ func (w *world) link(user healthlab.UserID) {
 // linkBy links by a client of the team.
 func (w *world) linkBy(user healthlab.UserID, client string) {
 	w.t.Helper()
+	w.linkTo(user, band, client)
+}
+
+func (w *world) linkTo(user healthlab.UserID, provider, client string) {
+	w.t.Helper()
 	account := "account of " + user.String()
 	x := linking.Session{
 		ID: linking.SessionID{UUID: uuid.New()}, Team: team, User: user, State: linking.StateStarted,
@@ -212,13 +219,13 @@ func (w *world) linkBy(user healthlab.UserID, client string) {
 	require.NoError(w.t, w.store.Linking().InsertSession(w.t.Context(), x))
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(w.t, err)
-	box, err := seal.Seal(w.t.Context(), []byte("secret"), fmt.Appendf(nil, "grant %s %s %s", team, user, band))
+	box, err := seal.Seal(w.t.Context(), []byte("secret"), fmt.Appendf(nil, "grant %s %s %s", team, user, provider))
 	require.NoError(w.t, err)
-	establish, err := w.health.Establishing(healthdata.NewConnection{Provider: band, ExternalUserID: &account, Client: client})
+	establish, err := w.health.Establishing(healthdata.NewConnection{Provider: provider, ExternalUserID: &account, Client: client})
 	require.NoError(w.t, err)
 	_, err = w.store.Linking().Complete(w.t.Context(), linking.Completion{
 		Team: team, Session: x.ID,
-		Credential: linking.Credential{ID: uuid.New(), Team: team, User: user, Provider: band, Secret: box, CreatedAt: w.cloud.now()},
+		Credential: linking.Credential{ID: uuid.New(), Team: team, User: user, Provider: provider, Secret: box, CreatedAt: w.cloud.now()},
 		Change: func(x *linking.Session, u *healthdata.User) ([]healthlab.Event, error) {
 			x.State = linking.StateConnected
 			return establish(u)
