@@ -53,6 +53,10 @@
 //     window; after those the code is over, as if it had expired. 2,000 are later ones;
 //     after those a client that has failed finds no such code.
 //
+// A companion app names no team ([Service.Exchange]). Its wrong tries are counted for all
+// teams together, with the same limits, beside those at the code's team: a code meets at
+// most another 4,000 of them.
+//
 // So people redeem the codes they have while fewer than 2,000 clients attack within the
 // hour of a code. Beyond that a team creates a new code, which has counts of its own. With
 // 10,000 codes open at a time, one client hits any of them with 40 * 10,000 / 2^32 = 9.3e-5

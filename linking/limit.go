@@ -22,7 +22,8 @@ const (
 // Try is what is known when somebody tries a code: a store reads it, lets the rule edit
 // it, and writes it back.
 type Try struct {
-	// Code is the team's code with the text that was tried; nil if it has none.
+	// Code is the team's code with the text that was tried, or any team's if the client
+	// names no team; nil if there is none.
 	Code *Code
 	// Since is when the client's window began, and Wrong how many wrong tries it has
 	// in it; both zero for a client that is new.

@@ -228,9 +228,18 @@ func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user heal
 // Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
 func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, code string) (healthlab.UserID, error) {
+	got, err := s.redeem(ctx, team, client, code)
+	if err != nil {
+		return healthlab.UserID{}, fmt.Errorf("redeem link code: %w", err)
+	}
+	return got.User, nil
+}
+
+// redeem uses a code up. A zero team finds that of any team.
+func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, code string) (Code, error) {
 	at := s.now()
 	if !codeForm.MatchString(code) {
-		code = "" // nobody has it, and it counts
+		code = "" // no team has it, and the try counts
 	}
 	var got Code
 	var verdict error
@@ -241,12 +250,20 @@ func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, cod
 		err = verdict
 	}
 	if err == nil {
-		err = s.mustHave(ctx, team, got.User, errCode())
+		err = s.mustHave(ctx, got.Team, got.User, errCode())
 	}
+	return got, err
+}
+
+// Exchange is [Service.Redeem] for a companion app, which has a code and no key of a team.
+// It returns the team and the user that the code binds. Wrong tries are counted for all
+// teams together. Faults as of Redeem.
+func (s *Service) Exchange(ctx context.Context, client, code string) (healthlab.TeamID, healthlab.UserID, error) {
+	got, err := s.redeem(ctx, healthlab.TeamID{}, client, code)
 	if err != nil {
-		return healthlab.UserID{}, fmt.Errorf("redeem link code: %w", err)
+		return healthlab.TeamID{}, healthlab.UserID{}, fmt.Errorf("exchange link code: %w", err)
 	}
-	return got.User, nil
+	return got.Team, got.User, nil
 }
 
 // clientKey is what a client is known by.

@@ -35,7 +35,10 @@ type Store interface {
 
 	// TryCode reads what there is to know of a try, lets change edit it and writes it
 	// back: the code's UsedAt, the client's window and the team's counts. Client is a
-	// keyed hash; windows are kept by team and client, for at least GuessWindow.
+	// keyed hash; windows are kept by team and client, for at least GuessWindow. A zero
+	// team is a client that names none: it finds the code of any team, its tries are
+	// counted for all such clients together, and WrongBefore and FirstBefore are those
+	// counts as they stood when the code was inserted.
 	TryCode(ctx context.Context, team healthlab.TeamID, client [32]byte, text string, change func(*Try)) error
 
 	// InsertSession adds a session with Revision 1. Conflict if its id is taken, Invalid

@@ -18,13 +18,42 @@ func (a api) appOperations() []operation {
 	if a.Apps == nil {
 		return nil
 	}
-	return []operation{
+	ops := []operation{
 		{id: "create_sign_in_token", pattern: "POST /v2/user/{user_id}/sign_in_token", team: a.createSignInToken},
 		{id: "sign_out_user", pattern: "POST /v2/user/{user_id}/sign_out", team: a.signOutUser},
 		{id: "sign_in_app", pattern: "POST /v2/app/sign_in", handle: a.signInApp},
 		{id: "refresh_app", pattern: "POST /v2/app/refresh", handle: a.refreshApp},
 		{id: "sign_out_app", pattern: "POST /v2/app/sign_out", handle: a.signOutApp},
 	}
+	if a.Linking != nil {
+		ops = append(ops, operation{id: "exchange_link_code", pattern: "POST /v2/link/code/exchange", handle: a.exchangeLinkCode})
+	}
+	return ops
+}
+
+// linkCodeIn is the body that exchanges a link code.
+type linkCodeIn struct {
+	Code string `json:"code"`
+}
+
+// exchangeLinkCode gives a companion app the user of a code, and a token to sign in with.
+func (a api) exchangeLinkCode(w http.ResponseWriter, r *http.Request) error {
+	in := wire.From(r)
+	var body linkCodeIn
+	in.Body(&body)
+	if err := in.Err(); err != nil {
+		return err
+	}
+	team, user, err := a.Linking.Exchange(r.Context(), a.ClientAddress(r), body.Code)
+	if err != nil {
+		return err
+	}
+	offer, err := a.Apps.Invite(r.Context(), team, user)
+	if err != nil {
+		return err
+	}
+	secretReply(w)
+	return wire.JSON(w, http.StatusOK, offer)
 }
 
 func (a api) createSignInToken(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {

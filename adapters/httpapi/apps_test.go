@@ -53,6 +53,39 @@ func (c *clinic) signedIn() linking.UserTokens {
 	return tokens
 }
 
+// A companion app exchanges a code without a key, once, and signs in with the answer.
+func TestExchangeLinkCode(t *testing.T) {
+	c := newClinic(t, nil)
+	create := func(query string) string {
+		var code linking.CodeOffer
+		c.post("/v2/link/code/create?user_id="+c.user.String()+query, nil, 200).JSON(t, &code)
+		return code.Code
+	}
+	exchange := func(code string, status int) *contract.Reply {
+		return c.app().Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+code+`"}`).Want(t, status)
+	}
+	code := create("&expires_at=null")
+	var offer linking.SignInOffer
+	reply := exchange(code, 200)
+	reply.JSON(t, &offer)
+	require.Equal(t, "no-store", reply.Header.Get("Cache-Control"))
+	require.Equal(t, c.user, offer.UserID)
+	var tokens linking.UserTokens
+	c.app().Send(t, "POST", "/v2/app/sign_in", `{"sign_in_token":"`+offer.Token+`"}`).Want(t, 200).JSON(t, &tokens)
+	require.Equal(t, c.user, tokens.UserID)
+	require.Contains(t, string(exchange(code, 400).Body), "CODE_CONSUMED")
+	c.app().Send(t, "POST", "/v2/link/code/exchange", `{}`).Want(t, 422)
+
+	open := create("")
+	for range linking.WrongPerClient - 1 {
+		require.Contains(t, string(exchange("skus00000000", 400).Body), "CODE_INVALID")
+	}
+	require.NotEmpty(t, exchange(open, 429).Header.Get("Retry-After"), "no code is looked at for a client that guesses")
+	c.config.ClientAddress = func(*http.Request) string { return "another client" }
+	other := contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI())
+	other.Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+open+`"}`).Want(t, 200)
+}
+
 func TestAnAppActsForItsUserAlone(t *testing.T) {
 	c := newClinic(t, nil)
 	tokens := c.signedIn()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 
 	"github.com/google/uuid"
 
@@ -104,6 +105,10 @@ type Config struct {
 	// ManagementKeyHeader is the header with a management key. Default
 	// x-management-key.
 	ManagementKeyHeader string
+	// ClientAddress tells callers without a key apart, for their limits: the address of the
+	// client. Default: that of the connection, of IPv6 its first 64 bits. Behind a proxy it
+	// must be the address that the proxy adds, or all callers share one limit.
+	ClientAddress func(*http.Request) string
 	// ServiceName is the <service> in application/vnd.<service>.tar+gzip+parquet.
 	// Default healthlab.
 	ServiceName string
@@ -155,10 +160,27 @@ func (c Config) withDefaults() Config {
 	if c.MaxIngestBody <= 0 {
 		c.MaxIngestBody = defaultMaxIngestBody
 	}
+	if c.ClientAddress == nil {
+		c.ClientAddress = connectionAddress
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// connectionAddress returns the address of a request's connection; of IPv6 the first 64 bits,
+// which one subscriber has.
+func connectionAddress(r *http.Request) string {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	addr := at.Addr().Unmap().WithZone("")
+	if addr.Is6() {
+		return netip.PrefixFrom(addr, 64).Masked().String()
+	}
+	return addr.String()
 }
 
 // isToken reports whether s may be the name of a header; letters, digits, and - _ .

@@ -56,6 +56,7 @@ func LinkBodies() []contract.Pair {
 func AppBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "SignIn", Value: signInIn{}, Input: true},
+		{Schema: "LinkCodeExchange", Value: linkCodeIn{}, Input: true},
 		{Schema: "AppRefresh", Value: refreshIn{}, Input: true},
 	}
 }

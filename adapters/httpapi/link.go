@@ -61,13 +61,14 @@ func orEmpty(s *string) string {
 func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := healthlab.UserID{UUID: in.UUID("user_id")}
-	until := in.OptTime("expires_at", wire.StartOfDay)
+	var expires *time.Time
+	if !in.Null("expires_at") {
+		if until := in.OptTime("expires_at", wire.StartOfDay); until != nil {
+			expires = &until.Time
+		}
+	}
 	if err := in.Err(); err != nil {
 		return err
-	}
-	var expires *time.Time
-	if until != nil {
-		expires = &until.Time
 	}
 	code, err := a.Linking.CreateCode(r.Context(), team, user, expires)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // linkTable keeps codes, sessions and credentials of all teams.
 type linkTable struct {
-	codes       map[string]*linking.Code
+	codes       map[string]*keptCode
 	windows     map[guesser]window
 	tries       map[healthlab.TeamID]wrongTries
 	sessions    map[linking.SessionID]*linking.Session
@@ -23,6 +23,12 @@ type linkTable struct {
 	apps        map[uuid.UUID]linking.AppSession
 	clients     map[clientKey]linking.TeamClient
 	swept       time.Time
+}
+
+// keptCode is a code, and the wrong tries without a team that there were when it was made.
+type keptCode struct {
+	linking.Code
+	open wrongTries
 }
 
 type guesser struct {
@@ -47,7 +53,7 @@ type account struct {
 
 func newLinkTable() linkTable {
 	return linkTable{
-		codes:       map[string]*linking.Code{},
+		codes:       map[string]*keptCode{},
 		windows:     map[guesser]window{},
 		tries:       map[healthlab.TeamID]wrongTries{},
 		sessions:    map[linking.SessionID]*linking.Session{},
@@ -84,7 +90,7 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 		return fmt.Errorf("%w: the link code is taken", healthlab.Conflict)
 	}
 	c.WrongBefore, c.FirstBefore = t.tries[c.Team].all, t.tries[c.Team].first
-	t.codes[c.Text] = &c
+	t.codes[c.Text] = &keptCode{Code: c, open: t.tries[healthlab.TeamID{}]}
 	return nil
 }
 
@@ -102,8 +108,12 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 	w := t.windows[who]
 	try := linking.Try{Since: w.since, Wrong: w.wrong, TeamWrong: t.tries[team].all, TeamFirst: t.tries[team].first}
 	kept := t.codes[text]
-	if kept != nil && kept.Team == team {
-		c := *kept
+	mine := kept != nil && (kept.Team == team || team.IsZero())
+	if mine {
+		c := kept.Code
+		if team.IsZero() {
+			c.WrongBefore, c.FirstBefore = kept.open.all, kept.open.first
+		}
 		try.Code = &c
 	}
 	change(&try)
@@ -113,7 +123,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 		t.windows[who] = window{instant(try.Since), try.Wrong}
 	}
 	t.tries[team] = wrongTries{try.TeamWrong, try.TeamFirst}
-	if kept != nil && kept.Team == team && try.Code != nil {
+	if mine && try.Code != nil {
 		kept.UsedAt = instant(try.Code.UsedAt)
 	}
 	return nil

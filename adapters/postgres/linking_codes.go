@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -27,12 +28,20 @@ const (
 	dropExpiredCode = `delete from healthlab.link_code where code_hash = $1 and expires_at <= $2`
 
 	insertCode = `
-insert into healthlab.link_code (team_id, code_hash, user_id, created_at, expires_at, used_at, wrong_before, first_before)
-select team_id, $2, $3, $4, $5, $6, wrong, first from healthlab.link_try where team_id = $1
+insert into healthlab.link_code (team_id, code_hash, user_id, created_at, expires_at, used_at, wrong_before, first_before,
+	open_wrong_before, open_first_before)
+select t.team_id, $2, $3, $4, $5, $6, t.wrong, t.first, o.wrong, o.first from healthlab.link_try t, healthlab.link_try o
+where t.team_id = $1 and o.team_id = '00000000-0000-0000-0000-000000000000'
 on conflict do nothing`
 
+	// The row is locked: a try that names the team and one that does not may race.
 	selectCode = `
-select user_id, created_at, expires_at, used_at, wrong_before, first_before from healthlab.link_code where team_id = $1 and code_hash = $2`
+select team_id, user_id, created_at, expires_at, used_at, wrong_before, first_before from healthlab.link_code
+where team_id = $1 and code_hash = $2 for update`
+
+	selectOpenCode = `
+select team_id, user_id, created_at, expires_at, used_at, open_wrong_before, open_first_before from healthlab.link_code
+where code_hash = $1 for update`
 
 	useCode = `update healthlab.link_code set used_at = $3 where team_id = $1 and code_hash = $2`
 
@@ -76,8 +85,10 @@ func (v linkStore) InsertCode(ctx context.Context, c linking.Code) error {
 	// A code is unique over all teams, so the work is that of all.
 	err := v.s.do(ctx, allTeams, writing, func(u *unit) error {
 		return u.alone(ctx, func(b *pgx.Batch) {
-			b.Queue(insertTries, c.Team.UUID)
-			b.Queue(shareTries, c.Team.UUID)
+			for _, team := range [...]uuid.UUID{c.Team.UUID, uuid.Nil} {
+				b.Queue(insertTries, team)
+				b.Queue(shareTries, team)
+			}
 			b.Queue(pruneCodes, c.Team.UUID)
 			b.Queue(dropExpiredCode, hash, instant(c.CreatedAt))
 			count(b.Queue(insertCode, c.Team.UUID, hash, c.User.UUID, instant(c.CreatedAt), instant(c.ExpiresAt),
@@ -105,10 +116,16 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 			was.Since = was.Since.UTC()
 			return absent(err)
 		})
-		b.Queue(selectCode, team.UUID, hash).QueryRow(func(row pgx.Row) error {
-			c := linking.Code{Text: text, Team: team}
+		var code *pgx.QueuedQuery
+		if team.IsZero() {
+			code = b.Queue(selectOpenCode, hash)
+		} else {
+			code = b.Queue(selectCode, team.UUID, hash)
+		}
+		code.QueryRow(func(row pgx.Row) error {
+			c := linking.Code{Text: text}
 			var used *time.Time
-			err := row.Scan(&c.User.UUID, &c.CreatedAt, &c.ExpiresAt, &used, &c.WrongBefore, &c.FirstBefore)
+			err := row.Scan(&c.Team.UUID, &c.User.UUID, &c.CreatedAt, &c.ExpiresAt, &used, &c.WrongBefore, &c.FirstBefore)
 			if err == nil {
 				c.CreatedAt, c.ExpiresAt, c.UsedAt = c.CreatedAt.UTC(), c.ExpiresAt.UTC(), timeOrZero(used)
 				was.Code = &c
@@ -138,7 +155,7 @@ func (v linkStore) TryCode(ctx context.Context, team healthlab.TeamID, client [3
 			b.Queue(pruneGuessers, team.UUID, 2*linking.GuessWindow)
 		}
 		if was.Code != nil && next.Code != nil && !next.Code.UsedAt.Equal(was.Code.UsedAt) {
-			b.Queue(useCode, team.UUID, hash, nullable(instant(next.Code.UsedAt)))
+			b.Queue(useCode, was.Code.Team.UUID, hash, nullable(instant(next.Code.UsedAt)))
 		}
 		return u.commit(ctx, b)
 	})

@@ -145,6 +145,57 @@ var linkCodeCases = map[string]func(*testing.T, LinkingHarness){
 		_, err = tries(t, h.Linking, "a", "phone", "skus00000001", linkNoon)
 		require.NoError(t, err)
 	},
+	"WithoutATeam": func(t *testing.T, h LinkingHarness) {
+		user := h.person(t, "a", "ann")
+		open := func(client, text string) (got linking.Code, before linking.Try, verdict error) {
+			require.NoError(t, h.Linking.TryCode(t.Context(), healthlab.TeamID{}, named32(client), text, func(x *linking.Try) {
+				before = *x
+				got, verdict = x.Redeem(linkNoon)
+			}))
+			return got, before, verdict
+		}
+		for range 3 {
+			_, _, err := open("phone", "skus00000000")
+			requireRule(t, linking.RuleCodeInvalid, err)
+		}
+		_, err := tries(t, h.Linking, "a", "phone", "skus00000000", linkNoon)
+		requireRule(t, linking.RuleCodeInvalid, err)
+		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000001")))
+		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000002")))
+		_, _, err = open("phone", "skus00000000")
+		requireRule(t, linking.RuleCodeInvalid, err)
+
+		got, before, err := open("tablet", "skus00000001")
+		require.NoError(t, err)
+		require.Equal(t, linkTeam("a"), got.Team)
+		require.Equal(t, user, got.User)
+		require.Zero(t, before.Wrong)
+		require.EqualValues(t, 4, before.TeamWrong, "the tries of all clients without a team, and no others")
+		require.EqualValues(t, 1, before.TeamFirst)
+		require.EqualValues(t, 3, got.WrongBefore)
+		require.EqualValues(t, 1, got.FirstBefore)
+		_, _, err = open("tablet", "skus00000001")
+		requireRule(t, linking.RuleCodeConsumed, err)
+		_, err = tries(t, h.Linking, "a", "tablet", "skus00000001", linkNoon)
+		requireRule(t, linking.RuleCodeConsumed, err)
+		made, err := tries(t, h.Linking, "a", "tablet", "skus00000002", linkNoon)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, made.WrongBefore, "the team's own count")
+	},
+	"RacingWithAndWithoutATeam": func(t *testing.T, h LinkingHarness) {
+		h.person(t, "a", "ann")
+		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000001")))
+		require.Equal(t, 1, successes(together(8, func(i int) error {
+			team := linkTeam("a")
+			if i%2 == 0 {
+				team = healthlab.TeamID{}
+			}
+			var verdict error
+			err := h.Linking.TryCode(t.Context(), team, named32("phone"), "skus00000001",
+				func(x *linking.Try) { _, verdict = x.Redeem(linkNoon) })
+			return errors.Join(err, verdict)
+		})))
+	},
 	"CountsWrongTries": func(t *testing.T, h LinkingHarness) {
 		h.person(t, "a", "ann")
 		look := func(team, client string) (got linking.Try) {
