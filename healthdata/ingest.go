@@ -24,7 +24,8 @@ const (
 
 // Names of the rules that ingestion may refuse by (healthlab.RuleError).
 const (
-	// RuleNoConnection: the user has no working connection to the provider.
+	// RuleNoConnection: the user has no working connection to the provider. An on-device
+	// store is connected by the upload, unless [TeamSettings].ExplicitConnect is set.
 	RuleNoConnection = "NO_CONNECTION"
 	// RuleIngestionOver: the source was paused at the end of the user's time of ingestion,
 	// and that has not been moved.
@@ -177,7 +178,9 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		return nil, err
 	}
 	if c := u.Connection(up.Provider); c == nil || c.Status != Connected {
-		return nil, &healthlab.RuleError{Type: RuleNoConnection, Msg: "the user has not connected this provider"}
+		if u, err = s.autoConnect(ctx, team, id, provider, settings); err != nil {
+			return nil, err
+		}
 	}
 	up.Source.Provider, up.Source.Slug = up.Provider, up.Provider
 	up.Source.Name, up.Source.Logo = "", ""
@@ -199,6 +202,23 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		}
 	}
 	return in, nil
+}
+
+// autoConnect connects an on-device store whose app uploads, unless the team wants stores to
+// be connected explicitly. Other providers are connected by the person.
+func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p *Provider, settings TeamSettings) (User, error) {
+	switch {
+	case p.Class != classStore:
+		return User{}, &healthlab.RuleError{Type: RuleNoConnection, Msg: "the user has not connected this provider"}
+	case settings.ExplicitConnect:
+		return User{}, &healthlab.RuleError{
+			Type: RuleNoConnection, Msg: "the user has not connected this store, and the team's setting explicit_connect is on: connect it first",
+		}
+	}
+	if _, err := s.Connect(ctx, team, id, NewConnection{Provider: p.Slug}); err != nil {
+		return User{}, err
+	}
+	return s.live(ctx, team, id)
 }
 
 func checkSource(p *healthlab.Problems, src *Source, r *Resource) {

@@ -70,6 +70,9 @@ type TeamSettings struct {
 	// then two devices that recorded the same moment do not replace each other, and sums
 	// have what both counted. What came before stays as it is.
 	DevicesApart bool
+	// ExplicitConnect refuses uploads from an on-device store that is not connected. Without
+	// it an upload connects the store again, or for the first time.
+	ExplicitConnect bool
 }
 
 // VerbMode says how changes of health data are announced.

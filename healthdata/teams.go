@@ -25,6 +25,10 @@ type TeamChoices struct {
 	PushHistoricalData *bool     `json:"push_historical_data,omitempty"`
 	ProviderRawData    *bool     `json:"provider_raw_data,omitempty"`
 	DevicesApart       *bool     `json:"sdk_per_device_activity_timeseries,omitempty"`
+	ExplicitConnect    *bool     `json:"explicit_connect,omitempty"`
+	// LinkOrigins are the origins of web pages that may call the link API: scheme, host and
+	// port, as browsers write them in the header Origin. Nil means none.
+	LinkOrigins []string `json:"link_allowed_origins,omitempty"`
 	// RejectDuplicates refuses an account that another user of the team has connected.
 	RejectDuplicates *bool `json:"reject_duplicate_connection,omitempty"`
 	// PartialWebhooks sends an event for every partial result of a lab.
@@ -125,6 +129,7 @@ func NewTeams(store TeamStore, providers *Providers, defaults TeamChoices) (*Tea
 	return &Teams{store, providers, defaults.over(TeamChoices{
 		VerbMode: &mode, PushHistoricalData: &off, ProviderRawData: &off, RejectDuplicates: &off,
 		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on, DevicesApart: &off, Texts: &off,
+		ExplicitConnect: &off,
 	})}, nil
 }
 
@@ -138,6 +143,10 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 	prefixes := c.EventPrefixes
 	if len(prefixes) == 0 {
 		prefixes = below.EventPrefixes
+	}
+	origins := c.LinkOrigins
+	if len(origins) == 0 {
+		origins = below.LinkOrigins
 	}
 	scopes := maps.Clone(below.Scopes)
 	if scopes == nil {
@@ -154,6 +163,8 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 		PatientSMS:         cmp.Or(c.PatientSMS, below.PatientSMS),
 		PatientEmail:       cmp.Or(c.PatientEmail, below.PatientEmail),
 		DevicesApart:       cmp.Or(c.DevicesApart, below.DevicesApart),
+		ExplicitConnect:    cmp.Or(c.ExplicitConnect, below.ExplicitConnect),
+		LinkOrigins:        origins,
 		Texts:              cmp.Or(c.Texts, below.Texts),
 		CriticalEmail:      cmp.Or(c.CriticalEmail, below.CriticalEmail),
 		Practice:           cmp.Or(c.Practice, below.Practice),
@@ -166,7 +177,7 @@ func (c TeamChoices) over(below TeamChoices) TeamChoices {
 }
 
 // Of returns what holds for a team: its choices, and the defaults where it has none. No
-// field is nil but CriticalEmail, Practice, EventPrefixes, Destinations and Brand. Do not
+// field is nil but LinkOrigins, CriticalEmail, Practice, EventPrefixes, Destinations and Brand. Do not
 // change what the fields point to.
 func (s *Teams) Of(ctx context.Context, team healthlab.TeamID) (TeamChoices, error) {
 	c, err := s.store.Choices(ctx, team)
@@ -184,6 +195,7 @@ func (s *Teams) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettin
 	}
 	return TeamSettings{
 		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData, DevicesApart: *c.DevicesApart,
+		ExplicitConnect: *c.ExplicitConnect,
 	}, nil
 }
 
@@ -219,6 +231,7 @@ func (s *Teams) check(c, before *TeamChoices) error {
 	if c.Practice != nil && !goodLine(*c.Practice, mostPractice) {
 		p.Add("practice", "1 to 200 characters, and not only space or control characters", "practice_binding")
 	}
+	c.checkOrigins(&p)
 	c.checkEvents(&p)
 	for _, slug := range slices.Sorted(maps.Keys(c.History)) {
 		h := c.History[slug]
@@ -295,6 +308,24 @@ var (
 	eventPrefix     = regexp.MustCompile(`^[a-z0-9_]+(?:\.[a-z0-9_]+)*\.?$`)
 	destinationKind = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
+
+// mostOrigins is how many origins a team may name.
+const mostOrigins = 50
+
+// checkOrigins lists what is wrong with the origins of web pages.
+func (c *TeamChoices) checkOrigins(p *healthlab.Problems) {
+	if len(c.LinkOrigins) > mostOrigins {
+		p.Add("too_long", "at most 50 origins", "link_allowed_origins")
+	}
+	for i, origin := range c.LinkOrigins {
+		u, err := url.Parse(origin)
+		local := err == nil && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")
+		if err != nil || u.Scheme+"://"+u.Host != origin || u.Host == "" || u.Host != strings.ToLower(u.Host) ||
+			u.Scheme != "https" && (u.Scheme != "http" || !local) {
+			p.Add("origin", "an origin is https://host or https://host:port in lower case, without a path; http is for localhost", "link_allowed_origins", i)
+		}
+	}
+}
 
 // checkEvents lists what is wrong with choices about events.
 func (c *TeamChoices) checkEvents(p *healthlab.Problems) {

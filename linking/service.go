@@ -333,6 +333,13 @@ func (s *Service) Open(ctx context.Context, token string) (Session, error) {
 	return x, nil
 }
 
+// TokenTeam returns the team whose link token this is, if the token is ours. It may have
+// expired, or be used up.
+func (s *Service) TokenTeam(token string) (healthlab.TeamID, bool) {
+	c, err := s.signer.read(token)
+	return c.Team, err == nil
+}
+
 func (s *Service) open(ctx context.Context, token string, at time.Time) (Session, error) {
 	if token == "" {
 		return Session{}, rule(RuleMissingLinkToken, "a link token is needed")

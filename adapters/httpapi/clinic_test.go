@@ -51,6 +51,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: resources},
+		{Slug: "acme_store", Name: "Acme Store", SourceType: "app", Class: "sdk_store", Resources: resources},
 		{Slug: "acme_band", Name: "Acme Band", Logo: &logo, AuthType: "oauth", SourceType: "provider", Class: "cloud", Resources: resources},
 	})
 	require.NoError(t, err)

@@ -22,16 +22,16 @@ func (a api) linkOperations() []operation {
 	return []operation{
 		{id: "create_link_code", pattern: "POST /v2/link/code/create", team: a.createLinkCode},
 		{id: "create_link_token", pattern: "POST /v2/link/token", team: a.createLinkToken},
-		{id: "check_link_token", pattern: "POST /v2/link/token/isValid", handle: a.checkLinkToken},
-		{id: "start_link", pattern: "POST /v2/link/start", handle: a.startLink, replies: badToken},
-		{id: "read_link_state", pattern: "GET /v2/link/state", handle: a.readLinkState, replies: badToken},
-		{id: "read_link_config", pattern: "GET /v2/team/link/config", handle: a.readLinkConfig, replies: badToken},
-		{id: "list_linkable_providers", pattern: "GET /v2/link/providers", handle: a.listLinkable, replies: badToken},
-		{id: "link_oauth_provider", pattern: "GET /v2/link/provider/oauth/{oauth_provider}", handle: a.linkOAuth, replies: badToken},
+		{id: "check_link_token", pattern: "POST /v2/link/token/isValid", handle: a.checkLinkToken, browser: true},
+		{id: "start_link", pattern: "POST /v2/link/start", handle: a.startLink, browser: true, replies: badToken},
+		{id: "read_link_state", pattern: "GET /v2/link/state", handle: a.readLinkState, browser: true, replies: badToken},
+		{id: "read_link_config", pattern: "GET /v2/team/link/config", handle: a.readLinkConfig, browser: true, replies: badToken},
+		{id: "list_linkable_providers", pattern: "GET /v2/link/providers", handle: a.listLinkable, browser: true, replies: badToken},
+		{id: "link_oauth_provider", pattern: "GET /v2/link/provider/oauth/{oauth_provider}", handle: a.linkOAuth, browser: true, replies: badToken},
 		{id: "finish_oauth", pattern: "GET /v2/link/connect/{provider}", handle: a.finishOAuth, ignoreUnknown: true},
-		{id: "link_password_provider", pattern: "POST /v2/link/provider/password/{provider}", handle: a.linkPassword},
-		{id: "complete_mfa", pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", handle: a.completeMFA},
-		{id: "link_email_provider", pattern: "POST /v2/link/provider/email/{provider}", handle: a.linkEmail},
+		{id: "link_password_provider", pattern: "POST /v2/link/provider/password/{provider}", handle: a.linkPassword, browser: true},
+		{id: "complete_mfa", pattern: "POST /v2/link/provider/password/{provider}/complete_mfa", handle: a.completeMFA, browser: true},
+		{id: "link_email_provider", pattern: "POST /v2/link/provider/email/{provider}", handle: a.linkEmail, browser: true},
 		{id: "connect_demo_provider", pattern: "POST /v2/link/connect/demo", team: a.connectDemo},
 		{id: "link_with_credentials", pattern: "POST /v2/link/auth", handle: a.linkAuth},
 		{id: "link_with_email", pattern: "POST /v2/link/auth/email", handle: a.linkAuthEmail},
@@ -141,6 +141,9 @@ func (a api) checkLinkToken(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
+	if err := a.allowOrigin(w, r, body.Token); err != nil {
+		return err
+	}
 	_, err := a.Linking.Open(r.Context(), body.Token)
 	switch kind := healthlab.KindOf(err); {
 	case err == nil, kind == healthlab.Unauthenticated, kind == healthlab.Precondition:
@@ -172,6 +175,9 @@ func (a api) startLink(w http.ResponseWriter, r *http.Request) error {
 	var body startLinkIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := a.allowOrigin(w, r, body.Token); err != nil {
 		return err
 	}
 	s, err := a.Linking.Start(r.Context(), body.Token, body.Provider)

@@ -70,6 +70,9 @@ func (m *mux) add(r Route) {
 		panic(fmt.Sprintf("httpapi: two routes for %s", r.Pattern))
 	}
 	n.routes[method] = l
+	if r.Preflight != nil {
+		n.routes[http.MethodOptions] = leaf{pattern: r.Pattern, names: l.names, handler: r.Preflight}
+	}
 }
 
 // split cuts a path into its parts; a trailing slash makes no part.
@@ -109,6 +112,7 @@ func (n *node) match(parts []string, method string, values []string, allow *[]st
 
 // ServeHTTP hands the request to its route.
 func (m *mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = identify(w, r)
 	parts := split(r.URL.EscapedPath())
 	for i, part := range parts {
 		var err error

@@ -17,6 +17,9 @@ type Route struct {
 	Pattern string
 	// Handler answers. It takes the parts of the path from Request.PathValue.
 	Handler http.Handler
+	// Preflight answers OPTIONS at the same path, where web pages of other origins may call
+	// the operation; nil elsewhere. [Mux] serves it.
+	Preflight http.Handler
 }
 
 // Routes lists every operation, so that a host can mount some of them, wrap one, or
@@ -42,9 +45,9 @@ func Routes(c Config) []Route {
 }
 
 // Handler serves every operation. Paths answer with and without a trailing slash and
-// never redirect; HEAD works where GET does. To mount it below a prefix, use
+// never redirect; HEAD works where GET does. Answers are compressed where the caller asks. To mount it below a prefix, use
 // http.StripPrefix. It panics if c.Authenticate is nil.
-func Handler(c Config) http.Handler { return Mux(Routes(c)) }
+func Handler(c Config) http.Handler { return Compress(Mux(Routes(c))) }
 
 // api holds what handlers need.
 type api struct {
@@ -70,6 +73,8 @@ type operation struct {
 	// ignoreUnknown passes over unknown keys and parameters, where the contract of
 	// the operation says so.
 	ignoreUnknown bool
+	// browser operations may be called by web pages of other origins, with a link token.
+	browser bool
 	// replies are the faults that this operation words otherwise than all others.
 	replies []reply
 }
@@ -138,7 +143,12 @@ func (a api) routes(ops []operation) []Route {
 		if strings.HasSuffix(pattern, "/") {
 			pattern += "{$}"
 		}
-		routes = append(routes, Route{ID: op.id, Pattern: pattern, Handler: a.serve(op)})
+		route := Route{ID: op.id, Pattern: pattern, Handler: a.serve(op)}
+		if op.browser {
+			method, _, _ := strings.Cut(pattern, " ")
+			route.Preflight = a.preflight(method)
+		}
+		routes = append(routes, route)
 	}
 	return routes
 }

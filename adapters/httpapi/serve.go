@@ -29,7 +29,7 @@ func (a api) serve(op operation) http.Handler {
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
-		r = wire.With(r, settings)
+		r = wire.With(identify(w, r), settings)
 		call := call{op: op, settings: settings}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
@@ -47,6 +47,11 @@ type call struct {
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if c.op.handle != nil {
+		if c.op.browser {
+			if err := a.allowOrigin(w, r, r.Header.Get(a.LinkTokenHeader)); err != nil {
+				return err
+			}
+		}
 		if err := refuseKey(r, &c.op); err != nil {
 			return err
 		}
@@ -128,7 +133,7 @@ func (a api) rescue(w *tracker, r *http.Request, c *call) {
 		panic(v)
 	}
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), "handler panicked",
-		"operation", c.op.id, "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
+		"operation", c.op.id, "request", RequestID(r.Context()), "team", teamText(c.team), "panic", fmt.Sprintf("%T", v), "at", frames())
 	if w.started {
 		panic(http.ErrAbortHandler)
 	}
@@ -138,7 +143,7 @@ func (a api) rescue(w *tracker, r *http.Request, c *call) {
 
 func (a api) logFailure(r *http.Request, c *call, msg string, err error) {
 	a.Log.ErrorContext(context.WithoutCancel(r.Context()), msg,
-		"operation", c.op.id, "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
+		"operation", c.op.id, "request", RequestID(r.Context()), "team", teamText(c.team), "kind", healthlab.KindOf(err).Error(), "cause", scrub(err))
 }
 
 func teamText(t healthlab.TeamID) string {

@@ -73,6 +73,8 @@ type settingsOut struct {
 	PushHistoricalData bool                   `json:"push_historical_data"`
 	ProviderRawData    bool                   `json:"provider_raw_data"`
 	DevicesApart       bool                   `json:"sdk_per_device_activity_timeseries"`
+	ExplicitConnect    bool                   `json:"explicit_connect"`
+	LinkOrigins        *[]string              `json:"link_allowed_origins"`
 	RejectDuplicates   bool                   `json:"reject_duplicate_connection"`
 	PartialWebhooks    bool                   `json:"partial_webhooks_enabled"`
 	Minors             bool                   `json:"minor_ordering_enabled"`
@@ -119,8 +121,11 @@ func settingsFrom(c *healthdata.TeamChoices) settingsOut {
 		VerbMode: *c.VerbMode, PushHistoricalData: *c.PushHistoricalData, ProviderRawData: *c.ProviderRawData,
 		RejectDuplicates: *c.RejectDuplicates, PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors,
 		PatientSMS: *c.PatientSMS, PatientEmail: *c.PatientEmail, History: make(map[string]historyWire, len(c.History)),
-		DevicesApart: *c.DevicesApart, Texts: *c.Texts, CriticalEmail: c.CriticalEmail, Practice: c.Practice,
+		DevicesApart: *c.DevicesApart, ExplicitConnect: *c.ExplicitConnect, Texts: *c.Texts, CriticalEmail: c.CriticalEmail, Practice: c.Practice,
 		Destinations: (*destinationsWire)(c.Destinations),
+	}
+	if len(c.LinkOrigins) > 0 {
+		out.LinkOrigins = &c.LinkOrigins
 	}
 	if len(c.EventPrefixes) > 0 {
 		out.EventPrefixes = &c.EventPrefixes
@@ -147,6 +152,8 @@ type settingsIn struct {
 	PushHistoricalData wire.Opt[bool]                    `json:"push_historical_data"`
 	ProviderRawData    wire.Opt[bool]                    `json:"provider_raw_data"`
 	DevicesApart       wire.Opt[bool]                    `json:"sdk_per_device_activity_timeseries"`
+	ExplicitConnect    wire.Opt[bool]                    `json:"explicit_connect"`
+	LinkOrigins        wire.Opt[[]string]                `json:"link_allowed_origins"`
 	RejectDuplicates   wire.Opt[bool]                    `json:"reject_duplicate_connection"`
 	PartialWebhooks    wire.Opt[bool]                    `json:"partial_webhooks_enabled"`
 	Minors             wire.Opt[bool]                    `json:"minor_ordering_enabled"`
@@ -190,6 +197,10 @@ func (in *settingsIn) edit(c *healthdata.TeamChoices) {
 	choose(&c.PatientSMS, in.PatientSMS)
 	choose(&c.PatientEmail, in.PatientEmail)
 	choose(&c.DevicesApart, in.DevicesApart)
+	choose(&c.ExplicitConnect, in.ExplicitConnect)
+	if in.LinkOrigins.Set {
+		c.LinkOrigins = in.LinkOrigins.Value
+	}
 	choose(&c.Texts, in.Texts)
 	choose(&c.CriticalEmail, in.CriticalEmail)
 	choose(&c.Practice, in.Practice)

@@ -79,7 +79,7 @@ func (o *headOffice) patch(body string) *contract.Reply {
 const defaultSettings = `{"verb_mode":"upsert","push_historical_data":false,"provider_raw_data":false,"reject_duplicate_connection":false,
 	"partial_webhooks_enabled":false,"minor_ordering_enabled":true,"lab_tests_patient_sms_communication_enabled":true,
 	"lab_tests_patient_email_communication_enabled":true,"brand_information":null,"data_pull_preferences":{},
-	"sdk_per_device_activity_timeseries":false,"texts_enabled":false,"critical_result_notification_email":null,"practice_binding":null,
+	"sdk_per_device_activity_timeseries":false,"explicit_connect":false,"link_allowed_origins":null,"texts_enabled":false,"critical_result_notification_email":null,"practice_binding":null,
 	"event_type_prefixes":null,"event_destination_preferences":null}`
 
 func TestTeamSettings(t *testing.T) {
@@ -88,7 +88,8 @@ func TestTeamSettings(t *testing.T) {
 	const logo = "data:image/png;base64,iVBORw0KGgo="
 	want := `{"verb_mode":"split","push_historical_data":true,"provider_raw_data":true,"reject_duplicate_connection":true,
 		"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"lab_tests_patient_sms_communication_enabled":false,
-		"lab_tests_patient_email_communication_enabled":false,"sdk_per_device_activity_timeseries":true,"texts_enabled":true,
+		"lab_tests_patient_email_communication_enabled":false,"sdk_per_device_activity_timeseries":true,"explicit_connect":true,
+		"link_allowed_origins":["https://app.example","http://localhost:5173"],"texts_enabled":true,
 		"critical_result_notification_email":"on-call@riverside.example","practice_binding":"Riverside",
 		"event_type_prefixes":["labtest.","daily.data.sleep"],"event_destination_preferences":{"preferred":"nats","enabled":["webhook","nats"]},
 		"brand_information":{"company_name":"Riverside Practice","logo_url":"` + logo + `","brand_color":"#8a2be2",
@@ -101,7 +102,7 @@ func TestTeamSettings(t *testing.T) {
 	require.JSONEq(t, want, string(o.patch(`{}`).Want(t, 200).Body), "what is not named stays")
 	health, err := o.service.Settings(t.Context(), team)
 	require.NoError(t, err)
-	require.Equal(t, healthdata.TeamSettings{VerbMode: healthdata.VerbSplit, PushHistoricalData: true, ProviderRawData: true, DevicesApart: true}, health)
+	require.Equal(t, healthdata.TeamSettings{VerbMode: healthdata.VerbSplit, PushHistoricalData: true, ProviderRawData: true, DevicesApart: true, ExplicitConnect: true}, health)
 
 	require.JSONEq(t, strings.Replace(want, `"minor_ordering_enabled":false`, `"minor_ordering_enabled":true`, 1),
 		string(o.patch(`{"minor_ordering_enabled":null}`).Want(t, 200).Body), "null is the default")
@@ -112,7 +113,7 @@ func TestTeamSettings(t *testing.T) {
 	require.JSONEq(t, defaultSettings, string(o.patch(`{"verb_mode":null,"push_historical_data":null,"provider_raw_data":null,
 		"reject_duplicate_connection":null,"partial_webhooks_enabled":null,"minor_ordering_enabled":null,
 		"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,
-		"sdk_per_device_activity_timeseries":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
+		"sdk_per_device_activity_timeseries":null,"explicit_connect":null,"link_allowed_origins":null,"texts_enabled":null,"critical_result_notification_email":null,"practice_binding":null,
 		"event_type_prefixes":[],"event_destination_preferences":null,
 		"brand_information":null,"data_pull_preferences":null}`).Want(t, 200).Body))
 }

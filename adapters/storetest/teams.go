@@ -30,7 +30,7 @@ func allChosen() healthdata.TeamChoices {
 	return healthdata.TeamChoices{
 		VerbMode: ptr(healthdata.VerbSplit), PushHistoricalData: ptr(true), ProviderRawData: ptr(false), RejectDuplicates: ptr(true),
 		PartialWebhooks: ptr(true), Minors: ptr(false), PatientSMS: ptr(false), PatientEmail: ptr(true),
-		DevicesApart: ptr(true), Texts: ptr(true), CriticalEmail: ptr("on-call@example.com"), Practice: ptr("Riverside"),
+		DevicesApart: ptr(true), ExplicitConnect: ptr(true), LinkOrigins: []string{"https://app.example"}, Texts: ptr(true), CriticalEmail: ptr("on-call@example.com"), Practice: ptr("Riverside"),
 		EventPrefixes: []string{"labtest.", "daily.data.sleep"}, Destinations: &healthdata.TeamDestinations{Preferred: "nats", Enabled: []string{"nats"}},
 		Brand: &healthdata.TeamBrand{
 			CompanyName: "Ünal & Söhne", LogoURL: "https://cdn.example/logo.png", Color: "#8A2be2", Website: "https://example.com",

@@ -1,0 +1,189 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// A team names the origins whose pages may read answers of the link API.
+func TestLinkAPIFromOtherOrigins(t *testing.T) {
+	c := newClinic(t, nil)
+	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
+	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }
+	c.config.Environment = healthlab.Sandbox
+	_, err := c.config.Teams.Change(t.Context(), team, func(x *healthdata.TeamChoices) { x.LinkOrigins = []string{"https://app.example"} })
+	require.NoError(t, err)
+	offer, err := c.config.Linking.CreateToken(t.Context(), team, linking.NewToken{User: c.user})
+	require.NoError(t, err)
+	foreign, err := c.config.Linking.CreateToken(t.Context(), otherTeam, linking.NewToken{User: c.foreign})
+	require.NoError(t, err)
+	routes := []httpapi.Route{}
+	for _, r := range httpapi.Routes(c.config) {
+		if r.Preflight != nil || r.ID == "create_link_token" {
+			routes = append(routes, r)
+		}
+	}
+	h := httpapi.Mux(routes)
+	ask := func(method, path, origin, token, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Origin", origin)
+		if token != "" {
+			r.Header.Set("x-service-link-token", token)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	const allowed = "Access-Control-Allow-Origin"
+	for _, r := range routes {
+		method, path, _ := strings.Cut(r.Pattern, " ")
+		if r.Preflight == nil {
+			require.Equal(t, http.StatusMethodNotAllowed, ask("OPTIONS", path, "https://app.example", "", "").Code, r.ID)
+			continue
+		}
+		path = strings.NewReplacer("{oauth_provider}", "acme_band", "{provider}", "acme_band").Replace(path)
+		w := ask("OPTIONS", path, "https://app.example", "", "")
+		require.Equal(t, http.StatusNoContent, w.Code, r.ID)
+		require.Equal(t, "https://app.example", w.Header().Get(allowed))
+		require.Equal(t, method, w.Header().Get("Access-Control-Allow-Methods"))
+		require.Contains(t, w.Header().Get("Access-Control-Allow-Headers"), "x-service-link-token")
+		require.Empty(t, w.Header().Get("Access-Control-Allow-Credentials"))
+
+		body := `{"link_token":"` + offer.Token + `","provider":"acme_band"}`
+		token := offer.Token
+		switch r.ID {
+		case "check_link_token":
+			body, token = `{"token":"`+offer.Token+`"}`, ""
+		case "start_link":
+			token = ""
+		}
+		w = ask(method, path, "https://app.example", token, body)
+		require.Equal(t, "https://app.example", w.Header().Get(allowed), r.ID)
+		require.Equal(t, []string{"Origin"}, w.Header().Values("Vary"))
+		w = ask(method, path, "https://evil.example", token, body)
+		require.Empty(t, w.Header().Get(allowed), r.ID)
+		w = ask(method, path, "https://app.example", foreign.Token, strings.ReplaceAll(body, offer.Token, foreign.Token))
+		require.Empty(t, w.Header().Get(allowed), "%s with the token of a team that named no origin", r.ID)
+	}
+	require.Greater(t, len(routes), 8)
+
+	for _, bad := range []string{"app.example", "http://app.example", "https://app.example/", "https://APP.example", "https://user@app.example", "*", "null"} {
+		_, err := c.config.Teams.Change(t.Context(), team, func(x *healthdata.TeamChoices) { x.LinkOrigins = []string{bad} })
+		require.Error(t, err, bad)
+	}
+}
+
+// Every answer has a request id: the caller's if it is one, else a new one. Logs carry it.
+func TestRequestID(t *testing.T) {
+	c := newClinic(t, nil)
+	c.config.AuthenticateManagement = nil
+	c.config.Authenticate = func(*http.Request) (team healthlab.TeamID, _ error) { return team, context.DeadlineExceeded }
+	h := httpapi.Handler(c.config)
+	send := func(path, id string) string {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		if id != "" {
+			r.Header.Set("X-Request-Id", id)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Header().Get("X-Request-Id")
+	}
+	const path = "/v2/user"
+	require.Equal(t, "trace-1234", send(path, "trace-1234"))
+	require.Contains(t, c.logs.Take(), `"request":"trace-1234"`)
+	first, second := send(path, ""), send(path, "")
+	require.Len(t, first, 36)
+	require.NotEqual(t, first, second)
+	require.Len(t, send("/nothing/here", ""), 36)
+	require.Len(t, send(path, "two words"), 36, "not an id")
+	require.Len(t, send(path, strings.Repeat("x", 129)), 36, "too long")
+}
+
+// Answers are compressed as the caller asks.
+func TestCompression(t *testing.T) {
+	c := newClinic(t, nil)
+	var items []string
+	for i := range 200 {
+		items = append(items, `{"timestamp":"2026-03-01T07:`+fmt.Sprintf("%02d", i/60)+`:`+fmt.Sprintf("%02d", i%60)+`Z","unit":"bpm","value":60}`)
+	}
+	c.post(c.timeseries("heartrate"), upload(items...), 200)
+	h := httpapi.Handler(c.config)
+	read := func(path, accept string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		r.Header.Set("x-service-api-key", goodKey)
+		if accept != "" {
+			r.Header.Set("Accept-Encoding", accept)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, 200, w.Code)
+		return w
+	}
+	path := c.timeseries("heartrate") + "/grouped" + year
+	plain := read(path, "")
+	require.Empty(t, plain.Header().Get("Content-Encoding"))
+	for encoding, reader := range map[string]func(*httptest.ResponseRecorder) ([]byte, error){
+		"gzip": func(w *httptest.ResponseRecorder) ([]byte, error) {
+			z, err := gzip.NewReader(w.Body)
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(z)
+		},
+		"zstd": func(w *httptest.ResponseRecorder) ([]byte, error) {
+			z, err := zstd.NewReader(w.Body)
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(z)
+		},
+	} {
+		w := read(path, encoding)
+		require.Equal(t, encoding, w.Header().Get("Content-Encoding"))
+		require.Contains(t, w.Header().Values("Vary"), "Accept-Encoding")
+		require.Less(t, w.Body.Len(), plain.Body.Len()/4)
+		got, err := reader(w)
+		require.NoError(t, err)
+		require.JSONEq(t, plain.Body.String(), string(got))
+	}
+	require.Empty(t, read("/v2/user/"+c.user.String(), "gzip").Header().Get("Content-Encoding"), "a short answer")
+}
+
+// An upload connects an on-device store, also again, unless the team says otherwise.
+func TestAutoConnect(t *testing.T) {
+	explicit := false
+	c := newClinic(t, &healthdata.Options{Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) {
+		return healthdata.TeamSettings{ExplicitConnect: explicit}, nil
+	}})
+	body := func(second int) string {
+		return strings.Replace(upload(`{"timestamp":"2026-03-01T07:00:`+fmt.Sprintf("%02d", second)+`Z","unit":"bpm","value":60}`), "acme_band", "acme_store", 1)
+	}
+	disconnect := func() { c.Send(t, "DELETE", "/v2/user/"+c.user.String()+"/acme_store", nil).Want(t, 200) }
+	c.post(c.timeseries("heartrate"), body(1), 200)
+	disconnect()
+	c.post(c.timeseries("heartrate"), body(2), 200)
+	require.Contains(t, string(c.get(c.timeseries("heartrate")+year, 200).Body), "07:00:02")
+	disconnect()
+	explicit = true
+	reply := c.post(c.timeseries("heartrate"), body(3), 400)
+	require.Equal(t, "NO_CONNECTION", reply.ErrorType(t))
+	require.Contains(t, string(reply.Body), "explicit_connect")
+	c.post("/v2/link/provider/manual/acme_store", object{"user_id": c.user.String()}, 200)
+	c.post(c.timeseries("heartrate"), body(3), 200)
+}

@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// preflight answers a browser that asks whether a page of another origin may call an
+// operation of the link API. It allows every origin: a preflight has no link token, and so
+// no team. Whether the page may read an answer says allowOrigin. No cookie is involved.
+func (a api) preflight(method string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Add("Vary", "Origin")
+		if origin := r.Header.Get("Origin"); origin != "" {
+			h.Set("Access-Control-Allow-Origin", origin)
+			h.Set("Access-Control-Allow-Methods", method)
+			h.Set("Access-Control-Allow-Headers", "content-type, "+strings.ToLower(a.LinkTokenHeader))
+			h.Set("Access-Control-Max-Age", "600")
+		}
+		h.Set("Allow", method+", OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
+// allowOrigin lets the page of another origin read the answer, if the team of a link token
+// has named the origin in its setting link_allowed_origins.
+func (a api) allowOrigin(w http.ResponseWriter, r *http.Request, token string) error {
+	if !slices.Contains(w.Header().Values("Vary"), "Origin") {
+		w.Header().Add("Vary", "Origin")
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" || a.Teams == nil {
+		return nil
+	}
+	team, ok := a.Linking.TokenTeam(token)
+	if !ok {
+		return nil
+	}
+	c, err := a.Teams.Of(r.Context(), team)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(c.LinkOrigins, origin) {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Set("Access-Control-Expose-Headers", "Retry-After, "+requestIDHeader)
+	}
+	return nil
+}
