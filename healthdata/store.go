@@ -129,8 +129,9 @@ type Data interface {
 	// A record is new if the user has none with that id, the same if its Doc, Raw,
 	// Index and Offset equal the stored ones, and changed otherwise. New and changed
 	// ones replace as a whole; the same are not touched. CreatedAt of a changed
-	// record stays what it was. Two records of one call with the same id are
-	// healthlab.Invalid. events may run more than once and is pure; its error is
+	// record stays what it was. A record with Replaces is written only over that version:
+	// healthlab.Precondition otherwise, and nothing is written. Two records of one call with
+	// the same id are healthlab.Invalid. events may run more than once and is pure; its error is
 	// returned unchanged and nothing is written.
 	PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
 		events func([]PutResult) ([]healthlab.Event, error)) error
@@ -189,6 +190,9 @@ type Record struct {
 	// CreatedAt and UpdatedAt are when it was first stored, and when it last
 	// changed.
 	CreatedAt, UpdatedAt time.Time
+	// Replaces, in a write, is the Doc that the stored record must have; empty and not nil
+	// for no stored record. Nil replaces any. Stores do not keep it.
+	Replaces []byte
 }
 
 // Fate says what became of something that was written.

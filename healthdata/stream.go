@@ -33,11 +33,98 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if !in.user.keeps(w.day()) {
 		return Counts{Dropped: 1}, nil
 	}
-	counts, _, err := s.putStream(ctx, in, w, rec, stream)
+	counts, _, err := s.putStream(ctx, in, w, rec, stream, nil)
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
 	return counts, nil
+}
+
+// AppendWorkoutStream adds a part to the stream of a workout, and announces it. Of a moment
+// that the stream has already, the part's values count. Parts may come in any order, also at
+// the same time. Faults as of [Service.IngestWorkoutStream].
+func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, part *WorkoutStream) (Counts, error) {
+	in, w, rec, err := s.streamOf(ctx, team, user, workout, up, part)
+	if err == nil && w == nil {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return Counts{}, fmt.Errorf("append workout stream: %w", err)
+	}
+	if !in.user.keeps(w.day()) {
+		return Counts{Dropped: 1}, nil
+	}
+	for {
+		whole, replaces, err := s.withPart(ctx, team, workout, part)
+		if err != nil {
+			return Counts{}, fmt.Errorf("append workout stream: %w", err)
+		}
+		counts, _, err := s.putStream(ctx, in, w, rec, whole, replaces)
+		if errors.Is(err, healthlab.Precondition) {
+			continue // another part was faster
+		}
+		if err != nil {
+			return Counts{}, fmt.Errorf("append workout stream: %w", err)
+		}
+		return counts, nil
+	}
+}
+
+// withPart returns the stored stream of a workout with a part added, and the document that it
+// replaces.
+func (s *Service) withPart(ctx context.Context, team healthlab.TeamID, workout uuid.UUID, part *WorkoutStream) (whole *WorkoutStream, replaces []byte, err error) {
+	_, rec, err := s.data.Find(ctx, team, streamSlug, workout)
+	if errors.Is(err, healthlab.NotFound) {
+		return part, []byte{}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	whole = &WorkoutStream{}
+	if err := json.Unmarshal(rec.Doc, whole); err != nil {
+		return nil, nil, fmt.Errorf("decode workout stream: %w", err)
+	}
+	return whole.with(part), rec.Doc, nil
+}
+
+// with returns the moments of both streams. Of those of both, the part's count.
+func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
+	out := &WorkoutStream{}
+	hasRates := len(w.Heartrate) > 0 || len(part.Heartrate) > 0
+	columns, old, added := out.columns(), w.columns(), part.columns()
+	take := func(from *WorkoutStream, columnsFrom map[string]*[]*float64, i int) {
+		out.Time = append(out.Time, from.Time[i])
+		if hasRates {
+			out.Heartrate = append(out.Heartrate, at(from.Heartrate, i))
+		}
+		for name, col := range columns {
+			if len(*old[name]) > 0 || len(*added[name]) > 0 {
+				*col = append(*col, at(*columnsFrom[name], i))
+			}
+		}
+	}
+	i, k := 0, 0
+	for i < len(w.Time) || k < len(part.Time) {
+		switch {
+		case k == len(part.Time) || i < len(w.Time) && w.Time[i] < part.Time[k]:
+			take(w, old, i)
+			i++
+		case i < len(w.Time) && w.Time[i] == part.Time[k]:
+			i++ // the part has this moment
+		default:
+			take(part, added, k)
+			k++
+		}
+	}
+	return out
+}
+
+// at returns a value of a column, nil if the column is empty.
+func at[T any](column []*T, i int) *T {
+	if i < len(column) {
+		return column[i]
+	}
+	return nil
 }
 
 // streamOf checks a stream, and finds its workout, also as it is stored; nil if this user and
@@ -71,8 +158,8 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 }
 
 // putStream writes the stream of a workout and its heart rate zones, and returns how many
-// events announce the stream.
-func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream) (counts Counts, sent int, err error) {
+// events announce the stream. replaces is as of [Record].
+func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
 	stream.complete()
 	doc, err := json.Marshal(stream)
 	if err != nil {
@@ -80,7 +167,7 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 	}
 	record := Record{
 		Resource: streamSlug, ID: w.ID, Provider: w.Source.Provider, SourceType: w.Source.Type,
-		Index: w.index(), Doc: doc, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+		Index: w.index(), Doc: doc, CreatedAt: in.now.Time, UpdatedAt: in.now.Time, Replaces: replaces,
 	}
 	if w.TimezoneOffset != nil {
 		record.Offset = *w.TimezoneOffset
@@ -119,7 +206,7 @@ func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamI
 	}
 	if err == nil && w != nil && in.user.keeps(w.day()) {
 		got.see(w.TimeStart.Time, w.day())
-		got.Counts, got.Sent, err = s.putStream(ctx, in, w, rec, stream)
+		got.Counts, got.Sent, err = s.putStream(ctx, in, w, rec, stream, nil)
 	} else {
 		got.Dropped = 1
 	}

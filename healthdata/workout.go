@@ -136,24 +136,24 @@ func (w *Workout) check(p *healthlab.Problems) {
 type WorkoutStream struct {
 	Time []int64 `json:"time"`
 	// Heartrate is beats per minute.
-	Heartrate []*int64 `json:"heartrate"`
+	Heartrate []*int64 `json:"heartrate" wire:"opt"`
 	// Cadence is revolutions per minute on a bike, steps per minute on foot.
-	Cadence []*float64 `json:"cadence"`
+	Cadence []*float64 `json:"cadence" wire:"opt"`
 	// Altitude is in metres.
-	Altitude []*float64 `json:"altitude"`
+	Altitude []*float64 `json:"altitude" wire:"opt"`
 	// VelocitySmooth is in m/s.
-	VelocitySmooth []*float64 `json:"velocity_smooth"`
+	VelocitySmooth []*float64 `json:"velocity_smooth" wire:"opt"`
 	// Lat and Lng are degrees, WGS 84.
-	Lat []*float64 `json:"lat"`
-	Lng []*float64 `json:"lng"`
+	Lat []*float64 `json:"lat" wire:"opt"`
+	Lng []*float64 `json:"lng" wire:"opt"`
 	// Distance is in metres since the start.
-	Distance []*float64 `json:"distance"`
+	Distance []*float64 `json:"distance" wire:"opt"`
 	// Power is in watts.
-	Power []*float64 `json:"power"`
+	Power []*float64 `json:"power" wire:"opt"`
 	// Resistance is on the provider's own scale.
-	Resistance []*float64 `json:"resistance"`
+	Resistance []*float64 `json:"resistance" wire:"opt"`
 	// Temperature is in °C.
-	Temperature []*float64 `json:"temperature"`
+	Temperature []*float64 `json:"temperature" wire:"opt"`
 }
 
 // StreamNotice is the payload of the workout_stream events: that a stream can be

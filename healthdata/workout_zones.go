@@ -84,13 +84,14 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 		return err
 	}
 	w.CreatedAt, w.UpdatedAt = healthlab.Time{}, healthlab.Time{} // the record has them
+	stored.Replaces = stored.Doc
 	if stored.Doc, err = encodeRecord(w); err != nil {
 		return err
 	}
 	stored.UpdatedAt = in.now.Time
 	of := *in
 	of.resource = ResourceBySlug(stored.Resource)
-	return s.data.PutRecords(ctx, in.team, in.user.ID, []Record{stored}, func(results []PutResult) ([]healthlab.Event, error) {
+	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{stored}, func(results []PutResult) ([]healthlab.Event, error) {
 		if results[0].Fate == FateSame || !of.announces() {
 			return nil, nil
 		}
@@ -100,6 +101,10 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 		}
 		return []healthlab.Event{s.event(&of, results[0].Fate, stored.ID.String(), data)}, nil
 	})
+	if errors.Is(err, healthlab.Precondition) {
+		return nil // the workout was sent again meanwhile, and took its zones from the stream
+	}
+	return err
 }
 
 // profileBirthDate returns the birth date in the profile of an upload's provider; nil if

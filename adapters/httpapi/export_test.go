@@ -16,6 +16,8 @@ func HealthBodies() []contract.Pair {
 		{Schema: "SummaryRemoval", Value: summaryRemovalIn{}, Input: true},
 		{Schema: "Removed", Value: removedOut{}},
 		{Schema: "SampleUpload", Value: samplesIn{}, Input: true},
+		{Schema: "StreamUpload", Value: streamIn{}, Input: true},
+		{Schema: "WorkoutStreamUpload", Value: healthdata.WorkoutStream{}, Input: true},
 		{Schema: "ActivityUpload", Value: summariesIn[healthdata.Activity]{}, Input: true},
 		{Schema: "SleepUpload", Value: summariesIn[healthdata.Sleep]{}, Input: true},
 		{Schema: "SleepCycleUpload", Value: summariesIn[healthdata.SleepCycle]{}, Input: true},

@@ -23,6 +23,9 @@ func (a api) ingestOperations() []operation {
 		id: "remove_samples", pattern: "POST /v2/timeseries/{user_id}/{resource}/remove", team: a.removeSamples, maxBody: a.MaxIngestBody,
 	}, {
 		id: "remove_summaries", pattern: "POST /v2/summary/{resource}/{user_id}/remove", team: a.removeSummaries, maxBody: a.MaxIngestBody,
+	}, {
+		id: "ingest_workout_stream", pattern: "POST /v2/timeseries/{user_id}/workouts/{workout_id}/stream",
+		team: a.ingestWorkoutStream, maxBody: maxStreamBody,
 	}}
 	for slug, handle := range map[string]func(http.ResponseWriter, *http.Request, healthlab.TeamID) error{
 		"activity":          ingest[healthdata.Activity](a, "activity"),
@@ -41,6 +44,40 @@ func (a api) ingestOperations() []operation {
 		})
 	}
 	return ops
+}
+
+// maxStreamBody is the largest body with a stream. Longer streams come in parts.
+const maxStreamBody = 10 << 20
+
+// streamIn is a stream, or a part of one.
+type streamIn struct {
+	uploadIn
+	// Mode is replace, which is the default, or append.
+	Mode   string                   `json:"mode" wire:"opt"`
+	Stream healthdata.WorkoutStream `json:"stream"`
+}
+
+func (a api) ingestWorkoutStream(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+	in := wire.From(r)
+	user, workout := userID(in), in.PathUUID("workout_id")
+	var body streamIn
+	in.Body(&body)
+	body.check(in)
+	if body.Mode != "" && body.Mode != "replace" && body.Mode != "append" {
+		in.Problem("enum", "must be one of: replace, append", "body", "mode")
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	put := a.Health.IngestWorkoutStream
+	if body.Mode == "append" {
+		put = a.Health.AppendWorkoutStream
+	}
+	counts, err := put(r.Context(), team, user, workout, body.upload(), &body.Stream)
+	if err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, counts)
 }
 
 // uploadIn is what every upload says of itself.

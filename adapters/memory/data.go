@@ -112,6 +112,9 @@ func (d dataStore) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 	for i := range records {
 		r := keepRecord(&records[i])
 		was, ok := old[r.ID]
+		if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Doc) {
+			return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
+		}
 		results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: r.CreatedAt}
 		if ok {
 			results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.CreatedAt}
@@ -154,7 +157,7 @@ func (d dataStore) tell(events func([]healthdata.PutResult) ([]healthlab.Event, 
 // keepRecord returns a record as it is kept.
 func keepRecord(r *healthdata.Record) healthdata.Record {
 	k := *r
-	k.Doc, k.Raw = bytes.Clone(r.Doc), bytes.Clone(r.Raw)
+	k.Doc, k.Raw, k.Replaces = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil
 	k.Index, k.CreatedAt, k.UpdatedAt = instant(r.Index), instant(r.CreatedAt), instant(r.UpdatedAt)
 	return k
 }

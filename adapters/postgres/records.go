@@ -30,7 +30,7 @@ const (
 select client_user_id from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for no key update`
 
 	selectDigests = `
-select id, digest, index_at, utc_offset, created_at from healthlab.record
+select id, digest, index_at, utc_offset, created_at, case when id = any ($5) then doc end from healthlab.record
 where user_id = $1 and resource = $2 and id = any ($3) and team_id = $4`
 
 	putRecords = `
@@ -50,6 +50,7 @@ type version struct {
 	digest           []byte
 	index, createdAt time.Time
 	offset           int
+	doc              []byte // of a stored record that a write compares
 }
 
 func versionOf(r *healthdata.Record) version {
@@ -74,9 +75,12 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		return err
 	}
 	ids, versions := make([]uuid.UUID, len(records)), make([]version, len(records))
-	resource := ""
+	resource, compared := "", []uuid.UUID{}
 	for i := range records {
 		ids[i], versions[i], resource = records[i].ID, versionOf(&records[i]), records[i].Resource
+		if records[i].Replaces != nil {
+			compared = append(compared, ids[i])
+		}
 	}
 	return d.s.do(ctx, team, writing, func(u *unit) error {
 		var name string
@@ -84,7 +88,7 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		b := u.batch()
 		b.Queue(lockLiveUser, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
 		if len(ids) > 0 {
-			queueDigests(b, team, user, resource, ids, stored)
+			queueDigests(b, team, user, resource, ids, compared, stored)
 		}
 		if err := u.send(ctx, b); errors.Is(err, pgx.ErrNoRows) {
 			return noLiveUser()
@@ -97,6 +101,9 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 		for i := range records {
 			from := versions[i].index.UnixMicro()
 			to := from
+			if want := records[i].Replaces; want != nil && !bytes.Equal(want, stored[ids[i]].doc) {
+				return answer{fmt.Errorf("%w: the record has changed", healthlab.Precondition)}
+			}
 			results[i] = healthdata.PutResult{Fate: healthdata.FateNew, CreatedAt: versions[i].createdAt}
 			if was, ok := stored[ids[i]]; ok {
 				results[i] = healthdata.PutResult{Fate: healthdata.FateChanged, CreatedAt: was.createdAt}
@@ -129,12 +136,12 @@ func (d data) PutRecords(ctx context.Context, team healthlab.TeamID, user health
 	})
 }
 
-func queueDigests(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, resource string, ids []uuid.UUID, to map[uuid.UUID]version) {
-	b.Queue(selectDigests, user.UUID, resource, ids, team.UUID).Query(func(rows pgx.Rows) error {
+func queueDigests(b *pgx.Batch, team healthlab.TeamID, user healthlab.UserID, resource string, ids, compared []uuid.UUID, to map[uuid.UUID]version) {
+	b.Queue(selectDigests, user.UUID, resource, ids, team.UUID, compared).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			var v version
-			if err := rows.Scan(&id, &v.digest, &v.index, &v.offset, &v.createdAt); err != nil {
+			if err := rows.Scan(&id, &v.digest, &v.index, &v.offset, &v.createdAt, &v.doc); err != nil {
 				return err
 			}
 			v.createdAt = v.createdAt.UTC()

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ func RunData(t *testing.T, newStore func(t testing.TB) DataHarness) {
 	run("Find/Teams", findTeams)
 	run("Merge/EveryField", mergeEveryField)
 	run("Merge/LatestWins", mergeLatestWins)
+	run("Put/Replaces", putReplaces)
+	run("Put/ReplacesRace", putReplacesRace)
 	run("Merge/Same", mergeSame)
 	run("Merge/Keys", mergeKeys)
 	run("Merge/Results", mergeResults)
@@ -204,6 +207,61 @@ func putNoLostUpdates(t dataT) {
 	}
 	wg.Wait()
 	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 16)
+}
+
+func putReplaces(t dataT) {
+	u := t.user()
+	first := record("sleep", noon.Time)
+	first.Replaces = []byte{}
+	t.put(u, first)
+	put := func(doc string, replaces []byte, others ...healthdata.Record) error {
+		next := first
+		next.Doc, next.Replaces = []byte(doc), replaces
+		return t.Data.PutRecords(t.Context(), u.Team, u.ID, append(others, next), nil)
+	}
+	stored := func() string {
+		_, got, err := t.Data.Find(t.Context(), u.Team, "sleep", first.ID)
+		require.NoError(t, err)
+		require.Nil(t, got.Replaces)
+		return string(got.Doc)
+	}
+	require.ErrorIs(t, put(`{"v":2}`, []byte{}), healthlab.Precondition, "there is one")
+	other := record("sleep", noon.Time)
+	require.ErrorIs(t, put(`{"v":2}`, []byte(`{"v":1.5}`), other), healthlab.Precondition, "there is another version")
+	require.Equal(t, string(first.Doc), stored())
+	require.Len(t, t.records(u, healthdata.RecordQuery{Resource: "sleep"}), 1, "all or none")
+	require.NoError(t, put(`{"v":2}`, first.Doc))
+	require.Equal(t, `{"v":2}`, stored())
+	require.NoError(t, put(`{"v":3}`, nil), "any version")
+	missing := record("sleep", noon.Time)
+	missing.Replaces = []byte(`{}`)
+	require.ErrorIs(t, t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{missing}, nil), healthlab.Precondition)
+}
+
+// putReplacesRace appends to one record from many sides. No side's word is lost.
+func putReplacesRace(t dataT) {
+	u := t.user()
+	r := record("sleep", noon.Time)
+	r.Doc = []byte(".")
+	t.put(u, r)
+	const sides = 8
+	require.Equal(t, sides, successes(together(sides, func(i int) error {
+		for {
+			_, old, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
+			if err != nil {
+				return err
+			}
+			next := old
+			next.Replaces, next.Doc = old.Doc, append(bytes.Clone(old.Doc), byte('a'+i))
+			err = t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{next}, nil)
+			if !errors.Is(err, healthlab.Precondition) {
+				return err
+			}
+		}
+	})))
+	_, got, err := t.Data.Find(t.Context(), u.Team, "sleep", r.ID)
+	require.NoError(t, err)
+	require.Len(t, got.Doc, 1+sides)
 }
 
 func recordsOrder(t dataT) {

@@ -3,10 +3,12 @@ package storetest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -33,6 +35,8 @@ var dataMutants = []mutant{
 	{"keeps the caller's columns", spoiltData(keepsColumns), "Merge/Aliasing"},
 	{"loses records", spoiltData(losesRecords), "Put/NoLostUpdates"},
 	{"loses samples", spoiltData(losesSamples), "Merge/NoLostUpdates"},
+	{"puts over any version", spoiltData(putsOverAnyVersion), "Put/Replaces"},
+	{"compares before it writes", spoiltData(putsAfterALook), "Put/ReplacesRace"},
 	{"puts without its caller", spoiltData(putsWithoutCaller), "Context/Ended"},
 	{"merges without its caller", spoiltData(mergesWithoutCaller), "Context/Ended"},
 	{"looks without its caller", spoiltData(looksWithoutCaller), "Context/Ended"},
@@ -368,6 +372,40 @@ func losesRecords(b *brokenData) {
 func losesSamples(b *brokenData) {
 	b.merge = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []healthdata.SampleBatch, events mergeEvents) error {
 		return b.alone(func() error { return b.Data.MergeSamples(ctx, team, user, batches, events) })
+	}
+}
+
+// putsOverAnyVersion does not look at what a record replaces.
+func putsOverAnyVersion(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		records = slices.Clone(records)
+		for i := range records {
+			records[i].Replaces = nil
+		}
+		return b.Data.PutRecords(ctx, team, user, records, events)
+	}
+}
+
+// putsAfterALook compares what a record replaces before the write, not in it.
+func putsAfterALook(b *brokenData) {
+	b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record, events putEvents) error {
+		records = slices.Clone(records)
+		for i := range records {
+			want := records[i].Replaces
+			if want == nil {
+				continue
+			}
+			_, old, err := b.Find(ctx, team, records[i].Resource, records[i].ID)
+			if err != nil && !errors.Is(err, healthlab.NotFound) {
+				return err
+			}
+			if !bytes.Equal(want, old.Doc) {
+				return healthlab.Precondition
+			}
+			time.Sleep(time.Millisecond) // the others look meanwhile
+			records[i].Replaces = nil
+		}
+		return b.Data.PutRecords(ctx, team, user, records, events)
 	}
 }
 
