@@ -17,6 +17,7 @@ import (
 const (
 	EventConnectionCreated = "provider.connection.created"
 	EventConnectionError   = "provider.connection.error"
+	EventConnectionDeleted = "provider.connection.deleted"
 )
 
 // connectionEventTypes lists the events about connections. All of them are ordered;
@@ -30,6 +31,10 @@ func connectionEventTypes() []healthlab.EventType {
 		{
 			Name: EventConnectionError, Mode: healthlab.Ordered, Data: ConnectionFailed{},
 			Doc: "A connection has failed for good and needs the user to link again; sent once.",
+		},
+		{
+			Name: EventConnectionDeleted, Mode: healthlab.Ordered, Data: ConnectionDeleted{},
+			Doc: "A connection was removed. The data that it brought stays.",
 		},
 	}
 }
@@ -59,6 +64,14 @@ type ConnectionFailed struct {
 	// Message and ErrorDetails are for people.
 	Message      string `json:"message"`
 	ErrorDetails string `json:"error_details"`
+}
+
+// ConnectionDeleted is the payload of [EventConnectionDeleted].
+type ConnectionDeleted struct {
+	UserID   healthlab.UserID `json:"user_id"`
+	Provider ProviderName     `json:"provider"`
+	// Source says the same as Provider, under its older name.
+	Source ProviderName `json:"source"`
 }
 
 // ConnectionKey is the key of the events of a user's connection to a provider.
@@ -156,7 +169,7 @@ func (s *Service) Establishing(n NewConnection) (func(*User) ([]healthlab.Event,
 	}, nil
 }
 
-// Disconnect removes a connection; the data stays, and nobody is told. An on-device
+// Disconnect removes a connection, and announces it. The data stays. An on-device
 // store whose app connects by itself comes back with its next call of
 // [Service.Connect].
 //
@@ -167,7 +180,7 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id heal
 	if err != nil {
 		return err
 	}
-	_, err = s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) { return nil, change(u) })
+	_, err = s.users.Update(ctx, team, id, change)
 	if err != nil {
 		return fmt.Errorf("disconnect: %w", err)
 	}
@@ -177,17 +190,24 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id heal
 // Disconnecting is [Service.Disconnect] as a change of a user, for a caller whose store
 // writes it in one step with something of its own. Faults as of Disconnect, those about
 // the user from the change itself.
-func (s *Service) Disconnecting(provider string) (func(*User) error, error) {
-	if _, err := s.provider(provider); err != nil {
+func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
+	p, err := s.provider(provider)
+	if err != nil {
 		return nil, fmt.Errorf("disconnect: %w", err)
 	}
-	return func(u *User) error {
+	e := s.connectionEvent(EventConnectionDeleted)
+	return func(u *User) ([]healthlab.Event, error) {
 		c := u.Connection(provider)
 		if !u.Live() || c == nil || c.Status == Deregistered {
-			return healthlab.NotFound
+			return nil, healthlab.NotFound
 		}
 		c.deregister()
-		return nil
+		data, err := json.Marshal(ConnectionDeleted{UserID: u.ID, Provider: p.display(), Source: p.display()})
+		if err != nil {
+			return nil, fmt.Errorf("encode event: %w", err)
+		}
+		e.Team, e.User, e.Key, e.Data = u.Team, u.ID, ConnectionKey(u.ID, provider), data
+		return []healthlab.Event{e}, nil
 	}, nil
 }
 
@@ -199,7 +219,7 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab
 	if err != nil {
 		return err
 	}
-	_, err = s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) { return nil, change(u) })
+	_, err = s.users.Update(ctx, team, id, change)
 	if err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
@@ -208,20 +228,20 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab
 
 // Pausing returns the change of a user that closes a working connection until the person
 // links again: its status is [Paused]. It leaves others alone, and nobody is told.
-func (s *Service) Pausing(provider string) (func(*User) error, error) {
+func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.provider(provider); err != nil {
 		return nil, fmt.Errorf("pause: %w", err)
 	}
-	return func(u *User) error {
+	return func(u *User) ([]healthlab.Event, error) {
 		c := u.Connection(provider)
 		if !u.Live() || c == nil || c.Status == Deregistered {
-			return healthlab.NotFound
+			return nil, healthlab.NotFound
 		}
 		if c.Status == Connected {
 			c.Status = Paused
 			c.rest()
 		}
-		return nil
+		return nil, nil
 	}, nil
 }
 

@@ -68,15 +68,25 @@ func TestConnect(t *testing.T) {
 	without, err := w.User(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Equal(t, []healthdata.ConnectedSource{{CreatedOn: first, Source: manual, Provider: manual}}, without.ConnectedSources)
-	require.Len(t, w.written(&i), 2, "no event announces a removal")
+	removed := w.written(&i)
+	require.Len(t, removed, 3)
+	require.EqualValues(t, 2, removed[2].Seq)
+	require.JSONEq(t, `{
+		"event_type": "provider.connection.deleted",
+		"team_id": "`+team.String()+`", "user_id": "`+u.ID.String()+`", "client_user_id": "ann",
+		"data": {
+			"user_id": "`+u.ID.String()+`",
+			"provider": {"name": "Apple HealthKit", "slug": "apple_health_kit", "logo": "https://example.com/ahk.png"},
+			"source": {"name": "Apple HealthKit", "slug": "apple_health_kit", "logo": "https://example.com/ahk.png"}
+		}}`, string(removed[2].Body))
 	require.ErrorIs(t, w.Disconnect(t.Context(), team, u.ID, "apple_health_kit"), healthlab.NotFound)
 
 	got = connect("apple_health_kit") // the app syncs again
 	require.Equal(t, w.at(), got.ConnectedSources[1].CreatedOn)
 	messages := w.written(&i)
-	require.Len(t, messages, 3)
-	require.EqualValues(t, 2, messages[2].Seq)
-	require.Equal(t, messages[1].Key, messages[2].Key)
+	require.Len(t, messages, 4)
+	require.EqualValues(t, 3, messages[3].Seq)
+	require.Equal(t, messages[1].Key, messages[3].Key)
 	require.NotEqual(t, messages[0].Key, messages[1].Key)
 	require.JSONEq(t, `{
 		"event_type": "provider.connection.created",
@@ -91,7 +101,7 @@ func TestConnect(t *testing.T) {
 				"sleep": {"status": "available", "scope_requirements": null}
 			}
 		}
-	}`, string(messages[2].Body))
+	}`, string(messages[3].Body))
 }
 
 func TestConnectRenews(t *testing.T) {

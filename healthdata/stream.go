@@ -179,9 +179,10 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
 		counts, sent = Counts{}, 0
 		counts.count(results[0].Fate)
-		if results[0].Fate == FateSame || !in.announces() {
+		if results[0].Fate == FateSame {
 			return nil, nil
 		}
+		// History announces its streams, too: the event says that one can be read.
 		sent = 1
 		return []healthlab.Event{s.event(in, results[0].Fate, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})

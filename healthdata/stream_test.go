@@ -227,3 +227,16 @@ func TestWorkoutZonesOfStream(t *testing.T) {
 	put()
 	require.Equal(t, []int64{1, 2, 3, 4, 5, 6}, zones(), "the source's own zones stay")
 }
+
+func TestStreamsOfHistoryAreAnnounced(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	id, stream := s.run()
+	stream.Heartrate = nil
+	up := band
+	up.Stage = healthdata.StageHistorical
+	_, err := s.IngestWorkoutStream(t.Context(), s.team, s.user, id, up, stream)
+	require.NoError(t, err)
+	events := s.events()
+	require.Len(t, events, 1)
+	require.Equal(t, "daily.data.workout_stream.created", events[0].EventType)
+}

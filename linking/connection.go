@@ -24,7 +24,7 @@ func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user h
 
 // Disconnect removes a connection and its credential, and then tells the provider, as
 // well as it can: a provider that does not answer changes nothing for us. The data
-// stays, and nobody is told. Faults as of healthdata.Service.Disconnect.
+// stays. An event announces it. Faults as of healthdata.Service.Disconnect.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	change, err := s.users.Disconnecting(provider)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, user healthl
 }
 
 // let changes a connection, lets its credential go, and tells the provider.
-func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) error) error {
+func (s *Service) let(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) error {
 	c, err := s.store.Disconnect(ctx, team, user, provider, change)
 	if err != nil {
 		return fmt.Errorf("disconnect: %w", err)

@@ -66,10 +66,10 @@ type Store interface {
 	Credential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (Credential, error)
 
 	// Disconnect lets change edit a user, as healthdata.Users.Update does, and removes
-	// the credential of the provider in the same step. It returns the credential, the
+	// the credential of the provider and writes change's events in the same step. It returns the credential, the
 	// zero value if there was none.
 	Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
-		change func(*healthdata.User) error) (Credential, error)
+		change func(*healthdata.User) ([]healthlab.Event, error)) (Credential, error)
 }
 
 // Completion is a successful link.

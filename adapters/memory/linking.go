@@ -273,7 +273,7 @@ func (v linkStore) UpdateCredential(ctx context.Context, team healthlab.TeamID, 
 	return keepCredential(next, key), nil
 }
 
-func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) error) (linking.Credential, error) {
+func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) (linking.Credential, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return linking.Credential{}, err
 	}
@@ -283,7 +283,7 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 		if to := u.Connection(provider); to != nil {
 			client = to.Client
 		}
-		return nil, change(u)
+		return change(u)
 	})
 	if err != nil {
 		return linking.Credential{}, err

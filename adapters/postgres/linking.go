@@ -213,7 +213,7 @@ func (v linkStore) Credential(ctx context.Context, team healthlab.TeamID, user h
 }
 
 func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string,
-	change func(*healthdata.User) error,
+	change func(*healthdata.User) ([]healthlab.Event, error),
 ) (linking.Credential, error) {
 	if err := checkText(provider); err != nil {
 		return linking.Credential{}, err
@@ -225,7 +225,7 @@ func (v linkStore) Disconnect(ctx context.Context, team healthlab.TeamID, user h
 		if err != nil {
 			return err
 		}
-		_, b, err := u.changeUser(ctx, &old, func(u *healthdata.User) ([]healthlab.Event, error) { return nil, change(u) })
+		_, b, err := u.changeUser(ctx, &old, change)
 		if err != nil {
 			return err
 		}

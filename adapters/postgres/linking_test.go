@@ -144,9 +144,9 @@ func everyLinkWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	for _, text := range []string{"nobody's", u.ID.String()} {
 		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, text, func(x *linking.Try) { _, _ = x.Redeem(time.Now()) }))
 	}
-	c, err := s.Linking().Disconnect(t.Context(), u.Team, u.ID, linkedProvider, func(u *healthdata.User) error {
+	c, err := s.Linking().Disconnect(t.Context(), u.Team, u.ID, linkedProvider, func(u *healthdata.User) ([]healthlab.Event, error) {
 		u.Connections = nil
-		return nil
+		return nil, nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, []byte("box"), c.Secret.Box)
@@ -286,9 +286,9 @@ func TestCompletionsAndErasuresTogether(t *testing.T) {
 				if k := healthlab.KindOf(err); err != nil && k != healthlab.Conflict && k != healthlab.NotFound {
 					t.Error(err)
 				}
-				if _, err := s.Linking().Disconnect(t.Context(), u.Team, u.ID, linkedProvider, func(u *healthdata.User) error {
+				if _, err := s.Linking().Disconnect(t.Context(), u.Team, u.ID, linkedProvider, func(u *healthdata.User) ([]healthlab.Event, error) {
 					u.Connections = nil
-					return nil
+					return nil, nil
 				}); err != nil && healthlab.KindOf(err) != healthlab.NotFound {
 					t.Error(err)
 				}

@@ -296,9 +296,9 @@ var linkWrites = map[string]prepare{
 	"Linking.Disconnect": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		link(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Linking().Disconnect(ctx, u.Team, u.ID, linkedProvider, func(u *healthdata.User) error {
+			_, err := s.Linking().Disconnect(ctx, u.Team, u.ID, linkedProvider, func(u *healthdata.User) ([]healthlab.Event, error) {
 				u.Connections = nil
-				return nil
+				return nil, nil
 			})
 			return err
 		}

@@ -206,9 +206,9 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		later := linkNoon.Add(time.Hour)
 		require.Zero(t, h.forget(t, x, "", later), "it is needed")
 		drop := func(s linking.Session) linking.Credential {
-			c, err := h.Linking.Linking.Disconnect(t.Context(), s.Team, s.User, "acme_scale", func(u *healthdata.User) error {
+			c, err := h.Linking.Linking.Disconnect(t.Context(), s.Team, s.User, "acme_scale", func(u *healthdata.User) ([]healthlab.Event, error) {
 				u.Connections[0].Status, u.Connections[0].Client = healthdata.Deregistered, ""
-				return nil
+				return nil, nil
 			})
 			require.NoError(t, err)
 			return c

@@ -210,7 +210,7 @@ var linkCredentialCases = map[string]func(*testing.T, LinkingHarness){
 		require.NoError(t, err)
 		_, err = h.Linking.Credential(t.Context(), linkTeam("b"), s.User, "acme_scale")
 		require.ErrorIs(t, err, healthlab.NotFound)
-		_, err = h.Linking.Disconnect(t.Context(), linkTeam("b"), s.User, "acme_scale", func(*healthdata.User) error { return nil })
+		_, err = h.Linking.Disconnect(t.Context(), linkTeam("b"), s.User, "acme_scale", func(*healthdata.User) ([]healthlab.Event, error) { return nil, nil })
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"OnlyOfAConnection": func(t *testing.T, h LinkingHarness) {
@@ -236,20 +236,33 @@ var linkCredentialCases = map[string]func(*testing.T, LinkingHarness){
 		_, err := h.Linking.Complete(t.Context(), done)
 		require.NoError(t, err)
 		own := errors.New("own")
-		_, err = h.Linking.Disconnect(t.Context(), s.Team, s.User, "acme_scale", func(u *healthdata.User) error {
+		_, err = h.Linking.Disconnect(t.Context(), s.Team, s.User, "acme_scale", func(u *healthdata.User) ([]healthlab.Event, error) {
 			u.Connections = nil
-			return own
+			return nil, own
 		})
 		require.ErrorIs(t, err, own)
 		_, err = h.Linking.Credential(t.Context(), s.Team, s.User, "acme_scale")
 		require.NoError(t, err, "an error writes nothing")
-		remove := func(u *healthdata.User) error {
+		var events []healthlab.Event
+		remove := func(u *healthdata.User) ([]healthlab.Event, error) {
 			u.Connections[0].Status = healthdata.Deregistered
-			return nil
+			return events, nil
+		}
+		events = []healthlab.Event{{}}
+		_, err = h.Linking.Disconnect(t.Context(), s.Team, s.User, "acme_scale", remove)
+		require.ErrorIs(t, err, healthlab.Invalid, "an event without an id")
+		still := h.user(t, s)
+		require.Equal(t, healthdata.Connected, still.Connection("acme_scale").Status)
+		events[0] = healthlab.Event{
+			ID: uuid.New(), Type: healthdata.EventConnectionDeleted, Team: s.Team, User: s.User,
+			Key: healthdata.ConnectionKey(s.User, "acme_scale"), At: linkNoon, Data: []byte(`{}`),
 		}
 		c, err := h.Linking.Disconnect(t.Context(), s.Team, s.User, "acme_scale", remove)
 		require.NoError(t, err)
 		require.Equal(t, done.Credential, c)
+		_, err = h.Messages.Message(t.Context(), s.Team, events[0].ID)
+		require.NoError(t, err)
+		events = nil
 		u := h.user(t, s)
 		require.Equal(t, healthdata.Deregistered, u.Connection("acme_scale").Status)
 		// It does not come back with the connection.

@@ -28,6 +28,16 @@ type brokenLinking struct {
 	update     func(context.Context, healthlab.TeamID, linking.SessionID, func(*linking.Session) error) (linking.Session, error)
 	complete   func(context.Context, linking.Completion) (linking.Session, error)
 	credential func(context.Context, healthlab.TeamID, healthlab.UserID, string) (linking.Credential, error)
+	disconnect func(context.Context, healthlab.TeamID, healthlab.UserID, string, linkChange) (linking.Credential, error)
+}
+
+type linkChange = func(*healthdata.User) ([]healthlab.Event, error)
+
+func (b *brokenLinking) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change linkChange) (linking.Credential, error) {
+	if b.disconnect != nil {
+		return b.disconnect(ctx, team, user, provider, change)
+	}
+	return b.Store.Disconnect(ctx, team, user, provider, change)
 }
 
 func (b *brokenLinking) InsertCode(ctx context.Context, c linking.Code) error {
@@ -262,6 +272,14 @@ var linkingMutants = []mutant{
 	linkMutant("keeps credentials for ever", "Credential/Disconnect", func(b *brokenLinking) {
 		b.credential = func(_ context.Context, _ healthlab.TeamID, user healthlab.UserID, _ string) (linking.Credential, error) {
 			return b.credentials[user.String()], nil
+		}
+	}),
+	linkMutant("drops the event of a removal", "Credential/Disconnect", func(b *brokenLinking) {
+		b.disconnect = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change linkChange) (linking.Credential, error) {
+			return b.Store.Disconnect(ctx, team, user, provider, func(u *healthdata.User) ([]healthlab.Event, error) {
+				_, err := change(u)
+				return nil, err
+			})
 		}
 	}),
 	linkMutant("shows credentials of removed connections", "Credential/OnlyOfAConnection", func(b *brokenLinking) {

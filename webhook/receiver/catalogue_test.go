@@ -31,7 +31,7 @@ var (
 		"weight", "wheelchair_push", "workout_distance", "workout_duration", "workout_swimming_stroke",
 	}
 	others = []string{
-		"provider.connection.created", "provider.connection.error",
+		"provider.connection.created", "provider.connection.error", "provider.connection.deleted",
 		"provider.device.created", "provider.device.updated",
 		"labtest.order.created", "labtest.order.updated",
 		"labtest.appointment.created", "labtest.appointment.updated",
@@ -53,7 +53,7 @@ func published() []string {
 
 func TestCatalogue(t *testing.T) {
 	want := published()
-	require.Len(t, want, 196)
+	require.Len(t, want, 197)
 	var got []string
 	for _, e := range receiver.EventTypes() {
 		got = append(got, e.Name)

@@ -174,6 +174,7 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *orders.MatchReviewNotice) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionCreated) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionFailed) error { return nil })
+	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.ConnectionDeleted) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.StreamNotice) error { return nil })
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Device) error { return nil })
 	appointment := func(minutes ...int) *orders.Appointment {
@@ -197,6 +198,9 @@ func TestAppointmentsAndReviewsNeverGoBack(t *testing.T) {
 	}{
 		{"review", orders.MatchReviewNotice{ID: uuid.UUID{1}}, orders.MatchReviewNotice{ID: uuid.UUID{1}}, [2]string{"labtest.match_review.created", "labtest.match_review.updated"}},
 		{"connection", failed, link, [2]string{"provider.connection.error", "provider.connection.created"}},
+		{"removal", healthdata.ConnectionCreated{UserID: ann, Provider: healthdata.ProviderName{Slug: "acme_band"}},
+			healthdata.ConnectionDeleted{UserID: ann, Provider: healthdata.ProviderName{Slug: "acme_band"}},
+			[2]string{"provider.connection.created", "provider.connection.deleted"}},
 		{"device", healthdata.Device{ID: uuid.UUID{3}}, healthdata.Device{ID: uuid.UUID{3}}, [2]string{"provider.device.created", "provider.device.updated"}},
 		{"stream", healthdata.StreamNotice{WorkoutID: uuid.UUID{2}}, healthdata.StreamNotice{WorkoutID: uuid.UUID{2}}, [2]string{"daily.data.workout_stream.created", "daily.data.workout_stream.created"}},
 	} {

@@ -20,6 +20,8 @@ func subject(e *Event) (key string, v Version) {
 		key = e.Name.Resource + "/" + d.WorkoutID.String()
 	case *healthdata.ConnectionCreated:
 		key = healthdata.ConnectionKey(d.UserID, d.Provider.Slug)
+	case *healthdata.ConnectionDeleted:
+		key = healthdata.ConnectionKey(d.UserID, d.Provider.Slug)
 	case *healthdata.ConnectionFailed:
 		key = healthdata.ConnectionKey(d.UserID, d.Provider)
 	case *orders.Order:
