@@ -219,6 +219,21 @@ func NewProviders(list []Provider) (*Providers, error) {
 	return out, nil
 }
 
+// WithLogos returns the same providers; one without a logo has that which url returns for its
+// slug.
+func (p *Providers) WithLogos(url func(slug string) string) *Providers {
+	out := &Providers{list: slices.Clone(p.list), slug: make(map[string]*Provider, len(p.list))}
+	for i := range out.list {
+		one := &out.list[i]
+		if one.Logo == nil {
+			logo := url(one.Slug)
+			one.Logo = &logo
+		}
+		out.slug[one.Slug] = one
+	}
+	return out
+}
+
 // ReadProviders reads a JSON array of providers, strictly: a key that no record has is
 // a mistake. Faults as of [NewProviders].
 func ReadProviders(r io.Reader) (*Providers, error) {

@@ -92,14 +92,14 @@ type Outcome struct {
 	Error ErrorType
 }
 
-// Redirect adds the outcome to a redirect URL: state, then provider or error_type and
-// error. What the URL has in its query stays in front, byte for byte, and its fragment
+// Redirect adds the outcome to a redirect URL: state, then provider or error_type, error
+// (the same name, as OAuth has it) and error_description (a sentence for people). What the URL has in its query stays in front, byte for byte, and its fragment
 // stays last. Where the URL leads does not change.
 func (o Outcome) Redirect(target string) string {
 	base, fragment, hasFragment := strings.Cut(target, "#")
 	pairs := [][2]string{{"state", "success"}, {"provider", o.Provider}}
 	if o.Error != "" {
-		pairs = [][2]string{{"state", "error"}, {"error_type", string(o.Error)}, {"error", o.Error.Text()}}
+		pairs = [][2]string{{"state", "error"}, {"error_type", string(o.Error)}, {"error", string(o.Error)}, {"error_description", o.Error.Text()}}
 	}
 	sep := "?"
 	if strings.Contains(base, "?") {

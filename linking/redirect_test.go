@@ -24,7 +24,7 @@ func TestRedirect(t *testing.T) {
 		{"fragment last", "https://a.example/#/home?tab=2", linking.Outcome{Provider: "a"}, "https://a.example/?state=success&provider=a#/home?tab=2"},
 		{"query and fragment", "https://a.example/p?q#f", linking.Outcome{Provider: "a"}, "https://a.example/p?q&state=success&provider=a#f"},
 		{"empty query", "https://a.example/p?", linking.Outcome{Provider: "a"}, "https://a.example/p?state=success&provider=a"},
-		{"app", "myapp://link", failed, "myapp://link?state=error&error_type=user_cancelled&error=the%20person%20closed%20the%20link%20pages"},
+		{"app", "myapp://link", failed, "myapp://link?state=error&error_type=user_cancelled&error=user_cancelled&error_description=the%20person%20closed%20the%20link%20pages"},
 		{"opaque app", "myapp:back", linking.Outcome{Provider: "a"}, "myapp:back?state=success&provider=a"},
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, c.outcome.Redirect(c.target)) })
@@ -37,7 +37,8 @@ func TestRedirectNamesEveryError(t *testing.T) {
 		u, err := url.Parse(linking.Outcome{Error: e}.Redirect("https://a.example/?keep=1"))
 		require.NoError(t, err)
 		q := u.Query()
-		require.Equal(t, []string{"1", "error", string(e), e.Text()}, []string{q.Get("keep"), q.Get("state"), q.Get("error_type"), q.Get("error")})
+		require.Equal(t, []string{"1", "error", string(e), string(e), e.Text()},
+			[]string{q.Get("keep"), q.Get("state"), q.Get("error_type"), q.Get("error"), q.Get("error_description")})
 	}
 }
 

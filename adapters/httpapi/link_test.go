@@ -413,8 +413,8 @@ func TestLinkOAuth(t *testing.T) {
 	c := newCounter(t)
 	token := c.token(object{"redirect_url": "https://app.example/done?visit=7#top"})
 	to := c.back(token, url.Values{"error": {"access_denied"}, "error_description": {"no"}}).Want(t, 307).Header.Get("Location")
-	require.Equal(t, "https://app.example/done?visit=7&state=error&error_type=provider_credential_error&error="+
-		"the%20provider%20refused%20the%20sign-in%3B%20try%20again#top", to)
+	require.Equal(t, "https://app.example/done?visit=7&state=error&error_type=provider_credential_error&error=provider_credential_error"+
+		"&error_description=the%20provider%20refused%20the%20sign-in%3B%20try%20again#top", to)
 	to = c.back(token, url.Values{"code": {"right"}, "extra": {"1"}}).Want(t, 307).Header.Get("Location")
 	require.Equal(t, "https://app.example/done?visit=7&state=success&provider=acme_band#top", to)
 	to = c.callback(url.Values{"state": {token}, "code": {"right"}}).Want(t, 307).Header.Get("Location")

@@ -332,7 +332,7 @@ func walkClose(t *testing.T, b *browse.Browser) {
 	tab.Press("Cedar Sleep")
 	tab.Press("Close")
 	tab.See("Back at the clinic")
-	require.Equal(t, w.clinic.URL+"/x?keep=1&state=error&error_type=user_cancelled&error=the%20person%20closed%20the%20link%20pages", tab.At())
+	require.Equal(t, w.clinic.URL+"/x?keep=1&state=error&error_type=user_cancelled&error=user_cancelled&error_description=the%20person%20closed%20the%20link%20pages", tab.At())
 	w.clean(t, tab)
 }
 

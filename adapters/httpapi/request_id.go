@@ -11,13 +11,14 @@ import (
 // requestIDHeader names the header of a request's id, in requests and answers.
 const requestIDHeader = "X-Request-Id"
 
-// requestIDForm is what an id of a caller or a proxy may look like.
-var requestIDForm = regexp.MustCompile(`^[0-9A-Za-z._:/+=-]{1,128}$`)
+// requestIDForm is what an id of a caller or a proxy looks like: a UUID or the 32 digits of a
+// trace id. Any other text might say something of a person, and would be logged.
+var requestIDForm = regexp.MustCompile(`^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})$`)
 
 type requestIDKey struct{}
 
 // RequestID returns the id of the request whose context this is: that of the header
-// X-Request-Id if the caller or a proxy sent one, else a new one. Every answer has it in the
+// X-Request-Id if the caller or a proxy sent a UUID or a trace id of 32 digits, else a new one. Every answer has it in the
 // same header, and every line that this package logs about the request has it as request.
 // Empty outside of a request.
 func RequestID(ctx context.Context) string {

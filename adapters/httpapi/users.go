@@ -30,6 +30,7 @@ func (a api) userOperations() []operation {
 		{id: "disconnect_provider", pattern: "DELETE /v2/user/{user_id}/{provider}", team: a.disconnectProvider},
 		{id: "search_users", pattern: "GET /v2/team/users/search", team: a.searchUsers},
 		{id: "list_providers", pattern: "GET /v2/providers", team: a.listProviders},
+		{id: "read_provider_logo", pattern: "GET /v2/providers/{provider}/logo.svg", handle: a.readLogo},
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/xml"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -335,4 +336,21 @@ func TestListProviders(t *testing.T) {
 		"supported_resources": []any{"cholesterol", "ige", "igg"},
 	}}, list("?source_type=lab"))
 	require.Equal(t, []string{"query.source_type"}, c.Send(t, "GET", "/v2/providers?source_type=x", nil).Want(t, 422).Locs(t))
+}
+
+// Every provider has a logo: its own, or one that the service draws without a key.
+func TestProviderLogos(t *testing.T) {
+	c := newClinic(t, nil)
+	providers := c.health.Providers().WithLogos(func(slug string) string { return httpapi.LogoURL("https://api.example/", slug) })
+	require.Equal(t, "https://api.example/v2/providers/manual/logo.svg", *providers.Get("manual").Logo)
+	require.Equal(t, "https://cdn.example/band.png", *providers.Get("acme_band").Logo)
+	for _, p := range providers.List("") {
+		require.NotEmpty(t, *p.Logo)
+	}
+	require.Nil(t, c.health.Providers().Get("manual").Logo, "the list itself stays")
+	reply := c.app().Send(t, "GET", "/v2/providers/acme_band/logo.svg", nil).Want(t, 200)
+	require.Equal(t, "image/svg+xml", reply.Header.Get("Content-Type"))
+	require.Contains(t, string(reply.Body), ">AB</text>")
+	require.NoError(t, xml.Unmarshal(reply.Body, new(struct{})))
+	c.app().Send(t, "GET", "/v2/providers/nosuch/logo.svg", nil).Want(t, 404)
 }

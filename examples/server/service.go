@@ -82,6 +82,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 	if err != nil {
 		return nil, err
 	}
+	from.providers = from.providers.WithLogos(func(slug string) string { return httpapi.LogoURL(url, slug) })
 	if s.teams, err = healthdata.NewTeams(s.store.Teams(), from.providers, s.choices()); err != nil {
 		return nil, err
 	}
