@@ -232,7 +232,7 @@ func (r *reader) expr(n *node, p path) Expr {
 	case n.has("index"):
 		if only(n, "index") {
 			table, ok := r.text(n.get("index"), p.at("index"))
-			return orBad(Index{table}, ok && r.named(table, p.at("index")))
+			return orBad(Index{tableName(table)}, ok && r.named(table, p.at("index")))
 		}
 	case n.has("source"):
 		if only(n, "source") {
@@ -257,7 +257,7 @@ func (r *reader) expr(n *node, p path) Expr {
 		}
 	case len(n.keys) == 1 && n.items[0].kind == '"':
 		column, ok := r.text(&n.items[0], p.at(shortName(n.keys[0])))
-		return orBad(TableColumn{n.keys[0], column}, ok)
+		return orBad(TableColumn{tableName(n.keys[0]), column}, ok)
 	}
 	r.fault("unknown_expression", "has keys that make no expression", p)
 	return badExpr{}
@@ -348,7 +348,7 @@ func (r *reader) indexArg(n *node, p path) (Index, bool) {
 		return Index{}, false
 	}
 	s, ok := r.text(n.get("index"), p.at("index"))
-	return Index{s}, ok && r.named(s, p.at("index"))
+	return Index{tableName(s)}, ok && r.named(s, p.at("index"))
 }
 
 func (r *reader) subquery(n *node, p path) Expr {

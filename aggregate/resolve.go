@@ -117,7 +117,7 @@ func (c *compiler) whereName(o operand) (int, Type, *whereFault) {
 		}
 		return missing(append(slices.Clone(sourceNames), "index"), o.text)
 	}
-	if o.two && o.table != t.name {
+	if o.two && tableName(o.table) != t.name {
 		return missing([]string{t.name}, o.table)
 	}
 	if col := t.find(o.text); col != nil {

@@ -123,6 +123,9 @@ var catalogue = sync.OnceValue(func() map[string]*table {
 		for i := range t.columns {
 			t.byName[t.columns[i].name] = i
 		}
+		for alias, of := range columnAliases[t.name] {
+			t.byName[alias] = t.byName[of]
+		}
 	}
 	return out
 })

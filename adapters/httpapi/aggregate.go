@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/aggregate/parquet"
 )
 
@@ -28,7 +29,17 @@ func (a api) aggregateOperations() []operation {
 			{on: healthlab.NotFound, errorType: "USER_NOT_FOUND", msg: "the team has no such user"},
 			{on: context.DeadlineExceeded, status: http.StatusGatewayTimeout, errorType: "QUERY_TIMEOUT", msg: "the questions took too long"},
 		},
+	}, {
+		id: "read_query_schema", pattern: "GET /aggregate/v1/schema", team: a.readQuerySchema,
 	}}
+}
+
+// readQuerySchema lists what queries can name.
+func (a api) readQuerySchema(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
+	if err := wire.From(r).Err(); err != nil {
+		return err
+	}
+	return wire.JSON(w, http.StatusOK, aggregate.Describe())
 }
 
 func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {

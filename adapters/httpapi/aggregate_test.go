@@ -168,3 +168,19 @@ func TestAggregateRefuses(t *testing.T) {
 	a = newAsker(t, &aggregate.Options{Limits: aggregate.Limits{Time: time.Nanosecond}})
 	require.Equal(t, "QUERY_TIMEOUT", a.Send(t, "POST", a.path, []byte(goodQuestion)).Want(t, 504).ErrorType(t))
 }
+
+// The schema lists what queries can name; names of reads are accepted, too.
+func TestQuerySchema(t *testing.T) {
+	c := newClinic(t, nil)
+	var schema aggregate.Schema
+	c.get("/aggregate/v1/schema", 200).JSON(t, &schema)
+	require.Equal(t, aggregate.Describe(), schema)
+	c.app().Send(t, "GET", "/aggregate/v1/schema", nil).Want(t, 401)
+	c.post(c.summary("activity"), upload(`{"calendar_date":"2026-03-01","distance":1500}`), 200)
+	ask := func(column string, status int) string {
+		return string(c.post("/aggregate/v1/user/"+c.user.String()+"/query", []byte(`{"timeframe":{"type":"relative","anchor":"2026-03-02","past":{"unit":"day","value":7}},
+			"queries":[{"select":[{"activity":"`+column+`"}]}]}`), status).Body)
+	}
+	require.Contains(t, ask("distance", 200), `"distance_meter":[1500]`)
+	require.Contains(t, ask("distance_metre", 422), "distance_meter")
+}

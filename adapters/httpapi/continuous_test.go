@@ -25,6 +25,9 @@ func continuousPairs() []contract.Pair {
 		{Schema: "ContinuousQueryPreview", Value: aggregate.ContinuousPreview{}},
 		{Schema: "ContinuousScheduling", Value: aggregate.Scheduling{}},
 		{Schema: "ContinuousExport", Value: aggregate.Export{}},
+		{Schema: "QuerySchema", Value: aggregate.Schema{}},
+		{Schema: "QueryTable", Value: aggregate.TableSchema{}},
+		{Schema: "QueryColumn", Value: aggregate.ColumnSchema{}},
 		{Schema: "ContinuousTask", Value: aggregate.HistoryEntry{}},
 	}
 }

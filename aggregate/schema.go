@@ -1,0 +1,97 @@
+package aggregate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Schema is what queries can name.
+type Schema struct {
+	// Tables are the tables of summaries and the derived ones, by name.
+	Tables []TableSchema `json:"tables"`
+	// Timeseries are the resources whose samples are rows, by name. They make up the table
+	// timeseries; a column of it is written {"timeseries":NAME,"field":COLUMN}.
+	Timeseries []TableSchema `json:"timeseries"`
+	// ValueMacros are derived values of a sleep session: {"value_macro":NAME}.
+	ValueMacros []ColumnSchema `json:"value_macros"`
+	// Functions are the names of functions. Any percentile_0 to percentile_100 is one, too.
+	Functions []string `json:"functions"`
+}
+
+// TableSchema is a table, or a timeseries.
+type TableSchema struct {
+	Name string `json:"name"`
+	// Aliases are other names that queries may use. Never nil.
+	Aliases []string `json:"aliases"`
+	// IndexType is the type of the column index.
+	IndexType Type           `json:"index_type"`
+	Columns   []ColumnSchema `json:"columns"`
+}
+
+// ColumnSchema is a column.
+type ColumnSchema struct {
+	Name string `json:"name"`
+	// Aliases are other names that queries may use. Never nil.
+	Aliases []string `json:"aliases"`
+	Type    Type     `json:"type"`
+	// Unit is the unit of the values: local for a time on the person's clock. Empty where
+	// there is none.
+	Unit string `json:"unit"`
+	// Doc says what the values are, where name and unit do not.
+	Doc string `json:"description"`
+}
+
+// Describe returns what queries can name, in the order of the names; columns are in the order
+// of the documentation.
+func Describe() Schema {
+	var out Schema
+	for _, name := range tableNames {
+		if name == samplesTable {
+			continue
+		}
+		t := catalogue()[name]
+		one := TableSchema{Name: name, Aliases: aliasesOf(tableAliases, name), IndexType: t.indexType}
+		for i := range t.columns {
+			one.Columns = append(one.Columns, describe(&t.columns[i], aliasesOf(columnAliases[name], t.columns[i].name)))
+		}
+		out.Tables = append(out.Tables, one)
+	}
+	resources := healthdata.SampleTimeseries()
+	slices.SortFunc(resources, func(a, b *healthdata.Resource) int { return strings.Compare(a.Slug, b.Slug) })
+	for _, r := range resources {
+		one := TableSchema{Name: r.Slug, Aliases: []string{}, IndexType: typeTime}
+		for _, name := range sampleColumnNames(r) {
+			c, _ := sampleColumn(r, name)
+			one.Columns = append(one.Columns, describe(&c, []string{}))
+		}
+		out.Timeseries = append(out.Timeseries, one)
+	}
+	for _, name := range macroNames {
+		c := macroColumn(name)
+		one := describe(&c, []string{})
+		one.Name = name
+		out.ValueMacros = append(out.ValueMacros, one)
+	}
+	for _, f := range []Func{Count, Sum, Mean, Median, StdDev, Min, Max, Oldest, Newest, TimeInRange, TimeWeightedMean} {
+		out.Functions = append(out.Functions, string(f))
+	}
+	return out
+}
+
+func describe(c *column, aliases []string) ColumnSchema {
+	return ColumnSchema{Name: c.name, Aliases: aliases, Type: c.typ, Unit: c.unit, Doc: c.doc}
+}
+
+// aliasesOf returns the aliases of a name, sorted.
+func aliasesOf(all map[string]string, name string) []string {
+	out := []string{}
+	for _, alias := range slices.Sorted(maps.Keys(all)) {
+		if all[alias] == name {
+			out = append(out, alias)
+		}
+	}
+	return out
+}
