@@ -45,6 +45,8 @@ var mayImport = map[string][]string{
 	// The row of every folder in adapters. Adapters do not import each other. They implement
 	// receiver.Seen, so they may import webhook/receiver.
 	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
+	// Configured connectors sign in and make requests as the connectors in Go do.
+	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
 	// The suites read their counts from prove.
 	"adapters/storetest": append([]string{".", "webhook/receiver", "internal/prove"}, domain...),
 
@@ -97,6 +99,7 @@ var modules = map[string][]string{
 	"adapters/nats":      {"github.com/nats-io/nats.go"},
 	"adapters/otel":      {"go.opentelemetry.io/otel"},
 	"adapters/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
+	"adapters/providers": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},

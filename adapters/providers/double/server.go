@@ -1,0 +1,324 @@
+package double
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options adjusts a double. The zero value means the defaults.
+type Options struct {
+	People []*Person
+	// ClientID and ClientSecret are the only client. Default "id" and "secret".
+	ClientID, ClientSecret string
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// TokenLife is how long an access token works. Default an hour.
+	TokenLife time.Duration
+	// Limit is how many requests are answered in a window. Default the provider's own.
+	Limit Limit
+	// Faults are the errors that the double makes.
+	Faults Faults
+	// PageSize bounds a page. Default the provider's own.
+	PageSize int
+}
+
+// Limit is a number of requests in a window of time.
+type Limit struct {
+	Requests int
+	Per      time.Duration
+}
+
+// Faults are errors on demand.
+type Faults struct {
+	// Every is the number of requests of which one fails with status 503; 0 means none.
+	Every int
+	// Reject is the number of requests of which one is refused with 401, as for a token
+	// that ended early; 0 means none.
+	Reject int
+}
+
+// Server is a double. Safe for concurrent use.
+type Server struct {
+	name, prefix string
+	opts         Options
+	mux          *http.ServeMux
+	// limited writes the limit's headers.
+	limited func(h http.Header, left int, wait time.Duration)
+
+	mu        sync.Mutex
+	people    map[string]*Person
+	codes     map[string]code
+	access    map[string]grant
+	refresh   map[string]string // the person by the refresh token that works
+	issued    int
+	exchanges int
+	requests  int
+	refused   int
+	recent    []time.Time
+}
+
+type code struct{ person, challenge, redirect string }
+
+type grant struct {
+	person string
+	ends   time.Time
+}
+
+// Paths are where a double has its sign-in.
+type paths struct{ authorize, token, revoke string }
+
+func newServer(name string, at paths, o Options) *Server {
+	if o.ClientID == "" {
+		o.ClientID, o.ClientSecret = "id", "secret"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.TokenLife <= 0 {
+		o.TokenLife = time.Hour
+	}
+	s := &Server{
+		name: name, opts: o, mux: http.NewServeMux(), people: map[string]*Person{}, codes: map[string]code{},
+		access: map[string]grant{}, refresh: map[string]string{},
+	}
+	for _, p := range o.People {
+		s.people[p.ID] = p
+	}
+	s.mux.HandleFunc("GET "+at.authorize, s.login)
+	s.mux.HandleFunc("POST "+at.token, s.token)
+	if at.revoke != "" {
+		s.mux.HandleFunc(at.revoke, s.end)
+	}
+	return s
+}
+
+// ServeHTTP answers as the provider does.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Double", "not the real "+s.name)
+	s.mux.ServeHTTP(w, r)
+}
+
+// Exchanges returns how many renewals of a token succeeded.
+func (s *Server) Exchanges() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.exchanges
+}
+
+// Exceeded returns how many requests came beyond the limit.
+func (s *Server) Exceeded() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// Requests returns how many requests for data came.
+func (s *Server) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
+var loginPage = template.Must(template.New("login").Parse(`<!doctype html><meta charset="utf-8"><title>Double of {{.Name}}</title>
+<h1>This is a double of {{.Name}}</h1><p>It is not the real service, and its people are made up. Sign in as:</p>
+<ul>{{range .People}}<li><a href="{{.URL}}">{{.Name}}</a></li>{{end}}</ul>`))
+
+// login shows the people, and signs the chosen one in.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	back, err := url.Parse(q.Get("redirect_uri"))
+	if err != nil || q.Get("client_id") != s.opts.ClientID || q.Get("response_type") != "code" || len(q.Get("state")) < 8 {
+		http.Error(w, "the sign-in needs client_id, response_type=code, redirect_uri and a state of 8 characters", http.StatusBadRequest)
+		return
+	}
+	if person := q.Get("person"); s.people[person] != nil {
+		s.mu.Lock()
+		s.issued++
+		word := fmt.Sprint("code-", s.issued)
+		s.codes[word] = code{person, q.Get("code_challenge"), q.Get("redirect_uri")}
+		s.mu.Unlock()
+		answer := back.Query()
+		answer.Set("code", word)
+		answer.Set("state", q.Get("state"))
+		back.RawQuery = answer.Encode()
+		http.Redirect(w, r, back.String(), http.StatusSeeOther)
+		return
+	}
+	type entry struct{ URL, Name string }
+	view := struct {
+		Name   string
+		People []entry
+	}{Name: s.name}
+	for _, p := range s.opts.People {
+		q.Set("person", p.ID)
+		view.People = append(view.People, entry{"?" + q.Encode(), p.Name})
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = loginPage.Execute(w, view) // a caller who has gone needs no page
+}
+
+func reply(w http.ResponseWriter, status int, doc any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(doc) // a caller who has gone needs no answer
+}
+
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refuse := func(status int, code string) { reply(w, status, map[string]string{"error": code}) }
+	if r.PostFormValue("client_id") != s.opts.ClientID || r.PostFormValue("client_secret") != s.opts.ClientSecret {
+		refuse(http.StatusUnauthorized, "invalid_client")
+		return
+	}
+	person := ""
+	switch r.PostFormValue("grant_type") {
+	case "authorization_code":
+		c, ok := s.codes[r.PostFormValue("code")]
+		delete(s.codes, r.PostFormValue("code"))
+		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+		if !ok || c.redirect != r.PostFormValue("redirect_uri") ||
+			c.challenge != "" && c.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
+			refuse(http.StatusBadRequest, "invalid_grant")
+			return
+		}
+		person = c.person
+	case "refresh_token":
+		old := r.PostFormValue("refresh_token")
+		if person = s.refresh[old]; person == "" {
+			refuse(http.StatusBadRequest, "invalid_grant")
+			return
+		}
+		delete(s.refresh, old) // it works once
+		s.exchanges++
+	default:
+		refuse(http.StatusBadRequest, "unsupported_grant_type")
+		return
+	}
+	s.issued++
+	access, renewal := fmt.Sprint("access-", s.issued), fmt.Sprint("refresh-", s.issued)
+	for t, g := range s.access {
+		if g.person == person {
+			delete(s.access, t)
+		}
+	}
+	s.access[access] = grant{person, s.opts.Now().Add(s.opts.TokenLife)}
+	s.refresh[renewal] = person
+	reply(w, http.StatusOK, map[string]any{
+		"access_token": access, "refresh_token": renewal, "token_type": "bearer", "expires_in": int(s.opts.TokenLife / time.Second),
+	})
+}
+
+// end ends the grant of a bearer token, or of one in the query.
+func (s *Server) end(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	word := bearer(r)
+	if word == "" {
+		word = r.URL.Query().Get("access_token")
+	}
+	g, ok := s.access[word]
+	if !ok {
+		reply(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
+		return
+	}
+	delete(s.access, word)
+	for t, person := range s.refresh {
+		if person == g.person {
+			delete(s.refresh, t)
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func bearer(r *http.Request) string {
+	const scheme = "Bearer "
+	if h := r.Header.Get("Authorization"); len(h) > len(scheme) && h[:len(scheme)] == scheme {
+		return h[len(scheme):]
+	}
+	return ""
+}
+
+// data answers a path with what the person of the token has.
+func (s *Server) data(path string, answer func(p *Person, q url.Values) (any, error)) {
+	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		p, status := s.admit(w, bearer(r))
+		if status != 0 {
+			reply(w, status, map[string]string{"title": http.StatusText(status)})
+			return
+		}
+		doc, err := answer(p, r.URL.Query())
+		if err != nil {
+			reply(w, http.StatusBadRequest, map[string]string{"title": err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, doc)
+	})
+}
+
+// admit counts a request, and returns whose it is, or a status that refuses it.
+func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	now := s.opts.Now()
+	if l := s.opts.Limit; l.Requests > 0 {
+		for len(s.recent) > 0 && !s.recent[0].After(now.Add(-l.Per)) {
+			s.recent = s.recent[1:]
+		}
+		wait := l.Per
+		if len(s.recent) > 0 {
+			wait = s.recent[0].Add(l.Per).Sub(now)
+		}
+		if s.limited != nil {
+			s.limited(w.Header(), max(l.Requests-len(s.recent)-1, 0), wait)
+		}
+		if len(s.recent) >= l.Requests {
+			s.refused++
+			return nil, http.StatusTooManyRequests
+		}
+		s.recent = append(s.recent, now)
+	}
+	f := s.opts.Faults
+	if f.Every > 0 && s.requests%f.Every == 0 {
+		return nil, http.StatusServiceUnavailable
+	}
+	g, ok := s.access[token]
+	if !ok || !g.ends.After(now) || f.Reject > 0 && s.requests%f.Reject == f.Reject-1 {
+		return nil, http.StatusUnauthorized
+	}
+	return s.people[g.person], 0
+}
+
+// page cuts a list at a token, and returns the token of the rest; empty at the end.
+func page[T any](all []T, token string, size int) (items []T, next string) {
+	from, _ := strconv.Atoi(token)
+	from = min(max(from, 0), len(all))
+	to := min(from+size, len(all))
+	if to < len(all) {
+		next = strconv.Itoa(to)
+	}
+	return all[from:to], next
+}
+
+// Truth is what a connector must make of a person: by resource, a number by what identifies
+// it. A sample is known by its instant in RFC 3339, with its type behind where it has one; a
+// member of a summary by the provider's id, or the day, a dot and its name.
+type Truth map[string]map[string]float64
+
+func (t Truth) put(resource, key string, v float64) {
+	if t[resource] == nil {
+		t[resource] = map[string]float64{}
+	}
+	t[resource][key] = v
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,221 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Data is what was read, by the slug of the resource.
+type Data map[string][]linking.Pulled
+
+// Batch collects what a kind's items hold.
+type Batch struct {
+	data   Data
+	groups map[string][]group
+	kind   *Kind
+	joined map[string]map[string]json.RawMessage
+	// id is the key of the item that the kind was asked for.
+	id string
+	// item is the one that is read.
+	item  json.RawMessage
+	owner *string
+	zone  string
+	dev   *healthdata.DeviceInfo
+}
+
+// group is what items of one Pulled have in common.
+type group struct {
+	owner, zone, device string
+	source              healthdata.SourceType
+}
+
+func newBatch(k *Kind) *Batch { return &Batch{data: Data{}, groups: map[string][]group{}, kind: k} }
+
+// Owner says whose the item is, in the provider's words.
+func (b *Batch) Owner(id string) {
+	if id != "" {
+		b.owner = &id
+	}
+}
+
+// Zone names the IANA zone of the item's instants that have no offset.
+func (b *Batch) Zone(name string) { b.zone = name }
+
+// Device says what recorded the item. Nil is not known.
+func (b *Batch) Device(d *healthdata.DeviceInfo) { b.dev = d }
+
+// Joined returns the item of a joined kind with a key, or of the kind in For; nil if there is
+// none.
+func (b *Batch) Joined(kind, key string) json.RawMessage { return b.joined[kind][key] }
+
+// ID is the key of the item that this kind was asked for, for kinds with For.
+func (b *Batch) ID() string { return b.id }
+
+func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pulled {
+	g := group{source: source, zone: b.zone}
+	if b.owner != nil {
+		g.owner = "=" + *b.owner
+	}
+	if b.dev != nil {
+		doc, _ := json.Marshal(b.dev) // texts always can
+		g.device = string(doc)
+	}
+	i := slices.Index(b.groups[resource], g)
+	if i < 0 {
+		i = len(b.groups[resource])
+		b.groups[resource] = append(b.groups[resource], g)
+		b.data[resource] = append(b.data[resource], linking.Pulled{
+			Owner: b.owner, Source: healthdata.Source{Type: source}, Device: b.dev, TimeZone: b.zone,
+		})
+	}
+	return &b.data[resource][i]
+}
+
+// Sample adds a sample. One without a value is left out.
+func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthdata.Sample) {
+	if s.Value == nil && s.Systolic == nil {
+		return
+	}
+	if r := healthdata.ResourceBySlug(resource); r != nil && r.Kind == healthdata.Interval && s.Start == nil {
+		start, end := s.Timestamp, s.Timestamp
+		s.Start, s.End = &start, &end
+	}
+	p := b.into(resource, source)
+	p.Samples = append(p.Samples, s)
+}
+
+// Summary adds a summary. The item becomes its raw payload.
+func (b *Batch) Summary(resource string, source healthdata.SourceType, s healthdata.Summary) {
+	healthdata.HeadOf(s).Raw = b.item
+	p := b.into(resource, source)
+	p.Summaries = append(p.Summaries, s)
+}
+
+// Stream adds the recording of a workout, with the workout that it is of.
+func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *healthdata.WorkoutStream) {
+	b.data["workout_stream"] = append(b.data["workout_stream"], linking.Pulled{
+		Owner: b.owner, Source: healthdata.Source{Type: source}, TimeZone: b.zone, Summaries: []healthdata.Summary{w}, Stream: s,
+	})
+}
+
+// Listed adds a device of the person that the provider lists.
+func (b *Batch) Listed(source healthdata.SourceType, d healthdata.DeviceInfo) {
+	d.Raw = b.item
+	b.data["device"] = append(b.data["device"], linking.Pulled{Owner: b.owner, Source: healthdata.Source{Type: source}, Device: &d})
+}
+
+// Delete says that a record is no longer at the provider.
+func (b *Batch) Delete(resource string, source healthdata.SourceType, d linking.Deleted) {
+	p := b.into(resource, source)
+	p.Deleted = append(p.Deleted, d)
+}
+
+// Problem reports that the item cannot be read: a stable code, a rule and a field.
+func (b *Batch) Problem(code, rule string, field ...any) {
+	var p healthlab.Problems
+	p.Add(code, rule, field...)
+	for _, r := range b.kind.Resources {
+		to := b.into(r, healthdata.SourceUnknown)
+		to.Unread = append(to.Unread, linking.Unread{Item: b.item, Problems: p})
+	}
+}
+
+// Each returns a Read that decodes an item as a T. An item of another shape is reported with
+// its field.
+func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
+	return func(item json.RawMessage, out *Batch) {
+		var v T
+		if err := json.Unmarshal(item, &v); err != nil {
+			var field []any
+			if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
+				for _, part := range strings.Split(wrong.Field, ".") {
+					field = append(field, part)
+				}
+			}
+			out.Problem("shape", "the item is not of the documented shape", field...)
+			return
+		}
+		read(&v, out)
+	}
+}
+
+// KeyOf returns a Key that is a member of the item, as a text.
+func KeyOf(member string) func(json.RawMessage) string {
+	return func(item json.RawMessage) string { return word(at(item, member)) }
+}
+
+// read reads the items of an answer into the batch, and returns how many there were.
+func (b *Batch) read(body json.RawMessage) (int, error) {
+	items, err := b.kind.items(body)
+	if err != nil {
+		return 0, err
+	}
+	for _, item := range items {
+		b.item, b.owner, b.zone, b.dev = item, nil, "", nil
+		b.kind.Read(item, b)
+	}
+	return len(items), nil
+}
+
+// errShape says that an answer is not of the documented shape.
+var errShape = fmt.Errorf("%w: the provider's answer is not of the documented shape", healthlab.Unavailable)
+
+// items returns the items of an answer.
+func (k *Kind) items(body json.RawMessage) ([]json.RawMessage, error) {
+	if !json.Valid(body) {
+		return nil, errShape
+	}
+	list := at(body, k.Items)
+	switch {
+	case len(list) == 0 && k.Items != "":
+		if len(body) == 0 || body[0] != '{' {
+			return nil, errShape
+		}
+		return nil, nil // absent or null: there is nothing
+	case len(list) > 0 && list[0] == '{':
+		return []json.RawMessage{list}, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(list, &items); err != nil {
+		return nil, errShape
+	}
+	return items, nil
+}
+
+// at returns a member of a document, with dots between the names of nested ones; nil if it is
+// absent or null, the document for the empty path.
+func at(doc json.RawMessage, path string) json.RawMessage {
+	doc = json.RawMessage(strings.TrimSpace(string(doc)))
+	for path != "" {
+		var name string
+		name, path, _ = strings.Cut(path, ".")
+		var object map[string]json.RawMessage
+		if json.Unmarshal(doc, &object) != nil {
+			return nil
+		}
+		doc = object[name]
+	}
+	if string(doc) == "null" {
+		return nil
+	}
+	return doc
+}
+
+// word returns a text, a number or a bool as a text; empty for anything else.
+func word(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	if len(v) > 0 && v[0] != '{' && v[0] != '[' && string(v) != "null" {
+		return string(v)
+	}
+	return ""
+}

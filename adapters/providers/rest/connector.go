@@ -1,0 +1,82 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Connector is one provider as one client. Safe for concurrent use; it keeps nothing of a
+// person.
+type Connector struct {
+	*Flow
+	def  *Definition
+	opts Options
+	base *url.URL
+}
+
+// New returns the connector of a definition, and starts nothing. Invalid names addresses that
+// the guard refuses, and a client that is not complete.
+func New(d *Definition, client Client, opts *Options) (*Connector, error) {
+	o := opts.withDefaults()
+	var p healthlab.Problems
+	for _, address := range []string{d.OAuth.AuthorizeURL, d.OAuth.TokenURL, d.OAuth.Revocation.URL, d.BaseURL} {
+		if address == "" {
+			continue
+		}
+		if _, err := o.Guard.CheckURL(rebase(address, o.Origin)); err != nil {
+			p.Add("url", "the guard refuses an address of the provider", "origin")
+			break
+		}
+	}
+	if client.ID == "" || client.Secret == "" && d.OAuth.ClientAuth != ClientNone {
+		p.Add("client", "a client has an id and a secret", "client")
+	}
+	base, err := url.Parse(rebase(d.BaseURL, o.Origin))
+	if err != nil {
+		p.Add("url", "must be a URL", "base_url")
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("connector: %w", err)
+	}
+	return &Connector{&Flow{d.OAuth, client, NewHTTP(&o), o.Origin}, d, o, base}, nil
+}
+
+// Flows returns all that the connector can do, for packages linking and pull.
+func (c *Connector) Flows() linking.ProviderConnector {
+	out := linking.ProviderConnector{
+		OAuth: c, Refresher: c, Porter: c, Puller: c, As: c.As, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
+	}
+	if c.def.OAuth.Revocation.URL != "" {
+		out.Revoker = c
+	}
+	if c.def.Listen != nil {
+		out.Listener, out.OwnListener = &listener{Listening{c.Client, c.opts.VerifyToken}, c.def.Listen}, true
+	}
+	return out
+}
+
+// As is the provider as another client knows it. See [linking.ProviderConnector].
+func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
+	var p healthlab.Problems
+	if client.ID == "" {
+		p.Add("missing", "must not be empty", "client_id")
+	}
+	if client.Secret == "" && c.def.OAuth.ClientAuth != ClientNone {
+		p.Add("missing", "must not be empty", "client_secret")
+	}
+	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
+		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
+	}
+	if err := p.Err(); err != nil {
+		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
+	}
+	other, flow := *c, *c.Flow
+	flow.Client = Client{client.ID, client.Secret}
+	other.Flow = &flow
+	return other.Flows(), nil
+}

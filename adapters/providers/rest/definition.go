@@ -1,0 +1,123 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Definition describes a provider. It is not changed after [New].
+type Definition struct {
+	// Provider is the record for the catalogue. Its resources and scopes follow from Kinds:
+	// see [Definition.Record].
+	Provider healthdata.Provider
+	OAuth    OAuth
+	// BaseURL stands before the paths of the kinds.
+	BaseURL string
+	// Header is sent with every request for data.
+	Header map[string]string
+	Kinds  []Kind
+	// Rates reads the limits that an answer's headers state. Nil if there are none.
+	Rates func(h http.Header, now time.Time) []linking.Rate
+	// Wait is how long an answer of 429 without Retry-After asks to wait. Nil if it never
+	// says.
+	Wait func(h http.Header, now time.Time) time.Duration
+	// RateScope says whose limit an answer of 429 is about. Default: the application's.
+	RateScope linking.RateScope
+	// Refused reads an answer in the provider's own words before the status is looked at.
+	// It returns nil for an answer with data, and for one that the status explains.
+	Refused func(a *Answer) error
+	// Listen reads a message of the provider. Nil if it sends none.
+	Listen func(l *Listening, m linking.Message) (linking.Heard, error)
+	// Setup lists what the owner of a client has to set up at the provider.
+	Setup []linking.SetupStep
+}
+
+// Kind is one collection of a provider.
+type Kind struct {
+	// Name identifies the kind in [Definition.Read] and in Join and For.
+	Name string
+	// Scopes are the scopes that it needs; nil if the provider has none.
+	Scopes []string
+	// Method is the HTTP method. Default GET. With POST, the query is sent as a form.
+	Method string
+	// Path stands behind the base URL. {account} is the provider's id of the person, and {id}
+	// the key of the item in For.
+	Path string
+	// Query is sent with every request.
+	Query url.Values
+	// Range says how the range is asked for; the zero value asks for all.
+	Range Range
+	// Pages says how pages go on. Nil: there is one.
+	Pages Pages
+	// Items is the member of the answer that holds the items, with dots between the names of
+	// nested ones. Empty: the answer is the list, or an object that is the only item.
+	Items string
+	// Join lists kinds that are read before, over the same range. [Batch.Joined] finds their
+	// items.
+	Join []string
+	// For is a kind of whose items each is asked for by itself: this kind's answer is one
+	// item's details.
+	For string
+	// Key returns the key of an item for Join and For; an empty one leaves it out. Nil in
+	// kinds that no other kind names.
+	Key func(item json.RawMessage) string
+	// Keep lists the members that joined items keep; nil keeps all.
+	Keep []string
+	// Missing lists statuses that mean that there is no data, such as 404.
+	Missing []int
+	// Resources are the slugs that Read makes.
+	Resources []string
+	// Read reads one item. See [Each].
+	Read func(item json.RawMessage, out *Batch)
+}
+
+// Record returns the provider's record with the resources and scopes of the kinds. It is the
+// caller's to change.
+func (d *Definition) Record() healthdata.Provider {
+	p := d.Provider
+	p.Resources = slices.Clone(p.Resources)
+	p.Scopes = map[string]healthdata.Scopes{}
+	for _, k := range d.Kinds {
+		for _, r := range k.Resources {
+			if !p.Supports(r) {
+				p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: r})
+			}
+			s := p.Scopes[r]
+			for _, name := range k.Scopes {
+				if !slices.Contains(s.Required, name) {
+					s.Required = append(s.Required, name)
+				}
+			}
+			if s.Optional = []string{}; len(s.Required) > 0 {
+				p.Scopes[r] = s
+			}
+		}
+	}
+	return p
+}
+
+// kind returns a kind by its name, or nil.
+func (d *Definition) kind(name string) *Kind {
+	for i := range d.Kinds {
+		if d.Kinds[i].Name == name {
+			return &d.Kinds[i]
+		}
+	}
+	return nil
+}
+
+// of returns the kinds that a resource is read from, in the order of the table.
+func (d *Definition) of(resource string) (out []*Kind) {
+	for i := range d.Kinds {
+		if slices.Contains(d.Kinds[i].Resources, resource) {
+			out = append(out, &d.Kinds[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Options adjusts a Connector. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Guard decides which addresses may be reached. Default: https and public addresses
+	// only.
+	Guard *webhook.Guard
+	// Timeout bounds one request, its answer included. Default 20 seconds.
+	Timeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Origin replaces the scheme and host of every address of the provider, for doubles.
+	Origin string
+	// VerifyToken is the word that the provider repeats in handshakes of its messages, where
+	// it has one.
+	VerifyToken string
+	// MaxBytes bounds the body of an answer. Default 16 MiB.
+	MaxBytes int64
+}
+
+func (o *Options) withDefaults() Options {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	if out.Guard == nil {
+		out.Guard = &webhook.Guard{}
+	}
+	if out.Timeout <= 0 {
+		out.Timeout = 20 * time.Second
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	if out.MaxBytes <= 0 {
+		out.MaxBytes = 16 << 20
+	}
+	return out
+}
+
+// HTTP makes requests behind a guard. Safe for concurrent use.
+type HTTP struct {
+	client *http.Client
+	max    int64
+	now    func() time.Time
+}
+
+// NewHTTP returns an HTTP with the guard, timeout, clock and size of the options.
+func NewHTTP(opts *Options) *HTTP {
+	o := opts.withDefaults()
+	return &HTTP{webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout}), o.MaxBytes, o.Now}
+}
+
+// Answer is what a provider answered.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// unavailableError is an answer without data for now. It holds nothing that was sent or
+// received.
+type unavailableError struct {
+	what string
+	wait time.Duration
+}
+
+func (e *unavailableError) Error() string {
+	return fmt.Sprintf("%v: the provider %s", healthlab.Unavailable, e.what)
+}
+
+// Unwrap returns healthlab.Unavailable.
+func (*unavailableError) Unwrap() error { return healthlab.Unavailable }
+
+// RetryAfter is how long the provider asks to wait; zero if it does not say.
+func (e *unavailableError) RetryAfter() time.Duration { return e.wait }
+
+// Unavailable returns an error of the kind healthlab.Unavailable: the provider does what,
+// and asks to wait. Its method RetryAfter returns wait.
+func Unavailable(what string, wait time.Duration) error { return &unavailableError{what, wait} }
+
+// Do makes one request and reads its answer. A provider that cannot be reached or answers
+// too late or too much is an error; a context that has ended stays one.
+func (h *HTTP) Do(req *http.Request) (*Answer, error) {
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return nil, unreachable(req.Context(), err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, h.max+1))
+	switch {
+	case err != nil:
+		return nil, unreachable(req.Context(), err)
+	case int64(len(body)) > h.max:
+		return nil, Unavailable("answers more than is read", 0)
+	}
+	return &Answer{resp.StatusCode, resp.Header, body}, nil
+}
+
+// RetryAfter is how long an answer asks to wait.
+func (h *HTTP) RetryAfter(a *Answer) time.Duration {
+	return webhook.ParseRetryAfter(a.Header.Get("Retry-After"), h.now())
+}
+
+// unreachable names a failure of the network. The cause holds an address, and with it what
+// was asked for, and is left out.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("the provider answers too late: %w", context.DeadlineExceeded)
+	}
+	return Unavailable("cannot be reached", 0)
+}

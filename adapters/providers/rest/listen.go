@@ -1,0 +1,109 @@
+package rest
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Listening is what a Listen function checks messages with.
+type Listening struct {
+	// Client is the one that the message is for: many providers sign with its secret.
+	Client Client
+	// VerifyToken is as in Options.
+	VerifyToken string
+}
+
+// String shows no secret.
+func (*Listening) String() string { return "listening" }
+
+// GoString is String.
+func (l *Listening) GoString() string { return l.String() }
+
+type listener struct {
+	state  Listening
+	listen func(*Listening, linking.Message) (linking.Heard, error)
+}
+
+// Listen reads a message. See [linking.Listener].
+func (l *listener) Listen(_ context.Context, m linking.Message) (linking.Heard, error) {
+	return l.listen(&l.state, m)
+}
+
+// Header returns the first value of a message's header, or the empty text.
+func Header(m *linking.Message, name string) string {
+	if v := m.Header[textproto.CanonicalMIMEHeaderKey(name)]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// Query returns the first value of a message's query parameter, or the empty text.
+func Query(m *linking.Message, name string) string {
+	if v := m.Query[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// SignedHex reports whether a signature is the HMAC-SHA256 of the parts, in hexadecimal
+// digits of either case; SignedBase64 in base64. An empty secret signs nothing.
+func SignedHex(signature, secret string, parts ...[]byte) bool {
+	got, err := hex.DecodeString(strings.ToLower(signature))
+	return err == nil && signed(got, secret, parts)
+}
+
+// SignedBase64 is SignedHex for signatures in base64.
+func SignedBase64(signature, secret string, parts ...[]byte) bool {
+	got, err := base64.StdEncoding.DecodeString(signature)
+	return err == nil && signed(got, secret, parts)
+}
+
+func signed(got []byte, secret string, parts [][]byte) bool {
+	mac := hmac.New(sha256.New, []byte(secret))
+	for _, p := range parts {
+		mac.Write(p)
+	}
+	return secret != "" && hmac.Equal(got, mac.Sum(nil))
+}
+
+// Same reports whether two words are equal, in constant time. Empty words are not.
+func Same(a, b string) bool {
+	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
+
+// maxAge is how old a signed message may be, or how far in the future.
+const maxAge = 15 * time.Minute
+
+// Fresh reports whether a message was signed within a quarter of an hour of its arrival.
+func Fresh(m *linking.Message, signedAt time.Time) bool {
+	d := m.At.Sub(signedAt)
+	return d < maxAge && d > -maxAge
+}
+
+// NotTheirs is the error for a message that the provider did not sign.
+func NotTheirs() error {
+	return fmt.Errorf("%w: the message is not signed by the provider", healthlab.Unauthenticated)
+}
+
+// NotReadable is the error for a message of another shape.
+func NotReadable() error {
+	return fmt.Errorf("%w: the message is not of the documented shape", healthlab.Invalid)
+}
+
+// JSONReply answers a handshake with a JSON object.
+func JSONReply(doc map[string]string) linking.Heard {
+	b, _ := json.Marshal(doc) // texts always can
+	return linking.Heard{Reply: b, ReplyType: "application/json"}
+}

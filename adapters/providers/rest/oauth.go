@@ -1,0 +1,492 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// Client is the OAuth client that the provider registered.
+type Client struct{ ID, Secret string }
+
+// String shows no secret.
+func (Client) String() string { return "OAuth client" }
+
+// GoString is String.
+func (c Client) GoString() string { return c.String() }
+
+// ClientAuth is how a client authenticates at the token URL.
+type ClientAuth string
+
+const (
+	// ClientBody sends id and secret in the form. It is the default.
+	ClientBody ClientAuth = "body"
+	// ClientBasic sends them by HTTP basic authentication.
+	ClientBasic ClientAuth = "basic"
+	// ClientNone sends the id in the form; there is no secret.
+	ClientNone ClientAuth = "none"
+)
+
+// OAuth says how a provider does the authorization code flow (RFC 6749).
+type OAuth struct {
+	AuthorizeURL, TokenURL string
+	ClientAuth             ClientAuth
+	// PKCE sends the challenge and the verifier (RFC 7636).
+	PKCE bool
+	// ScopeSeparator stands between scopes. Default a blank.
+	ScopeSeparator string
+	// AuthorizeParams are added to the address of the sign-in page, TokenParams to every
+	// form at the token URL, and RefreshParams to those of renewals.
+	AuthorizeParams, TokenParams, RefreshParams map[string]string
+	// TokenBody returns the token answer of RFC 6749 in the provider's answer; nil where they
+	// are the same.
+	TokenBody func([]byte) []byte
+	// TokenSeconds is how long an access token works where the answer does not say; 0 is not
+	// known.
+	TokenSeconds int
+	// EndErrors are the error codes besides invalid_grant by which a grant has ended.
+	EndErrors []string
+	// Revocation is how a grant is ended; the zero value where the provider has no way.
+	Revocation Revocation
+	// Minimum are the scopes without which nothing works.
+	Minimum []string
+	// Account finds the provider's own id of the person after the sign-in, and may register
+	// the person. Nil where the provider has no id.
+	Account func(ctx context.Context, s *SignedIn) (string, error)
+}
+
+// RevocationToken says where the request that ends a grant has the token.
+type RevocationToken string
+
+const (
+	// RevokeForm sends the refresh token in a form, as RFC 7009 has it. It is the default.
+	RevokeForm RevocationToken = "form"
+	// RevokeBearer sends the access token as a bearer token.
+	RevokeBearer RevocationToken = "bearer"
+	// RevokeQuery sends the access token as the query parameter access_token.
+	RevokeQuery RevocationToken = "query"
+)
+
+// Revocation is the request that ends a grant.
+type Revocation struct {
+	URL string
+	// Method is the HTTP method. Default POST.
+	Method string
+	Token  RevocationToken
+}
+
+// SignedIn is a person who has just signed in.
+type SignedIn struct {
+	// Access is the access token, and Token the whole answer of the token URL, a JSON object.
+	Access string
+	Token  json.RawMessage
+
+	flow *Flow
+}
+
+// String shows nothing.
+func (*SignedIn) String() string { return "sign-in" }
+
+// GoString is String.
+func (s *SignedIn) GoString() string { return s.String() }
+
+// Do makes a request with the person's access token. An answer other than 2xx is an error.
+func (s *SignedIn) Do(ctx context.Context, method, address string, body io.Reader) (*Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.flow.at(address), body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Authorization", "Bearer "+s.Access)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	a, err := s.flow.HTTP.Do(req)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Status == http.StatusTooManyRequests:
+		return nil, &linking.RateError{Scope: linking.RateApp, Wait: s.flow.HTTP.RetryAfter(a)}
+	case a.Status/100 != 2 && a.Status != http.StatusConflict:
+		return nil, Unavailable("does not name the person", s.flow.HTTP.RetryAfter(a))
+	}
+	return a, nil
+}
+
+// Flow signs in at one provider as one client. It implements linking.OAuthFlow, Refresher,
+// Porter and Revoker. Safe for concurrent use.
+type Flow struct {
+	OAuth  OAuth
+	Client Client
+	HTTP   *HTTP
+	// Origin is as in Options.
+	Origin string
+}
+
+// at is an address, at the flow's origin.
+func (f *Flow) at(address string) string { return rebase(address, f.Origin) }
+
+// rebase replaces the scheme and host of an address by an origin; an empty origin leaves it.
+func rebase(address, origin string) string {
+	u, err := url.Parse(address)
+	o, bad := url.Parse(origin)
+	if err != nil || bad != nil || origin == "" {
+		return address
+	}
+	u.Scheme, u.Host = o.Scheme, o.Host
+	return u.String()
+}
+
+// tokens is what a grant's secret holds, as JSON.
+type tokens struct {
+	Access  string `json:"access_token"`
+	Refresh string `json:"refresh_token,omitempty"`
+}
+
+func (tokens) String() string   { return "tokens" }
+func (tokens) GoString() string { return "tokens" }
+
+func (t tokens) bytes() []byte {
+	b, _ := json.Marshal(t) // texts always can
+	return b
+}
+
+func readTokens(b []byte) (t tokens, err error) {
+	if json.Unmarshal(b, &t) != nil || t.Access == "" {
+		return t, fmt.Errorf("%w: not a secret of this connector", healthlab.Invalid)
+	}
+	return t, nil
+}
+
+// Pack makes a secret of tokens.
+func (*Flow) Pack(t linking.Tokens) ([]byte, error) {
+	if t.Access == "" {
+		return nil, fmt.Errorf("%w: there is no access token", healthlab.Invalid)
+	}
+	return tokens(t).bytes(), nil
+}
+
+// Unpack reads the tokens of a secret.
+func (*Flow) Unpack(secret []byte) (linking.Tokens, error) {
+	t, err := readTokens(secret)
+	return linking.Tokens(t), err
+}
+
+// library is the configuration for the OAuth library.
+func (f *Flow) library(redirect string, scopes []string) *oauth2.Config {
+	style, separator := oauth2.AuthStyleInParams, f.OAuth.ScopeSeparator
+	if f.OAuth.ClientAuth == ClientBasic {
+		style = oauth2.AuthStyleInHeader
+	}
+	if separator == "" {
+		separator = " "
+	}
+	c := &oauth2.Config{
+		ClientID: f.Client.ID, ClientSecret: f.Client.Secret, RedirectURL: redirect,
+		Endpoint: oauth2.Endpoint{AuthURL: f.at(f.OAuth.AuthorizeURL), TokenURL: f.at(f.OAuth.TokenURL), AuthStyle: style},
+	}
+	if len(scopes) > 0 {
+		c.Scopes = []string{strings.Join(scopes, separator)}
+	}
+	return c
+}
+
+// Authorize returns the address of the provider's sign-in page. See [linking.OAuthFlow].
+func (f *Flow) Authorize(_ context.Context, r linking.AuthorizeRequest) (string, error) {
+	var options []oauth2.AuthCodeOption
+	for name, value := range f.OAuth.AuthorizeParams {
+		options = append(options, oauth2.SetAuthURLParam(name, value))
+	}
+	if f.OAuth.PKCE {
+		options = append(options, oauth2.SetAuthURLParam("code_challenge", r.Challenge), oauth2.SetAuthURLParam("code_challenge_method", "S256"))
+	}
+	return f.library(r.RedirectURL, r.Scopes).AuthCodeURL(r.State, options...), nil
+}
+
+// Exchange turns a code into a grant. See [linking.OAuthFlow].
+func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
+	var options []oauth2.AuthCodeOption
+	if f.OAuth.PKCE {
+		options = append(options, oauth2.VerifierOption(r.Verifier))
+	}
+	at := f.HTTP.now()
+	token, body, err := f.token(ctx, f.OAuth.TokenParams, func(ctx context.Context) (*oauth2.Token, error) {
+		return f.library(r.RedirectURL, nil).Exchange(ctx, r.Code, options...)
+	})
+	if err != nil {
+		var over *linking.GrantError
+		if errors.As(err, &over) {
+			return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
+		}
+		return linking.Grant{}, err
+	}
+	g := linking.Grant{Scopes: f.scopes(body), ExpiresAt: f.expiry(token, at)}
+	g.Secret = tokens{token.AccessToken, token.RefreshToken}.bytes()
+	if f.OAuth.Account != nil {
+		g.ExternalUserID, err = f.OAuth.Account(ctx, &SignedIn{Access: token.AccessToken, Token: body, flow: f})
+	}
+	if err != nil {
+		return linking.Grant{}, err
+	}
+	return g, nil
+}
+
+// maxSeconds bounds what a provider says of the life of a token: a hundred years.
+const maxSeconds = 100 * 366 * 24 * 60 * 60
+
+// expiry is when a token stops working.
+func (f *Flow) expiry(t *oauth2.Token, at time.Time) time.Time {
+	seconds := t.ExpiresIn
+	if seconds <= 0 {
+		seconds = int64(f.OAuth.TokenSeconds)
+	}
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return healthlab.At(at.Add(time.Duration(min(seconds, maxSeconds)) * time.Second)).Time
+}
+
+// scopes are those that a token's answer names; nil if it names none.
+func (f *Flow) scopes(body []byte) []string {
+	var doc struct {
+		Scope any `json:"scope"`
+	}
+	if json.Unmarshal(body, &doc) != nil {
+		return nil
+	}
+	list := []string{}
+	switch v := doc.Scope.(type) {
+	case string:
+		list = strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || strings.ContainsRune(f.OAuth.ScopeSeparator, r) })
+	case []any:
+		for _, s := range v {
+			if s, ok := s.(string); ok {
+				list = append(list, s)
+			}
+		}
+	default:
+		return nil
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Refresh renews tokens. See [linking.Refresher].
+func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error) {
+	t, err := readTokens(old)
+	if err != nil {
+		return linking.Renewal{}, err
+	}
+	if t.Refresh == "" {
+		return linking.Renewal{}, &linking.GrantError{Type: healthdata.FailureTokenRefresh}
+	}
+	params := map[string]string{}
+	for _, m := range []map[string]string{f.OAuth.TokenParams, f.OAuth.RefreshParams} {
+		for name, value := range m {
+			params[name] = value
+		}
+	}
+	at := f.HTTP.now()
+	token, _, err := f.token(ctx, params, func(ctx context.Context) (*oauth2.Token, error) {
+		return f.library("", nil).TokenSource(ctx, &oauth2.Token{RefreshToken: t.Refresh}).Token()
+	})
+	if err != nil {
+		return linking.Renewal{}, err
+	}
+	fresh := tokens{token.AccessToken, token.RefreshToken}
+	if fresh.Refresh == "" {
+		fresh.Refresh = t.Refresh
+	}
+	return linking.Renewal{Secret: fresh.bytes(), ExpiresAt: f.expiry(token, at)}, nil
+}
+
+// token runs a call of the OAuth library behind the guard, and returns the whole answer, a
+// JSON object, besides. The library's own error holds the answer, and is left out.
+func (f *Flow) token(ctx context.Context, params map[string]string, call func(context.Context) (*oauth2.Token, error)) (*oauth2.Token, []byte, error) {
+	var kept bytes.Buffer
+	client := *f.HTTP.client
+	client.Transport = tokenTransport{client.Transport, params, f.OAuth.TokenBody, &kept}
+	token, err := call(context.WithValue(ctx, oauth2.HTTPClient, &client))
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused):
+		return nil, nil, f.refusal(refused)
+	case err != nil && ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case err != nil && kept.Len() > 0:
+		return nil, nil, Unavailable("answers nonsense for a token", 0)
+	case err != nil:
+		return nil, nil, unreachable(ctx, err)
+	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, nil, Unavailable("answers a token that cannot be sent", 0)
+	}
+	body := kept.Bytes()
+	if !json.Valid(body) { // some providers answer a form
+		form, _ := url.ParseQuery(kept.String())
+		doc := map[string]string{}
+		for name := range form {
+			doc[name] = form.Get(name)
+		}
+		body, _ = json.Marshal(doc) // texts always can
+	}
+	return token, body, nil
+}
+
+// refusal says what an answer of the token URL means that is not a token: only its own
+// words end a grant (RFC 6749 section 5.2).
+func (f *Flow) refusal(e *oauth2.RetrieveError) error {
+	a := &Answer{Header: http.Header{}}
+	if e.Response != nil {
+		a.Status, a.Header = e.Response.StatusCode, e.Response.Header
+	}
+	if (e.ErrorCode == "invalid_grant" || e.ErrorCode != "" && slices.Contains(f.OAuth.EndErrors, e.ErrorCode)) && a.Status/100 != 5 {
+		return &linking.GrantError{Type: healthdata.FailureTokenRefresh}
+	}
+	if a.Status == http.StatusTooManyRequests {
+		return &linking.RateError{Scope: linking.RateApp, Wait: f.HTTP.RetryAfter(a)}
+	}
+	return Unavailable("gives no token", f.HTTP.RetryAfter(a))
+}
+
+// tokenTransport adds parameters to every form for the token URL, because the library takes
+// none when it renews a token, and keeps a copy of the answer.
+type tokenTransport struct {
+	next   http.RoundTripper
+	params map[string]string
+	unwrap func([]byte) []byte
+	kept   *bytes.Buffer
+}
+
+// maxToken is the longest answer with a token that is read.
+const maxToken = 1 << 20
+
+// RoundTrip makes a request.
+func (t tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent, err := t.completed(r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.next.RoundTrip(sent)
+	if err != nil {
+		return nil, err
+	}
+	t.kept.Reset()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	if t.unwrap != nil {
+		body = t.unwrap(body)
+	}
+	t.kept.Write(body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// completed is a request with the parameters in its form.
+func (t tokenTransport) completed(r *http.Request) (*http.Request, error) {
+	body, err := io.ReadAll(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range t.params {
+		form.Set(name, value)
+	}
+	out := r.Clone(r.Context())
+	whole := form.Encode()
+	out.ContentLength, out.Body = int64(len(whole)), io.NopCloser(strings.NewReader(whole))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(whole)), nil }
+	return out, nil
+}
+
+// Revoke ends a grant. See [linking.Revoker].
+func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
+	t, err := readTokens(secret)
+	if err != nil {
+		return err
+	}
+	req, err := f.revocation(ctx, t)
+	if err != nil {
+		return fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	a, err := f.HTTP.Do(req)
+	if err != nil {
+		return err
+	}
+	var said struct {
+		Error any `json:"error"`
+	}
+	_ = json.Unmarshal(a.Body, &said)
+	switch {
+	case a.Status/100 == 2, said.Error == "invalid_token", said.Error == "invalid_grant",
+		f.OAuth.Revocation.Token == RevokeBearer && (a.Status == http.StatusUnauthorized || a.Status == http.StatusNotFound):
+		return nil // the grant has ended, whoever ended it
+	}
+	return Unavailable("does not end the grant", f.HTTP.RetryAfter(a))
+}
+
+// revocation is the request that ends a grant.
+func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) {
+	o := &f.OAuth
+	method, form := o.Revocation.Method, url.Values{}
+	if method == "" {
+		method = http.MethodPost
+	}
+	if o.Revocation.Token == RevokeForm || o.Revocation.Token == "" {
+		form.Set("token", t.Refresh)
+		form.Set("token_type_hint", "refresh_token")
+		if t.Refresh == "" {
+			form.Set("token", t.Access)
+			form.Set("token_type_hint", "access_token")
+		}
+		if o.ClientAuth != ClientBasic {
+			form.Set("client_id", f.Client.ID)
+		}
+		if o.ClientAuth == ClientBody || o.ClientAuth == "" {
+			form.Set("client_secret", f.Client.Secret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, f.at(o.Revocation.URL), strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	switch {
+	case o.Revocation.Token == RevokeBearer:
+		req.Header.Set("Authorization", "Bearer "+t.Access)
+	case o.Revocation.Token == RevokeQuery:
+		q := req.URL.Query()
+		q.Set("access_token", t.Access)
+		req.URL.RawQuery = q.Encode()
+	case o.ClientAuth == ClientBasic:
+		req.SetBasicAuth(url.QueryEscape(f.Client.ID), url.QueryEscape(f.Client.Secret)) // RFC 6749, 2.3.1
+	}
+	return req, nil
+}
+
+// AccountIn reads the provider's id of the person, a text or a number, from a member of a
+// document.
+func AccountIn(doc []byte, member string) (string, error) {
+	if id := word(at(doc, member)); id != "" {
+		return id, nil
+	}
+	return "", errShape
+}

@@ -1,0 +1,97 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+)
+
+// Pages says how the pages of a collection go on. A token names a page: it is empty for the
+// first one.
+type Pages interface {
+	// ask puts the page's token into a query.
+	ask(q url.Values, token string)
+	// next returns the token of the next page; empty at the end. n is the number of items.
+	next(token string, body json.RawMessage, n int) string
+}
+
+// Cursor pages by a token that stands in a member of the answer and is sent as a query
+// parameter.
+func Cursor(param, member string) Pages { return cursorPages{param, member} }
+
+type cursorPages struct{ param, member string }
+
+func (p cursorPages) ask(q url.Values, token string) {
+	if token != "" {
+		q.Set(p.param, token)
+	}
+}
+
+func (p cursorPages) next(_ string, body json.RawMessage, _ int) string {
+	return word(at(body, p.member))
+}
+
+// NextURL pages by an address in a member of the answer. Only addresses at the provider's own
+// host are followed.
+func NextURL(member string) Pages { return urlPages{member} }
+
+type urlPages struct{ member string }
+
+func (urlPages) ask(url.Values, string) {}
+
+func (p urlPages) next(_ string, body json.RawMessage, _ int) string { return word(at(body, p.member)) }
+
+// Numbered pages by a number, from 1, until a page is empty: a page may be short and not the
+// last one.
+func Numbered(param string) Pages { return numberedPages{param} }
+
+type numberedPages struct{ param string }
+
+func (p numberedPages) ask(q url.Values, token string) { q.Set(p.param, strconv.Itoa(number(token)+1)) }
+
+func (numberedPages) next(token string, _ json.RawMessage, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(number(token) + 1)
+}
+
+// Offset pages by how many items came before, until a page has fewer than size.
+func Offset(param string, size int) Pages { return offsetPages{param, size} }
+
+type offsetPages struct {
+	param string
+	size  int
+}
+
+func (p offsetPages) ask(q url.Values, token string) { q.Set(p.param, strconv.Itoa(number(token))) }
+
+func (p offsetPages) next(token string, _ json.RawMessage, n int) string {
+	if n < p.size {
+		return ""
+	}
+	return strconv.Itoa(number(token) + n)
+}
+
+// More pages by an offset in the answer, as long as a member of it is true.
+func More(param, offset, more string) Pages { return morePages{param, offset, more} }
+
+type morePages struct{ param, offset, more string }
+
+func (p morePages) ask(q url.Values, token string) {
+	if token != "" {
+		q.Set(p.param, token)
+	}
+}
+
+func (p morePages) next(_ string, body json.RawMessage, _ int) string {
+	if m := word(at(body, p.more)); m != "true" && m != "1" {
+		return ""
+	}
+	return word(at(body, p.offset))
+}
+
+func number(token string) int {
+	n, _ := strconv.Atoi(token)
+	return max(n, 0)
+}

@@ -1,0 +1,357 @@
+package rest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// cursor is how far a pull is. A resource is read kind by kind, a kind window by window from
+// the newest, and a window collection by collection: the joined ones, then the kind's own, or
+// its list and each item of that.
+type cursor struct {
+	// Kind counts the kinds that are done, and Part the collections of the window.
+	Kind int `json:"k,omitempty"`
+	Part int `json:"p,omitempty"`
+	// Until is the end of the window, in Unix microseconds; 0 is the end of the range.
+	Until int64 `json:"u,omitempty"`
+	// Token names the next page, and Page counts those before it.
+	Token string `json:"t,omitempty"`
+	Page  int    `json:"n,omitempty"`
+	// Joined are the items of the joined collections, by kind and key.
+	Joined map[string]map[string]json.RawMessage `json:"j,omitempty"`
+	// Queue are the keys of the items that are still to be asked for by themselves.
+	Queue []string `json:"q,omitempty"`
+}
+
+const (
+	// maxPages bounds the pages of one collection in one window.
+	maxPages = 5000
+	// maxCursor bounds a cursor.
+	maxCursor = 1 << 20
+)
+
+func (c *cursor) String() string {
+	b, _ := json.Marshal(c) //nolint:errchkjson // numbers, texts and documents that were read
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func readCursor(s string) (c cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil || c.Kind < 0 || c.Part < 0 || c.Page < 0 {
+		return c, fmt.Errorf("%w: not a cursor of this connector", healthlab.Invalid)
+	}
+	return c, nil
+}
+
+// Pulls reports whether devices or workout streams can be asked for. See
+// [linking.WiderPuller].
+func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
+
+// Pull makes one request. See [linking.Puller].
+func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+	page, err := c.pull(ctx, &r)
+	if err != nil {
+		return linking.PullPage{}, fmt.Errorf("pull: %w", err)
+	}
+	return page, nil
+}
+
+// window is what one request is about.
+type window struct {
+	*cursor
+	r        *linking.PullRequest
+	own      *Kind // the kind whose items are read
+	kind     *Kind // the collection that is asked: own, or one that is joined or listed
+	from, to time.Time
+}
+
+func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
+	at, err := readCursor(r.Cursor)
+	kinds := c.def.of(r.Resource)
+	switch {
+	case err != nil:
+		return page, err
+	case len(kinds) == 0:
+		return page, fmt.Errorf("%w: the provider does not have this resource", healthlab.Unimplemented)
+	case at.Kind >= len(kinds):
+		return page, nil
+	}
+	secret, err := readTokens(r.Secret)
+	if err != nil {
+		return page, err
+	}
+	if r.Zone == nil {
+		r.Zone = time.UTC
+	}
+	w := c.window(r, &at, kinds[at.Kind])
+	req, err := c.request(ctx, w, secret.Access)
+	if err != nil {
+		return page, err
+	}
+	a, err := c.HTTP.Do(req)
+	if err != nil {
+		return page, err
+	}
+	empty, err := c.verdict(w.kind, a)
+	if err != nil {
+		return page, err
+	}
+	if c.def.Rates != nil {
+		page.Rates = c.def.Rates(a.Header, c.HTTP.now())
+	}
+	n := 0
+	if !empty {
+		if page.Items, n, err = c.read(w, a.Body); err != nil {
+			return page, err
+		}
+	}
+	page.Next, err = c.next(w, a.Body, n, len(kinds))
+	return page, err
+}
+
+// window returns what the next request is about.
+func (c *Connector) window(r *linking.PullRequest, at *cursor, own *Kind) *window {
+	w := &window{cursor: at, r: r, own: own, kind: own, from: r.From, to: r.To}
+	if at.Until != 0 {
+		w.to = time.UnixMicro(at.Until).UTC()
+	}
+	ranged := own
+	switch {
+	case at.Part < len(own.Join):
+		w.kind = c.def.kind(own.Join[at.Part])
+	case own.For != "" && len(at.Queue) == 0:
+		w.kind = c.def.kind(own.For)
+	}
+	if own.For != "" {
+		ranged = c.def.kind(own.For)
+	}
+	w.from = ranged.Range.cut(w.from, w.to)
+	return w
+}
+
+// detail reports whether the request is about one item of a list.
+func (w *window) detail() bool { return w.own.For != "" && w.kind == w.own }
+
+// request is the next request.
+func (c *Connector) request(ctx context.Context, w *window, token string) (*http.Request, error) {
+	account, id := "", ""
+	if w.r.ExternalUserID != nil {
+		account = *w.r.ExternalUserID
+	}
+	if w.detail() {
+		id = w.Queue[0]
+	}
+	for _, part := range []string{account, id} {
+		if part == "." || part == ".." {
+			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		}
+	}
+	path := strings.NewReplacer("{account}", url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.kind.Path)
+	where, err := url.Parse(strings.TrimSuffix(c.base.String(), "/") + path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	q := where.Query()
+	for name, values := range w.kind.Query {
+		q[name] = slices.Clone(values)
+	}
+	if !w.detail() {
+		w.kind.Range.set(q, w.from, w.to, w.r.Zone)
+		if w.kind.Pages != nil {
+			w.kind.Pages.ask(q, w.Token)
+		}
+	}
+	if _, is := w.kind.Pages.(urlPages); is && w.Token != "" && !w.detail() {
+		if where, err = c.ours(where, w.Token); err != nil {
+			return nil, err
+		}
+		q = where.Query()
+	}
+	method, body := http.MethodGet, io.Reader(http.NoBody)
+	if w.kind.Method == http.MethodPost {
+		method, body = http.MethodPost, strings.NewReader(q.Encode())
+		q = url.Values{}
+	}
+	where.RawQuery = q.Encode()
+	req, err := http.NewRequestWithContext(ctx, method, where.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	req.Header.Set("Accept", "application/json")
+	for name, value := range c.def.Header {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	return req, nil
+}
+
+// ours reads the address of a next page, which must be at the provider's own host: the token
+// is for no other.
+func (c *Connector) ours(asked *url.URL, next string) (*url.URL, error) {
+	u, err := asked.Parse(rebase(next, c.opts.Origin))
+	if err != nil || u.User != nil || u.Scheme != c.base.Scheme || !strings.EqualFold(u.Host, c.base.Host) {
+		return nil, fmt.Errorf("%w: the provider's next page is at another host", healthlab.Invalid)
+	}
+	return u, nil
+}
+
+// verdict says what an answer without data means. empty reports that it has none.
+func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
+	if c.def.Refused != nil {
+		if err := c.def.Refused(a); err != nil {
+			return false, err
+		}
+	}
+	if a.Status/100 == 2 {
+		return a.Status == http.StatusNoContent || len(strings.TrimSpace(string(a.Body))) == 0, nil
+	}
+	wait := c.HTTP.RetryAfter(a)
+	switch {
+	case slices.Contains(k.Missing, a.Status):
+		return true, nil
+	case a.Status == http.StatusUnauthorized:
+		return false, fmt.Errorf("%w: the provider does not accept the token", healthlab.Unauthenticated)
+	case a.Status == http.StatusTooManyRequests:
+		if wait == 0 && c.def.Wait != nil {
+			wait = c.def.Wait(a.Header, c.HTTP.now())
+		}
+		return false, &linking.RateError{Scope: c.def.RateScope, Wait: wait}
+	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
+		return false, fmt.Errorf("%w: the person has not granted what this resource needs", healthlab.Invalid) // RFC 6750, 3.1
+	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:
+		return false, Unavailable("refuses for now", wait)
+	case a.Status/100 == 4:
+		return false, fmt.Errorf("%w: the provider does not take this request", healthlab.Invalid)
+	case a.Status/100 == 3:
+		return false, Unavailable("redirects", 0)
+	}
+	return false, Unavailable("fails", wait)
+}
+
+// read reads an answer: the items of the own kind, or what is kept of a joined one.
+func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) {
+	if w.kind == w.own {
+		b := newBatch(w.own)
+		b.joined = w.Joined
+		if w.detail() {
+			b.id = w.Queue[0]
+		}
+		n, err := b.read(body)
+		return b.data[w.r.Resource], n, err
+	}
+	items, err := w.kind.items(body)
+	if err != nil {
+		return nil, 0, err
+	}
+	if w.Joined == nil {
+		w.Joined = map[string]map[string]json.RawMessage{}
+	}
+	kept := w.Joined[w.kind.Name]
+	if kept == nil {
+		kept = map[string]json.RawMessage{}
+		w.Joined[w.kind.Name] = kept
+	}
+	for _, item := range items {
+		key := w.kind.Key(item)
+		if key == "" {
+			continue
+		}
+		kept[key] = w.kind.reduce(item)
+		if w.own.For == w.kind.Name {
+			w.Queue = append(w.Queue, key)
+		}
+	}
+	return nil, len(items), nil
+}
+
+// reduce keeps the members of an item that a join needs.
+func (k *Kind) reduce(item json.RawMessage) json.RawMessage {
+	if k.Keep == nil {
+		return item
+	}
+	out := map[string]json.RawMessage{}
+	for _, name := range k.Keep {
+		if v := at(item, name); v != nil {
+			out[name] = v
+		}
+	}
+	b, _ := json.Marshal(out) //nolint:errchkjson // documents that were read
+	return b
+}
+
+// next is the cursor behind an answer; empty at the end.
+func (c *Connector) next(w *window, body []byte, n, kinds int) (string, error) {
+	at := *w.cursor
+	token, listed := at.Token, w.kind != w.own && w.own.For == w.kind.Name
+	if w.detail() {
+		delete(at.Joined[w.own.For], at.Queue[0])
+		at.Queue = at.Queue[1:]
+	} else if token = ""; w.kind.Pages != nil {
+		token = w.kind.Pages.next(at.Token, body, n)
+		if token != "" && (token == at.Token || at.Page >= maxPages) {
+			return "", fmt.Errorf("%w: the provider's pages do not come to an end", healthlab.Invalid)
+		}
+	}
+	switch {
+	case len(at.Queue) > 0: // the items of this page of the list, then its next page
+		at.Token = token
+		if listed {
+			at.Page++
+		}
+	case token != "":
+		at.Token = token
+		at.Page++
+	case at.Part < len(w.own.Join):
+		at.Part, at.Token, at.Page = at.Part+1, "", 0
+	case w.from.After(w.r.From):
+		at = cursor{Kind: at.Kind, Until: w.from.UnixMicro()}
+	case at.Kind+1 < kinds:
+		at = cursor{Kind: at.Kind + 1}
+	default:
+		return "", nil
+	}
+	s := at.String()
+	if len(s) > maxCursor {
+		return "", fmt.Errorf("%w: the provider has more in one page than is read", healthlab.Invalid)
+	}
+	return s, nil
+}
+
+// Read decodes a page of a kind that was stored, without a network: all resources that the
+// kind makes. Items of joined kinds are not there. Invalid if there is no such kind or the
+// page is not of its shape.
+func (d *Definition) Read(kind string, page []byte) (Data, error) {
+	k := d.kind(kind)
+	if k == nil || k.Read == nil {
+		names := []string{}
+		for _, k := range d.Kinds {
+			names = append(names, k.Name)
+		}
+		return nil, fmt.Errorf("%w: kind: must be one of %s", healthlab.Invalid, strings.Join(names, ", "))
+	}
+	b := newBatch(k)
+	if _, err := b.read(page); err != nil {
+		return nil, fmt.Errorf("%w: the page is not of the documented shape", healthlab.Invalid)
+	}
+	return b.data, nil
+}

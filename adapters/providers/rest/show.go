@@ -1,0 +1,58 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// String lists the data, one line for each sample, summary, deletion and item that could not
+// be read, for tests and for checks of a connector. It holds what a person measured.
+func (d Data) String() string {
+	var b strings.Builder
+	for _, resource := range slices.Sorted(maps.Keys(d)) {
+		for i := range d[resource] {
+			p := &d[resource][i]
+			fmt.Fprintf(&b, "%s from %s", resource, p.Source.Type)
+			if p.Owner != nil {
+				fmt.Fprintf(&b, " of %s", *p.Owner)
+			}
+			if p.Device != nil && p.Device.Model != nil {
+				fmt.Fprintf(&b, " by %s", *p.Device.Model)
+			}
+			b.WriteByte('\n')
+			for _, s := range p.Samples {
+				line(&b, "sample", s)
+			}
+			for _, s := range p.Summaries {
+				line(&b, "summary", s)
+			}
+			for _, x := range p.Deleted {
+				fmt.Fprintf(&b, "  deleted %s %s %s\n", x.ID, x.At, x.Type)
+			}
+			for _, u := range p.Unread {
+				for _, why := range u.Problems {
+					fmt.Fprintf(&b, "  unread %v: %s: %s\n", why.Path, why.Code, why.Msg)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// line writes what is set of a sample or summary.
+func line(b *strings.Builder, what string, v any) {
+	doc, err := json.Marshal(v)
+	var members map[string]any
+	if err != nil || json.Unmarshal(doc, &members) != nil {
+		fmt.Fprintf(b, "  %s that cannot be written\n", what)
+		return
+	}
+	maps.DeleteFunc(members, func(name string, v any) bool {
+		return v == nil || v == "" || v == 0.0 || v == "0001-01-01T00:00:00+00:00" || strings.HasPrefix(name, "source") || name == "id" || name == "user_id"
+	})
+	doc, _ = json.Marshal(members) //nolint:errchkjson // it was read from JSON
+	fmt.Fprintf(b, "  %s %s\n", what, doc)
+}

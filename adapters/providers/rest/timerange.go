@@ -1,0 +1,76 @@
+package rest
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Format writes an instant as a query parameter.
+type Format func(time.Time) string
+
+// The formats of instants.
+var (
+	// RFC3339 writes UTC to the second with a Z.
+	RFC3339 Format = func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	// Zoneless writes UTC to the second without any zone.
+	Zoneless Format = func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
+	// Unix writes seconds since 1970, UnixMilli milliseconds.
+	Unix      Format = func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+	UnixMilli Format = func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+)
+
+// Range says how a collection is asked for a stretch of time.
+type Range struct {
+	// From and To are the names of the query parameters. Without From, all is asked for.
+	From, To string
+	// Format writes instants. Default RFC3339. It is not used with Days.
+	Format Format
+	// Days asks for days in the person's zone, from the first to the last that the range
+	// touches.
+	Days bool
+	// Before and After widen the range; with Days in whole days. A collection that leaves
+	// out its last day has an After of one.
+	Before, After time.Duration
+	// Max is the longest range of one request; longer ones are cut, the newest first. 0: any.
+	Max time.Duration
+}
+
+const day = 24 * time.Hour
+
+// Day is a whole day for Before and After.
+const Day = day
+
+// cut returns the start of the newest part of a range that one request may have.
+func (r *Range) cut(from, to time.Time) time.Time {
+	if r.Max <= 0 {
+		return from
+	}
+	if start := to.Add(-r.Max + r.Before + r.After); start.After(from) {
+		return start
+	}
+	return from
+}
+
+// set puts a range into a query.
+func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
+	if r.From == "" {
+		return
+	}
+	start, end := from.Add(-r.Before), to.Add(r.After)
+	format := r.Format
+	switch {
+	case r.Days:
+		q.Set(r.From, healthlab.DateOf(start.In(zone)).String())
+		q.Set(r.To, healthlab.DateOf(end.Add(-time.Microsecond).In(zone)).String())
+		return
+	case format == nil:
+		format = RFC3339
+	}
+	q.Set(r.From, format(start))
+	if r.To != "" {
+		q.Set(r.To, format(end.Add(time.Second-time.Microsecond).Truncate(time.Second)))
+	}
+}

@@ -1,0 +1,149 @@
+package rest
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// Ptr returns a pointer to v.
+func Ptr[T any](v T) *T { return &v }
+
+// Instant is an instant in RFC 3339, and its offset: nil for Z, for
+// +00:00 and for none, which many providers write whatever the place is.
+type Instant struct {
+	healthlab.Time
+	// Offset is seconds east of UTC.
+	Offset *int
+}
+
+// UnmarshalJSON reads a text in RFC 3339. Null and the empty text are the zero value.
+func (t *Instant) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil || s == "" {
+		return err
+	}
+	at, offset, err := healthlab.ParseTimeOffset(s)
+	if err != nil {
+		return &json.UnmarshalTypeError{Value: "string"}
+	}
+	t.Time = at
+	if offset != 0 {
+		t.Offset = &offset
+	}
+	return nil
+}
+
+// ParseOffset reads +hh:mm or -hh:mm as seconds east of UTC; Z is 0, anything else nil.
+func ParseOffset(s string) *int {
+	if s == "Z" {
+		return Ptr(0)
+	}
+	if len(s) != 6 || s[3] != ':' || s[0] != '+' && s[0] != '-' {
+		return nil
+	}
+	h, err := strconv.Atoi(s[1:3])
+	m, bad := strconv.Atoi(s[4:])
+	if err != nil || bad != nil || h > 18 || m > 59 {
+		return nil
+	}
+	seconds := h*3600 + m*60
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return &seconds
+}
+
+// LocalDay is the day on which an instant falls under an offset; nil is UTC.
+func LocalDay(t healthlab.Time, offset *int) healthlab.Date {
+	if offset != nil {
+		t.Time = t.Add(time.Duration(*offset) * time.Second)
+	}
+	return healthlab.DateOf(t.UTC())
+}
+
+// Round returns a number as an integer; nil for nil and for one that is not finite.
+func Round(v *float64) *int64 {
+	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || math.Abs(*v) > 1<<53 {
+		return nil
+	}
+	return Ptr(int64(math.Round(*v)))
+}
+
+// Times returns a number times a factor; nil for nil.
+func Times(v *float64, factor float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return Ptr(*v * factor)
+}
+
+// Number returns a value; nil for nil.
+func Number(v *float64) *healthdata.Value {
+	if v == nil {
+		return nil
+	}
+	return healthdata.Number(*v)
+}
+
+// Series calls add for each value of an array that begins at an instant and has one value
+// every interval. Null values are left out.
+func Series(start healthlab.Time, interval time.Duration, values []*float64, add func(at healthlab.Time, v float64)) {
+	for i, v := range values {
+		if v != nil {
+			add(healthlab.At(start.Add(time.Duration(i)*interval)), *v)
+		}
+	}
+}
+
+// Stages are the stages of a night: parallel arrays of seconds from its start, and codes.
+type Stages struct {
+	Start, End []int64
+	Type       []healthdata.SleepStage
+}
+
+// Add appends a stage, joined with the one before if that is the same and ends there.
+func (s *Stages) Add(start, end int64, stage healthdata.SleepStage) {
+	if n := len(s.Type) - 1; n >= 0 && s.Type[n] == stage && s.End[n] == start {
+		s.End[n] = end
+		return
+	}
+	s.Start, s.End, s.Type = append(s.Start, start), append(s.End, end), append(s.Type, stage)
+}
+
+// StagesOf reads a text with one letter for each epoch of a night. Letters that the table
+// does not have are gaps.
+func StagesOf(text string, epoch time.Duration, table map[byte]healthdata.SleepStage) (s Stages) {
+	seconds := int64(epoch / time.Second)
+	for i := range len(text) {
+		if stage, ok := table[text[i]]; ok {
+			s.Add(int64(i)*seconds, int64(i+1)*seconds, stage)
+		}
+	}
+	return s
+}
+
+var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
+
+// Duration reads an ISO 8601 duration of days, hours, minutes and seconds; nil if it is none.
+func Duration(s string) *time.Duration {
+	m := isoDuration.FindStringSubmatch(strings.ToUpper(s))
+	if m == nil || len(s) < 3 {
+		return nil
+	}
+	total := 0.0
+	for i, unit := range []float64{86400, 3600, 60, 1} {
+		v, _ := strconv.ParseFloat("0"+m[i+1], 64)
+		total += v * unit
+	}
+	if total > 366*86400 {
+		return nil
+	}
+	return Ptr(time.Duration(total * float64(time.Second)))
+}
