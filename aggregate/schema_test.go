@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 var update = flag.Bool("update", false, "write docs/query-columns.md")
@@ -79,7 +80,7 @@ func TestAliases(t *testing.T) {
 	s := service(t, newPerson(), nil)
 	ask := func(table, column, where string) (string, error) {
 		req, err := s.Decode([]byte(`{"timeframe":{"type":"relative","anchor":"2026-03-04","past":{"unit":"day","value":7}},
-			"queries":[{"select":[{"`+table+`":"`+column+`"}],"where":"`+where+`"}]}`), false)
+			"queries":[{"select":[{"`+table+`":"`+column+`"}]`+where+`}]}`), false)
 		if err != nil {
 			return "", err
 		}
@@ -93,11 +94,14 @@ func TestAliases(t *testing.T) {
 	for _, table := range aggregate.Describe().Tables {
 		for _, name := range append(table.Aliases, table.Name) {
 			for _, c := range table.Columns {
+				if c.Type == healthdata.TypeList {
+					continue // a subquery reads it
+				}
 				want, err := ask(table.Name, c.Name, "")
 				require.NoError(t, err, "%s.%s", table.Name, c.Name)
 				for _, alias := range c.Aliases {
 					aliases++
-					got, err := ask(name, alias, alias+" IS NOT NULL AND "+name+"."+alias+" IS NOT NULL")
+					got, err := ask(name, alias, `,"where":"`+alias+` IS NOT NULL AND `+name+`.`+alias+` IS NOT NULL"`)
 					require.NoError(t, err, "%s.%s", name, alias)
 					require.Equal(t, want, got)
 				}
