@@ -52,6 +52,9 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	if !ok {
 		return wire.NotAcceptable()
 	}
+	if a.Compat != nil {
+		data = withoutAccept(data)
+	}
 	req, err := a.Aggregate.Decode(data, a.IgnoreUnknown)
 	if err := both(in.Err(), err); err != nil {
 		return err

@@ -119,6 +119,9 @@ type Config struct {
 	// MaxIngestBody is the same for operations that take health data. Default 16
 	// MiB.
 	MaxIngestBody int64
+	// Compat, if it is set, gives answers and takes bodies in the shapes that existing clients
+	// of such services expect where they differ from the contract. Nil: the contract holds.
+	Compat *Compat
 	// IgnoreUnknown makes every operation pass over unknown keys in bodies and
 	// unknown query parameters. By default they are refused, because a misspelt
 	// filter must not return everything.

@@ -178,3 +178,8 @@ func OrganisationBodies() []contract.Pair {
 		{Schema: "APIKeysDeleted", Value: apiKeysGoneOut{}},
 	}
 }
+
+// Reshape is what Compat makes of the answer of an operation.
+func Reshape(c Compat, id, pattern, body string) string {
+	return string(c.reshape(&operation{id: id, pattern: pattern}, []byte(body)))
+}

@@ -30,14 +30,19 @@ func radius(in *wire.In) int {
 	return miles
 }
 
-func pscCapabilities(in *wire.In) []orders.PSCCapability {
+func (a api) pscCapabilities(in *wire.In) []orders.PSCCapability {
 	var allowed []string
+	known := map[string]orders.PSCCapability{}
 	for _, c := range orders.PSCCapabilities() {
-		allowed = append(allowed, string(c))
+		name := string(c)
+		if a.Compat != nil {
+			name = a.Compat.name(name)
+		}
+		allowed, known[name] = append(allowed, name), c
 	}
 	var out []orders.PSCCapability
-	for _, c := range in.Strings("capabilities", allowed...) {
-		out = append(out, orders.PSCCapability(c))
+	for _, name := range in.Strings("capabilities", allowed...) {
+		out = append(out, known[name])
 	}
 	return out
 }
@@ -65,7 +70,7 @@ func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	req := orders.CenterRequest{
-		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: pscCapabilities(in), LabAccountID: labAccount(in),
+		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: labAccount(in),
 	}
 	if lab := in.OptInt("lab_id", 1, 1<<31-1); lab != nil {
 		req.LabID = *lab
@@ -85,7 +90,7 @@ func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 func (a api) findOrderPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	req := orders.CenterRequest{Radius: radius(in), Capabilities: pscCapabilities(in)}
+	req := orders.CenterRequest{Radius: radius(in), Capabilities: a.pscCapabilities(in)}
 	if err := in.Err(); err != nil {
 		return err
 	}

@@ -24,7 +24,19 @@ func (a api) serve(op operation) http.Handler {
 		limit = a.MaxBody
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		settings := &wire.Settings{MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.ignoreUnknown}
+		settings := &wire.Settings{
+			MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.ignoreUnknown, IgnoreReadOnly: a.Compat != nil, NullBody: a.Compat != nil,
+		}
+		if a.Compat.rewrites(&op) {
+			held := &heldAnswer{ResponseWriter: w}
+			defer func() {
+				if v := recover(); v != nil {
+					panic(v) // nothing is sent
+				}
+				held.send(a.Compat, &op)
+			}()
+			w = held
+		}
 		out := &tracker{ResponseWriter: w}
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)

@@ -75,6 +75,10 @@ type config struct {
 	fonts         []string
 	environment   healthlab.Environment
 	tour          bool
+	compat        bool
+	compatService string
+	keyHeader     string
+	ignoreUnknown bool
 	invite        bool
 	brand         string
 	brandColor    string
@@ -114,6 +118,10 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	})
 	f.StringVar(&c.portalURL, "portal-url", "", "`URL` of the portal where patients see their orders, which this program does not serve; links to it are signed with what the secret makes for \"portal links\" (default: there is no portal)")
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
+	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
+	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
+	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
+	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
 	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
@@ -133,6 +141,12 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
 		return config{}, errors.New("-paper is letter or a4")
+	}
+	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+		return config{}, errors.New("-api-key-header has letters, digits, and - _ . only")
+	}
+	if c.compatService != "" && !c.compat {
+		return config{}, errors.New("-compat-service goes with -compat")
 	}
 	if c.lease < time.Second {
 		return config{}, errors.New("-lease is a second or more")

@@ -114,7 +114,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 	if err := s.buildOrganisation(ctx); err != nil {
 		return nil, err
 	}
-	whose, err := httpapi.KeyAuth(httpapi.KeysOf(s.orgs), c.environment, region, nil)
+	whose, err := httpapi.KeyAuth(httpapi.KeysOf(s.orgs), c.environment, region, &httpapi.KeyOptions{Header: c.keyHeader})
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +128,10 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 		Authenticate: whose, Health: s.health, Aggregate: questions, Priorities: preferences, Linking: s.links, Pulls: s.pulls, Bulk: s.bulk, Apps: s.apps,
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
+		KeyHeader: c.keyHeader, IgnoreUnknown: c.ignoreUnknown,
+	}
+	if c.compat {
+		mount.Compat = &httpapi.Compat{Service: c.compatService}
 	}
 	if keys := s.managementKeys(); len(keys) > 0 {
 		mount.Webhooks, mount.Continuous, mount.Teams, mount.Environment = s.endpoints, s.continuous, s.teams, c.environment

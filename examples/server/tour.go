@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,10 +24,12 @@ import (
 // tour plays the main job against the running service, as a customer's program would:
 // over HTTP, with a key, and with a receiver of its own.
 type tour struct {
-	out  io.Writer
-	url  string
-	key  string
-	seen *receiver
+	out io.Writer
+	url string
+	key string
+	// keyHeader names the header with the key.
+	keyHeader string
+	seen      *receiver
 }
 
 // tourLabTest is the kit that the tour orders, in lab.json.
@@ -56,7 +59,7 @@ func (s *service) playTour(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t := &tour{out: stdout, url: s.url, key: s.apiKey, seen: seen}
+	t := &tour{out: stdout, url: s.url, key: s.apiKey, keyHeader: cmp.Or(s.keyHeader, "x-service-api-key"), seen: seen}
 	if err := t.play(ctx); err != nil {
 		return err
 	}
@@ -411,7 +414,7 @@ func (t *tour) documents(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		r.Header.Set("x-service-api-key", t.key)
+		r.Header.Set(t.keyHeader, t.key)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return err
@@ -443,7 +446,7 @@ func (t *tour) call(ctx context.Context, method, path string, in, out any, heade
 	if err != nil {
 		return err
 	}
-	r.Header.Set("x-service-api-key", t.key)
+	r.Header.Set(t.keyHeader, t.key)
 	if in != nil {
 		r.Header.Set("content-type", "application/json")
 	}

@@ -22,10 +22,10 @@ func (in *In) Body(v any) {
 // one.
 func (in *In) OptBody(v any) bool {
 	data := in.Raw()
-	if in.fault != nil || len(data) == 0 {
+	if in.fault != nil || len(data) == 0 || in.settings.NullBody && string(bytes.TrimSpace(data)) == "null" {
 		return false
 	}
-	in.problems.Under(Decode(data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown}), "body")
+	in.problems.Under(Decode(data, v, Options{IgnoreUnknown: in.settings.IgnoreUnknown, IgnoreReadOnly: in.settings.IgnoreReadOnly}), "body")
 	return true
 }
 

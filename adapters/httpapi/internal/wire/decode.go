@@ -14,6 +14,8 @@ type Options struct {
 	// IgnoreUnknown passes over unknown keys. A known key in the wrong case is
 	// refused all the same.
 	IgnoreUnknown bool
+	// IgnoreReadOnly passes over keys that the type writes and does not read.
+	IgnoreReadOnly bool
 	// MaxProblems is how many problems are noted before the rest of the text is
 	// left unread. Default 1000.
 	MaxProblems int
@@ -347,6 +349,9 @@ func (d *decoder) stranger(p *plan, key text) bool {
 				Context: map[string]any{"expected": p.fields[i].name},
 			}) && d.pass()
 		}
+	}
+	if d.IgnoreReadOnly && p.readOnly[name] {
+		return d.pass()
 	}
 	if !d.IgnoreUnknown && !d.note("unknown_key", "is not a key of this object") {
 		return false

@@ -30,6 +30,10 @@ type Settings struct {
 	MaxBody int64
 	// IgnoreUnknown passes over unknown keys of the body and the query.
 	IgnoreUnknown bool
+	// IgnoreReadOnly passes over keys of the body that answers have and bodies do not take.
+	IgnoreReadOnly bool
+	// NullBody takes null for no body.
+	NullBody bool
 
 	names map[string]string // name → place, of all that the handler has read
 	body  bool              // a body was read

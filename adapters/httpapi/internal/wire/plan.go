@@ -26,6 +26,7 @@ type plan struct {
 	bits     int // of a number
 	length   int // of an array
 	textKey  bool
+	readOnly map[string]bool // keys that are written and not read
 }
 
 type kind uint8
@@ -236,6 +237,10 @@ func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]
 			name = sf.Name
 		}
 		if hasWord(sf, "out") {
+			if p.readOnly == nil {
+				p.readOnly = map[string]bool{}
+			}
+			p.readOnly[name] = true
 			continue
 		}
 		f := field{name: name, index: i, plan: c.plan(sf.Type)}

@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Compat is the set of shapes on which existing clients of such services differ from the
+// contract. docs/compat.md lists them.
+type Compat struct {
+	// Service is the word that the clients have in place of service in the names
+	// appointment_with_service and appointment_scheduling_via_service. Empty leaves them.
+	Service string
+	// DelegatedFlow is the value of delegated_flow of a team. Default not_delegated.
+	DelegatedFlow string
+}
+
+// rewrites reports whether the answers of an operation have another shape.
+func (c *Compat) rewrites(op *operation) bool {
+	if c == nil {
+		return false
+	}
+	_, path, _ := strings.Cut(op.pattern, " ")
+	return strings.HasPrefix(path, "/v3/") || op.id == "read_team_metrics" || op.id == "read_team" || strings.HasPrefix(op.id, "bulk_")
+}
+
+// heldAnswer keeps an answer back until its shape was changed.
+type heldAnswer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader keeps the status.
+func (h *heldAnswer) WriteHeader(status int) {
+	if h.status == 0 {
+		h.status = status
+	}
+}
+
+// Write keeps a part of the body.
+func (h *heldAnswer) Write(b []byte) (int, error) {
+	h.WriteHeader(http.StatusOK)
+	return h.body.Write(b)
+}
+
+// send changes the shape of the answer and sends it.
+func (h *heldAnswer) send(c *Compat, op *operation) {
+	if h.status == 0 {
+		return
+	}
+	body := h.body.Bytes()
+	if op.id == "bulk_trigger_historical_pull" && h.status < http.StatusMultipleChoices {
+		h.status, body = http.StatusOK, []byte("{}")
+		h.Header().Set("Content-Type", "application/json")
+	} else if strings.HasPrefix(h.Header().Get("Content-Type"), "application/json") && h.status < http.StatusMultipleChoices {
+		body = c.reshape(op, body)
+	}
+	h.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	h.ResponseWriter.WriteHeader(h.status)
+	_, _ = h.ResponseWriter.Write(body) // an error means that the caller has gone
+}
+
+// reshape returns a JSON body in the shape of the clients. Keys come out sorted; numbers stay
+// as they are written.
+func (c *Compat) reshape(op *operation, body []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return body
+	}
+	v = c.value(op, "", "", v)
+	if team, ok := v.(map[string]any); ok && op.id == "read_team" {
+		c.topLevelKeys(team)
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return body
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
+}
+
+// value reshapes a value below a key, which is below another.
+func (c *Compat) value(op *operation, above, key string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, item := range v {
+			out[c.name(name)] = c.value(op, key, name, item)
+		}
+		return out
+	case []any:
+		for i := range v {
+			v[i] = c.value(op, above, key, v[i])
+		}
+		return v
+	case string:
+		switch {
+		case key == "dob" && above == "patient_details", key == "date" && op.id == "read_team_metrics":
+			return dateTime(v)
+		case key == "capabilities":
+			return c.name(v)
+		}
+	case json.Number:
+		if f, err := v.Float64(); key == "distance" && above == "patient_service_centers" && err == nil {
+			return int64(f + 0.5)
+		}
+	}
+	return v
+}
+
+// dateTime makes a date a date and time: midnight UTC.
+func dateTime(s string) string {
+	if len(s) == len("2006-01-02") {
+		return s + "T00:00:00+00:00"
+	}
+	return s
+}
+
+// name returns a name with the clients' word for the service.
+func (c *Compat) name(s string) string {
+	if c.Service == "" {
+		return s
+	}
+	switch s {
+	case "appointment_with_service":
+		return "appointment_with_" + c.Service
+	case "appointment_scheduling_via_service":
+		return "appointment_scheduling_via_" + c.Service
+	}
+	return s
+}
+
+// topLevelKeys gives a team the settings that clients read beside its configuration.
+func (c *Compat) topLevelKeys(team map[string]any) {
+	config, ok := team["configuration"].(map[string]any)
+	if !ok {
+		return
+	}
+	sms, _ := config["lab_tests_patient_sms_communication_enabled"].(bool)
+	email, _ := config["lab_tests_patient_email_communication_enabled"].(bool)
+	team["testkits_texts_enabled"] = config["texts_enabled"]
+	team["lab_tests_patient_communication_enabled"] = sms || email
+	team["lab_tests_patient_sms_communication_enabled"] = sms
+	team["lab_tests_patient_email_communication_enabled"] = email
+	team["delegated_flow"] = cmp.Or(c.DelegatedFlow, "not_delegated")
+}
+
+// withoutAccept removes the key accept from the body of a query. Some clients send the header
+// there.
+func withoutAccept(data []byte) []byte {
+	var body map[string]json.RawMessage
+	if json.Unmarshal(data, &body) != nil || body["accept"] == nil {
+		return data // the decoder says what is wrong
+	}
+	delete(body, "accept")
+	out, err := json.Marshal(body)
+	if err != nil {
+		return data
+	}
+	return out
+}
