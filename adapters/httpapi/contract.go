@@ -25,7 +25,7 @@ var document = sync.OnceValue(func() []byte {
 	if err != nil {
 		panic("httpapi: " + err.Error())
 	}
-	return joined
+	return withExtras(joined)
 })
 
 // OpenAPI returns the contract as an OpenAPI 3.1 document in JSON, with the default names

@@ -3,10 +3,17 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/openapi"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
@@ -173,4 +181,60 @@ func TestContractMarksWhatIsDeprecated(t *testing.T) {
 	for _, p := range doc.Paths["/v3/order/area/info"]["get"].Parameters {
 		require.Equal(t, p.Name == "lab", p.Deprecated, p.Name)
 	}
+}
+
+// The contract lists the error types that the source has, and the bounds and names of queries.
+func TestContractListsErrorTypesAndBounds(t *testing.T) {
+	form := regexp.MustCompile(`^[A-Z][A-Z0-9]+(_[A-Z0-9]+)+$`)
+	word := regexp.MustCompile(`^[A-Z]{4,}$`) // in the table of kinds alone
+	types := map[string]bool{}
+	for _, dir := range []string{".", "internal/wire", "../../orders", "../../linking", "../../linking/pull", "../../linking/bulk", "../../healthdata",
+		"../../healthdata/organisation", "../../aggregate", "../../labreport", "../../webhook"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					if s, err := strconv.Unquote(lit.Value); err == nil && (form.MatchString(s) || name == "errors.go" && word.MatchString(s)) {
+						types[s] = true
+					}
+				}
+				return true
+			})
+		}
+	}
+	for _, s := range notErrorTypes {
+		require.True(t, types[s], s)
+		delete(types, s)
+	}
+	want := strings.Join(slices.Sorted(maps.Keys(types)), "\n") + "\n"
+	if *updateContract {
+		require.NoError(t, os.WriteFile("error_types.txt", []byte(want), 0o600))
+	}
+	got, err := os.ReadFile("error_types.txt")
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "run go test ./adapters/httpapi -run ContractLists -update")
+
+	var doc struct {
+		Types  []string                                        `json:"x-error-types"`
+		Bounds map[string]map[string]struct{ Maximum float64 } `json:"x-value-bounds"`
+		Schema aggregate.Schema                                `json:"x-query-schema"`
+	}
+	require.NoError(t, json.Unmarshal(httpapi.OpenAPI(), &doc))
+	require.Contains(t, doc.Types, "NO_CONNECTION")
+	require.InDelta(t, 400, doc.Bounds["heartrate"]["value"].Maximum, 0)
+	require.Equal(t, aggregate.Describe(), doc.Schema)
+}
+
+var updateContract = flag.Bool("update", false, "write error_types.txt")
+
+// notErrorTypes are texts of the source that look like error types and are none.
+var notErrorTypes = []string{
+	"COMMON_TEST_RANK", "CONSUMER_NAME", "EXAMPLE_UCUM_UNITS", "LOINC_NUM", "LONG_COMMON_NAME", "ORDER_STATUS", "SCALE_TYP", // columns of the LOINC table
+	"EXACT_LOINC_SET", "NAME_MATCH", "SYNONYM_MATCH", "NOT_DETECTED", // answers
 }

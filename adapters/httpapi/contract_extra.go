@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// errorTypeList has every error_type that answers may have, a line each, sorted. A test
+// compares it with the source.
+//
+//go:embed error_types.txt
+var errorTypeList embed.FS
+
+// valueBound is what a field of a resource may be.
+type valueBound struct {
+	Minimum float64 `json:"minimum"`
+	Maximum float64 `json:"maximum"`
+	Unit    string  `json:"unit"`
+}
+
+// withExtras adds to the contract what the code knows: the bounds of values, the names of
+// queries, and the types of errors.
+func withExtras(doc []byte) []byte {
+	bounds := map[string]map[string]valueBound{}
+	for _, r := range healthdata.Resources() {
+		fields := map[string]valueBound{}
+		if b, ok := r.Bounds(); ok {
+			fields["value"] = valueBound{b.Low, b.High, b.Unit}
+		}
+		for name, b := range r.PartBounds() {
+			fields[name] = valueBound{b.Low, b.High, b.Unit}
+		}
+		if len(fields) > 0 {
+			bounds[r.Slug] = fields
+		}
+	}
+	list, err := errorTypeList.ReadFile("error_types.txt")
+	if err != nil {
+		panic("httpapi: " + err.Error()) // it is part of the program
+	}
+	out := bytes.TrimSuffix(bytes.TrimSpace(doc), []byte{'}'})
+	for _, extra := range []struct {
+		name string
+		v    any
+	}{
+		{"x-value-bounds", bounds},
+		{"x-query-schema", aggregate.Describe()},
+		{"x-error-types", strings.Fields(string(list))},
+	} {
+		b, err := json.Marshal(extra.v)
+		if err != nil {
+			panic("httpapi: " + err.Error())
+		}
+		out = append(append(append(out, `,"`+extra.name+`":`...), b...), '\n')
+	}
+	return append(out, '}')
+}
