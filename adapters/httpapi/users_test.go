@@ -45,6 +45,7 @@ func newOffice(t *testing.T) *office {
 	defer f.Close()
 	providers, err := healthdata.ReadProviders(f)
 	require.NoError(t, err)
+	providers = providers.WithLogos(func(slug string) string { return "https://static.example.com/providers/" + slug + ".svg" })
 	clock := func() time.Time { return c.now }
 	store := memory.New(&memory.Options{Now: clock})
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})

@@ -129,7 +129,11 @@ func TestPulls(t *testing.T) {
 			connect(p, user.ID, "fern_diary", "ann+withdrawn")
 			wait(t, func() bool { return in.count("provider.connection.error") == 1 })
 			require.Equal(t, "error", status(p, user.ID))
-			ask(p, "POST", "/v2/user/refresh/"+user.ID, "", 400, nil)
+			var refreshed struct {
+				Failed []string `json:"failed_sources"`
+			}
+			ask(p, "POST", "/v2/user/refresh/"+user.ID, "", 200, &refreshed)
+			require.Contains(t, refreshed.Failed, "fern_diary/meal")
 
 			token := connect(p, user.ID, "fern_diary", "ann")
 			for _, resource := range []string{"meal", "water", "caffeine", "carbohydrates", "body"} {
