@@ -12,7 +12,6 @@ import (
 // person has a receiver, whose texts have no offset.
 func Dexcom(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Dexcom", paths{authorize: "/v2/oauth2/login", token: "/v2/oauth2/token"}, o)
-	type object = map[string]any
 	texts := func(p *Person, at time.Time) (system, display string) {
 		local := at.In(time.FixedZone("", p.Offset))
 		if p.Number%2 == 0 {

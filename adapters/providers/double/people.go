@@ -152,7 +152,7 @@ func (p *Person) night(r *rand.Rand, midnight time.Time, rest float64, id string
 	n.End = n.Start.Add(time.Duration(len(stages)) * 5 * time.Minute)
 	n.Efficiency = int(100 * (int64(300*len(stages)) - n.Seconds('4')) / int64(300*len(stages)))
 	for range stages {
-		hr, hrv := round(rest+r.Float64()*9, 0), round(n.AverageHRV+r.NormFloat64()*9, 0)
+		hr, hrv := round(rest+r.Float64()*9, 0), max(round(n.AverageHRV+r.NormFloat64()*9, 0), 8)
 		n.HR, n.HRV = append(n.HR, &hr), append(n.HRV, &hrv)
 		if r.IntN(25) == 0 {
 			n.HR[len(n.HR)-1], n.HRV[len(n.HRV)-1] = nil, nil

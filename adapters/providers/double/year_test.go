@@ -20,7 +20,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/providers/dexcom"
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
+	"github.com/healthlab-dev/healthlab/adapters/providers/oura"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -46,6 +48,14 @@ var providers = map[string]provider{
 	"dexcom": {
 		record: dexcom.Record(dexcom.Europe), double: double.Dexcom, limit: double.Limit{Requests: 60_000, Per: time.Hour},
 		make: func(o *rest.Options) (*rest.Connector, error) { return dexcom.New(dexcom.Europe, client, o) },
+	},
+	"whoop": {
+		record: whoop.Record(), double: double.Whoop, limit: double.Limit{Requests: 100, Per: time.Minute},
+		make: func(o *rest.Options) (*rest.Connector, error) { return whoop.New(client, o) },
+	},
+	"oura": {
+		record: oura.Record(), double: double.Oura, limit: double.Limit{Requests: 5000, Per: 5 * time.Minute},
+		make: func(o *rest.Options) (*rest.Connector, error) { return oura.New(client, o) },
 	},
 }
 
@@ -229,6 +239,9 @@ func (d *deployment) stored(u healthlab.UserID) double.Truth {
 				values[key] = s.Value.Number
 			}
 		case healthdata.ClassSummary:
+			if r.Resource == "profile" { // it has no day
+				from, to = time.Time{}, time.Time{}
+			}
 			all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: r.Resource, From: from, To: to})
 			require.NoError(d.t, err)
 			for _, s := range all {
@@ -317,6 +330,9 @@ func TestYear(t *testing.T) {
 			}
 			d.fetch(users)
 			for i, one := range people {
+				refused, err := d.store.Pulls().Quarantined(t.Context(), team, users[i], 9)
+				require.NoError(t, err)
+				require.Empty(t, refused)
 				want, got := d.truth(one), d.stored(users[i])
 				require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
 				for resource, values := range want {

@@ -55,6 +55,9 @@ func (b *Batch) Device(d *healthdata.DeviceInfo) { b.dev = d }
 // none.
 func (b *Batch) Joined(kind, key string) json.RawMessage { return b.joined[kind][key] }
 
+// Stored reports whether the page is a stored one, without the items of joined kinds.
+func (b *Batch) Stored() bool { return b.joined == nil }
+
 // ID is the key of the item that this kind was asked for, for kinds with For.
 func (b *Batch) ID() string { return b.id }
 
@@ -135,8 +138,11 @@ func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 		if err := json.Unmarshal(item, &v); err != nil {
 			var field []any
 			if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
+				within := item
 				for _, part := range strings.Split(wrong.Field, ".") {
-					field = append(field, part)
+					if v := at(within, part); v != nil { // the names of embedded structs are none of the item's
+						field, within = append(field, part), v
+					}
 				}
 			}
 			out.Problem("shape", "the item is not of the documented shape", field...)

@@ -61,6 +61,8 @@ type Kind struct {
 	// Join lists kinds that are read before, over the same range. [Batch.Joined] finds their
 	// items.
 	Join []string
+	// JoinFor lists the resources that need the joined kinds; nil is all of them.
+	JoinFor []string
 	// For is a kind of whose items each is asked for by itself: this kind's answer is one
 	// item's details.
 	For string
@@ -120,4 +122,12 @@ func (d *Definition) of(resource string) (out []*Kind) {
 		}
 	}
 	return out
+}
+
+// joins returns the kinds that are read before this one for a resource.
+func (k *Kind) joins(resource string) []string {
+	if k.JoinFor != nil && !slices.Contains(k.JoinFor, resource) {
+		return nil
+	}
+	return k.Join
 }

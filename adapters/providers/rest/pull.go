@@ -132,10 +132,10 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, own *Kind) *windo
 	if at.Until != 0 {
 		w.to = time.UnixMicro(at.Until).UTC()
 	}
-	ranged := own
+	ranged, joins := own, own.joins(r.Resource)
 	switch {
-	case at.Part < len(own.Join):
-		w.kind = c.def.kind(own.Join[at.Part])
+	case at.Part < len(joins):
+		w.kind = c.def.kind(joins[at.Part])
 	case own.For != "" && len(at.Queue) == 0:
 		w.kind = c.def.kind(own.For)
 	}
@@ -252,7 +252,9 @@ func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
 func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) {
 	if w.kind == w.own {
 		b := newBatch(w.own)
-		b.joined = w.Joined
+		if b.joined = w.Joined; b.joined == nil {
+			b.joined = map[string]map[string]json.RawMessage{}
+		}
 		if w.detail() {
 			b.id = w.Queue[0]
 		}
@@ -321,7 +323,7 @@ func (c *Connector) next(w *window, body []byte, n, kinds int) (string, error) {
 	case token != "":
 		at.Token = token
 		at.Page++
-	case at.Part < len(w.own.Join):
+	case at.Part < len(w.own.joins(w.r.Resource)):
 		at.Part, at.Token, at.Page = at.Part+1, "", 0
 	case w.from.After(w.r.From):
 		at = cursor{Kind: at.Kind, Until: w.from.UnixMicro()}

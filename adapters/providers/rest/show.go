@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // String lists the data, one line for each sample, summary, deletion and item that could not
@@ -27,7 +30,7 @@ func (d Data) String() string {
 				line(&b, "sample", s)
 			}
 			for _, s := range p.Summaries {
-				line(&b, "summary", s)
+				line(&b, "summary", dated(s))
 			}
 			for _, x := range p.Deleted {
 				fmt.Fprintf(&b, "  deleted %s %s %s\n", x.ID, x.At, x.Type)
@@ -42,6 +45,33 @@ func (d Data) String() string {
 	return b.String()
 }
 
+// dated is a copy of a summary that can be written: one whose day the library derives has
+// none.
+func dated(s healthdata.Summary) healthdata.Summary {
+	first := healthlab.Date{Year: 1, Month: 1, Day: 1}
+	switch v := s.(type) {
+	case *healthdata.Sleep:
+		out := *v
+		s = &out
+		if out.CalendarDate.IsZero() {
+			out.CalendarDate = first
+		}
+	case *healthdata.Workout:
+		out := *v
+		s = &out
+		if out.CalendarDate.IsZero() {
+			out.CalendarDate = first
+		}
+	case *healthdata.Body:
+		out := *v
+		s = &out
+		if out.CalendarDate.IsZero() {
+			out.CalendarDate = first
+		}
+	}
+	return s
+}
+
 // line writes what is set of a sample or summary.
 func line(b *strings.Builder, what string, v any) {
 	doc, err := json.Marshal(v)
@@ -51,7 +81,7 @@ func line(b *strings.Builder, what string, v any) {
 		return
 	}
 	maps.DeleteFunc(members, func(name string, v any) bool {
-		return v == nil || v == "" || v == 0.0 || v == "0001-01-01T00:00:00+00:00" || strings.HasPrefix(name, "source") || name == "id" || name == "user_id"
+		return v == nil || v == "" || v == 0.0 || v == "0001-01-01T00:00:00+00:00" || v == "0001-01-01" || strings.HasPrefix(name, "source") || name == "id" || name == "user_id"
 	})
 	doc, _ = json.Marshal(members) //nolint:errchkjson // it was read from JSON
 	fmt.Fprintf(b, "  %s %s\n", what, doc)

@@ -147,3 +147,29 @@ func Duration(s string) *time.Duration {
 	}
 	return Ptr(time.Duration(total * float64(time.Second)))
 }
+
+// Slug writes a provider's word for a sport as the slugs of the catalogue are: lower-case,
+// with underscores.
+func Slug(word string) string {
+	var b strings.Builder
+	gap := false
+	for i, r := range word {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			if gap = gap || i > 0 && word[i-1] >= 'a' && word[i-1] <= 'z'; gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			b.WriteRune(r + 'a' - 'A')
+			gap = false
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			b.WriteRune(r)
+			gap = false
+		default:
+			gap = true
+		}
+	}
+	return b.String()
+}

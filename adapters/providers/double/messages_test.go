@@ -1,0 +1,106 @@
+package double_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/double"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// counted is how many summaries of a resource a user has.
+func (d *deployment) counted(u healthlab.UserID, resource string) int {
+	d.t.Helper()
+	all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: resource, From: noon.AddDate(0, 0, -99), To: noon.AddDate(0, 0, 9)})
+	require.NoError(d.t, err)
+	return len(all)
+}
+
+// linked is a deployment with one person whose history is stored.
+func linked(t *testing.T, name string) (*deployment, *double.Person, healthlab.UserID) {
+	one := double.NewPerson(3, noon, 20)
+	d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})
+	u := d.link(one)
+	d.fetch([]healthlab.UserID{u})
+	return d, one, u
+}
+
+func TestWhoopMessages(t *testing.T) {
+	d, one, u := linked(t, "whoop")
+	nights, workouts := d.counted(u, "sleep"), d.counted(u, "workouts")
+	require.Equal(t, 20, nights)
+	send := func(kind, id, secret string, at time.Time) error {
+		body, header := double.WhoopMessage(one, kind, id, kind+id, secret, at)
+		_, err := d.pulls.Listen(t.Context(), "whoop", linking.Message{Method: "POST", Header: header, Body: body})
+		return err
+	}
+	require.ErrorIs(t, send("sleep.deleted", one.Nights[3].ID, "another secret", d.now()), healthlab.Unauthenticated)
+	require.ErrorIs(t, send("sleep.deleted", one.Nights[3].ID, "secret", d.now().Add(-time.Hour)), healthlab.Unauthenticated)
+	require.Equal(t, nights, d.counted(u, "sleep"))
+	require.NoError(t, send("sleep.deleted", one.Nights[3].ID, "secret", d.now()))
+	require.NoError(t, send("workout.deleted", one.Workouts[0].ID, "secret", d.now()))
+	require.Equal(t, nights-1, d.counted(u, "sleep"))
+	require.Equal(t, workouts-1, d.counted(u, "workouts"))
+
+	// A changed score arrives with the next request.
+	for n := 1; n > 0; {
+		var err error
+		n, err = d.pulls.Step(t.Context())
+		require.NoError(t, err)
+	}
+	last := &one.Nights[len(one.Nights)-1]
+	last.Score = 7
+	require.NoError(t, send("sleep.updated", last.ID, "secret", d.now()))
+	for range 1000 {
+		_, err := d.pulls.Step(t.Context())
+		require.NoError(t, err)
+		d.wait(100 * time.Millisecond)
+	}
+	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
+}
+
+func TestOuraMessages(t *testing.T) {
+	d, one, u := linked(t, "oura")
+	nights := d.counted(u, "sleep")
+	require.Equal(t, 20, nights)
+	listen := d.connector.Flows().Listener
+	hear := func(m linking.Message) (linking.Heard, error) {
+		m.At = d.now()
+		return listen.Listen(t.Context(), m)
+	}
+	got, err := hear(linking.Message{Method: http.MethodGet, Query: map[string][]string{"verification_token": {"verify"}, "challenge": {"c1"}}})
+	require.NoError(t, err)
+	require.Equal(t, "application/json", got.ReplyType)
+	require.JSONEq(t, `{"challenge": "c1"}`, string(got.Reply))
+	_, err = hear(linking.Message{Method: http.MethodGet, Query: map[string][]string{"verification_token": {"guess"}, "challenge": {"c1"}}})
+	require.ErrorIs(t, err, healthlab.Unauthenticated)
+
+	body, header := double.OuraMessage(one, "delete", "sleep", one.Nights[2].ID, "secret", d.now())
+	_, err = d.pulls.Listen(t.Context(), "oura", linking.Message{Method: "POST", Header: header, Body: body})
+	require.NoError(t, err)
+	require.Equal(t, nights-1, d.counted(u, "sleep"))
+	require.Equal(t, nights-1, d.counted(u, "sleep_cycle"), "the stages go with the night")
+	header.Set("X-Oura-Signature", "00")
+	_, err = d.pulls.Listen(t.Context(), "oura", linking.Message{Method: "POST", Header: header, Body: body})
+	require.ErrorIs(t, err, healthlab.Unauthenticated)
+}
+
+// A grant that is revoked cannot be renewed.
+func TestRevoke(t *testing.T) {
+	for _, name := range []string{"whoop", "oura"} {
+		t.Run(name, func(t *testing.T) {
+			one := double.NewPerson(1, noon, 1)
+			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})
+			g := d.signIn(one)
+			require.NoError(t, d.connector.Flows().Revoker.Revoke(t.Context(), g.Secret))
+			_, err := d.connector.Refresh(t.Context(), g.Secret)
+			var over *linking.GrantError
+			require.ErrorAs(t, err, &over)
+		})
+	}
+}

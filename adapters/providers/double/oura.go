@@ -1,0 +1,217 @@
+package double
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// local writes an instant with the person's offset.
+func (p *Person) local(t time.Time) string {
+	return t.In(time.FixedZone("", p.Offset)).Format("2006-01-02T15:04:05-07:00")
+}
+
+// Oura returns a double of the Oura API v2 and the truth of its people. As in the service, a
+// range of days leaves out its first day and its last.
+func Oura(o Options) (*Server, func(*Person) Truth) {
+	if o.PageSize <= 0 {
+		o.PageSize = 50
+	}
+	s := newServer("Oura", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "POST /oauth/revoke"}, o)
+	s.limited = func(h http.Header, _ int, wait time.Duration) {
+		h.Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	}
+	answer := func(found []object, q url.Values) object {
+		items, next := page(found, q.Get("next_token"), o.PageSize)
+		doc := object{"data": items, "next_token": nil}
+		if next != "" {
+			doc["next_token"] = next
+		}
+		return doc
+	}
+	const base = "/v2/usercollection/"
+	days := func(path string, all func(p *Person) []object) {
+		s.data(base+path, func(p *Person, q url.Values) (any, error) {
+			from, to := q.Get("start_date"), q.Get("end_date")
+			if _, err := time.Parse(time.DateOnly, from); err != nil {
+				return nil, errors.New("start_date: must be a day")
+			}
+			found := []object{}
+			for _, doc := range all(p) {
+				if day := doc["day"].(string); day > from && day < to {
+					found = append(found, doc)
+				}
+			}
+			return answer(found, q), nil
+		})
+	}
+	s.data(base+"personal_info", func(p *Person, _ url.Values) (any, error) {
+		return object{"id": p.ID, "age": 41, "weight": 71.5, "height": 1.78, "biological_sex": "female", "email": "person@example.com"}, nil
+	})
+	s.data(base+"heartrate", func(p *Person, q url.Values) (any, error) {
+		from, err := time.Parse(time.RFC3339, q.Get("start_datetime"))
+		to, bad := time.Parse(time.RFC3339, q.Get("end_datetime"))
+		if err != nil || bad != nil {
+			return nil, errors.New("start_datetime and end_datetime: must be times")
+		}
+		found := []object{}
+		p.pulse(func(at time.Time, bpm float64) {
+			if !at.Before(from) && at.Before(to) {
+				found = append(found, object{"timestamp": at.UTC().Format("2006-01-02T15:04:05+00:00"), "bpm": bpm, "source": "awake"})
+			}
+		})
+		return answer(found, q), nil
+	})
+	days("sleep", ouraSleeps)
+	days("daily_sleep", func(p *Person) (out []object) {
+		for i := range p.Nights {
+			n := &p.Nights[i]
+			out = append(out, object{"id": "d" + n.ID, "day": p.date(n.End), "timestamp": p.date(n.End) + "T00:00:00+00:00", "score": n.Score})
+		}
+		return out
+	})
+	days("daily_spo2", func(p *Person) (out []object) {
+		for i := range p.Nights {
+			n := &p.Nights[i]
+			out = append(out, object{"id": "o" + n.ID, "day": p.date(n.End), "spo2_percentage": object{"average": n.SpO2}, "breathing_disturbance_index": 3})
+		}
+		return out
+	})
+	days("daily_activity", func(p *Person) (out []object) {
+		for i := range p.Days {
+			d := &p.Days[i]
+			out = append(out, object{
+				"id": p.date(d.Date), "day": p.date(d.Date), "timestamp": p.local(d.Date.Add(4 * time.Hour)), "score": 80, "active_calories": d.Active,
+				"total_calories": d.Total, "steps": d.Steps, "equivalent_walking_distance": d.Distance, "low_activity_time": d.Low,
+				"medium_activity_time": d.Medium, "high_activity_time": d.High, "met": object{"interval": 60, "items": []float64{0.9}},
+			})
+		}
+		return out
+	})
+	days("workout", func(p *Person) (out []object) {
+		for i := range p.Workouts {
+			w := &p.Workouts[i]
+			doc := object{
+				"id": w.ID, "day": p.date(w.Start), "activity": w.Sport, "start_datetime": p.local(w.Start),
+				"end_datetime": w.End.UTC().Format("2006-01-02T15:04:05+00:00"), "calories": w.KCal, "distance": nil, "intensity": "moderate",
+				"label": nil, "source": "confirmed",
+			}
+			if w.Distance > 0 {
+				doc["distance"] = w.Distance
+			}
+			out = append(out, doc)
+		}
+		return out
+	})
+	for _, path := range []string{"vO2_max", "session", "enhanced_tag"} {
+		days(path, func(*Person) []object { return nil })
+	}
+	s.data(base+"ring_configuration", func(p *Person, q url.Values) (any, error) {
+		return answer([]object{{"id": "ring of " + p.ID, "hardware_type": "gen4", "firmware_version": "3.2.1"}}, q), nil
+	})
+	return s, ouraTruth
+}
+
+// pulse calls add for a heart rate every two hours of the day, between the nights' series.
+func (p *Person) pulse(add func(time.Time, float64)) {
+	for i := range p.Days {
+		for hour := 10; hour < 22; hour += 2 {
+			add(p.Days[i].Date.Add(time.Duration(hour)*time.Hour+150*time.Second), float64(p.Days[i].AverageHR+hour/2))
+		}
+	}
+}
+
+// ouraSleeps are the nights; every tenth has a rest besides, which is no sleep.
+func ouraSleeps(p *Person) (out []object) {
+	for i := range p.Nights {
+		n := &p.Nights[i]
+		series := func(items []*float64) object {
+			return object{"interval": 300.0, "timestamp": p.local(n.Start), "items": items}
+		}
+		doc := object{
+			"id": n.ID, "day": p.date(n.End), "bedtime_start": p.local(n.Start), "bedtime_end": p.local(n.End), "type": "long_sleep", "period": 0,
+			"time_in_bed": int(n.End.Sub(n.Start) / time.Second), "awake_time": n.Seconds('4'), "light_sleep_duration": n.Seconds('2'),
+			"rem_sleep_duration": n.Seconds('3'), "deep_sleep_duration": n.Seconds('1'), "latency": 600, "efficiency": n.Efficiency,
+			"average_heart_rate": float64(n.RestingHR) + 4, "lowest_heart_rate": n.RestingHR, "average_hrv": n.AverageHRV, "average_breath": n.RespiratoryRate,
+			"heart_rate": series(n.HR), "hrv": series(n.HRV), "sleep_phase_5_min": n.Stages,
+			"readiness": object{"score": n.Recovery, "temperature_deviation": n.TemperatureDelta},
+		}
+		if i%2 == 0 {
+			fine := &strings.Builder{}
+			for _, stage := range n.Stages {
+				fine.WriteString(strings.Repeat(string(stage), 10))
+			}
+			doc["sleep_phase_30_sec"] = fine.String()
+		}
+		out = append(out, doc)
+		if i%10 == 0 {
+			out = append(out, object{
+				"id": "rest " + n.ID, "day": p.date(n.End), "bedtime_start": p.local(n.End.Add(5 * time.Hour)), "bedtime_end": p.local(n.End.Add(6 * time.Hour)),
+				"type": "rest", "average_hrv": nil, "lowest_heart_rate": 255,
+			})
+		}
+	}
+	return out
+}
+
+func ouraTruth(p *Person) Truth {
+	t := Truth{}
+	for i := range p.Nights {
+		n := &p.Nights[i]
+		t.night(p, n)
+		t.put("sleep", stamp(n.Start)+".score", float64(n.Score))
+		t.put("blood_oxygen", stamp(n.End), n.SpO2)
+		t.put("body_temperature_delta", stamp(n.Start), n.TemperatureDelta)
+		from := 0
+		for j := 1; j <= len(n.Stages); j++ {
+			if j == len(n.Stages) || n.Stages[j] != n.Stages[from] {
+				t.put("sleep_cycle", stamp(n.Start)+"."+strconv.Itoa(from*300)+"-"+strconv.Itoa(j*300), float64(n.Stages[from]-'0'))
+				from = j
+			}
+		}
+		for j := range n.HR {
+			at := stamp(n.Start.Add(time.Duration(j) * 5 * time.Minute))
+			if n.HR[j] != nil {
+				t.put("heartrate", at, *n.HR[j])
+				t.put("hrv", at, *n.HRV[j])
+			}
+		}
+	}
+	p.pulse(func(at time.Time, bpm float64) { t.put("heartrate", stamp(at), bpm) })
+	for i := range p.Days {
+		d := &p.Days[i]
+		for name, v := range map[string]float64{
+			"total": d.Total, "active": d.Active, "steps": float64(d.Steps), "low": float64(d.Low) / 60, "medium": float64(d.Medium) / 60, "high": float64(d.High) / 60,
+		} {
+			t.put("activity", p.date(d.Date)+"."+name, v)
+		}
+	}
+	for i := range p.Workouts {
+		t.workout(&p.Workouts[i])
+	}
+	t.put("profile", "profile.height", 178)
+	return t
+}
+
+// OuraMessage returns a signed message about a document of a person: event is create, update
+// or delete.
+func OuraMessage(p *Person, event, dataType, id, secret string, at time.Time) (body []byte, header http.Header) {
+	body, _ = json.Marshal(object{ //nolint:errchkjson // texts
+		"event_type": event, "data_type": dataType, "object_id": id, "event_time": at.UTC().Format(time.RFC3339), "user_id": p.ID,
+	})
+	seconds := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(seconds))
+	mac.Write(body)
+	header = http.Header{}
+	header.Set("X-Oura-Timestamp", seconds)
+	header.Set("X-Oura-Signature", strings.ToUpper(hex.EncodeToString(mac.Sum(nil))))
+	return body, header
+}
