@@ -77,6 +77,11 @@ func (p *Problems) Add(code, msg string, path ...any) {
 	*p = append(*p, Problem{Path: path, Code: code, Msg: msg})
 }
 
+// AddEnum notes a value that is none of the allowed ones, with the code enum, and lists them.
+func (p *Problems) AddEnum(allowed []string, path ...any) {
+	p.Add("enum", "must be one of: "+strings.Join(allowed, ", "), path...)
+}
+
 // Under notes the problems of a part of the input, each with prefix before its path.
 func (p *Problems) Under(part Problems, prefix ...any) {
 	for _, q := range part {

@@ -84,7 +84,7 @@ func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 		}
 	}
 	if n := c.ColumnNaming; n != "" && n != ShortNames && n != QualifiedNames && len(r.problems) == 0 {
-		r.fault(codeBody, "is not one of the allowed values", at.at("column_naming"))
+		r.fault(codeBody, "must be one of: "+string(ShortNames)+", "+string(QualifiedNames), at.at("column_naming"))
 	}
 	if o := c.OverlapPolicy; o != "" && !contains(overlapPolicies, string(o)) && len(r.problems) == 0 {
 		r.fault(codeBody, "must be one of "+strings.Join(overlapPolicies, ", "), at.at("overlap_policy"))

@@ -204,7 +204,7 @@ func (r *reader) choice(n *node, p path, code string, words []string) (string, b
 		return "", false
 	}
 	if !contains(words, s) {
-		r.unknown(code, "is not one of the allowed values", s, words, p)
+		r.unknown(code, "must be one of: "+strings.Join(words, ", "), s, words, p)
 		return "", false
 	}
 	return s, true

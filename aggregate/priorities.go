@@ -66,7 +66,7 @@ func (s *Preferences) Of(ctx context.Context, team healthlab.TeamID) ([]Priority
 func (s *Preferences) About(ctx context.Context, team healthlab.TeamID, data string) ([]Priority, error) {
 	if data != "" && !slices.Contains(priorityData, data) {
 		var p healthlab.Problems
-		p.Add("enum", "not one of the allowed values", "data_type")
+		p.AddEnum(priorityData, "data_type")
 		return nil, fmt.Errorf("priorities: %w", p.Err())
 	}
 	list, err := s.Of(ctx, team)
@@ -103,7 +103,7 @@ func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits [
 			p.Add("unknown_provider", "is not the slug of a provider or lab", i, "provider")
 		}
 		if e.Data != "" && !slices.Contains(priorityData, e.Data) {
-			p.Add("enum", "not one of the allowed values", i, "data_type")
+			p.AddEnum(priorityData, i, "data_type")
 		}
 		if e.Number != nil && (*e.Number < -maxPriority || *e.Number > maxPriority) {
 			p.Add("range", "between -1,000,000 and 1,000,000", i, "priority")

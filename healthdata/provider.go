@@ -280,9 +280,13 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	}
 }
 
-func oneOf[T comparable](p *healthlab.Problems, v T, allowed []T, path ...any) {
+func oneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	if !slices.Contains(allowed, v) {
-		p.Add("enum", "not one of the allowed values", path...)
+		words := make([]string, len(allowed))
+		for i, a := range allowed {
+			words[i] = string(a)
+		}
+		p.AddEnum(words, path...)
 	}
 }
 

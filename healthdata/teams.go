@@ -220,7 +220,7 @@ func (s *Teams) Change(ctx context.Context, team healthlab.TeamID, edit func(*Te
 func (s *Teams) check(c, before *TeamChoices) error {
 	var p healthlab.Problems
 	if m := c.VerbMode; m != nil && *m != VerbUpsert && *m != VerbSplit {
-		p.Add("enum", "not one of the allowed values", "verb_mode")
+		p.AddEnum([]string{string(VerbUpsert), string(VerbSplit)}, "verb_mode")
 	}
 	if c.Brand != nil {
 		p.Under(c.Brand.problems(), "brand_information")

@@ -187,7 +187,7 @@ func (n *NewToken) check(p *healthlab.Problems, known func(slug string) bool, ru
 		switch {
 		case f.value == "":
 		case f.value != redirects:
-			p.Add("enum", "not one of the allowed values", f.name)
+			p.AddEnum([]string{redirects}, f.name)
 		case n.RedirectURL == "":
 			p.Add("needs_redirect_url", "needs redirect_url", f.name)
 		}

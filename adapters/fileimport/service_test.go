@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,4 +105,27 @@ func takesTwice(t *testing.T, dir string) {
 	require.Zero(t, s.counts.New)
 	require.Zero(t, s.counts.Changed)
 	require.Equal(t, first, s.counts.Same)
+}
+
+// A workout that is imported from a recording with heart rates has heart rate zones.
+func TestImportedWorkoutsHaveZones(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "c.fit"), triathlon(t), 0o600))
+	s := newIngestion(t)
+	_, err := fileimport.ImportDir(t.Context(), dir, s, nil)
+	require.NoError(t, err)
+	list, err := s.service.Summaries(t.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: "workouts"})
+	require.NoError(t, err)
+	zoned := 0
+	for _, item := range list {
+		w, ok := item.(*healthdata.Workout)
+		require.True(t, ok)
+		stream, err := s.service.WorkoutStream(t.Context(), s.team, w.ID)
+		if err != nil || !slices.ContainsFunc(stream.Heartrate, func(v *int64) bool { return v != nil }) {
+			continue
+		}
+		require.Len(t, w.HRZones, 6)
+		zoned++
+	}
+	require.Positive(t, zoned)
 }

@@ -37,13 +37,15 @@ var otherTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-0
 
 const goodKey = "k"
 
-// newClinic makes a clinic. opts may be nil; the clock is always the clinic's.
+// newClinic makes a clinic. opts may be nil; the default clock stands at clinicNow.
 func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 	t.Helper()
 	if opts == nil {
 		opts = &healthdata.Options{}
 	}
-	opts.Now = func() time.Time { return clinicNow }
+	if opts.Now == nil {
+		opts.Now = func() time.Time { return clinicNow }
+	}
 	logo := "https://cdn.example/band.png"
 	var resources []healthdata.ProviderResource
 	for _, r := range healthdata.Resources() {

@@ -327,7 +327,7 @@ func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team health
 	switch status {
 	case "", orders.LabAccountActive, orders.LabAccountPending, orders.LabAccountSuspended, orders.LabAccountReadyToLaunch:
 	default:
-		in.Problem("enum", "is not one of the known values", "query", "status")
+		in.Problem("enum", "must be one of: active, pending, suspended, ready_to_launch", "query", "status")
 	}
 	if err := in.Err(); err != nil {
 		return err

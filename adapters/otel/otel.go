@@ -7,8 +7,8 @@
 //		&webhook.Options{Hooks: o.Hooks()})
 //
 // Nothing here names a team, a user, an endpoint or an event: metrics and spans leave the
-// house, and per-endpoint figures are in the log of attempts. The API is a net/http
-// handler, for which OpenTelemetry has an instrumentation of its own.
+// deployment, and figures by endpoint are in the log of attempts. [Telemetry.Handler] makes
+// a span of each request to the API.
 //
 // # Metrics
 //

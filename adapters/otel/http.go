@@ -1,0 +1,44 @@
+package otel
+
+import (
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Handler makes a span "api request" of each request to next, below the span of the header
+// traceparent (W3C Trace Context) if there is one. The span has the method, the status and the
+// id of the request, which the answer and the log lines of the request have, too; it has no
+// path and no query, which may name people. Statuses from 500 on are errors.
+func (t *Telemetry) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		ctx, span := t.tracer.Start(ctx, "api request", trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(attribute.String("http.request.method", r.Method)))
+		defer span.End()
+		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(out, r.WithContext(ctx))
+		span.SetAttributes(attribute.Int("http.response.status_code", out.status), attribute.String("request.id", w.Header().Get("X-Request-Id")))
+		if out.status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(out.status))
+		}
+	})
+}
+
+// statusWriter notes the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader notes the status.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap returns the writer, for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
