@@ -1,6 +1,7 @@
 package oauthrest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,22 +12,14 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // Client is what the provider knows us by. It stands outside of the configuration, which
 // is no secret.
-type Client struct {
-	ID     string
-	Secret string
-}
-
-// String shows no secret.
-func (Client) String() string { return "OAuth client" }
-
-// GoString is String.
-func (c Client) GoString() string { return c.String() }
+type Client = rest.Client
 
 // Options adjusts a Connector. The zero value, and nil, mean the defaults.
 type Options struct {
@@ -42,12 +35,11 @@ type Options struct {
 // Connector is one provider. Safe for concurrent use; it keeps nothing of a person. Make
 // it with [New].
 type Connector struct {
+	*rest.Flow
 	config  Config
-	client  Client
-	http    *http.Client
+	http    *rest.HTTP
 	now     func() time.Time
 	entries map[string][]*mapper
-	bytes   int64
 }
 
 // New returns the connector of a configuration, as [ReadConfig] returns one, and starts
@@ -78,12 +70,10 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 		return nil, fmt.Errorf("connector: %w", err)
 	}
 	c := &Connector{
-		config: config, client: client, now: o.Now, entries: map[string][]*mapper{}, bytes: int64(config.API.MaxBytes),
-		http: webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout}),
+		config: config, now: o.Now, entries: map[string][]*mapper{},
+		http: rest.NewHTTP(&rest.Options{Guard: o.Guard, Timeout: o.Timeout, Now: o.Now, MaxBytes: int64(cmp.Or(config.API.MaxBytes, defaultBytes))}),
 	}
-	if c.bytes == 0 {
-		c.bytes = defaultBytes
-	}
+	c.Flow = c.flow(client)
 	for i := range config.Resources {
 		e := &config.Resources[i]
 		c.entries[e.Resource] = append(c.entries[e.Resource], newMapper(e))
@@ -100,14 +90,14 @@ func (c *Config) takes(client Client) bool {
 // unless client_auth is none. Faults as of linking.ProviderConnector.
 func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
-	own := *c
-	own.client = Client{ID: client.ID, Secret: client.Secret}
+	own, as := *c, Client{ID: client.ID, Secret: client.Secret}
+	own.Flow = c.flow(as)
 	switch {
 	case client.ID == "":
 		p.Add("missing", "a client has an id", "client_id")
-	case !c.config.takes(own.client) && client.Secret == "":
+	case !c.config.takes(as) && client.Secret == "":
 		p.Add("missing", "a client of this provider has a secret", "client_secret")
-	case !c.config.takes(own.client):
+	case !c.config.takes(as):
 		p.Add("secret", "a client of this provider has no secret", "client_secret")
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
@@ -162,7 +152,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 
 // get asks for a document with an access token. The answer is its status, its headers and
 // its body, which is read as far as the limit allows.
-func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*answer, error) {
+func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*rest.Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
@@ -174,5 +164,5 @@ func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*ans
 		req.Header.Set("Accept", "application/json")
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	return c.ask(req)
+	return c.http.Do(req)
 }

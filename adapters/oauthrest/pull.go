@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -89,7 +90,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	case at.Entry >= len(entries):
 		return page, nil // there were more of them
 	}
-	s, err := readSecret(r.Secret)
+	s, err := c.Unpack(r.Secret)
 	if err != nil {
 		return page, err
 	}
@@ -117,7 +118,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	got.seed(at.Held)
 	count := 0
 	if !nothing {
-		if doc, err = tree(a.body, nil); err != nil {
+		if doc, err = tree(a.Body, nil); err != nil {
 			return page, errShape
 		}
 		if count, err = p.m.answer(&got, doc, r.Zone); err != nil {
@@ -207,7 +208,7 @@ func (e *Resource) ranged() bool {
 }
 
 // next is the cursor behind an answer; nil at the end.
-func (c *Connector) next(p *part, asked *url.URL, a *answer, doc any, count, entries int) (*cursor, error) {
+func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count, entries int) (*cursor, error) {
 	e := p.m.entry
 	token, err := c.nextPage(p, asked, a, doc, count)
 	if err != nil {
@@ -231,7 +232,7 @@ func (c *Connector) next(p *part, asked *url.URL, a *answer, doc any, count, ent
 }
 
 // nextPage is the provider's name of the page behind an answer; empty on the last one.
-func (c *Connector) nextPage(p *part, asked *url.URL, a *answer, doc any, count int) (string, error) {
+func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, count int) (string, error) {
 	g := &p.m.entry.Paging
 	token := ""
 	switch g.Kind {
@@ -247,7 +248,7 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *answer, doc any, count 
 			token = ""
 		}
 	case pageLink:
-		token = nextLink(a.header.Values("Link"))
+		token = nextLink(a.Header.Values("Link"))
 	}
 	if len(token) > maxCursor {
 		return "", errShape
