@@ -31,9 +31,6 @@ func Running(s *Store) int {
 // MigrateSome applies the first n files, as an older version of this library would.
 func MigrateSome(ctx context.Context, db DB, n int) error { return migrateFiles(ctx, db, n) }
 
-// SendsEarly reports whether single statements are sent before the driver's timer is set.
-func SendsEarly(s *Store) bool { return s.early }
-
 // LockNumbered is the statement by which a fold locks.
 const LockNumbered = lockNumbered
 

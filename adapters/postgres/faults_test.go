@@ -331,3 +331,68 @@ func TestSerializableByDefault(t *testing.T) {
 	require.Len(t, readSeries(t, s, u, heart), 1+callers-failed)
 	consistent(t, pool)
 }
+
+// An append that is given up with its context gives up its connection; it is not sent twice;
+// and a statement that the connection has prepared no more is prepared again.
+func TestAppendFaults(t *testing.T) {
+	t.Parallel()
+	address := pgtest.URL(t)
+	pool, other := pgtest.Connect(t, address+"&pool_max_conns=1"), pgtest.Connect(t, address)
+	s := postgres.New(pool, nil)
+	u := newPerson(t, s)
+	at := 0
+	write := func(ctx context.Context) error {
+		err := s.Data().MergeSamples(ctx, u.Team, u.ID, []healthdata.SampleBatch{minutes(heart, at, 1, 60)}, nil)
+		if err == nil {
+			at++
+		}
+		return err
+	}
+	for range 100 {
+		require.NoError(t, write(t.Context()))
+	}
+	// stuck writes while another transaction has locked the row, until end or, where end is nil, the context ends it.
+	stuck := func(ctx context.Context, end func()) error {
+		tx, err := other.Begin(t.Context())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }()
+		_, err = tx.Exec(t.Context(), `select from healthlab.series for update`)
+		require.NoError(t, err)
+		failed := make(chan error)
+		go func() { failed <- write(ctx) }()
+		if end != nil {
+			require.Eventually(t, func() bool {
+				return len(texts(t, other, `select '' from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)) > 0
+			}, 20*time.Second, time.Millisecond)
+			end()
+		}
+		return <-failed
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	require.ErrorIs(t, stuck(ctx, cancel), context.Canceled)
+	require.NoError(t, write(t.Context()))
+
+	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, stuck(ctx, nil), context.DeadlineExceeded)
+	require.NoError(t, write(t.Context()))
+
+	require.ErrorIs(t, stuck(t.Context(), func() {
+		_, err := other.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)
+		require.NoError(t, err)
+	}), healthlab.Unavailable)
+	require.NoError(t, write(t.Context()))
+
+	_, err := pool.Exec(t.Context(), `deallocate all`)
+	require.NoError(t, err)
+	before := at
+	for at < before+10 {
+		if err := write(t.Context()); err != nil {
+			require.Equal(t, before, at, "the first one only")
+		}
+	}
+	require.Len(t, readSeries(t, s, u, heart), at)
+	consistent(t, pool)
+	requireIdle(t, pool)
+}

@@ -99,9 +99,7 @@ type Store struct {
 	host   bool     // db is a host's transaction
 	opts   Options
 	writes gathering
-	tails  *tails
 	crowd  crowd
-	early  bool // statements are prepared, and nobody follows them: see execEarly
 
 	firstPause time.Duration // firstPause, but in tests
 }
@@ -124,21 +122,7 @@ func New(db DB, opts *Options) *Store {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if s.pool, _ = db.(acquirer); s.pool != nil {
-		s.early = preparing(db)
-		s.tails = &tails{}
-	}
+	s.pool, _ = db.(acquirer)
 	_, s.host = db.(pgx.Tx)
 	return s
-}
-
-// preparing reports whether a pool prepares statements, as it does by default, and tells
-// nobody of them.
-func preparing(db DB) bool {
-	pool, ok := db.(*pgxpool.Pool)
-	if !ok {
-		return false
-	}
-	c := pool.Config().ConnConfig
-	return c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && c.Tracer == nil
 }

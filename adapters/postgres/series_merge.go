@@ -175,7 +175,7 @@ join healthlab.series s on s.user_id = x.user_id and s.resource = x.resource and
 	and s.source_type = x.source_type and s.part = x.part and s.team_id = x.team_id`
 
 	lockSeries = `
-select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, s.direct, s.mark, ` + openTail + fromKeys + `
+select x.n, s.series, s.last_at, s.seq, s.segments, s.segment_bytes, ` + openTail + fromKeys + `
 order by x.n
 for no key update of s`
 
@@ -257,6 +257,7 @@ func (m *merging) lock(ctx context.Context) error {
 		return err
 	}
 	for _, l := range missing {
+		l.body = nil // of an older snapshot, if another transaction has made the series meanwhile
 		if !l.found {
 			delete(m.names, l.userKey) // deleted meanwhile
 		} else if l.lastAt == math.MinInt64 {
@@ -279,17 +280,11 @@ func (m *merging) queueLock(b *pgx.Batch, lines []*line) {
 	b.Queue(lockSeries, keys.args()...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n int
-			var direct bool
 			var got line
-			var mark *uuid.UUID
-			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &direct, &mark, &got.tail); err != nil {
+			if err := rows.Scan(&n, &got.number, &got.lastAt, &got.seq, &got.segments, &got.bytes, &got.tail); err != nil {
 				return err
 			}
 			l := lines[n-1]
-			m.u.store.tails.at(l.userKey, &l.key, got.number, mark)
-			if !direct && got.lastAt != math.MinInt64 {
-				m.u.store.tails.ask(l.userKey, &l.key, true)
-			}
 			l.found, l.number, l.lastAt, l.seq, l.segments, l.bytes, l.tail = true, got.number, got.lastAt, got.seq, got.segments, got.bytes, got.tail
 		}
 		return rows.Err()

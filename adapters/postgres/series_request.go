@@ -121,7 +121,8 @@ func (s *Store) mergeOne(ctx context.Context, r *request) error {
 const (
 	appendChunks = `
 with s as (
-	update healthlab.series s set last_at = $8 where ` + appendable + `
+	update healthlab.series s set last_at = $8 where s.user_id = $2 and s.resource = $3 and s.provider = $4 and s.source_type = $5 and s.part = $6
+		and s.team_id = $1 and s.last_at < $7 and s.direct
 	returning s.user_id, s.series, s.team_id
 )
 insert into healthlab.chunk (user_id, series, start_at, team_id, stop_at, header, data)
@@ -130,46 +131,6 @@ from s cross join unnest($9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]
 
 	selectLiveName = `select client_user_id from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null`
 )
-
-// appendOne writes a request of one batch without reading anything, on the condition
-// that all its samples come after those that are stored. It reports whether it did; if
-// not, nothing was written.
-func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error) {
-	if r.parts[0].n >= wholeChunk {
-		return s.appendChunks(ctx, r)
-	}
-	data, events, err := r.piece()
-	if err != nil {
-		return false, nil //nolint:nilerr // a merge decides, and says what is wrong
-	}
-	if len(events) == 0 && len(data) <= maxPiece {
-		if _, ask, _ := s.tails.guess(r); !ask {
-			return s.appendPiece(ctx, r, data)
-		}
-	}
-	a := &appending{ask: []bool{true}}
-	a.take(r, data, events)
-	err = s.do(ctx, r.team, writing, func(u *unit) error {
-		at, err := a.run(ctx, u)
-		done = len(at) > 0
-		return err
-	})
-	return done && err == nil, err
-}
-
-// piece returns a request of one batch as a piece, with the events of samples that are all
-// new.
-func (r *request) piece() (data []byte, events []healthlab.Event, err error) {
-	p := &r.parts[0]
-	err = r.hold(func() (err error) {
-		if data, err = series.NewPiece(p.Samples); err != nil || r.events == nil {
-			return err
-		}
-		events, err = r.tell([]series.Outcome{allNew(p.n)})
-		return err
-	})
-	return data, events, err
-}
 
 // args are the key and the times of a part, as the arguments of a statement.
 func (r *request) args(p *part) []any {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -42,26 +44,61 @@ func consistent(t testing.TB, pool *pgxpool.Pool) {
 			where s.segments <> (select count(*) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
 				or s.segment_bytes <> (select coalesce(sum(length(g.data)), 0) from healthlab.segment g where g.user_id = s.user_id and g.series = s.series)
 				or (s.segments = 0) <> (s.fold_due is null)`,
-		"a tail that begins elsewhere": `
-			select s.user_id::text from healthlab.series s
-			where (s.tail_at is null) <> (s.tail = '') or s.tail_closed and s.tail_at is null
-				or s.tail_at <> (select min(d.at) from healthlab.split_tail(s.tail) p, healthlab.decode_samples(p) d)`,
-		"a full tail with other times": `
-			select g.user_id::text from healthlab.segment g
-			cross join lateral (select min(d.at), max(d.at) from healthlab.split_tail(g.data) p, healthlab.decode_samples(p) d) x
-			where g.header = '' and (g.start_at, g.stop_at) <> (x.min, x.max)`,
-		"another last sample": `
-			select s.user_id::text from healthlab.series s
-			where s.last_at <> (select max(x.stop_at) from (
-				select stop_at from healthlab.segment g where g.user_id = s.user_id and g.series = s.series
-				union all select stop_at from healthlab.chunk c where c.user_id = s.user_id and c.series = s.series
-				union all select d.at from healthlab.split_tail(s.tail) p, healthlab.decode_samples(p) d where not s.tail_closed) x)`,
 		"chunks that overlap": `
 			select c.user_id::text from healthlab.chunk c join healthlab.chunk d on d.user_id = c.user_id and d.series = c.series
 				and d.start_at > c.start_at and d.start_at <= c.stop_at`,
 	} {
 		require.Empty(t, texts(t, pool, sql), what)
 	}
+	consistentTails(t, pool)
+}
+
+// consistentTails requires that the times beside tails and segments are those of their
+// samples, and that each series ends with its last sample.
+func consistentTails(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `
+		select s.user_id, s.last_at, s.tail_at, s.tail_closed, s.tail, (select max(x.stop_at) from (
+			select stop_at from healthlab.segment g where g.user_id = s.user_id and g.series = s.series
+			union all select stop_at from healthlab.chunk c where c.user_id = s.user_id and c.series = s.series) x)
+		from healthlab.series s`)
+	require.NoError(t, err)
+	var user uuid.UUID
+	var last int64
+	var tailAt, stored *int64
+	var closed bool
+	var tail []byte
+	_, err = pgx.ForEachRow(rows, []any{&user, &last, &tailAt, &closed, &tail, &stored}, func() error {
+		require.Equal(t, tailAt == nil, len(tail) == 0, "a tail and its time: %s", user)
+		end := int64(math.MinInt64)
+		if stored != nil {
+			end = *stored
+		}
+		if closed {
+			require.NotNil(t, tailAt, "a closed tail: %s", user)
+		}
+		if len(tail) > 0 {
+			g, err := series.ReadTail(tail)
+			require.NoError(t, err)
+			require.Equal(t, g.Start, *tailAt, "the beginning of a tail: %s", user)
+			if !closed {
+				end = max(end, g.Stop)
+			}
+		}
+		require.Equal(t, end, last, "the last sample: %s", user)
+		return nil
+	})
+	require.NoError(t, err)
+	rows, err = pool.Query(t.Context(), `select user_id, start_at, stop_at, data from healthlab.segment where header = ''`)
+	require.NoError(t, err)
+	var start, stop int64
+	_, err = pgx.ForEachRow(rows, []any{&user, &start, &stop, &tail}, func() error {
+		g, err := series.ReadTail(tail)
+		require.NoError(t, err)
+		require.Equal(t, [2]int64{g.Start, g.Stop}, [2]int64{start, stop}, "the times of a full tail: %s", user)
+		return nil
+	})
+	require.NoError(t, err)
 }
 
 // tailed counts the series that have a tail.
@@ -119,9 +156,6 @@ func TestEveryReaderTakesTheTail(t *testing.T) {
 	}
 	for what, read := range map[string]func(*testing.T, healthdata.User){
 		"View": func(t *testing.T, u healthdata.User) { require.Equal(t, []float64{1, 2}, values(t, u)) },
-		"SQL": func(t *testing.T, u healthdata.User) {
-			require.Equal(t, []string{"1", "2"}, texts(t, pool, `select value::text from healthlab.samples where user_id = $1 order by 1`, u.ID.UUID))
-		},
 		"Repeated": func(t *testing.T, u healthdata.User) {
 			require.Zero(t, mergeInto(t, s, u, heart, 1, 1, 2).New)
 			require.Equal(t, []float64{1, 2}, values(t, u))

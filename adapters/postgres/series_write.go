@@ -31,7 +31,7 @@ update healthlab.series s
 set span = x.span, last_at = x.last_at, seq = x.seq, segments = x.segments, segment_bytes = x.segment_bytes,
 	rewrites = s.rewrites + x.rewritten::integer,
 	fold_due = case when x.segments = 0 then null when x.crowds then now() else coalesce(s.fold_due, now() + $8::interval) end,
-	mark = coalesce(s.mark, gen_random_uuid()), direct = ` + isLive + ` and not ` + isAwaited + `,
+	direct = ` + isLive + ` and not ` + isAwaited + `,
 	tail_at = case when x.keep then s.tail_at end, tail_closed = false, tail = case when x.keep then s.tail else '' end
 from unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $9::boolean[],
 	$10::boolean[], $11::boolean[]) as x (user_id, series, span, last_at, seq, segments, segment_bytes, keep, rewritten, crowds)

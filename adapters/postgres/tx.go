@@ -226,62 +226,12 @@ func (u *unit) alone(ctx context.Context, queue func(*pgx.Batch)) error {
 
 // exec runs a single statement as a transaction of its own.
 func (u *unit) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	switch {
-	case u.early():
-		return u.execEarly(ctx, sql, func(prepared *pgconn.StatementDescription) (q pgx.ExtendedQueryBuilder, err error) {
-			plainArguments(args)
-			return q, q.Build(u.conn.Conn().TypeMap(), prepared, args)
-		})
-	case u.conn != nil && !u.store.opts.RowSecurity:
+	if u.conn != nil && !u.store.opts.RowSecurity {
 		u.last = true
 		plainArguments(args)
 		return u.conn.Exec(ctx, sql, args...)
 	}
 	err = u.alone(ctx, func(b *pgx.Batch) { count(b.Queue(sql, args...), &tag) })
-	return tag, err
-}
-
-// early reports whether a single statement can be sent by execEarly.
-func (u *unit) early() bool { return u.conn != nil && u.store.early && !u.store.opts.RowSecurity }
-
-// execEarly is exec, and sends first: the driver sets a timer before it sends, which in a
-// process that does nothing else wakes up a thread, and that takes longer than all that this
-// process does for a small write. The timer is for those that send so much that both sides
-// wait for each other, which a single statement cannot.
-func (u *unit) execEarly(ctx context.Context, sql string, arguments func(*pgconn.StatementDescription) (pgx.ExtendedQueryBuilder, error),
-) (tag pgconn.CommandTag, err error) {
-	conn := u.conn.Conn()
-	prepared, err := conn.Prepare(ctx, sql, sql) // once for each connection
-	if err != nil {
-		return tag, err
-	}
-	q, err := arguments(prepared)
-	if err != nil {
-		return tag, err
-	}
-	u.last = true
-	p := conn.PgConn().StartPipeline(ctx)
-	p.SendQueryStatement(prepared, q.ParamValues, q.ParamFormats, q.ResultFormats)
-	p.SendPipelineSync()
-	if err := conn.PgConn().Frontend().Flush(); err != nil {
-		ended, end := context.WithCancel(ctx)
-		end()
-		_ = conn.Close(ended)
-		return tag, err
-	}
-	if err := p.Flush(); err != nil { // of nothing: what was sent will be answered
-		return tag, err
-	}
-	results, err := p.GetResults()
-	if r, ok := results.(*pgconn.ResultReader); ok {
-		tag, err = r.Close()
-	}
-	if ended := p.Close(); err == nil {
-		err = ended
-	}
-	if err != nil && !conn.IsClosed() {
-		_ = conn.Deallocate(ctx, sql) // it may be that
-	}
 	return tag, err
 }
 
