@@ -119,6 +119,8 @@ type Config struct {
 	// MaxIngestBody is the same for operations that take health data. Default 16
 	// MiB.
 	MaxIngestBody int64
+	// Limits protect the process from load. The zero value means their defaults.
+	Limits Limits
 	// Compat, if it is set, gives answers and takes bodies in the shapes that existing clients
 	// of such services expect where they differ from the contract. Nil: the contract holds.
 	Compat *Compat
@@ -163,6 +165,7 @@ func (c Config) withDefaults() Config {
 	if c.MaxIngestBody <= 0 {
 		c.MaxIngestBody = defaultMaxIngestBody
 	}
+	c.Limits.defaults()
 	if c.ClientAddress == nil {
 		c.ClientAddress = connectionAddress
 	}

@@ -59,6 +59,7 @@ func plainFault(err error) *wire.Fault {
 	// Before the kinds: what ends with its context often looks like an outage, too.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		f := kinds[healthlab.Unavailable]
+		f.Header = http.Header{"Retry-After": {"5"}}
 		return &f
 	}
 	own := kinds[healthlab.KindOf(err)]

@@ -40,6 +40,7 @@ func Routes(c Config) []Route {
 		panic("httpapi: Config.Webhooks, Config.Continuous, Config.Teams and Config.Organisations need AuthenticateManagement and Environment")
 	}
 	a := api{Config: c.withDefaults()}
+	a.gate = newGate(a.Limits)
 	a.pages = a.newPages()
 	return a.routes(a.operations())
 }
@@ -53,6 +54,7 @@ func Handler(c Config) http.Handler { return Compress(Mux(Routes(c))) }
 type api struct {
 	Config
 	pages *pages // nil if they are not mounted
+	gate  *gate
 }
 
 // operation is one row of the tables of routes. Exactly one of handle and team is

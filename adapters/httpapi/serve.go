@@ -41,7 +41,10 @@ func (a api) serve(op operation) http.Handler {
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
-		r = wire.With(identify(w, r), settings)
+		r = identify(w, r)
+		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
+		defer stop()
+		r = wire.With(r.WithContext(ctx), settings)
 		call := call{op: op, settings: settings}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
@@ -59,6 +62,12 @@ type call struct {
 
 func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if c.op.handle != nil {
+		// Callbacks and pushes of providers come from few addresses, and are not limited.
+		if !c.op.ignoreUnknown {
+			if err := a.gate.places.allow(w, a.ClientAddress(r)); err != nil {
+				return err
+			}
+		}
 		if c.op.browser {
 			if err := a.allowOrigin(w, r, r.Header.Get(a.LinkTokenHeader)); err != nil {
 				return err
@@ -71,9 +80,24 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	}
 	team, r, err := a.caller(r, &c.op)
 	if err != nil {
+		// The rest of the body is not read: it may come slowly.
+		if r.ContentLength != 0 {
+			w.Header().Set("Connection", "close")
+		}
+		if slow := a.gate.places.allow(w, a.ClientAddress(r)); slow != nil {
+			return slow
+		}
 		return err
 	}
 	c.team = team
+	if err := a.gate.teams.allow(w, team.String()); err != nil {
+		return err
+	}
+	release, err := a.gate.share(r, c.settings.MaxBody)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := refuseKey(r, &c.op); err != nil {
 		return err
 	}
@@ -101,7 +125,7 @@ func refuseKey(r *http.Request, op *operation) error {
 
 // fail answers an error.
 func (a api) fail(w *tracker, r *http.Request, c *call, err error) {
-	gone := r.Context().Err() != nil
+	gone := errors.Is(r.Context().Err(), context.Canceled)
 	if w.started {
 		if !gone {
 			a.logFailure(r, c, "answer broke off", err)

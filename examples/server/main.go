@@ -78,6 +78,8 @@ type config struct {
 	compat        bool
 	compatService string
 	keyHeader     string
+	teamRate      float64
+	addressRate   float64
 	ignoreUnknown bool
 	invite        bool
 	brand         string
@@ -121,6 +123,8 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
 	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
 	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
+	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
+	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
 	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
@@ -135,6 +139,18 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	c.environment = healthlab.Environment(*env)
 	if c.environment != healthlab.Sandbox && c.environment != healthlab.Production {
 		return config{}, errors.New("-env is sandbox or production")
+	}
+	for _, limit := range []struct {
+		rate     *float64
+		standard float64
+	}{{&c.teamRate, 200}, {&c.addressRate, 20}} {
+		switch {
+		case *limit.rate >= 0:
+		case c.environment == healthlab.Production:
+			*limit.rate = limit.standard
+		default:
+			*limit.rate = 0
+		}
 	}
 	if c.tour && c.environment != healthlab.Sandbox {
 		return config{}, errors.New("-tour makes things up, which only a sandbox may do")

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"golang.org/x/net/netutil"
 	"io"
 	"maps"
 	"net"
@@ -129,6 +130,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 		Orders: s.orders, OrderKeys: s.store.OrderKeys(), Reports: s.reports, Log: c.log,
 		LinkPages: &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: true, FirstImport: s.firstImport},
 		KeyHeader: c.keyHeader, IgnoreUnknown: c.ignoreUnknown,
+		Limits: httpapi.Limits{Timeout: requestTimeout, TeamRate: c.teamRate, AddressRate: c.addressRate, AddressBurst: int(4 * c.addressRate)},
 	}
 	if c.compat {
 		mount.Compat = &httpapi.Compat{Service: c.compatService}
@@ -454,7 +456,12 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 			}
 		})
 	}
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+	// ReadTimeout ends the context of a request, so it is as long as the longest request.
+	server := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout,
+		IdleTimeout: requestTimeout, MaxHeaderBytes: 64 << 10,
+	}
+	listener = netutil.LimitListener(listener, maxConnections)
 	failed := make(chan error, 1)
 	secret, err := s.register(ctx) // before there is anything that the receiver should hear of
 	if err != nil {
@@ -514,6 +521,12 @@ func (s *service) loops() map[string]func(context.Context) error {
 	}
 	return loops
 }
+
+// requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
+const requestTimeout = 2 * time.Minute
+
+// maxConnections is how many callers may be connected at a time.
+const maxConnections = 4000
 
 // stopGrace is how long a stop may take to answer requests and send events.
 const stopGrace = 15 * time.Second

@@ -95,6 +95,8 @@ var modules = map[string][]string{
 	// Checks answers against the OpenAPI document in the tests of httpapi.
 	"adapters/httpapi/internal/contract": {"github.com/google/uuid", "github.com/shopspring/decimal",
 		"github.com/santhosh-tekuri/jsonschema/v6"},
+	"adapters/httpapi": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
+		"golang.org/x/sync", "golang.org/x/time"},
 	"adapters/postgres":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
 	"adapters/nats":      {"github.com/nats-io/nats.go"},
 	"adapters/otel":      {"go.opentelemetry.io/otel"},
@@ -106,7 +108,7 @@ var modules = map[string][]string{
 	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
 	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
 
-	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5"},
+	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net"},
 }
 
 // testModules lists the third-party modules that tests may import in addition.
