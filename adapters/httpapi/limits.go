@@ -31,6 +31,8 @@ type Limits struct {
 	// [Config.ClientAddress]: the link API, apps that sign in, and calls with a wrong key.
 	AddressRate  float64
 	AddressBurst int
+	// Now is the clock of the rates. Default time.Now.
+	Now func() time.Time
 }
 
 // Limits of a large body.
@@ -51,20 +53,23 @@ func (l *Limits) defaults() {
 	if l.Memory <= 0 {
 		l.Memory = 1 << 30
 	}
+	if l.Now == nil {
+		l.Now = time.Now
+	}
 }
 
 // gate enforces Limits.
 type gate struct {
-	limits Limits
-	memory *semaphore.Weighted
-	teams  limiters
-	places limiters // addresses
+	limits    Limits
+	memory    *semaphore.Weighted
+	teams     limiters
+	addresses limiters
 }
 
 func newGate(l Limits) *gate {
 	return &gate{
 		limits: l, memory: semaphore.NewWeighted(l.Memory),
-		teams: limiters{rate: l.TeamRate, burst: l.TeamBurst}, places: limiters{rate: l.AddressRate, burst: l.AddressBurst},
+		teams: limiters{rate: l.TeamRate, burst: l.TeamBurst, now: l.Now}, addresses: limiters{rate: l.AddressRate, burst: l.AddressBurst, now: l.Now},
 	}
 }
 
@@ -97,6 +102,7 @@ func tooMany(msg string, wait time.Duration) *wire.Fault {
 type limiters struct {
 	rate  float64
 	burst int
+	now   func() time.Time
 
 	mu   sync.Mutex
 	list map[string]*limiter
@@ -115,7 +121,7 @@ func (l *limiters) allow(w http.ResponseWriter, name string) error {
 	if l.rate <= 0 {
 		return nil
 	}
-	now := time.Now()
+	now := l.now()
 	burst := max(l.burst, int(math.Ceil(l.rate)), 1)
 	l.mu.Lock()
 	one := l.list[name]

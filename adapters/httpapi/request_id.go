@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"net/http"
 	"regexp"
-
-	"github.com/google/uuid"
 )
 
 // requestIDHeader names the header of a request's id, in requests and answers.
@@ -26,6 +26,13 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
+// newRequestID draws 32 hexadecimal digits.
+func newRequestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
 // identify gives a request its id, once.
 func identify(w http.ResponseWriter, r *http.Request) *http.Request {
 	if RequestID(r.Context()) != "" {
@@ -33,7 +40,7 @@ func identify(w http.ResponseWriter, r *http.Request) *http.Request {
 	}
 	id := r.Header.Get(requestIDHeader)
 	if !requestIDForm.MatchString(id) {
-		id = uuid.NewString()
+		id = newRequestID()
 	}
 	w.Header().Set(requestIDHeader, id)
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))

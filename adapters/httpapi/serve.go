@@ -41,10 +41,9 @@ func (a api) serve(op operation) http.Handler {
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
-		r = identify(w, r)
 		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
 		defer stop()
-		r = wire.With(r.WithContext(ctx), settings)
+		r = wire.With(identify(w, r.WithContext(ctx)), settings)
 		call := call{op: op, settings: settings}
 		defer a.rescue(out, r, &call)
 		if err := a.run(out, r, &call); err != nil {
@@ -64,7 +63,7 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 	if c.op.handle != nil {
 		// Callbacks and pushes of providers come from few addresses, and are not limited.
 		if !c.op.ignoreUnknown {
-			if err := a.gate.places.allow(w, a.ClientAddress(r)); err != nil {
+			if err := a.gate.addresses.allow(w, a.ClientAddress(r)); err != nil {
 				return err
 			}
 		}
@@ -84,7 +83,7 @@ func (a api) run(w http.ResponseWriter, r *http.Request, c *call) error {
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close")
 		}
-		if slow := a.gate.places.allow(w, a.ClientAddress(r)); slow != nil {
+		if slow := a.gate.addresses.allow(w, a.ClientAddress(r)); slow != nil {
 			return slow
 		}
 		return err

@@ -120,12 +120,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	})
 	f.StringVar(&c.portalURL, "portal-url", "", "`URL` of the portal where patients see their orders, which this program does not serve; links to it are signed with what the secret makes for \"portal links\" (default: there is no portal)")
 	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
-	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
-	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
-	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
-	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
-	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
-	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
+	c.apiFlags(f)
 	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
 	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
@@ -140,29 +135,11 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	if c.environment != healthlab.Sandbox && c.environment != healthlab.Production {
 		return config{}, errors.New("-env is sandbox or production")
 	}
-	for _, limit := range []struct {
-		rate     *float64
-		standard float64
-	}{{&c.teamRate, 200}, {&c.addressRate, 20}} {
-		switch {
-		case *limit.rate >= 0:
-		case c.environment == healthlab.Production:
-			*limit.rate = limit.standard
-		default:
-			*limit.rate = 0
-		}
-	}
 	if c.tour && c.environment != healthlab.Sandbox {
 		return config{}, errors.New("-tour makes things up, which only a sandbox may do")
 	}
 	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
 		return config{}, errors.New("-paper is letter or a4")
-	}
-	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return config{}, errors.New("-api-key-header has letters, digits, and - _ . only")
-	}
-	if c.compatService != "" && !c.compat {
-		return config{}, errors.New("-compat-service goes with -compat")
 	}
 	if c.lease < time.Second {
 		return config{}, errors.New("-lease is a second or more")
@@ -176,7 +153,40 @@ func flags(args []string, stderr io.Writer) (config, error) {
 			return config{}, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
 		}
 	}
-	return c, errors.Join(c.checkPortal(), c.readTeamKeys(teamKeys), c.readSecrets())
+	return c, errors.Join(c.checkAPI(), c.checkPortal(), c.readTeamKeys(teamKeys), c.readSecrets())
+}
+
+// apiFlags are the flags of the API's shapes and limits.
+func (c *config) apiFlags(f *flag.FlagSet) {
+	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
+	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
+	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
+	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
+	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
+	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
+}
+
+// checkAPI checks them, and settles the limits.
+func (c *config) checkAPI() error {
+	for _, limit := range []struct {
+		rate     *float64
+		standard float64
+	}{{&c.teamRate, 200}, {&c.addressRate, 20}} {
+		switch {
+		case *limit.rate >= 0:
+		case c.environment == healthlab.Production:
+			*limit.rate = limit.standard
+		default:
+			*limit.rate = 0
+		}
+	}
+	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+		return errors.New("-api-key-header has letters, digits, and - _ . only")
+	}
+	if c.compatService != "" && !c.compat {
+		return errors.New("-compat-service goes with -compat")
+	}
+	return nil
 }
 
 // checkPortal checks where the portal is, if there is one.
