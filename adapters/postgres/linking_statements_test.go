@@ -8,7 +8,7 @@ func init() {
 		"pruneSessions": pruneSessions, "lockUserOfSession": lockUserOfSession, "selectUserOfSession": selectUserOfSession,
 		"hasAccount": hasAccount, "putCredential": putCredential, "selectCredential": selectCredential, "takeCredential": takeCredential,
 		"insertTries": insertTries, "shareTries": shareTries, "lockTries": lockTries, "updateTries": updateTries,
-		"dropExpiredCode": dropExpiredCode, "insertCode": insertCode, "selectCode": selectCode, "useCode": useCode, "pruneCodes": pruneCodes,
+		"dropExpiredCode": dropExpiredCode, "insertCode": insertCode, "selectCode": selectCode, "selectOpenCode": selectOpenCode, "useCode": useCode, "pruneCodes": pruneCodes,
 		"selectGuesser": selectGuesser, "putGuesser": putGuesser, "deleteGuesser": deleteGuesser, "pruneGuessers": pruneGuessers,
 		"removeRecords": removeRecords, "selectHeldConnections": selectHeldConnections,
 		"insertOp": insertOp, "insertItems": insertItems, "selectOp": selectOp, "lockOp": lockOp, "updateOp": updateOp, "setRunning": setRunning,

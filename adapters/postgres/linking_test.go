@@ -1,9 +1,7 @@
 package postgres_test
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -176,56 +174,8 @@ func TestGuessesAreCountedTogether(t *testing.T) {
 		require.ErrorIs(t, try(s, 1, "right"), healthlab.Exhausted)
 	}
 	require.NoError(t, try(two, 2, "right"))
-	require.Equal(t, []string{"20"}, texts(t, pool, `select wrong::text from healthlab.link_try`))
-	require.Equal(t, []string{"1"}, texts(t, pool, `select first::text from healthlab.link_try`))
-}
-
-// A database that counted all wrong tries as one is brought up to date in an attack: an
-// open code withstands what is left of both halves and no more, and new codes are good.
-func TestUpgradeCountsOldTriesAsFirst(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Connect(t, pgtest.Empty(t))
-	require.NoError(t, postgres.MigrateSome(t.Context(), pool, slices.Index(migrationFiles(t), "0065_link_tries.sql")))
-	s := postgres.New(pool, nil)
-	u := personOf(healthlab.TeamID{UUID: uuid.New()})
-	const seen = 7000
-	_, err := pool.Exec(t.Context(), `insert into healthlab.link_try (team_id, wrong) values ($1, $2)`, u.Team.UUID, seen)
-	require.NoError(t, err)
-	old := func(text string, met int) {
-		hash := sha256.Sum256([]byte(text))
-		_, err := pool.Exec(t.Context(), `insert into healthlab.link_code (team_id, code_hash, user_id, created_at, expires_at, wrong_before)
-			values ($1, $2, $3, now(), now() + interval '1 hour', $4)`, u.Team.UUID, hash[:], u.ID.UUID, seen-met)
-		require.NoError(t, err)
-	}
-	const half = linking.Exposure / 2
-	old("worn", half)
-	old("good", half-1)
-	old("other", half-1)
-	old("last", half-1)
-	require.NoError(t, postgres.Migrate(t.Context(), pool))
-
-	try := func(client byte, text string) (verdict error) {
-		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{client}, text, func(x *linking.Try) {
-			_, verdict = x.Redeem(time.Now())
-		}))
-		return verdict
-	}
-	later := func(n int64) {
-		require.NoError(t, s.Linking().TryCode(t.Context(), u.Team, [32]byte{1}, "", func(x *linking.Try) { x.TeamWrong += n }))
-	}
-	expired := func(err error) {
-		t.Helper()
-		var rule *healthlab.RuleError
-		require.ErrorAs(t, err, &rule)
-		require.Equal(t, linking.RuleCodeExpired, rule.Type)
-	}
-	later(half)
-	require.NoError(t, try(2, "good"))
-	require.NoError(t, try(2, "other"), "later tries are not first ones")
-	expired(try(3, "worn"))
-	expired(try(4, "last"))
-	require.NoError(t, s.Linking().InsertCode(t.Context(), linkCode(u, "new")))
-	require.NoError(t, try(3, "new"))
+	require.Equal(t, []string{"20"}, texts(t, pool, `select wrong::text from healthlab.link_try where team_id = $1`, u.Team.UUID))
+	require.Equal(t, []string{"1"}, texts(t, pool, `select first::text from healthlab.link_try where team_id = $1`, u.Team.UUID))
 }
 
 // What expired goes with what comes, and no table holds a code in clear.

@@ -103,12 +103,23 @@ func orderIdentity(r *orders.Record) orderKept {
 	return orderKept{r.TeamID, r.ID, r.OrderTransaction.ID}
 }
 
+// checkStatus accepts the statuses of the lifecycles, and none before the first event.
+func checkStatus(s orders.Status) error {
+	if known, ok := orders.ParseStatus(string(s)); s != "" && (!ok || known != s) {
+		return fmt.Errorf("%w: last_event.status: must be one of orders.Statuses", healthlab.Invalid)
+	}
+	return nil
+}
+
 // keepOrder returns the arguments of insertOrder and updateOrder for a changed order.
 func keepOrder(r *orders.Record, was orderKept, revision int64) ([]any, error) {
 	if orderIdentity(r) != was {
 		return nil, fmt.Errorf("%w: an order keeps its id, its team and its transaction", healthlab.Invalid)
 	}
 	o := &r.Order
+	if err := checkStatus(o.LastEvent.Status); err != nil {
+		return nil, err
+	}
 	member, err := json.Marshal(o.Member())
 	if err != nil {
 		return nil, fmt.Errorf("encode order transaction: %w", err)

@@ -139,12 +139,6 @@ func TestChecksAreTheTable(t *testing.T) {
 		slices.Sort(out)
 		return slices.Compact(out)
 	}
-	statuses := []string{""}
-	for _, s := range orders.Statuses() {
-		statuses = append(statuses, string(s))
-	}
-	slices.Sort(statuses)
-	require.Equal(t, statuses, list("orders_status"))
 	var methods []string
 	for _, m := range orders.CollectionMethods() {
 		methods = append(methods, string(m))
@@ -153,4 +147,25 @@ func TestChecksAreTheTable(t *testing.T) {
 	require.Equal(t, methods, list("orders_method"))
 	require.Equal(t, []string{"abnormal", "critical", "normal", "unknown"}, list("orders_interpretation"))
 	require.Equal(t, []string{"pending_customer_review", "pending_ops_review", "resolved"}, list("raw_result_status"))
+}
+
+// A status that no lifecycle has is refused; a new one needs no migration.
+func TestUnknownStatusIsInvalid(t *testing.T) {
+	t.Parallel()
+	s := postgres.New(pgtest.Pool(t), nil)
+	u := newPerson(t, s)
+	r := placeOrder(t, s, u)
+	set := func(status orders.Status) error {
+		_, err := s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
+			r.LastEvent.Status = status
+			return nil, nil
+		})
+		return err
+	}
+	for _, status := range []orders.Status{"received.walk_in_test.lost_in_space", "collecting_sample.on_site_collection.draw_completed", "."} {
+		require.ErrorIs(t, set(status), healthlab.Invalid, string(status))
+	}
+	for _, status := range append(orders.Statuses(), "") {
+		require.NoError(t, set(status), string(status))
+	}
 }

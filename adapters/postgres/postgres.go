@@ -30,9 +30,8 @@
 //
 // # Tables
 //
-// Everything is in the schema healthlab, made by [Migrate]. The views healthlab.samples
-// and healthlab.records show in plain SQL what the stored bytes say; the other tables
-// may change with any version.
+// Everything is in the schema healthlab, made by [Migrate]. The view healthlab.records
+// shows records as JSON; the tables may change with any version.
 package postgres
 
 import (

@@ -10,6 +10,10 @@
 // prints the address of the link pages for a person who does not exist, to open in a
 // browser and connect a source by hand. Without both it only serves. See -help for the
 // flags.
+//
+//	go run ./examples/server export -database-url postgres://… -team ID -user ID -resource heartrate
+//
+// writes the samples of one user and resource as JSON, one sample a line.
 package main
 
 import (
@@ -224,6 +228,9 @@ func (c *config) readSecrets() error {
 
 // run is the program without its process: it serves until ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "export" {
+		return runExport(ctx, args[1:], stdout, stderr)
+	}
 	c, err := flags(args, stderr)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 -- +goose Up
--- Users, what was measured of them, and the events to send. Every primary key begins
--- with what the rows can be spread by: the user, or the team where there is no user.
+-- Users, teams and health data. Every primary key begins with the column that rows are spread
+-- by: the user, or the team where there is no user.
 
 create schema if not exists healthlab;
 
@@ -24,9 +24,11 @@ create table healthlab.users (
 	constraint users_birth check ((birth_date is null) = (birth_source is null) and (birth_date is null) = (birth_updated_at is null))
 );
 comment on table healthlab.users is 'People whose data a team keeps; deleted ones until they are erased.';
-comment on constraint users_pkey on healthlab.users is 'The id of a user is unique over all teams. Users are what data is spread by.';
-comment on constraint users_birth on healthlab.users is 'A birth date comes with where it is from and since when; all three or none.';
-comment on column healthlab.users.leased_until is 'Until when somebody is erasing this user; by the clock of the server.';
+comment on constraint users_pkey on healthlab.users is
+	'The id of a user is unique over all teams. Users are what data is spread by.';
+comment on constraint users_birth on healthlab.users is
+	'A birth date comes with where it is from and since when; all three or none.';
+comment on column healthlab.users.leased_until is 'The end of the lease under which a process erases this user, by the clock of the server.';
 create index users_live on healthlab.users (team_id, created_on, user_id) where deleted_at is null;
 create index users_deleted on healthlab.users (team_id, deleted_at desc, user_id) where deleted_at is not null;
 create index users_due on healthlab.users (deleted_at, user_id) where deleted_at is not null;
@@ -51,20 +53,14 @@ create table healthlab.team (
 comment on table healthlab.team is 'A row to lock while the users of a team are counted against a limit. It holds nothing else.';
 comment on constraint team_pkey on healthlab.team is 'One lock for each team.';
 
-create table healthlab.connection (
-	user_id          uuid        not null,
-	provider         text        collate "C" not null,
-	team_id          uuid        not null,
-	status           text        not null,
-	created_on       timestamptz not null,
-	external_user_id text,
-	scopes           text[],
-	demo             boolean     not null,
-	constraint connection_pkey primary key (user_id, provider)
+create table healthlab.team_settings (
+	team_id uuid not null,
+	choices json not null,
+	constraint team_settings_pkey primary key (team_id)
 );
-comment on table healthlab.connection is 'The sources that a user has, or had, connected.';
-comment on constraint connection_pkey on healthlab.connection is 'A user connects a provider once.';
-create index connection_team on healthlab.connection (team_id, created_on) where status <> 'deregistered';
+comment on table healthlab.team_settings is 'What teams have chosen. A transaction that changes it locks the row.';
+comment on constraint team_settings_pkey on healthlab.team_settings is 'A team has one row.';
+comment on column healthlab.team_settings.choices is 'By the name of the setting; what is not there is left to the deployment.';
 
 create table healthlab.record (
 	user_id     uuid        not null,
@@ -102,18 +98,33 @@ create table healthlab.series (
 	segments      integer  not null default 0,
 	segment_bytes integer  not null default 0,
 	fold_due      timestamptz,
+	tail_at       bigint,
+	tail_closed   boolean  not null default false,
+	tail          bytea    not null default '',
+	direct        boolean  not null default false,
+	rewrites      numeric  not null default 0,
 	constraint series_pkey primary key (user_id, series),
-	constraint series_key unique (user_id, resource, provider, source_type, part),
-	constraint series_segments check (segments >= 0 and segment_bytes >= 0 and (segments = 0) = (fold_due is null))
-) with (fillfactor = 80);
+	constraint series_key unique (user_id, resource, provider, source_type, part)
+) with (fillfactor = 50);
+alter table healthlab.series alter column tail set storage main;
 comment on table healthlab.series is
-	'What one user measures of one thing with one source. The row is the lock of its chunks and segments: who writes them holds it.';
+	'What one user measures of one thing with one source. The row is the lock of its chunks and segments: a transaction that writes them locks it first.';
 comment on constraint series_pkey on healthlab.series is 'Series are numbered from 1 within their user.';
 comment on constraint series_key on healthlab.series is 'The natural key: a sample is known by its series and its time.';
-comment on constraint series_segments on healthlab.series is 'A series with segments is due to be folded at some time, and no other is.';
-comment on column healthlab.series.last_at is 'The time of the last sample, in microseconds since 1970; what comes after it can be appended unseen.';
+comment on column healthlab.series.last_at is
+	'The time of the last sample, in microseconds since 1970; what comes after it can be appended unseen.';
 comment on column healthlab.series.seq is 'The number of the segment that was appended last.';
-comment on column healthlab.series.fold_due is 'When the segments should be folded into chunks; moved on while somebody is at it.';
+comment on column healthlab.series.fold_due is
+	'When the segments should be folded into chunks. A claim moves it to the end of its lease.';
+comment on column healthlab.series.tail_at is 'The time of the first sample of the tail.';
+comment on column healthlab.series.tail_closed is
+	'The tail was full and is a segment now. What comes next begins another; until then the bytes mean nothing.';
+comment on column healthlab.series.tail is
+	'Small batches that were appended last, the newest first: the log of the server takes what differs from the row before, up to where all is the same again. Each is its length in 2 bytes and its encoded samples.';
+comment on column healthlab.series.direct is
+	'The user is live, and no continuous query of the team reads the resource, so that a batch is appended without reading other tables. Set by a transaction that has locked the row; cleared by the deletion of the user and by the backfill of a query, before either relies on it.';
+comment on column healthlab.series.rewrites is
+	'How many transactions have changed its chunks or taken segments away, otherwise than by appending.';
 create index series_fold on healthlab.series (fold_due) where fold_due is not null;
 
 create table healthlab.chunk (
@@ -130,7 +141,8 @@ create table healthlab.chunk (
 alter table healthlab.chunk alter column header set storage plain, alter column data set storage external;
 comment on table healthlab.chunk is
 	'The body of a series: encoded samples, in stretches that do not overlap. The view healthlab.samples shows what is inside.';
-comment on constraint chunk_pkey on healthlab.chunk is 'A chunk is known by the time of its first sample, in microseconds since 1970.';
+comment on constraint chunk_pkey on healthlab.chunk is
+	'A chunk is known by the time of its first sample, in microseconds since 1970.';
 comment on constraint chunk_times on healthlab.chunk is 'The first sample is not after the last.';
 
 create table healthlab.segment (
@@ -148,68 +160,25 @@ create table healthlab.segment (
 alter table healthlab.segment alter column header set storage plain, alter column data set storage external;
 comment on table healthlab.segment is
 	'The log of a series: small batches, appended and not folded into chunks yet. A later one wins over an earlier one, and all over the chunks.';
-comment on constraint segment_pkey on healthlab.segment is 'Numbered in the order of their commits: the number is drawn under the lock of the series.';
+comment on constraint segment_pkey on healthlab.segment is
+	'Numbered in the order of their commits: the number is drawn under the lock of the series.';
 comment on constraint segment_times on healthlab.segment is 'The first sample is not after the last.';
+comment on column healthlab.segment.header is 'Empty if the data is a full tail of the series.';
 
-create table healthlab.event_key (
-	team_id  uuid   not null,
-	key_hash uuid   not null,
-	user_id  uuid,
-	seq      bigint not null,
-	constraint event_key_pkey primary key (team_id, key_hash)
-);
-comment on table healthlab.event_key is
-	'How many events a key has had. Who writes an event holds the row until the commit, so a higher number never commits before a lower one.';
-comment on constraint event_key_pkey on healthlab.event_key is 'A key counts by itself. The hash is the first half of its SHA-256.';
-comment on column healthlab.event_key.user_id is 'Whose events these are, so that they go with the user; null if several users share the key.';
-create index event_key_user on healthlab.event_key (user_id) where user_id is not null;
+create view healthlab.records with (security_invoker = true) as
+select team_id, user_id, resource, id, provider, source_type, index_at, utc_offset,
+	convert_from(doc, 'UTF8')::jsonb as doc, created_at, updated_at
+from healthlab.record;
+comment on view healthlab.records is 'Summaries and workout streams, with their JSON as JSON.';
 
-create table healthlab.webhook_event (
-	team_id    uuid        not null,
-	id         uuid        not null,
-	created_at timestamptz not null,
-	user_id    uuid,
-	type       text        not null,
-	key        text        not null,
-	key_hash   uuid,
-	seq        bigint      not null,
-	at         timestamptz not null,
-	body       bytea       not null,
-	constraint webhook_event_pkey primary key (team_id, id, created_at)
-) partition by range (created_at);
-alter table healthlab.webhook_event alter column body set storage external;
-comment on table healthlab.webhook_event is
-	'Messages: what happened, with the bytes that are sent. Written in the commit of the change and never edited.';
-comment on constraint webhook_event_pkey on healthlab.webhook_event is 'A message has one id; the day is part of the key because the table is cut by day.';
-create index webhook_event_user on healthlab.webhook_event (user_id) where user_id is not null;
-create index webhook_event_key on healthlab.webhook_event (team_id, key_hash, seq desc) where key_hash is not null;
-create table healthlab.webhook_event_rest partition of healthlab.webhook_event default;
-comment on table healthlab.webhook_event_rest is 'Messages of days for which no partition was made.';
-create unique index webhook_event_rest_id on healthlab.webhook_event_rest (id);
-
-create table healthlab.webhook_pending (
-	team_id    uuid        not null,
-	n          bigint      generated always as identity,
-	event_id   uuid        not null,
-	user_id    uuid,
-	created_at timestamptz not null,
-	constraint webhook_pending_pkey primary key (team_id, n)
-);
-comment on table healthlab.webhook_pending is 'Messages that are not handed to endpoints yet. A few rows at a time.';
-comment on constraint webhook_pending_pkey on healthlab.webhook_pending is
-	'In the order of writing. Within a key that is the order of its Seq: both are drawn under the lock of the key.';
-create index webhook_pending_order on healthlab.webhook_pending (n);
-create index webhook_pending_user on healthlab.webhook_pending (user_id) where user_id is not null;
-
--- Row-level security: with it a statement that forgets the team finds nothing. It holds
--- for every role but the owner of the tables and superusers. The setting healthlab.team
--- names the team of the transaction; 'all' is for work over all teams.
+-- Row-level security: the setting healthlab.team names the team of the transaction; 'all' is for
+-- work over all teams. The owner of the tables and superusers are exempt.
 -- +goose StatementBegin
 do $$
 declare name text;
 begin
-	foreach name in array array['users', 'user_name', 'team', 'connection', 'record', 'series', 'chunk', 'segment',
-			'event_key', 'webhook_event', 'webhook_event_rest', 'webhook_pending'] loop
+	foreach name in array array[
+			'users', 'user_name', 'team', 'team_settings', 'record', 'series', 'chunk', 'segment'] loop
 		execute format('alter table healthlab.%I enable row level security', name);
 		execute format($policy$create policy team_only on healthlab.%I
 			using (team_id::text = current_setting('healthlab.team', true) or current_setting('healthlab.team', true) = 'all')$policy$, name);

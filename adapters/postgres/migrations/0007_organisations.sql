@@ -1,5 +1,5 @@
 -- +goose Up
--- Teams of organisations, and the keys that open them.
+-- Organisations: their teams, and the API keys of teams.
 
 create table healthlab.org_team (
 	team_id        uuid        not null,
@@ -30,16 +30,20 @@ create table healthlab.team_key (
 );
 comment on table healthlab.team_key is 'API keys of teams, until they are deleted.';
 comment on constraint team_key_pkey on healthlab.team_key is 'A key is one team''s.';
-comment on constraint team_key_sum on healthlab.team_key is 'Who calls names nothing but the key, so it is one team''s, over all teams.';
+comment on constraint team_key_sum on healthlab.team_key is
+	'Who calls names nothing but the key, so it is one team''s, over all teams.';
 comment on column healthlab.team_key.hint is 'What may be shown of it: its prefix and its last characters.';
 comment on column healthlab.team_key.sum is 'SHA-256 of the key, which has 256 random bits. The key itself is stored nowhere.';
 create unique index team_key_id on healthlab.team_key (key_id);
 
+-- Row-level security: the setting healthlab.team names the team of the transaction; 'all' is for
+-- work over all teams. The owner of the tables and superusers are exempt.
 -- +goose StatementBegin
 do $$
 declare name text;
 begin
-	foreach name in array array['org_team', 'team_key'] loop
+	foreach name in array array[
+			'org_team', 'team_key'] loop
 		execute format('alter table healthlab.%I enable row level security', name);
 		execute format($policy$create policy team_only on healthlab.%I
 			using (team_id::text = current_setting('healthlab.team', true) or current_setting('healthlab.team', true) = 'all')$policy$, name);

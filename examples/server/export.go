@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/series"
+)
+
+// sampleLine is one line of an export.
+type sampleLine struct {
+	Provider   string                `json:"provider"`
+	SourceType healthdata.SourceType `json:"source_type"`
+	Part       string                `json:"part,omitempty"`
+	At         time.Time             `json:"at"`
+	End        *time.Time            `json:"end,omitempty"`
+	Value      float64               `json:"value"`
+	Value2     float64               `json:"value2,omitempty"`
+	attributes
+}
+
+// attributes is [series.Attrs] with the names of the export.
+type attributes struct {
+	Offset       int32     `json:"utc_offset"`
+	Type         string    `json:"type,omitempty"`
+	Unit         string    `json:"unit,omitempty"`
+	App          string    `json:"app,omitempty"`
+	Device       uuid.UUID `json:"device,omitzero"`
+	Workout      uuid.UUID `json:"workout,omitzero"`
+	Sport        string    `json:"sport,omitempty"`
+	Location     string    `json:"location,omitempty"`
+	Intensity    string    `json:"intensity,omitempty"`
+	DeliveryMode string    `json:"delivery_mode,omitempty"`
+	DeliveryForm string    `json:"delivery_form,omitempty"`
+	BolusPurpose string    `json:"bolus_purpose,omitempty"`
+	Text         string    `json:"text,omitempty"`
+	Tags         string    `json:"tags,omitempty"`
+}
+
+// runExport writes the samples of one user and resource as JSON, one sample a line, by
+// series and time.
+func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	f := flag.NewFlagSet("server export", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	address := f.String("database-url", "", "postgres://… or embedded:`DIR`, as the server has it")
+	var team healthlab.TeamID
+	var user healthlab.UserID
+	f.TextVar(&team.UUID, "team", uuid.Nil, "`id` of the team")
+	f.TextVar(&user.UUID, "user", uuid.Nil, "`id` of the user")
+	resource := f.String("resource", "", "`slug` of a timeseries resource, such as heartrate")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *address == "" || team.IsZero() || user.IsZero() || *resource == "" {
+		return errors.New("export needs -database-url, -team, -user and -resource")
+	}
+	kept, err := openStorage(ctx, *address)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storageGrace)
+		defer cancel()
+		err = errors.Join(err, kept.close(closing))
+	}()
+	return exportSamples(ctx, kept.Data(), team, user, *resource, stdout)
+}
+
+// exportSamples writes the samples of a resource from one consistent view.
+func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, out io.Writer) error {
+	lines := json.NewEncoder(out)
+	return data.View(ctx, team, user, func(v healthdata.View) error {
+		all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{resource}})
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			if err := exportSeries(ctx, v, s, lines); err != nil {
+				return fmt.Errorf("export %s of %s: %w", resource, s.Key.Provider, err)
+			}
+		}
+		return nil
+	})
+}
+
+func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, lines *json.Encoder) error {
+	starts := make([]int64, len(s.Chunks))
+	for i := range s.Chunks {
+		starts[i] = s.Chunks[i].Start
+	}
+	chunks, err := v.Load(ctx, s.Key, starts)
+	if err != nil {
+		return err
+	}
+	var scan series.Scanner
+	for block, err := range scan.Blocks(chunks, s.Pending, series.Range{From: series.MinTime, To: series.MaxTime}) {
+		if err != nil {
+			return err
+		}
+		for _, x := range block.All() {
+			line := sampleLine{
+				Provider: s.Key.Provider, SourceType: s.Key.SourceType, Part: s.Key.Part,
+				At: time.UnixMicro(x.Time).UTC(), Value: x.Value, Value2: x.Value2, attributes: attributes(x.Attrs),
+			}
+			if x.End != series.NoEnd {
+				end := time.UnixMicro(x.End).UTC()
+				line.End = &end
+			}
+			if err := lines.Encode(line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
