@@ -18,13 +18,13 @@ type Event struct {
 	Type string
 	// Team is whose event it is.
 	Team TeamID
-	// User is whom it is about; zero if nobody.
+	// User is whom it is about; zero if it is about no user.
 	User UserID
 	// Key orders deliveries: events of one key arrive in order. Keys are unique
 	// within a team.
 	Key string
 	// Seq grows with every event of one Key. A Store draws it when it writes the
-	// event, while it holds the lock that orders writes of that key; whoever makes
+	// event, while it holds the lock that orders writes of that key; the code that makes
 	// an event leaves it zero.
 	Seq int64
 	// At is when it happened, in UTC.

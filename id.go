@@ -11,7 +11,7 @@ type TeamID struct{ uuid.UUID }
 // UserID names a person whose data a team keeps. It is issued by the service (UUID
 // version 4, which does not tell when the person joined) and never used again.
 //
-// The zero value is no user. In an [Event] it means that the event is about nobody.
+// The zero value is no user. In an [Event] it means that the event is about no user.
 type UserID struct{ uuid.UUID }
 
 // IsZero reports whether the id is the zero value.

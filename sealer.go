@@ -23,7 +23,7 @@ type Sealed struct {
 // Implementations must be safe for concurrent use.
 type Sealer interface {
 	// Seal encrypts plain with the current key. bound is neither secret nor stored;
-	// whoever opens the box must give the same bytes, so that a box copied to another
+	// the box opens with the same bytes alone, so that a box copied to another
 	// row does not open.
 	Seal(ctx context.Context, plain, bound []byte) (Sealed, error)
 	// Open decrypts a box with the key that it names. Unavailable if that key is not at

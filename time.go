@@ -151,7 +151,7 @@ func (t Time) Append(b []byte) []byte {
 }
 
 // MarshalText returns the published form. A year outside 0001 to 9999 is [Invalid]:
-// nobody could read it back.
+// it could not be read back.
 func (t Time) MarshalText() ([]byte, error) {
 	if err := t.checkYear(); err != nil {
 		return nil, err

@@ -253,7 +253,7 @@ func addAcc(a, b *series.Acc) {
 	}
 }
 
-// findOpen finds the buckets that nobody has won yet.
+// findOpen finds the buckets without a winner.
 func (s *slab) findOpen() bool {
 	n := len(s.winner)
 	if s.open == nil {

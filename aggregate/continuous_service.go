@@ -343,7 +343,7 @@ func (c *ContinuousService) Do(ctx context.Context, t ContinuousTask) error {
 	}
 	err = c.tasks.Finish(ctx, t, o)
 	if errors.Is(err, healthlab.Precondition) {
-		return nil // somebody else has it, or the user has gone
+		return nil // another process has it, or the user was deleted
 	}
 	if err != nil {
 		return fmt.Errorf("finish continuous query: %w", err)

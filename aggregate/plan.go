@@ -22,7 +22,7 @@ type plan struct {
 	chosen    bool // one source is chosen per group
 	fill      bool // its gaps are filled from the other sources
 	align     *Align
-	traced    bool // somebody asks who won
+	traced    bool // an explanation was asked for
 }
 
 // slot is something of a row that the plan needs.

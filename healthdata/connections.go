@@ -101,7 +101,7 @@ func (n NewConnection) LogValue() slog.Value {
 
 // Connect connects a source that data is pushed to us from: an on-device store, a
 // device of the mobile SDK, or a team's own data ([SlugManual]). One that is connected
-// already is left as it is, and nobody is told; one that failed, was paused or was
+// already is left as it is, without an event; one that failed, was paused or was
 // removed is connected anew. Cloud providers are linked in their own way and refused
 // here. One that was paused stays so while the user's time of ingestion is over.
 //
@@ -212,7 +212,7 @@ func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event
 }
 
 // Pause closes a working connection until the person links again: its status is [Paused].
-// It leaves others alone, and nobody is told. What it was fetched with stays. Faults as of
+// It leaves others alone, and has no event. What it was fetched with stays. Faults as of
 // [Service.Disconnect].
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Pausing(provider)
@@ -227,7 +227,7 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab
 }
 
 // Pausing returns the change of a user that closes a working connection until the person
-// links again: its status is [Paused]. It leaves others alone, and nobody is told.
+// links again: its status is [Paused]. It leaves others alone, and has no event.
 func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.provider(provider); err != nil {
 		return nil, fmt.Errorf("pause: %w", err)
@@ -284,7 +284,7 @@ func (c *Connection) deregister() {
 	c.rest()
 }
 
-// rest lets nobody look after a connection, but for the end of a user whose data is made up.
+// rest takes a connection out of the work, but for the end of a user with demo data.
 func (c *Connection) rest() {
 	c.Due = time.Time{}
 	if c.Demo {

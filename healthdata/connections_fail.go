@@ -29,13 +29,13 @@ type ConnectionFailure struct {
 	// Message and Details are for people. They never hold what a provider said of a
 	// person.
 	Message, Details string
-	// At is when it failed. Whoever reports a failure leaves it out.
+	// At is when it failed. Reports of a failure leave it out.
 	At time.Time
 }
 
 // FailConnection records that a provider refuses us for good: the connection stays, in
 // [ConnectionError], until the person links again, and that is announced once. One that
-// is not [Connected] is left as it is, and nobody is told.
+// is not [Connected] is left as it is, without an event.
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team
 // has no such user, or the user has not connected the provider.

@@ -14,7 +14,7 @@ func (r *Resource) Diary() bool {
 // their order, tags are united, and the interval is the longest. It is for those who read a
 // source that rounds, before they hand over what it recorded; the samples are of one source.
 //
-// An entry that nobody could store stays as it is, so that it is refused by itself. Samples
+// An entry that cannot be stored stays as it is, so that it is refused by itself. Samples
 // of other resources are returned as they are. The samples are not changed.
 func CombineEntries(resource string, samples []Sample) []Sample {
 	r := ResourceBySlug(resource)

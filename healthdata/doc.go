@@ -19,7 +19,7 @@
 // A summary is identified by its id, which is derived from who recorded what, so that
 // a resend finds the earlier version. A sample is identified by resource, provider,
 // source type and timestamp. For the same identity the latest value replaces; what
-// is identical changes nothing and tells nobody.
+// is identical changes nothing and has no event.
 //
 // # Time
 //

@@ -2,7 +2,7 @@ package healthdata
 
 import "github.com/healthlab-dev/healthlab"
 
-// assumedAge is the age of a person of whom nobody says it.
+// assumedAge is used where the age of a person is not known.
 const assumedAge = 30
 
 // MaxHeartRate returns 220 minus the age in full years at the start of a workout (Fox,

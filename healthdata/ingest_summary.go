@@ -59,7 +59,7 @@ type SummaryPart struct {
 // what became of each part. Its items are judged one by one: those that are refused are
 // told, and the others are stored; of a part whose source is not well said all are refused,
 // and what of a device cannot be kept is left out.
-// Items of one identity that differ, in any part, are refused, all of them: nobody knows
+// Items of one identity that differ, in any part, are refused, all of them: it is not known
 // which one is meant. The parts are of one provider.
 //
 // Faults: as of IngestSummaries, but for problems of items and sources.

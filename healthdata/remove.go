@@ -14,7 +14,7 @@ import (
 // of them or none, and returns how many there were. up says whose they are, as it did when
 // they came: where it names an app or a device, samples that another one has replaced since
 // stay. kind is the type of the samples where it is part of their identity, empty
-// elsewhere. What is not there is no fault, so a call may be repeated. Nobody is told: there
+// elsewhere. What is not there is no fault, so a call may be repeated. There is no event: there
 // is no event for it.
 //
 // Faults: as of [Service.IngestSamples].

@@ -106,7 +106,7 @@ type Resource struct {
 	// Additive says that the values of intervals add up: half of the time has half of the
 	// value.
 	Additive bool
-	// Movement says that samples are shares of what somebody did on a day, of which several
+	// Movement says that samples are shares of a day's activity, of which several
 	// devices count the same.
 	Movement bool
 

@@ -50,9 +50,9 @@ type Options struct {
 	// outside the store: files. Each may be called again for the same user; an error
 	// puts the erasure off. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
-	// Uploaded is told what became of samples and summaries that somebody ingested, after
+	// Uploaded is called with what became of uploaded samples and summaries, after
 	// they were stored; best pull.Service.Uploaded, so that people can look at it. Its
-	// error changes nothing, and is logged. Default: nobody is told.
+	// error changes nothing, and is logged. Default: none.
 	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
 	// Log receives what a person should look at. Default: discard.
 	Log *slog.Logger

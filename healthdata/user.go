@@ -65,7 +65,7 @@ type FallbackTimeZone struct {
 	// ID is an identifier of the IANA tz database.
 	ID string `json:"id"`
 	// SourceSlug says where the value came from: manual for the API, default when
-	// nobody gave one, else a provider.
+	// none was given, else a provider.
 	SourceSlug string `json:"source_slug"`
 	// UpdatedAt changes only when the value does.
 	UpdatedAt healthlab.Time `json:"updated_at"`
@@ -83,7 +83,7 @@ const (
 	// SlugManual is the provider of a team's own data, and the source of what was
 	// set through the API.
 	SlugManual = "manual"
-	// SlugDefault is the source of a value that nobody set.
+	// SlugDefault is the source of a value that was not set.
 	SlugDefault = "default"
 )
 
@@ -157,7 +157,7 @@ type Connection struct {
 	// Failure is why it failed; nil unless the status is [ConnectionError].
 	Failure *ConnectionFailure
 	// Due is when the service has to look at the connection next, to plan its pulls or
-	// to close it; zero means never. It is nobody's business outside.
+	// to close it; zero means never. It is internal.
 	Due time.Time
 }
 

@@ -121,7 +121,7 @@ func (u *User) patchTimeZone(problems *healthlab.Problems, e Edit[string], at he
 	switch {
 	case !e.touched:
 	case e.value == nil:
-		// Nobody gave a value, as on the day the user was created.
+		// No value was given, as on the day the user was created.
 		u.FallbackTimeZone = FallbackTimeZone{ID: DefaultTimeZone, SourceSlug: SlugDefault, UpdatedAt: u.CreatedOn}
 	default:
 		if _, err := loadZone(*e.value); err != nil {

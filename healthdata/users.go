@@ -20,7 +20,7 @@ const (
 )
 
 const (
-	defaultUsers = 100 // users of a page, when nobody says how many
+	defaultUsers = 100 // users of a page, where the query has no limit
 	maxUsers     = 500 // at most
 	maxFound     = 50  // users that a search finds, at most
 	minQuery     = 2   // characters of a search, at least
@@ -57,8 +57,8 @@ func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUs
 // already, as it is: the other fields of n do not change it. So it may be called again
 // after any error. Faults as of [Service.CreateUser], but for the taken id.
 func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewUser) (u User, created bool, err error) {
-	// The user in the way may be deleted between the two questions; that somebody
-	// does so three times in a row is no accident.
+	// The user in the way may be deleted between the two calls. Three times
+	// in a row is no accident.
 	for range 3 {
 		u, err = s.CreateUser(ctx, team, n)
 		var taken *ClientUserIDError
@@ -207,5 +207,5 @@ func (s *Service) presentAll(users []User) []User {
 }
 
 // storable reports whether a store can hold the text at all. What it cannot hold,
-// nobody is called.
+// no user has.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -17,7 +17,7 @@ import (
 //
 // When a user is erased, so are the user's jobs: Get and List do not show them, and no
 // quota counts them. Of a job that has files there remain its ID, Team, CreatedAt and
-// Files, as Failed and due since CreatedAt, for whoever claims it to delete the files:
+// Files, as Failed and due since CreatedAt, for the claimant to delete the files:
 // once an Update leaves it without files, it is forgotten.
 type Store interface {
 	// Insert adds a job with Revision 1 and its events. Conflict if the team has a
@@ -59,13 +59,13 @@ type Query struct {
 	Size int
 }
 
-// BlobStore keeps files. Whoever implements it sees to it that they lie encrypted;
+// BlobStore keeps files. An implementation encrypts them at rest;
 // they are health data.
 //
 // A key is letters, digits, hyphens, underscores and single slashes between them, at
 // most 512 bytes; another one is [healthlab.Invalid]. Keys that differ in case are
 // different, and one may begin with another. Put keeps the whole content, in place of
-// what was there, or after any error nothing of it: whoever reads sees the old content
+// what was there, or after any error nothing of it: readers see the old content
 // or the new, never a part, even after a crash. An error of content comes back so that
 // errors.Is finds it. Put and Delete may be called again after any error. Get of what is
 // not there is [healthlab.NotFound]; Delete of it is no error. Once ctx has ended, a

@@ -39,7 +39,7 @@ func NewReader(c Catalogue) *Reader {
 }
 
 // maxWords is the most words of a report: a thousand on each of its pages, which is close
-// print. What has more is not a report, and would hold whoever reads it for minutes.
+// print. What has more is not a report, and would hold a worker for minutes.
 const maxWords = 1000 * MaxPages
 
 // Read reads the pages of one report, of at most 30,000 words. A reason that is not empty

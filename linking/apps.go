@@ -122,8 +122,8 @@ func (t UserTokens) GoString() string { return t.String() }
 //   - The access token works for an hour and for this user alone.
 //   - The refresh token brings a new pair and is spent by it. An app that asks twice at
 //     once, or at once again, gets the same refresh token; one that lost the answer may ask
-//     with the spent one for as long as nobody used the new one.
-//   - A refresh token that was spent before is somebody else's copy: the session ends, and
+//     with the spent one for as long as the new one was not used.
+//   - A refresh token that was spent before is a stolen copy: the session ends, and
 //     the app has to be signed in again. One that never was ours is refused, and ends nothing.
 //
 // Safe for concurrent use; make it with [NewApps].
@@ -143,7 +143,7 @@ type AppOptions struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of sessions. Default UUID version 4: they do not tell when
-	// somebody signed in.
+	// an app signed in.
 	NewID func() uuid.UUID
 	// Random is where tokens come from. Default crypto/rand.Reader.
 	Random io.Reader
@@ -378,7 +378,7 @@ func (h TokenHash) of(token string) bool {
 }
 
 // derive returns the refresh token that comes of another one: the same whenever it is asked
-// for the same rotation, and unknown to whoever has not both the key and the token before.
+// for the same rotation, and unknown without both the key and the token before.
 func (a *Apps) derive(t appToken, rotation int64) string {
 	copy(t.secret[:tokenRandom/2], mac(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
 	copy(t.secret[tokenRandom/2:], t.seal(a.key))

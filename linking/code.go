@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// CodeLife is how long a code is good where nobody says otherwise.
+	// CodeLife is how long a code is good by default.
 	CodeLife = time.Hour
 	// MaxCodeLife is the longest time that one may be good.
 	MaxCodeLife = 7 * 24 * time.Hour

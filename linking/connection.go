@@ -76,7 +76,7 @@ func (s *Service) revoke(ctx context.Context, c *Credential) error {
 	return err
 }
 
-// Reveal opens a credential that was read from a store, for whoever moves connections.
+// Reveal opens a credential that was read from a store, for moving connections.
 func (s *Service) Reveal(ctx context.Context, c Credential) ([]byte, error) {
 	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {

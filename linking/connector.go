@@ -152,13 +152,13 @@ type Revoker interface {
 // Refresher renews the secrets of grants.
 type Refresher interface {
 	// Refresh exchanges a secret for a new one. A [Keeper] sees to it that one call for a
-	// grant is under way at a time, whoever asks, and keeps the answer before it is used.
+	// grant is under way at a time, over all processes, and keeps the answer before it is used.
 	// A call whose answer was lost is made again with the same secret; where a provider
 	// that rotates them refuses that, the one before it is tried.
 	//
 	// A [*GrantError] says that the grant is over, and is for an answer that says so in
 	// the protocol's words, as invalid_grant does. Any other error means try later: an
-	// answer of 5xx, a timeout, one that nobody understands. One with a method
+	// answer of 5xx, a timeout, one that cannot be read. One with a method
 	// RetryAfter() time.Duration says when.
 	Refresh(ctx context.Context, secret []byte) (Renewal, error)
 }
@@ -184,7 +184,7 @@ func (Tokens) GoString() string { return "tokens" }
 // Renewal is a new secret.
 type Renewal struct {
 	Secret []byte
-	// ExpiresAt is when it stops working; zero if nobody knows.
+	// ExpiresAt is when it stops working; zero if it is not known.
 	ExpiresAt time.Time
 }
 
@@ -221,8 +221,8 @@ type Grant struct {
 	// deployment's. Connectors leave it empty.
 	Client string
 	// Secret is what the connector needs to fetch data: tokens, a password. It is
-	// sealed before it is stored, and nobody but the connector reads it.
+	// sealed before it is stored, and the connector alone reads it.
 	Secret []byte
-	// ExpiresAt is when the secret stops working; zero if it does not, or nobody knows.
+	// ExpiresAt is when the secret stops working; zero if it does not, or it is not known.
 	ExpiresAt time.Time
 }

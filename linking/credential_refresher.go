@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Keeper keeps the grants of connections alive. Whoever fetches data asks it for the
+// Keeper keeps the grants of connections alive. Code that fetches data asks it for the
 // secret, and it renews the secret when its time is over, once for everybody who asks,
 // in all processes.
 //
@@ -24,12 +24,12 @@ import (
 //     calls end well before the lease does. Everybody else waits for the outcome.
 //   - A new secret is stored before anybody uses it, and the one before it stays. A
 //     process that dies between the exchange and the store leaves the old secret, which
-//     is exchanged again: a provider that honours the last secret but one loses nobody.
+//     is exchanged again: with a provider that honours the last secret but one no connection is lost.
 //   - Only a provider that says so ends a connection, for the stored secret and for the
 //     one before it. An outage ends nothing: it is tried again later.
 //   - A grant is renewed by the client that it was given to, whatever the team has set
 //     since. If the team has erased that client, the connection ends, and tells so.
-//   - Whoever is late does no harm: what an outdated exchange says of failure is not
+//   - A late answer does no harm: what an outdated exchange says of failure is not
 //     recorded, and what it brought is kept.
 //
 // Safe for concurrent use; make it with [NewKeeper].
@@ -136,7 +136,7 @@ func (k *Keeper) Secret(ctx context.Context, team healthlab.TeamID, user healthl
 }
 
 // Renew is [Keeper.Secret] after the provider refused a secret before its time. If
-// somebody renewed it meanwhile, it returns the newer one.
+// it was renewed meanwhile, it returns the newer one.
 func (k *Keeper) Renew(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused Access) (Access, error) {
 	a, err := k.secret(ctx, account{team, user, provider}, &refused)
 	if err != nil {
@@ -165,7 +165,7 @@ func (k *Keeper) secret(ctx context.Context, who account, refused *Access) (Acce
 			}
 			return Access{}, &LaterError{c.RetryAt.Sub(now)}
 		}
-		// Whoever comes while a renewal is under way in this process waits for it.
+		// A call during a renewal in this process waits for it.
 		waited = &c
 		if err := k.fly(ctx, who, func(ctx context.Context) error { return k.renew(ctx, who, c) }); err != nil {
 			return Access{}, err
@@ -198,7 +198,7 @@ type flight struct {
 }
 
 // fly runs a renewal, or waits for the one that is under way. The renewal goes on when
-// its caller leaves: a new secret must not be lost because nobody waits for it.
+// its caller leaves: a new secret must not be lost because its caller left.
 func (k *Keeper) fly(ctx context.Context, who account, renew func(context.Context) error) error {
 	k.mu.Lock()
 	f := k.flights[who]
@@ -230,7 +230,7 @@ func (k *Keeper) fly(ctx context.Context, who account, renew func(context.Contex
 // errMoved says that a credential is not what it was.
 var errMoved = errors.New("somebody else renewed it")
 
-// errBusy says that somebody else is renewing a credential.
+// errBusy says that another process is renewing a credential.
 var errBusy = errors.New("somebody else is renewing it")
 
 // pauses between looks at what another process is doing.
@@ -239,7 +239,7 @@ const (
 	maxPause   = 250 * time.Millisecond
 )
 
-// renew gets a new secret for a credential as it was seen, or waits for whoever does.
+// renew gets a new secret for a credential as it was seen, or waits for the renewal that is under way.
 // Without an error, looking again makes sense.
 func (k *Keeper) renew(ctx context.Context, who account, seen Credential) error {
 	if k.roster.connectors[who.provider].Refresher == nil {
@@ -409,7 +409,7 @@ const (
 // backoff is how long to wait after a number of failures.
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), maxRetry) }
 
-// end records that the provider refuses the grant for good, unless somebody has a newer
+// end records that the provider refuses the grant for good, unless there is a newer
 // secret by now.
 func (k *Keeper) end(ctx context.Context, who account, c Credential, over *GrantError) error {
 	fails, err := k.users.Failing(who.provider, healthdata.ConnectionFailure{

@@ -1,5 +1,5 @@
 // Package linking connects a person's accounts to a user: once, on a phone or in a
-// browser, and never to somebody else's user.
+// browser, and never to another person's user.
 //
 // Two things are handed out. A link code is typed or deep-linked into a companion app
 // and binds the app to one user ([Service.CreateCode], [Service.Redeem]). A link token
@@ -23,7 +23,7 @@
 //
 // # Whose browser it is
 //
-// Who begins a sign-in at a provider's own page and makes somebody else finish it would get
+// An attacker who begins a sign-in at a provider's own page and makes another person finish it would get
 // that person's data. So the link pages give a browser a secret ([Service.NewBrowser], in a
 // cookie), hand it over when the person leaves ([Departure]) and again when they come back
 // ([Callback]); a callback in another browser ends the try, and connects nothing.
@@ -31,11 +31,11 @@
 // A customer's own widget asks for the address of the sign-in page by itself, and no browser
 // shows us anything before it comes back. Its callbacks are good in any browser, once, and
 // for the hour of the token. So a widget keeps the link token in the session of the person
-// whom it was made for, gives it to nobody else, opens the address at that person's click,
+// whom it was made for, gives it to no other, opens the address at that person's click,
 // and believes a redirect only if the person had left. A team that has no such widget sets
 // [TeamSettings].PagesOnly, and what does not begin on the link pages is refused.
 //
-// Neither helps a person who opens an invitation that somebody else sent: the pages name
+// Neither helps a person who opens an invitation that another person sent: the pages name
 // the team and what it will read before they connect anything, but where a token names an
 // OAuth provider the person goes straight there.
 //

@@ -37,7 +37,7 @@ const (
 	UserCancelled ErrorType = "user_cancelled"
 )
 
-// errorTypes is the list with the words for each and the kind that it is to whoever
+// errorTypes is the list with the words for each and the kind that it is to the code that
 // called the Service.
 var errorTypes = []struct {
 	name ErrorType

@@ -150,8 +150,8 @@ type Callback struct {
 // Callback ends a sign-in at the provider's own page. What fails is in the Result, the
 // faults of the token too; the error is for what a person cannot help. A callback works
 // once: one that comes again fails and changes nothing. One that comes in another
-// browser than the one that left ends the try with [TokenNotValidated]: somebody was made
-// to finish what somebody else began.
+// browser than the one that left ends the try with [TokenNotValidated]: a person was made
+// to finish what another began.
 func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, c.State, at)
@@ -286,7 +286,7 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if x.Provider != provider {
 		return Result{}, fmt.Errorf("complete sign-in: %w", errProvider())
 	}
-	// Every code that is entered counts, so that nobody guesses it through us.
+	// Every code that is entered counts, so that it cannot be guessed through us.
 	x, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		if err := x.usable(at); err != nil {
 			return err

@@ -19,7 +19,7 @@ const (
 	Exposure = 4000
 )
 
-// Try is what is known when somebody tries a code: a store reads it, lets the rule edit
+// Try is what is known when a client tries a code: a store reads it, lets the rule edit
 // it, and writes it back.
 type Try struct {
 	// Code is the team's code with the text that was tried, or any team's if the client

@@ -9,7 +9,7 @@ import (
 // Listener reads what a provider sends by itself when it has something new.
 //
 // Listen checks that a message is the provider's own, by its signature, and reads it. It
-// is safe for concurrent use, keeps nothing between calls, and asks nobody. What is new is
+// is safe for concurrent use, keeps nothing between calls, and makes no requests. What is new is
 // then fetched from the provider, unless the message brings the data itself. What is deleted
 // at the provider, and who ended the grant there, is known by messages alone.
 //

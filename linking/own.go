@@ -28,7 +28,7 @@ func (c OAuthClient) GoString() string { return c.String() }
 // LogValue is String.
 func (c OAuthClient) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// SetupStep is something that whoever owns a client has to set up at the provider.
+// SetupStep is something that the owner of a client has to set up at the provider.
 type SetupStep struct {
 	// Type is one of the names Setup… (open).
 	Type string
@@ -71,11 +71,11 @@ type TeamClient struct {
 	// connects nothing new.
 	RetiredAt time.Time
 	// ProvenAt is when a person was led through it for the first time with ProvenURL as
-	// the address to come back to; zero if nobody was yet.
+	// the address to come back to; zero if no person was sent there yet.
 	ProvenAt  time.Time
 	ProvenURL string
 	// Connections counts those of live users that are bound to it, have a credential and
-	// are not Deregistered, where somebody asked for that ([ClientQuery]); else it is zero.
+	// are not Deregistered, where the query asked for that ([ClientQuery]); else it is zero.
 	Connections int
 }
 
@@ -129,7 +129,7 @@ func clientPlace(c *TeamClient) []byte {
 	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
 }
 
-// roster finds the connector for whoever made a grant.
+// roster finds the connector of the client that made a grant.
 type roster struct {
 	connectors map[string]ProviderConnector
 	clients    TeamClients

@@ -49,7 +49,7 @@ const (
 	// maxClients is how many clients a team has at one provider, those included that were
 	// replaced and that connections are bound to still.
 	maxClients = 20
-	// clientLinger is how long a client is kept after it was retired, for whoever is on
+	// clientLinger is how long a client is kept after it was retired, for people who are on
 	// their way back from the provider.
 	clientLinger = TokenLife
 )
@@ -209,7 +209,7 @@ const (
 // PrepareTeamClient says what a team has to set up at a provider for a client of its own
 // with a redirect URL, which may be empty; nil is that of the client that it has. A step
 // that the team's current client has shown to be done, as people came back through it, is
-// left out. Nothing is changed, and nobody is asked.
+// left out. Nothing is changed, and no provider is asked.
 //
 // Faults: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
 func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
@@ -356,7 +356,7 @@ func (t *TeamSettings) Owns(provider, client string) bool {
 // provider; empty if that is the deployment's.
 func (t *TeamSettings) OwnClient(provider string) string { return t.own[provider].ClientID }
 
-// proven notes that somebody came back through a team's own client.
+// proven notes that a person came back through a team's own client.
 func (s *Service) proven(ctx context.Context, t *step, redirectURL string) {
 	if t.client == "" {
 		return

@@ -13,7 +13,7 @@ import (
 // Puller fetches data of one provider.
 //
 // Pull makes one request to the provider, or what its limits count as one, so that
-// whoever calls it can keep to the limits. It is safe for concurrent use, keeps nothing
+// its caller can keep to the limits. It is safe for concurrent use, keeps nothing
 // between calls, and ends when its context does. Calling it again with the same request
 // is free: what comes twice is stored once.
 //
@@ -114,7 +114,7 @@ type Deleted struct {
 	Type string
 }
 
-// Unread is an item of a provider that nobody could read.
+// Unread is an item of a provider that could not be read.
 type Unread struct {
 	// Item is what came. Only its hash is kept, by which it is known when it comes again.
 	Item []byte

@@ -2,7 +2,7 @@ package linking
 
 import "log/slog"
 
-// What passes a sign-in on holds secrets and names of people. Whoever prints or logs one
+// The values of a sign-in hold secrets and names of people. Code that prints or logs one
 // of these values learns which flow it belongs to, and no more.
 
 func shown(what string) slog.Value { return slog.StringValue(what) }

@@ -22,7 +22,7 @@ const (
 type Result struct {
 	// State is [ResultSuccess], [ResultError], [ResultPending] or [ResultWaiting] (open).
 	State string
-	// Provider is the slug of what was tried; empty if nobody can tell.
+	// Provider is the slug of what was tried; empty if it is not known.
 	Provider string
 	// Error says what failed.
 	Error ErrorType

@@ -222,7 +222,7 @@ func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user heal
 // Redeem uses a link code up and returns whom it binds. client is whatever tells one
 // client from another, best its network address (of IPv6, the first 64 bits): it is kept
 // only after a wrong try, for a few hours, as a hash under the key that signs tokens, so
-// that nobody reads an address out of it. While many guess at the team's codes, a client
+// that no address can be read out of it. While many guess at the team's codes, a client
 // that has failed lately may find no such code where there is one; a new code works.
 //
 // Faults: [*TooManyTries]; a [*healthlab.RuleError] of type [RuleCodeInvalid],

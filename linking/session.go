@@ -63,7 +63,7 @@ const (
 type row = fsm.Row[State, Trigger, struct{}, struct{}]
 
 // lifecycle is the life of a session. A step at a provider that leads nowhere can always
-// be given up for a new one: nobody gets stuck in a browser's history.
+// be given up for a new one: a person who goes back in the browser is not stuck.
 var lifecycle = fsm.Must(fsm.Table[State, Trigger, struct{}, struct{}]{
 	Initial: StateCreated,
 	Final:   []State{StateConnected, StateExpired},

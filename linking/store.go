@@ -124,7 +124,7 @@ type Credential struct {
 	// there, and what else is written here is lost.
 	Client string
 	Secret healthlab.Sealed
-	// ExpiresAt is when the secret stops working; zero if nobody knows.
+	// ExpiresAt is when the secret stops working; zero if it is not known.
 	ExpiresAt time.Time
 	CreatedAt time.Time
 
@@ -132,8 +132,8 @@ type Credential struct {
 	Version int64
 	// Previous is the secret before the last renewal; without a Box, there was none.
 	Previous healthlab.Sealed
-	// Lease is until when somebody may be asking the provider for a new secret; zero
-	// if nobody is.
+	// Lease is until when a process may be asking the provider for a new secret; zero
+	// if none is.
 	Lease time.Time
 	// Failures counts the tries to renew it that failed in a row, and RetryAt is when
 	// the next one makes sense; zero at once.

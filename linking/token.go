@@ -37,7 +37,7 @@ func hashToken(token string) TokenHash { return sha256.Sum256([]byte(token)) }
 // algorithm is not the caller's to choose.
 var tokenHeader = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 
-// claims are the second part. Whoever shares an application with us at a provider can
+// claims are the second part. A service that shares an application with us at a provider can
 // read, without the key, whose callback a state belongs to.
 type claims struct {
 	Audience string           `json:"aud"`

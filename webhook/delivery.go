@@ -21,7 +21,7 @@ const (
 	Retrying State = "waiting"
 	// Succeeded means that the receiver accepted it.
 	Succeeded State = "succeeded"
-	// Failed means that nothing more is tried, unless somebody asks for a replay.
+	// Failed means that nothing more is tried, unless a replay is requested.
 	Failed State = "failed"
 	// Cancelled means that it was not worth sending any more; the reason says why.
 	Cancelled State = "cancelled"
@@ -51,7 +51,7 @@ const (
 	ReasonDeleted Reason = "deleted"
 	// ReasonUnwanted: the team does not want events of this type, or none there.
 	ReasonUnwanted Reason = "unwanted"
-	// ReasonLeaseLost: the attempt's lease had gone to somebody else, so its
+	// ReasonLeaseLost: the attempt's lease had gone to another process, so its
 	// outcome is in the log and nowhere else.
 	ReasonLeaseLost Reason = "lease_lost"
 )
@@ -62,14 +62,14 @@ type Trigger string
 // The triggers.
 const (
 	TriggerEvent   Trigger = "event"   // the event itself
-	TriggerRetry   Trigger = "retry"   // somebody asked for this one message
-	TriggerRecover Trigger = "recover" // somebody asked for all since a time
+	TriggerRetry   Trigger = "retry"   // a caller asked for this one message
+	TriggerRecover Trigger = "recover" // a caller asked for all since a time
 )
 
 // DeliveryID names a delivery within its store.
 type DeliveryID int64
 
-// Lease is the right to deliver. It ends at its time, and before that when somebody
+// Lease is the right to deliver. It ends at its time, and before that when a process
 // else gets the delivery; Token tells two leases of one delivery apart.
 type Lease struct {
 	Team     healthlab.TeamID

@@ -218,7 +218,7 @@ func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitG
 	for i, delivery := range claimed.Deliveries {
 		j := job{delivery, clock, turns[i]}
 		select {
-		case d.jobs <- j: // somebody has nothing to do
+		case d.jobs <- j: // a worker is free
 		default:
 			d.hire(sending, senders, j)
 		}

@@ -5,7 +5,7 @@
 //
 //   - Nothing is lost. An event is written in the same commit as the change that it
 //     describes; from then on it is delivered, or ends as failed or cancelled with a
-//     reason that somebody can read.
+//     reason that people can read.
 //   - At least once. After a crash a message may arrive twice, with the same
 //     webhook-id and the same bytes.
 //   - In order per key, as far as a sender can. While a delivery of a key is

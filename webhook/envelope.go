@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// MaxBody is the largest body of a message, in bytes. Whoever makes events keeps
+// MaxBody is the largest body of a message, in bytes. Producers of events keep
 // their data below it, by splitting or shortening.
 const MaxBody = 1 << 20
 
@@ -28,7 +28,7 @@ func Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 // Render returns the body of the message about e: one JSON object with event_type,
 // data, team_id, user_id and client_user_id. The bytes of e.Data go in as they are.
 // clientUserID is the customer's own reference to the user; nil, or an event about
-// nobody, is written as null.
+// no user, is written as null.
 //
 // A body is made once, when the event is written, and stored. Invalid if the type's
 // name is not one, the team is missing, the data is not a JSON object, or the body

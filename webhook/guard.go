@@ -27,7 +27,7 @@ const (
 // addresses only. Immutable while in use; safe for concurrent use.
 //
 // What decides is [Guard.Control], on the very address about to be connected, after
-// names are resolved. [Guard.CheckURL] is advice to whoever registers a URL.
+// names are resolved. [Guard.CheckURL] is a check for the registration of a URL.
 type Guard struct {
 	// Plain allows http as well, and port 80: for a sandbox.
 	Plain bool

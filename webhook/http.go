@@ -115,7 +115,7 @@ func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver 
 		case http.StatusProxyAuthRequired:
 			return errProxy
 		}
-		return errBeyond // proxies say in many ways that they do not reach somebody
+		return errBeyond // proxies say in many ways that a host cannot be reached
 	}
 }
 
@@ -228,7 +228,7 @@ func (t *trace) cut(err error) bool {
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
-// classify names a failure without a status. Once there was a connection, nobody can
+// classify names a failure without a status. Once there was a connection, it is unknown
 // say that no byte of the request was written.
 func (t *trace) classify(err error, late bool) Class {
 	var dns *net.DNSError

@@ -26,13 +26,13 @@ type Outbox interface {
 //
 // Every method is atomic and safe for concurrent use, by several processes too.
 // A method that returns an error has changed nothing, unless the error is about the
-// connection, after which nobody knows; every method may then be called again.
+// connection, after which the outcome is unknown; every method may then be called again.
 type Deliveries interface {
 	// Route takes at most max written events, oldest first, and puts a delivery of
 	// each into the lane (LaneOf) of every endpoint that wants it (Endpoint.Wants),
 	// where Place says. modes holds the mode of each type; see ModeOf. It takes
-	// nothing if there is nothing, or if somebody else is routing right now. Events of
-	// one key are routed in the order of their Seq, whoever calls. What Place replaces
+	// nothing if there is nothing, or if another process is routing. Events of
+	// one key are routed in the order of their Seq, in any process. What Place replaces
 	// ends as Cancelled, superseded, in the log; an event that Place drops does too.
 	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)
 
@@ -123,7 +123,7 @@ type Claimed struct {
 
 // Settled says what came of outcomes.
 type Settled struct {
-	// Later were not recorded, because somebody holds their rows: settle them again
+	// Later were not recorded, because another transaction holds their rows: settle them again
 	// in a moment.
 	Later []Lease
 	// Lost had lost their lease.

@@ -43,7 +43,7 @@ func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 }
 
 // ModeOf returns the mode of a type. A type that modes does not have is Ordered,
-// which holds back more than it need, and hurts nobody.
+// which holds back more than necessary, without harm.
 func ModeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 	if m, ok := modes[eventType]; ok {
 		return m

@@ -131,7 +131,7 @@ type Hooks struct {
 	Routed, Claimed, Settled func(n int, took time.Duration)
 	// Ended is told of every delivery that ended without an attempt.
 	Ended func(Reason)
-	// DuplicateStart: a delivery was started before, and nobody knows what came of it.
+	// DuplicateStart: a delivery was started before, with unknown outcome.
 	DuplicateStart func()
 	// Released: a lease was too old to start on, and given back.
 	Released func()
@@ -140,7 +140,7 @@ type Hooks struct {
 	// Paused, Resumed and Disabled are about endpoints.
 	Paused, Resumed, Disabled func()
 	// SealError: secrets or headers could not be opened, so nothing was sent. This
-	// one should wake somebody.
+	// one should page an operator.
 	SealError func()
 }
 

@@ -11,7 +11,7 @@ import (
 // settle records outcomes, as many at a time as have gathered, until there are no
 // more senders.
 func (d *Dispatcher) settle(ctx context.Context) {
-	var batch []*settling // what somebody held comes first
+	var batch []*settling // what was held comes first
 	for open := true; open || len(batch) > 0; {
 		if batch, open = d.gather(batch); len(batch) > 0 {
 			batch = d.settleBatch(ctx, batch)
@@ -68,9 +68,9 @@ func (d *Dispatcher) more(batch []*settling, most int, wait time.Duration) (all 
 	return batch, true
 }
 
-// settleBatch records a batch, and returns what is to be tried again because somebody
-// holds it. While the store is out of reach it tries again, until the leases have ended
-// and somebody else has the deliveries.
+// settleBatch records a batch, and returns what is to be tried again because another
+// transaction holds it. While the store is out of reach it tries again, until the leases have ended
+// and another process has the deliveries.
 func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settling) (later []*settling) {
 	failed := 0
 	for len(batch) > 0 && ctx.Err() == nil {

@@ -41,7 +41,7 @@ type ServiceOptions struct {
 	PerMinute int
 	// Envelope makes the bodies of test sends. Use the store's.
 	Envelope Envelope
-	// Audit is told whenever a secret or a stored message is read. Default: nobody.
+	// Audit is called whenever a secret or a stored message is read. Default: none.
 	Audit func(ctx context.Context, a Access)
 	// Log receives what went wrong, without any payload. Default: discard.
 	Log *slog.Logger

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// signalEvery is how often a process says that it has routed, at most. Whoever commits a
+// signalEvery is how often a process says that it has routed, at most. A process that commits a
 // notification holds a lock of the whole database server.
 const signalEvery = 50 * time.Millisecond
 

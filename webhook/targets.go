@@ -27,7 +27,7 @@ type targets struct {
 	mu      sync.Mutex
 	all     map[EndpointID]*target
 	due     map[EndpointID]struct{} // those that may have work
-	fresh   map[EndpointID]struct{} // those of them that got some since somebody looked
+	fresh   map[EndpointID]struct{} // those of them that got some since the last look
 	busy    int
 	held    []*turn
 	teams   map[healthlab.TeamID]int // deliveries claimed and not answered, by team
@@ -40,11 +40,11 @@ type target struct {
 	gate *gate
 	team healthlab.TeamID // zero until the first delivery
 	open *opened          // nil until it was read
-	load *loading         // nil unless somebody reads it
+	load *loading         // nil unless it is being read
 	used time.Time
 }
 
-// loading is an endpoint that somebody reads, for all who want it meanwhile.
+// loading is an endpoint that is being read; other callers wait for the same read.
 type loading struct {
 	done chan struct{}
 	open *opened
@@ -99,7 +99,7 @@ func (ts *targets) scanDue(now time.Time) bool {
 	return ts.again || len(ts.due) == 0 || now.Sub(ts.scanned) >= ts.opts.Idle
 }
 
-// found notes which endpoints have work. Those that got some while somebody looked may
+// found notes which endpoints have work. Those that got some during the look may
 // not be among them.
 func (ts *targets) found(ids []EndpointID, now time.Time) {
 	ts.mu.Lock()
@@ -330,7 +330,7 @@ func (ts *targets) changed(known *opened, e Endpoint, was Health) {
 	fresh := *known
 	fresh.Endpoint, fresh.read = e, ts.opts.Now()
 	if e.Revision != known.Revision+1 {
-		fresh.read = time.Time{} // somebody else changed it too: read it again
+		fresh.read = time.Time{} // another process changed it too: read it again
 		fresh.Revision = known.Revision
 	}
 	resumed := was.PauseStep > 0 && e.Health.PauseStep == 0
@@ -381,7 +381,7 @@ func (ts *targets) disableSpent(ctx context.Context, now time.Time) error {
 		case errors.Is(err, healthlab.NotFound):
 		case err != nil:
 			return err
-		case disabled: // by us: somebody else may have been quicker
+		case disabled: // by us: another process may have been quicker
 			ts.opts.Hooks.Disabled()
 		}
 	}

@@ -2,7 +2,7 @@ package webhook
 
 import "time"
 
-// quietTime is how long a lane rests after an attempt of which nobody knows whether
+// quietTime is how long a lane rests after an attempt of which it is not known whether
 // the receiver is still at work on it.
 const quietTime = 5 * time.Second
 

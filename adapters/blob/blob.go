@@ -36,7 +36,7 @@ import (
 // Place is where sealed files lie: a [Directory] or a [Bucket].
 //
 // A name is letters, digits, hyphens, underscores and slashes. Write puts the whole
-// content under a name, in place of what was there, or nothing at all: whoever opens
+// content under a name, in place of what was there, or nothing at all: a caller that opens
 // the name sees the old content or the new, never a part, whatever ends the process or
 // the content's reader. Open of what is not there is [healthlab.NotFound]; Remove of it
 // is no error. List calls name for each, in any order, and stops at its first error.

@@ -34,7 +34,7 @@
 //
 // A track of GPX 1.0 or 1.1 becomes a workout with its stream. Distance is the great
 // circle on a sphere of 6,371.0088 km between points, not counted from one segment to
-// the next. Somebody moves from 0.3 m/s on. Climb is summed over altitudes that are
+// the next. A person counts as moving from 0.3 m/s on. Climb is summed over altitudes that are
 // averaged over five points, from rises of two metres on. Heart rate, cadence, power,
 // speed and temperature are read from the extensions in use. Times without a zone are
 // UTC. A track without times is a plan, not a recording, and an error.

@@ -140,7 +140,7 @@ type bodyRecord struct {
 }
 
 // finishBodies puts together what one source measured at one instant, as a scale does
-// when somebody steps on it, and hands it over.
+// when a person steps on it, and hands it over.
 func (e *export) finishBodies() error {
 	records := e.bodies
 	e.bodies = nil

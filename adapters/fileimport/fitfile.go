@@ -222,7 +222,7 @@ func (f *fitFile) settle(base int64) error {
 	shift := float64(fitEpoch)
 	switch {
 	case f.anyLocal && f.localAt < fitClock && f.local >= fitClock:
-		// The device never learnt the time, but somebody had set its clock: the
+		// The device never learnt the time, but its clock had been set: the
 		// local digits are known, and the caller says where that was.
 		wall := time.Unix(int64(f.local)+fitEpoch, 0).UTC()
 		at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, f.zone)

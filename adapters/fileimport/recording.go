@@ -50,7 +50,7 @@ type recording struct {
 }
 
 const (
-	// movingSpeed is how fast, in m/s, somebody moves who is not standing still.
+	// movingSpeed is the speed, in m/s, from which a person counts as moving.
 	movingSpeed = 0.3
 	// climbNoise is how many metres of a climb are taken for noise.
 	climbNoise = 2

@@ -93,7 +93,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, fault er
 	return b.Build()
 }
 
-// unsupportedError is a message of a kind that nobody here reads.
+// unsupportedError is a message of a kind that is not read.
 type unsupportedError struct{}
 
 func (*unsupportedError) Error() string {
@@ -161,7 +161,7 @@ func (v verdict) err() error {
 		return fmt.Errorf("%w: the laboratory refuses the message", healthlab.Invalid)
 	case "AR", "CR":
 		// Not for its content: a type, a version or a receiver that is not set up, or a
-		// bad moment. Nobody's order ends for that.
+		// bad moment. No order ends for that.
 		return fmt.Errorf("%w: the laboratory does not take messages of this kind now", healthlab.Unavailable)
 	}
 	return fmt.Errorf("%w: the laboratory's answer says neither yes nor no", healthlab.Unavailable)

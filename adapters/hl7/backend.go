@@ -12,7 +12,7 @@ import (
 )
 
 // Sender sends a message to the laboratory and returns the first answer that is
-// accepted. It may send it again; an error means that nobody knows whether it arrived.
+// accepted. It may send it again; after an error it is not known whether it arrived.
 // An empty answer means that the message is on its way and that there will be none.
 // It must be safe for concurrent use. An mllp.Client is one, and a [Folder].
 type Sender interface {

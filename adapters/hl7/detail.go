@@ -107,7 +107,7 @@ var reasons = []struct {
 	failure orders.FailureType
 	detail  orders.StatusDetail
 }{
-	{[]string{"mislabel", "unlabel"}, orders.CollectionProcessFailure, ""}, // nobody knows whose it is
+	{[]string{"mislabel", "unlabel"}, orders.CollectionProcessFailure, ""}, // it is not known whose it is
 	{[]string{"quantity not sufficient", "qns", "insufficient", "not enough"}, orders.QuantityNotSufficientFailure, orders.SampleQuantityNotSufficient},
 	{[]string{"hemoly", "haemoly"}, orders.CollectionProcessFailure, orders.SampleHemolyzed},
 	{[]string{"contaminat"}, orders.CollectionProcessFailure, orders.SampleContaminated},

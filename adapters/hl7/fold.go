@@ -61,7 +61,7 @@ func rank(status string) int {
 	case "D":
 		return 4
 	}
-	return 0 // P, I, R, S, A and what nobody knows
+	return 0 // P, I, R, S, A and unknown codes
 }
 
 // newer reports whether a report replaces another of the same thing.
@@ -222,7 +222,7 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 		h.Result.SourceMarkers = d.source(t, opts)
 		switch {
 		case h.Status == "D" || h.Status == "W" || h.Status == "R":
-			// Deleted, wrong, or not verified yet: for nobody to see.
+			// Deleted, wrong, or not verified yet: not to be shown.
 		case h.Status == "X":
 			if done {
 				out.MissingResults = append(out.MissingResults, missing(h.Result, t.Notes))

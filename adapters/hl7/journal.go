@@ -68,7 +68,7 @@ type Delivery struct {
 	Key string
 	At  time.Time
 	Raw []byte
-	// Review says why a person is to look at it; empty if nobody need.
+	// Review says why a person is to look at it; empty if no person need.
 	Review string
 	// Numbers are the order numbers in it.
 	Numbers []string
@@ -80,7 +80,7 @@ type Delivery struct {
 // Outcome is what comes of a delivery.
 type Outcome struct {
 	Messages []orders.Message
-	// Review says why a person is to look at the delivery; empty if nobody need.
+	// Review says why a person is to look at the delivery; empty if no person need.
 	Review string
 }
 

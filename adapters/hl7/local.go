@@ -20,7 +20,7 @@ import (
 // none: a laboratory with many of them asks for a journal in a database.
 type LocalJournal struct {
 	mu       sync.Mutex
-	dossiers map[string][]byte // as JSON, so that nobody shares memory with us
+	dossiers map[string][]byte // as JSON, so that callers share no memory with it
 	taken    map[string]bool
 	review   []Delivery
 	place    int64
@@ -37,7 +37,7 @@ func NewMemoryJournal() *LocalJournal {
 
 // OpenFileJournal returns a journal that survives the process: everything is in a
 // file, which is on the disk when a call returns. It is one process's at a time. The
-// file holds results of patients; nobody but the process may read it. Invalid if the file is something else.
+// file holds results of patients; the process alone may read it. Invalid if the file is something else.
 func OpenFileJournal(path string) (*LocalJournal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the host names the file
 	if err != nil {

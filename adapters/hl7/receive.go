@@ -39,7 +39,7 @@ func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byt
 		return b.opts.answer(b.header(message), refused, err)
 	}
 	if code, _ := m.Type(); code == "ACK" {
-		return nil // nobody acknowledges an acknowledgement
+		return nil // an acknowledgement is not acknowledged
 	}
 	err = b.Receive(ctx, m)
 	var unsupported *unsupportedError

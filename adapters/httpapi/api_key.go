@@ -44,7 +44,7 @@ type APIKey struct {
 // use.
 type KeyFinder interface {
 	// FindKey returns the live key with that sum. Finding it by the sum in an index
-	// tells an attacker nothing, as nobody can choose a sum. Faults: NotFound
+	// tells an attacker nothing, as a sum cannot be chosen. Faults: NotFound
 	// (there is none, or it was revoked), Unavailable.
 	FindKey(ctx context.Context, sum KeySum) (APIKey, error)
 }

@@ -70,7 +70,7 @@ type Config struct {
 	// Orders stands behind lab orders.
 	Orders *orders.Service
 	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
-	// request with such a key is refused (501), for whoever sends one relies on it.
+	// request with such a key is refused (501), for a caller that sends one relies on it.
 	OrderKeys orders.Keys
 
 	// Reports stands behind the parsing of lab reports.

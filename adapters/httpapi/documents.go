@@ -25,12 +25,12 @@ func (a api) documentOperations() []operation {
 		{id: "read_abn_pdf", pattern: "GET /v3/order/{order_id}/abn_pdf", team: orderDocument(a.Orders.CoverageNotice)},
 		{id: "read_order_transaction_result_pdf", pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", team: a.readTransactionReport},
 		{id: "read_lab_test_collection_instruction_pdf", pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", team: a.readLabTestInstructions},
-		// Whoever has the URL may read.
+		// The holder of the URL may read.
 		{id: "read_requisition_form", pattern: "GET " + RequisitionFormPath + "/{token}", handle: a.readRequisitionForm},
 	}
 }
 
-// pdf answers with a document, which nobody on the way is to keep.
+// pdf answers with a document, which no cache may keep.
 func pdf(w http.ResponseWriter, file []byte, err error) error {
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (a api) signsInBy(slug, flow string) bool {
 	return p != nil && p.AuthType == flow
 }
 
-// credential notes a text that nobody signs in with.
+// credential notes a text that cannot be a credential.
 func credential(in *wire.In, v, name string) {
 	switch {
 	case v == "":
@@ -173,7 +173,7 @@ func (a api) linkPassword(w http.ResponseWriter, r *http.Request) error {
 }
 
 // answerLink answers with a result. It names the provider of the request, also where
-// nobody can tell whose the token is.
+// it is not known whose the token is.
 func (a api) answerLink(w http.ResponseWriter, slug string, done linking.Result) error {
 	done.Provider = slug
 	secretReply(w)

@@ -31,7 +31,7 @@ import (
 //
 // The zero value is good. What a team's pages look like is linking.Brand: its colour is
 // moved as far as it takes to be readable, and its logo is shown where it is a data: URL or
-// on our own origin, for the visit of a person is nobody else's business; Logos can hold it.
+// on our own origin, so that no third party learns of the visit; Logos can hold it.
 type LinkPages struct {
 	// Name is shown where a team has no name. Default Health Link.
 	Name string
@@ -42,7 +42,7 @@ type LinkPages struct {
 	// FrameAncestors are the origins that may embed the pages, as a Content-Security-Policy
 	// names them: https://app.example. They are told how it ended, by postMessage with
 	// {source: "link", event, provider, error_type}, where event is success, exit or error.
-	// Default: nobody embeds them.
+	// Default: no site embeds them.
 	FrameAncestors []string
 	// Language is used where neither the person nor the browser has chosen. Default en.
 	Language string

@@ -344,7 +344,7 @@ func (a api) pageArrived(v *visit) error {
 	return a.draw(v, http.StatusOK, "wait", page.CodePage{Source: a.source(p), Back: v.session.Options.Provider == ""})
 }
 
-// pageDone says that a source is connected, to whoever holds the token that did it.
+// pageDone says that a source is connected, to the holder of the token that did it.
 func (a api) pageDone(v *visit) error {
 	x, err := a.Linking.Open(v.ctx(), v.token)
 	if x.State != linking.StateConnected {

@@ -30,7 +30,7 @@ func (a api) personOperations() []operation {
 	}
 }
 
-// anyUser is the user that a path names. Here, a text that is no UUID is nobody's.
+// anyUser is the user that a path names. Here, a text that is no UUID names no user.
 func anyUser(in *wire.In) healthlab.UserID {
 	id, err := uuid.Parse(in.PathText("user_id", maxPathText))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Mandate says which teams somebody with a management key may manage: true for those
+// Mandate says which teams the holder of a management key may manage: true for those
 // teams of those organisations. Asked with the zero TeamID, it says whether they may act for
 // the organisation itself, which creates and deletes teams. It is called once per request, and must be safe for
 // concurrent use and quick; what it needs to know is looked up before, by

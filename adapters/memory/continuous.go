@@ -27,7 +27,7 @@ type continuousTable struct {
 	priorities map[healthlab.TeamID][]aggregate.Priority
 }
 
-// keptQuery is a query as it was written, in bytes that nobody can edit.
+// keptQuery is a query as it was written, in bytes that no caller can edit.
 type keptQuery struct {
 	data     []byte
 	read     aggregate.ContinuousQuery // never handed out
@@ -413,7 +413,7 @@ func (v continuousStore) Claim(ctx context.Context, n int, lease time.Duration) 
 	for key, k := range v.s.continuous.tasks {
 		at := k.due
 		if !k.lease.IsZero() {
-			at = k.lease // nobody begins the next one before this one has ended
+			at = k.lease // the next one begins after this one has ended
 		}
 		if !at.IsZero() && !at.After(now) {
 			list = append(list, due{key, k, at})

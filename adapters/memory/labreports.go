@@ -21,7 +21,7 @@ type reportTable struct {
 	blobs map[string][]byte
 }
 
-// keptJob is a job as it was written, in bytes that nobody can edit, with what lists
+// keptJob is a job as it was written, in bytes that no caller can edit, with what lists
 // and claims look at.
 type keptJob struct {
 	data   []byte

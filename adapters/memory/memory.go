@@ -29,7 +29,7 @@ type Options struct {
 	Retention time.Duration
 	// Written is called with each write of events, so that a webhook.Dispatcher can be
 	// woken. It is called from many goroutines, and must neither block nor call the
-	// store. Default: nobody is told.
+	// store. Default: none.
 	Written func()
 }
 

@@ -26,7 +26,7 @@ type orderTable struct {
 	slots         map[slotSite]orders.CachedSlots
 }
 
-// keptOrder is an order as it was written, in bytes that nobody can edit, and decoded
+// keptOrder is an order as it was written, in bytes that no caller can edit, and decoded
 // for reading only.
 type keptOrder struct {
 	data   []byte
@@ -332,7 +332,7 @@ func (t *orderTable) transaction(team healthlab.TeamID, id orders.TransactionID)
 // eventRoom is how many ids of events a change may use.
 const eventRoom = 100
 
-// nextEvent is the first id of an event that nobody of the team has.
+// nextEvent is the first id of an event that no order of the team has.
 func (t *orderTable) nextEvent(team healthlab.TeamID) int64 { return max(t.eventIDs[team], 1) }
 
 // identity is what no change may change.

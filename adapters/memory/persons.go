@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// personTable keeps who people are and who pays for them, in bytes that nobody can
+// personTable keeps who people are and who pays for them, in bytes that no caller can
 // edit.
 type personTable struct {
 	infos     map[teamUser][]byte

@@ -16,7 +16,7 @@ import (
 )
 
 // reviewTable keeps results under review, and the test runs of their queue, in bytes
-// that nobody can edit.
+// that no caller can edit.
 type reviewTable struct {
 	results map[teamResult]*keptResult
 	trials  map[orders.MatchTestRunID]*matchTestRunRecord

@@ -14,7 +14,7 @@ func (s *Store) Teams() healthdata.TeamStore { return teamStore{s} }
 
 type teamStore struct{ s *Store }
 
-// choices reads what a team has chosen; nobody shares memory with what is kept.
+// choices reads what a team has chosen; the result shares no memory with what is kept.
 func (v teamStore) choices(team healthlab.TeamID) (c healthdata.TeamChoices, err error) {
 	if doc := v.s.teams[team]; doc != nil {
 		err = json.Unmarshal(doc, &c)

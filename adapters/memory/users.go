@@ -27,7 +27,7 @@ type teamUsers struct {
 
 type userRow struct {
 	user   healthdata.User // never handed out: see cloneUser
-	leased time.Time       // until when somebody erases it
+	leased time.Time       // until when an erasure has it
 }
 
 func newUserTable() userTable {

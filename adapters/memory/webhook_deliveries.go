@@ -205,7 +205,7 @@ func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (web
 	return settled, nil
 }
 
-// held returns the row whose lease this is, or nil if somebody else has it.
+// held returns the row whose lease this is, or nil if another process has it.
 func (q *queue) held(l webhook.Lease) *row {
 	if r := q.rows[l.Delivery]; r != nil && r.token == l.Token {
 		return r

@@ -26,5 +26,5 @@
 // a key is published only after the stream has acknowledged the one before. A message
 // counts as delivered once it is in the stream; when it is taken out is between the
 // stream and its consumers. The stream's own deduplication is not asked for: it would
-// swallow a message that somebody asked to have again.
+// swallow a message whose replay was requested.
 package nats

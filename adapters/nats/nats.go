@@ -84,7 +84,7 @@ func (n *Notifier) publish(ctx context.Context, m webhook.Notification) webhook.
 		return webhook.ClassBlocked
 	}
 	if !n.js.Conn().IsConnected() {
-		return webhook.ClassConnect // the client would keep it and send it when nobody waits any more
+		return webhook.ClassConnect // the client would keep it and send it when no caller waits
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Timeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func classOf(err error) webhook.Class {
 }
 
 // Read returns the body of a message as it was signed, and its headers, for
-// receiver.Receive. A message waits in its stream for as long as nobody takes it: give
+// receiver.Receive. A message waits in its stream until it is taken: give
 // the receiver's Verifier a Tolerance to match. Invalid if the body is not what its
 // Content-Encoding says, or has more than max bytes.
 func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {

@@ -174,7 +174,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	m.docs = append(m.docs, d)
 }
 
-// time is when it was. ok is false if nobody can tell.
+// time is when it was. ok is false if it is not known.
 func (d *document) time(entry bool) (time.Time, bool) {
 	text := d.CreatedAt
 	if entry {

@@ -79,7 +79,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	return linking.ProviderConnector{Password: c, Puller: c}
 }
 
-// site is what a grant's secret holds, as JSON. It is sealed by whoever keeps it.
+// site is what a grant's secret holds, as JSON. Its keeper seals it.
 type site struct {
 	// Base is the address, without a slash at its end.
 	Base string `json:"base"`

@@ -25,7 +25,7 @@
 //
 // A span "webhook attempt" for each request, with the type of the event, the class of the
 // result and the status. It is an error if the message was not accepted. The request does
-// not carry the trace further: the receiver is somebody else's.
+// not carry the trace further: the receiver belongs to another party.
 //
 // A span "pull" for each request to a provider, with the provider, the resource, and how
 // many items came. The spans of one run are one trace, by the name that the run has in

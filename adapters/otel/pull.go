@@ -56,7 +56,7 @@ func inTrace(ctx context.Context, id string) context.Context {
 		return ctx
 	}
 	var root trace.SpanID
-	copy(root[:], of[:]) // nobody made it: it stands for the whole run
+	copy(root[:], of[:]) // it is derived, and stands for the whole run
 	if !root.IsValid() {
 		return ctx
 	}

@@ -29,9 +29,9 @@ type worker struct {
 	done  chan struct{}
 	files int
 
-	// open is how many files the child has open, closing those among them that nobody
-	// needs any more. Files are let go of by whoever read them, also while the child
-	// works for somebody else.
+	// open is how many files the child has open, closing those among them that are
+	// not needed any more. Their readers let go of them, also while the child works for
+	// another.
 	mu      sync.Mutex
 	open    int
 	closing []int

@@ -6,7 +6,7 @@ import (
 )
 
 // states are the first three digits up to which a state, a district, a territory or a
-// military area goes; empty where nobody has them. The prefixes that are spread among
+// military area goes; empty where no state has them. The prefixes that are spread among
 // neighbours are rows of their own.
 var states = []struct {
 	last int
@@ -27,7 +27,7 @@ var states = []struct {
 var elsewhere = map[string]string{"06390": "NY", "96799": "AS"}
 
 // StateOf returns the state that a five-digit code belongs to, in two letters; DC, a
-// territory or a military area where it is one of those; empty if it is nobody's. But
+// territory or a military area where it is one of those; empty if it is of no state. But
 // for codes that are on an island of their own, it goes by the first three digits, so
 // that the few codes across a border count as their sorting center's.
 func StateOf(code string) string {

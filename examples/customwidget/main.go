@@ -10,9 +10,9 @@
 // operations of the link token on, so that the page needs no other origin.
 //
 // A sign-in at a provider's page that begins here is not bound to the browser by us, as one
-// on the link pages is: we never see the browser before it comes back. Whoever writes a
+// on the link pages is: we never see the browser before it comes back. The author of a
 // widget binds it: the link token stays in the session of the person it was made for, and
-// oauth_url is opened at that person's click and handed to nobody else. This page holds the
+// oauth_url is opened at that person's click and handed to no other. This page holds the
 // token in memory only, and believes what comes back in its address only if it left itself.
 package main
 
@@ -123,7 +123,7 @@ func (c *customer) handler() http.Handler {
 }
 
 // begin makes a link token for the person who is signed in here. In this example that is
-// somebody new each time.
+// a new person each time.
 func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		http.Error(w, "only our own page begins", http.StatusForbidden)

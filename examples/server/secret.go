@@ -71,7 +71,7 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew writes a file that nobody else can read, unless it is there: whole, whoever
+// keepNew writes a file that its owner alone can read, unless it is there: whole, whoever
 // else is at it.
 func keepNew(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {

@@ -498,7 +498,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 }
 
 // loops is the background work by name. In a sandbox orders stay where they were placed
-// until somebody simulates them, so nobody hands them to the lab.
+// until they are simulated, so they are not sent to the lab.
 func (s *service) loops() map[string]func(context.Context) error {
 	loops := map[string]func(context.Context) error{
 		"continuous queries": s.continuous.Run,

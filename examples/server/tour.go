@@ -171,7 +171,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 			return err
 		}
 		fmt.Fprintf(t.out, "  %-10s %6d new\n", up.resource, counts.New)
-		// The same again changes nothing, and nobody is told.
+		// The same again changes nothing and has no event.
 		if err := t.call(ctx, "POST", path, body, &counts); err != nil {
 			return err
 		}

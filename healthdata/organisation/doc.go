@@ -13,7 +13,7 @@
 // production is created in both; with the same [NewTeam].ID, it is known by the same id.
 //
 // Of a key, only its sum is kept, and it is shown once. A deleted team's id is never given
-// out again, so nobody comes into what it left.
+// out again, so no later team gets its data.
 //
 // Names to know: [Service], [Store], [Team], [Key].
 package organisation

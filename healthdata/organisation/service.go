@@ -28,8 +28,8 @@ const (
 // MaxKeys is how many keys a team has at most.
 const MaxKeys = 50
 
-// Service is organisations as a host calls it. It does not know who is calling: whether
-// somebody may do something is asked before. Safe for concurrent use.
+// Service is organisations as a host calls it. It does not know who is calling: permissions
+// are checked before. Safe for concurrent use.
 type Service struct {
 	store Store
 	opts  Options
@@ -44,7 +44,7 @@ type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of teams and keys. Default UUID version 4: they do not tell when
-	// somebody became a customer.
+	// a customer was added.
 	NewID func() uuid.UUID
 }
 
@@ -109,7 +109,7 @@ func (s *Service) Team(ctx context.Context, org uuid.UUID, id healthlab.TeamID) 
 	return t, nil
 }
 
-// Find returns a team of any organisation, for whoever the team itself opens to.
+// Find returns a team of any organisation, for callers that the team itself admits.
 func (s *Service) Find(ctx context.Context, id healthlab.TeamID) (Team, error) {
 	t, err := s.store.Team(ctx, id)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 }
 
 // DeleteTeam deletes a team for good, with its keys, its settings and its credentials. It
-// has no users any more: whoever deletes people's data does it person by person, with the
+// has no users any more: people's data is deleted person by person, with the
 // time to undo it.
 //
 // Faults: NotFound, a [*healthlab.RuleError] of type [RuleTeamNotEmpty].
@@ -206,7 +206,7 @@ func (s *Service) insertKey(ctx context.Context, k Key) error {
 	return err
 }
 
-// AdmitKey adds a key that somebody else made, such as one of a configuration; its sum is
+// AdmitKey adds a key that was made elsewhere, such as one of a configuration; its sum is
 // its identity, so it may be added again. Faults as of [Service.CreateKey]; Conflict if it
 // is another team's.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {

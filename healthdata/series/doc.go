@@ -5,7 +5,7 @@
 // One series is what one user measured of one thing with one source: one resource
 // (heart rate, steps), one provider, one source type, and the sample type or workout
 // where that is part of the key. Inside a series the key of a sample is its time.
-// Whoever comes later wins, as a whole sample.
+// The later one wins, as a whole sample.
 //
 // The names to know:
 //

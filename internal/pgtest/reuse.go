@@ -161,7 +161,7 @@ func Clear(t testing.TB, pool *pgxpool.Pool) {
 	}
 }
 
-// drop removes the databases that nobody has.
+// drop removes the databases that are not in use.
 func (r *reuse) drop(base string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package bulk works on many connections of a team at once: it makes them of tokens that
-// come from another service, pauses them, hands their tokens out to whoever fetches with
+// come from another service, pauses them, hands their tokens out to the service that fetches with
 // them from then on, and has their history fetched again. A team that moves away pauses
 // first, so that what it exports is the newest.
 //

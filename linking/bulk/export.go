@@ -66,9 +66,9 @@ type Recipe struct {
 	// ProviderID is the provider's own name for the person; empty if it has none.
 	ProviderID string `json:"provider_id"`
 	// ExpiresAt is when the access token ends, in Unix seconds; [NeverExpires] where it
-	// does not, or nobody knows, and for OAuth 1.
+	// does not, or it is not known, and for OAuth 1.
 	ExpiresAt int64 `json:"expires_at"`
-	// Scopes were granted; null if nobody knows, and for OAuth 1.
+	// Scopes were granted; null if they are not known, and for OAuth 1.
 	Scopes *[]string `json:"oauth_scopes"`
 }
 

@@ -27,7 +27,7 @@ type Imported struct {
 // FailedImport is a connection that was not made.
 type FailedImport struct {
 	User healthlab.UserID
-	// Outcome says why; empty if nobody tried, because the operation was aborted.
+	// Outcome says why; empty if it was not tried, because the operation was aborted.
 	Outcome Outcome
 }
 

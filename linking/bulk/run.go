@@ -114,7 +114,7 @@ const (
 	again = 5 * time.Second
 )
 
-// errLost says that an operation is somebody else's by now.
+// errLost says that another process has the operation.
 var errLost = errors.New("the lease is over")
 
 // advance deals with the next users of a claimed operation, and notes how far it is. What

@@ -60,7 +60,7 @@ type BudgetKey struct {
 type Budget struct {
 	// Next is when the next request would be due if they were spread evenly.
 	Next time.Time
-	// Blocked is until when nobody may ask: a provider said so.
+	// Blocked is until when no request may be made: the provider said so.
 	Blocked time.Time
 	// Pace is the least time between requests that a provider's answers ask for, until
 	// PaceEnd.

@@ -37,7 +37,7 @@ const (
 
 // Listen takes a message that a provider sent by itself, and lets what it announces be
 // fetched next. When it returns, that is kept: it happens even if this process dies. What
-// was announced before, or is of an account that nobody has connected, changes nothing.
+// was announced before, or is of an account that is not connected, changes nothing.
 //
 // Faults: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the
 // message is not the provider's), Invalid (it makes no sense), Unavailable (the provider
@@ -61,7 +61,7 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 // for in the connections of that client alone.
 func (s *Service) ListenFor(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.Heard, error) {
 	if len(of) == 0 {
-		return linking.Heard{}, s.notHeard(ctx, provider, healthlab.Unauthenticated) // whether there is such a team is nobody's business
+		return linking.Heard{}, s.notHeard(ctx, provider, healthlab.Unauthenticated) // the sender does not learn whether there is such a team
 	}
 	m.At = s.now()
 	var refused error
@@ -114,7 +114,7 @@ func (s *Service) announced(ctx context.Context, to Notice, m *linking.Message, 
 		sum := sha256.Sum256(m.Body)
 		id = sha256.Sum256(fmt.Appendf(nil, "body %x %d", sum, i))
 	}
-	if to.Client != "" { // nobody else's message is ever taken for this one
+	if to.Client != "" { // a message of another account is never taken for this one
 		id = sha256.Sum256(fmt.Appendf(nil, "client %s %q %x", to.Team, to.Client, id))
 	}
 	to.ID, to.ExternalUserID, to.Resources, to.At = id, n.ExternalUserID, n.Resources, at
@@ -124,7 +124,7 @@ func (s *Service) announced(ctx context.Context, to Notice, m *linking.Message, 
 		}
 	}
 	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.announce(n.Since.UTC(), at) })
-	if errors.Is(err, healthlab.Invalid) { // a name that no store takes is nobody's
+	if errors.Is(err, healthlab.Invalid) { // a name that no store takes has no account
 		return nil
 	}
 	return err

@@ -117,7 +117,7 @@ func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, ol
 			k := slices.IndexFunc(old, func(t Task) bool { return t.Key == n.Key })
 			again := k >= 0 && !reruns(p) && !old[k].Linked.Before(c.CreatedOn) // linked again, and not removed between
 			if again && n.Kind == News {
-				n.Seen, n.Due = old[k].Seen, at // nobody else looks at the time between
+				n.Seen, n.Due = old[k].Seen, at // no other task looks at the time between
 			}
 			if k >= 0 && old[k].Linked.Equal(c.LinkedAt) || again && n.Kind == History && old[k].Status != Failure {
 				kept := old[k]

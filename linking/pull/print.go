@@ -10,7 +10,7 @@ import (
 )
 
 // appendPrint appends what tells an item from others, whatever it is: also numbers that are
-// not finite and dates that nobody set, which JSON does not have.
+// not finite and zero dates, which JSON does not have.
 func appendPrint(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -48,7 +48,7 @@ func (s *Service) Again(ctx context.Context, ref Ref, since time.Time) error {
 				continue
 			}
 			t := &out.Tasks[i]
-			t.Fence = was.Fence + 1 // whoever works on the old one has lost it
+			t.Fence = was.Fence + 1 // a process that works on the old one has lost it
 			t.LastTry, t.LastOK, t.Oldest, t.Newest, t.Sent, t.Ended = was.LastTry, was.LastOK, was.Oldest, was.Newest, was.Sent, was.Ended
 		}
 		return out, nil

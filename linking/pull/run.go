@@ -158,10 +158,10 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 	return tended + pulled, errors.Join(first, second)
 }
 
-// errLost says that a task is somebody else's by now.
+// errLost says that another process has the task.
 var errLost = errors.New("the lease is over")
 
-// settle records what became of a task, unless its lease went to somebody else.
+// settle records what became of a task, unless its lease went to another process.
 func (s *Service) settle(ctx context.Context, t Task, change func(*Task) ([]healthlab.Event, error)) error {
 	_, err := s.store.Update(ctx, t.Key, func(now *Task) ([]healthlab.Event, error) {
 		if now.Fence != t.Fence {
@@ -198,7 +198,7 @@ func (s *Service) prepare(ctx context.Context, t Task) (j job, ok bool, err erro
 		if j.historyOver, err = s.historyOver(ctx, &t); err != nil {
 			return j, false, err
 		}
-		if at := s.now(); !j.historyOver && t.Turn >= 0 && !t.hurried() { // nobody asked for it: history comes first
+		if at := s.now(); !j.historyOver && t.Turn >= 0 && !t.hurried() { // no refresh asked for it: history comes first
 			return j, false, s.settle(ctx, t, only(func(t *Task) { t.Due, t.Lease = at.Add(s.opts.Every), time.Time{} }))
 		}
 	}
@@ -293,7 +293,7 @@ func (s *Service) keys(t *Task, c *healthdata.Connection) ([]BudgetKey, []*Limit
 }
 
 // reserve takes the next slot that all budgets have, if it comes soon. If it does not,
-// nothing is taken, the task is given back, and whoever could use it stands aside.
+// nothing is taken, the task is given back, and other tasks of the application wait, too.
 func (s *Service) reserve(ctx context.Context, t *Task, c *healthdata.Connection) (slot time.Time, ok bool, err error) {
 	now := s.now()
 	keys, limits := s.keys(t, c)

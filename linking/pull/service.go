@@ -179,7 +179,7 @@ func (o *Options) setDefaults() {
 // now reads the clock, once for each operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// puller returns who fetches for a connection, nil if nobody does.
+// puller returns what fetches for a connection, nil if its data is not fetched.
 func (s *Service) puller(c *healthdata.Connection) linking.Puller {
 	if c.Demo {
 		return s.opts.Demo

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Uploaded counts what somebody has sent by itself, for [Service.Resources]: for
+// Uploaded counts what was uploaded, for [Service.Resources]: for
 // healthdata.Options.Uploaded. NotFound if the user or the connection went away.
 func (s *Service) Uploaded(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 	now := s.now()
@@ -20,7 +20,7 @@ func (s *Service) Uploaded(ctx context.Context, team healthlab.TeamID, user heal
 	if errors.Is(err, healthlab.NotFound) { // it is the first one
 		err = s.store.Plan(ctx, ref, func(c healthdata.Connection, _ healthdata.User, old []Task) (Planned, error) {
 			for i := range old {
-				if old[i].Key == key { // somebody else was first, after all
+				if old[i].Key == key { // another process was first
 					old[i].count(&got, now)
 					return Planned{Tasks: old, Due: c.Due}, nil
 				}

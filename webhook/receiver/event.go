@@ -23,9 +23,9 @@ type Event struct {
 	Name Name
 	// Team is whose event it is.
 	Team healthlab.TeamID
-	// User is whom it is about; zero if nobody.
+	// User is whom it is about; zero if it is about no user.
 	User healthlab.UserID
-	// ClientUserID is the team's own id of that user; empty if it is about nobody.
+	// ClientUserID is the team's own id of that user; empty if it is about no user.
 	ClientUserID string
 	// Sequence grows with every event about one thing; 0 if the sender leaves it out.
 	Sequence int64

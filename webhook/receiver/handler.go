@@ -15,7 +15,7 @@ import (
 // ServeHTTP takes one message and answers without a body:
 //
 //   - 204 if it is dealt with: applied, or known, or older than what is known, or of a
-//     type that nobody asked for;
+//     type without a handler;
 //   - 400 if it cannot be read, 413 if it is too large;
 //   - 401 if its signature or its age is wrong;
 //   - 405 if the method is not POST;

@@ -169,7 +169,7 @@ func On[T any](r *Receiver, do func(ctx context.Context, e Event, data *T) error
 }
 
 // OnOther says what to do with events that no function takes: of types that are not
-// known here (Value is nil), or that nobody registered for. Without it they are
+// known here (Value is nil), or that have no handler. Without it they are
 // acknowledged and dropped. Call it before r takes messages.
 func (r *Receiver) OnOther(do func(ctx context.Context, e Event) error) { r.other = do }
 

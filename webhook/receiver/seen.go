@@ -14,15 +14,15 @@ import (
 // Ids and keys are compared byte for byte; one with a NUL is refused as Invalid. All
 // methods are atomic and safe for concurrent use, by several processes if those share
 // it. If ctx has ended before a call, the error is the context's and nothing changes.
-// Any other error means that nobody knows; every method may be called again.
+// Any other error means that the outcome is unknown; every method may be called again.
 type Seen interface {
 	// Claim asks for a message before it is handled. The verdict is
 	//
 	//   - Repeated if the id was marked by Done less than Keep ago;
-	//   - Busy if somebody holds the id, and their lease has not ended;
+	//   - Busy if another call holds the id, and their lease has not ended;
 	//   - Outdated if a version of the key is remembered and c.Version is before it
 	//     (see Version.Before);
-	//   - Busy if somebody holds the key, and their lease has not ended;
+	//   - Busy if another call holds the key, and their lease has not ended;
 	//   - else Fresh: c.Token now holds the id and the key for c.Lease.
 	//
 	// The first that fits. All but Fresh change nothing. Without a key only the id
@@ -32,7 +32,7 @@ type Seen interface {
 	// Done says that the message was applied: it remembers the id for c.Keep, and
 	// c.Version as that of the key for c.KeepVersion, unless c.Version is before the
 	// one remembered. It ends what c.Token holds. It counts even if the lease has
-	// ended or somebody else has claimed since, for what was applied was applied.
+	// ended or another call has claimed since, for what was applied was applied.
 	Done(ctx context.Context, c Claim) error
 
 	// Release says that the message was not applied: what c.Token holds can be

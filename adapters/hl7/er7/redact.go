@@ -2,7 +2,7 @@ package er7
 
 import "log/slog"
 
-// hidden is what text of messages prints as: it is somebody's.
+// hidden is what text of messages prints as: it is about a person.
 const hidden = "[redacted]"
 
 // String shows nothing of what Message holds.

@@ -7,5 +7,5 @@
 //   - [Reader] finds the frames in a stream, whatever stands around them.
 //
 // Both ends speak TLS if they are given a configuration for it. Frames that are too
-// large, or that nobody ends, are refused; the connection goes on with the next one.
+// large, or that have no end, are refused; the connection goes on with the next one.
 package mllp

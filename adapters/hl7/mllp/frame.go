@@ -115,7 +115,7 @@ func (r *Reader) frame() ([]byte, error) {
 		block := r.have[i]
 		r.have = r.have[i+1:]
 		if block == startBlock {
-			return nil, ErrUnterminated // nobody ends the old frame any more; we are in the new one
+			return nil, ErrUnterminated // the old frame has no end; we are in the new one
 		}
 		// A sender may leave out the carriage return, and an end block may stand in the
 		// text.

@@ -46,7 +46,7 @@ func (l *Logs) Take() string {
 	return s
 }
 
-// The marks that are planted. Nobody writes these by chance.
+// The marks that are planted. They do not occur by chance.
 const (
 	textMark   = "Qz7Marker9xW"
 	numberMark = "864209753186"

@@ -35,7 +35,7 @@ var kindOf = func() map[string]string {
 	return out
 }()
 
-// KindOf is the kind that a resource belongs to; empty of a resource that nobody put into
+// KindOf is the kind that a resource belongs to; empty of a resource that is not in
 // one.
 func KindOf(resource string) string { return kindOf[resource] }
 

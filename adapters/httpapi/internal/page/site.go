@@ -147,7 +147,7 @@ type View struct {
 	// Lang is the language, and Asked whether the person chose it.
 	Lang  string
 	Asked bool
-	// Company is who the person links for; empty if nobody said. Color is its colour, and
+	// Company is who the person links for; empty if it is not set. Color is its colour, and
 	// Logo where its logo is, on our own origin or in a data: URL.
 	Company, Color string
 	Logo           template.URL
@@ -318,7 +318,7 @@ type DonePage struct {
 
 // Import is how far the first import has come.
 type Import struct {
-	// Known is false where nobody can tell.
+	// Known is false where it is not known.
 	Known       bool
 	Done, Total int
 	Failed      bool
@@ -331,7 +331,7 @@ func (i Import) Running() bool { return i.Known && (i.Total == 0 || i.Done < i.T
 type ProblemPage struct {
 	// Key is below problem in the catalogue.
 	Key string
-	// Source is whose it is; its Name is empty if nobody knows.
+	// Source is whose it is; its Name is empty if it is not known.
 	Source Source
 	// Retry leads back to the source, Another to the list.
 	Retry, Another bool

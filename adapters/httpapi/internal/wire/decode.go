@@ -73,7 +73,7 @@ type slab struct {
 	used   int
 }
 
-// maxSlab is how many values are made at a time, at most: whoever keeps one keeps all.
+// maxSlab is how many values are allocated together, at most: one that is kept keeps all.
 const maxSlab = 64
 
 // fresh returns a pointer to a new value of a type. The more of one kind a body has, the

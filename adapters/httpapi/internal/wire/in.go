@@ -79,7 +79,7 @@ func (in *In) add(code, msg, place, name string, ctx map[string]any) {
 }
 
 // Err returns everything that is wrong with the request, or nil. Query parameters
-// that nobody asked for are wrong, too, so call it after the last read. It is a
+// that were not read are wrong, too, so call it after the last read. It is a
 // [*Fault] where the body could not be read at all, else an [*InputError].
 func (in *In) Err() error {
 	if in.fault != nil {

@@ -28,7 +28,7 @@ func Bytes(w http.ResponseWriter, status int, contentType string, b []byte) erro
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // a caller who has gone is nobody's fault
+	_, _ = w.Write(b) // the caller may have gone
 	return nil
 }
 
@@ -40,7 +40,7 @@ func NoContent(w http.ResponseWriter) error {
 
 // Stream answers with JSON that build appends, piece by piece, for answers too large
 // to hold twice. What build returns as an error before the first 64 KiB are full is
-// still a clean reply; after that the wrapper cuts the connection, so that nobody
+// still a clean reply; after that the wrapper cuts the connection, so that no caller
 // takes half an answer for a whole one.
 func Stream(w http.ResponseWriter, status int, build func(*Pieces) error) error {
 	p := &Pieces{w: w, status: status}
