@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/mock/gomock"
 	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/labreport/labreportmock"
 )
 
 func TestTypeOf(t *testing.T) {
@@ -187,11 +189,6 @@ func TestLoadLOINC(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-// down is a catalogue that cannot be asked.
-type down struct{}
-
-func (down) Find(string) ([]labreport.Found, error) { return nil, healthlab.Unavailable }
-
 // The ends of ranges keep the digits that are printed.
 func TestEndsOfRangesAsPrinted(t *testing.T) {
 	d, reason := labreport.NewReader(nil).Read(typed(`Laborbefund  Patient: Stefan Weber  geb. 03.04.1966
@@ -220,7 +217,9 @@ CRP  3,2  mg/l  < 5,0`))
 func TestMatcherThatFailsIsNoFailure(t *testing.T) {
 	r := generate("six columns", layouts["six columns"], 1)
 	with, _ := labreport.NewReader(nil).Read(r.pages)
-	without, reason := labreport.NewReader(down{}).Read(r.pages)
+	down := labreportmock.NewMockCatalogue(gomock.NewController(t))
+	down.EXPECT().Find(gomock.Any()).Return(nil, healthlab.Unavailable).MinTimes(1)
+	without, reason := labreport.NewReader(down).Read(r.pages)
 	require.Empty(t, reason)
 	require.Len(t, without.Results, len(with.Results))
 	for i, res := range without.Results {

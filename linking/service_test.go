@@ -15,11 +15,13 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/mock/gomock"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/linkingmock"
 )
 
 var team = healthlab.TeamID{UUID: uuid.MustParse("8f14e45f-ceea-467f-9b1c-3d4a0a1b2c3d")}
@@ -56,15 +58,12 @@ func (p *place) clock() time.Time { return p.now }
 func (p *place) service(seal healthlab.Sealer, opts linking.Options, keys ...[]byte) *linking.Service {
 	p.t.Helper()
 	opts.Now = p.clock
-	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: stuck{}}}, seal, keys, &opts)
+	revoker := linkingmock.NewMockRevoker(gomock.NewController(p.t))
+	revoker.EXPECT().Revoke(gomock.Any(), gomock.Any()).Return(errors.New("no answer")).AnyTimes()
+	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: revoker}}, seal, keys, &opts)
 	require.NoError(p.t, err)
 	return s
 }
-
-// stuck is a provider that never hears of the end of a grant.
-type stuck struct{}
-
-func (stuck) Revoke(context.Context, []byte) error { return errors.New("no answer") }
 
 func sealer(t *testing.T, current string, keys map[string][]byte) *healthlab.AESSealer {
 	t.Helper()

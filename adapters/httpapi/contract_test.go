@@ -65,7 +65,7 @@ func pairs() []contract.Pair {
 func full(t *testing.T) (httpapi.Config, healthlab.UserID) {
 	t.Helper()
 	c := newClinic(t, nil)
-	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier{}, time.Now)
+	c.config.Webhooks = newWebhooks(t, memory.New(nil), acceptingNotifier(t), time.Now)
 	c.config.Continuous = newContinuous(t, memory.New(nil), c.config.Health, time.Now)
 	c.config.Teams = newTeams(t, memory.New(nil), c.health, healthdata.TeamChoices{})
 	c.config.AuthenticateManagement = func(*http.Request) (httpapi.Mandate, error) { return httpapi.EveryTeam, nil }

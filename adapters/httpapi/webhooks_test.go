@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/mock/gomock"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
@@ -19,17 +20,18 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
+	"github.com/healthlab-dev/healthlab/webhook/webhookmock"
 )
 
 // webhookPairs are the published types of webhooks: none, because what is managed here
 // is seen over HTTP only. The client checks every answer.
 func webhookPairs() []contract.Pair { return nil }
 
-// acceptingNotifier takes everything.
-type acceptingNotifier struct{}
-
-func (acceptingNotifier) Notify(context.Context, webhook.Notification) webhook.Result {
-	return webhook.Result{Class: webhook.ClassOK, Status: 204, Duration: 12 * time.Millisecond}
+// acceptingNotifier is one whose receivers accept everything.
+func acceptingNotifier(t *testing.T) webhook.Notifier {
+	n := webhookmock.NewMockNotifier(gomock.NewController(t))
+	n.EXPECT().Notify(gomock.Any(), gomock.Any()).Return(webhook.Result{Class: webhook.ClassOK, Status: 204, Duration: 12 * time.Millisecond}).AnyTimes()
+	return n
 }
 
 // newWebhooks is the service of webhooks over a store, for a team that may ask for much.

@@ -40,6 +40,10 @@ var mayImport = map[string][]string{
 	"orders":                  {".", "internal/fsm", "internal/work", "healthdata"},
 	"labreport":               {".", "internal/fsm", "internal/work"},
 
+	"webhook/webhookmock":     {"webhook"},
+	"labreport/labreportmock": {"labreport"},
+	"linking/linkingmock":     {".", "linking"},
+
 	"webhook/receiver": append([]string{"."}, domain...),
 
 	// The row of every folder in adapters. Adapters do not import each other. They implement
@@ -64,7 +68,8 @@ var testsMayImport = map[string][]string{
 }
 
 // everyTest lists the packages that any test may import in addition.
-var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest", "internal/browse"}
+var everyTest = []string{"internal/prove", "adapters/memory", "adapters/storetest", "internal/pgtest", "internal/browse",
+	"webhook/webhookmock", "labreport/labreportmock", "linking/linkingmock"}
 
 // modules lists the third-party modules that a package may import.
 var modules = map[string][]string{
@@ -88,6 +93,9 @@ var modules = map[string][]string{
 	"aggregate/parquet":       {"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"webhook":                 {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/cenkalti/backoff/v4"},
 	"webhook/receiver":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
+	"webhook/webhookmock":     {"go.uber.org/mock/gomock"},
+	"labreport/labreportmock": {"go.uber.org/mock/gomock"},
+	"linking/linkingmock":     {"go.uber.org/mock/gomock"},
 
 	"adapters": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/klauspost/compress",
 		"github.com/muktihari/fit", "github.com/klippa-app/go-pdfium", "github.com/tetratelabs/wazero",

@@ -1,0 +1,6 @@
+// Package webhookmock has mocks of the interfaces that hosts implement for package webhook, for tests of a
+// host: they expect calls and answer as told (go.uber.org/mock). A store whose state matters is
+// adapters/memory.
+package webhookmock
+
+//go:generate go run go.uber.org/mock/mockgen@v0.6.0 -typed -write_package_comment=false -package webhookmock -destination webhookmock_gen.go github.com/healthlab-dev/healthlab/webhook Notifier,Signal
