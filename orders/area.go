@@ -168,7 +168,7 @@ func (p *PSCLocation) UnmarshalJSON(b []byte) error {
 
 var fiveDigits = regexp.MustCompile(`^[0-9]{5}$`)
 
-func (c check) radius(miles *int) {
+func checkRadius(c check, miles *int) {
 	if *miles == 0 {
 		*miles = DefaultRadius
 	}
@@ -177,7 +177,7 @@ func (c check) radius(miles *int) {
 	}
 }
 
-func (c check) fiveDigits(zip string) {
+func checkFiveDigits(c check, zip string) {
 	if !fiveDigits.MatchString(zip) {
 		c.add("zip_form", "is five digits", "zip_code")
 	}
@@ -189,13 +189,13 @@ func (c check) fiveDigits(zip string) {
 func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaRequest) (AreaInfo, error) {
 	var p healthlab.Problems
 	c := check{problems: &p}
-	c.fiveDigits(req.Zip)
-	c.radius(&req.Radius)
-	labs, err := s.central(ctx)
+	checkFiveDigits(c, req.Zip)
+	checkRadius(c, &req.Radius)
+	labs, err := s.catalogue.CentralLabs(ctx)
 	if err != nil {
 		return AreaInfo{}, err
 	}
-	oneOfLabs(c, labs, req.Labs)
+	oneOfLabs(&p, labs, req.Labs)
 	if req.Lab != "" && len(req.Labs) == 0 {
 		if req.Labs = []string{req.Lab}; !known(labs, req.Lab) {
 			c.add("enum", "is the slug of one of the central labs", "lab")
@@ -237,27 +237,6 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 		}}
 	}
 	return out, nil
-}
-
-// central returns the labs that the compendium compares, and that areas are asked for.
-func (s *Service) central(ctx context.Context) ([]Lab, error) {
-	labs, err := s.Labs(ctx)
-	return slices.DeleteFunc(labs, func(l Lab) bool {
-		return s.opts.CentralLabs != nil && !slices.Contains(s.opts.CentralLabs, l.Slug)
-	}), err
-}
-
-// oneOfLabs notes the slugs that are none of the labs'.
-func oneOfLabs(c check, labs []Lab, slugs []string) {
-	for i, slug := range slugs {
-		if !known(labs, slug) {
-			c.add("enum", "is the slug of one of the central labs", "labs", i)
-		}
-	}
-}
-
-func known(labs []Lab, slug string) bool {
-	return slices.ContainsFunc(labs, func(l Lab) bool { return l.Slug == slug })
 }
 
 // served says who comes home to a postal code; nobody, where the lab cannot say.
@@ -331,8 +310,8 @@ func billTypes(lab *Lab, want *LabAccountID, accounts Accounts, state string) ([
 func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterRequest) (PSCInfo, error) {
 	var p healthlab.Problems
 	c := check{problems: &p}
-	c.fiveDigits(req.Zip)
-	c.radius(&req.Radius)
+	checkFiveDigits(c, req.Zip)
+	checkRadius(c, &req.Radius)
 	for i, has := range req.Capabilities {
 		oneOf(&p, has, PSCCapabilities(), "capabilities", i)
 	}

@@ -59,7 +59,7 @@ func CheckCenters(centers []Center) error {
 	seen := make(map[code]bool, len(centers))
 	zones := map[string]bool{}
 	for i, at := range centers {
-		c := check{&p, []any{i}}
+		c := check{problems: &p, at: []any{i}}
 		if at.LabID <= 0 {
 			c.add("missing", "is a number above zero", "lab_id")
 		}

@@ -169,19 +169,6 @@ func (r *CompendiumRequest) Check() error {
 	return p.Err()
 }
 
-func limited(p *healthlab.Problems, n *int, most int, field string) {
-	if n != nil && (*n < 1 || *n > most) {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", most), field)
-	}
-}
-
-func orElse(n *int, def int) int {
-	if n == nil {
-		return def
-	}
-	return *n
-}
-
 // Check returns Invalid with every problem of the request itself.
 func (r *ConvertRequest) Check() error {
 	var p healthlab.Problems
@@ -226,17 +213,21 @@ type entry struct {
 
 // compendium reads the catalogue of the central labs that have markers. Forbidden
 // unless the team may use it.
-func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
-	if err := s.allowed(ctx, team, func(have Settings) bool { return have.CompendiumTools }); err != nil {
-		return nil, err
+func (s *CatalogueService) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
+	allowed, err := s.opts.CompendiumTools(ctx, team)
+	if err != nil {
+		return nil, fmt.Errorf("team settings: %w", err)
 	}
-	labs, err := s.central(ctx)
+	if !allowed {
+		return nil, featureOff()
+	}
+	labs, err := s.CentralLabs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &compendium{labs: labs, byID: map[int]int{}, sets: map[string][]int{}}
 	for page := 1; ; page++ {
-		found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Page: page, Size: MaxPageSize})
+		found, err := s.source.FindMarkers(ctx, MarkerQuery{Page: page, Size: MaxPageSize})
 		if err != nil {
 			return nil, fmt.Errorf("read compendium: %w", err)
 		}
@@ -245,7 +236,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 			if i < 0 {
 				continue
 			}
-			e := entry{MarkerComplete: m, lab: &c.labs[i], MarkerFacts: s.opts.Registry.facts(c.labs[i].Slug, m.Marker)}
+			e := entry{MarkerComplete: m, lab: &c.labs[i], MarkerFacts: s.facts(c.labs[i].Slug, m.Marker)}
 			for _, r := range m.ExpectedResults {
 				if r.LOINC != nil {
 					e.codes = append(e.codes, r.LOINC.Code)
@@ -270,10 +261,10 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 	}
 }
 
-// facts are what the registry knows of a marker.
-func (g *Registry) facts(lab string, m Marker) MarkerFacts {
-	if g != nil && m.ProviderID != nil {
-		if f, ok := g.of[[2]string{lab, *m.ProviderID}]; ok {
+// facts returns billing codes and popularity of a marker.
+func (s *CatalogueService) facts(lab string, m Marker) MarkerFacts {
+	if m.ProviderID != nil {
+		if f, ok := s.opts.Facts(lab, *m.ProviderID); ok {
 			return f
 		}
 	}
@@ -424,7 +415,7 @@ func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 
 // SearchCompendium says what can be measured, and by which markers of which labs.
 // Invalid lists every problem of the request; Forbidden unless the team may use it.
-func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, req CompendiumRequest) (CompendiumResult, error) {
+func (s *CatalogueService) SearchCompendium(ctx context.Context, team healthlab.TeamID, req CompendiumRequest) (CompendiumResult, error) {
 	out := CompendiumResult{Mode: req.Mode, CanonicalCandidates: []CanonicalCandidate{}, PerLab: map[string][]PerLabCandidate{}, Related: []RelatedCandidate{}}
 	c, err := s.compendium(ctx, team)
 	if err != nil {
@@ -434,7 +425,7 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 		return out, err
 	}
 	var p healthlab.Problems
-	oneOfLabs(check{problems: &p}, c.labs, req.Labs)
+	oneOfLabs(&p, c.labs, req.Labs)
 	if err := p.Err(); err != nil {
 		return out, err
 	}
@@ -475,10 +466,10 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 
 // ranked are the sets that a text may mean and that are wanted, the best first: by how
 // well the name matches, and how often they are ordered.
-func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
+func (s *CatalogueService) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
 	out, seen := []CanonicalCandidate{}, map[string]bool{}
 	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
-		found, err := s.catalogue.FindMarkers(ctx, MarkerQuery{Name: query, Page: page, Size: MaxPageSize})
+		found, err := s.source.FindMarkers(ctx, MarkerQuery{Name: query, Page: page, Size: MaxPageSize})
 		if err != nil {
 			return nil, fmt.Errorf("search compendium: %w", err)
 		}
@@ -539,7 +530,7 @@ func (c *compendium) sources(code string, lab int) []entry {
 // Convert returns a lab's codes for those of another lab, or of a lab test. Invalid lists
 // every problem of the request; NotFound for a lab test that the team does not have;
 // Forbidden unless the team may use the compendium.
-func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
+func (s *CatalogueService) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {
 		return Conversion{}, err
@@ -598,8 +589,8 @@ func (c *compendium) candidatesFor(code string, from int, target string, limit i
 }
 
 // SearchOrderable returns what a lab has for codes of any lab, by code. Faults as
-// [Service.Convert].
-func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
+// [CatalogueService.Convert].
+func (s *CatalogueService) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {
 		return nil, err
@@ -618,17 +609,15 @@ func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, re
 	return out, nil
 }
 
-// Physicians returns the physicians of a team. NotFound unless it is the caller's.
-func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]Physician, error) {
-	if caller != team {
-		return nil, missing(TeamNotFound, "there is no such team")
+func orElse(n *int, def int) int {
+	if n == nil {
+		return def
 	}
-	if s.opts.Physicians == nil {
-		return []Physician{}, nil
+	return *n
+}
+
+func limited(p *healthlab.Problems, n *int, most int, field string) {
+	if n != nil && (*n < 1 || *n > most) {
+		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", most), field)
 	}
-	found, err := s.opts.Physicians(ctx, team)
-	if err != nil {
-		return nil, fmt.Errorf("list physicians: %w", err)
-	}
-	return list(found), nil
 }

@@ -32,7 +32,7 @@ func newCompendium(t *testing.T, on bool) (*orders.Service, healthlab.TeamID) {
 
 func TestCompendium(t *testing.T) {
 	s, team := newCompendium(t, true)
-	found, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("hba1c")})
+	found, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("hba1c")})
 	require.NoError(t, err)
 	require.Equal(t, "Hemoglobin A1c", found.SelectedCanonical.DisplayName)
 	require.Equal(t, []string{"N002", "S002"}, found.SelectedCanonical.ProviderIDs, "one thing, at two labs")
@@ -42,22 +42,22 @@ func TestCompendium(t *testing.T) {
 	require.Empty(t, found.PerLab)
 	hash := found.SelectedCanonical.LOINCSetHash
 
-	cross, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, LOINCSetHash: &hash})
+	cross, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, LOINCSetHash: &hash})
 	require.NoError(t, err)
 	require.Len(t, cross.CanonicalCandidates, 1)
 	require.Equal(t, "N002", *cross.PerLab["northlab"][0].ProviderID)
 	require.Equal(t, orders.RelationExact, cross.PerLab["southlab"][0].Relation)
 	require.Equal(t, []string{"EXACT_LOINC_SET"}, cross.PerLab["southlab"][0].ReasonCodes)
-	cross, err = s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("glucose"), Labs: []string{"southlab"}})
+	cross, err = s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("glucose"), Labs: []string{"southlab"}})
 	require.NoError(t, err)
 	require.NotContains(t, cross.PerLab, "northlab")
 	require.Contains(t, cross.PerLab, "southlab")
 
-	none, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, LOINCSetHash: ptr("unknown")})
+	none, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, LOINCSetHash: ptr("unknown")})
 	require.NoError(t, err)
 	require.Nil(t, none.SelectedCanonical)
 	require.Empty(t, none.CanonicalCandidates)
-	narrowed, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("glucose"), CPTCodes: []string{"C2"}})
+	narrowed, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("glucose"), CPTCodes: []string{"C2"}})
 	require.NoError(t, err)
 	require.Nil(t, narrowed.SelectedCanonical)
 
@@ -70,7 +70,7 @@ func TestCompendium(t *testing.T) {
 		"limit":      {Mode: orders.SearchCanonical, Query: ptr("a"), Limit: ptr(11)},
 		"limit of 0": {Mode: orders.SearchCrosswalk, Query: ptr("a"), Limit: ptr(0)},
 	} {
-		_, err := s.SearchCompendium(t.Context(), team, req)
+		_, err := s.Catalogue().SearchCompendium(t.Context(), team, req)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
 }
@@ -102,7 +102,7 @@ func marker(id, lab int, name, code string, loinc ...string) orders.MarkerComple
 func TestConvertCodeOfSeveralLabs(t *testing.T) {
 	s, team := newLabs(t, nil, marker(11, 1, "X", "X", "a", "b", "c"), marker(21, 2, "Y", "X", "c"),
 		marker(31, 3, "P", "partly", "a", "z"), marker(32, 3, "E", "exactly", "c"), marker(33, 3, "W", "wholly", "a", "b", "c", "d"))
-	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
+	got, err := s.Catalogue().Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"exactly"}, got.ConvertedProviderIDs)
 	var codes []string
@@ -111,7 +111,7 @@ func TestConvertCodeOfSeveralLabs(t *testing.T) {
 	}
 	require.Equal(t, []string{"exactly", "wholly", "partly"}, codes)
 	require.Equal(t, orders.RelationExact, got.BySourceProviderID["X"].Candidates[0].Relation)
-	found, err := s.SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
+	found, err := s.Catalogue().SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: []string{"X"}, TargetLab: "eastlab"})
 	require.NoError(t, err)
 	require.Len(t, found["X"], 1)
 	require.Equal(t, "exactly", *found["X"][0].ProviderID)
@@ -128,7 +128,7 @@ func TestConvertByName(t *testing.T) {
 		marker(14, 1, "!", "N4"),
 		marker(31, 3, "25-hydroxy vitamin D", "E1"), marker(32, 3, "Vitamin D 25 hydroxy", "E2", "a", "b"), marker(33, 3, "Vitamin D, 25-Hydroxy", "E3", "z"),
 		marker(34, 3, "CBC", "E4", "c"), marker(35, 3, "ferritin", "E5", "f"), marker(36, 3, "Chloride Blood Capillary", "E6", "g"), marker(37, 3, "?", "E7"))
-	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N1", "N2", "N3", "N4"}, TargetLab: "eastlab", Limit: ptr(20)})
+	got, err := s.Catalogue().Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N1", "N2", "N3", "N4"}, TargetLab: "eastlab", Limit: ptr(20)})
 	require.NoError(t, err)
 	type candidate struct {
 		code     string
@@ -152,7 +152,7 @@ func TestConvertByName(t *testing.T) {
 
 	// Every name of a set counts.
 	s, team = newLabs(t, nil, marker(11, 1, "Sodium", "N1", "a"), marker(21, 2, "Natrium", "S1", "a"), marker(31, 3, "natrium", "E1"))
-	related, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("E1")})
+	related, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("E1")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"E1"}, related.SelectedCanonical.ProviderIDs)
 	require.Len(t, related.Related, 1)
@@ -164,7 +164,7 @@ func TestCrosswalkByName(t *testing.T) {
 	iron := marker(13, 1, "Iron studies", "N3")
 	iron.ExpectedResults = []orders.ExpectedResult{{Name: "Ferritin"}}
 	s, team := newLabs(t, nil, iron, marker(35, 3, "ferritin", "E5", "f"))
-	cross, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("ferritin")})
+	cross, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCrosswalk, Query: ptr("ferritin")})
 	require.NoError(t, err)
 	require.Equal(t, "N3", *cross.PerLab["northlab"][0].ProviderID)
 	require.Equal(t, []string{"SYNONYM_MATCH"}, cross.PerLab["northlab"][0].ReasonCodes)
@@ -183,7 +183,7 @@ func TestCompendiumBehindManyMatches(t *testing.T) {
 	require.NoError(t, err)
 	s, team := newLabs(t, registry, markers...)
 	for cpt, want := range map[string]string{"C1": "Panel 003", "C2": "Panel 147"} {
-		found, err := s.SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("panel"), CPTCodes: []string{cpt}})
+		found, err := s.Catalogue().SearchCompendium(t.Context(), team, orders.CompendiumRequest{Mode: orders.SearchCanonical, Query: ptr("panel"), CPTCodes: []string{cpt}})
 		require.NoError(t, err)
 		require.NotNil(t, found.SelectedCanonical, cpt)
 		require.Equal(t, want, found.SelectedCanonical.DisplayName)
@@ -192,21 +192,21 @@ func TestCompendiumBehindManyMatches(t *testing.T) {
 
 func TestConvert(t *testing.T) {
 	s, team := newCompendium(t, true)
-	got, err := s.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N002", "N007", "nothing"}, TargetLab: "southlab"})
+	got, err := s.Catalogue().Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N002", "N007", "nothing"}, TargetLab: "southlab"})
 	require.NoError(t, err)
 	require.Equal(t, "S002", got.ConvertedProviderIDs[0])
 	require.Contains(t, got.UnresolvedProviderIDs, "nothing")
 	require.Equal(t, "N002", got.BySourceProviderID["N002"].SourceProviderID)
-	page, err := s.LabTests(t.Context(), nil, orders.LabTestQuery{Team: team, Limit: 1})
+	page, err := s.Catalogue().LabTests(t.Context(), nil, orders.LabTestQuery{Team: team, Limit: 1})
 	require.NoError(t, err)
 	test := page.Tests[0]
-	got, err = s.Convert(t.Context(), team, orders.ConvertRequest{LabTestID: &test.ID, TargetLab: "southlab"})
+	got, err = s.Catalogue().Convert(t.Context(), team, orders.ConvertRequest{LabTestID: &test.ID, TargetLab: "southlab"})
 	require.NoError(t, err)
 	require.Equal(t, test.Lab.ID, *got.SourceLabID)
 	require.Len(t, got.SourceProviderIDs, len(test.Markers))
 	require.Len(t, got.BySourceProviderID, len(test.Markers))
 
-	orderable, err := s.SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: []string{"N002", "nothing"}, TargetLab: "southlab"})
+	orderable, err := s.Catalogue().SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: []string{"N002", "nothing"}, TargetLab: "southlab"})
 	require.NoError(t, err)
 	require.Len(t, orderable["N002"], 1)
 	require.Empty(t, orderable["nothing"])
@@ -215,12 +215,12 @@ func TestConvert(t *testing.T) {
 		"neither": {TargetLab: "southlab"}, "both": {LabTestID: &test.ID, ProviderIDs: []string{"N002"}, TargetLab: "southlab"},
 		"lab": {ProviderIDs: []string{"N002"}, TargetLab: "x"}, "limit": {ProviderIDs: []string{"N002"}, TargetLab: "southlab", Limit: ptr(21)},
 	} {
-		_, err := s.Convert(t.Context(), team, req)
+		_, err := s.Catalogue().Convert(t.Context(), team, req)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
-	_, err = s.SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: make([]string, 101), TargetLab: "southlab"})
+	_, err = s.Catalogue().SearchOrderable(t.Context(), team, orders.OrderableRequest{ProviderIDs: make([]string, 101), TargetLab: "southlab"})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	off, team := newCompendium(t, false)
-	_, err = off.Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N002"}, TargetLab: "southlab"})
+	_, err = off.Catalogue().Convert(t.Context(), team, orders.ConvertRequest{ProviderIDs: []string{"N002"}, TargetLab: "southlab"})
 	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
 }

@@ -151,7 +151,7 @@ func (s *Service) OrderInstructions(ctx context.Context, team healthlab.TeamID, 
 // LabTestInstructions returns the collection instructions of a lab test as a PDF file.
 // NotFound where there are none.
 func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID, id LabTestID) ([]byte, error) {
-	t, err := s.LabTest(ctx, team, nil, id)
+	t, err := s.catalogue.LabTest(ctx, team, nil, id)
 	if err != nil {
 		return nil, fmt.Errorf("print instructions: %w", err)
 	}
@@ -159,7 +159,7 @@ func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID
 }
 
 func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t LabTest, at time.Time) ([]byte, error) {
-	sheets, err := sheetsFor(ctx, s.sheets, t)
+	sheets, err := s.catalogue.Instructions(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("print instructions: %w", err)
 	}
@@ -167,26 +167,6 @@ func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t Lab
 		return nil, fmt.Errorf("print instructions: %w", noDocument("there are no collection instructions"))
 	}
 	return s.print(ctx, team, instructions(t, sheets, at))
-}
-
-// instructed notes that there are instructions for a test.
-func instructed(ctx context.Context, from InstructionSource, t *LabTest) error {
-	sheets, err := sheetsFor(ctx, from, *t)
-	if err != nil {
-		return fmt.Errorf("find instructions: %w", err)
-	}
-	if len(sheets) > 0 {
-		some := true
-		t.HasCollectionInstructions = &some
-	}
-	return nil
-}
-
-func sheetsFor(ctx context.Context, from InstructionSource, t LabTest) ([]InstructionSheet, error) {
-	if from == nil {
-		return nil, nil
-	}
-	return from.Instructions(ctx, t)
 }
 
 // Report returns the results of an order as a PDF file: the report that the lab printed

@@ -207,6 +207,15 @@ func (g *Registry) payor(code, state string) (Payor, bool) {
 	return copied(g.payors[i].Payor), true
 }
 
+// Facts returns billing codes and popularity of the marker that has a code at a lab.
+func (g *Registry) Facts(lab, providerID string) (MarkerFacts, bool) {
+	if g == nil {
+		return MarkerFacts{}, false
+	}
+	f, ok := g.of[[2]string{lab, providerID}]
+	return f, ok
+}
+
 // diagnosis reports whether a code may be given to an insurer.
 func (g *Registry) diagnosis(code string) bool {
 	if !icdForm.MatchString(code) {

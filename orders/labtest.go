@@ -1,6 +1,8 @@
 package orders
 
 import (
+	"slices"
+
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
@@ -208,4 +210,13 @@ type AOEAnswer struct {
 	QuestionID int64 `json:"question_id"`
 	// Answer is the code of an allowed answer, a decimal number, or free text.
 	Answer string `json:"answer"`
+}
+
+// DefaultMethod returns the collection method of a sample that the lab received without
+// an order: a walk-in test if the lab takes them, else the lab's first method.
+func (l *Lab) DefaultMethod() CollectionMethod {
+	if slices.Contains(l.CollectionMethods, WalkInTest) || len(l.CollectionMethods) == 0 {
+		return WalkInTest
+	}
+	return l.CollectionMethods[0]
 }

@@ -404,7 +404,7 @@ func (r *trialRun) validate(ctx context.Context) error {
 
 // configure chooses what is ordered, and where the result comes from.
 func (r *trialRun) configure(ctx context.Context) error {
-	labs, err := r.Labs(ctx)
+	labs, err := r.catalogue.Labs(ctx)
 	if err != nil {
 		return err
 	}
@@ -414,11 +414,11 @@ func (r *trialRun) configure(ctx context.Context) error {
 			r.test = o.LabTest
 		}
 	case id != nil:
-		if r.test, err = r.LabTest(ctx, r.kept.Team, nil, *id); err != nil {
+		if r.test, err = r.catalogue.LabTest(ctx, r.kept.Team, nil, *id); err != nil {
 			return err
 		}
 	default:
-		page, err := r.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, Status: LabTestActive, Method: WalkInTest, Limit: 1})
+		page, err := r.catalogue.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, Status: LabTestActive, Method: WalkInTest, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -440,7 +440,7 @@ func (r *trialRun) configure(ctx context.Context) error {
 // that was named, else any of another lab, else one of its markers.
 func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 	if id := r.kept.Request.WrongLabTestID; id != nil {
-		other, err := r.LabTest(ctx, r.kept.Team, nil, *id)
+		other, err := r.catalogue.LabTest(ctx, r.kept.Team, nil, *id)
 		if err != nil {
 			return err
 		}
@@ -453,7 +453,7 @@ func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 		if l.Slug == r.test.Lab.Slug {
 			continue
 		}
-		page, err := r.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, LabSlug: l.Slug, Status: LabTestActive, Limit: 1})
+		page, err := r.catalogue.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, LabSlug: l.Slug, Status: LabTestActive, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -461,7 +461,7 @@ func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 			r.wrong = page.Tests[0]
 			return nil
 		}
-		markers, err := r.catalogue.FindMarkers(ctx, MarkerQuery{LabSlug: l.Slug, Size: 1})
+		markers, err := r.catalogue.Markers(ctx, r.kept.Team, nil, MarkerQuery{LabSlug: l.Slug, Size: 1})
 		if err != nil {
 			return fmt.Errorf("find markers: %w", err)
 		}

@@ -54,15 +54,3 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	*n = v
 	return nil
 }
-
-// numeral is a text that others write as a number.
-type numeral string
-
-// UnmarshalJSON reads text, or a number as it is written.
-func (n *numeral) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') {
-		*n = numeral(b)
-		return nil
-	}
-	return json.Unmarshal(b, (*string)(n))
-}

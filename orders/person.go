@@ -250,10 +250,10 @@ func (r *UserInfoRequest) Check(today healthlab.Date) error {
 		c.add("phone_form", "is 7 to 15 digits, with + in front or without", "phone_number")
 	}
 	c.text(r.Gender, "gender", 1, maxText)
-	c.born(r.DOB, today)
-	c.under("address").postal(r.Address.AddressInput)
+	checkBorn(c, r.DOB, today)
+	checkPostal(c.under("address"), r.Address.AddressInput)
 	if r.MedicalProxy != nil {
-		c.under("medical_proxy").guarantor(*r.MedicalProxy)
+		checkGuarantor(c.under("medical_proxy"), *r.MedicalProxy)
 	}
 	optionalOf(c, r.Race, races, "race")
 	optionalOf(c, r.Ethnicity, ethnicities, "ethnicity")
@@ -263,7 +263,7 @@ func (r *UserInfoRequest) Check(today healthlab.Date) error {
 }
 
 // born checks a birth date.
-func (c check) born(dob, today healthlab.Date) {
+func checkBorn(c check, dob, today healthlab.Date) {
 	switch {
 	case dob.IsZero():
 		c.add("missing", "is required", "dob")
@@ -285,7 +285,7 @@ func (r *InsuranceRequest) Check(today healthlab.Date) error {
 	oneOf(&p, r.Relationship, []Relationship{RelationSelf, RelationSpouse, RelationOther}, "relationship")
 	switch {
 	case r.Guarantor != nil:
-		c.under("guarantor").guarantor(*r.Guarantor)
+		checkGuarantor(c.under("guarantor"), *r.Guarantor)
 	case r.Relationship != RelationSelf:
 		c.add("missing", "is required unless the relationship is Self", "guarantor")
 	}
@@ -293,10 +293,10 @@ func (r *InsuranceRequest) Check(today healthlab.Date) error {
 	in.name(r.Insured.FirstName, "first_name")
 	in.name(r.Insured.LastName, "last_name")
 	oneOf(&p, Gender(strings.ToLower(string(r.Insured.Gender))), genders, "insured", "gender")
-	in.born(r.Insured.DOB, today)
+	checkBorn(in, r.Insured.DOB, today)
 	in.email(r.Insured.Email, "email")
 	in.text(r.Insured.PhoneNumber, "phone_number", 1, maxText)
-	in.under("address").postal(r.Insured.Address)
+	checkPostal(in.under("address"), r.Insured.Address)
 	return p.Err()
 }
 
@@ -305,7 +305,7 @@ func (r *PayorRequest) Check() error {
 	var p healthlab.Problems
 	c := check{problems: &p}
 	c.text(r.Name, "name", 1, maxText)
-	c.under("address").postal(r.Address)
+	checkPostal(c.under("address"), r.Address)
 	c.optional(r.Provider, "provider", maxText)
 	c.optional(r.ProviderPayorID, "provider_payor_id", maxText)
 	if r.Provider == nil && r.ProviderPayorID != nil {
@@ -463,7 +463,7 @@ func (s *Service) allowed(ctx context.Context, team healthlab.TeamID, on func(Se
 		return fmt.Errorf("team settings: %w", err)
 	}
 	if !on(settings) {
-		return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "this is not switched on for the team"}
+		return featureOff()
 	}
 	return nil
 }

@@ -64,21 +64,6 @@ const (
 	SortLastStatus SortKey = "last_status"
 )
 
-// Direction is ascending or descending.
-type Direction string
-
-// The directions.
-const (
-	Ascending  Direction = "asc"
-	Descending Direction = "desc"
-)
-
-// Limits of a page of orders.
-const (
-	DefaultPageSize = 50
-	MaxPageSize     = 100
-)
-
 // Normal checks the query and fills in its defaults, so that a Store sees one form of
 // it. Invalid lists every problem.
 func (q Query) Normal() (Query, error) {
@@ -193,14 +178,6 @@ func (q *Query) Less(a, b *Order) bool {
 		return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) < 0
 	}
 	return c < 0 == (q.Direction == Ascending)
-}
-
-func anyOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
-
-// holds reports whether text contains part, ignoring case as Unicode's simple
-// folding to lower case does.
-func holds(text, part string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
 // name is "first last", of what there is.

@@ -2,9 +2,6 @@ package orders
 
 import "log/slog"
 
-// What a person's data prints and logs as.
-const redacted = "[redacted]"
-
 // String shows nothing of what PatientDetails holds.
 func (PatientDetails) String() string { return redacted }
 

@@ -2,13 +2,8 @@ package orders
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/mail"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -204,20 +199,6 @@ type ImageBlob struct {
 	ContentType string `json:"content_type"`
 }
 
-// OrderSet says what to order.
-type OrderSet struct {
-	LabTestIDs []LabTestID `json:"lab_test_ids" wire:"opt"`
-	AddOn      *AddOn      `json:"add_on"`
-	// LabAccountID must equal the request's own, where both are given.
-	LabAccountID *LabAccountID `json:"lab_account_id"`
-}
-
-// AddOn orders markers on their own, by exactly one of the two kinds of id.
-type AddOn struct {
-	MarkerIDs   []int    `json:"marker_ids" wire:"opt"`
-	ProviderIDs []string `json:"provider_ids" wire:"opt"`
-}
-
 // PlaceRequest asks for an order of a patient who is known.
 type PlaceRequest struct {
 	UserID healthlab.UserID `json:"user_id"`
@@ -266,134 +247,15 @@ type RegisterRequest struct {
 	Consents        []Consent             `json:"consents" wire:"opt"`
 }
 
-// Limits of text in a request, in characters.
-const (
-	maxName  = 50
-	maxText  = 255
-	maxNotes = 1000
-)
-
-var (
-	// A name starts with a letter or digit of any script; then letters, combining marks,
-	// digits, hyphens, periods, commas and apostrophes of both kinds, with single spaces
-	// between words.
-	nameForm  = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
-	phoneForm = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
-	zipForm   = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
-	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
-	icdForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
-)
-
-// check gathers the problems of one object of a request; at is the path to it.
-type check struct {
-	problems *healthlab.Problems
-	at       []any
-}
-
-func (c check) add(code, msg string, path ...any) {
-	c.problems.Add(code, msg, append(slices.Clone(c.at), path...)...)
-}
-
-func (c check) under(path ...any) check {
-	return check{c.problems, append(slices.Clone(c.at), path...)}
-}
-
-// text checks text of a length of at least low and at most high characters. It stands
-// under name: a field, or the place in a list.
-func (c check) text(s string, name any, low, high int) bool {
-	n := utf8.RuneCountInString(s)
-	switch {
-	case n == 0 && low > 0:
-		c.add("missing", "is required", name)
-	case n < low || n > high:
-		c.add("string_length", fmt.Sprintf("has %d to %d characters", low, high), name)
-	case strings.ContainsRune(s, 0):
-		c.add("nul", "must not contain NUL", name)
-	default:
-		return true
-	}
-	return false
-}
-
-func (c check) optional(s *string, name string, high int) {
-	if s != nil {
-		c.text(*s, name, 0, high)
-	}
-}
-
-func (c check) name(s, field string) {
-	if c.text(s, field, 1, maxName) && !nameForm.MatchString(s) {
-		c.add("name_form", "must start with a letter or digit, and have letters, digits, hyphens, periods, commas, apostrophes and single spaces only", field)
-	}
-}
-
-// zip checks a postal code that stands under one of its two names.
-func (c check) zip(zip string, other *string) {
-	field := "zip"
-	if other != nil && zip == "" {
-		zip, field = *other, "zip_code"
-	}
-	if c.text(zip, field, 1, maxText) && !zipForm.MatchString(zip) {
-		c.add("zip_form", "is five digits, or five, a hyphen and four", field)
-	}
-	c.oneZip(zip, other)
-}
-
-// oneZip refuses two postal codes that differ.
-func (c check) oneZip(zip string, other *string) {
-	if other != nil && *other != zip {
-		c.add("conflict", "is another name of zip, and says something else", "zip_code")
-	}
-}
-
-// zipOf is the postal code under whichever name it came.
-func zipOf(zip string, other *string) string {
-	if zip == "" && other != nil {
-		return *other
-	}
-	return zip
-}
-
-func (c check) email(s, field string) {
-	if !c.text(s, field, 1, maxText) {
-		return
-	}
-	_, domain, _ := strings.Cut(s, "@")
-	if a, err := mail.ParseAddress(s); err != nil || a.Address != s || !strings.Contains(domain, ".") {
-		c.add("email_form", "is an e-mail address", field)
-	}
-}
-
-func (c check) user(id healthlab.UserID, field string) {
-	if id.IsZero() {
-		c.add("missing", "is required", field)
-	}
-}
-
-// oneOf notes a value that a request may not hold.
-func oneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
-	if !slices.Contains(allowed, v) {
-		p.Add("enum", "is not one of the known values", path...)
-	}
-}
-
-func (c check) address(first string, second *string, city, state, country string) {
-	c.text(first, "first_line", 1, maxText)
-	c.optional(second, "second_line", maxText)
-	c.text(city, "city", 1, maxText)
-	c.state(state, country)
-	c.text(country, "country", 1, maxText)
-}
-
-func (c check) patient(p PatientDetailsInput, today healthlab.Date) {
+func checkPatient(c check, p PatientDetailsInput, today healthlab.Date) {
 	c.name(p.FirstName, "first_name")
 	c.name(p.LastName, "last_name")
-	c.born(p.DOB, today)
+	checkBorn(c, p.DOB, today)
 	oneOf(c.problems, p.Gender, genders, append(slices.Clone(c.at), "gender")...)
 	c.text(p.PhoneNumber, "phone_number", 1, maxText)
 	c.email(p.Email, "email")
 	if p.MedicalProxy != nil {
-		c.under("medical_proxy").guarantor(*p.MedicalProxy)
+		checkGuarantor(c.under("medical_proxy"), *p.MedicalProxy)
 	}
 	optionalOf(c, p.Race, races, "race")
 	optionalOf(c, p.Ethnicity, ethnicities, "ethnicity")
@@ -403,19 +265,7 @@ func (c check) patient(p PatientDetailsInput, today healthlab.Date) {
 	c.count(p.HouseholdSize, "household_size")
 }
 
-func (c check) count(n *int, field string) {
-	if n != nil && *n < 0 {
-		c.add("greater_than_equal", "is not negative", field)
-	}
-}
-
-func optionalOf[T ~string](c check, v *T, allowed []T, field string) {
-	if v != nil {
-		oneOf(c.problems, *v, allowed, append(slices.Clone(c.at), field)...)
-	}
-}
-
-func (c check) guarantor(g GuarantorInput) {
+func checkGuarantor(c check, g GuarantorInput) {
 	c.name(g.FirstName, "first_name")
 	c.name(g.LastName, "last_name")
 	c.text(g.PhoneNumber, "phone_number", 1, maxText)
@@ -424,11 +274,11 @@ func (c check) guarantor(g GuarantorInput) {
 	}
 	c.count(g.HouseholdIncome, "household_income")
 	c.count(g.HouseholdSize, "household_size")
-	c.under("address").postal(g.Address)
+	checkPostal(c.under("address"), g.Address)
 }
 
 // postal checks an address; what is known of the form is that of the US.
-func (c check) postal(a AddressInput) {
+func checkPostal(c check, a AddressInput) {
 	c.address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, homeOr(a.Country))
 	c.optional(a.AccessNotes, "access_notes", maxNotes)
 	if homeOr(a.Country) != home {
@@ -439,17 +289,7 @@ func (c check) postal(a AddressInput) {
 	c.zip(a.Zip, a.ZipCode)
 }
 
-// home is the country of an address that names none.
-const home = "US"
-
-func homeOr(country string) string {
-	if country == "" {
-		return home
-	}
-	return country
-}
-
-func (c check) patientAddress(a PatientAddressInput) {
+func checkPatientAddress(c check, a PatientAddressInput) {
 	c.text(a.ReceiverName, "receiver_name", 0, maxText)
 	c.address(a.FirstLine, a.SecondLine, a.City, a.State, a.Country)
 	c.zip(a.Zip, a.ZipCode)
@@ -457,14 +297,14 @@ func (c check) patientAddress(a PatientAddressInput) {
 	c.optional(a.AccessNotes, "access_notes", maxNotes)
 }
 
-func (c check) shipping(s ShippingDetailsInput) {
+func checkShipping(c check, s ShippingDetailsInput) {
 	c.text(s.ReceiverName, "receiver_name", 1, maxText)
 	c.address(s.FirstLine, s.SecondLine, s.City, s.State, s.Country)
 	c.zip(s.Zip, s.ZipCode)
 	c.text(s.PhoneNumber, "phone_number", 1, maxText)
 }
 
-func (c check) physician(p PhysicianInput) {
+func checkPhysician(c check, p PhysicianInput) {
 	c.text(p.FirstName, "first_name", 1, maxText)
 	c.text(p.LastName, "last_name", 1, maxText)
 	c.text(p.NPI, "npi", 1, maxText)
@@ -474,10 +314,10 @@ func (c check) physician(p PhysicianInput) {
 	for i, s := range p.LicensedStates {
 		c.under("licensed_states").text(s, i, 1, maxText)
 	}
-	c.image(p.SignatureImage, "signature_image")
+	checkImage(c, p.SignatureImage, "signature_image")
 }
 
-func (c check) image(b *ImageBlob, field string) {
+func checkImage(c check, b *ImageBlob, field string) {
 	if b == nil {
 		return
 	}
@@ -487,17 +327,17 @@ func (c check) image(b *ImageBlob, field string) {
 	oneOf(c.problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.at), field, "content_type")...)
 }
 
-func (c check) insurance(h HealthInsuranceInput) {
-	c.image(h.FrontImage, "front_image")
-	c.image(h.BackImage, "back_image")
-	c.image(h.PatientSignatureImage, "patient_signature_image")
+func checkInsurance(c check, h HealthInsuranceInput) {
+	checkImage(c, h.FrontImage, "front_image")
+	checkImage(c, h.BackImage, "back_image")
+	checkImage(c, h.PatientSignatureImage, "patient_signature_image")
 	c.optional(h.Subjective, "subjective", 10*maxNotes)
 	c.optional(h.AssessmentPlan, "assessment_plan", 10*maxNotes)
 	c.optional(h.PayorCode, "payor_code", maxText)
 	c.optional(h.InsuranceID, "insurance_id", maxText)
 	optionalOf(c, h.ResponsibleRelationship, []string{"Self", "Spouse", "Other"}, "responsible_relationship")
 	if r := h.ResponsibleDetails; r != nil {
-		c.under("responsible_details").guarantor(GuarantorInput{
+		checkGuarantor(c.under("responsible_details"), GuarantorInput{
 			FirstName: r.FirstName, LastName: r.LastName, Address: r.Address, PhoneNumber: r.PhoneNumber,
 		})
 		c.under("responsible_details").text(r.PhoneType, "phone_type", 0, maxText)
@@ -509,7 +349,7 @@ func (c check) insurance(h HealthInsuranceInput) {
 	}
 }
 
-func (c check) consents(list []Consent) {
+func checkConsents(c check, list []Consent) {
 	for i, consent := range list {
 		oneOf(c.problems, consent.ConsentType, consentTypes, append(slices.Clone(c.at), i, "consentType")...)
 		c.under(i).text(consent.Version, "version", 0, maxText)
@@ -524,10 +364,10 @@ func (r *PlaceRequest) Check(today healthlab.Date) error {
 	c.user(r.UserID, "user_id")
 	optionalOf(c, r.CollectionMethod, CollectionMethods(), "collection_method")
 	if r.Physician != nil {
-		c.under("physician").physician(*r.Physician)
+		checkPhysician(c.under("physician"), *r.Physician)
 	}
 	if r.HealthInsurance != nil {
-		c.under("health_insurance").insurance(*r.HealthInsurance)
+		checkInsurance(c.under("health_insurance"), *r.HealthInsurance)
 	}
 	if r.BillingType != "" {
 		oneOf(&p, r.BillingType, billingTypes, "billing_type")
@@ -537,14 +377,14 @@ func (r *PlaceRequest) Check(today healthlab.Date) error {
 			p.Add("icd_form", "is an ICD-10 code", "icd_codes", i)
 		}
 	}
-	c.under("consents").consents(r.Consents)
+	checkConsents(c.under("consents"), r.Consents)
 	for i, a := range r.AOEAnswers {
 		c.under("aoe_answers", i).text(a.Answer, "answer", 0, maxNotes)
 	}
 	c.optional(r.Passthrough, "passthrough", 10*maxNotes)
 	c.optional(r.ClinicalNotes, "clinical_notes", maxNotes)
-	c.under("patient_details").patient(r.PatientDetails, today)
-	c.under("patient_address").patientAddress(r.PatientAddress)
+	checkPatient(c.under("patient_details"), r.PatientDetails, today)
+	checkPatientAddress(c.under("patient_address"), r.PatientAddress)
 	return p.Err()
 }
 
@@ -556,7 +396,7 @@ func (r *TestkitRequest) Check() error {
 	if r.LabTestID.IsZero() {
 		c.add("missing", "is required", "lab_test_id")
 	}
-	c.under("shipping_details").shipping(r.ShippingDetails)
+	checkShipping(c.under("shipping_details"), r.ShippingDetails)
 	c.optional(r.Passthrough, "passthrough", 10*maxNotes)
 	return p.Err()
 }
@@ -570,15 +410,15 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 		c.user(*r.UserID, "user_id")
 	}
 	c.text(r.SampleID, "sample_id", 1, maxText)
-	c.under("patient_details").patient(r.PatientDetails, today)
-	c.under("patient_address").patientAddress(r.PatientAddress)
+	checkPatient(c.under("patient_details"), r.PatientDetails, today)
+	checkPatientAddress(c.under("patient_address"), r.PatientAddress)
 	if p := r.Physician.enrich(); p != nil {
-		c.under("physician").physician(*p)
+		checkPhysician(c.under("physician"), *p)
 	}
 	if r.HealthInsurance != nil {
-		c.under("health_insurance").insurance(*r.HealthInsurance)
+		checkInsurance(c.under("health_insurance"), *r.HealthInsurance)
 	}
-	c.under("consents").consents(r.Consents)
+	checkConsents(c.under("consents"), r.Consents)
 	return p.Err()
 }
 

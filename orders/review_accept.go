@@ -110,7 +110,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		g.made = true
 	}
 	if to.New != nil {
-		if err := s.remember(ctx, team, &to.New.LabTest, g.at); err != nil {
+		if err := s.catalogue.KeepBuilt(ctx, team, &to.New.LabTest, g.at); err != nil {
 			return Order{}, err
 		}
 		of = to.New.LabTest
@@ -375,16 +375,16 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 		}
 	}
 	slices.Sort(codes)
-	found, err := s.look(ctx, team, wanted{providerIDs: slices.Compact(codes)})
+	found, err := s.catalogue.find(ctx, team, Selection{ProviderIDs: slices.Compact(codes)})
 	if err != nil {
 		return LabTest{}, nil, err
 	}
-	i := slices.IndexFunc(found.labs, func(l Lab) bool { return l.Slug == item.Lab.Slug })
+	i := slices.IndexFunc(found.Labs, func(l Lab) bool { return l.Slug == item.Lab.Slug })
 	if i < 0 {
 		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result is not one of the labs")
 	}
-	lab := found.labs[i]
-	here := slices.DeleteFunc(found.markers, func(m Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
+	lab := found.Labs[i]
+	here := slices.DeleteFunc(found.Markers, func(m Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
 	if len(here) == 0 {
 		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
 	}
@@ -400,15 +400,7 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 	if err != nil {
 		return LabTest{}, nil, err
 	}
-	return union(nil, here, &lab, lab.method(), s.opts.NewID()), account, nil
-}
-
-// method is how a lab most likely got a sample that nobody ordered.
-func (l *Lab) method() CollectionMethod {
-	if slices.Contains(l.CollectionMethods, WalkInTest) || len(l.CollectionMethods) == 0 {
-		return WalkInTest
-	}
-	return l.CollectionMethods[0]
+	return union(nil, here, &lab, lab.DefaultMethod(), s.opts.NewID()), account, nil
 }
 
 // firstOrder is an order for a user who has none that a result could belong to: of what
@@ -418,7 +410,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, selection{t, t.Method}, account, at)
+	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, Chosen{t, t.Method}, account, at)
 	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: today(at), Page: 1, Size: MaxPageSize, Sort: SortCreatedAt, Direction: Descending})
 	if err != nil {
 		return nil, fmt.Errorf("find orders of user: %w", err)

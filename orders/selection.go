@@ -5,92 +5,57 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
 )
 
-// wanted is what a request selects, before anything was looked up.
-type wanted struct {
-	tests       []LabTestID
-	markers     []int
-	providerIDs []string
-	method      *CollectionMethod
-	account     *LabAccountID
+// Selection names what a request orders, as the caller gave it.
+type Selection struct {
+	LabTests []LabTestID
+	Markers  []int
+	// ProviderIDs are the lab's own codes of markers.
+	ProviderIDs []string
+	// Method is nil for that of the lab tests.
+	Method *CollectionMethod
+	// Account is nil for the only active account at the lab.
+	Account *LabAccountID
 }
 
-// selectFrom reads what a request selects. The rules are checked in the order in which
-// the documentation lists them; the first that is broken is the answer.
-func selectFrom(r *PlaceRequest) (wanted, error) {
-	w := wanted{method: r.CollectionMethod, account: r.LabAccountID}
-	set := r.OrderSet
-	switch {
-	case set == nil && r.LabTestID == nil:
-		return w, broken(NoTestsSelected, "an order needs an order_set")
-	case set != nil && r.LabTestID != nil:
-		return w, broken(ConflictingSelection, "give order_set or lab_test_id, not both")
-	case set == nil:
-		w.tests = []LabTestID{*r.LabTestID}
-		return w, nil
-	case len(set.LabTestIDs) == 0 && set.AddOn == nil:
-		return w, broken(NoTestsSelected, "an order_set needs lab tests or an add_on")
-	}
-	w.tests = set.LabTestIDs
-	if set.LabAccountID != nil {
-		if w.account != nil && *w.account != *set.LabAccountID {
-			return w, broken(ConflictingSelection, "order_set names another lab account than the order")
-		}
-		w.account = set.LabAccountID
-	}
-	if add := set.AddOn; add != nil {
-		switch {
-		case w.method == nil:
-			return w, broken(AddOnRequiresMethod, "markers on their own need a collection_method")
-		case len(add.MarkerIDs) == 0 && len(add.ProviderIDs) == 0:
-			return w, broken(AddOnIDsMissing, "add_on needs marker_ids or provider_ids")
-		case len(add.MarkerIDs) > 0 && len(add.ProviderIDs) > 0:
-			return w, broken(AddOnIDsConflict, "add_on has marker_ids or provider_ids, not both")
-		}
-		w.markers, w.providerIDs = add.MarkerIDs, add.ProviderIDs
-	}
-	return w, nil
+// Chosen is the one lab test of one lab that a selection orders.
+type Chosen struct {
+	LabTest LabTest
+	Method  CollectionMethod
 }
 
-// selection is what is ordered: one test of one lab.
-type selection struct {
-	test   LabTest
-	method CollectionMethod
-}
-
-// resolve makes one test of what was selected, of what the catalogue has of it.
-func resolve(w wanted, g catalogData, settings Settings, id uuid.UUID) (selection, error) {
-	found, err := orderable(w, g.tests)
+// resolve makes one lab test of a selection. A test that it builds gets the id.
+func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, error) {
+	found, err := orderable(w, g.LabTests)
 	if err != nil {
-		return selection{}, err
+		return Chosen{}, err
 	}
 	added, lab, err := pick(w, found, g)
 	if err != nil {
-		return selection{}, err
+		return Chosen{}, err
 	}
-	method, err := methodOf(w, found, lab, settings)
+	method, err := methodOf(w, found, lab, onSite)
 	if err != nil {
-		return selection{}, err
+		return Chosen{}, err
 	}
 	if err := aLaCarte(added); err != nil {
-		return selection{}, err
+		return Chosen{}, err
 	}
 	if len(found) == 1 && len(added) == 0 {
-		return selection{found[0], method}, nil
+		return Chosen{found[0], method}, nil
 	}
-	return selection{union(found, added, lab, method, id), method}, nil
+	return Chosen{union(found, added, lab, method, id), method}, nil
 }
 
 // orderable returns the lab tests that are wanted, each once.
-func orderable(w wanted, tests []LabTest) ([]LabTest, error) {
-	found := make([]LabTest, 0, len(w.tests))
-	for _, want := range w.tests {
+func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
+	found := make([]LabTest, 0, len(w.LabTests))
+	for _, want := range w.LabTests {
 		i := slices.IndexFunc(tests, func(t LabTest) bool { return t.ID == want })
 		if i < 0 {
 			return nil, missing(LabTestNotFound, "the team has no such lab test")
@@ -116,7 +81,7 @@ func aLaCarte(markers []Marker) error {
 }
 
 // pick finds the markers that are ordered on their own, and the one lab of everything.
-func pick(w wanted, tests []LabTest, g catalogData) ([]Marker, *Lab, error) {
+func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	lab := -1
 	several := false
 	add := func(id int) {
@@ -129,12 +94,12 @@ func pick(w wanted, tests []LabTest, g catalogData) ([]Marker, *Lab, error) {
 		}
 	}
 	var added []Marker
-	for _, id := range w.markers {
-		i := slices.IndexFunc(g.markers, func(m Marker) bool { return m.ID == id })
+	for _, id := range w.Markers {
+		i := slices.IndexFunc(g.Markers, func(m Marker) bool { return m.ID == id })
 		if i < 0 {
 			return nil, nil, broken(MarkerNotFound, "there is no such marker")
 		}
-		added = append(added, g.markers[i])
+		added = append(added, g.Markers[i])
 	}
 	coded, err := byCode(w, lab, g)
 	if err != nil {
@@ -149,35 +114,35 @@ func pick(w wanted, tests []LabTest, g catalogData) ([]Marker, *Lab, error) {
 	if several {
 		return nil, nil, broken(MultipleLabs, "an order goes to one lab")
 	}
-	i := slices.IndexFunc(g.labs, func(l Lab) bool { return l.ID == lab })
+	i := slices.IndexFunc(g.Labs, func(l Lab) bool { return l.ID == lab })
 	if i < 0 {
 		return added, nil, nil
 	}
-	return added, &g.labs[i], nil
+	return added, &g.Labs[i], nil
 }
 
 // byCode finds the markers that are named by codes. A code may belong to several labs:
 // then the lab of the tests decides (lab, if it is not negative), else that of the
 // account which is named, else the only lab that has all of the codes.
-func byCode(w wanted, lab int, g catalogData) ([]Marker, error) {
-	all := make([][]Marker, len(w.providerIDs))
-	for i, code := range w.providerIDs {
-		all[i] = slices.DeleteFunc(slices.Clone(g.markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
+func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
+	all := make([][]Marker, len(w.ProviderIDs))
+	for i, code := range w.ProviderIDs {
+		all[i] = slices.DeleteFunc(slices.Clone(g.Markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
 		if len(all[i]) == 0 {
 			return nil, broken(MarkerNotFound, "there is no marker with such a code")
 		}
 	}
 	at := func(id int) func(Marker) bool { return func(m Marker) bool { return m.LabID != nil && *m.LabID == id } }
-	if lab < 0 && w.account != nil {
-		for _, a := range g.accounts.Linked {
-			if i := slices.IndexFunc(g.labs, func(l Lab) bool { return l.Slug == a.Lab }); i >= 0 && a.ID == *w.account {
-				lab = g.labs[i].ID
+	if lab < 0 && w.Account != nil {
+		for _, a := range g.Accounts.Linked {
+			if i := slices.IndexFunc(g.Labs, func(l Lab) bool { return l.Slug == a.Lab }); i >= 0 && a.ID == *w.Account {
+				lab = g.Labs[i].ID
 			}
 		}
 	}
 	if lab < 0 {
 		var whole []int
-		for _, l := range g.labs {
+		for _, l := range g.Labs {
 			if !slices.ContainsFunc(all, func(of []Marker) bool { return !slices.ContainsFunc(of, at(l.ID)) }) {
 				whole = append(whole, l.ID)
 			}
@@ -200,10 +165,10 @@ func byCode(w wanted, lab int, g catalogData) ([]Marker, error) {
 }
 
 // methodOf finds the one way to collect the sample.
-func methodOf(w wanted, tests []LabTest, lab *Lab, settings Settings) (CollectionMethod, error) {
+func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMethod, error) {
 	var method CollectionMethod
-	if w.method != nil {
-		method = *w.method
+	if w.Method != nil {
+		method = *w.Method
 	} else {
 		for _, t := range tests {
 			if method != "" && t.Method != method {
@@ -215,7 +180,7 @@ func methodOf(w wanted, tests []LabTest, lab *Lab, settings Settings) (Collectio
 	if lab != nil && !slices.Contains(lab.CollectionMethods, method) {
 		return "", broken(MethodNotSupported, "the lab does not take samples collected that way")
 	}
-	if method == OnSiteCollection && !settings.OnSiteCollection {
+	if method == OnSiteCollection && !onSite {
 		return "", &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled,
 			Msg: "on-site collection is not switched on for the team"}
 	}
@@ -354,40 +319,6 @@ func delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// ordering checks who orders: a physician of the team where the account says so, else
-// the service's network, which needs the patient's consents.
-func ordering(a *LabAccount, physician *PhysicianInput, consents []Consent, required []ConsentType) error {
-	if physician != nil {
-		return nil
-	}
-	if delegated(a) {
-		return broken(PhysicianRequired, "the lab account needs the team's own physician")
-	}
-	for _, c := range required {
-		if !slices.ContainsFunc(consents, func(have Consent) bool { return have.ConsentType == c }) {
-			return broken(ConsentRequired, "the patient has not given the consent "+string(c))
-		}
-	}
-	return nil
-}
-
-// adult is the age, in years, from which a patient orders alone.
-const adult = 18
-
-// ofAge checks that a patient may order: 18 on the day, or a minor with a medical
-// proxy in a team that has switched minors on.
-func ofAge(p PatientDetailsInput, proxy *GuarantorDetails, day healthlab.Date, minors bool) error {
-	switch {
-	case ageOn(p.DOB, day) >= adult:
-		return nil
-	case !minors:
-		return broken(MinorNotAllowed, "the patient is under 18")
-	case proxy == nil:
-		return broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
-	}
-	return nil
-}
-
 // answers checks what was answered at order entry, and fills in what has a preset. The
 // test presets the answers of questions with one of the codes.
 func answers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
@@ -475,25 +406,6 @@ func (q Question) takes(of []AOEAnswer) error {
 				return broken(AOEMissing, "a required question has no answer")
 			}
 		}
-	}
-	return nil
-}
-
-// comment is what the requisition says: the order's comment, then the account's.
-func comment(order, account *string) string {
-	var parts []string
-	for _, s := range []*string{order, account} {
-		if s != nil && *s != "" {
-			parts = append(parts, *s)
-		}
-	}
-	return strings.Join(parts, "\n")
-}
-
-// notBefore checks a day of activation.
-func notBefore(day *healthlab.Date, at time.Time) error {
-	if day != nil && day.Before(today(at)) {
-		return broken(ActivateByInPast, "the day of activation is today or later")
 	}
 	return nil
 }

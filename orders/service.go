@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -94,7 +93,7 @@ type Options struct {
 	Documents *Documents
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
 	LabTests LabTestStore
-	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest]. Default:
+	// HoldLabTests makes new lab tests wait for [CatalogueService.ApproveLabTest]. Default:
 	// they can be ordered at once.
 	HoldLabTests bool
 	// Now is the clock. Default time.Now.
@@ -175,12 +174,11 @@ func (o *Options) defaults() {
 type Service struct {
 	store     Store
 	users     Users
-	catalogue Catalogue
+	catalogue *CatalogueService
 	lab       LabBackend
-	slots     SlotBackend       // nil: the lab offers no times
-	bookings  BookingBackend    // nil: the lab takes no bookings
-	visits    VisitStore        // nil: the store keeps no appointments
-	sheets    InstructionSource // nil: the catalogue has no instructions
+	slots     SlotBackend    // nil: the lab offers no times
+	bookings  BookingBackend // nil: the lab takes no bookings
+	visits    VisitStore     // nil: the store keeps no appointments
 	opts      Options
 }
 
@@ -189,7 +187,7 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 	if store == nil || users == nil || catalogue == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
 	}
-	s := &Service{store: store, users: users, catalogue: catalogue, lab: lab}
+	s := &Service{store: store, users: users, lab: lab}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -200,15 +198,22 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 		return nil, err
 	}
 	s.opts.defaults()
-	s.sheets, _ = catalogue.(InstructionSource)
 	s.slots, _ = lab.(SlotBackend)
 	s.bookings, _ = lab.(BookingBackend)
 	s.visits, _ = store.(VisitStore)
-	if s.opts.LabTests != nil {
-		s.catalogue = shelf{catalogue, s.opts.LabTests, s.sheets}
-	}
+	s.catalogue = NewCatalogueService(catalogue, &CatalogueOptions{
+		LabTests: s.opts.LabTests, HoldLabTests: s.opts.HoldLabTests, CentralLabs: s.opts.CentralLabs,
+		Facts: s.opts.Registry.Facts, Now: s.opts.Now, NewID: s.opts.NewID,
+		CompendiumTools: func(ctx context.Context, team healthlab.TeamID) (bool, error) {
+			settings, err := s.opts.Settings(ctx, team)
+			return settings.CompendiumTools, err
+		},
+	})
 	return s, nil
 }
+
+// Catalogue answers what the team can order.
+func (s *Service) Catalogue() *CatalogueService { return s.catalogue }
 
 // now reads the clock, once per operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
@@ -367,14 +372,4 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	more, err := r.visitsFollow(st)
 	r.plan(st.At)
 	return append(events, more...), err
-}
-
-// notFound gives a store's NotFound the name that it has for the caller. What has a name
-// keeps it.
-func notFound(err error, rule, msg string) error {
-	var named *healthlab.RuleError
-	if healthlab.KindOf(err) == healthlab.NotFound && !errors.As(err, &named) {
-		return missing(rule, msg)
-	}
-	return err
 }

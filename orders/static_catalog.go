@@ -3,7 +3,6 @@ package orders
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"io"
 	"slices"
 
@@ -103,11 +102,11 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 		}
 	}
 	for i, sheet := range c.Instructions {
-		b.checkSheet(check{&p, []any{"collection_instructions", i}}, sheet, labs[sheet.LabID] != nil)
+		b.checkSheet(check{problems: &p, at: []any{"collection_instructions", i}}, sheet, labs[sheet.LabID] != nil)
 	}
 	b.sheets = copied(c.Instructions)
 	for i, t := range c.Tests {
-		b.add(check{&p, []any{"lab_tests", i}}, t, labs[t.LabID])
+		b.add(check{problems: &p, at: []any{"lab_tests", i}}, t, labs[t.LabID])
 	}
 	platform := map[string]bool{}
 	for i := range b.accounts {
@@ -186,14 +185,6 @@ func (b *StaticCatalog) add(c check, t BookTest, lab *Lab) {
 	b.made = append(b.made, t.ID)
 }
 
-// list is s, or a list without items if it is nil.
-func list[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return slices.Clone(s)
-}
-
 // LabTests implements [Catalogue].
 func (b *StaticCatalog) LabTests(_ context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
 	var out []LabTest
@@ -265,17 +256,4 @@ func (b *StaticCatalog) Accounts(_ context.Context, team healthlab.TeamID) (Acco
 		}
 	}
 	return out, nil
-}
-
-// copied returns a copy of a published value that shares nothing with it.
-func copied[T any](v T) T {
-	b, err := json.Marshal(v)
-	var out T
-	if err == nil {
-		err = json.Unmarshal(b, &out)
-	}
-	if err != nil {
-		panic("orders: a published value does not encode")
-	}
-	return out
 }

@@ -235,12 +235,3 @@ func (m MarkerComplete) clone() MarkerComplete {
 	}
 	return m
 }
-
-// dup is a pointer to a copy, or nil.
-func dup[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
-}

@@ -108,14 +108,14 @@ func (r *LabTestRequest) Check() error {
 }
 
 // CreateLabTest makes a lab test of the team's own, of markers of one lab. It can be
-// ordered at once, or waits for [Service.ApproveLabTest] where the Service holds new
+// ordered at once, or waits for [CatalogueService.ApproveLabTest] where the Service holds new
 // tests back.
 //
 // Invalid lists every problem of the request itself. RuleErrors: MARKER_IDS_MISSING,
 // MARKER_IDS_CONFLICT, MARKER_NOT_FOUND, MARKER_NOT_ORDERABLE, MARKER_NOT_IN_LAB,
 // MULTIPLE_LABS, METHOD_NOT_SUPPORTED, LAB_ACCOUNT_NOT_FOUND. Unimplemented without a
 // store for lab tests.
-func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
+func (s *CatalogueService) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
 	if s.opts.LabTests == nil {
 		return LabTest{}, fmt.Errorf("create lab test: %w", healthlab.Unimplemented)
 	}
@@ -157,8 +157,8 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 }
 
 // ofOneLab finds the markers that are asked for, and their lab.
-func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
-	found, err := s.look(ctx, team, wanted{markers: req.MarkerIDs, providerIDs: req.ProviderIDs})
+func (s *CatalogueService) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
+	found, err := s.find(ctx, team, Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,17 +179,17 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 		}
 		only = linked[0].Lab
 	}
-	here := found.markers
+	here := found.Markers
 	if only != "" {
-		i := slices.IndexFunc(found.labs, func(l Lab) bool { return l.Slug == only })
+		i := slices.IndexFunc(found.Labs, func(l Lab) bool { return l.Slug == only })
 		here = slices.DeleteFunc(slices.Clone(here), func(m Marker) bool {
-			return i < 0 || m.LabID == nil || *m.LabID != found.labs[i].ID
+			return i < 0 || m.LabID == nil || *m.LabID != found.Labs[i].ID
 		})
 	}
-	if len(here) == 0 && len(found.markers) > 0 {
+	if len(here) == 0 && len(found.Markers) > 0 {
 		return nil, nil, broken(MarkerNotInLab, "a marker is not of this lab")
 	}
-	added, lab, err := pick(wanted{markers: req.MarkerIDs, providerIDs: req.ProviderIDs}, nil, catalogData{markers: here, labs: found.labs})
+	added, lab, err := pick(Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs}, nil, Candidates{Markers: here, Labs: found.Labs})
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -225,7 +225,7 @@ func sampleOf(m CollectionMethod, lab *Lab) (SampleType, bool) {
 // ChangeLabTest renames a lab test of the team's own, or takes it out of use and back.
 // Orders of it go on. RuleErrors: LAB_TEST_NOT_FOUND, LAB_TEST_NOT_YOURS (Forbidden) for
 // one that the team sees and did not make, LAB_TEST_PENDING_APPROVAL.
-func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change LabTestChange) (LabTest, error) {
+func (s *CatalogueService) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change LabTestChange) (LabTest, error) {
 	var p healthlab.Problems
 	if change.Name != nil {
 		check{problems: &p}.text(*change.Name, "name", 1, maxText)
@@ -255,7 +255,7 @@ func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id L
 
 // ApproveLabTest lets a lab test that waits for approval be ordered. No operation of
 // the API does this: it is the host's decision. One that was approved stays as it is.
-func (s *Service) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID) (LabTest, error) {
+func (s *CatalogueService) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID) (LabTest, error) {
 	at := s.now()
 	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
 		if t.Status == LabTestPendingApproval {
@@ -265,7 +265,7 @@ func (s *Service) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id 
 	})
 }
 
-func (s *Service) editLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (LabTest, error) {
+func (s *CatalogueService) editLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (LabTest, error) {
 	seen, err := s.LabTest(ctx, team, nil, id)
 	if err != nil {
 		return LabTest{}, err
@@ -284,8 +284,8 @@ func (s *Service) editLabTest(ctx context.Context, team healthlab.TeamID, id Lab
 	return s.LabTest(ctx, team, nil, seen.ID)
 }
 
-// shelf is a catalogue with the tests that teams made.
-type shelf struct {
+// teamCatalogue is a catalogue with the tests that teams made.
+type teamCatalogue struct {
 	Catalogue
 	made   LabTestStore
 	sheets InstructionSource // nil for none
@@ -293,7 +293,7 @@ type shelf struct {
 
 // own returns the tests that a team made. They share what the catalogue knows of their
 // markers and labs, until they are finished.
-func (s shelf) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
+func (s teamCatalogue) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
 	made, err := s.made.TeamTests(ctx, team, q)
 	if err != nil || len(made) == 0 {
 		return nil, nil, err
@@ -324,7 +324,7 @@ func (s shelf) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) 
 
 // finish gives a test of the team's its own copy of all, and says whether there are
 // instructions. It takes long enough to be done for those only that are handed out.
-func (s shelf) finish(ctx context.Context, t *LabTest) error {
+func (s teamCatalogue) finish(ctx context.Context, t *LabTest) error {
 	for i, m := range t.Markers {
 		t.Markers[i] = MarkerComplete{Marker: m}.clone().Marker
 	}
@@ -370,9 +370,9 @@ func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 	return out
 }
 
-// remember keeps a test that was built for an order, so that it can be read, and listed.
-// The same selection of the same team is the same test.
-func (s *Service) remember(ctx context.Context, team healthlab.TeamID, t *LabTest, at time.Time) error {
+// KeepBuilt stores a lab test that [CatalogueService.Choose] built, so that it can be read
+// and listed, and gives it its id. The same selection of the same team is the same test.
+func (s *CatalogueService) KeepBuilt(ctx context.Context, team healthlab.TeamID, t *LabTest, at time.Time) error {
 	if !t.AutoGenerated {
 		return nil
 	}
@@ -401,7 +401,7 @@ func (s *Service) remember(ctx context.Context, team healthlab.TeamID, t *LabTes
 }
 
 // LabTests implements [Catalogue].
-func (s shelf) LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
+func (s teamCatalogue) LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
 	found, err := s.Catalogue.LabTests(ctx, team, ids)
 	if err != nil || len(found) == len(ids) {
 		return found, err
@@ -420,7 +420,7 @@ func (s shelf) LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTes
 
 // FindLabTests implements [Catalogue]. Tests of the catalogue are older than those that
 // teams made.
-func (s shelf) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error) {
+func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error) {
 	q, err := q.Normal()
 	if err != nil {
 		return LabTestPage{}, err

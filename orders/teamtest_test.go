@@ -21,7 +21,7 @@ func ownTest() orders.LabTestRequest {
 func TestLabTestsThatWaitForApproval(t *testing.T) {
 	tests := memory.New(nil).LabTests()
 	d := newDesk(t, func(o *orders.Options) { o.LabTests, o.HoldLabTests = tests, true })
-	made, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
 	require.Equal(t, orders.LabTestPendingApproval, made.Status)
 	require.Equal(t, []int{11, 12}, made.MarkerIDs(), "each once")
@@ -31,20 +31,20 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 	_, err = d.Place(t.Context(), d.team, order)
 	requireRule(t, err, orders.LabTestNotOrderable, healthlab.Precondition)
 	yes, no := true, false
-	_, err = d.ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &yes})
+	_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &yes})
 	requireRule(t, err, orders.LabTestPending, healthlab.Precondition)
-	same, err := d.ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &no})
+	same, err := d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &no})
 	require.NoError(t, err)
 	require.Equal(t, orders.LabTestPendingApproval, same.Status, "it cannot be brought into use by way of out of use")
 
-	approved, err := d.ApproveLabTest(t.Context(), d.team, made.ID)
+	approved, err := d.Catalogue().ApproveLabTest(t.Context(), d.team, made.ID)
 	require.NoError(t, err)
 	require.Equal(t, orders.LabTestActive, approved.Status)
-	_, err = d.ApproveLabTest(t.Context(), healthlab.TeamID{UUID: id("other team")}, made.ID)
+	_, err = d.Catalogue().ApproveLabTest(t.Context(), healthlab.TeamID{UUID: id("other team")}, made.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	off, err := d.ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &no})
+	off, err := d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &no})
 	require.NoError(t, err)
-	again, err := d.ApproveLabTest(t.Context(), d.team, made.ID)
+	again, err := d.Catalogue().ApproveLabTest(t.Context(), d.team, made.ID)
 	require.NoError(t, err)
 	require.Equal(t, off, again, "approval does not bring a test back")
 }
@@ -62,7 +62,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 		{[]int{11}, "0", true},
 		{[]int{12, 18}, "0", true},
 	} {
-		made, err := d.CreateLabTest(t.Context(), d.team, orders.LabTestRequest{Name: "Own", Method: orders.WalkInTest, MarkerIDs: row.markers})
+		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, orders.LabTestRequest{Name: "Own", Method: orders.WalkInTest, MarkerIDs: row.markers})
 		require.NoError(t, err)
 		require.Equal(t, row.price, made.Price.String(), "%v", row.markers)
 		require.Equal(t, row.unknown, made.PriceUnknown, "%v", row.markers)
@@ -72,7 +72,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 			r.OrderSet.LabTestIDs = append(r.OrderSet.LabTestIDs, made.ID)
 			r.CollectionMethod = ptr(orders.WalkInTest)
 		})
-		built, err := d.LabTest(t.Context(), d.team, nil, o.LabTest.ID)
+		built, err := d.Catalogue().LabTest(t.Context(), d.team, nil, o.LabTest.ID)
 		require.NoError(t, err)
 		require.Equal(t, row.unknown, built.PriceUnknown, "%v", row.markers)
 		require.Equal(t, o.LabTest.Price.String(), built.Price.String(), "%v", row.markers)
@@ -83,7 +83,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 			r.OrderSet = &orders.OrderSet{AddOn: &orders.AddOn{MarkerIDs: row.markers}}
 			r.CollectionMethod = ptr(orders.WalkInTest)
 		})
-		built, err = d.LabTest(t.Context(), d.team, nil, o.LabTest.ID)
+		built, err = d.Catalogue().LabTest(t.Context(), d.team, nil, o.LabTest.ID)
 		require.NoError(t, err)
 		require.Equal(t, row.unknown, built.PriceUnknown, "%v", row.markers)
 		require.Equal(t, row.price, built.Price.String(), "%v", row.markers)
@@ -92,7 +92,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 
 func TestLabTestWithoutAStore(t *testing.T) {
 	d := newDesk(t)
-	_, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+	_, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.ErrorIs(t, err, healthlab.Unimplemented)
 }
 
@@ -100,14 +100,14 @@ func TestLabTestWithoutAStore(t *testing.T) {
 func TestLabTestWhoseMarkerIsGone(t *testing.T) {
 	tests := memory.New(nil).LabTests()
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
-	made, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
 	_, err = tests.UpdateLabTest(t.Context(), d.team, made.ID, func(t *orders.TeamTest) error {
 		t.MarkerIDs = append(t.MarkerIDs, 987654)
 		return nil
 	})
 	require.NoError(t, err)
-	got, err := d.LabTest(t.Context(), d.team, nil, made.ID)
+	got, err := d.Catalogue().LabTest(t.Context(), d.team, nil, made.ID)
 	require.NoError(t, err)
 	require.Equal(t, orders.LabTestInactive, got.Status)
 	require.False(t, got.IsActive)
@@ -147,7 +147,7 @@ func TestPageOfManySelections(t *testing.T) {
 	seen := map[orders.LabTestID]bool{}
 	for {
 		catalogue.asked = 0
-		page, err := s.LabTests(t.Context(), nil, q)
+		page, err := s.Catalogue().LabTests(t.Context(), nil, q)
 		require.NoError(t, err)
 		require.Positive(t, catalogue.asked)
 		require.LessOrEqual(t, catalogue.asked, limit)
@@ -169,24 +169,24 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
 	var want []orders.LabTestID
 	for range 3 {
-		made, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 		require.NoError(t, err)
 		want = append(want, made.ID)
 		d.later(time.Second)
 	}
 	// One that is put aside before the first page is on none.
-	gone, err := d.CreateLabTest(t.Context(), d.team, ownTest())
+	gone, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
-	_, err = d.ChangeLabTest(t.Context(), d.team, gone.ID, orders.LabTestChange{Active: ptr(false)})
+	_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, gone.ID, orders.LabTestChange{Active: ptr(false)})
 	require.NoError(t, err)
 	q := orders.LabTestQuery{Team: d.team, Status: orders.LabTestActive, Name: ownTest().Name, Limit: 1}
 	for i, id := range want {
-		page, err := d.LabTests(t.Context(), nil, q)
+		page, err := d.Catalogue().LabTests(t.Context(), nil, q)
 		require.NoError(t, err)
 		require.Len(t, page.Tests, 1)
 		require.Equal(t, id, page.Tests[0].ID)
 		require.Equal(t, i == len(want)-1, page.Next == "")
-		_, err = d.ChangeLabTest(t.Context(), d.team, id, orders.LabTestChange{Active: ptr(false)})
+		_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, id, orders.LabTestChange{Active: ptr(false)})
 		require.NoError(t, err)
 		q.Cursor = page.Next
 	}
@@ -217,7 +217,7 @@ func BenchmarkPageOfSelections(b *testing.B) {
 			d.selections(tests, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := d.LabTests(b.Context(), nil, orders.LabTestQuery{Team: d.team, Generation: orders.GeneratedAll, Limit: 50})
+				_, err := d.Catalogue().LabTests(b.Context(), nil, orders.LabTestQuery{Team: d.team, Generation: orders.GeneratedAll, Limit: 50})
 				require.NoError(b, err)
 			}
 		})

@@ -42,14 +42,14 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 		return Record{}, fmt.Errorf("team settings: %w", err)
 	}
 	settings.OnSiteCollection = true // a test of that kind is refused because it is no kit
-	chosen, accounts, err := s.choose(ctx, team, wanted{tests: []LabTestID{req.LabTestID}}, settings)
+	chosen, accounts, err := s.catalogue.Choose(ctx, team, Selection{LabTests: []LabTestID{req.LabTestID}}, settings.OnSiteCollection, s.opts.NewID)
 	if err != nil {
 		return Record{}, err
 	}
-	if chosen.method != Testkit {
+	if chosen.Method != Testkit {
 		return Record{}, broken(MethodNotSupported, "the lab test is not a testkit")
 	}
-	account, err := accountFor(chosen.test.Lab, req.LabAccountID, accounts, false)
+	account, err := accountFor(chosen.LabTest.Lab, req.LabAccountID, accounts, false)
 	if err != nil {
 		return Record{}, err
 	}
@@ -58,7 +58,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.details(), req.Passthrough
-	r.AOEAnswers = presets(chosen.test, s.opts.FastingCodes)
+	r.AOEAnswers = presets(chosen.LabTest, s.opts.FastingCodes)
 	return r, nil
 }
 

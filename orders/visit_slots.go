@@ -302,8 +302,8 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	var p healthlab.Problems
 	c := check{problems: &p}
 	if len(req.SiteCodes) == 0 && req.Zip != "" {
-		c.fiveDigits(req.Zip)
-		c.radius(&req.Radius)
+		checkFiveDigits(c, req.Zip)
+		checkRadius(c, &req.Radius)
 	}
 	provider, known := s.provider(PatientServiceCenter, req.Lab)
 	if !known {

@@ -30,7 +30,7 @@ func (a api) searchCompendium(w http.ResponseWriter, r *http.Request, team healt
 	if err := in.Err(); err != nil {
 		return err
 	}
-	found, err := a.Orders.SearchCompendium(r.Context(), team, body)
+	found, err := a.Orders.Catalogue().SearchCompendium(r.Context(), team, body)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a api) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	found, err := a.Orders.Convert(r.Context(), team, body)
+	found, err := a.Orders.Catalogue().Convert(r.Context(), team, body)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a api) searchOrderable(w http.ResponseWriter, r *http.Request, team health
 	if err := in.Err(); err != nil {
 		return err
 	}
-	found, err := a.Orders.SearchOrderable(r.Context(), team, body)
+	found, err := a.Orders.Catalogue().SearchOrderable(r.Context(), team, body)
 	if err != nil {
 		return err
 	}

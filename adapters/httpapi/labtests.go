@@ -36,7 +36,7 @@ func (a api) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
-	labs, err := a.Orders.Labs(r.Context())
+	labs, err := a.Orders.Catalogue().Labs(r.Context())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (a api) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := in.Err(); err != nil {
 		return err
 	}
-	page, err := a.Orders.Markers(r.Context(), team, account, q)
+	page, err := a.Orders.Catalogue().Markers(r.Context(), team, account, q)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (a api) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team he
 	if err := in.Err(); err != nil {
 		return err
 	}
-	p, err := a.Orders.OrderSetMarkers(r.Context(), team, body, page, size)
+	p, err := a.Orders.Catalogue().OrderSetMarkers(r.Context(), team, body, page, size)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (a api) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team hea
 	if err := in.Err(); err != nil {
 		return err
 	}
-	p, err := a.Orders.LabTestMarkers(r.Context(), team, account, id, page, size)
+	p, err := a.Orders.Catalogue().LabTestMarkers(r.Context(), team, account, id, page, size)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (a api) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := in.Err(); err != nil {
 		return err
 	}
-	m, err := a.Orders.Marker(r.Context(), team, account, lab, code)
+	m, err := a.Orders.Catalogue().Marker(r.Context(), team, account, lab, code)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	page, err := a.Orders.LabTests(r.Context(), account, q)
+	page, err := a.Orders.Catalogue().LabTests(r.Context(), account, q)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (a api) listAllLabTests(w http.ResponseWriter, r *http.Request, team health
 	if err := in.Err(); err != nil {
 		return err
 	}
-	page, err := a.Orders.LabTests(r.Context(), nil, q)
+	page, err := a.Orders.Catalogue().LabTests(r.Context(), nil, q)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (a api) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.
 	if err := in.Err(); err != nil {
 		return err
 	}
-	t, err := a.Orders.LabTest(r.Context(), team, account, id)
+	t, err := a.Orders.Catalogue().LabTest(r.Context(), team, account, id)
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 		return err
 	}
 	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.LabTest, error) {
-		return a.Orders.CreateLabTest(ctx, team, body)
+		return a.Orders.Catalogue().CreateLabTest(ctx, team, body)
 	}))
 }
 
@@ -308,7 +308,7 @@ func (a api) changeLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.Err(); err != nil {
 		return err
 	}
-	t, err := a.Orders.ChangeLabTest(r.Context(), team, id, body)
+	t, err := a.Orders.Catalogue().ChangeLabTest(r.Context(), team, id, body)
 	if err != nil {
 		return err
 	}
@@ -332,7 +332,7 @@ func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team health
 	if err := in.Err(); err != nil {
 		return err
 	}
-	accounts, err := a.Orders.LabAccounts(r.Context(), team, id, status)
+	accounts, err := a.Orders.Catalogue().LabAccounts(r.Context(), team, id, status)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,16 @@ import (
 	"strings"
 )
 
+// home is the country of an address that names none.
+const home = "US"
+
+func homeOr(country string) string {
+	if country == "" {
+		return home
+	}
+	return country
+}
+
 // statesOfUS are what an address of the US can have as its state: the states, the
 // district, territories and associated states, and the areas of the military.
 var statesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ

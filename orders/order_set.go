@@ -1,0 +1,44 @@
+package orders
+
+// OrderSet says what to order.
+type OrderSet struct {
+	LabTestIDs []LabTestID `json:"lab_test_ids" wire:"opt"`
+	AddOn      *AddOn      `json:"add_on"`
+	// LabAccountID must equal the request's own, where both are given.
+	LabAccountID *LabAccountID `json:"lab_account_id"`
+}
+
+// AddOn orders markers on their own, by exactly one of the two kinds of id.
+type AddOn struct {
+	MarkerIDs   []int    `json:"marker_ids" wire:"opt"`
+	ProviderIDs []string `json:"provider_ids" wire:"opt"`
+}
+
+// Select returns what the set selects, collected by a method and billed to an account,
+// where they are given. RuleErrors: NO_TESTS_SELECTED, CONFLICTING_TEST_SELECTION,
+// ADD_ON_REQUIRES_COLLECTION_METHOD, ADD_ON_IDS_MISSING, ADD_ON_IDS_CONFLICT; the first
+// of them in this order.
+func (set *OrderSet) Select(method *CollectionMethod, account *LabAccountID) (Selection, error) {
+	w := Selection{LabTests: set.LabTestIDs, Method: method, Account: account}
+	if len(set.LabTestIDs) == 0 && set.AddOn == nil {
+		return w, broken(NoTestsSelected, "an order_set needs lab tests or an add_on")
+	}
+	if set.LabAccountID != nil {
+		if w.Account != nil && *w.Account != *set.LabAccountID {
+			return w, broken(ConflictingSelection, "order_set names another lab account than the order")
+		}
+		w.Account = set.LabAccountID
+	}
+	if add := set.AddOn; add != nil {
+		switch {
+		case w.Method == nil:
+			return w, broken(AddOnRequiresMethod, "markers on their own need a collection_method")
+		case len(add.MarkerIDs) == 0 && len(add.ProviderIDs) == 0:
+			return w, broken(AddOnIDsMissing, "add_on needs marker_ids or provider_ids")
+		case len(add.MarkerIDs) > 0 && len(add.ProviderIDs) > 0:
+			return w, broken(AddOnIDsConflict, "add_on has marker_ids or provider_ids, not both")
+		}
+		w.Markers, w.ProviderIDs = add.MarkerIDs, add.ProviderIDs
+	}
+	return w, nil
+}

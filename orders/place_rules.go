@@ -1,0 +1,62 @@
+package orders
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// ordering checks who orders: a physician of the team where the account says so, else
+// the service's network, which needs the patient's consents.
+func ordering(a *LabAccount, physician *PhysicianInput, consents []Consent, required []ConsentType) error {
+	if physician != nil {
+		return nil
+	}
+	if delegated(a) {
+		return broken(PhysicianRequired, "the lab account needs the team's own physician")
+	}
+	for _, c := range required {
+		if !slices.ContainsFunc(consents, func(have Consent) bool { return have.ConsentType == c }) {
+			return broken(ConsentRequired, "the patient has not given the consent "+string(c))
+		}
+	}
+	return nil
+}
+
+// adult is the age, in years, from which a patient orders alone.
+const adult = 18
+
+// ofAge checks that a patient may order: 18 on the day, or a minor with a medical
+// proxy in a team that has switched minors on.
+func ofAge(p PatientDetailsInput, proxy *GuarantorDetails, day healthlab.Date, minors bool) error {
+	switch {
+	case ageOn(p.DOB, day) >= adult:
+		return nil
+	case !minors:
+		return broken(MinorNotAllowed, "the patient is under 18")
+	case proxy == nil:
+		return broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
+	}
+	return nil
+}
+
+// comment is what the requisition says: the order's comment, then the account's.
+func comment(order, account *string) string {
+	var parts []string
+	for _, s := range []*string{order, account} {
+		if s != nil && *s != "" {
+			parts = append(parts, *s)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// notBefore checks a day of activation.
+func notBefore(day *healthlab.Date, at time.Time) error {
+	if day != nil && day.Before(today(at)) {
+		return broken(ActivateByInPast, "the day of activation is today or later")
+	}
+	return nil
+}

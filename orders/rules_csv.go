@@ -1,0 +1,61 @@
+package orders
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+func number(into *int, s string) bool {
+	n, err := strconv.Atoi(s)
+	*into = n
+	return err == nil
+}
+
+// readTable reads a table: a line with the names of columns, in any order, then the
+// lines, each of which row takes in. Invalid lists every problem by line (from 1) and
+// column.
+func readTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c check)) error {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	var p healthlab.Problems
+	header, err := in.Read()
+	if err != nil {
+		return fmt.Errorf("%w: %s: no line with the names of columns", healthlab.Invalid, of)
+	}
+	columns := make([]string, len(header))
+	for i, name := range header {
+		columns[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if !column(columns[i]) {
+			p.Add("unknown_column", "is not a column of "+of, "line", 1, "column", i+1)
+		}
+		for _, before := range columns[:i] {
+			if before == columns[i] {
+				p.Add("duplicate", "the column is there twice", "line", 1, "column", i+1)
+			}
+		}
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	for {
+		cells, err := in.Read()
+		var bad *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return p.Err()
+		case errors.As(err, &bad):
+			p.Add("csv", "is not a line of the table", "line", bad.Line)
+			return p.Err()
+		case err != nil:
+			return fmt.Errorf("read %s: %w", of, err)
+		}
+		line, _ := in.FieldPos(0)
+		row(columns, cells, check{problems: &p, at: []any{"line", line}})
+	}
+}
