@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Radii are the distances, in statute miles, within which centers can be looked for.
@@ -35,7 +37,7 @@ type AreaRequest struct {
 	Lab string
 	// LabAccountID is the account whose billing counts; nil means the one that an
 	// order would use.
-	LabAccountID *LabAccountID
+	LabAccountID *catalogue.LabAccountID
 }
 
 // CenterRequest asks for the centers of a lab around a postal code.
@@ -46,7 +48,7 @@ type CenterRequest struct {
 	Radius int
 	// Capabilities are those that a center must have, all of them.
 	Capabilities []PSCCapability
-	LabAccountID *LabAccountID
+	LabAccountID *catalogue.LabAccountID
 }
 
 // AreaInfo is what there is around a postal code.
@@ -89,8 +91,8 @@ func (p *PhlebotomyProvider) UnmarshalJSON(b []byte) error {
 type PSCAreaInfo struct {
 	PatientServiceCenters PSCAreaDetails `json:"patient_service_centers"`
 	// SupportedBillTypes are those that the account takes in the state of the code.
-	SupportedBillTypes []BillingType `json:"supported_bill_types"`
-	LabID              int           `json:"lab_id"`
+	SupportedBillTypes []catalogue.BillingType `json:"supported_bill_types"`
+	LabID              int                     `json:"lab_id"`
 }
 
 // PSCAreaDetails says how many centers there are.
@@ -145,11 +147,11 @@ type PSCInfo struct {
 type PSCLocation struct {
 	Metadata PSCMetadata `json:"metadata"`
 	// Distance is how far it is from the middle of the postal code, in whole miles.
-	Distance           string          `json:"distance"`
-	SiteCode           string          `json:"site_code"`
-	SupportedBillTypes []BillingType   `json:"supported_bill_types"`
-	Location           LngLat          `json:"location"`
-	Capabilities       []PSCCapability `json:"capabilities"`
+	Distance           string                  `json:"distance"`
+	SiteCode           string                  `json:"site_code"`
+	SupportedBillTypes []catalogue.BillingType `json:"supported_bill_types"`
+	Location           LngLat                  `json:"location"`
+	Capabilities       []PSCCapability         `json:"capabilities"`
 }
 
 // UnmarshalJSON reads what is published; the distance may be a number.
@@ -157,7 +159,7 @@ func (p *PSCLocation) UnmarshalJSON(b []byte) error {
 	type plain PSCLocation
 	in := struct {
 		*plain
-		Distance numeral `json:"distance"`
+		Distance rules.NumberText `json:"distance"`
 	}{plain: (*plain)(p)}
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
@@ -168,18 +170,18 @@ func (p *PSCLocation) UnmarshalJSON(b []byte) error {
 
 var fiveDigits = regexp.MustCompile(`^[0-9]{5}$`)
 
-func checkRadius(c check, miles *int) {
+func checkRadius(c rules.Check, miles *int) {
 	if *miles == 0 {
 		*miles = DefaultRadius
 	}
 	if !slices.Contains(Radii(), *miles) {
-		c.add("enum", "is 10, 20, 25, 50 or 100", "radius")
+		c.Add("enum", "is 10, 20, 25, 50 or 100", "radius")
 	}
 }
 
-func checkFiveDigits(c check, zip string) {
+func checkFiveDigits(c rules.Check, zip string) {
 	if !fiveDigits.MatchString(zip) {
-		c.add("zip_form", "is five digits", "zip_code")
+		c.Add("zip_form", "is five digits", "zip_code")
 	}
 }
 
@@ -188,17 +190,17 @@ func checkFiveDigits(c check, zip string) {
 // ZIP_CODE_UNKNOWN, and those of the lab account that is named.
 func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaRequest) (AreaInfo, error) {
 	var p healthlab.Problems
-	c := check{problems: &p}
+	c := rules.Check{Problems: &p}
 	checkFiveDigits(c, req.Zip)
 	checkRadius(c, &req.Radius)
 	labs, err := s.catalogue.CentralLabs(ctx)
 	if err != nil {
 		return AreaInfo{}, err
 	}
-	oneOfLabs(&p, labs, req.Labs)
+	catalogue.CheckLabs(&p, labs, req.Labs)
 	if req.Lab != "" && len(req.Labs) == 0 {
-		if req.Labs = []string{req.Lab}; !known(labs, req.Lab) {
-			c.add("enum", "is the slug of one of the central labs", "lab")
+		if req.Labs = []string{req.Lab}; !catalogue.HasLab(labs, req.Lab) {
+			c.Add("enum", "is the slug of one of the central labs", "lab")
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -217,7 +219,7 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 		return AreaInfo{}, err
 	}
 	for _, lab := range labs {
-		if !anyOf(req.Labs, lab.Slug) {
+		if !rules.MatchesAny(req.Labs, lab.Slug) {
 			continue
 		}
 		near, err := s.opts.Centers.CentersNear(ctx, CenterQuery{LabID: lab.ID, Near: zip.Location, Miles: float64(req.Radius)})
@@ -233,7 +235,7 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 		}
 		out.CentralLabs[lab.Slug] = PSCAreaInfo{LabID: lab.ID, SupportedBillTypes: bills, PatientServiceCenters: PSCAreaDetails{
 			AppointmentWithService: slices.Contains(near.Capabilities, PSCSchedulingViaService),
-			WithinRadius:           near.Total, Radius: strconv.Itoa(req.Radius), Capabilities: list(near.Capabilities),
+			WithinRadius:           near.Total, Radius: strconv.Itoa(req.Radius), Capabilities: rules.NonNil(near.Capabilities),
 		}}
 	}
 	return out, nil
@@ -279,18 +281,18 @@ func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 		return Zip{}, fmt.Errorf("find postal code: %w", err)
 	}
 	if !ok {
-		return Zip{}, broken(ZipCodeUnknown, "nobody knows where this postal code is")
+		return Zip{}, rules.Broken(ZipCodeUnknown, "nobody knows where this postal code is")
 	}
 	return zip, nil
 }
 
 // billTypes are the ways to bill that an account takes in a state. A team without an
 // account at the lab has none; an account that is named must be there.
-func billTypes(lab *Lab, want *LabAccountID, accounts Accounts, state string) ([]BillingType, error) {
-	out := []BillingType{}
-	a, err := accountFor(lab, want, accounts, false)
+func billTypes(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts, state string) ([]catalogue.BillingType, error) {
+	out := []catalogue.BillingType{}
+	a, err := catalogue.AccountFor(lab, want, accounts, false)
 	var rule *healthlab.RuleError
-	elsewhere := errors.As(err, &rule) && rule.Type == LabAccountWrongLab // it pays for nothing here
+	elsewhere := errors.As(err, &rule) && rule.Type == catalogue.LabAccountWrongLab // it pays for nothing here
 	if err != nil && want != nil && !elsewhere {
 		return nil, err
 	}
@@ -298,7 +300,7 @@ func billTypes(lab *Lab, want *LabAccountID, accounts Accounts, state string) ([
 		return out, nil
 	}
 	for _, b := range billingTypes {
-		if billable(a, b, state) == nil {
+		if catalogue.CheckBilling(a, b, state) == nil {
 			out = append(out, b)
 		}
 	}
@@ -309,11 +311,11 @@ func billTypes(lab *Lab, want *LabAccountID, accounts Accounts, state string) ([
 // LAB_NOT_FOUND, and those of the lab account that is named.
 func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterRequest) (PSCInfo, error) {
 	var p healthlab.Problems
-	c := check{problems: &p}
+	c := rules.Check{Problems: &p}
 	checkFiveDigits(c, req.Zip)
 	checkRadius(c, &req.Radius)
 	for i, has := range req.Capabilities {
-		oneOf(&p, has, PSCCapabilities(), "capabilities", i)
+		rules.OneOf(&p, has, PSCCapabilities(), "capabilities", i)
 	}
 	if err := p.Err(); err != nil {
 		return PSCInfo{}, err
@@ -326,9 +328,9 @@ func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterReq
 	if err != nil {
 		return PSCInfo{}, fmt.Errorf("find labs: %w", err)
 	}
-	i := slices.IndexFunc(labs, func(l Lab) bool { return l.ID == req.LabID })
+	i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.ID == req.LabID })
 	if i < 0 {
-		return PSCInfo{}, missing(LabNotFound, "there is no such lab")
+		return PSCInfo{}, rules.Missing(catalogue.LabNotFound, "there is no such lab")
 	}
 	accounts, err := s.catalogue.Accounts(ctx, team)
 	if err != nil {
@@ -363,10 +365,10 @@ func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 func (s *Service) OrderPSCs(ctx context.Context, team healthlab.TeamID, id OrderID, req CenterRequest) (PSCInfo, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return PSCInfo{}, fmt.Errorf("find centers of order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return PSCInfo{}, fmt.Errorf("find centers of order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	if r.PatientAddress == nil || !zipForm.MatchString(r.PatientAddress.Zip) || r.LabTest.Lab == nil {
-		return PSCInfo{}, broken(PatientAddressMissing, "the order has no patient address with a postal code")
+	if r.PatientAddress == nil || !rules.ZipForm.MatchString(r.PatientAddress.Zip) || r.LabTest.Lab == nil {
+		return PSCInfo{}, rules.Broken(PatientAddressMissing, "the order has no patient address with a postal code")
 	}
 	req.Zip, req.LabID, req.LabAccountID = r.PatientAddress.Zip[:5], r.LabTest.Lab.ID, nil
 	return s.PSCs(ctx, team, req)

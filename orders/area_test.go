@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // zips is where some postal codes are.
@@ -44,8 +45,8 @@ func withPlaces(t testing.TB) func(*orders.Options) {
 func (d *desk) everywhere() {
 	d.t.Helper()
 	for _, lab := range []string{"southlab", "eastlab"} {
-		d.more = append(d.more, orders.LabAccount{ID: account(lab), Lab: lab, Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
-			AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}})
+		d.more = append(d.more, catalogue.LabAccount{ID: account(lab), Lab: lab, Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
+			AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}})
 	}
 	d.again()
 }
@@ -74,14 +75,14 @@ func TestPSCs(t *testing.T) {
 
 	info, err := d.PSCs(t.Context(), d.team, orders.CenterRequest{Zip: "85201", LabID: 1})
 	require.NoError(t, err)
-	require.Equal(t, []orders.BillingType{orders.ClientBill, orders.CommercialInsurance}, info.PatientServiceCenters[0].SupportedBillTypes)
+	require.Equal(t, []catalogue.BillingType{catalogue.ClientBill, catalogue.CommercialInsurance}, info.PatientServiceCenters[0].SupportedBillTypes)
 	_, err = d.PSCs(t.Context(), d.team, orders.CenterRequest{Zip: "85201", LabID: 77})
-	requireRule(t, err, orders.LabNotFound, healthlab.NotFound)
+	requireRule(t, err, catalogue.LabNotFound, healthlab.NotFound)
 	_, err = d.PSCs(t.Context(), d.team, orders.CenterRequest{Zip: "00000", LabID: 1})
 	requireRule(t, err, orders.ZipCodeUnknown, healthlab.Precondition)
 	unlinked := account("of nobody")
 	_, err = d.PSCs(t.Context(), d.team, orders.CenterRequest{Zip: "85201", LabID: 1, LabAccountID: &unlinked})
-	requireRule(t, err, orders.LabAccountNotFound, healthlab.NotFound)
+	requireRule(t, err, catalogue.LabAccountNotFound, healthlab.NotFound)
 	_, err = d.PSCs(t.Context(), d.team, orders.CenterRequest{Zip: "8520", LabID: 1, Radius: 30, Capabilities: []orders.PSCCapability{"parking"}})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
@@ -116,13 +117,13 @@ func TestArea(t *testing.T) {
 	info, err := d.Area(t.Context(), d.team, orders.AreaRequest{Zip: "85201", Radius: 50})
 	require.NoError(t, err)
 	require.Equal(t, "85201", info.ZipCode)
-	require.Equal(t, map[string]orders.PSCAreaInfo{"northlab": {LabID: 1, SupportedBillTypes: []orders.BillingType{orders.ClientBill, orders.CommercialInsurance},
+	require.Equal(t, map[string]orders.PSCAreaInfo{"northlab": {LabID: 1, SupportedBillTypes: []catalogue.BillingType{catalogue.ClientBill, catalogue.CommercialInsurance},
 		PatientServiceCenters: orders.PSCAreaDetails{AppointmentWithService: true, WithinRadius: 3, Radius: "50",
 			Capabilities: []orders.PSCCapability{orders.PSCStat, orders.PSCSchedulingViaService}}}}, info.CentralLabs)
 	info, err = d.Area(t.Context(), d.team, orders.AreaRequest{Zip: "85201", Radius: 100})
 	require.NoError(t, err)
 	require.Len(t, info.CentralLabs, 2)
-	require.Equal(t, []orders.BillingType{}, info.CentralLabs["southlab"].SupportedBillTypes, "the team has no account there")
+	require.Equal(t, []catalogue.BillingType{}, info.CentralLabs["southlab"].SupportedBillTypes, "the team has no account there")
 	require.False(t, info.CentralLabs["southlab"].PatientServiceCenters.AppointmentWithService)
 	info, err = d.Area(t.Context(), d.team, orders.AreaRequest{Zip: "59001"})
 	require.NoError(t, err)

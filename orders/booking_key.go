@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // bookingKey is what a booking key says, under seal.
@@ -56,21 +57,21 @@ func (s *Service) openKey(ctx context.Context, team healthlab.TeamID, t Appointm
 	id, noName := base64.RawURLEncoding.DecodeString(name)
 	sealed, noBox := base64.RawURLEncoding.DecodeString(box)
 	if !ok || noName != nil || noBox != nil {
-		return k, broken(BookingKeyInvalid, "this is no booking key")
+		return k, rules.Broken(BookingKeyInvalid, "this is no booking key")
 	}
 	plain, err := s.opts.BookingKeys.Open(ctx, healthlab.Sealed{KeyID: string(id), Box: sealed}, boundTo(team))
 	if err != nil {
 		if ctx.Err() != nil {
 			return k, ctx.Err()
 		}
-		return k, broken(BookingKeyInvalid, "this is no booking key")
+		return k, rules.Broken(BookingKeyInvalid, "this is no booking key")
 	}
 	if err := json.Unmarshal(plain, &k); err != nil {
-		return k, broken(BookingKeyInvalid, "this is no booking key")
+		return k, rules.Broken(BookingKeyInvalid, "this is no booking key")
 	}
 	switch {
 	case k.Type != t:
-		return k, broken(BookingKeyInvalid, "the booking key is for another kind of visit")
+		return k, rules.Broken(BookingKeyInvalid, "the booking key is for another kind of visit")
 	case !at.Before(k.expires()):
 		return k, s.slotGone(t)
 	}

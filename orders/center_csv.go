@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // centerColumns are the columns of a CSV file of centers. Each reads a cell that is not
 // empty, and says whether it could.
 var centerColumns = map[string]func(c *Center, cell string) bool{
-	"lab_id":        func(c *Center, s string) bool { return number(&c.LabID, s) },
+	"lab_id":        func(c *Center, s string) bool { return rules.ParseInt(&c.LabID, s) },
 	"site_code":     func(c *Center, s string) bool { c.SiteCode = s; return true },
 	"name":          func(c *Center, s string) bool { c.Metadata.Name = s; return true },
 	"first_line":    func(c *Center, s string) bool { c.Metadata.FirstLine = s; return true },
@@ -67,7 +69,7 @@ func capabilities(c *Center, s string) bool {
 // themselves, [NewCenterIndex] says.
 func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	var out []Center
-	err := readTable(r, "centers", func(name string) bool { return centerColumns[name] != nil }, func(columns, cells []string, c check) {
+	err := rules.ReadTable(r, "centers", func(name string) bool { return centerColumns[name] != nil }, func(columns, cells []string, c rules.Check) {
 		var at Center
 		located := 0
 		for i, cell := range cells {
@@ -78,11 +80,11 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 				located++
 			}
 			if !centerColumns[columns[i]](&at, cell) {
-				c.add("cell", "is not what this column holds", columns[i])
+				c.Add("cell", "is not what this column holds", columns[i])
 			}
 		}
 		if located < 2 {
-			c.add("missing", "is required", "lng and lat")
+			c.Add("missing", "is required", "lng and lat")
 		}
 		out = append(out, at)
 	})

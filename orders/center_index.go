@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // CenterIndex is a [Centers] that does not change: centers in memory, on a grid. It is
@@ -59,38 +60,38 @@ func CheckCenters(centers []Center) error {
 	seen := make(map[code]bool, len(centers))
 	zones := map[string]bool{}
 	for i, at := range centers {
-		c := check{problems: &p, at: []any{i}}
+		c := rules.Check{Problems: &p, At: []any{i}}
 		if at.LabID <= 0 {
-			c.add("missing", "is a number above zero", "lab_id")
+			c.Add("missing", "is a number above zero", "lab_id")
 		}
-		if c.text(at.SiteCode, "site_code", 1, maxText) && seen[code{at.LabID, at.SiteCode}] {
-			c.add("duplicate", "is the code of one of the lab's centers", "site_code")
+		if c.Text(at.SiteCode, "site_code", 1, rules.MaxText) && seen[code{at.LabID, at.SiteCode}] {
+			c.Add("duplicate", "is the code of one of the lab's centers", "site_code")
 		}
 		seen[code{at.LabID, at.SiteCode}] = true
 		m := at.Metadata
-		c.text(m.Name, "name", 1, maxText)
-		c.text(m.FirstLine, "first_line", 1, maxText)
-		c.text(m.City, "city", 1, maxText)
-		c.text(m.State, "state", 1, maxText)
-		if !zipForm.MatchString(m.ZipCode) {
-			c.add("zip_form", "is five digits, or five, a hyphen and four", "zip_code")
+		c.Text(m.Name, "name", 1, rules.MaxText)
+		c.Text(m.FirstLine, "first_line", 1, rules.MaxText)
+		c.Text(m.City, "city", 1, rules.MaxText)
+		c.Text(m.State, "state", 1, rules.MaxText)
+		if !rules.ZipForm.MatchString(m.ZipCode) {
+			c.Add("zip_form", "is five digits, or five, a hyphen and four", "zip_code")
 		}
-		c.optional(m.SecondLine, "second_line", maxText)
-		c.optional(m.PhoneNumber, "phone_number", maxText)
-		c.optional(m.FaxNumber, "fax_number", maxText)
-		c.optional(m.Website, "website", maxText)
+		c.Optional(m.SecondLine, "second_line", rules.MaxText)
+		c.Optional(m.PhoneNumber, "phone_number", rules.MaxText)
+		c.Optional(m.FaxNumber, "fax_number", rules.MaxText)
+		c.Optional(m.Website, "website", rules.MaxText)
 		if len(m.Hours) > 0 && !json.Valid(m.Hours) {
-			c.add("json", "is JSON", "hours")
+			c.Add("json", "is JSON", "hours")
 		}
 		if !at.Location.valid() || math.IsNaN(at.Location.Lng+at.Location.Lat) {
-			c.add("location", "is a longitude from -180 to 180 and a latitude from -90 to 90", "location")
+			c.Add("location", "is a longitude from -180 to 180 and a latitude from -90 to 90", "location")
 		}
 		if _, known := zones[at.IANATimezone]; !known {
 			_, err := zoneOf(at.IANATimezone)
 			zones[at.IANATimezone] = err == nil
 		}
 		if !zones[at.IANATimezone] {
-			c.add("time_zone", "is a zone of the IANA time zone database", "iana_timezone")
+			c.Add("time_zone", "is a zone of the IANA time zone database", "iana_timezone")
 		}
 	}
 	return p.Err()
@@ -106,7 +107,7 @@ func zoneOf(name string) (*time.Location, error) {
 
 // own is a copy that shares nothing.
 func (c Center) own() Center {
-	c.Capabilities = list(c.Capabilities)
+	c.Capabilities = rules.NonNil(c.Capabilities)
 	m := &c.Metadata
 	for _, s := range []**string{&m.SecondLine, &m.PhoneNumber, &m.FaxNumber, &m.Website} {
 		if *s != nil {

@@ -7,13 +7,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Details is what only orders of one collection method have. In JSON it is
 // {"type": …, "data": …}; exactly the field that belongs to Type is set.
 type Details struct {
 	// Type is the collection method of the order.
-	Type    CollectionMethod
+	Type    catalogue.CollectionMethod
 	Testkit *TestkitDetails
 	WalkIn  *VisitDetails
 	AtHome  *VisitDetails
@@ -67,18 +68,18 @@ type Shipment struct {
 
 // NewDetails returns the details of a new order. A kit gets its shipment at once,
 // without tracking; id names the record, shipment the shipment.
-func NewDetails(m CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) Details {
+func NewDetails(m catalogue.CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) Details {
 	d := Details{Type: m}
 	switch m {
-	case Testkit:
+	case catalogue.Testkit:
 		d.Testkit = &TestkitDetails{
 			ID: id, Shipment: &Shipment{ID: shipment, CreatedAt: at, UpdatedAt: at}, CreatedAt: at, UpdatedAt: at,
 		}
-	case WalkInTest:
+	case catalogue.WalkInTest:
 		d.WalkIn = &VisitDetails{ID: id, CreatedAt: at, UpdatedAt: at}
-	case AtHomePhlebotomy:
+	case catalogue.AtHomePhlebotomy:
 		d.AtHome = &VisitDetails{ID: id, CreatedAt: at, UpdatedAt: at}
-	case OnSiteCollection:
+	case catalogue.OnSiteCollection:
 		d.OnSite = &OnSiteDetails{ID: id, CreatedAt: at, UpdatedAt: at}
 	}
 	return d
@@ -88,13 +89,13 @@ func NewDetails(m CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) D
 func (d Details) MarshalJSON() ([]byte, error) {
 	var data any
 	switch d.Type {
-	case Testkit:
+	case catalogue.Testkit:
 		data = d.Testkit
-	case WalkInTest:
+	case catalogue.WalkInTest:
 		data = d.WalkIn
-	case AtHomePhlebotomy:
+	case catalogue.AtHomePhlebotomy:
 		data = d.AtHome
-	case OnSiteCollection:
+	case catalogue.OnSiteCollection:
 		data = d.OnSite
 	default:
 		if len(d.Raw) > 0 {
@@ -102,8 +103,8 @@ func (d Details) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return json.Marshal(struct {
-		Type CollectionMethod `json:"type"`
-		Data any              `json:"data"`
+		Type catalogue.CollectionMethod `json:"type"`
+		Data any                        `json:"data"`
 	}{d.Type, data})
 }
 
@@ -111,8 +112,8 @@ func (d Details) MarshalJSON() ([]byte, error) {
 // kept as it is.
 func (d *Details) UnmarshalJSON(b []byte) error {
 	var raw struct {
-		Type CollectionMethod `json:"type"`
-		Data json.RawMessage  `json:"data"`
+		Type catalogue.CollectionMethod `json:"type"`
+		Data json.RawMessage            `json:"data"`
 	}
 	if err := json.Unmarshal(b, &raw); err != nil {
 		return err
@@ -120,13 +121,13 @@ func (d *Details) UnmarshalJSON(b []byte) error {
 	*d = Details{Type: raw.Type}
 	var err error
 	switch raw.Type {
-	case Testkit:
+	case catalogue.Testkit:
 		err = unmarshalPart(raw.Data, &d.Testkit)
-	case WalkInTest:
+	case catalogue.WalkInTest:
 		err = unmarshalPart(raw.Data, &d.WalkIn)
-	case AtHomePhlebotomy:
+	case catalogue.AtHomePhlebotomy:
 		err = unmarshalPart(raw.Data, &d.AtHome)
-	case OnSiteCollection:
+	case catalogue.OnSiteCollection:
 		err = unmarshalPart(raw.Data, &d.OnSite)
 	default:
 		d.Raw = raw.Data

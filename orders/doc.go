@@ -9,13 +9,13 @@
 //   - [Order] is an order as it is published, with its history ([OrderEvent]) and the
 //     journey it belongs to ([OrderTransaction]).
 //   - [Apply] moves an order along. What may follow what is a table, one variant per
-//     [CollectionMethod]: [Next] asks it, [Diagram] draws it, [Statuses] lists what an
+//     [catalogue.CollectionMethod]: [Next] asks it, [Diagram] draws it, [Statuses] lists what an
 //     order can be.
 //   - [Service] is what handlers and hosts call: place, get, list, register, cancel.
-//   - [Store] keeps orders; [LabBackend] is a laboratory; [Users] and [Catalogue]
+//   - [Store] keeps orders; [LabBackend] is a laboratory; [Users] and [catalogue.Source]
 //     say who can be a patient and what can be ordered.
-//   - [StaticCatalog] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
-//     and search it. [LabTestStore] keeps the tests that teams make of its markers.
+//   - [catalogue.StaticCatalog] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
+//     and search it. [catalogue.LabTestStore] keeps the tests that teams make of its markers.
 //   - [Appointment] is a visit for an order: [Service.HomeSlots] and [Service.CenterSlots]
 //     find a time, [Service.BookVisit] books it. [Centers] and [Zips] say where patients
 //     can go; [SlotBackend] and [BookingBackend] are what a lab that makes appointments

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // sheet collects the fields of a section; what nothing is known of is left out.
@@ -168,7 +170,7 @@ func (r *Record) orderSection() Section {
 }
 
 // markerTable lists what is to be measured.
-func markerTable(markers []Marker) Section {
+func markerTable(markers []catalogue.Marker) Section {
 	t := &Table{Columns: []string{"Code", "Test", "Kind"}, Widths: []int{3, 9, 2}}
 	for _, m := range markers {
 		t.Rows = append(t.Rows, Row{Cells: []string{textOf(m.ProviderID), m.Name, inWords(textOf(m.Type))}})
@@ -184,7 +186,7 @@ func (r *Record) answers() []Section {
 		if m.AOE == nil {
 			continue
 		}
-		for _, q := range slices.SortedFunc(slices.Values(m.AOE.Questions), func(a, b Question) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
+		for _, q := range slices.SortedFunc(slices.Values(m.AOE.Questions), func(a, b catalogue.Question) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
 			for _, a := range r.AOEAnswers {
 				if a.MarkerID != m.ID || a.QuestionID != q.ID {
 					continue
@@ -337,7 +339,7 @@ func (r *Record) labels(req LabelsRequest, account string) Document {
 }
 
 // instructions tell a patient how to prepare for a test, and how the sample is taken.
-func instructions(t LabTest, sheets []InstructionSheet, at time.Time) Document {
+func instructions(t catalogue.LabTest, sheets []catalogue.InstructionSheet, at time.Time) Document {
 	d := Document{Kind: CollectionInstructions, Title: "Collection instructions", At: at}
 	var f sheet
 	f.add("Test", t.Name)

@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Documents says how a Service makes documents.
@@ -150,7 +152,7 @@ func (s *Service) OrderInstructions(ctx context.Context, team healthlab.TeamID, 
 
 // LabTestInstructions returns the collection instructions of a lab test as a PDF file.
 // NotFound where there are none.
-func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID, id LabTestID) ([]byte, error) {
+func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID) ([]byte, error) {
 	t, err := s.catalogue.LabTest(ctx, team, nil, id)
 	if err != nil {
 		return nil, fmt.Errorf("print instructions: %w", err)
@@ -158,7 +160,7 @@ func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID
 	return s.instructions(ctx, team, t, time.Time{})
 }
 
-func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t LabTest, at time.Time) ([]byte, error) {
+func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t catalogue.LabTest, at time.Time) ([]byte, error) {
 	sheets, err := s.catalogue.Instructions(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("print instructions: %w", err)
@@ -177,7 +179,7 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id OrderID)
 		return nil, fmt.Errorf("print report: %w", err)
 	}
 	if r.Results == nil || !patientKnown(r.Facts()) {
-		return nil, missing(ResultNotFound, "the order has no result yet")
+		return nil, rules.Missing(ResultNotFound, "the order has no result yet")
 	}
 	if files := s.opts.Documents.Files; files != nil && r.ReportFile != "" {
 		own, err := fetch(ctx, files, reportKey(r.ID, r.ReportFile))
@@ -206,7 +208,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return Record{}, notFound(err, OrderNotFound, "the team has no such order")
+		return Record{}, rules.NotFound(err, OrderNotFound, "the team has no such order")
 	}
 	if s.opts.Documents == nil {
 		return Record{}, noDocument("there are no documents here")
@@ -214,7 +216,7 @@ func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id Order
 	return r, nil
 }
 
-func noDocument(msg string) error { return missing(DocumentNotFound, msg) }
+func noDocument(msg string) error { return rules.Missing(DocumentNotFound, msg) }
 
 // print lays a document out on the team's paper.
 func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) ([]byte, error) {
@@ -313,7 +315,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 	}
 	r, err := s.store.Get(ctx, team, order)
 	if err != nil {
-		return fmt.Errorf("keep report: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	alive, err := s.users.HasUser(ctx, team, r.UserID)
 	if err != nil {
@@ -330,7 +332,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 		return nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("keep report: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	if err := s.opts.Documents.Files.Put(ctx, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
 		return filed("keep report", err)
@@ -395,7 +397,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 		return nil
 	}
 	files := s.opts.Documents.Files
-	q := Query{Team: team, User: user, Today: today(s.now()), Sort: SortCreatedAt, Direction: Ascending, Page: 1, Size: MaxPageSize}
+	q := Query{Team: team, User: user, Today: today(s.now()), Sort: SortCreatedAt, Direction: catalogue.Ascending, Page: 1, Size: catalogue.MaxPageSize}
 	for ; ; q.Page++ {
 		page, err := s.store.List(ctx, q)
 		if err != nil {

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Forms of text in a report: a number, a bound, an interval.
@@ -28,7 +31,7 @@ func (r *LabResult) Compare() {
 	if r.ReferenceRange != nil {
 		text = strings.TrimSpace(*r.ReferenceRange)
 	}
-	var low, high *Number
+	var low, high *catalogue.Number
 	var above, below bool // the bound itself is outside
 	if m := boundForm.FindStringSubmatch(text); m != nil {
 		if m[1] == "<" {
@@ -49,8 +52,8 @@ func (r *LabResult) Compare() {
 	}
 }
 
-func numberOf(text string) *Number {
-	n, err := ParseNumber(text)
+func numberOf(text string) *catalogue.Number {
+	n, err := catalogue.ParseNumber(text)
 	if err != nil {
 		return nil
 	}
@@ -60,7 +63,7 @@ func numberOf(text string) *Number {
 // end is where a result begins or ends; open means that the number itself is not in it.
 // Without a number it has no end there.
 type end struct {
-	at   *Number
+	at   *catalogue.Number
 	open bool
 }
 
@@ -87,7 +90,7 @@ func (r *LabResult) span() (from, to end) {
 // beyond reports whether a result is outside of a bound: above it (sign 1) or below it
 // (-1); nil if the result does not decide it. near is the end of the result that must be
 // outside, far the other one.
-func beyond(sign int, bound Number, exclusive bool, near, far end) *bool {
+func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bool {
 	out := new(bool)
 	if near.at != nil {
 		if c := sign * near.at.Cmp(bound.Decimal); c > 0 || c == 0 && (exclusive || near.open) {
@@ -120,7 +123,7 @@ func (r *LabResult) enrich() {
 	}
 	switch {
 	case r.Type != NumericResult:
-		r.Value = &Number{decimal.NewFromInt(-1)}
+		r.Value = &catalogue.Number{Decimal: decimal.NewFromInt(-1)}
 	case r.Value == nil:
 		r.Value = numberOf(r.Result)
 	}
@@ -156,7 +159,7 @@ func compactRange(text string) string {
 
 // due is one result that a test should bring.
 type due struct {
-	ExpectedResult
+	catalogue.ExpectedResult
 	from SourceMarker
 	// alone: its marker brings nothing else.
 	alone bool
@@ -165,7 +168,7 @@ type due struct {
 }
 
 // dueOf are the results that a test should bring.
-func dueOf(t LabTest, expected map[int][]ExpectedResult) []due {
+func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []due {
 	var out []due
 	for _, m := range t.Markers {
 		for _, e := range expected[m.ID] {
@@ -210,7 +213,7 @@ func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *st
 }
 
 // markersOf are the ordered markers that a result of these codes comes from.
-func markersOf(all []due, t LabTest, loinc, code *string, slug string) []SourceMarker {
+func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string) []SourceMarker {
 	var out []SourceMarker
 	add := func(s SourceMarker) {
 		if !slices.ContainsFunc(out, func(have SourceMarker) bool { return have.MarkerID == s.MarkerID }) {
@@ -233,7 +236,7 @@ func markersOf(all []due, t LabTest, loinc, code *string, slug string) []SourceM
 // completed returns a report with what the catalogue knows of the test: LOINC codes, the
 // markers that results come from, and, in a report that is all there will be, what should
 // be there and is not. What the lab says stays.
-func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, final bool) OrderResults {
+func completed(in OrderResults, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) OrderResults {
 	all := dueOf(t, expected)
 	out := in
 	out.Results, out.MissingResults = slices.Clone(in.Results), slices.Clone(in.MissingResults)
@@ -254,7 +257,7 @@ func completed(in OrderResults, t LabTest, expected map[int][]ExpectedResult, fi
 		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
 	}
 	if final {
-		out.MissingResults = append(list(out.MissingResults), unsaid(all, out)...)
+		out.MissingResults = append(rules.NonNil(out.MissingResults), unsaid(all, out)...)
 	}
 	return out
 }
@@ -282,7 +285,7 @@ func unsaid(all []due, report OrderResults) []MissingResult {
 
 // complete returns a message whose report was completed for a test; the same one, where
 // it has no report.
-func (s *Service) complete(ctx context.Context, m Message, t LabTest) (Message, error) {
+func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
 	if m.Results == nil {
 		return m, nil
 	}

@@ -1,5 +1,7 @@
 package orders
 
+import "github.com/healthlab-dev/healthlab/orders/catalogue"
+
 // The enumerations of this package are open: a value that we do not know decodes and
 // encodes unchanged. What a request may hold is checked where the request is checked.
 
@@ -191,7 +193,7 @@ var (
 	genderIdentities = []GenderIdentity{"male", "female", "female_to_male_ftm_transgender_male_trans_man",
 		"male_to_female_mtf_transgender_female_trans_woman", "genderqueer", "other"}
 	genders      = []Gender{Female, Male, OtherGender, UnknownGender}
-	billingTypes = []BillingType{ClientBill, CommercialInsurance, PatientBillPassthrough, PatientBill}
+	billingTypes = []catalogue.BillingType{catalogue.ClientBill, catalogue.CommercialInsurance, catalogue.PatientBillPassthrough, catalogue.PatientBill}
 	consentTypes = []ConsentType{TermsOfUse, TelehealthInformedConsent, MobileTermsAndConditions,
 		NoticeOfPrivacyPractices, PrivacyPolicy, HIPAAAuthorization}
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // A clinic sends a test kit to a patient, and a laboratory reports what it found.
@@ -21,7 +22,7 @@ func Example() {
 	now := func() time.Time { return clock }
 
 	// What can be ordered is a file; here it is one test of one laboratory.
-	catalogue, err := orders.ReadStaticCatalog(strings.NewReader(`{
+	cat, err := catalogue.ReadStaticCatalog(strings.NewReader(`{
 		"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["testkit"]}],
 		"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "unit": "ug/L"}],
 		"lab_tests":    [{"id": "7b0a3c1e-0000-4000-8000-000000000001", "name": "Iron at home", "method": "testkit",
@@ -30,13 +31,13 @@ func Example() {
 	check(err)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
 	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	desk, err := orders.New(memory.New(nil).Orders(), everybody, catalogue, lab, &orders.Options{Now: now})
+	desk, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Now: now})
 	check(err)
 
 	team, patient := healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
 	order, err := desk.Place(ctx, team, orders.PlaceRequest{
 		UserID:   patient,
-		OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
+		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
 		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 			Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
 		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
@@ -87,9 +88,9 @@ func check(err error) {
 // What may follow what is a table that a program can ask.
 func ExampleNext() {
 	bound := orders.Facts{Initial: true}
-	to, ok := orders.Next(orders.Testkit, orders.TransitLab, orders.SampleReceived, bound)
+	to, ok := orders.Next(catalogue.Testkit, orders.TransitLab, orders.SampleReceived, bound)
 	fmt.Println(to, ok)
-	_, ok = orders.Next(orders.Testkit, orders.WithCustomer, orders.CancelAsked, bound)
+	_, ok = orders.Next(catalogue.Testkit, orders.WithCustomer, orders.CancelAsked, bound)
 	fmt.Println(ok)
 	// Output:
 	// delivered_to_lab true

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -28,7 +29,7 @@ type desk struct {
 	store *memory.Store
 	lab   *sandbox.Lab
 	opts  *orders.Options
-	more  []orders.LabAccount // beside those of the book
+	more  []catalogue.LabAccount // beside those of the book
 	team  healthlab.TeamID
 	user  healthlab.UserID
 
@@ -184,72 +185,72 @@ func toldOf(t testing.TB, m webhook.Message) string {
 }
 
 // test names a lab test of the book.
-func test(name string) orders.LabTestID { return orders.LabTestID{UUID: id("test " + name)} }
+func test(name string) catalogue.LabTestID { return catalogue.LabTestID{UUID: id("test " + name)} }
 
-func account(name string) orders.LabAccountID {
-	return orders.LabAccountID{UUID: id("account " + name)}
+func account(name string) catalogue.LabAccountID {
+	return catalogue.LabAccountID{UUID: id("account " + name)}
 }
 
 // book is an invented catalogue: two laboratories, and a test for everything that can
 // go wrong.
-func book(t testing.TB, more ...orders.LabAccount) *orders.StaticCatalog {
+func book(t testing.TB, more ...catalogue.LabAccount) *catalogue.StaticCatalog {
 	t.Helper()
-	all := orders.CollectionMethods()
-	everywhere := map[orders.BillingType][]string{
-		orders.ClientBill: {"AZ", "NY"}, orders.CommercialInsurance: {"AZ"},
+	all := catalogue.CollectionMethods()
+	everywhere := map[catalogue.BillingType][]string{
+		catalogue.ClientBill: {"AZ", "NY"}, catalogue.CommercialInsurance: {"AZ"},
 	}
-	marker := func(id, lab int, name string, edit ...func(*orders.MarkerComplete)) orders.MarkerComplete {
-		m := orders.MarkerComplete{Marker: orders.Marker{ID: id, LabID: &lab, Name: name, Slug: name, ProviderID: ptr("code-" + name),
+	marker := func(id, lab int, name string, edit ...func(*catalogue.MarkerComplete)) catalogue.MarkerComplete {
+		m := catalogue.MarkerComplete{Marker: catalogue.Marker{ID: id, LabID: &lab, Name: name, Slug: name, ProviderID: ptr("code-" + name),
 			Unit: ptr("mg/dL"), CommonTATDays: ptr(id % 7), WorstCaseTATDays: ptr(id%7 + 2), ALaCarteEnabled: true}}
 		for _, e := range edit {
 			e(&m)
 		}
 		return m
 	}
-	asks := func(questions ...orders.Question) func(*orders.MarkerComplete) {
-		return func(m *orders.MarkerComplete) { m.AOE = &orders.AOE{Questions: questions} }
+	asks := func(questions ...catalogue.Question) func(*catalogue.MarkerComplete) {
+		return func(m *catalogue.MarkerComplete) { m.AOE = &catalogue.AOE{Questions: questions} }
 	}
-	entry := func(name string, lab int, method orders.CollectionMethod, markers ...int) orders.BookTest {
-		return orders.BookTest{LabTest: orders.LabTest{ID: test(name), Slug: name, Name: name, SampleType: orders.Serum,
-			Method: method, Price: number(t, "49.90"), Status: orders.LabTestActive}, LabID: lab, MarkerIDs: markers}
+	entry := func(name string, lab int, method catalogue.CollectionMethod, markers ...int) catalogue.BookTest {
+		return catalogue.BookTest{LabTest: catalogue.LabTest{ID: test(name), Slug: name, Name: name, SampleType: catalogue.Serum,
+			Method: method, Price: number(t, "49.90"), Status: catalogue.LabTestActive}, LabID: lab, MarkerIDs: markers}
 	}
-	archived := entry("archived", 1, orders.WalkInTest, 11)
-	archived.Status = orders.LabTestInactive
-	private := entry("private", 1, orders.WalkInTest, 11)
+	archived := entry("archived", 1, catalogue.WalkInTest, 11)
+	archived.Status = catalogue.LabTestInactive
+	private := entry("private", 1, catalogue.WalkInTest, 11)
 	private.Teams = []healthlab.TeamID{{UUID: id("other team")}}
-	yesNo := []orders.Answer{{ID: 1, Code: "Y", Value: "Yes"}, {ID: 2, Code: "N", Value: "No"}}
-	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
-		Labs: []orders.Lab{
-			{ID: 1, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []orders.SampleType{orders.Serum}},
+	yesNo := []catalogue.Answer{{ID: 1, Code: "Y", Value: "Yes"}, {ID: 2, Code: "N", Value: "No"}}
+	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
+		Labs: []catalogue.Lab{
+			{ID: 1, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []catalogue.SampleType{catalogue.Serum}},
 			{ID: 2, Slug: "southlab", Name: "Southlab", CollectionMethods: all[1:2]},
 			{ID: 3, Slug: "eastlab", Name: "Eastlab", CollectionMethods: all},
 		},
-		Markers: []orders.MarkerComplete{
-			marker(11, 1, "glucose"), marker(12, 1, "urea", func(m *orders.MarkerComplete) { m.Price = ptr("1.25") }),
+		Markers: []catalogue.MarkerComplete{
+			marker(11, 1, "glucose"), marker(12, 1, "urea", func(m *catalogue.MarkerComplete) { m.Price = ptr("1.25") }),
 			marker(13, 1, "asked", asks(
-				orders.Question{ID: 131, Required: true, Code: "PREG", Type: orders.ChoiceQuestion, Answers: yesNo},
-				orders.Question{ID: 132, Required: true, Code: "FSTING", Type: orders.ChoiceQuestion, Answers: yesNo},
-				orders.Question{ID: 133, Code: "WEIGHT", Type: orders.NumericQuestion},
-				orders.Question{ID: 134, Code: "DRUGS", Type: orders.MultiChoiceQuestion, Answers: yesNo},
-				orders.Question{ID: 135, Code: "SOURCE", Type: orders.TextQuestion, Default: ptr("arm")})),
-			marker(14, 1, "reflex", func(m *orders.MarkerComplete) { m.IsOrderable = ptr(false) }),
-			marker(15, 1, "in panels only", func(m *orders.MarkerComplete) { m.ALaCarteEnabled = false }),
-			marker(16, 1, "untimed", func(m *orders.MarkerComplete) { m.CommonTATDays = nil }),
-			marker(17, 1, "coded", func(m *orders.MarkerComplete) {
-				m.ExpectedResults = []orders.ExpectedResult{{ID: 171, Name: "Sodium", Slug: "sodium", ProviderID: ptr("N001-1"), Required: true,
-					LOINC: &orders.LOINC{ID: 1, Name: "Sodium", Slug: "sodium-serum", Code: "2951-2"}}}
+				catalogue.Question{ID: 131, Required: true, Code: "PREG", Type: catalogue.ChoiceQuestion, Answers: yesNo},
+				catalogue.Question{ID: 132, Required: true, Code: "FSTING", Type: catalogue.ChoiceQuestion, Answers: yesNo},
+				catalogue.Question{ID: 133, Code: "WEIGHT", Type: catalogue.NumericQuestion},
+				catalogue.Question{ID: 134, Code: "DRUGS", Type: catalogue.MultiChoiceQuestion, Answers: yesNo},
+				catalogue.Question{ID: 135, Code: "SOURCE", Type: catalogue.TextQuestion, Default: ptr("arm")})),
+			marker(14, 1, "reflex", func(m *catalogue.MarkerComplete) { m.IsOrderable = ptr(false) }),
+			marker(15, 1, "in panels only", func(m *catalogue.MarkerComplete) { m.ALaCarteEnabled = false }),
+			marker(16, 1, "untimed", func(m *catalogue.MarkerComplete) { m.CommonTATDays = nil }),
+			marker(17, 1, "coded", func(m *catalogue.MarkerComplete) {
+				m.ExpectedResults = []catalogue.ExpectedResult{{ID: 171, Name: "Sodium", Slug: "sodium", ProviderID: ptr("N001-1"), Required: true,
+					LOINC: &catalogue.LOINC{ID: 1, Name: "Sodium", Slug: "sodium-serum", Code: "2951-2"}}}
 			}),
-			marker(18, 1, "unpriced", func(m *orders.MarkerComplete) { m.Price = ptr("N/A") }),
+			marker(18, 1, "unpriced", func(m *catalogue.MarkerComplete) { m.Price = ptr("N/A") }),
 			marker(21, 2, "lipids"), marker(22, 2, "urea"), marker(31, 3, "iron"),
 		},
-		Tests: []orders.BookTest{
-			entry("kit", 1, orders.Testkit, 11, 12), entry("walk-in", 1, orders.WalkInTest, 11, 12, 16),
-			entry("at home", 1, orders.AtHomePhlebotomy, 11), entry("on site", 1, orders.OnSiteCollection, 12),
-			entry("asked", 1, orders.WalkInTest, 13), entry("coded", 1, orders.WalkInTest, 17), entry("south", 2, orders.WalkInTest, 21), entry("east", 3, orders.WalkInTest, 31), entry("asked kit", 1, orders.Testkit, 13),
+		Tests: []catalogue.BookTest{
+			entry("kit", 1, catalogue.Testkit, 11, 12), entry("walk-in", 1, catalogue.WalkInTest, 11, 12, 16),
+			entry("at home", 1, catalogue.AtHomePhlebotomy, 11), entry("on site", 1, catalogue.OnSiteCollection, 12),
+			entry("asked", 1, catalogue.WalkInTest, 13), entry("coded", 1, catalogue.WalkInTest, 17), entry("south", 2, catalogue.WalkInTest, 21), entry("east", 3, catalogue.WalkInTest, 31), entry("asked kit", 1, catalogue.Testkit, 13),
 			archived, private,
 		},
-		Accounts: append([]orders.LabAccount{
-			{ID: account("platform"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
+		Accounts: append([]catalogue.LabAccount{
+			{ID: account("platform"), Lab: "northlab", Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
 				ProviderAccountID: "P-1", AllowedBilling: everywhere, DefaultClinicalNotes: ptr("call us")},
 		}, more...),
 	})
@@ -268,7 +269,7 @@ func patient() orders.PatientDetailsInput {
 
 // asks is a request for a test of the book.
 func (d *desk) asks(name string, edit ...func(*orders.PlaceRequest)) orders.PlaceRequest {
-	req := orders.PlaceRequest{UserID: d.user, OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{test(name)}},
+	req := orders.PlaceRequest{UserID: d.user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test(name)}},
 		PatientDetails: patient(), PatientAddress: address()}
 	for _, e := range edit {
 		e(&req)

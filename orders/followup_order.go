@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // UpdateReason is why an order replaces another one.
@@ -32,7 +34,7 @@ type CreateRequest struct {
 func (r *CreateRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	if r.UpdateReason != nil {
-		oneOf(&p, *r.UpdateReason, []UpdateReason{IncorrectLab}, "update_reason")
+		rules.OneOf(&p, *r.UpdateReason, []UpdateReason{IncorrectLab}, "update_reason")
 		if r.ParentID == nil {
 			p.Add("without_parent", "goes with parent_id only", "update_reason")
 		}
@@ -68,7 +70,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 	if req.ParentID != nil {
 		parent, err := s.store.Get(ctx, team, *req.ParentID)
 		if err != nil {
-			return Order{}, fmt.Errorf("create order: %w", notFound(err, OrderNotFound, "the team has no such order to replace"))
+			return Order{}, fmt.Errorf("create order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order to replace"))
 		}
 		if req.UpdateReason == nil {
 			m.carried = parent.LabAccountID
@@ -84,11 +86,11 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID,
 	r.Origin = OriginRecreation
 	_, child, err := s.follow(ctx, *req.ParentID, r, at, func(parent *Record) (Trigger, error) {
 		if !parent.ReplacedBy.IsZero() {
-			return "", broken(AlreadyRecreated, "the order was replaced before")
+			return "", rules.Broken(AlreadyRecreated, "the order was replaced before")
 		}
 		for _, m := range parent.OrderTransaction.Orders {
 			if m.Origin == OriginRecreation && m.ID != r.ID && m.ParentID != nil && *m.ParentID == parent.ID {
-				return "", broken(AlreadyRecreated, "the order was replaced before")
+				return "", rules.Broken(AlreadyRecreated, "the order was replaced before")
 			}
 		}
 		if parent.Cancellable() {
@@ -155,7 +157,7 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 
 // redraws reports whether an order may be repeated at all, whatever its lab reports.
 func (s *Service) redraws(r *Record, settings Settings) bool {
-	return settings.Redraws && r.Method() == WalkInTest && r.Origin == OriginInitial &&
+	return settings.Redraws && r.Method() == catalogue.WalkInTest && r.Origin == OriginInitial &&
 		r.LabTest.Lab != nil && slices.Contains(s.opts.RedrawLabs, r.LabTest.Lab.Slug) &&
 		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o TransactionMember) bool { return o.Origin == OriginRedraw })
 }
@@ -170,7 +172,7 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 	if _, ok := r.implied(RedrawOffered); !ok {
 		return Record{}, false
 	}
-	var lost []Marker
+	var lost []catalogue.Marker
 	for _, marker := range r.LabTest.Markers {
 		if slices.ContainsFunc(m.Results.MissingResults, func(missing MissingResult) bool {
 			return missing.InferredFailureType == InternalLabFailure && slices.ContainsFunc(missing.SourceMarkers,
@@ -184,49 +186,49 @@ func (s *Service) redraw(r *Record, m Message, settings Settings) (Record, bool)
 	}
 	at := healthlab.At(s.now())
 	c := r.again(OrderID{s.opts.NewID()}, OriginRedraw, at)
-	c.Details = NewDetails(WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
+	c.Details = NewDetails(catalogue.WalkInTest, s.opts.NewID(), s.opts.NewID(), at)
 	c.LabTest.Markers = lost
-	c.LabTest.CommonTATDays = slowest(lost, func(m Marker) *int { return m.CommonTATDays })
-	c.LabTest.WorstCaseTATDays = slowest(lost, func(m Marker) *int { return m.WorstCaseTATDays })
+	c.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
+	c.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
 	return c, true
 }
 
 // ImportRequest tracks an order that was placed outside the service.
 type ImportRequest struct {
-	UserID           healthlab.UserID    `json:"user_id"`
-	BillingType      BillingType         `json:"billing_type"`
-	OrderSet         OrderSet            `json:"order_set"`
-	CollectionMethod CollectionMethod    `json:"collection_method"`
-	Physician        *PhysicianInput     `json:"physician"`
-	PatientDetails   PatientDetailsInput `json:"patient_details"`
+	UserID           healthlab.UserID           `json:"user_id"`
+	BillingType      catalogue.BillingType      `json:"billing_type"`
+	OrderSet         catalogue.OrderSet         `json:"order_set"`
+	CollectionMethod catalogue.CollectionMethod `json:"collection_method"`
+	Physician        *PhysicianInput            `json:"physician"`
+	PatientDetails   PatientDetailsInput        `json:"patient_details"`
 	// PatientAddress is taken as it is; the forms of its state and zip are not checked.
 	PatientAddress ImportAddressInput `json:"patient_address"`
 	// SampleID is the lab's number of the order; no other order has it.
 	SampleID string `json:"sample_id"`
 	// LabAccountID may be pending.
-	LabAccountID *LabAccountID `json:"lab_account_id"`
+	LabAccountID *catalogue.LabAccountID `json:"lab_account_id"`
 }
 
 // Check returns Invalid with every problem of the request itself.
 func (r *ImportRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.text(r.SampleID, "sample_id", 1, maxText)
+	c := rules.Check{Problems: &p}
+	c.Text(r.SampleID, "sample_id", 1, rules.MaxText)
 	if r.BillingType == "" {
-		c.add("missing", "is required", "billing_type")
+		c.Add("missing", "is required", "billing_type")
 	}
 	if r.CollectionMethod == "" {
-		c.add("missing", "is required", "collection_method")
+		c.Add("missing", "is required", "collection_method")
 	}
 	req := r.place()
-	a, at := &req.PatientAddress, c.under("patient_address")
-	at.text(a.ReceiverName, "receiver_name", 1, maxText)
-	if zip := zipOf(a.Zip, a.ZipCode); at.text(zip, "zip", 1, maxText) {
-		at.oneZip(zip, a.ZipCode)
+	a, at := &req.PatientAddress, c.Under("patient_address")
+	at.Text(a.ReceiverName, "receiver_name", 1, rules.MaxText)
+	if zip := rules.ZipOf(a.Zip, a.ZipCode); at.Text(zip, "zip", 1, rules.MaxText) {
+		at.OneZip(zip, a.ZipCode)
 	}
-	at.text(a.State, "state", 1, maxText)
+	at.Text(a.State, "state", 1, rules.MaxText)
 	// The forms do not matter.
-	a.ReceiverName, a.State, a.Zip, a.ZipCode = "", statesOfUS[0], "00000", nil
+	a.ReceiverName, a.State, a.Zip, a.ZipCode = "", rules.StatesOfUS[0], "00000", nil
 	return also(p, req.Check(today))
 }
 
@@ -260,7 +262,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, id Ord
 		return Order{}, fmt.Errorf("team settings: %w", err)
 	}
 	if !settings.OrderImport {
-		return Order{}, &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "imports are not switched on for the team"}
+		return Order{}, &healthlab.RuleError{Kind: healthlab.Forbidden, Type: catalogue.FeatureNotEnabled, Msg: "imports are not switched on for the team"}
 	}
 	if err := req.Check(today(at)); err != nil {
 		return Order{}, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func TestRedraw(t *testing.T) {
@@ -136,17 +137,17 @@ func TestRecreation(t *testing.T) {
 
 func TestRecreationAtTheRightLab(t *testing.T) {
 	team := []healthlab.TeamID{{UUID: id("team")}}
-	billing := map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}
-	one := orders.LabAccount{ID: account("one"), Lab: "northlab", Status: orders.LabAccountActive, TeamIDAllowlist: team, AllowedBilling: billing}
+	billing := map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}
+	one := catalogue.LabAccount{ID: account("one"), Lab: "northlab", Status: catalogue.LabAccountActive, TeamIDAllowlist: team, AllowedBilling: billing}
 	two, south := one, one
 	two.ID, south.ID, south.Lab = account("two"), account("south"), "southlab"
-	entry := func(name string, lab int) orders.BookTest {
-		return orders.BookTest{LabTest: orders.LabTest{ID: test(name), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: lab}
+	entry := func(name string, lab int) catalogue.BookTest {
+		return catalogue.BookTest{LabTest: catalogue.LabTest{ID: test(name), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: lab}
 	}
-	all := orders.CollectionMethods()
-	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
-		Labs:  []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
-		Tests: []orders.BookTest{entry("walk-in", 1), entry("south", 2)}, Accounts: []orders.LabAccount{one, two, south}})
+	all := catalogue.CollectionMethods()
+	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
+		Labs:  []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
+		Tests: []catalogue.BookTest{entry("walk-in", 1), entry("south", 2)}, Accounts: []catalogue.LabAccount{one, two, south}})
 	require.NoError(t, err)
 	named := func(name string) func(*orders.CreateRequest) {
 		return func(r *orders.CreateRequest) { r.LabAccountID = ptr(account(name)) }
@@ -159,10 +160,10 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	}{
 		{"the parent's account is carried", "walk-in", func(*orders.CreateRequest) {}, "two", ""},
 		{"another one is named", "walk-in", named("one"), "one", ""},
-		{"found afresh", "walk-in", wrong, "", orders.LabAccountAmbiguous},
+		{"found afresh", "walk-in", wrong, "", catalogue.LabAccountAmbiguous},
 		{"another lab", "south", func(*orders.CreateRequest) {}, "south", ""},
 		{"another lab, said so", "south", wrong, "south", ""},
-		{"an account of the wrong lab", "south", named("one"), "", orders.MarkerNotInLab},
+		{"an account of the wrong lab", "south", named("one"), "", catalogue.MarkerNotInLab},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -194,12 +195,12 @@ func (d *desk) replaced(t *testing.T, first, next orders.Order, err error, rule,
 
 func TestImport(t *testing.T) {
 	d := newDesk(t)
-	req := orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
-		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}},
+	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
+		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}},
 		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
 	req.PatientAddress.Zip = "somewhere"
 	_, err := d.Import(t.Context(), d.team, req)
-	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 	d.settings.OrderImport = true
 	o, err := d.Import(t.Context(), d.team, req)
 	require.NoError(t, err)
@@ -232,15 +233,15 @@ func TestImport(t *testing.T) {
 func TestImportChecksNoForms(t *testing.T) {
 	d := newDesk(t)
 	d.settings.OrderImport = true
-	req := orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
-		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("east")}},
+	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
+		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("east")}},
 		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
 	req.PatientAddress.State, req.PatientAddress.Zip = "Arizona", "n/a"
 	_, err := d.Import(t.Context(), d.team, req)
-	requireRule(t, err, orders.NoLabAccount, healthlab.Precondition)
+	requireRule(t, err, catalogue.NoLabAccount, healthlab.Precondition)
 	req.OrderSet.LabTestIDs[0] = test("walk-in")
 	_, err = d.Import(t.Context(), d.team, req)
-	requireRule(t, err, orders.BillingStateNotAllowed, healthlab.Precondition)
+	requireRule(t, err, catalogue.BillingStateNotAllowed, healthlab.Precondition)
 	for _, state := range []string{"", "A\x00Z", strings.Repeat("x", 1001)} {
 		req.PatientAddress.State = state
 		_, err = d.Import(t.Context(), d.team, req)
@@ -256,8 +257,8 @@ func TestImportForAnInsurer(t *testing.T) {
 	d := newDesk(t, withRegistry(t))
 	d.insure()
 	d.settings.OrderImport = true
-	req := orders.ImportRequest{UserID: d.user, BillingType: orders.CommercialInsurance, CollectionMethod: orders.WalkInTest,
-		OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("asked")}},
+	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.CommercialInsurance, CollectionMethod: catalogue.WalkInTest,
+		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("asked")}},
 		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
 	o, err := d.Import(t.Context(), d.team, req)
 	require.NoError(t, err)
@@ -272,50 +273,50 @@ func TestImportForAnInsurer(t *testing.T) {
 }
 
 // accountsOf gives a desk a catalogue of two tests at one lab, with these accounts.
-func (d *desk) accountsOf(accounts ...orders.LabAccount) {
+func (d *desk) accountsOf(accounts ...catalogue.LabAccount) {
 	d.t.Helper()
-	all := orders.CollectionMethods()
-	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
-		Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
-		Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1},
-			{LabTest: orders.LabTest{ID: test("south"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 2}},
+	all := catalogue.CollectionMethods()
+	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
+		Labs: []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: all}, {ID: 2, Slug: "southlab", CollectionMethods: all}},
+		Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1},
+			{LabTest: catalogue.LabTest{ID: test("south"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 2}},
 		Accounts: accounts})
 	require.NoError(d.t, err)
 	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
-func (d *desk) accountAt(lab, name string, status orders.LabAccountStatus) orders.LabAccount {
-	return orders.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{d.team},
-		AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}
+func (d *desk) accountAt(lab, name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
+	return catalogue.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{d.team},
+		AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 }
 
 // The account of the order that is replaced is used again, as it is now; another one is
 // found only where that one is of another lab, or is nobody's any more.
 func TestRecreationCarriesTheAccount(t *testing.T) {
 	d := newDesk(t)
-	own := func(name string, status orders.LabAccountStatus) orders.LabAccount {
+	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 		return d.accountAt("northlab", name, status)
 	}
-	platform := func(lab, name string) orders.LabAccount {
-		a := d.accountAt(lab, name, orders.LabAccountActive)
+	platform := func(lab, name string) catalogue.LabAccount {
+		a := d.accountAt(lab, name, catalogue.LabAccountActive)
 		a.TeamIDAllowlist = nil
 		return a
 	}
-	const active = orders.LabAccountActive
-	list := func(a ...orders.LabAccount) []orders.LabAccount { return a }
+	const active = catalogue.LabAccountActive
+	list := func(a ...catalogue.LabAccount) []catalogue.LabAccount { return a }
 	for _, tc := range []struct {
 		name, test   string
-		before, then []orders.LabAccount
+		before, then []catalogue.LabAccount
 		used, rule   string
 	}{
 		{"several now", "walk-in", list(own("one", active)), list(own("one", active), own("two", active)), "one", ""},
-		{"suspended since", "walk-in", list(own("one", active)), list(own("one", orders.LabAccountSuspended), own("two", active)), "", orders.LabAccountNotActive},
-		{"pending again", "walk-in", list(own("one", active)), list(own("one", orders.LabAccountPending), platform("northlab", "p")), "", orders.LabAccountNotActive},
+		{"suspended since", "walk-in", list(own("one", active)), list(own("one", catalogue.LabAccountSuspended), own("two", active)), "", catalogue.LabAccountNotActive},
+		{"pending again", "walk-in", list(own("one", active)), list(own("one", catalogue.LabAccountPending), platform("northlab", "p")), "", catalogue.LabAccountNotActive},
 		{"no longer the team's", "walk-in", list(own("one", active)), list(own("two", active)), "two", ""},
 		{"the platform's, and the team has its own", "walk-in", list(platform("northlab", "p")), list(platform("northlab", "p"), own("one", active)), "p", ""},
 		{"the platform has another", "walk-in", list(platform("northlab", "p")), list(platform("northlab", "q")), "q", ""},
-		{"another lab", "south", list(own("one", active)), list(own("one", orders.LabAccountSuspended), platform("southlab", "p")), "p", ""},
+		{"another lab", "south", list(own("one", active)), list(own("one", catalogue.LabAccountSuspended), platform("southlab", "p")), "p", ""},
 		{"another lab than the platform's", "south", list(platform("northlab", "p")), list(platform("northlab", "p"), platform("southlab", "q")), "q", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -334,24 +335,24 @@ func TestRecreationCarriesTheAccount(t *testing.T) {
 func TestImportFindsThePendingAccount(t *testing.T) {
 	d := newDesk(t)
 	d.settings.OrderImport = true
-	own := func(name string, status orders.LabAccountStatus) orders.LabAccount {
+	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 		return d.accountAt("northlab", name, status)
 	}
-	const pending, suspended = orders.LabAccountPending, orders.LabAccountSuspended
-	list := func(a ...orders.LabAccount) []orders.LabAccount { return a }
+	const pending, suspended = catalogue.LabAccountPending, catalogue.LabAccountSuspended
+	list := func(a ...catalogue.LabAccount) []catalogue.LabAccount { return a }
 	for i, tc := range []struct {
-		accounts   []orders.LabAccount
+		accounts   []catalogue.LabAccount
 		used, rule string
 	}{
 		{list(own("one", pending)), "one", ""},
 		{list(own("one", suspended), own("two", pending), own("three", "ready_to_launch")), "two", ""},
-		{list(own("one", pending), own("two", pending)), "", orders.NoActiveLabAccount},
-		{list(own("one", pending), own("two", orders.LabAccountActive)), "two", ""},
-		{list(own("one", suspended)), "", orders.NoActiveLabAccount},
+		{list(own("one", pending), own("two", pending)), "", catalogue.NoActiveLabAccount},
+		{list(own("one", pending), own("two", catalogue.LabAccountActive)), "two", ""},
+		{list(own("one", suspended)), "", catalogue.NoActiveLabAccount},
 	} {
 		d.accountsOf(tc.accounts...)
-		o, err := d.Import(t.Context(), d.team, orders.ImportRequest{UserID: d.user, BillingType: orders.ClientBill, CollectionMethod: orders.WalkInTest,
-			OrderSet:       orders.OrderSet{LabTestIDs: []orders.LabTestID{test("walk-in")}},
+		o, err := d.Import(t.Context(), d.team, orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
+			OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}},
 			PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: fmt.Sprint("R-", i)})
 		if tc.rule != "" {
 			requireRule(t, err, tc.rule, healthlab.Precondition)

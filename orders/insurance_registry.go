@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
 // RegistryContents is what a host knows of who pays and for what, in Go or as a JSON
@@ -25,7 +28,7 @@ type RegistryContents struct {
 	// NotInsurable are markers that no insurer pays for.
 	NotInsurable []NotInsurable `json:"not_insurable"`
 	// Markers are what is known of markers beside the catalogue.
-	Markers []MarkerFacts `json:"markers"`
+	Markers []catalogue.MarkerFacts `json:"markers"`
 }
 
 // RegistryPayor is a payor, and what clearing houses call it: their codes, by the name
@@ -118,9 +121,9 @@ type Registry struct {
 	plans     map[string]map[string]string
 	diagnoses []DiagnosisEntry // by code
 	known     map[string]int   // by code without its dot
-	words     *index
+	words     *textsearch.Index
 	never     []NotInsurable
-	of        map[[2]string]MarkerFacts
+	of        map[[2]string]catalogue.MarkerFacts
 }
 
 // ReadRegistry reads a registry from JSON in the form of [RegistryContents]. Invalid
@@ -139,7 +142,7 @@ func ReadRegistry(r io.Reader) (*Registry, error) {
 // with it: codes used twice or malformed, clearing houses and plans that do not exist.
 func NewRegistry(c RegistryContents) (*Registry, error) {
 	var p healthlab.Problems
-	g := &Registry{of: map[[2]string]MarkerFacts{}, houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
+	g := &Registry{of: map[[2]string]catalogue.MarkerFacts{}, houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
 	for i, payor := range c.Payors {
 		if _, taken := g.byCode[payor.PayorCode]; taken || payor.PayorCode == "" {
 			p.Add("duplicate", "has a code of its own", "payors", i, "payor_code")
@@ -149,7 +152,7 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 				p.Add("unknown_clearing_house", "is one of the clearing houses", "payors", i, "ids")
 			}
 		}
-		payor.Aliases, payor.Source = list(payor.Aliases), PlatformPayor
+		payor.Aliases, payor.Source = rules.NonNil(payor.Aliases), PlatformPayor
 		g.byCode[payor.PayorCode] = i
 		g.payors = append(g.payors, payor)
 	}
@@ -161,20 +164,20 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 		}
 	}
 	for _, f := range c.Markers {
-		f.CPTCodes = list(f.CPTCodes)
+		f.CPTCodes = rules.NonNil(f.CPTCodes)
 		g.of[[2]string{f.Lab, f.ProviderID}] = f
 	}
 	g.diagnoses = slices.Clone(c.Diagnoses)
 	slices.SortFunc(g.diagnoses, func(a, b DiagnosisEntry) int { return strings.Compare(a.Code, b.Code) })
 	names := make([]string, len(g.diagnoses))
 	for i, d := range g.diagnoses {
-		if _, taken := g.known[bare(d.Code)]; taken || !icdForm.MatchString(d.Code) {
+		if _, taken := g.known[bare(d.Code)]; taken || !rules.ICDForm.MatchString(d.Code) {
 			p.Add("diagnosis", "is an ICD-10 code of its own", "diagnoses", i, "code")
 		}
 		g.known[bare(d.Code)] = i
 		names[i] = d.Description
 	}
-	g.words = newIndex(names, func(int) []string { return nil })
+	g.words = textsearch.New(names, func(int) []string { return nil })
 	return g, p.Err()
 }
 
@@ -189,7 +192,7 @@ func (g *Registry) entries() []RegistryPayor {
 	if g == nil {
 		return nil
 	}
-	return copied(g.payors)
+	return rules.DeepCopy(g.payors)
 }
 
 // payor finds a payor by its code, or by that of a programme for a state.
@@ -204,13 +207,13 @@ func (g *Registry) payor(code, state string) (Payor, bool) {
 	if !ok {
 		return Payor{}, false
 	}
-	return copied(g.payors[i].Payor), true
+	return rules.DeepCopy(g.payors[i].Payor), true
 }
 
 // Facts returns billing codes and popularity of the marker that has a code at a lab.
-func (g *Registry) Facts(lab, providerID string) (MarkerFacts, bool) {
+func (g *Registry) Facts(lab, providerID string) (catalogue.MarkerFacts, bool) {
 	if g == nil {
-		return MarkerFacts{}, false
+		return catalogue.MarkerFacts{}, false
 	}
 	f, ok := g.of[[2]string{lab, providerID}]
 	return f, ok
@@ -218,7 +221,7 @@ func (g *Registry) Facts(lab, providerID string) (MarkerFacts, bool) {
 
 // diagnosis reports whether a code may be given to an insurer.
 func (g *Registry) diagnosis(code string) bool {
-	if !icdForm.MatchString(code) {
+	if !rules.ICDForm.MatchString(code) {
 		return false
 	}
 	if g == nil || len(g.diagnoses) == 0 {
@@ -229,7 +232,7 @@ func (g *Registry) diagnosis(code string) bool {
 }
 
 // insurable reports whether insurers pay for a marker in a state.
-func (g *Registry) insurable(lab string, m Marker, state string) bool {
+func (g *Registry) insurable(lab string, m catalogue.Marker, state string) bool {
 	return g == nil || m.ProviderID == nil || !slices.ContainsFunc(g.never, func(n NotInsurable) bool {
 		return n.Lab == lab && n.ProviderID == *m.ProviderID && (len(n.States) == 0 || slices.ContainsFunc(n.States, func(s string) bool { return strings.EqualFold(s, state) }))
 	})
@@ -254,20 +257,20 @@ func (g *Registry) find(text string) []Diagnosis {
 			add(i)
 		}
 	}
-	hits := g.words.find(text)
+	hits := g.words.Find(text)
 	for _, h := range hits {
-		if h.cost == 0 {
-			add(h.text)
+		if h.Cost == 0 {
+			add(h.Text)
 		}
 	}
 	for i, d := range g.diagnoses {
-		if holds(d.Description, strings.TrimSpace(text)) {
+		if rules.ContainsFold(d.Description, strings.TrimSpace(text)) {
 			add(i)
 		}
 	}
 	if len(out) == 0 {
 		for _, h := range hits {
-			add(h.text)
+			add(h.Text)
 		}
 	}
 	return out
@@ -300,7 +303,7 @@ func (s *Service) CheckDiagnoses(codes []string) DiagnosisCheck {
 	valid := make([]bool, len(codes))
 	for i, code := range codes {
 		switch valid[i] = g.diagnosis(code); {
-		case !icdForm.MatchString(code):
+		case !rules.ICDForm.MatchString(code):
 			out.Errors = append(out.Errors, fmt.Sprintf("codes[%d] is not an ICD-10 code", i))
 		case !valid[i]:
 			out.Errors = append(out.Errors, fmt.Sprintf("codes[%d] is not a known code", i))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Users says which users a team has.
@@ -126,7 +127,7 @@ type Submission struct {
 	// Comment is the text for the requisition; empty for none.
 	Comment    string
 	Physician  *PhysicianInput
-	AOEAnswers []AOEAnswer
+	AOEAnswers []catalogue.AOEAnswer
 }
 
 // Accepted is a laboratory's answer.

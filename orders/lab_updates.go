@@ -12,6 +12,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // maxMessages bounds how many ids of messages an order remembers.
@@ -369,7 +371,7 @@ func (r *Record) reach(path []Trigger, m Message, steps []Step) (events []health
 // silentPartial reports whether a partial result can be read although the order has no
 // status for it, as with kits.
 func (r *Record) silentPartial() bool {
-	return r.Method() == Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
+	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
 }
 
 // What must have happened before what is reported, if nobody said so: a lab that tests
@@ -466,7 +468,7 @@ func (r *Record) collected(at time.Time) {
 func (r *Record) result(m Message, at time.Time) {
 	results := *m.Results
 	results.OrderTransaction = nil // drawn when it is read
-	results.Results = list(results.Results)
+	results.Results = rules.NonNil(results.Results)
 	results.Metadata.Status = ResultFinal
 	if m.On == PartialResult {
 		results.Metadata.Status = ResultPartial

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/internal/fsm"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Trigger is something that happens to an order and may move it along.
@@ -110,10 +111,10 @@ func patientKnown(f Facts) bool { return !f.Registrable || f.Registered }
 // initialOrder holds for orders that are not a second try themselves.
 func initialOrder(f Facts) bool { return f.Initial }
 
-type row = fsm.Row[LowLevel, Trigger, CollectionMethod, Facts]
+type row = fsm.Row[LowLevel, Trigger, catalogue.CollectionMethod, Facts]
 
 // rows spells out a transition that starts in several states.
-func rows(methods []CollectionMethod, guard string, on Trigger, to LowLevel, from ...LowLevel) []row {
+func rows(methods []catalogue.CollectionMethod, guard string, on Trigger, to LowLevel, from ...LowLevel) []row {
 	out := make([]row, 0, len(from))
 	for _, f := range from {
 		out = append(out, row{From: f, On: on, To: to, Variants: methods, Guard: guard})
@@ -123,9 +124,9 @@ func rows(methods []CollectionMethod, guard string, on Trigger, to LowLevel, fro
 
 // lifecycle is the whole automaton. A requisition that was bypassed has exactly the
 // exits of one that was created.
-var lifecycle = fsm.Must(fsm.Table[LowLevel, Trigger, CollectionMethod, Facts]{
+var lifecycle = fsm.Must(fsm.Table[LowLevel, Trigger, catalogue.CollectionMethod, Facts]{
 	Initial:  Ordered,
-	Variants: CollectionMethods(),
+	Variants: catalogue.CollectionMethods(),
 	Final: []LowLevel{
 		Completed, Corrected, RedrawAvailable, SampleError, FailureToDeliverToCustomer,
 		FailureToDeliverToLab, Lost, Cancelled, DoNotProcess,
@@ -146,7 +147,7 @@ func commonRows() []row {
 }
 
 func kitRows() []row {
-	kit := []CollectionMethod{Testkit}
+	kit := []catalogue.CollectionMethod{catalogue.Testkit}
 	always := func(on Trigger, to LowLevel, from ...LowLevel) []row { return rows(kit, "", on, to, from...) }
 	reg := func(on Trigger, to LowLevel, from ...LowLevel) []row {
 		return rows(kit, "registrable", on, to, from...)
@@ -190,7 +191,7 @@ func kitRows() []row {
 }
 
 func walkInRows() []row {
-	walkIn := []CollectionMethod{WalkInTest}
+	walkIn := []catalogue.CollectionMethod{catalogue.WalkInTest}
 	on := func(on Trigger, to LowLevel, from ...LowLevel) []row { return rows(walkIn, "", on, to, from...) }
 	// Appointments are optional: the patient may simply walk in.
 	open := []LowLevel{RequisitionCreated, RequisitionBypassed, AppointmentPending, AppointmentScheduled, AppointmentCancelled}
@@ -209,7 +210,7 @@ func walkInRows() []row {
 
 func atHomeRows() []row {
 	on := func(on Trigger, to LowLevel, from ...LowLevel) []row {
-		return rows([]CollectionMethod{AtHomePhlebotomy}, "", on, to, from...)
+		return rows([]catalogue.CollectionMethod{catalogue.AtHomePhlebotomy}, "", on, to, from...)
 	}
 	return slices.Concat(
 		on(AppointmentMade, AppointmentPending, RequisitionCreated, RequisitionBypassed, AppointmentCancelled),
@@ -227,7 +228,7 @@ func atHomeRows() []row {
 
 func onSiteRows() []row {
 	on := func(on Trigger, to LowLevel, from ...LowLevel) []row {
-		return rows([]CollectionMethod{OnSiteCollection}, "", on, to, from...)
+		return rows([]catalogue.CollectionMethod{catalogue.OnSiteCollection}, "", on, to, from...)
 	}
 	// Results may arrive although nobody reported the draw.
 	drawn := []LowLevel{RequisitionCreated, RequisitionBypassed, DrawCompleted, PartialResults}
@@ -274,8 +275,8 @@ var stages = map[LowLevel]Stage{
 
 // StageOf returns the top level that a low-level status has under a method. It is a
 // function of both: a draw on site puts the sample into the lab's hands at once.
-func StageOf(m CollectionMethod, l LowLevel) Stage {
-	if m == OnSiteCollection && l == DrawCompleted {
+func StageOf(m catalogue.CollectionMethod, l LowLevel) Stage {
+	if m == catalogue.OnSiteCollection && l == DrawCompleted {
 		return StageSampleWithLab
 	}
 	return stages[l]
@@ -283,16 +284,16 @@ func StageOf(m CollectionMethod, l LowLevel) Stage {
 
 // Next returns where a trigger leads an order of this method and these facts, and
 // whether it leads anywhere.
-func Next(m CollectionMethod, from LowLevel, on Trigger, f Facts) (LowLevel, bool) {
+func Next(m catalogue.CollectionMethod, from LowLevel, on Trigger, f Facts) (LowLevel, bool) {
 	return lifecycle.Next(m, from, on, f)
 }
 
 // Diagram draws the lifecycle of a method as a Mermaid state diagram.
-func Diagram(m CollectionMethod) string { return lifecycle.Mermaid(m) }
+func Diagram(m catalogue.CollectionMethod) string { return lifecycle.Mermaid(m) }
 
 // LowLevels returns the low-level statuses that orders of a method can have, from the
 // first on.
-func LowLevels(m CollectionMethod) []LowLevel { return lifecycle.States(m) }
+func LowLevels(m catalogue.CollectionMethod) []LowLevel { return lifecycle.States(m) }
 
 // Final reports whether an order may end in this status. Completed and corrected are
 // final too, although a correction may follow.
@@ -300,7 +301,7 @@ func (l LowLevel) Final() bool { return lifecycle.Final(l) }
 
 // Cancellable reports whether a team may cancel an order with these facts in this
 // status. Only the current status counts, not the history.
-func Cancellable(m CollectionMethod, l LowLevel, f Facts) bool {
+func Cancellable(m catalogue.CollectionMethod, l LowLevel, f Facts) bool {
 	_, ok := Next(m, l, CancelAsked, f)
 	return ok
 }
@@ -309,14 +310,14 @@ func Cancellable(m CollectionMethod, l LowLevel, f Facts) bool {
 type Status string
 
 // StatusOf puts a full status together.
-func StatusOf(m CollectionMethod, l LowLevel) Status {
+func StatusOf(m catalogue.CollectionMethod, l LowLevel) Status {
 	return Status(string(StageOf(m, l)) + "." + string(m) + "." + string(l))
 }
 
 // Statuses returns every full status that an order can have, by method.
 func Statuses() []Status {
 	var out []Status
-	for _, m := range CollectionMethods() {
+	for _, m := range catalogue.CollectionMethods() {
 		for _, l := range LowLevels(m) {
 			out = append(out, StatusOf(m, l))
 		}
@@ -326,8 +327,8 @@ func Statuses() []Status {
 
 // statusAliases are names that were in use before. We read them and never write them.
 var statusAliases = map[Status]Status{
-	"received.testkit.testkit_registered":                 StatusOf(Testkit, Registered),
-	"collecting_sample.on_site_collection.draw_completed": StatusOf(OnSiteCollection, DrawCompleted),
+	"received.testkit.testkit_registered":                 StatusOf(catalogue.Testkit, Registered),
+	"collecting_sample.on_site_collection.draw_completed": StatusOf(catalogue.OnSiteCollection, DrawCompleted),
 }
 
 // ParseStatus reads a full status that an order can have, or an old name of one. It
@@ -343,7 +344,7 @@ func ParseStatus(s string) (Status, bool) {
 func (s Status) Stage() Stage { return Stage(s.part(0)) }
 
 // Method returns the second part; empty if s is not of three parts.
-func (s Status) Method() CollectionMethod { return CollectionMethod(s.part(1)) }
+func (s Status) Method() catalogue.CollectionMethod { return catalogue.CollectionMethod(s.part(1)) }
 
 // LowLevel returns the last part; empty if s is not of three parts.
 func (s Status) LowLevel() LowLevel { return LowLevel(s.part(2)) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files and diagrams")
@@ -35,16 +36,16 @@ func golden(t *testing.T, path, got string) {
 // Every kind of order that the guards tell apart.
 var kinds = []struct {
 	name   string
-	method orders.CollectionMethod
+	method catalogue.CollectionMethod
 	facts  orders.Facts
 }{
-	{"testkit bound to its patient", orders.Testkit, orders.Facts{Initial: true}},
-	{"testkit not yet registered", orders.Testkit, orders.Facts{Registrable: true, Initial: true}},
-	{"testkit registered", orders.Testkit, orders.Facts{Registrable: true, Registered: true, Initial: true}},
-	{"walk_in_test", orders.WalkInTest, orders.Facts{Initial: true}},
-	{"walk_in_test after a redraw", orders.WalkInTest, orders.Facts{}},
-	{"at_home_phlebotomy", orders.AtHomePhlebotomy, orders.Facts{Initial: true}},
-	{"on_site_collection", orders.OnSiteCollection, orders.Facts{Initial: true}},
+	{"testkit bound to its patient", catalogue.Testkit, orders.Facts{Initial: true}},
+	{"testkit not yet registered", catalogue.Testkit, orders.Facts{Registrable: true, Initial: true}},
+	{"testkit registered", catalogue.Testkit, orders.Facts{Registrable: true, Registered: true, Initial: true}},
+	{"walk_in_test", catalogue.WalkInTest, orders.Facts{Initial: true}},
+	{"walk_in_test after a redraw", catalogue.WalkInTest, orders.Facts{}},
+	{"at_home_phlebotomy", catalogue.AtHomePhlebotomy, orders.Facts{Initial: true}},
+	{"on_site_collection", catalogue.OnSiteCollection, orders.Facts{Initial: true}},
 }
 
 func TestLifecycleEveryStateAndTrigger(t *testing.T) {
@@ -68,7 +69,7 @@ func TestLifecycleEveryStateAndTrigger(t *testing.T) {
 }
 
 func TestLifecycleDiagrams(t *testing.T) {
-	for _, m := range orders.CollectionMethods() {
+	for _, m := range catalogue.CollectionMethods() {
 		golden(t, "../docs/orders-lifecycle-"+string(m)+".mmd", orders.Diagram(m))
 	}
 }
@@ -174,7 +175,7 @@ func TestLifecycleEdges(t *testing.T) {
 }
 
 // edges lists the pairs of states that a trigger leads from and to.
-func edges(m orders.CollectionMethod, f orders.Facts) []string {
+func edges(m catalogue.CollectionMethod, f orders.Facts) []string {
 	var out []string
 	for _, from := range orders.LowLevels(m) {
 		for _, on := range orders.Triggers() {
@@ -188,8 +189,8 @@ func edges(m orders.CollectionMethod, f orders.Facts) []string {
 }
 
 func TestRedrawIsOfferedOnce(t *testing.T) {
-	first := edges(orders.WalkInTest, orders.Facts{Initial: true})
-	second := edges(orders.WalkInTest, orders.Facts{})
+	first := edges(catalogue.WalkInTest, orders.Facts{Initial: true})
+	second := edges(catalogue.WalkInTest, orders.Facts{})
 	for _, e := range first {
 		require.Equal(t, !strings.HasSuffix(e, ">redraw_available"), slices.Contains(second, e), e)
 	}
@@ -210,7 +211,7 @@ func TestCancellable(t *testing.T) {
 		t.Run(tc.kind, func(t *testing.T) {
 			k := kinds[slices.IndexFunc(kinds, func(k struct {
 				name   string
-				method orders.CollectionMethod
+				method catalogue.CollectionMethod
 				facts  orders.Facts
 			}) bool {
 				return k.name == tc.kind
@@ -255,11 +256,11 @@ func id(name string) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(name)) }
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // newOrder is an order before its first event.
-func newOrder(m orders.CollectionMethod, registrable bool) orders.Order {
+func newOrder(m catalogue.CollectionMethod, registrable bool) orders.Order {
 	o := orders.Order{
 		ID: orders.OrderID{UUID: id("order")}, TeamID: healthlab.TeamID{UUID: id("team")},
-		UserID: healthlab.UserID{UUID: id("user")}, Origin: orders.OriginInitial, BillingType: orders.ClientBill,
-		LabTest:          orders.LabTest{ID: orders.LabTestID{UUID: id("test")}, Slug: "basics", Name: "Basics", Method: m},
+		UserID: healthlab.UserID{UUID: id("user")}, Origin: orders.OriginInitial, BillingType: catalogue.ClientBill,
+		LabTest:          catalogue.LabTest{ID: catalogue.LabTestID{UUID: id("test")}, Slug: "basics", Name: "Basics", Method: m},
 		Details:          orders.NewDetails(m, id("details"), id("shipment"), healthlab.At(noon)),
 		OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: id("transaction")}},
 	}
@@ -273,72 +274,72 @@ func TestReferenceSequences(t *testing.T) {
 	const out = "kit_shipped kit_out_for_delivery kit_delivered"
 	for _, tc := range []struct {
 		name        string
-		method      orders.CollectionMethod
+		method      catalogue.CollectionMethod
 		registrable bool
 		triggers    string
 		want        string
 		transaction orders.TransactionStatus
 	}{
 		{
-			"registered kit", orders.Testkit, false,
+			"registered kit", catalogue.Testkit, false,
 			"lab_accepted " + out + " sample_sent sample_received final_result",
 			"ordered requisition_created transit_customer out_for_delivery with_customer transit_lab delivered_to_lab completed",
 			orders.TransactionCompleted,
 		},
 		{
-			"registrable kit", orders.Testkit, true,
+			"registrable kit", catalogue.Testkit, true,
 			"patient_awaited " + out + " kit_registered lab_accepted sample_sent sample_received final_result",
 			"ordered awaiting_registration transit_customer out_for_delivery with_customer registered requisition_created transit_lab delivered_to_lab completed",
 			orders.TransactionCompleted,
 		},
 		{
-			"walk-in without appointment", orders.WalkInTest, false,
+			"walk-in without appointment", catalogue.WalkInTest, false,
 			"lab_accepted partial_result final_result",
 			"ordered requisition_created partial_results completed",
 			orders.TransactionCompleted,
 		},
 		{
-			"walk-in with appointment and reschedule", orders.WalkInTest, false,
+			"walk-in with appointment and reschedule", catalogue.WalkInTest, false,
 			"lab_accepted appointment_made appointment_confirmed appointment_moved appointment_confirmed final_result",
 			"ordered requisition_created appointment_pending appointment_scheduled appointment_pending appointment_scheduled completed",
 			orders.TransactionCompleted,
 		},
 		{
-			"walk-in redraw", orders.WalkInTest, false,
+			"walk-in redraw", catalogue.WalkInTest, false,
 			"lab_accepted redraw_offered",
 			"ordered requisition_created redraw_available",
 			orders.TransactionCompleted, // alone; with its redraw it is active
 		},
 		{
-			"phlebotomy", orders.AtHomePhlebotomy, false,
+			"phlebotomy", catalogue.AtHomePhlebotomy, false,
 			"lab_accepted appointment_made appointment_confirmed sample_drawn partial_result final_result",
 			"ordered requisition_created appointment_pending appointment_scheduled draw_completed partial_results completed",
 			orders.TransactionCompleted,
 		},
 		{
-			"phlebotomy booked before the requisition", orders.AtHomePhlebotomy, false,
+			"phlebotomy booked before the requisition", catalogue.AtHomePhlebotomy, false,
 			"lab_accepted appointment_made appointment_confirmed",
 			"ordered requisition_created appointment_pending appointment_scheduled",
 			orders.TransactionActive,
 		},
 		{
-			"on-site", orders.OnSiteCollection, false,
+			"on-site", catalogue.OnSiteCollection, false,
 			"lab_accepted sample_drawn final_result",
 			"ordered requisition_created draw_completed completed",
 			orders.TransactionCompleted,
 		},
 		{
-			"import", orders.WalkInTest, false,
+			"import", catalogue.WalkInTest, false,
 			"imported final_result result_corrected result_corrected",
 			"ordered requisition_bypassed completed corrected corrected",
 			orders.TransactionCompleted,
 		},
 		{
-			"cancelled", orders.Testkit, false,
+			"cancelled", catalogue.Testkit, false,
 			"cancel_asked", "ordered cancelled", orders.TransactionCancelled,
 		},
 		{
-			"sample lost", orders.Testkit, false,
+			"sample lost", catalogue.Testkit, false,
 			"lab_accepted " + out + " sample_sent parcel_lost",
 			"ordered requisition_created transit_customer out_for_delivery with_customer transit_lab lost",
 			orders.TransactionCompleted,
@@ -389,7 +390,7 @@ func checkOrder(t require.TestingT, o orders.Order) {
 // moves them, what is not leaves them as they were.
 func TestApplyWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := newOrder(rapid.SampledFrom(orders.CollectionMethods()).Draw(t, "method"), rapid.Bool().Draw(t, "registrable"))
+		o := newOrder(rapid.SampledFrom(catalogue.CollectionMethods()).Draw(t, "method"), rapid.Bool().Draw(t, "registrable"))
 		_, err := orders.Begin(&o, noon, id("first"))
 		require.NoError(t, err)
 		notify := rapid.Bool().Draw(t, "notify partial")
@@ -414,7 +415,7 @@ func TestApplyWalks(t *testing.T) {
 }
 
 func TestApplyRefusesWithBothNames(t *testing.T) {
-	o := newOrder(orders.Testkit, false)
+	o := newOrder(catalogue.Testkit, false)
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)
 	_, err = orders.Apply(&o, orders.Step{On: orders.SampleReceived, At: noon})
@@ -429,7 +430,7 @@ func TestApplyRefusesWithBothNames(t *testing.T) {
 }
 
 func TestApplyDoesNotWriteIntoASharedHistory(t *testing.T) {
-	o := newOrder(orders.WalkInTest, false)
+	o := newOrder(catalogue.WalkInTest, false)
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)
 	other := o
@@ -443,7 +444,7 @@ func TestApplyDoesNotWriteIntoASharedHistory(t *testing.T) {
 }
 
 func TestEventIDsFollowTheStore(t *testing.T) {
-	o := newOrder(orders.WalkInTest, false)
+	o := newOrder(catalogue.WalkInTest, false)
 	o.NextEventID = 901
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)

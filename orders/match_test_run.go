@@ -16,6 +16,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // MatchTestRunID names a test run of the queue of unmatched results.
@@ -70,7 +72,7 @@ const (
 // MatchTestRunRules returns the cases of test runs.
 func MatchTestRunRules() []MatchTestRunRule {
 	one := func(c MatchTestRunCase, at LowLevel, labs ...string) MatchTestRunRule {
-		return MatchTestRunRule{c, []string{trialTarget}, map[string]LowLevel{trialTarget: at}, list(labs)}
+		return MatchTestRunRule{c, []string{trialTarget}, map[string]LowLevel{trialTarget: at}, rules.NonNil(labs)}
 	}
 	return []MatchTestRunRule{
 		one(MatchCompleted, Completed), one(MatchCancelled, Cancelled),
@@ -103,9 +105,9 @@ type MatchTestRunRequest struct {
 	ResultStatus   ResultStatus   `json:"result_status" wire:"opt"`
 	Interpretation Interpretation `json:"interpretation" wire:"opt"`
 	// LabTestID is what is ordered, where the run makes orders.
-	LabTestID *LabTestID `json:"lab_test_id"`
+	LabTestID *catalogue.LabTestID `json:"lab_test_id"`
 	// WrongLabTestID is of the lab that the result comes from; only with wrong_lab.
-	WrongLabTestID *LabTestID `json:"wrong_lab_test_id"`
+	WrongLabTestID *catalogue.LabTestID `json:"wrong_lab_test_id"`
 }
 
 // MatchTestRunOrder is an order that takes part in a test run.
@@ -184,12 +186,12 @@ func (r *MatchTestRunRequest) Check() error {
 	if !ok {
 		p.Add("enum", "is not one of the known values", "case")
 	}
-	oneOf(&p, r.OrderSource, []MatchTestRunSource{MatchTestRunManaged, MatchTestRunProvided}, "order_source")
+	rules.OneOf(&p, r.OrderSource, []MatchTestRunSource{MatchTestRunManaged, MatchTestRunProvided}, "order_source")
 	if r.ResultStatus != "" {
-		oneOf(&p, r.ResultStatus, []ResultStatus{ResultFinal, ResultPartial}, "result_status")
+		rules.OneOf(&p, r.ResultStatus, []ResultStatus{ResultFinal, ResultPartial}, "result_status")
 	}
 	if r.Interpretation != "" {
-		oneOf(&p, r.Interpretation, interpretations, "interpretation")
+		rules.OneOf(&p, r.Interpretation, interpretations, "interpretation")
 	}
 	roles := slices.Sorted(maps.Keys(r.Orders))
 	switch {
@@ -209,7 +211,7 @@ func (r *MatchTestRunRequest) Check() error {
 // trials returns the store of test runs, for a team that has them.
 func (s *Service) trials(ctx context.Context, team healthlab.TeamID) (MatchTestRunStore, error) {
 	if s.opts.Environment != healthlab.Sandbox {
-		return nil, missing(SandboxOnly, "test runs are for sandboxes")
+		return nil, rules.Missing(SandboxOnly, "test runs are for sandboxes")
 	}
 	if err := s.allowed(ctx, team, func(have Settings) bool { return have.UnmatchedResults && have.UnmatchedTestRuns }); err != nil {
 		return nil, err
@@ -280,7 +282,7 @@ func (s *Service) MatchTestRun(ctx context.Context, team healthlab.TeamID, id Ma
 	}
 	t, err := store.MatchTestRun(ctx, team, id)
 	if err != nil {
-		return MatchTestRun{}, fmt.Errorf("get test run: %w", notFound(err, MatchTestRunNotFound, "the team has no such test run"))
+		return MatchTestRun{}, fmt.Errorf("get test run: %w", rules.NotFound(err, MatchTestRunNotFound, "the team has no such test run"))
 	}
 	return t.MatchTestRun, nil
 }
@@ -326,8 +328,8 @@ func (s *Service) tryOut(ctx context.Context, t MatchTestRunRecord) error {
 type trialRun struct {
 	*Service
 	kept    MatchTestRunRecord
-	test    LabTest
-	wrong   LabTest // what a result from the wrong lab is of
+	test    catalogue.LabTest
+	wrong   catalogue.LabTest // what a result from the wrong lab is of
 	records map[string]Order
 }
 
@@ -389,13 +391,13 @@ func (r *trialRun) validate(ctx context.Context) error {
 			return err
 		}
 		if want := r.rule().RequiredStatuses[role]; o.LowLevel() != want && (want == Completed || want == Cancelled) {
-			return broken(MatchTestRunOrderStatus, "an order does not stand where the case needs it: "+string(want))
+			return rules.Broken(MatchTestRunOrderStatus, "an order does not stand where the case needs it: "+string(want))
 		}
 		if o.PatientDetails == nil {
-			return broken(MatchTestRunOrderStatus, "an order has no patient")
+			return rules.Broken(MatchTestRunOrderStatus, "an order has no patient")
 		}
-		if r.kept.Case == MatchWrongCollection && o.Method() != AtHomePhlebotomy {
-			return broken(MatchTestRunOrderStatus, "the order is not for at_home_phlebotomy")
+		if r.kept.Case == MatchWrongCollection && o.Method() != catalogue.AtHomePhlebotomy {
+			return rules.Broken(MatchTestRunOrderStatus, "the order is not for at_home_phlebotomy")
 		}
 		r.records[role] = o
 	}
@@ -418,17 +420,17 @@ func (r *trialRun) configure(ctx context.Context) error {
 			return err
 		}
 	default:
-		page, err := r.catalogue.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, Status: LabTestActive, Method: WalkInTest, Limit: 1})
+		page, err := r.catalogue.LabTests(ctx, nil, catalogue.LabTestQuery{Team: r.kept.Team, Status: catalogue.LabTestActive, Method: catalogue.WalkInTest, Limit: 1})
 		if err != nil {
 			return err
 		}
 		if len(page.Tests) == 0 {
-			return broken(MatchTestRunNoTest, "the team has no active walk-in test")
+			return rules.Broken(MatchTestRunNoTest, "the team has no active walk-in test")
 		}
 		r.test = page.Tests[0]
 	}
 	if r.test.Lab == nil {
-		return broken(MatchTestRunNoTest, "the lab test has no lab")
+		return rules.Broken(MatchTestRunNoTest, "the lab test has no lab")
 	}
 	if r.kept.Case != MatchWrongLab {
 		return nil
@@ -438,14 +440,14 @@ func (r *trialRun) configure(ctx context.Context) error {
 
 // configureWrong chooses what the result is of that comes from the wrong lab: the test
 // that was named, else any of another lab, else one of its markers.
-func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
+func (r *trialRun) configureWrong(ctx context.Context, labs []catalogue.Lab) error {
 	if id := r.kept.Request.WrongLabTestID; id != nil {
 		other, err := r.catalogue.LabTest(ctx, r.kept.Team, nil, *id)
 		if err != nil {
 			return err
 		}
 		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
-			return broken(MatchTestRunNoTest, "the wrong test is of the same lab")
+			return rules.Broken(MatchTestRunNoTest, "the wrong test is of the same lab")
 		}
 		return nil
 	}
@@ -453,7 +455,7 @@ func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 		if l.Slug == r.test.Lab.Slug {
 			continue
 		}
-		page, err := r.catalogue.LabTests(ctx, nil, LabTestQuery{Team: r.kept.Team, LabSlug: l.Slug, Status: LabTestActive, Limit: 1})
+		page, err := r.catalogue.LabTests(ctx, nil, catalogue.LabTestQuery{Team: r.kept.Team, LabSlug: l.Slug, Status: catalogue.LabTestActive, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -461,16 +463,16 @@ func (r *trialRun) configureWrong(ctx context.Context, labs []Lab) error {
 			r.wrong = page.Tests[0]
 			return nil
 		}
-		markers, err := r.catalogue.Markers(ctx, r.kept.Team, nil, MarkerQuery{LabSlug: l.Slug, Size: 1})
+		markers, err := r.catalogue.Markers(ctx, r.kept.Team, nil, catalogue.MarkerQuery{LabSlug: l.Slug, Size: 1})
 		if err != nil {
 			return fmt.Errorf("find markers: %w", err)
 		}
 		if len(markers.Markers) > 0 {
-			r.wrong = LabTest{Lab: &l, Markers: []Marker{markers.Markers[0].Marker}}
+			r.wrong = catalogue.LabTest{Lab: &l, Markers: []catalogue.Marker{markers.Markers[0].Marker}}
 			return nil
 		}
 	}
-	return broken(MatchTestRunNoTest, "there is no other lab with anything to measure")
+	return rules.Broken(MatchTestRunNoTest, "there is no other lab with anything to measure")
 }
 
 // create makes the orders of a managed run.
@@ -520,17 +522,17 @@ func (r *trialRun) trialName() string {
 // request orders the test for an invented patient, the same for every role.
 func (r *trialRun) request(user healthlab.UserID) PlaceRequest {
 	req := PlaceRequest{
-		UserID: user, OrderSet: &OrderSet{LabTestIDs: []LabTestID{r.test.ID}},
+		UserID: user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{r.test.ID}},
 		Physician: &PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "0000000000"},
 		PatientDetails: PatientDetailsInput{FirstName: "Test", LastName: r.trialName(), Gender: Female, PhoneNumber: "+15550100",
 			DOB: healthlab.Date{Year: 1985, Month: 6, Day: 15}, Email: "test@example.com"},
-		PatientAddress: PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: home},
+		PatientAddress: PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: rules.HomeCountry},
 	}
-	for marker, q := range r.test.questions() {
-		if _, preset := q.preset(r.test.Fasting, r.opts.FastingCodes); preset || !q.Required {
+	for marker, q := range r.test.Questions() {
+		if _, preset := q.Preset(r.test.Fasting, r.opts.FastingCodes); preset || !q.Required {
 			continue
 		}
-		a := AOEAnswer{marker, q.ID, "1"}
+		a := catalogue.AOEAnswer{MarkerID: marker, QuestionID: q.ID, Answer: "1"}
 		if len(q.Answers) > 0 {
 			a.Answer = q.Answers[0].Code
 		}
@@ -608,13 +610,13 @@ func (r *trialRun) write(ctx context.Context) error {
 func (r *trialRun) verify(ctx context.Context) error {
 	item, err := r.opts.Reviews.Result(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {
-		return broken(MatchTestRunOtherOutcome, "the result went to an order by itself")
+		return rules.Broken(MatchTestRunOtherOutcome, "the result went to an order by itself")
 	}
 	if err != nil {
 		return err
 	}
 	if item.DecisionCode != r.kept.Case {
-		return broken(MatchTestRunOtherOutcome, "the result was held as "+string(item.DecisionCode))
+		return rules.Broken(MatchTestRunOtherOutcome, "the result was held as "+string(item.DecisionCode))
 	}
 	return nil
 }

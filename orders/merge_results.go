@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // TransactionResults returns the results of a whole testing journey: what a later
@@ -37,7 +38,7 @@ func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id Transact
 		}
 	}
 	if len(parts) == 0 {
-		return OrderResults{}, nil, missing(ResultNotFound, "the order transaction has no result yet")
+		return OrderResults{}, nil, rules.Missing(ResultNotFound, "the order transaction has no result yet")
 	}
 	return MergeResults(transaction, parts), of, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Notifications are planned for an order: messages to its patient, and the
@@ -77,7 +79,7 @@ type PatientMessage struct {
 	// To is the phone number or the e-mail address.
 	To     string
 	Moment Moment
-	Method CollectionMethod
+	Method catalogue.CollectionMethod
 	// FirstName is the patient's; it may be empty, and is of a message to the team.
 	FirstName string
 	// At is when what it is about happened, or, of an appointment that is near, when it
@@ -105,7 +107,7 @@ type moment struct {
 
 // moments are those of each method. Partial results, sample errors and bypassed
 // requisitions have none.
-var moments = func() map[CollectionMethod][]moment {
+var moments = func() map[catalogue.CollectionMethod][]moment {
 	const days = 24 * time.Hour
 	both, sms, mail := []Channel{SMS, Email}, []Channel{SMS}, []Channel{Email}
 	at := func(channels []Channel, lows ...LowLevel) []moment {
@@ -115,22 +117,22 @@ var moments = func() map[CollectionMethod][]moment {
 		}
 		return out
 	}
-	return map[CollectionMethod][]moment{
-		Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
+	return map[catalogue.CollectionMethod][]moment{
+		catalogue.Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
 			moment{WithCustomer, RemindKit, 2 * days, sms}, moment{WithCustomer, RemindKit, 7 * days, sms}),
 		// Of visits at home, mail tells; SMS where there is no address, or no mail.
-		AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
+		catalogue.AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
 			at(mail, AppointmentPending, AppointmentScheduled, AppointmentCancelled)...),
-		WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
+		catalogue.WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
 			at(sms, AppointmentScheduled, AppointmentCancelled)...),
 			moment{RequisitionCreated, RemindVisit, 1 * days, both}, moment{RequisitionCreated, RemindVisit, 3 * days, both},
 			moment{RequisitionCreated, RemindVisit, 7 * days, both}),
-		OnSiteCollection: at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
+		catalogue.OnSiteCollection: at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
 	}
 }()
 
 // beforeVisit is how long before their appointment patients are reminded of it.
-var beforeVisit = map[CollectionMethod][]time.Duration{WalkInTest: {24 * time.Hour, 2 * time.Hour}}
+var beforeVisit = map[catalogue.CollectionMethod][]time.Duration{catalogue.WalkInTest: {24 * time.Hour, 2 * time.Hour}}
 
 // notice is a message that the history of an order asks for.
 type notice struct {
@@ -168,7 +170,7 @@ func (r *Record) patientNotices() []notice {
 			if m.low != low || imported && low == Ordered || m.after > 0 && r.LowLevel() != low {
 				continue
 			}
-			channels, mailed := m.channels, r.Method() == AtHomePhlebotomy && len(m.channels) == 1
+			channels, mailed := m.channels, r.Method() == catalogue.AtHomePhlebotomy && len(m.channels) == 1
 			if mailed {
 				channels = []Channel{Email, SMS}
 			}
@@ -265,7 +267,7 @@ func (s *Service) Communication(ctx context.Context, team healthlab.TeamID, id O
 	}
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return CommunicationSettings{}, fmt.Errorf("get communication settings: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return CommunicationSettings{}, fmt.Errorf("get communication settings: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return CommunicationSettings{r.ID, r.sms(settings)}, nil
 }
@@ -286,7 +288,7 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 		return nil, nil
 	})
 	if err != nil {
-		return CommunicationSettings{}, fmt.Errorf("set communication settings: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return CommunicationSettings{}, fmt.Errorf("set communication settings: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return CommunicationSettings{r.ID, sms}, nil
 }

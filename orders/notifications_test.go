@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // newMessageDesk is a desk with patients who get messages.
@@ -164,7 +165,7 @@ func TestReminders(t *testing.T) {
 	d.settings.Reminders = true
 	o := d.requisitioned("walk-in")
 	kit := d.placed("kit")
-	_, err := d.Simulate(t.Context(), d.team, kit.ID, orders.StatusOf(orders.Testkit, orders.WithCustomer), orders.SimulationFlags{})
+	_, err := d.Simulate(t.Context(), d.team, kit.ID, orders.StatusOf(catalogue.Testkit, orders.WithCustomer), orders.SimulationFlags{})
 	require.NoError(t, err)
 	d.settle()
 	before, kitBefore := len(sent(out, o)), len(sent(out, kit))
@@ -291,7 +292,7 @@ func TestSimulateSlowly(t *testing.T) {
 	d.settings.Redraws, d.opts.RedrawLabs = true, []string{"northlab"}
 	d.again()
 	again := d.placed("walk-in")
-	_, err = d.SimulateSlowly(t.Context(), d.team, again.ID, orders.StatusOf(orders.WalkInTest, orders.RedrawAvailable), orders.SimulationFlags{}, time.Second)
+	_, err = d.SimulateSlowly(t.Context(), d.team, again.ID, orders.StatusOf(catalogue.WalkInTest, orders.RedrawAvailable), orders.SimulationFlags{}, time.Second)
 	require.NoError(t, err)
 	d.settle()
 	require.Equal(t, orders.RequisitionCreated, d.get(again).LowLevel())

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func FuzzNumber(f *testing.F) {
@@ -14,18 +14,18 @@ func FuzzNumber(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n, err := orders.ParseNumber(s)
+		n, err := catalogue.ParseNumber(s)
 		if err != nil {
 			require.ErrorIs(t, err, healthlab.Invalid)
 			return
 		}
-		again, err := orders.ParseNumber(n.String())
+		again, err := catalogue.ParseNumber(n.String())
 		require.NoError(t, err)
 		require.True(t, n.Equal(again.Decimal))
 		require.Equal(t, n.String(), again.String())
 		b, err := n.MarshalJSON()
 		require.NoError(t, err)
-		var back orders.Number
+		var back catalogue.Number
 		require.NoError(t, back.UnmarshalJSON(b))
 		require.True(t, n.Equal(back.Decimal))
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // OrderID names an order. It is issued by the service (UUID version 7).
@@ -34,7 +35,7 @@ type Order struct {
 	// PatientAddress is null until a registrable kit is registered.
 	PatientAddress *PatientAddress `json:"patient_address"`
 	// LabTest is what was ordered, as it was when it was ordered.
-	LabTest LabTest `json:"lab_test"`
+	LabTest catalogue.LabTest `json:"lab_test"`
 	// Details is what only orders of this collection method have.
 	Details Details `json:"details"`
 	// SampleID is the lab's id of order and specimen; for a registrable kit, the id
@@ -68,8 +69,8 @@ type Order struct {
 	// at once.
 	ActivateBy *healthlab.Date `json:"activate_by"`
 	// Passthrough is the team's own text, returned unchanged.
-	Passthrough *string     `json:"passthrough"`
-	BillingType BillingType `json:"billing_type"`
+	Passthrough *string               `json:"passthrough"`
+	BillingType catalogue.BillingType `json:"billing_type"`
 	// ICDCodes are diagnosis codes; null where none were given.
 	ICDCodes []string `json:"icd_codes" wire:"nullable"`
 	// HasABN: an advance beneficiary notice exists.
@@ -106,7 +107,7 @@ type OrderEvent struct {
 }
 
 // Method returns how the order's sample is collected.
-func (o Order) Method() CollectionMethod { return o.Details.Type }
+func (o Order) Method() catalogue.CollectionMethod { return o.Details.Type }
 
 // LowLevel returns the order's current state; empty for one that has no event yet.
 func (o Order) LowLevel() LowLevel { return o.LastEvent.Status.LowLevel() }

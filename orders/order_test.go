@@ -13,13 +13,14 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func ptr[T any](v T) *T { return &v }
 
 // fullOrder has every field set.
 func fullOrder(t testing.TB) orders.Order {
-	o := newOrder(orders.Testkit, true)
+	o := newOrder(catalogue.Testkit, true)
 	o.PatientDetails = &orders.PatientDetails{
 		FirstName: ptr("Ana"), LastName: ptr("Roe"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 		Gender: orders.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana@example.com"),
@@ -38,10 +39,10 @@ func fullOrder(t testing.TB) orders.Order {
 	o.ExpectedResultByDate = &healthlab.Date{Year: 2026, Month: 4, Day: 5}
 	o.WorstCaseResultByDate = &healthlab.Date{Year: 2026, Month: 4, Day: 9}
 	o.LabTest.Price = number(t, "49.90")
-	o.LabTest.Lab = &orders.Lab{ID: 6, Slug: "northlab", Name: "Northlab", CollectionMethods: []orders.CollectionMethod{orders.Testkit},
-		SampleTypes: []orders.SampleType{orders.Serum}}
-	o.LabTest.Markers = []orders.Marker{{ID: 12, Name: "Glucose", Slug: "glucose", IsOrderable: ptr(true), AOE: &orders.AOE{Questions: []orders.Question{
-		{ID: 1 << 40, Type: orders.MultiChoiceQuestion, Answers: []orders.Answer{{ID: 1 << 41, Code: "Y", Value: "Yes"}}}}}}}
+	o.LabTest.Lab = &catalogue.Lab{ID: 6, Slug: "northlab", Name: "Northlab", CollectionMethods: []catalogue.CollectionMethod{catalogue.Testkit},
+		SampleTypes: []catalogue.SampleType{catalogue.Serum}}
+	o.LabTest.Markers = []catalogue.Marker{{ID: 12, Name: "Glucose", Slug: "glucose", IsOrderable: ptr(true), AOE: &catalogue.AOE{Questions: []catalogue.Question{
+		{ID: 1 << 40, Type: catalogue.MultiChoiceQuestion, Answers: []catalogue.Answer{{ID: 1 << 41, Code: "Y", Value: "Yes"}}}}}}}
 	_, err := orders.Begin(&o, noon, id("first"))
 	require.NoError(t, err)
 	_, err = orders.Apply(&o, orders.Step{On: orders.PatientAwaited, At: noon.Add(1500 * time.Microsecond), EventID: id("second")})
@@ -49,15 +50,15 @@ func fullOrder(t testing.TB) orders.Order {
 	return o
 }
 
-func number(t testing.TB, s string) orders.Number {
+func number(t testing.TB, s string) catalogue.Number {
 	t.Helper()
-	n, err := orders.ParseNumber(s)
+	n, err := catalogue.ParseNumber(s)
 	require.NoError(t, err)
 	return n
 }
 
 func TestOrderJSON(t *testing.T) {
-	bare := newOrder(orders.WalkInTest, false)
+	bare := newOrder(catalogue.WalkInTest, false)
 	_, err := orders.Begin(&bare, noon, id("first"))
 	require.NoError(t, err)
 	for _, tc := range []struct {
@@ -94,7 +95,7 @@ func TestDecodeToleratesWhatOthersSend(t *testing.T) {
 	require.Equal(t, orders.Gender("something new"), o.PatientDetails.Gender)
 	require.Equal(t, orders.Registered, o.Events[0].Status.LowLevel())
 	require.Equal(t, orders.StatusDetail("brand_new"), *o.Events[0].StatusDetail)
-	require.Equal(t, orders.MultiChoiceQuestion, o.LabTest.Markers[0].AOE.Questions[0].Type)
+	require.Equal(t, catalogue.MultiChoiceQuestion, o.LabTest.Markers[0].AOE.Questions[0].Type)
 	b, err := json.Marshal(o.Details)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"type": "by_drone", "data": {"altitude": 12}}`, string(b))
@@ -102,14 +103,14 @@ func TestDecodeToleratesWhatOthersSend(t *testing.T) {
 
 func TestNumberKeepsItsDigits(t *testing.T) {
 	for _, s := range []string{"0", "1.20", "-0.050", "12345678901234567890.123456789", "100", "0.0"} {
-		var n orders.Number
+		var n catalogue.Number
 		require.NoError(t, json.Unmarshal([]byte(s), &n))
 		b, err := json.Marshal(n)
 		require.NoError(t, err)
 		require.Equal(t, s, string(b))
 	}
 	for _, s := range []string{`""`, `"x"`, `true`, `1e999999999`, `1e-999999999`, `[]`} {
-		var n orders.Number
+		var n catalogue.Number
 		require.Error(t, json.Unmarshal([]byte(s), &n), s)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // ReportedPatient is whom a result is about, as the laboratory says. Printing or
@@ -272,7 +273,7 @@ func resultReady(o *Order) bool {
 
 // overlap counts the ordered markers that a report has results of, and the markers that
 // it has results of at all, by the lab's codes, LOINC slugs aside.
-func overlap(results *OrderResults, t LabTest) (shared, reported int) {
+func overlap(results *OrderResults, t catalogue.LabTest) (shared, reported int) {
 	if results == nil {
 		return 0, 0
 	}

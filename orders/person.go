@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // UserInfo is who a user is: what a laboratory, an insurer or a visitor has to know.
@@ -242,35 +243,35 @@ const (
 // UTC.
 func (r *UserInfoRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.name(r.FirstName, "first_name")
-	c.name(r.LastName, "last_name")
-	c.email(r.Email, "email")
-	if c.text(r.PhoneNumber, "phone_number", 1, maxText) && !phoneForm.MatchString(r.PhoneNumber) {
-		c.add("phone_form", "is 7 to 15 digits, with + in front or without", "phone_number")
+	c := rules.Check{Problems: &p}
+	c.Name(r.FirstName, "first_name")
+	c.Name(r.LastName, "last_name")
+	c.Email(r.Email, "email")
+	if c.Text(r.PhoneNumber, "phone_number", 1, rules.MaxText) && !rules.PhoneForm.MatchString(r.PhoneNumber) {
+		c.Add("phone_form", "is 7 to 15 digits, with + in front or without", "phone_number")
 	}
-	c.text(r.Gender, "gender", 1, maxText)
+	c.Text(r.Gender, "gender", 1, rules.MaxText)
 	checkBorn(c, r.DOB, today)
-	checkPostal(c.under("address"), r.Address.AddressInput)
+	checkPostal(c.Under("address"), r.Address.AddressInput)
 	if r.MedicalProxy != nil {
-		checkGuarantor(c.under("medical_proxy"), *r.MedicalProxy)
+		checkGuarantor(c.Under("medical_proxy"), *r.MedicalProxy)
 	}
-	optionalOf(c, r.Race, races, "race")
-	optionalOf(c, r.Ethnicity, ethnicities, "ethnicity")
-	optionalOf(c, r.SexualOrientation, sexualOrientations, "sexual_orientation")
-	optionalOf(c, r.GenderIdentity, genderIdentities, "gender_identity")
+	rules.OptionalOf(c, r.Race, races, "race")
+	rules.OptionalOf(c, r.Ethnicity, ethnicities, "ethnicity")
+	rules.OptionalOf(c, r.SexualOrientation, sexualOrientations, "sexual_orientation")
+	rules.OptionalOf(c, r.GenderIdentity, genderIdentities, "gender_identity")
 	return p.Err()
 }
 
 // born checks a birth date.
-func checkBorn(c check, dob, today healthlab.Date) {
+func checkBorn(c rules.Check, dob, today healthlab.Date) {
 	switch {
 	case dob.IsZero():
-		c.add("missing", "is required", "dob")
+		c.Add("missing", "is required", "dob")
 	case dob.After(today):
-		c.add("date_in_future", "is not after today", "dob")
+		c.Add("date_in_future", "is not after today", "dob")
 	case dob.Year < 1900:
-		c.add("date_too_early", "is 1900-01-01 or later", "dob")
+		c.Add("date_too_early", "is 1900-01-01 or later", "dob")
 	}
 }
 
@@ -278,41 +279,41 @@ func checkBorn(c check, dob, today healthlab.Date) {
 // UTC.
 func (r *InsuranceRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.text(r.PayorCode, "payor_code", 1, maxText)
-	c.text(r.MemberID, "member_id", 1, maxText)
-	c.optional(r.GroupID, "group_id", maxText)
-	oneOf(&p, r.Relationship, []Relationship{RelationSelf, RelationSpouse, RelationOther}, "relationship")
+	c := rules.Check{Problems: &p}
+	c.Text(r.PayorCode, "payor_code", 1, rules.MaxText)
+	c.Text(r.MemberID, "member_id", 1, rules.MaxText)
+	c.Optional(r.GroupID, "group_id", rules.MaxText)
+	rules.OneOf(&p, r.Relationship, []Relationship{RelationSelf, RelationSpouse, RelationOther}, "relationship")
 	switch {
 	case r.Guarantor != nil:
-		checkGuarantor(c.under("guarantor"), *r.Guarantor)
+		checkGuarantor(c.Under("guarantor"), *r.Guarantor)
 	case r.Relationship != RelationSelf:
-		c.add("missing", "is required unless the relationship is Self", "guarantor")
+		c.Add("missing", "is required unless the relationship is Self", "guarantor")
 	}
-	in := c.under("insured")
-	in.name(r.Insured.FirstName, "first_name")
-	in.name(r.Insured.LastName, "last_name")
-	oneOf(&p, Gender(strings.ToLower(string(r.Insured.Gender))), genders, "insured", "gender")
+	in := c.Under("insured")
+	in.Name(r.Insured.FirstName, "first_name")
+	in.Name(r.Insured.LastName, "last_name")
+	rules.OneOf(&p, Gender(strings.ToLower(string(r.Insured.Gender))), genders, "insured", "gender")
 	checkBorn(in, r.Insured.DOB, today)
-	in.email(r.Insured.Email, "email")
-	in.text(r.Insured.PhoneNumber, "phone_number", 1, maxText)
-	checkPostal(in.under("address"), r.Insured.Address)
+	in.Email(r.Insured.Email, "email")
+	in.Text(r.Insured.PhoneNumber, "phone_number", 1, rules.MaxText)
+	checkPostal(in.Under("address"), r.Insured.Address)
 	return p.Err()
 }
 
 // Check returns Invalid with every problem of the request itself.
 func (r *PayorRequest) Check() error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.text(r.Name, "name", 1, maxText)
-	checkPostal(c.under("address"), r.Address)
-	c.optional(r.Provider, "provider", maxText)
-	c.optional(r.ProviderPayorID, "provider_payor_id", maxText)
+	c := rules.Check{Problems: &p}
+	c.Text(r.Name, "name", 1, rules.MaxText)
+	checkPostal(c.Under("address"), r.Address)
+	c.Optional(r.Provider, "provider", rules.MaxText)
+	c.Optional(r.ProviderPayorID, "provider_payor_id", rules.MaxText)
 	if r.Provider == nil && r.ProviderPayorID != nil {
-		c.add("missing", "goes with provider_payor_id", "provider")
+		c.Add("missing", "goes with provider_payor_id", "provider")
 	}
 	if r.Provider != nil && r.ProviderPayorID == nil {
-		c.add("missing", "goes with provider", "provider_payor_id")
+		c.Add("missing", "goes with provider", "provider_payor_id")
 	}
 	return p.Err()
 }
@@ -369,7 +370,7 @@ func (s *Service) UserInfo(ctx context.Context, team healthlab.TeamID, user heal
 	}
 	info, err := people.UserInfo(ctx, team, user)
 	if err != nil {
-		return UserInfo{}, fmt.Errorf("get user info: %w", notFound(err, UserInfoNotFound, "nothing is known of the user"))
+		return UserInfo{}, fmt.Errorf("get user info: %w", rules.NotFound(err, UserInfoNotFound, "nothing is known of the user"))
 	}
 	return info, nil
 }
@@ -388,7 +389,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	}
 	info, err := people.UserInfo(ctx, team, user)
 	if errors.Is(err, healthlab.NotFound) {
-		return InsuranceRecord{}, broken(DemographicsMissing, "the user has no demographics")
+		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics")
 	}
 	if err != nil {
 		return InsuranceRecord{}, fmt.Errorf("find demographics: %w", err)
@@ -398,7 +399,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 		return InsuranceRecord{}, err
 	}
 	if !ok {
-		return InsuranceRecord{}, broken(PayorNotFound, "there is no such payor")
+		return InsuranceRecord{}, rules.Broken(PayorNotFound, "there is no such payor")
 	}
 	in := req.Insured
 	c := Coverage{ID: s.opts.NewID(), Team: team, User: user, ValidFrom: at, Record: InsuranceRecord{
@@ -410,7 +411,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	}}
 	err = people.AddCoverage(ctx, c)
 	if errors.Is(err, healthlab.NotFound) {
-		return InsuranceRecord{}, broken(DemographicsMissing, "the user has no demographics")
+		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics")
 	}
 	if err != nil {
 		return InsuranceRecord{}, fmt.Errorf("add insurance: %w", err)
@@ -437,7 +438,7 @@ func (s *Service) InsuranceAt(ctx context.Context, team healthlab.TeamID, user h
 	}
 	c, err := people.CoverageAt(ctx, team, user, primary, at)
 	if err != nil {
-		return Coverage{}, fmt.Errorf("get insurance: %w", notFound(err, InsuranceNotFound, "the user has no such insurance record"))
+		return Coverage{}, fmt.Errorf("get insurance: %w", rules.NotFound(err, InsuranceNotFound, "the user has no such insurance record"))
 	}
 	return c, nil
 }
@@ -451,7 +452,7 @@ func (s *Service) Insurance(ctx context.Context, team healthlab.TeamID, id uuid.
 	}
 	c, err := people.Coverage(ctx, team, id)
 	if err != nil {
-		return Coverage{}, fmt.Errorf("get insurance: %w", notFound(err, InsuranceNotFound, "the team has no such insurance record"))
+		return Coverage{}, fmt.Errorf("get insurance: %w", rules.NotFound(err, InsuranceNotFound, "the team has no such insurance record"))
 	}
 	return c, nil
 }
@@ -463,7 +464,7 @@ func (s *Service) allowed(ctx context.Context, team healthlab.TeamID, on func(Se
 		return fmt.Errorf("team settings: %w", err)
 	}
 	if !on(settings) {
-		return featureOff()
+		return rules.FeatureOff()
 	}
 	return nil
 }
@@ -493,7 +494,7 @@ const maxFound = 100
 func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q PayorQuery) ([]Payor, error) {
 	byCode := q.ClearingHouse != "" && q.ProviderPayorID != ""
 	if q.Name == "" && !byCode || (q.ClearingHouse == "") != (q.ProviderPayorID == "") {
-		return nil, broken(PayorSearchMissing, "give a name, or a clearing house together with its code")
+		return nil, rules.Broken(PayorSearchMissing, "give a name, or a clearing house together with its code")
 	}
 	if err := s.clearing(q.ClearingHouse); err != nil {
 		return nil, err
@@ -510,7 +511,7 @@ func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q Pay
 	}
 	found := []Payor{}
 	for _, p := range all {
-		named := q.Name != "" && (holds(p.Name, q.Name) || slices.ContainsFunc(p.Aliases, func(a string) bool { return holds(a, q.Name) }))
+		named := q.Name != "" && (rules.ContainsFold(p.Name, q.Name) || slices.ContainsFunc(p.Aliases, func(a string) bool { return rules.ContainsFold(a, q.Name) }))
 		coded := byCode && slices.Contains(p.IDs[q.ClearingHouse], q.ProviderPayorID)
 		if named && (!byCode || coded) || q.Name == "" && coded {
 			found = append(found, p.Payor)

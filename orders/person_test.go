@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // withRegistry gives a desk one payor and a marker that no insurer pays for.
@@ -54,7 +55,7 @@ func TestNoInsurerPaysForAMarker(t *testing.T) {
 	d := newDesk(t, withRegistry(t))
 	d.insure()
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
-		r.BillingType, r.ICDCodes = orders.CommercialInsurance, []string{"E11.9"}
+		r.BillingType, r.ICDCodes = catalogue.CommercialInsurance, []string{"E11.9"}
 	}))
 	requireRule(t, err, orders.MarkerNotInsurable, healthlab.Precondition)
 }

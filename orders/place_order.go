@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Place places an order for a patient who is known. It is stored, with its first
@@ -67,28 +69,28 @@ type placeOptions struct {
 	// created: markers are limited to the lab of the account that is named.
 	created bool
 	// carried is the account of the order that this one replaces; nil for none.
-	carried *LabAccountID
+	carried *catalogue.LabAccountID
 }
 
 // account finds the account that the order uses.
-func (m placeOptions) account(lab *Lab, want *LabAccountID, accounts Accounts) (*LabAccount, error) {
+func (m placeOptions) account(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
 	if a := m.carries(lab, accounts); want == nil && a != nil {
-		if a.Status != LabAccountActive {
-			return nil, broken(LabAccountNotActive, "the lab account of the order that is replaced is not active")
+		if a.Status != catalogue.LabAccountActive {
+			return nil, rules.Broken(catalogue.LabAccountNotActive, "the lab account of the order that is replaced is not active")
 		}
 		return a, nil
 	}
-	a, err := accountFor(lab, want, accounts, m.imported)
+	a, err := catalogue.AccountFor(lab, want, accounts, m.imported)
 	var rule *healthlab.RuleError
-	if m.created && errors.As(err, &rule) && rule.Type == LabAccountWrongLab {
-		return nil, broken(MarkerNotInLab, "what is ordered is not of the lab account's lab")
+	if m.created && errors.As(err, &rule) && rule.Type == catalogue.LabAccountWrongLab {
+		return nil, rules.Broken(catalogue.MarkerNotInLab, "what is ordered is not of the lab account's lab")
 	}
 	return a, err
 }
 
 // carries returns the account of the order that is replaced, if it is of this lab and the
 // team may still use it; nil if not.
-func (m placeOptions) carries(lab *Lab, accounts Accounts) *LabAccount {
+func (m placeOptions) carries(lab *catalogue.Lab, accounts catalogue.Accounts) *catalogue.LabAccount {
 	if m.carried == nil || lab == nil {
 		return nil
 	}
@@ -126,7 +128,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	}
 	billing := req.BillingType
 	if billing == "" {
-		billing = ClientBill
+		billing = catalogue.ClientBill
 	}
 	insurance, err := s.pays(ctx, team, req, m, chosen.LabTest, account, billing)
 	if err != nil {
@@ -146,9 +148,9 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err := ofAge(req.PatientDetails, proxy, today(at), settings.Minors); err != nil {
 		return Record{}, err
 	}
-	var aoe []AOEAnswer
+	var aoe []catalogue.AOEAnswer
 	if !m.imported { // whoever placed it has answered
-		if aoe, err = answers(chosen.LabTest, req.AOEAnswers, s.opts.FastingCodes); err != nil {
+		if aoe, err = catalogue.CheckAnswers(chosen.LabTest, req.AOEAnswers, s.opts.FastingCodes); err != nil {
 			return Record{}, err
 		}
 	}
@@ -180,41 +182,41 @@ func (s *Service) known(ctx context.Context, team healthlab.TeamID, id healthlab
 		return fmt.Errorf("find user: %w", err)
 	}
 	if !ok {
-		return missing(UserNotFound, "the team has no such user")
+		return rules.Missing(UserNotFound, "the team has no such user")
 	}
 	return nil
 }
 
 // selection returns what the request orders. RuleErrors: NO_TESTS_SELECTED and
-// CONFLICTING_TEST_SELECTION, then those of [OrderSet.Select].
-func (r *PlaceRequest) selection() (Selection, error) {
+// CONFLICTING_TEST_SELECTION, then those of [catalogue.OrderSet.Select].
+func (r *PlaceRequest) selection() (catalogue.Selection, error) {
 	switch {
 	case r.OrderSet == nil && r.LabTestID == nil:
-		return Selection{}, broken(NoTestsSelected, "an order needs an order_set")
+		return catalogue.Selection{}, rules.Broken(catalogue.NoTestsSelected, "an order needs an order_set")
 	case r.OrderSet != nil && r.LabTestID != nil:
-		return Selection{}, broken(ConflictingSelection, "give order_set or lab_test_id, not both")
+		return catalogue.Selection{}, rules.Broken(catalogue.ConflictingSelection, "give order_set or lab_test_id, not both")
 	case r.OrderSet == nil:
-		return Selection{LabTests: []LabTestID{*r.LabTestID}, Method: r.CollectionMethod, Account: r.LabAccountID}, nil
+		return catalogue.Selection{LabTests: []catalogue.LabTestID{*r.LabTestID}, Method: r.CollectionMethod, Account: r.LabAccountID}, nil
 	}
 	return r.OrderSet.Select(r.CollectionMethod, r.LabAccountID)
 }
 
 // pays checks who pays, and returns the insurance record that does. An order that was
 // placed outside has its diagnosis there.
-func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t LabTest, a *LabAccount, billing BillingType) (*uuid.UUID, error) {
-	if err := billable(a, billing, req.PatientAddress.State); err != nil {
+func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t catalogue.LabTest, a *catalogue.LabAccount, billing catalogue.BillingType) (*uuid.UUID, error) {
+	if err := catalogue.CheckBilling(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
 	}
-	if billing != CommercialInsurance {
+	if billing != catalogue.CommercialInsurance {
 		return nil, nil
 	}
 	if len(req.ICDCodes) == 0 && !by.imported {
-		return nil, broken(ICDCodesRequired, "an insurer needs a diagnosis code")
+		return nil, rules.Broken(ICDCodesRequired, "an insurer needs a diagnosis code")
 	}
 	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !s.opts.Registry.diagnosis(c) }) {
-		return nil, broken(ICDCodeInvalid, "a diagnosis code is not valid")
+		return nil, rules.Broken(ICDCodeInvalid, "a diagnosis code is not valid")
 	}
-	none := broken(InsuranceMissing, "the patient has no primary insurance record")
+	none := rules.Broken(InsuranceMissing, "the patient has no primary insurance record")
 	if s.opts.People == nil {
 		return nil, none
 	}
@@ -227,7 +229,7 @@ func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequ
 	}
 	for _, m := range t.Markers {
 		if t.Lab != nil && !s.opts.Registry.insurable(t.Lab.Slug, m, req.PatientAddress.State) {
-			return nil, broken(MarkerNotInsurable, "no insurer pays for a marker in the patient's state")
+			return nil, rules.Broken(MarkerNotInsurable, "no insurer pays for a marker in the patient's state")
 		}
 	}
 	return &c.ID, nil
@@ -250,10 +252,10 @@ func (s *Service) spoken(ctx context.Context, team healthlab.TeamID, user health
 }
 
 // newRecord is an order before its first event.
-func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.UserID, chosen Chosen, a *LabAccount, at time.Time) Record {
+func (s *Service) newRecord(team healthlab.TeamID, id OrderID, user healthlab.UserID, chosen catalogue.Chosen, a *catalogue.LabAccount, at time.Time) Record {
 	now := healthlab.At(at)
 	r := Record{Order: Order{
-		ID: id, TeamID: team, UserID: user, LabTest: chosen.LabTest, Origin: OriginInitial, BillingType: ClientBill,
+		ID: id, TeamID: team, UserID: user, LabTest: chosen.LabTest, Origin: OriginInitial, BillingType: catalogue.ClientBill,
 		Details:          NewDetails(chosen.Method, s.opts.NewID(), s.opts.NewID(), now),
 		CreatedAt:        now,
 		UpdatedAt:        now,
@@ -288,7 +290,7 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 		return events, err
 	})
 	if err != nil {
-		return Order{}, fmt.Errorf("place order: %w", notFound(err, UserNotFound, "the team has no such user"))
+		return Order{}, fmt.Errorf("place order: %w", rules.NotFound(err, UserNotFound, "the team has no such user"))
 	}
 	return stored.Order, nil
 }
@@ -296,7 +298,7 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 // Physicians returns the physicians of a team. NotFound unless it is the caller's.
 func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]Physician, error) {
 	if caller != team {
-		return nil, missing(TeamNotFound, "there is no such team")
+		return nil, rules.Missing(TeamNotFound, "there is no such team")
 	}
 	if s.opts.Physicians == nil {
 		return []Physician{}, nil
@@ -305,5 +307,5 @@ func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID)
 	if err != nil {
 		return nil, fmt.Errorf("list physicians: %w", err)
 	}
-	return list(found), nil
+	return rules.NonNil(found), nil
 }

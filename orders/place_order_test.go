@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // insure gives the user of a desk demographics and an insurance record, and returns its
@@ -40,7 +41,7 @@ func TestPlaceRules(t *testing.T) {
 			}
 		}
 	}
-	addOn := func(a orders.AddOn, m orders.CollectionMethod) func(*orders.PlaceRequest) {
+	addOn := func(a catalogue.AddOn, m catalogue.CollectionMethod) func(*orders.PlaceRequest) {
 		return func(r *orders.PlaceRequest) {
 			r.OrderSet.AddOn = &a
 			if m != "" {
@@ -48,16 +49,16 @@ func TestPlaceRules(t *testing.T) {
 			}
 		}
 	}
-	only := func(a orders.AddOn) func(*orders.PlaceRequest) {
+	only := func(a catalogue.AddOn) func(*orders.PlaceRequest) {
 		return func(r *orders.PlaceRequest) {
 			r.OrderSet.LabTestIDs = nil
-			addOn(a, orders.WalkInTest)(r)
+			addOn(a, catalogue.WalkInTest)(r)
 		}
 	}
-	answered := func(given ...orders.AOEAnswer) func(*orders.PlaceRequest) {
+	answered := func(given ...catalogue.AOEAnswer) func(*orders.PlaceRequest) {
 		return func(r *orders.PlaceRequest) { set("asked")(r); r.AOEAnswers = given }
 	}
-	const walkIn = orders.WalkInTest
+	const walkIn = catalogue.WalkInTest
 	for _, tc := range []struct {
 		name string
 		edit func(*orders.PlaceRequest)
@@ -65,47 +66,47 @@ func TestPlaceRules(t *testing.T) {
 		kind healthlab.Kind
 	}{
 		{"unknown user", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
-		{"nothing selected", func(r *orders.PlaceRequest) { r.OrderSet = nil }, orders.NoTestsSelected, healthlab.Precondition},
-		{"empty set", set(), orders.NoTestsSelected, healthlab.Precondition},
-		{"set and test", func(r *orders.PlaceRequest) { r.LabTestID = ptr(test("walk-in")) }, orders.ConflictingSelection, healthlab.Precondition},
+		{"nothing selected", func(r *orders.PlaceRequest) { r.OrderSet = nil }, catalogue.NoTestsSelected, healthlab.Precondition},
+		{"empty set", set(), catalogue.NoTestsSelected, healthlab.Precondition},
+		{"set and test", func(r *orders.PlaceRequest) { r.LabTestID = ptr(test("walk-in")) }, catalogue.ConflictingSelection, healthlab.Precondition},
 		{"two accounts", func(r *orders.PlaceRequest) {
 			r.LabAccountID, r.OrderSet.LabAccountID = ptr(account("one")), ptr(account("two"))
-		}, orders.ConflictingSelection, healthlab.Precondition},
-		{"add-on without method", addOn(orders.AddOn{MarkerIDs: []int{11}}, ""), orders.AddOnRequiresMethod, healthlab.Precondition},
-		{"add-on without ids", addOn(orders.AddOn{}, walkIn), orders.AddOnIDsMissing, healthlab.Precondition},
-		{"add-on with both ids", addOn(orders.AddOn{MarkerIDs: []int{11}, ProviderIDs: []string{"code-urea"}}, walkIn), orders.AddOnIDsConflict, healthlab.Precondition},
-		{"unknown test", set("nothing"), orders.LabTestNotFound, healthlab.NotFound},
-		{"test of another team", set("private"), orders.LabTestNotFound, healthlab.NotFound},
-		{"archived test", set("archived"), orders.LabTestNotOrderable, healthlab.Precondition},
-		{"tests of two labs", set("walk-in", "south"), orders.MultipleLabs, healthlab.Precondition},
-		{"marker of another lab", addOn(orders.AddOn{MarkerIDs: []int{21}}, walkIn), orders.MultipleLabs, healthlab.Precondition},
-		{"code of two labs", only(orders.AddOn{ProviderIDs: []string{"code-urea"}}), orders.MultipleLabs, healthlab.Precondition},
-		{"tests of two methods", set("walk-in", "kit"), orders.MultipleMethods, healthlab.Precondition},
-		{"method that the lab lacks", func(r *orders.PlaceRequest) { set("south")(r); r.CollectionMethod = ptr(orders.Testkit) }, orders.MethodNotSupported, healthlab.Precondition},
-		{"on site, not switched on", set("on site"), orders.FeatureNotEnabled, healthlab.Forbidden},
-		{"unknown marker", addOn(orders.AddOn{MarkerIDs: []int{99}}, walkIn), orders.MarkerNotFound, healthlab.Precondition},
-		{"unknown code", addOn(orders.AddOn{ProviderIDs: []string{"nothing"}}, walkIn), orders.MarkerNotFound, healthlab.Precondition},
-		{"reflex marker", addOn(orders.AddOn{MarkerIDs: []int{14}}, walkIn), orders.MarkerNotALaCarte, healthlab.Precondition},
-		{"marker of panels only", addOn(orders.AddOn{MarkerIDs: []int{15}}, walkIn), orders.MarkerNotALaCarte, healthlab.Precondition},
-		{"no account at the lab", set("east"), orders.NoLabAccount, healthlab.Precondition},
-		{"billing type", func(r *orders.PlaceRequest) { r.BillingType = orders.PatientBill }, orders.BillingTypeNotAllowed, healthlab.Precondition},
-		{"billing state", func(r *orders.PlaceRequest) { r.PatientAddress.State = "TX" }, orders.BillingStateNotAllowed, healthlab.Precondition},
-		{"insurer without diagnosis", func(r *orders.PlaceRequest) { r.BillingType = orders.CommercialInsurance }, orders.ICDCodesRequired, healthlab.Precondition},
+		}, catalogue.ConflictingSelection, healthlab.Precondition},
+		{"add-on without method", addOn(catalogue.AddOn{MarkerIDs: []int{11}}, ""), catalogue.AddOnRequiresMethod, healthlab.Precondition},
+		{"add-on without ids", addOn(catalogue.AddOn{}, walkIn), catalogue.AddOnIDsMissing, healthlab.Precondition},
+		{"add-on with both ids", addOn(catalogue.AddOn{MarkerIDs: []int{11}, ProviderIDs: []string{"code-urea"}}, walkIn), catalogue.AddOnIDsConflict, healthlab.Precondition},
+		{"unknown test", set("nothing"), catalogue.LabTestNotFound, healthlab.NotFound},
+		{"test of another team", set("private"), catalogue.LabTestNotFound, healthlab.NotFound},
+		{"archived test", set("archived"), catalogue.LabTestNotOrderable, healthlab.Precondition},
+		{"tests of two labs", set("walk-in", "south"), catalogue.MultipleLabs, healthlab.Precondition},
+		{"marker of another lab", addOn(catalogue.AddOn{MarkerIDs: []int{21}}, walkIn), catalogue.MultipleLabs, healthlab.Precondition},
+		{"code of two labs", only(catalogue.AddOn{ProviderIDs: []string{"code-urea"}}), catalogue.MultipleLabs, healthlab.Precondition},
+		{"tests of two methods", set("walk-in", "kit"), catalogue.MultipleMethods, healthlab.Precondition},
+		{"method that the lab lacks", func(r *orders.PlaceRequest) { set("south")(r); r.CollectionMethod = ptr(catalogue.Testkit) }, catalogue.MethodNotSupported, healthlab.Precondition},
+		{"on site, not switched on", set("on site"), catalogue.FeatureNotEnabled, healthlab.Forbidden},
+		{"unknown marker", addOn(catalogue.AddOn{MarkerIDs: []int{99}}, walkIn), catalogue.MarkerNotFound, healthlab.Precondition},
+		{"unknown code", addOn(catalogue.AddOn{ProviderIDs: []string{"nothing"}}, walkIn), catalogue.MarkerNotFound, healthlab.Precondition},
+		{"reflex marker", addOn(catalogue.AddOn{MarkerIDs: []int{14}}, walkIn), catalogue.MarkerNotALaCarte, healthlab.Precondition},
+		{"marker of panels only", addOn(catalogue.AddOn{MarkerIDs: []int{15}}, walkIn), catalogue.MarkerNotALaCarte, healthlab.Precondition},
+		{"no account at the lab", set("east"), catalogue.NoLabAccount, healthlab.Precondition},
+		{"billing type", func(r *orders.PlaceRequest) { r.BillingType = catalogue.PatientBill }, catalogue.BillingTypeNotAllowed, healthlab.Precondition},
+		{"billing state", func(r *orders.PlaceRequest) { r.PatientAddress.State = "TX" }, catalogue.BillingStateNotAllowed, healthlab.Precondition},
+		{"insurer without diagnosis", func(r *orders.PlaceRequest) { r.BillingType = catalogue.CommercialInsurance }, orders.ICDCodesRequired, healthlab.Precondition},
 		{"insurer with a bad diagnosis", func(r *orders.PlaceRequest) {
-			r.BillingType, r.ICDCodes = orders.CommercialInsurance, []string{"E11.9", "x"}
+			r.BillingType, r.ICDCodes = catalogue.CommercialInsurance, []string{"E11.9", "x"}
 		}, orders.ICDCodeInvalid, healthlab.Precondition},
 		{"no insurance record", func(r *orders.PlaceRequest) {
-			r.BillingType, r.ICDCodes = orders.CommercialInsurance, []string{"E11.9"}
+			r.BillingType, r.ICDCodes = catalogue.CommercialInsurance, []string{"E11.9"}
 		}, orders.InsuranceMissing, healthlab.Precondition},
 		{"consent missing", func(r *orders.PlaceRequest) { r.Consents = nil }, orders.ConsentRequired, healthlab.Precondition},
 		{"minor", func(r *orders.PlaceRequest) {
 			r.PatientDetails.DOB = healthlab.Date{Year: 2008, Month: 3, Day: 3}
 		}, orders.MinorNotAllowed, healthlab.Precondition},
-		{"question not answered", answered(), orders.AOEMissing, healthlab.Precondition},
-		{"answer not allowed", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Maybe"}), orders.AOEInvalid, healthlab.Precondition},
-		{"two answers", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"}), orders.AOEInvalid, healthlab.Precondition},
-		{"not a number", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, orders.AOEAnswer{MarkerID: 13, QuestionID: 133, Answer: "heavy"}), orders.AOEInvalid, healthlab.Precondition},
-		{"question not asked", answered(orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, orders.AOEAnswer{MarkerID: 11, QuestionID: 131, Answer: "Y"}), orders.AOEInvalid, healthlab.Precondition},
+		{"question not answered", answered(), catalogue.AOEMissing, healthlab.Precondition},
+		{"answer not allowed", answered(catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Maybe"}), catalogue.AOEInvalid, healthlab.Precondition},
+		{"two answers", answered(catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"}), catalogue.AOEInvalid, healthlab.Precondition},
+		{"not a number", answered(catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, catalogue.AOEAnswer{MarkerID: 13, QuestionID: 133, Answer: "heavy"}), catalogue.AOEInvalid, healthlab.Precondition},
+		{"question not asked", answered(catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "Y"}, catalogue.AOEAnswer{MarkerID: 11, QuestionID: 131, Answer: "Y"}), catalogue.AOEInvalid, healthlab.Precondition},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -143,46 +144,46 @@ func TestMinors(t *testing.T) {
 // TestLabAccounts goes through every case of which account an order uses.
 func TestLabAccounts(t *testing.T) {
 	team := healthlab.TeamID{UUID: id("team")}
-	north, south := orders.Lab{ID: 1, Slug: "northlab", CollectionMethods: orders.CollectionMethods()}, orders.Lab{ID: 2, Slug: "southlab"}
-	own := func(name, lab string, status orders.LabAccountStatus) orders.LabAccount {
-		return orders.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{team},
-			AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}
+	north, south := catalogue.Lab{ID: 1, Slug: "northlab", CollectionMethods: catalogue.CollectionMethods()}, catalogue.Lab{ID: 2, Slug: "southlab"}
+	own := func(name, lab string, status catalogue.LabAccountStatus) catalogue.LabAccount {
+		return catalogue.LabAccount{ID: account(name), Lab: lab, Status: status, TeamIDAllowlist: []healthlab.TeamID{team},
+			AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 	}
-	platform := own("platform", "northlab", orders.LabAccountActive)
+	platform := own("platform", "northlab", catalogue.LabAccountActive)
 	platform.TeamIDAllowlist = nil
-	closed := own("closed", "northlab", orders.LabAccountSuspended)
+	closed := own("closed", "northlab", catalogue.LabAccountSuspended)
 	closed.TeamIDAllowlist = nil
-	stranger := own("stranger", "northlab", orders.LabAccountActive)
+	stranger := own("stranger", "northlab", catalogue.LabAccountActive)
 	stranger.TeamIDAllowlist = []healthlab.TeamID{{UUID: id("other team")}}
-	active, second := own("active", "northlab", orders.LabAccountActive), own("second", "northlab", orders.LabAccountActive)
-	suspended, pending := own("suspended", "northlab", orders.LabAccountSuspended), own("pending", "northlab", orders.LabAccountPending)
-	elsewhere := own("elsewhere", "southlab", orders.LabAccountActive)
+	active, second := own("active", "northlab", catalogue.LabAccountActive), own("second", "northlab", catalogue.LabAccountActive)
+	suspended, pending := own("suspended", "northlab", catalogue.LabAccountSuspended), own("pending", "northlab", catalogue.LabAccountPending)
+	elsewhere := own("elsewhere", "southlab", catalogue.LabAccountActive)
 	for _, tc := range []struct {
 		name     string
-		accounts []orders.LabAccount
+		accounts []catalogue.LabAccount
 		want     string
 		used     string
 		rule     string
 		kind     healthlab.Kind
 	}{
-		{"named", []orders.LabAccount{active, second}, "active", "active", "", 0},
-		{"named, unknown", []orders.LabAccount{active, platform}, "nothing", "", orders.LabAccountNotFound, healthlab.NotFound},
-		{"named, of another team", []orders.LabAccount{stranger}, "stranger", "", orders.LabAccountNotFound, healthlab.NotFound},
-		{"named, the platform's", []orders.LabAccount{platform}, "platform", "", orders.LabAccountNotFound, healthlab.NotFound},
-		{"named, other lab", []orders.LabAccount{elsewhere}, "elsewhere", "", orders.LabAccountWrongLab, healthlab.Precondition},
-		{"named, suspended", []orders.LabAccount{suspended}, "suspended", "", orders.LabAccountNotActive, healthlab.Precondition},
-		{"named, pending", []orders.LabAccount{pending}, "pending", "", orders.LabAccountNotActive, healthlab.Precondition},
-		{"none", []orders.LabAccount{elsewhere, stranger}, "", "", orders.NoLabAccount, healthlab.Precondition},
-		{"none but the platform's", []orders.LabAccount{platform, elsewhere}, "", "platform", "", 0},
-		{"none, and the platform's is suspended", []orders.LabAccount{closed}, "", "", orders.NoLabAccount, healthlab.Precondition},
-		{"one active", []orders.LabAccount{active, suspended, pending, platform}, "", "active", "", 0},
-		{"two active", []orders.LabAccount{active, second}, "", "", orders.LabAccountAmbiguous, healthlab.Precondition},
-		{"none active", []orders.LabAccount{suspended, pending, platform}, "", "", orders.NoActiveLabAccount, healthlab.Precondition},
+		{"named", []catalogue.LabAccount{active, second}, "active", "active", "", 0},
+		{"named, unknown", []catalogue.LabAccount{active, platform}, "nothing", "", catalogue.LabAccountNotFound, healthlab.NotFound},
+		{"named, of another team", []catalogue.LabAccount{stranger}, "stranger", "", catalogue.LabAccountNotFound, healthlab.NotFound},
+		{"named, the platform's", []catalogue.LabAccount{platform}, "platform", "", catalogue.LabAccountNotFound, healthlab.NotFound},
+		{"named, other lab", []catalogue.LabAccount{elsewhere}, "elsewhere", "", catalogue.LabAccountWrongLab, healthlab.Precondition},
+		{"named, suspended", []catalogue.LabAccount{suspended}, "suspended", "", catalogue.LabAccountNotActive, healthlab.Precondition},
+		{"named, pending", []catalogue.LabAccount{pending}, "pending", "", catalogue.LabAccountNotActive, healthlab.Precondition},
+		{"none", []catalogue.LabAccount{elsewhere, stranger}, "", "", catalogue.NoLabAccount, healthlab.Precondition},
+		{"none but the platform's", []catalogue.LabAccount{platform, elsewhere}, "", "platform", "", 0},
+		{"none, and the platform's is suspended", []catalogue.LabAccount{closed}, "", "", catalogue.NoLabAccount, healthlab.Precondition},
+		{"one active", []catalogue.LabAccount{active, suspended, pending, platform}, "", "active", "", 0},
+		{"two active", []catalogue.LabAccount{active, second}, "", "", catalogue.LabAccountAmbiguous, healthlab.Precondition},
+		{"none active", []catalogue.LabAccount{suspended, pending, platform}, "", "", catalogue.NoActiveLabAccount, healthlab.Precondition},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
-			b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{Labs: []orders.Lab{north, south}, Accounts: tc.accounts,
-				Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1}}})
+			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{north, south}, Accounts: tc.accounts,
+				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
 			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, nil)
 			require.NoError(t, err)
@@ -204,18 +205,18 @@ func TestLabAccounts(t *testing.T) {
 }
 
 func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
-	for _, flow := range []orders.DelegatedFlow{orders.OrderDelegated, orders.FullyDelegated, orders.ResultDelegated, orders.NotDelegated} {
+	for _, flow := range []catalogue.DelegatedFlow{catalogue.OrderDelegated, catalogue.FullyDelegated, catalogue.ResultDelegated, catalogue.NotDelegated} {
 		t.Run(string(flow), func(t *testing.T) {
 			d := newDesk(t)
-			b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
-				Labs: []orders.Lab{{ID: 1, Slug: "northlab", CollectionMethods: orders.CollectionMethods()}},
-				Accounts: []orders.LabAccount{{ID: account("a"), Lab: "northlab", Status: orders.LabAccountActive, DelegatedFlow: flow,
-					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"az"}}}},
-				Tests: []orders.BookTest{{LabTest: orders.LabTest{ID: test("walk-in"), Method: orders.WalkInTest, Status: orders.LabTestActive}, LabID: 1}}})
+			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
+				Labs: []catalogue.Lab{{ID: 1, Slug: "northlab", CollectionMethods: catalogue.CollectionMethods()}},
+				Accounts: []catalogue.LabAccount{{ID: account("a"), Lab: "northlab", Status: catalogue.LabAccountActive, DelegatedFlow: flow,
+					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"az"}}}},
+				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
 			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, nil)
 			require.NoError(t, err)
-			needed := flow == orders.OrderDelegated || flow == orders.FullyDelegated
+			needed := flow == catalogue.OrderDelegated || flow == catalogue.FullyDelegated
 			_, err = service.Place(t.Context(), d.team, d.asks("walk-in"))
 			if needed {
 				requireRule(t, err, orders.PhysicianRequired, healthlab.Precondition)
@@ -236,12 +237,12 @@ func TestPlacedAsAsked(t *testing.T) {
 	insurance := d.insure()
 	member := id("member")
 	o := d.placed("asked", func(r *orders.PlaceRequest) {
-		r.BillingType, r.ICDCodes, r.Priority = orders.CommercialInsurance, []string{"E11.9"}, true
+		r.BillingType, r.ICDCodes, r.Priority = catalogue.CommercialInsurance, []string{"E11.9"}, true
 		r.ClinicalNotes, r.Passthrough, r.CreatorMemberID = ptr("fast please"), ptr("ours"), &member
-		r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"}, {MarkerID: 13, QuestionID: 134, Answer: "N"}}
+		r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"}, {MarkerID: 13, QuestionID: 134, Answer: "N"}}
 		r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse}}
 	})
-	require.Equal(t, orders.CommercialInsurance, o.BillingType)
+	require.Equal(t, catalogue.CommercialInsurance, o.BillingType)
 	require.Equal(t, insurance, *o.HealthInsuranceID)
 	require.Equal(t, "fast please", *o.ClinicalNotes, "as submitted")
 	require.True(t, o.Priority)
@@ -253,35 +254,35 @@ func TestPlacedAsAsked(t *testing.T) {
 	require.Equal(t, member, *r.CreatorMemberID)
 	require.Equal(t, "1.0", r.Consents[0].Version)
 	require.True(t, r.Consents[0].TimeOfConsent.Equal(noon))
-	require.Equal(t, []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"},
+	require.Equal(t, []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"},
 		{MarkerID: 13, QuestionID: 134, Answer: "N"}, {MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}},
 		r.AOEAnswers, "with the presets of fasting and of the optional question")
 }
 
 // Which questions ask about fasting is the host's to say.
 func TestFastingCodes(t *testing.T) {
-	answered := []orders.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
+	answered := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 	asks := func(r *orders.PlaceRequest) { r.AOEAnswers = answered }
 	d := newDesk(t, func(o *orders.Options) { o.FastingCodes = []string{"FAST", "PREG"} })
 	_, err := d.Place(t.Context(), d.team, d.asks("asked", asks))
-	requireRule(t, err, orders.AOEMissing, healthlab.Precondition) // nothing presets FSTING
-	answered = []orders.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "Y"}}
+	requireRule(t, err, catalogue.AOEMissing, healthlab.Precondition) // nothing presets FSTING
+	answered = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "Y"}}
 	o := d.placed("asked", asks)
 	r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Contains(t, r.AOEAnswers, orders.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"})
-	require.Contains(t, r.AOEAnswers, orders.AOEAnswer{MarkerID: 13, QuestionID: 132, Answer: "Y"})
+	require.Contains(t, r.AOEAnswers, catalogue.AOEAnswer{MarkerID: 13, QuestionID: 131, Answer: "N"})
+	require.Contains(t, r.AOEAnswers, catalogue.AOEAnswer{MarkerID: 13, QuestionID: 132, Answer: "Y"})
 }
 
 func TestSeveralTestsBecomeOne(t *testing.T) {
 	d := newDesk(t)
 	o := d.placed("walk-in", func(r *orders.PlaceRequest) {
-		r.CollectionMethod = ptr(orders.AtHomePhlebotomy)
-		r.OrderSet.LabTestIDs = []orders.LabTestID{test("at home"), test("kit"), test("kit")}
-		r.OrderSet.AddOn = &orders.AddOn{ProviderIDs: []string{"code-urea"}}
+		r.CollectionMethod = ptr(catalogue.AtHomePhlebotomy)
+		r.OrderSet.LabTestIDs = []catalogue.LabTestID{test("at home"), test("kit"), test("kit")}
+		r.OrderSet.AddOn = &catalogue.AddOn{ProviderIDs: []string{"code-urea"}}
 	})
 	require.True(t, o.LabTest.AutoGenerated)
-	require.Equal(t, orders.AtHomePhlebotomy, o.Method())
+	require.Equal(t, catalogue.AtHomePhlebotomy, o.Method())
 	require.Equal(t, "at home + kit + urea", o.LabTest.Name)
 	require.Equal(t, "101.05", o.LabTest.Price.Decimal.String())
 	var ids []int
@@ -312,11 +313,11 @@ func TestKitRules(t *testing.T) {
 		kind healthlab.Kind
 	}{
 		{"unknown user", func(r *orders.TestkitRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
-		{"unknown test", func(r *orders.TestkitRequest) { r.LabTestID = test("nothing") }, orders.LabTestNotFound, healthlab.NotFound},
-		{"not a kit", func(r *orders.TestkitRequest) { r.LabTestID = test("walk-in") }, orders.MethodNotSupported, healthlab.Precondition},
-		{"not a kit, of a kind that is not switched on", func(r *orders.TestkitRequest) { r.LabTestID = test("on site") }, orders.MethodNotSupported, healthlab.Precondition},
-		{"archived", func(r *orders.TestkitRequest) { r.LabTestID = test("archived") }, orders.LabTestNotOrderable, healthlab.Precondition},
-		{"unknown account", func(r *orders.TestkitRequest) { r.LabAccountID = ptr(account("x")) }, orders.LabAccountNotFound, healthlab.NotFound},
+		{"unknown test", func(r *orders.TestkitRequest) { r.LabTestID = test("nothing") }, catalogue.LabTestNotFound, healthlab.NotFound},
+		{"not a kit", func(r *orders.TestkitRequest) { r.LabTestID = test("walk-in") }, catalogue.MethodNotSupported, healthlab.Precondition},
+		{"not a kit, of a kind that is not switched on", func(r *orders.TestkitRequest) { r.LabTestID = test("on site") }, catalogue.MethodNotSupported, healthlab.Precondition},
+		{"archived", func(r *orders.TestkitRequest) { r.LabTestID = test("archived") }, catalogue.LabTestNotOrderable, healthlab.Precondition},
+		{"unknown account", func(r *orders.TestkitRequest) { r.LabAccountID = ptr(account("x")) }, catalogue.LabAccountNotFound, healthlab.NotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -335,8 +336,8 @@ func TestKitAnswersWhatItCan(t *testing.T) {
 	req.LabTestID = test("asked kit")
 	o, err := d.PlaceTestkit(t.Context(), d.team, req)
 	require.NoError(t, err, "whoever orders it cannot be asked")
-	want := []orders.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}}
-	answers := func() []orders.AOEAnswer {
+	want := []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 132, Answer: "N"}, {MarkerID: 13, QuestionID: 135, Answer: "arm"}}
+	answers := func() []catalogue.AOEAnswer {
 		r, err := d.store.Orders().Get(t.Context(), d.team, o.ID)
 		require.NoError(t, err)
 		return r.AOEAnswers
@@ -355,10 +356,10 @@ func TestRegisterWithoutTheAccount(t *testing.T) {
 	require.NoError(t, err)
 	d.later(3 * day)
 	req := orders.RegisterRequest{SampleID: *d.get(o).SampleID, PatientDetails: patient(), PatientAddress: address()}
-	d.accountsOf(d.accountAt("northlab", "another", orders.LabAccountActive))
+	d.accountsOf(d.accountAt("northlab", "another", catalogue.LabAccountActive))
 	before := d.get(o)
 	_, err = d.Register(t.Context(), d.team, req)
-	requireRule(t, err, orders.LabAccountNotActive, healthlab.Precondition)
+	requireRule(t, err, catalogue.LabAccountNotActive, healthlab.Precondition)
 	require.Equal(t, before, d.get(o))
 	d.again()
 	_, err = d.Register(t.Context(), d.team, req)
@@ -373,7 +374,7 @@ func TestRegisterRules(t *testing.T) {
 		kind healthlab.Kind
 	}{
 		{"unknown user", func(r *orders.RegisterRequest) { r.UserID = &healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
-		{"state", func(r *orders.RegisterRequest) { r.PatientAddress.State = "TX" }, orders.BillingStateNotAllowed, healthlab.Precondition},
+		{"state", func(r *orders.RegisterRequest) { r.PatientAddress.State = "TX" }, catalogue.BillingStateNotAllowed, healthlab.Precondition},
 		{"consent", func(r *orders.RegisterRequest) { r.Consents = nil }, orders.ConsentRequired, healthlab.Precondition},
 		{"minor", func(r *orders.RegisterRequest) {
 			r.PatientDetails.DOB = healthlab.Date{Year: 2020, Month: 1, Day: 1}
@@ -419,7 +420,7 @@ func TestRequestProblems(t *testing.T) {
 	long := strings.Repeat("SECRET", 200)
 	req := d.asks("walk-in", func(r *orders.PlaceRequest) {
 		r.UserID = healthlab.UserID{}
-		r.BillingType, r.CollectionMethod, r.ICDCodes = "SECRET", ptr(orders.CollectionMethod("SECRET")), []string{"SECRET!"}
+		r.BillingType, r.CollectionMethod, r.ICDCodes = "SECRET", ptr(catalogue.CollectionMethod("SECRET")), []string{"SECRET!"}
 		r.ClinicalNotes, r.Passthrough = &long, ptr("a\x00")
 		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET"), LicensedStates: []string{"AZ", ""}}
 		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
@@ -525,23 +526,23 @@ func TestBook(t *testing.T) {
 		{"two platform accounts", book(north, "", "", `{"lab": "northlab"}, {"lab": "northlab"}`), "lab_accounts[1]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b, err := orders.ReadStaticCatalog(strings.NewReader(tc.text))
+			b, err := catalogue.ReadStaticCatalog(strings.NewReader(tc.text))
 			if tc.want != "" {
 				require.ErrorIs(t, err, healthlab.Invalid)
 				require.ErrorContains(t, err, tc.want)
 				return
 			}
 			require.NoError(t, err)
-			tests, err := b.LabTests(t.Context(), healthlab.TeamID{}, []orders.LabTestID{{UUID: id("t")}, {UUID: id("u")}})
+			tests, err := b.LabTests(t.Context(), healthlab.TeamID{}, []catalogue.LabTestID{{UUID: id("t")}, {UUID: id("u")}})
 			require.NoError(t, err)
 			require.Len(t, tests, 1)
 			require.Equal(t, "Northlab", tests[0].Lab.Name)
 			require.Equal(t, "Glucose", tests[0].Markers[0].Name)
 			tests[0].Markers[0].Name = "changed"
-			again, err := b.LabTests(t.Context(), healthlab.TeamID{}, []orders.LabTestID{{UUID: id("t")}})
+			again, err := b.LabTests(t.Context(), healthlab.TeamID{}, []catalogue.LabTestID{{UUID: id("t")}})
 			require.NoError(t, err)
 			require.Equal(t, "Glucose", again[0].Markers[0].Name)
-			require.True(t, slices.Equal(tests[0].Lab.CollectionMethods, []orders.CollectionMethod{orders.Testkit}))
+			require.True(t, slices.Equal(tests[0].Lab.CollectionMethods, []catalogue.CollectionMethod{catalogue.Testkit}))
 		})
 	}
 }

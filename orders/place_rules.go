@@ -6,20 +6,22 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // ordering checks who orders: a physician of the team where the account says so, else
 // the service's network, which needs the patient's consents.
-func ordering(a *LabAccount, physician *PhysicianInput, consents []Consent, required []ConsentType) error {
+func ordering(a *catalogue.LabAccount, physician *PhysicianInput, consents []Consent, required []ConsentType) error {
 	if physician != nil {
 		return nil
 	}
-	if delegated(a) {
-		return broken(PhysicianRequired, "the lab account needs the team's own physician")
+	if catalogue.Delegated(a) {
+		return rules.Broken(PhysicianRequired, "the lab account needs the team's own physician")
 	}
 	for _, c := range required {
 		if !slices.ContainsFunc(consents, func(have Consent) bool { return have.ConsentType == c }) {
-			return broken(ConsentRequired, "the patient has not given the consent "+string(c))
+			return rules.Broken(ConsentRequired, "the patient has not given the consent "+string(c))
 		}
 	}
 	return nil
@@ -35,9 +37,9 @@ func ofAge(p PatientDetailsInput, proxy *GuarantorDetails, day healthlab.Date, m
 	case ageOn(p.DOB, day) >= adult:
 		return nil
 	case !minors:
-		return broken(MinorNotAllowed, "the patient is under 18")
+		return rules.Broken(MinorNotAllowed, "the patient is under 18")
 	case proxy == nil:
-		return broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
+		return rules.Broken(MedicalProxyRequired, "a patient under 18 needs a medical proxy")
 	}
 	return nil
 }
@@ -56,7 +58,7 @@ func comment(order, account *string) string {
 // notBefore checks a day of activation.
 func notBefore(day *healthlab.Date, at time.Time) error {
 	if day != nil && day.Before(today(at)) {
-		return broken(ActivateByInPast, "the day of activation is today or later")
+		return rules.Broken(ActivateByInPast, "the day of activation is today or later")
 	}
 	return nil
 }

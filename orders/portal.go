@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // PortalContext is what a link to the patient portal is for.
@@ -79,7 +80,7 @@ type PortalToken struct {
 // user or order; Unimplemented without a portal.
 func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req PortalRequest) (PortalLink, error) {
 	var p healthlab.Problems
-	oneOf(&p, req.Context, []PortalContext{PortalLaunch, PortalCommunications}, "context")
+	rules.OneOf(&p, req.Context, []PortalContext{PortalLaunch, PortalCommunications}, "context")
 	if err := p.Err(); err != nil {
 		return PortalLink{}, err
 	}
@@ -99,7 +100,7 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 	if req.OrderID != nil {
 		o, err := s.Get(ctx, team, *req.OrderID)
 		if err != nil || o.UserID != user {
-			return PortalLink{}, errors.Join(err, missing(OrderNotFound, "the user has no such order"))
+			return PortalLink{}, errors.Join(err, rules.Missing(OrderNotFound, "the user has no such order"))
 		}
 		t.Order = *req.OrderID
 	}

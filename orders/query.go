@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Query asks for a page of a team's orders. Filters combine with and, the values of
@@ -29,7 +31,7 @@ type Query struct {
 	EventFrom, EventBefore time.Time
 	// Status compares the latest status only.
 	Status  []LowLevel
-	Methods []CollectionMethod
+	Methods []catalogue.CollectionMethod
 	// Critical asks for orders whose interpretation is critical (true), or is
 	// anything else, none included (false).
 	Critical       *bool
@@ -45,7 +47,7 @@ type Query struct {
 	Sort                   SortKey
 	// Direction is ascending or descending; empty means descending by creation and
 	// ascending otherwise.
-	Direction Direction
+	Direction catalogue.Direction
 	// Page counts from 1, the default. Size is 1 to 100, 50 by default.
 	Page, Size int
 }
@@ -68,30 +70,30 @@ const (
 // it. Invalid lists every problem.
 func (q Query) Normal() (Query, error) {
 	var p healthlab.Problems
-	pageOf(&p, &q.Page, &q.Size)
+	catalogue.CheckPage(&p, &q.Page, &q.Size)
 	for i, l := range q.Status {
-		oneOf(&p, l, allLowLevels(), "status", i)
+		rules.OneOf(&p, l, allLowLevels(), "status", i)
 	}
 	for i, m := range q.Methods {
-		oneOf(&p, m, CollectionMethods(), "order_type", i)
+		rules.OneOf(&p, m, catalogue.CollectionMethods(), "order_type", i)
 	}
 	for i, a := range q.Activations {
-		oneOf(&p, a, []ActivationType{ActivationCurrent, ActivationScheduled}, "order_activation_types", i)
+		rules.OneOf(&p, a, []ActivationType{ActivationCurrent, ActivationScheduled}, "order_activation_types", i)
 	}
 	if q.Interpretation != "" {
-		oneOf(&p, q.Interpretation, interpretations, "interpretation")
+		rules.OneOf(&p, q.Interpretation, interpretations, "interpretation")
 	}
 	if q.Sort == "" {
 		q.Sort = SortCreatedAt
 	}
-	oneOf(&p, q.Sort, []SortKey{SortCreatedAt, SortPatientName, SortLastStatus}, "order_key")
+	rules.OneOf(&p, q.Sort, []SortKey{SortCreatedAt, SortPatientName, SortLastStatus}, "order_key")
 	if q.Direction == "" {
-		q.Direction = Ascending
+		q.Direction = catalogue.Ascending
 		if q.Sort == SortCreatedAt {
-			q.Direction = Descending
+			q.Direction = catalogue.Descending
 		}
 	}
-	oneOf(&p, q.Direction, []Direction{Ascending, Descending}, "order_direction")
+	rules.OneOf(&p, q.Direction, []catalogue.Direction{catalogue.Ascending, catalogue.Descending}, "order_direction")
 	for _, f := range []struct{ text, name string }{
 		{q.Search, "search_input"}, {q.PatientName, "patient_name"}, {q.Recipient, "shipping_recipient_name"},
 	} {
@@ -108,7 +110,7 @@ var interpretations = []Interpretation{Normal, Abnormal, Critical, UnknownInterp
 // allLowLevels returns the low-level statuses of all methods.
 func allLowLevels() []LowLevel {
 	var out []LowLevel
-	for _, m := range CollectionMethods() {
+	for _, m := range catalogue.CollectionMethods() {
 		for _, l := range LowLevels(m) {
 			if !slices.Contains(out, l) {
 				out = append(out, l)
@@ -129,10 +131,10 @@ func (q *Query) Match(o *Order) bool {
 		!q.UpdatedBefore.IsZero() && !o.UpdatedAt.Before(q.UpdatedBefore),
 		!q.EventFrom.IsZero() && o.LastEvent.CreatedAt.Before(q.EventFrom),
 		!q.EventBefore.IsZero() && !o.LastEvent.CreatedAt.Before(q.EventBefore),
-		!anyOf(q.Status, o.LowLevel()),
-		!anyOf(q.Methods, o.Method()),
-		!anyOf(q.IDs, o.ID),
-		!anyOf(q.Activations, o.Activation(q.Today)),
+		!rules.MatchesAny(q.Status, o.LowLevel()),
+		!rules.MatchesAny(q.Methods, o.Method()),
+		!rules.MatchesAny(q.IDs, o.ID),
+		!rules.MatchesAny(q.Activations, o.Activation(q.Today)),
 		!q.User.IsZero() && o.UserID != q.User,
 		!q.Transaction.IsZero() && o.OrderTransaction.ID != q.Transaction:
 		return false
@@ -145,7 +147,7 @@ func (q *Query) Match(o *Order) bool {
 		return false
 	}
 	name := o.PatientDetails.name()
-	if q.PatientName != "" && !holds(name, q.PatientName) || q.Recipient != "" && !holds(o.Recipient(), q.Recipient) {
+	if q.PatientName != "" && !rules.ContainsFold(name, q.PatientName) || q.Recipient != "" && !rules.ContainsFold(o.Recipient(), q.Recipient) {
 		return false
 	}
 	return q.Search == "" || q.found(o, name)
@@ -155,7 +157,7 @@ func (q *Query) found(o *Order, name string) bool {
 	if id, err := uuid.Parse(q.Search); err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID) {
 		return true
 	}
-	return holds(name, q.Search) || holds(o.Recipient(), q.Search) ||
+	return rules.ContainsFold(name, q.Search) || rules.ContainsFold(o.Recipient(), q.Search) ||
 		o.PatientDetails != nil && strings.HasPrefix(o.PatientDetails.DOB.String(), q.Search)
 }
 
@@ -177,7 +179,7 @@ func (q *Query) Less(a, b *Order) bool {
 	if c == 0 {
 		return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) < 0
 	}
-	return c < 0 == (q.Direction == Ascending)
+	return c < 0 == (q.Direction == catalogue.Ascending)
 }
 
 // name is "first last", of what there is.

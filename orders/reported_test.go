@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // organism is one of several results of one code.
@@ -168,8 +169,8 @@ func TestFormOfUntypedResults(t *testing.T) {
 
 // Bounds are read from the text of the range, or are the lab's own.
 func TestCompareWithRange(t *testing.T) {
-	number := func(s string) *orders.Number {
-		n, err := orders.ParseNumber(s)
+	number := func(s string) *catalogue.Number {
+		n, err := catalogue.ParseNumber(s)
 		require.NoError(t, err)
 		return &n
 	}

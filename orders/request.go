@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // PatientDetailsInput says who the patient is, in a request.
@@ -203,35 +205,35 @@ type ImageBlob struct {
 type PlaceRequest struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// LabTestID is deprecated; use OrderSet.
-	LabTestID        *LabTestID        `json:"lab_test_id"`
-	OrderSet         *OrderSet         `json:"order_set"`
-	CollectionMethod *CollectionMethod `json:"collection_method"`
-	Physician        *PhysicianInput   `json:"physician"`
+	LabTestID        *catalogue.LabTestID        `json:"lab_test_id"`
+	OrderSet         *catalogue.OrderSet         `json:"order_set"`
+	CollectionMethod *catalogue.CollectionMethod `json:"collection_method"`
+	Physician        *PhysicianInput             `json:"physician"`
 	// HealthInsurance is deprecated; create the insurance record on the user instead.
 	HealthInsurance *HealthInsuranceInput `json:"health_insurance"`
 	Priority        bool                  `json:"priority" wire:"opt"`
 	// BillingType is client_bill if empty.
-	BillingType     BillingType         `json:"billing_type" wire:"opt"`
-	ICDCodes        []string            `json:"icd_codes" wire:"opt"`
-	Consents        []Consent           `json:"consents" wire:"opt"`
-	ActivateBy      *healthlab.Date     `json:"activate_by"`
-	AOEAnswers      []AOEAnswer         `json:"aoe_answers" wire:"opt"`
-	Passthrough     *string             `json:"passthrough"`
-	ClinicalNotes   *string             `json:"clinical_notes"`
-	LabAccountID    *LabAccountID       `json:"lab_account_id"`
-	CreatorMemberID *uuid.UUID          `json:"creator_member_id"`
-	PatientDetails  PatientDetailsInput `json:"patient_details"`
-	PatientAddress  PatientAddressInput `json:"patient_address"`
+	BillingType     catalogue.BillingType   `json:"billing_type" wire:"opt"`
+	ICDCodes        []string                `json:"icd_codes" wire:"opt"`
+	Consents        []Consent               `json:"consents" wire:"opt"`
+	ActivateBy      *healthlab.Date         `json:"activate_by"`
+	AOEAnswers      []catalogue.AOEAnswer   `json:"aoe_answers" wire:"opt"`
+	Passthrough     *string                 `json:"passthrough"`
+	ClinicalNotes   *string                 `json:"clinical_notes"`
+	LabAccountID    *catalogue.LabAccountID `json:"lab_account_id"`
+	CreatorMemberID *uuid.UUID              `json:"creator_member_id"`
+	PatientDetails  PatientDetailsInput     `json:"patient_details"`
+	PatientAddress  PatientAddressInput     `json:"patient_address"`
 }
 
 // TestkitRequest asks for a kit whose patient is not known yet.
 type TestkitRequest struct {
 	// UserID is the patient, or a stock user.
-	UserID          healthlab.UserID     `json:"user_id"`
-	LabTestID       LabTestID            `json:"lab_test_id"`
-	ShippingDetails ShippingDetailsInput `json:"shipping_details"`
-	Passthrough     *string              `json:"passthrough"`
-	LabAccountID    *LabAccountID        `json:"lab_account_id"`
+	UserID          healthlab.UserID        `json:"user_id"`
+	LabTestID       catalogue.LabTestID     `json:"lab_test_id"`
+	ShippingDetails ShippingDetailsInput    `json:"shipping_details"`
+	Passthrough     *string                 `json:"passthrough"`
+	LabAccountID    *catalogue.LabAccountID `json:"lab_account_id"`
 }
 
 // RegisterRequest binds a kit to its patient.
@@ -247,112 +249,112 @@ type RegisterRequest struct {
 	Consents        []Consent             `json:"consents" wire:"opt"`
 }
 
-func checkPatient(c check, p PatientDetailsInput, today healthlab.Date) {
-	c.name(p.FirstName, "first_name")
-	c.name(p.LastName, "last_name")
+func checkPatient(c rules.Check, p PatientDetailsInput, today healthlab.Date) {
+	c.Name(p.FirstName, "first_name")
+	c.Name(p.LastName, "last_name")
 	checkBorn(c, p.DOB, today)
-	oneOf(c.problems, p.Gender, genders, append(slices.Clone(c.at), "gender")...)
-	c.text(p.PhoneNumber, "phone_number", 1, maxText)
-	c.email(p.Email, "email")
+	rules.OneOf(c.Problems, p.Gender, genders, append(slices.Clone(c.At), "gender")...)
+	c.Text(p.PhoneNumber, "phone_number", 1, rules.MaxText)
+	c.Email(p.Email, "email")
 	if p.MedicalProxy != nil {
-		checkGuarantor(c.under("medical_proxy"), *p.MedicalProxy)
+		checkGuarantor(c.Under("medical_proxy"), *p.MedicalProxy)
 	}
-	optionalOf(c, p.Race, races, "race")
-	optionalOf(c, p.Ethnicity, ethnicities, "ethnicity")
-	optionalOf(c, p.SexualOrientation, sexualOrientations, "sexual_orientation")
-	optionalOf(c, p.GenderIdentity, genderIdentities, "gender_identity")
-	c.count(p.HouseholdIncome, "household_income")
-	c.count(p.HouseholdSize, "household_size")
+	rules.OptionalOf(c, p.Race, races, "race")
+	rules.OptionalOf(c, p.Ethnicity, ethnicities, "ethnicity")
+	rules.OptionalOf(c, p.SexualOrientation, sexualOrientations, "sexual_orientation")
+	rules.OptionalOf(c, p.GenderIdentity, genderIdentities, "gender_identity")
+	c.Count(p.HouseholdIncome, "household_income")
+	c.Count(p.HouseholdSize, "household_size")
 }
 
-func checkGuarantor(c check, g GuarantorInput) {
-	c.name(g.FirstName, "first_name")
-	c.name(g.LastName, "last_name")
-	c.text(g.PhoneNumber, "phone_number", 1, maxText)
+func checkGuarantor(c rules.Check, g GuarantorInput) {
+	c.Name(g.FirstName, "first_name")
+	c.Name(g.LastName, "last_name")
+	c.Text(g.PhoneNumber, "phone_number", 1, rules.MaxText)
 	if g.Email != nil {
-		c.email(*g.Email, "email")
+		c.Email(*g.Email, "email")
 	}
-	c.count(g.HouseholdIncome, "household_income")
-	c.count(g.HouseholdSize, "household_size")
-	checkPostal(c.under("address"), g.Address)
+	c.Count(g.HouseholdIncome, "household_income")
+	c.Count(g.HouseholdSize, "household_size")
+	checkPostal(c.Under("address"), g.Address)
 }
 
 // postal checks an address; what is known of the form is that of the US.
-func checkPostal(c check, a AddressInput) {
-	c.address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, homeOr(a.Country))
-	c.optional(a.AccessNotes, "access_notes", maxNotes)
-	if homeOr(a.Country) != home {
-		c.text(zipOf(a.Zip, a.ZipCode), "zip", 1, maxText)
-		c.oneZip(zipOf(a.Zip, a.ZipCode), a.ZipCode)
+func checkPostal(c rules.Check, a AddressInput) {
+	c.Address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, rules.CountryOr(a.Country))
+	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
+	if rules.CountryOr(a.Country) != rules.HomeCountry {
+		c.Text(rules.ZipOf(a.Zip, a.ZipCode), "zip", 1, rules.MaxText)
+		c.OneZip(rules.ZipOf(a.Zip, a.ZipCode), a.ZipCode)
 		return
 	}
-	c.zip(a.Zip, a.ZipCode)
+	c.Zip(a.Zip, a.ZipCode)
 }
 
-func checkPatientAddress(c check, a PatientAddressInput) {
-	c.text(a.ReceiverName, "receiver_name", 0, maxText)
-	c.address(a.FirstLine, a.SecondLine, a.City, a.State, a.Country)
-	c.zip(a.Zip, a.ZipCode)
-	c.optional(a.PhoneNumber, "phone_number", maxText)
-	c.optional(a.AccessNotes, "access_notes", maxNotes)
+func checkPatientAddress(c rules.Check, a PatientAddressInput) {
+	c.Text(a.ReceiverName, "receiver_name", 0, rules.MaxText)
+	c.Address(a.FirstLine, a.SecondLine, a.City, a.State, a.Country)
+	c.Zip(a.Zip, a.ZipCode)
+	c.Optional(a.PhoneNumber, "phone_number", rules.MaxText)
+	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
 }
 
-func checkShipping(c check, s ShippingDetailsInput) {
-	c.text(s.ReceiverName, "receiver_name", 1, maxText)
-	c.address(s.FirstLine, s.SecondLine, s.City, s.State, s.Country)
-	c.zip(s.Zip, s.ZipCode)
-	c.text(s.PhoneNumber, "phone_number", 1, maxText)
+func checkShipping(c rules.Check, s ShippingDetailsInput) {
+	c.Text(s.ReceiverName, "receiver_name", 1, rules.MaxText)
+	c.Address(s.FirstLine, s.SecondLine, s.City, s.State, s.Country)
+	c.Zip(s.Zip, s.ZipCode)
+	c.Text(s.PhoneNumber, "phone_number", 1, rules.MaxText)
 }
 
-func checkPhysician(c check, p PhysicianInput) {
-	c.text(p.FirstName, "first_name", 1, maxText)
-	c.text(p.LastName, "last_name", 1, maxText)
-	c.text(p.NPI, "npi", 1, maxText)
+func checkPhysician(c rules.Check, p PhysicianInput) {
+	c.Text(p.FirstName, "first_name", 1, rules.MaxText)
+	c.Text(p.LastName, "last_name", 1, rules.MaxText)
+	c.Text(p.NPI, "npi", 1, rules.MaxText)
 	if p.Email != nil {
-		c.email(*p.Email, "email")
+		c.Email(*p.Email, "email")
 	}
 	for i, s := range p.LicensedStates {
-		c.under("licensed_states").text(s, i, 1, maxText)
+		c.Under("licensed_states").Text(s, i, 1, rules.MaxText)
 	}
 	checkImage(c, p.SignatureImage, "signature_image")
 }
 
-func checkImage(c check, b *ImageBlob, field string) {
+func checkImage(c rules.Check, b *ImageBlob, field string) {
 	if b == nil {
 		return
 	}
 	if len(b.Content) == 0 {
-		c.add("missing", "is required", field, "content")
+		c.Add("missing", "is required", field, "content")
 	}
-	oneOf(c.problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.at), field, "content_type")...)
+	rules.OneOf(c.Problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.At), field, "content_type")...)
 }
 
-func checkInsurance(c check, h HealthInsuranceInput) {
+func checkInsurance(c rules.Check, h HealthInsuranceInput) {
 	checkImage(c, h.FrontImage, "front_image")
 	checkImage(c, h.BackImage, "back_image")
 	checkImage(c, h.PatientSignatureImage, "patient_signature_image")
-	c.optional(h.Subjective, "subjective", 10*maxNotes)
-	c.optional(h.AssessmentPlan, "assessment_plan", 10*maxNotes)
-	c.optional(h.PayorCode, "payor_code", maxText)
-	c.optional(h.InsuranceID, "insurance_id", maxText)
-	optionalOf(c, h.ResponsibleRelationship, []string{"Self", "Spouse", "Other"}, "responsible_relationship")
+	c.Optional(h.Subjective, "subjective", 10*rules.MaxNotes)
+	c.Optional(h.AssessmentPlan, "assessment_plan", 10*rules.MaxNotes)
+	c.Optional(h.PayorCode, "payor_code", rules.MaxText)
+	c.Optional(h.InsuranceID, "insurance_id", rules.MaxText)
+	rules.OptionalOf(c, h.ResponsibleRelationship, []string{"Self", "Spouse", "Other"}, "responsible_relationship")
 	if r := h.ResponsibleDetails; r != nil {
-		checkGuarantor(c.under("responsible_details"), GuarantorInput{
+		checkGuarantor(c.Under("responsible_details"), GuarantorInput{
 			FirstName: r.FirstName, LastName: r.LastName, Address: r.Address, PhoneNumber: r.PhoneNumber,
 		})
-		c.under("responsible_details").text(r.PhoneType, "phone_type", 0, maxText)
+		c.Under("responsible_details").Text(r.PhoneType, "phone_type", 0, rules.MaxText)
 	}
 	for i, code := range h.DiagnosisCodes {
-		if !icdForm.MatchString(code) {
-			c.add("icd_form", "is an ICD-10 code", "diagnosis_codes", i)
+		if !rules.ICDForm.MatchString(code) {
+			c.Add("icd_form", "is an ICD-10 code", "diagnosis_codes", i)
 		}
 	}
 }
 
-func checkConsents(c check, list []Consent) {
+func checkConsents(c rules.Check, list []Consent) {
 	for i, consent := range list {
-		oneOf(c.problems, consent.ConsentType, consentTypes, append(slices.Clone(c.at), i, "consentType")...)
-		c.under(i).text(consent.Version, "version", 0, maxText)
+		rules.OneOf(c.Problems, consent.ConsentType, consentTypes, append(slices.Clone(c.At), i, "consentType")...)
+		c.Under(i).Text(consent.Version, "version", 0, rules.MaxText)
 	}
 }
 
@@ -360,44 +362,44 @@ func checkConsents(c check, list []Consent) {
 // looked up. Today is the day in UTC.
 func (r *PlaceRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.user(r.UserID, "user_id")
-	optionalOf(c, r.CollectionMethod, CollectionMethods(), "collection_method")
+	c := rules.Check{Problems: &p}
+	c.User(r.UserID, "user_id")
+	rules.OptionalOf(c, r.CollectionMethod, catalogue.CollectionMethods(), "collection_method")
 	if r.Physician != nil {
-		checkPhysician(c.under("physician"), *r.Physician)
+		checkPhysician(c.Under("physician"), *r.Physician)
 	}
 	if r.HealthInsurance != nil {
-		checkInsurance(c.under("health_insurance"), *r.HealthInsurance)
+		checkInsurance(c.Under("health_insurance"), *r.HealthInsurance)
 	}
 	if r.BillingType != "" {
-		oneOf(&p, r.BillingType, billingTypes, "billing_type")
+		rules.OneOf(&p, r.BillingType, billingTypes, "billing_type")
 	}
 	for i, code := range r.ICDCodes {
-		if r.BillingType != CommercialInsurance && !icdForm.MatchString(code) {
+		if r.BillingType != catalogue.CommercialInsurance && !rules.ICDForm.MatchString(code) {
 			p.Add("icd_form", "is an ICD-10 code", "icd_codes", i)
 		}
 	}
-	checkConsents(c.under("consents"), r.Consents)
+	checkConsents(c.Under("consents"), r.Consents)
 	for i, a := range r.AOEAnswers {
-		c.under("aoe_answers", i).text(a.Answer, "answer", 0, maxNotes)
+		c.Under("aoe_answers", i).Text(a.Answer, "answer", 0, rules.MaxNotes)
 	}
-	c.optional(r.Passthrough, "passthrough", 10*maxNotes)
-	c.optional(r.ClinicalNotes, "clinical_notes", maxNotes)
-	checkPatient(c.under("patient_details"), r.PatientDetails, today)
-	checkPatientAddress(c.under("patient_address"), r.PatientAddress)
+	c.Optional(r.Passthrough, "passthrough", 10*rules.MaxNotes)
+	c.Optional(r.ClinicalNotes, "clinical_notes", rules.MaxNotes)
+	checkPatient(c.Under("patient_details"), r.PatientDetails, today)
+	checkPatientAddress(c.Under("patient_address"), r.PatientAddress)
 	return p.Err()
 }
 
 // Check returns Invalid with every problem of the request itself.
 func (r *TestkitRequest) Check() error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.user(r.UserID, "user_id")
+	c := rules.Check{Problems: &p}
+	c.User(r.UserID, "user_id")
 	if r.LabTestID.IsZero() {
-		c.add("missing", "is required", "lab_test_id")
+		c.Add("missing", "is required", "lab_test_id")
 	}
-	checkShipping(c.under("shipping_details"), r.ShippingDetails)
-	c.optional(r.Passthrough, "passthrough", 10*maxNotes)
+	checkShipping(c.Under("shipping_details"), r.ShippingDetails)
+	c.Optional(r.Passthrough, "passthrough", 10*rules.MaxNotes)
 	return p.Err()
 }
 
@@ -405,20 +407,20 @@ func (r *TestkitRequest) Check() error {
 // UTC.
 func (r *RegisterRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
-	c := check{problems: &p}
+	c := rules.Check{Problems: &p}
 	if r.UserID != nil {
-		c.user(*r.UserID, "user_id")
+		c.User(*r.UserID, "user_id")
 	}
-	c.text(r.SampleID, "sample_id", 1, maxText)
-	checkPatient(c.under("patient_details"), r.PatientDetails, today)
-	checkPatientAddress(c.under("patient_address"), r.PatientAddress)
+	c.Text(r.SampleID, "sample_id", 1, rules.MaxText)
+	checkPatient(c.Under("patient_details"), r.PatientDetails, today)
+	checkPatientAddress(c.Under("patient_address"), r.PatientAddress)
 	if p := r.Physician.enrich(); p != nil {
-		checkPhysician(c.under("physician"), *p)
+		checkPhysician(c.Under("physician"), *p)
 	}
 	if r.HealthInsurance != nil {
-		checkInsurance(c.under("health_insurance"), *r.HealthInsurance)
+		checkInsurance(c.Under("health_insurance"), *r.HealthInsurance)
 	}
-	checkConsents(c.under("consents"), r.Consents)
+	checkConsents(c.Under("consents"), r.Consents)
 	return p.Err()
 }
 
@@ -443,21 +445,21 @@ func (g *GuarantorInput) guarantor() *GuarantorDetails {
 func (a AddressInput) address() Address {
 	return Address{
 		FirstLine: a.FirstLine, SecondLine: a.SecondLine.ptr(), City: a.City, State: a.State,
-		Zip: zipOf(a.Zip, a.ZipCode), Country: homeOr(a.Country), AccessNotes: a.AccessNotes,
+		Zip: rules.ZipOf(a.Zip, a.ZipCode), Country: rules.CountryOr(a.Country), AccessNotes: a.AccessNotes,
 	}
 }
 
 func (a PatientAddressInput) address() *PatientAddress {
 	return &PatientAddress{
 		ReceiverName: a.ReceiverName, FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
-		Zip: zipOf(a.Zip, a.ZipCode), Country: a.Country, PhoneNumber: a.PhoneNumber, AccessNotes: a.AccessNotes,
+		Zip: rules.ZipOf(a.Zip, a.ZipCode), Country: a.Country, PhoneNumber: a.PhoneNumber, AccessNotes: a.AccessNotes,
 	}
 }
 
 func (s ShippingDetailsInput) details() *ShippingDetails {
 	return &ShippingDetails{
 		ReceiverName: s.ReceiverName, FirstLine: s.FirstLine, SecondLine: s.SecondLine, City: s.City, State: s.State,
-		Zip: zipOf(s.Zip, s.ZipCode), Country: s.Country, PhoneNumber: s.PhoneNumber,
+		Zip: rules.ZipOf(s.Zip, s.ZipCode), Country: s.Country, PhoneNumber: s.PhoneNumber,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // ResendRequest says of which orders the latest event is to be told again: those that
@@ -66,9 +68,9 @@ func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendR
 }
 
 func (r ResendRequest) query(now time.Time) (Query, error) {
-	q := Query{IDs: r.OrderIDs, Sort: SortCreatedAt, Direction: Ascending, Size: MaxPageSize}
+	q := Query{IDs: r.OrderIDs, Sort: SortCreatedAt, Direction: catalogue.Ascending, Size: catalogue.MaxPageSize}
 	if len(r.OrderIDs) == 0 && r.StartAt == nil {
-		return q, broken(ResendSelectionMissing, "give order_ids, start_at or both")
+		return q, rules.Broken(ResendSelectionMissing, "give order_ids, start_at or both")
 	}
 	end := now
 	if r.EndAt != nil {
@@ -81,7 +83,7 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 		return q, nil
 	}
 	if r.StartAt.After(end) || end.Sub(r.StartAt.Time) > maxResend {
-		return q, broken(ResendWindowInvalid, "the window is at most 60 days, and does not end before it starts")
+		return q, rules.Broken(ResendWindowInvalid, "the window is at most 60 days, and does not end before it starts")
 	}
 	q.EventFrom, q.EventBefore = r.StartAt.Time, end.Add(time.Microsecond)
 	return q, nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // OrderResults is what came out of an order.
@@ -48,7 +50,7 @@ type LabResult struct {
 	// Slug is the lab's; other labs have others.
 	Slug string `json:"slug"`
 	// Value is deprecated: the number of a numeric result, -1 for any other.
-	Value *Number `json:"value"`
+	Value *catalogue.Number `json:"value"`
 	// Result is the text to be read as Type says.
 	Result string     `json:"result"`
 	Type   ResultType `json:"type"`
@@ -58,11 +60,11 @@ type LabResult struct {
 	Notes     *string         `json:"notes"`
 	// ReferenceRange is text: the only place that shows whether its bounds are part
 	// of it.
-	ReferenceRange  *string `json:"reference_range"`
-	MinRangeValue   *Number `json:"min_range_value"`
-	MaxRangeValue   *Number `json:"max_range_value"`
-	IsAboveMaxRange *bool   `json:"is_above_max_range"`
-	IsBelowMinRange *bool   `json:"is_below_min_range"`
+	ReferenceRange  *string           `json:"reference_range"`
+	MinRangeValue   *catalogue.Number `json:"min_range_value"`
+	MaxRangeValue   *catalogue.Number `json:"max_range_value"`
+	IsAboveMaxRange *bool             `json:"is_above_max_range"`
+	IsBelowMinRange *bool             `json:"is_below_min_range"`
 	// Interpretation is the mapped flag, SourceInterpretation the lab's own.
 	Interpretation       Interpretation `json:"interpretation"`
 	SourceInterpretation string         `json:"source_interpretation"`
@@ -144,8 +146,8 @@ func (m *ResultsMetadata) UnmarshalJSON(b []byte) error {
 	type plain ResultsMetadata
 	in := struct {
 		*plain
-		Age  numeral `json:"age"`
-		CLIA *string `json:"clia_number"`
+		Age  rules.NumberText `json:"age"`
+		CLIA *string          `json:"clia_number"`
 	}{plain: (*plain)(m)}
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err

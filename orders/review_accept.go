@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // AcceptRequest gives a result under review to an order, or to a user.
@@ -48,7 +50,7 @@ func (s *Service) AcceptUnmatched(ctx context.Context, team healthlab.TeamID, id
 // acceptAs lets those accept whom status waits for.
 func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (Order, error) {
 	var p healthlab.Problems
-	check{problems: &p}.optional(req.Note, "note", maxNotes)
+	rules.Check{Problems: &p}.Optional(req.Note, "note", rules.MaxNotes)
 	if err := p.Err(); err != nil {
 		return Order{}, err
 	}
@@ -62,7 +64,7 @@ func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthla
 func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (Order, error) {
 	item, err := store.Result(ctx, team, id)
 	if err != nil {
-		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
+		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
 	if item.Status != status {
 		return Order{}, notReviewable()
@@ -82,11 +84,11 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		}
 	}
 	var to Settlement
-	var of LabTest
+	var of catalogue.LabTest
 	if req.OrderID != nil {
 		was, err := s.store.Get(ctx, team, *req.OrderID)
 		if err != nil {
-			return Order{}, notFound(err, OrderNotFound, "the team has no such order")
+			return Order{}, rules.NotFound(err, OrderNotFound, "the team has no such order")
 		}
 		if g.replaces(&was) {
 			if was, err = s.successor(ctx, item.Message, was); err != nil {
@@ -131,7 +133,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		done, err = store.SettleResult(ctx, team, id, to, g.give)
 	}
 	if err != nil {
-		return Order{}, notFound(err, RawResultNotFound, "the team has no such result")
+		return Order{}, rules.NotFound(err, RawResultNotFound, "the team has no such result")
 	}
 	s.moveReport(ctx, item.Message, *done.ResolvedOrderID, file)
 	return s.Get(ctx, team, *done.ResolvedOrderID)
@@ -287,7 +289,7 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	switch {
 	case done:
 		to = Corrected
-	case m.On == PartialResult && r.Method() == Testkit:
+	case m.On == PartialResult && r.Method() == catalogue.Testkit:
 		r.UpdatedAt = healthlab.At(st.At)
 		r.rejoin()
 		r.plan(st.At)
@@ -362,7 +364,7 @@ func (s *Service) moveTo(ctx context.Context, r *Record, item RawResult) error {
 }
 
 // measured builds the test that a result is of, from the lab's codes.
-func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawResult) (LabTest, *LabAccount, error) {
+func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawResult) (catalogue.LabTest, *catalogue.LabAccount, error) {
 	var codes []string
 	for _, one := range item.Message.Results.Results {
 		for _, m := range one.SourceMarkers {
@@ -375,32 +377,32 @@ func (s *Service) measured(ctx context.Context, team healthlab.TeamID, item RawR
 		}
 	}
 	slices.Sort(codes)
-	found, err := s.catalogue.find(ctx, team, Selection{ProviderIDs: slices.Compact(codes)})
+	found, err := s.catalogue.Find(ctx, team, catalogue.Selection{ProviderIDs: slices.Compact(codes)})
 	if err != nil {
-		return LabTest{}, nil, err
+		return catalogue.LabTest{}, nil, err
 	}
-	i := slices.IndexFunc(found.Labs, func(l Lab) bool { return l.Slug == item.Lab.Slug })
+	i := slices.IndexFunc(found.Labs, func(l catalogue.Lab) bool { return l.Slug == item.Lab.Slug })
 	if i < 0 {
-		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result is not one of the labs")
+		return catalogue.LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result is not one of the labs")
 	}
 	lab := found.Labs[i]
-	here := slices.DeleteFunc(found.Markers, func(m Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
+	here := slices.DeleteFunc(found.Markers, func(m catalogue.Marker) bool { return m.LabID == nil || *m.LabID != lab.ID })
 	if len(here) == 0 {
-		return LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
+		return catalogue.LabTest{}, nil, unfit(ReviewNotPossible, "the lab of the result has no marker with the reported codes")
 	}
 	accounts, err := s.catalogue.Accounts(ctx, team)
 	if err != nil {
-		return LabTest{}, nil, fmt.Errorf("find lab accounts: %w", err)
+		return catalogue.LabTest{}, nil, fmt.Errorf("find lab accounts: %w", err)
 	}
-	account, err := accountFor(&lab, nil, accounts, true)
+	account, err := catalogue.AccountFor(&lab, nil, accounts, true)
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) {
-		return LabTest{}, nil, unfit(ReviewNotPossible, "the team has no one account at the lab of the result")
+		return catalogue.LabTest{}, nil, unfit(ReviewNotPossible, "the team has no one account at the lab of the result")
 	}
 	if err != nil {
-		return LabTest{}, nil, err
+		return catalogue.LabTest{}, nil, err
 	}
-	return union(nil, here, &lab, lab.DefaultMethod(), s.opts.NewID()), account, nil
+	return catalogue.BuildLabTest(nil, here, &lab, lab.DefaultMethod(), s.opts.NewID()), account, nil
 }
 
 // firstOrder is an order for a user who has none that a result could belong to: of what
@@ -410,8 +412,8 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, Chosen{t, t.Method}, account, at)
-	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: today(at), Page: 1, Size: MaxPageSize, Sort: SortCreatedAt, Direction: Descending})
+	r := s.newRecord(item.Team, OrderID{s.opts.NewID()}, user, catalogue.Chosen{LabTest: t, Method: t.Method}, account, at)
+	page, err := s.store.List(ctx, Query{Team: item.Team, User: user, Today: today(at), Page: 1, Size: catalogue.MaxPageSize, Sort: SortCreatedAt, Direction: catalogue.Descending})
 	if err != nil {
 		return nil, fmt.Errorf("find orders of user: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Operations is the desk of those who run the service, for results that teams handed to
@@ -21,7 +22,7 @@ func (s *Service) Operations() Operations { return Operations{s} }
 
 func (d Operations) store() (ReviewStore, error) {
 	if d.s.opts.Reviews == nil {
-		return nil, broken(ReviewNotEnabled, "unmatched results are not switched on")
+		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on")
 	}
 	return d.s.opts.Reviews, nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // patientMatches returns the team's orders whose patient has the reported name and birth
@@ -22,8 +24,8 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p R
 	const most = 20 // pages
 	p.Gender = ""   // whoever is called so counts
 	var out []Order
-	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: MaxPageSize, Page: 1,
-		Sort: SortCreatedAt, Direction: Descending, Today: today(s.now())}
+	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: catalogue.MaxPageSize, Page: 1,
+		Sort: SortCreatedAt, Direction: catalogue.Descending, Today: today(s.now())}
 	for ; q.Page <= most; q.Page++ {
 		page, err := s.store.List(ctx, q)
 		if errors.Is(err, healthlab.Invalid) {
@@ -96,9 +98,9 @@ func (w evaluation) lab(m Message) string {
 }
 
 // test is that of the order which a message names; empty without one.
-func (w evaluation) test() LabTest {
+func (w evaluation) test() catalogue.LabTest {
 	if w.tied == nil {
-		return LabTest{}
+		return catalogue.LabTest{}
 	}
 	return w.tied.LabTest
 }
@@ -148,7 +150,7 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	j := w.judgement
 	at := healthlab.At(s.now())
 	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
-		ID: m.rawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: list(j.sub), Reason: j.reason,
+		ID: m.rawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: rules.NonNil(j.sub), Reason: j.reason,
 		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
 	if p := m.patient(); p != (ReportedPatient{}) {
@@ -162,7 +164,7 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	if err != nil {
 		return fmt.Errorf("find labs: %w", err)
 	}
-	if i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == r.Lab.Slug }); i >= 0 {
+	if i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.Slug == r.Lab.Slug }); i >= 0 {
 		r.Lab.ID, r.Lab.Name = labs[i].ID, labs[i].Name
 	}
 	for _, one := range m.Results.Results {

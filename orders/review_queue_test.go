@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Text that no store keeps is noted, and a lab's feed goes on.
@@ -254,10 +255,10 @@ func (d *desk) seen(o orders.Order) []orders.Order {
 // What is told of an order, and of the one that takes its place, shows both as they are
 // afterwards.
 func TestAcceptanceTellsOfTheTransaction(t *testing.T) {
-	account := orders.LabAccount{ID: account("east"), Lab: "eastlab", Status: orders.LabAccountActive, DelegatedFlow: orders.NotDelegated,
-		ProviderAccountID: "P-3", AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}
+	account := catalogue.LabAccount{ID: account("east"), Lab: "eastlab", Status: catalogue.LabAccountActive, DelegatedFlow: catalogue.NotDelegated,
+		ProviderAccountID: "P-3", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}
 	d := newReviewDesk(t)
-	d.more = []orders.LabAccount{account}
+	d.more = []catalogue.LabAccount{account}
 	d.again()
 	o := d.requisitioned("walk-in")
 	got := d.accepts(d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") })), orders.AcceptRequest{})

@@ -11,21 +11,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // bigBook is the catalogue of the example: an invented lab with 170 markers.
-func bigBook(t testing.TB) *orders.StaticCatalog {
+func bigBook(t testing.TB) *catalogue.StaticCatalog {
 	t.Helper()
 	f, err := os.Open("../examples/server/lab.json")
 	require.NoError(t, err)
 	defer f.Close()
-	b, err := orders.ReadStaticCatalog(f)
+	b, err := catalogue.ReadStaticCatalog(f)
 	require.NoError(t, err)
 	return b
 }
 
-func found(t testing.TB, b *orders.StaticCatalog, q orders.MarkerQuery) []string {
+func found(t testing.TB, b *catalogue.StaticCatalog, q catalogue.MarkerQuery) []string {
 	t.Helper()
 	page, err := b.FindMarkers(t.Context(), q)
 	require.NoError(t, err)
@@ -61,19 +61,19 @@ func TestSearchUnderstandsPeople(t *testing.T) {
 		{"feritin", "Ferritin"},
 		{"potasium", "Potassium"},
 	} {
-		names := found(t, b, orders.MarkerQuery{Name: row.typed})
+		names := found(t, b, catalogue.MarkerQuery{Name: row.typed})
 		require.NotEmpty(t, names, row.typed)
 		require.Contains(t, names[0], row.first, "%s found %v", row.typed, names)
 	}
-	require.Empty(t, found(t, b, orders.MarkerQuery{Name: "zzzzqqq"}))
-	require.Empty(t, found(t, b, orders.MarkerQuery{Name: "-.,"}))
+	require.Empty(t, found(t, b, catalogue.MarkerQuery{Name: "zzzzqqq"}))
+	require.Empty(t, found(t, b, catalogue.MarkerQuery{Name: "-.,"}))
 }
 
 // One letter that is missing, doubled or swapped in a word of six or more does not hide
 // a marker.
 func TestSearchForgivesOneError(t *testing.T) {
 	b := bigBook(t)
-	all, err := b.FindMarkers(t.Context(), orders.MarkerQuery{Size: 100})
+	all, err := b.FindMarkers(t.Context(), catalogue.MarkerQuery{Size: 100})
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(all.Markers).Draw(t, "marker")
@@ -94,8 +94,8 @@ func TestSearchForgivesOneError(t *testing.T) {
 		default:
 			w[at], w[at+1] = w[at+1], w[at]
 		}
-		page, err := b.FindMarkers(t.Context(), orders.MarkerQuery{Name: string(w), Size: 100})
-		if err != nil || !slices.ContainsFunc(page.Markers, func(have orders.MarkerComplete) bool { return have.ID == m.ID }) {
+		page, err := b.FindMarkers(t.Context(), catalogue.MarkerQuery{Name: string(w), Size: 100})
+		if err != nil || !slices.ContainsFunc(page.Markers, func(have catalogue.MarkerComplete) bool { return have.ID == m.ID }) {
 			t.Fatalf("%s does not find %s", w, m.Name)
 		}
 	})
@@ -104,34 +104,34 @@ func TestSearchForgivesOneError(t *testing.T) {
 func TestMarkersAreFiltered(t *testing.T) {
 	two, yes, no := 2, true, false
 	code := "P1"
-	b, err := orders.NewStaticCatalog(orders.StaticCatalogContents{
-		Labs: []orders.Lab{{ID: 2, Slug: "south"}, {ID: 1, Slug: "north"}},
-		Markers: []orders.MarkerComplete{
-			{Marker: orders.Marker{ID: 3, Name: "Iron", LabID: &two, ALaCarteEnabled: true, IsOrderable: &yes}},
-			{Marker: orders.Marker{ID: 1, Name: "Ferritin", LabID: ptr(1), ProviderID: &code}},
-			{Marker: orders.Marker{ID: 2, Name: "Iron binding", LabID: ptr(1), IsOrderable: &no}},
-			{Marker: orders.Marker{ID: 4, Name: "IRON, total", LabID: ptr(1), ALaCarteEnabled: true}},
+	b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
+		Labs: []catalogue.Lab{{ID: 2, Slug: "south"}, {ID: 1, Slug: "north"}},
+		Markers: []catalogue.MarkerComplete{
+			{Marker: catalogue.Marker{ID: 3, Name: "Iron", LabID: &two, ALaCarteEnabled: true, IsOrderable: &yes}},
+			{Marker: catalogue.Marker{ID: 1, Name: "Ferritin", LabID: ptr(1), ProviderID: &code}},
+			{Marker: catalogue.Marker{ID: 2, Name: "Iron binding", LabID: ptr(1), IsOrderable: &no}},
+			{Marker: catalogue.Marker{ID: 4, Name: "IRON, total", LabID: ptr(1), ALaCarteEnabled: true}},
 		},
 	})
 	require.NoError(t, err)
 	for name, row := range map[string]struct {
-		q    orders.MarkerQuery
+		q    catalogue.MarkerQuery
 		want []string
 	}{
-		"no reflex markers":      {orders.MarkerQuery{}, []string{"Ferritin", "Iron", "IRON, total"}},
-		"reflex markers":         {orders.MarkerQuery{Reflex: true, Name: "binding"}, []string{"Iron binding"}},
-		"part of a name":         {orders.MarkerQuery{Name: " iron "}, []string{"Iron", "IRON, total"}},
-		"code":                   {orders.MarkerQuery{Name: "p1"}, []string{"Ferritin"}},
-		"labs":                   {orders.MarkerQuery{Labs: []int{2, 9}}, []string{"Iron"}},
-		"slug over labs":         {orders.MarkerQuery{Labs: []int{2}, LabSlug: "north"}, []string{"Ferritin", "IRON, total"}},
-		"unknown slug":           {orders.MarkerQuery{LabSlug: "west"}, []string{}},
-		"on their own":           {orders.MarkerQuery{ALaCarte: &yes}, []string{"Iron", "IRON, total"}},
-		"not on their own":       {orders.MarkerQuery{ALaCarte: &no}, []string{"Ferritin"}},
-		"ids":                    {orders.MarkerQuery{IDs: []int{4, 1, 2}}, []string{"Ferritin", "IRON, total"}},
-		"no ids":                 {orders.MarkerQuery{IDs: []int{}}, []string{}},
-		"second page":            {orders.MarkerQuery{Page: 2, Size: 2}, []string{"IRON, total"}},
-		"past the end":           {orders.MarkerQuery{Page: 1 << 40, Size: 2}, []string{}},
-		"close, but another lab": {orders.MarkerQuery{Name: "feritin", LabSlug: "south"}, []string{}},
+		"no reflex markers":      {catalogue.MarkerQuery{}, []string{"Ferritin", "Iron", "IRON, total"}},
+		"reflex markers":         {catalogue.MarkerQuery{Reflex: true, Name: "binding"}, []string{"Iron binding"}},
+		"part of a name":         {catalogue.MarkerQuery{Name: " iron "}, []string{"Iron", "IRON, total"}},
+		"code":                   {catalogue.MarkerQuery{Name: "p1"}, []string{"Ferritin"}},
+		"labs":                   {catalogue.MarkerQuery{Labs: []int{2, 9}}, []string{"Iron"}},
+		"slug over labs":         {catalogue.MarkerQuery{Labs: []int{2}, LabSlug: "north"}, []string{"Ferritin", "IRON, total"}},
+		"unknown slug":           {catalogue.MarkerQuery{LabSlug: "west"}, []string{}},
+		"on their own":           {catalogue.MarkerQuery{ALaCarte: &yes}, []string{"Iron", "IRON, total"}},
+		"not on their own":       {catalogue.MarkerQuery{ALaCarte: &no}, []string{"Ferritin"}},
+		"ids":                    {catalogue.MarkerQuery{IDs: []int{4, 1, 2}}, []string{"Ferritin", "IRON, total"}},
+		"no ids":                 {catalogue.MarkerQuery{IDs: []int{}}, []string{}},
+		"second page":            {catalogue.MarkerQuery{Page: 2, Size: 2}, []string{"IRON, total"}},
+		"past the end":           {catalogue.MarkerQuery{Page: 1 << 40, Size: 2}, []string{}},
+		"close, but another lab": {catalogue.MarkerQuery{Name: "feritin", LabSlug: "south"}, []string{}},
 	} {
 		require.Equal(t, row.want, found(t, b, row.q), name)
 	}
@@ -140,16 +140,16 @@ func TestMarkersAreFiltered(t *testing.T) {
 	for i, want := range []bool{true, false, true} {
 		require.Equal(t, &want, said[i].IsOrderable, "what says nothing can be ordered")
 	}
-	page, err := b.FindMarkers(t.Context(), orders.MarkerQuery{Page: 9, Size: 1})
+	page, err := b.FindMarkers(t.Context(), catalogue.MarkerQuery{Page: 9, Size: 1})
 	require.NoError(t, err)
 	require.Equal(t, 3, page.Total)
-	_, err = b.FindMarkers(t.Context(), orders.MarkerQuery{Page: -1, Size: 101})
+	_, err = b.FindMarkers(t.Context(), catalogue.MarkerQuery{Page: -1, Size: 101})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 func TestMarkersThatAreHandedOutAreTheCallers(t *testing.T) {
 	b := bigBook(t)
-	q := orders.MarkerQuery{IDs: []int{4}} // with questions
+	q := catalogue.MarkerQuery{IDs: []int{4}} // with questions
 	before, err := b.FindMarkers(t.Context(), q)
 	require.NoError(t, err)
 	got, err := b.FindMarkers(t.Context(), q)
@@ -167,7 +167,7 @@ func TestMarkersThatAreHandedOutAreTheCallers(t *testing.T) {
 
 func TestLabTestsArePaged(t *testing.T) {
 	b := bigBook(t)
-	list := func(q orders.LabTestQuery) []string {
+	list := func(q catalogue.LabTestQuery) []string {
 		t.Helper()
 		var names []string
 		for {
@@ -185,30 +185,30 @@ func TestLabTestsArePaged(t *testing.T) {
 			q.Cursor = page.Next
 		}
 	}
-	all := list(orders.LabTestQuery{})
+	all := list(catalogue.LabTestQuery{})
 	require.Len(t, all, 8)
-	for _, q := range []orders.LabTestQuery{
-		{}, {Direction: orders.Descending}, {Sort: orders.SortTestsByPrice}, {Sort: orders.SortTestsByPrice, Direction: orders.Descending},
+	for _, q := range []catalogue.LabTestQuery{
+		{}, {Direction: catalogue.Descending}, {Sort: catalogue.SortTestsByPrice}, {Sort: catalogue.SortTestsByPrice, Direction: catalogue.Descending},
 	} {
 		whole := list(q)
 		for q.Limit = 1; q.Limit <= 9; q.Limit++ {
 			require.Equal(t, whole, list(q))
 		}
 	}
-	require.Equal(t, []string{"heart-health-kit", "metabolic-kit", "thyroid-kit"}, list(orders.LabTestQuery{Method: orders.Testkit}))
-	require.Equal(t, []string{"full-check-visit"}, list(orders.LabTestQuery{MarkerIDs: []int{31, 22}}))
-	require.Equal(t, []string{"metabolic-kit", "metabolic-walk-in"}, list(orders.LabTestQuery{Name: "METABOLIC"}))
-	require.Equal(t, "blood-count-walk-in", list(orders.LabTestQuery{Sort: orders.SortTestsByPrice})[0])
-	require.Len(t, list(orders.LabTestQuery{ProviderIDs: []string{"NL1001"}, Status: orders.LabTestActive}), 4)
-	require.Empty(t, list(orders.LabTestQuery{Status: orders.LabTestInactive}))
-	require.Empty(t, list(orders.LabTestQuery{LabSlug: "west"}))
-	require.Empty(t, list(orders.LabTestQuery{Generation: orders.GeneratedAuto}))
-	require.Len(t, list(orders.LabTestQuery{Generation: orders.GeneratedAll}), 8)
+	require.Equal(t, []string{"heart-health-kit", "metabolic-kit", "thyroid-kit"}, list(catalogue.LabTestQuery{Method: catalogue.Testkit}))
+	require.Equal(t, []string{"full-check-visit"}, list(catalogue.LabTestQuery{MarkerIDs: []int{31, 22}}))
+	require.Equal(t, []string{"metabolic-kit", "metabolic-walk-in"}, list(catalogue.LabTestQuery{Name: "METABOLIC"}))
+	require.Equal(t, "blood-count-walk-in", list(catalogue.LabTestQuery{Sort: catalogue.SortTestsByPrice})[0])
+	require.Len(t, list(catalogue.LabTestQuery{ProviderIDs: []string{"NL1001"}, Status: catalogue.LabTestActive}), 4)
+	require.Empty(t, list(catalogue.LabTestQuery{Status: catalogue.LabTestInactive}))
+	require.Empty(t, list(catalogue.LabTestQuery{LabSlug: "west"}))
+	require.Empty(t, list(catalogue.LabTestQuery{Generation: catalogue.GeneratedAuto}))
+	require.Len(t, list(catalogue.LabTestQuery{Generation: catalogue.GeneratedAll}), 8)
 	for _, cursor := range []string{"x", "AAAA", "AAAAAAAAAAAAAAAAAAAAAA", "5ab0c1d2-0000-4000-8000-000000000001"} {
-		_, err := b.FindLabTests(t.Context(), orders.LabTestQuery{Cursor: cursor})
+		_, err := b.FindLabTests(t.Context(), catalogue.LabTestQuery{Cursor: cursor})
 		require.ErrorIs(t, err, healthlab.Invalid, cursor)
 	}
-	_, err := b.FindLabTests(t.Context(), orders.LabTestQuery{Sort: "x", Direction: "x", Status: "x", Method: "x", Generation: "x", Limit: -1})
+	_, err := b.FindLabTests(t.Context(), catalogue.LabTestQuery{Sort: "x", Direction: "x", Status: "x", Method: "x", Generation: "x", Limit: -1})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 6)
@@ -220,20 +220,20 @@ func BenchmarkSearch(b *testing.B) {
 	word := func(n int) string {
 		return syllables[n%24] + syllables[n/24%24] + syllables[n/576%24]
 	}
-	contents := orders.StaticCatalogContents{Labs: []orders.Lab{{ID: 1, Slug: "north"}}}
+	contents := catalogue.StaticCatalogContents{Labs: []catalogue.Lab{{ID: 1, Slug: "north"}}}
 	for i := range 10_000 {
-		contents.Markers = append(contents.Markers, orders.MarkerComplete{Marker: orders.Marker{
+		contents.Markers = append(contents.Markers, catalogue.MarkerComplete{Marker: catalogue.Marker{
 			ID: i + 1, Name: word(i*7919) + " " + word(i*104729+i/24) + " antibody", Slug: fmt.Sprint("m", i),
 			LabID: ptr(1), ProviderID: ptr(fmt.Sprint("N", i)),
 		}})
 	}
-	book, err := orders.NewStaticCatalog(contents)
+	book, err := catalogue.NewStaticCatalog(contents)
 	require.NoError(b, err)
 	for _, typed := range []string{contents.Markers[5000].Name, "ferhemglo", "ferhmeglo antibdoy", "N5000", "antibody"} {
 		b.Run(strings.ReplaceAll(typed, " ", "_"), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := book.FindMarkers(b.Context(), orders.MarkerQuery{Name: typed})
+				_, err := book.FindMarkers(b.Context(), catalogue.MarkerQuery{Name: typed})
 				require.NoError(b, err)
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -92,8 +94,8 @@ type Options struct {
 	// Documents says how documents are made. Default: there are none.
 	Documents *Documents
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
-	LabTests LabTestStore
-	// HoldLabTests makes new lab tests wait for [CatalogueService.ApproveLabTest]. Default:
+	LabTests catalogue.LabTestStore
+	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
 	// they can be ordered at once.
 	HoldLabTests bool
 	// Now is the clock. Default time.Now.
@@ -174,7 +176,7 @@ func (o *Options) defaults() {
 type Service struct {
 	store     Store
 	users     Users
-	catalogue *CatalogueService
+	catalogue *catalogue.Service
 	lab       LabBackend
 	slots     SlotBackend    // nil: the lab offers no times
 	bookings  BookingBackend // nil: the lab takes no bookings
@@ -183,8 +185,8 @@ type Service struct {
 }
 
 // New returns a Service. All four seams are required; nil options mean the defaults.
-func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Options) (*Service, error) {
-	if store == nil || users == nil || catalogue == nil || lab == nil {
+func New(store Store, users Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
+	if store == nil || users == nil || cat == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
 	}
 	s := &Service{store: store, users: users, lab: lab}
@@ -201,7 +203,7 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 	s.slots, _ = lab.(SlotBackend)
 	s.bookings, _ = lab.(BookingBackend)
 	s.visits, _ = store.(VisitStore)
-	s.catalogue = NewCatalogueService(catalogue, &CatalogueOptions{
+	s.catalogue = catalogue.New(cat, &catalogue.Options{
 		LabTests: s.opts.LabTests, HoldLabTests: s.opts.HoldLabTests, CentralLabs: s.opts.CentralLabs,
 		Facts: s.opts.Registry.Facts, Now: s.opts.Now, NewID: s.opts.NewID,
 		CompendiumTools: func(ctx context.Context, team healthlab.TeamID) (bool, error) {
@@ -213,7 +215,7 @@ func New(store Store, users Users, catalogue Catalogue, lab LabBackend, opts *Op
 }
 
 // Catalogue answers what the team can order.
-func (s *Service) Catalogue() *CatalogueService { return s.catalogue }
+func (s *Service) Catalogue() *catalogue.Service { return s.catalogue }
 
 // now reads the clock, once per operation.
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
@@ -228,7 +230,7 @@ func today(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return Order{}, fmt.Errorf("get order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return Order{}, fmt.Errorf("get order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return r.Order, nil
 }
@@ -252,13 +254,13 @@ func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 
 // Transaction returns a testing journey with all its orders.
 func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id TransactionID) (TransactionDetail, error) {
-	q := Query{Team: team, Transaction: id, Today: today(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: Ascending}
+	q := Query{Team: team, Transaction: id, Today: today(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}
 	page, err := s.store.List(ctx, q)
 	if err != nil {
 		return TransactionDetail{}, fmt.Errorf("get order transaction: %w", err)
 	}
 	if id.IsZero() || len(page.Orders) == 0 {
-		return TransactionDetail{}, missing(TransactionNotFound, "the team has no such order transaction")
+		return TransactionDetail{}, rules.Missing(TransactionNotFound, "the team has no such order transaction")
 	}
 	return page.Orders[0].OrderTransaction.Detail(team), nil
 }
@@ -268,10 +270,10 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID) (OrderResults, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return OrderResults{}, fmt.Errorf("get results: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return OrderResults{}, fmt.Errorf("get results: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	if r.Results == nil || !patientKnown(r.Facts()) {
-		return OrderResults{}, missing(ResultNotFound, "the order has no result yet")
+		return OrderResults{}, rules.Missing(ResultNotFound, "the order has no result yet")
 	}
 	out := *r.Results
 	t := r.OrderTransaction
@@ -284,7 +286,7 @@ func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	o, err := s.step(ctx, team, id, CancelAsked, func(r *Record) error {
 		if !r.Cancellable() {
-			return broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
+			return rules.Broken(CancelNotAllowed, "an order that is "+string(r.LastEvent.Status)+" cannot be cancelled")
 		}
 		return nil
 	})
@@ -301,8 +303,8 @@ func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id O
 		return Order{}, fmt.Errorf("complete draw: %w", err)
 	}
 	o, err := s.step(ctx, team, id, SampleDrawn, func(r *Record) error {
-		if r.Method() != OnSiteCollection {
-			return broken(MethodNotSupported, "only on-site collection reports the draw")
+		if r.Method() != catalogue.OnSiteCollection {
+			return rules.Broken(catalogue.MethodNotSupported, "only on-site collection reports the draw")
 		}
 		return nil
 	})
@@ -320,11 +322,11 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		switch low := r.LowLevel(); {
 		case low != Ordered && low != AwaitingRegistration:
-			return nil, broken(OrderNotModifiable, "the order was handed over")
+			return nil, rules.Broken(OrderNotModifiable, "the order was handed over")
 		case !r.Scheduled:
-			return nil, broken(OrderNotScheduled, "the order was not created with a day of activation")
+			return nil, rules.Broken(OrderNotScheduled, "the order was not created with a day of activation")
 		case day != nil && day.Before(today(at)):
-			return nil, broken(ActivateByInPast, "the day of activation is today or later")
+			return nil, rules.Broken(ActivateByInPast, "the day of activation is today or later")
 		}
 		r.ActivateBy, r.UpdatedAt = day, healthlab.At(at)
 		r.rejoin()
@@ -332,7 +334,7 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 		return nil, nil
 	})
 	if err != nil {
-		return Order{}, fmt.Errorf("set activation: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return Order{}, fmt.Errorf("set activation: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return r.Order, nil
 }
@@ -350,7 +352,7 @@ func (s *Service) step(ctx context.Context, team healthlab.TeamID, id OrderID, o
 		}
 		return r.apply(st)
 	})
-	return r.Order, notFound(err, OrderNotFound, "the team has no such order")
+	return r.Order, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
 
 // apply is Apply for a record: what is to be told to the lab follows.

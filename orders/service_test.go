@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func levels(text string) []orders.LowLevel {
@@ -353,7 +354,7 @@ func TestDrawCompleted(t *testing.T) {
 	requireRule(t, err, orders.TransitionNotAllowed, healthlab.Precondition)
 	d.later(0)
 	_, err = d.DrawCompleted(t.Context(), d.team, walkIn.ID)
-	requireRule(t, err, orders.MethodNotSupported, healthlab.Precondition)
+	requireRule(t, err, catalogue.MethodNotSupported, healthlab.Precondition)
 	o, err = d.DrawCompleted(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, orders.Status("sample_with_lab.on_site_collection.draw_completed"), o.LastEvent.Status)
@@ -472,7 +473,7 @@ func TestSimulationWaitsForThePatient(t *testing.T) {
 		d := newDesk(t)
 		o, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
 		require.NoError(t, err)
-		final := orders.StatusOf(orders.Testkit, low)
+		final := orders.StatusOf(catalogue.Testkit, low)
 		o, err = d.Simulate(t.Context(), d.team, o.ID, final, orders.SimulationFlags{})
 		require.NoError(t, err)
 		require.Equal(t, orders.WithCustomer, o.LowLevel(), low)

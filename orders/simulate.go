@@ -13,6 +13,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // SimulationFlags says what a simulated lab finds.
@@ -27,16 +29,16 @@ type SimulationFlags struct {
 
 // SuccessPath returns the triggers that lead an order of a method from its first
 // status to its results, if nothing goes wrong.
-func SuccessPath(m CollectionMethod, registrable bool) []Trigger {
+func SuccessPath(m catalogue.CollectionMethod, registrable bool) []Trigger {
 	switch {
-	case m == Testkit && registrable:
+	case m == catalogue.Testkit && registrable:
 		return []Trigger{PatientAwaited, KitShipped, KitOutForDelivery, KitDelivered, KitRegistered,
 			LabAccepted, SampleSent, SampleReceived, FinalResult}
-	case m == Testkit:
+	case m == catalogue.Testkit:
 		return []Trigger{LabAccepted, KitShipped, KitOutForDelivery, KitDelivered, SampleSent, SampleReceived, FinalResult}
-	case m == AtHomePhlebotomy:
+	case m == catalogue.AtHomePhlebotomy:
 		return []Trigger{LabAccepted, AppointmentMade, AppointmentConfirmed, SampleDrawn, FinalResult}
-	case m == OnSiteCollection:
+	case m == catalogue.OnSiteCollection:
 		return []Trigger{LabAccepted, SampleDrawn, FinalResult}
 	default:
 		return []Trigger{LabAccepted, FinalResult}
@@ -59,7 +61,7 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderI
 // way meanwhile is left alone.
 func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id OrderID, final Status, flags SimulationFlags, delay time.Duration) (Order, error) {
 	if s.opts.Environment != healthlab.Sandbox {
-		return Order{}, missing(SandboxOnly, "orders are simulated in a sandbox only")
+		return Order{}, rules.Missing(SandboxOnly, "orders are simulated in a sandbox only")
 	}
 	if err := flags.check(final); err != nil {
 		return Order{}, err
@@ -70,14 +72,14 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	}
 	kept, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return Order{}, fmt.Errorf("simulate order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	expected, err := s.catalogue.ExpectedResults(ctx, kept.LabTest.MarkerIDs())
 	if err != nil {
 		return Order{}, fmt.Errorf("find expected results: %w", err)
 	}
 	at := s.now()
-	if again := StatusOf(kept.Method(), RedrawAvailable); final == again && kept.Method() == WalkInTest {
+	if again := StatusOf(kept.Method(), RedrawAvailable); final == again && kept.Method() == catalogue.WalkInTest {
 		return s.simulateRedraw(ctx, kept, flags, expected, settings, at, delay)
 	}
 	steps := s.steps(maxSimulated, at, settings)
@@ -87,7 +89,7 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 		return r.simulate(final, flags, expected, steps, critical, delay)
 	})
 	if err != nil {
-		return Order{}, fmt.Errorf("simulate order: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return Order{}, fmt.Errorf("simulate order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return r.Order, nil
 }
@@ -95,8 +97,8 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 // simulateRedraw lets the lab of an order lose one of its results by its own fault: the
 // order ends with the offer of a redraw, which is an order of its own. Before that, the
 // lab has accepted it.
-func (s *Service) simulateRedraw(ctx context.Context, r Record, flags SimulationFlags, expected map[int][]ExpectedResult, settings Settings, at time.Time, delay time.Duration) (Order, error) {
-	unreachable := fmt.Errorf("simulate order: %w", broken(StatusNotReachable, "the order cannot get there: team, lab or order have no redraws"))
+func (s *Service) simulateRedraw(ctx context.Context, r Record, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult, settings Settings, at time.Time, delay time.Duration) (Order, error) {
+	unreachable := fmt.Errorf("simulate order: %w", rules.Broken(StatusNotReachable, "the order cannot get there: team, lab or order have no redraws"))
 	if !s.redraws(&r, settings) {
 		return Order{}, unreachable
 	}
@@ -140,10 +142,10 @@ func (f *SimulationFlags) check(final Status) error {
 		}
 	}
 	if f.Interpretation != "" {
-		oneOf(&p, f.Interpretation, interpretations, "interpretation")
+		rules.OneOf(&p, f.Interpretation, interpretations, "interpretation")
 	}
 	for i, t := range f.ResultTypes {
-		oneOf(&p, t, []ResultType{NumericResult, RangeResult, CommentResult, CodedValueResult}, "result_types", i)
+		rules.OneOf(&p, t, []ResultType{NumericResult, RangeResult, CommentResult, CodedValueResult}, "result_types", i)
 	}
 	return p.Err()
 }
@@ -160,12 +162,12 @@ func (s *Service) steps(n int, at time.Time, settings Settings) []Step {
 	return steps
 }
 
-func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int][]ExpectedResult, steps []Step, critical uuid.UUID, delay time.Duration) ([]healthlab.Event, error) {
+func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []Step, critical uuid.UUID, delay time.Duration) ([]healthlab.Event, error) {
 	target := Completed
 	if final != "" {
 		final, _ = ParseStatus(string(final))
 		if final.Method() != r.Method() {
-			return nil, broken(StatusOfOtherMethod, "the status belongs to another collection method")
+			return nil, rules.Broken(StatusOfOtherMethod, "the status belongs to another collection method")
 		}
 		target = final.LowLevel()
 	}
@@ -176,7 +178,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 		path, ok = r.route(stop)
 	}
 	if !ok {
-		return nil, broken(StatusNotReachable, "the order cannot get there from where it stands")
+		return nil, rules.Broken(StatusNotReachable, "the order cannot get there from where it stands")
 	}
 	r.Notifications.Simulation = nil
 	slow := delay > 0 && len(path) > 1
@@ -279,7 +281,7 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 // Simulated returns results for an order: those that its markers are expected to
 // bring, or one for each marker of which nothing is known. They are made up, and the
 // same for the same order, flags and report. A partial report has the first half.
-func Simulated(o *Order, expected map[int][]ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
+func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags SimulationFlags, on Trigger, at time.Time) OrderResults {
 	due := simulatedDue(o.LabTest, expected)
 	lose := on != PartialResult && flags.HasMissingResults != nil && *flags.HasMissingResults
 	if lose && len(due) == 1 && flags.Interpretation != "" {
@@ -327,7 +329,7 @@ type simulatedOne struct {
 	unit    *string
 }
 
-func simulatedDue(t LabTest, expected map[int][]ExpectedResult) []simulatedOne {
+func simulatedDue(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []simulatedOne {
 	var due []simulatedOne
 	for _, m := range t.Markers {
 		source := []SourceMarker{{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID}}
@@ -364,8 +366,8 @@ func simulatedHead(o *Order, at time.Time) ResultsMetadata {
 
 // simulatedResult makes up one result. Its reference range is 3.0 to 7.0.
 func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResult {
-	tenth := func(n uint64) Number { return Number{decimal.New(int64(n), -1)} }
-	low, high, none := tenth(30), tenth(70), Number{decimal.NewFromInt(-1)}
+	tenth := func(n uint64) catalogue.Number { return catalogue.Number{Decimal: decimal.New(int64(n), -1)} }
+	low, high, none := tenth(30), tenth(70), catalogue.Number{Decimal: decimal.NewFromInt(-1)}
 	span, above, below := "3.0-7.0", false, false
 	r := LabResult{Type: t, Value: &none, Interpretation: reading, SourceInterpretation: "N"}
 	value := tenth(30 + seed%41)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 const panelCSV = `id,name,lab_id,provider_id,type,a_la_carte_enabled,common_tat_days,result_id,result_name,loinc_code,loinc_unit,result_required
@@ -22,13 +22,13 @@ const panelCSV = `id,name,lab_id,provider_id,type,a_la_carte_enabled,common_tat_
 
 // A lab's markers come as a table, the rest of the catalogue as JSON.
 func ExampleReadMarkersCSV() {
-	contents, err := orders.ReadContents(strings.NewReader(`{"labs": [{"id": 1, "slug": "northlab", "name": "Northlab"}]}`))
+	contents, err := catalogue.ReadContents(strings.NewReader(`{"labs": [{"id": 1, "slug": "northlab", "name": "Northlab"}]}`))
 	check(err)
-	contents.Markers, err = orders.ReadMarkersCSV(strings.NewReader(
+	contents.Markers, err = catalogue.ReadMarkersCSV(strings.NewReader(
 		"id,name,lab_id,provider_id,result_id,loinc_code,loinc_unit\n" +
 			"11,Ferritin,1,NL11,110,2276-4,ug/L\n"))
 	check(err)
-	_, err = orders.NewStaticCatalog(contents)
+	_, err = catalogue.NewStaticCatalog(contents)
 	check(err)
 	m := contents.Markers[0]
 	fmt.Println(m.Name, m.Slug, *m.ProviderID, m.ExpectedResults[0].LOINC.Code)
@@ -36,11 +36,11 @@ func ExampleReadMarkersCSV() {
 }
 
 func TestMarkersFromATable(t *testing.T) {
-	markers, err := orders.ReadMarkersCSV(strings.NewReader("\ufeff" + panelCSV))
+	markers, err := catalogue.ReadMarkersCSV(strings.NewReader("\ufeff" + panelCSV))
 	require.NoError(t, err)
 	require.Len(t, markers, 2)
 	panel := markers[0]
-	require.Equal(t, orders.Panel, *panel.Type)
+	require.Equal(t, catalogue.Panel, *panel.Type)
 	require.True(t, panel.ALaCarteEnabled)
 	require.Equal(t, 2, *panel.CommonTATDays)
 	require.Nil(t, panel.WorstCaseTATDays)
@@ -52,11 +52,11 @@ func TestMarkersFromATable(t *testing.T) {
 	require.Equal(t, 1, *panel.ExpectedResults[1].LabID)
 	single := markers[1]
 	require.Equal(t, "ferritin-serum", single.Slug)
-	require.Equal(t, orders.Biomarker, *single.Type)
+	require.Equal(t, catalogue.Biomarker, *single.Type)
 	require.True(t, *single.IsOrderable)
 	require.False(t, single.ALaCarteEnabled)
 	require.Empty(t, single.ExpectedResults)
-	_, err = orders.NewStaticCatalog(orders.StaticCatalogContents{Labs: []orders.Lab{{ID: 1, Slug: "north"}}, Markers: markers})
+	_, err = catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{{ID: 1, Slug: "north"}}, Markers: markers})
 	require.NoError(t, err)
 }
 
@@ -72,7 +72,7 @@ func TestTableThatIsWrong(t *testing.T) {
 		"fewer cells": {"id,name,lab_id\n1,A,1\n2,B\n", []string{"line.3 csv"}},
 		"a quote":     {"id,name,lab_id\n1,\"A,1\n", []string{"line.2 csv"}},
 	} {
-		_, err := orders.ReadMarkersCSV(strings.NewReader(row.text))
+		_, err := catalogue.ReadMarkersCSV(strings.NewReader(row.text))
 		var invalid *healthlab.InvalidError
 		require.ErrorAs(t, err, &invalid, name)
 		var got []string
@@ -81,9 +81,9 @@ func TestTableThatIsWrong(t *testing.T) {
 		}
 		require.Equal(t, row.want, got, name)
 	}
-	_, err := orders.ReadMarkersCSV(strings.NewReader(""))
+	_, err := catalogue.ReadMarkersCSV(strings.NewReader(""))
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = orders.ReadContents(strings.NewReader(`{"lab": []}`))
+	_, err = catalogue.ReadContents(strings.NewReader(`{"lab": []}`))
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
@@ -97,16 +97,16 @@ func TestCatalogueDocument(t *testing.T) {
 		body, _, _ := strings.Cut(rest, "```")
 		return body
 	}
-	contents, err := orders.ReadContents(strings.NewReader(block("json")))
+	contents, err := catalogue.ReadContents(strings.NewReader(block("json")))
 	require.NoError(t, err)
-	_, err = orders.NewStaticCatalog(contents)
+	_, err = catalogue.NewStaticCatalog(contents)
 	require.NoError(t, err)
-	fromTable, err := orders.ReadMarkersCSV(strings.NewReader(block("csv")))
+	fromTable, err := catalogue.ReadMarkersCSV(strings.NewReader(block("csv")))
 	require.NoError(t, err)
 	require.Equal(t, contents.Markers[0].ExpectedResults[0].LOINC, fromTable[0].ExpectedResults[0].LOINC)
 	require.Len(t, fromTable[1].ExpectedResults, 2)
 	contents.Markers = fromTable
-	_, err = orders.NewStaticCatalog(contents)
+	_, err = catalogue.NewStaticCatalog(contents)
 	require.NoError(t, err)
 }
 
@@ -115,7 +115,7 @@ func FuzzReadMarkersCSV(f *testing.F) {
 	f.Add(panelCSV)
 	f.Add("lab_id,id,name\n1,2,\"a\nb\"\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := orders.ReadMarkersCSV(strings.NewReader(text))
+		got, err := catalogue.ReadMarkersCSV(strings.NewReader(text))
 		if err != nil {
 			require.Nil(t, got)
 			return
@@ -132,7 +132,7 @@ func FuzzReadMarkersCSV(f *testing.F) {
 			require.NoError(t, w.Write(line))
 		}
 		w.Flush()
-		again, err := orders.ReadMarkersCSV(strings.NewReader(turned.String()))
+		again, err := catalogue.ReadMarkersCSV(strings.NewReader(turned.String()))
 		require.NoError(t, err)
 		require.Equal(t, got, again)
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Record is an order as it is kept: what is published, and what is not.
@@ -16,7 +17,7 @@ type Record struct {
 	Revision int64
 	// LabAccountID is the account that the order uses; null for a lab without
 	// accounts.
-	LabAccountID *LabAccountID
+	LabAccountID *catalogue.LabAccountID
 	// LabAccountNumber is the lab's own number of that account.
 	LabAccountNumber string
 	// Comment is what the requisition says: the order's comment and the account's.
@@ -29,7 +30,7 @@ type Record struct {
 	// HealthInsurance is what the patient's card said, as submitted.
 	HealthInsurance *HealthInsuranceInput
 	Consents        []Consent
-	AOEAnswers      []AOEAnswer
+	AOEAnswers      []catalogue.AOEAnswer
 	// CreatorMemberID is who placed it, as the team says.
 	CreatorMemberID *uuid.UUID
 	// Lab is how far the lab has been told.
@@ -106,7 +107,7 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 //   - OrderTransaction shows all orders with its id as they are now ([NewTransaction]
 //     over [Order.Member]); of the written value, only the id and the parent of the
 //     order itself count.
-//   - Markers of the LabTest that do not say so can be ordered ([LabTest.Fill]).
+//   - Markers of the LabTest that do not say so can be ordered ([catalogue.LabTest.Fill]).
 //   - NextEventID is greater than every id handed out before to any order of the team
 //     (and leaves room for at least 100 events), whenever a Change runs.
 type Store interface {

@@ -12,10 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-func ownTest() orders.LabTestRequest {
-	return orders.LabTestRequest{Name: "Own", Method: orders.WalkInTest, MarkerIDs: []int{11, 12, 11}}
+func ownTest() catalogue.LabTestRequest {
+	return catalogue.LabTestRequest{Name: "Own", Method: catalogue.WalkInTest, MarkerIDs: []int{11, 12, 11}}
 }
 
 func TestLabTestsThatWaitForApproval(t *testing.T) {
@@ -23,26 +24,26 @@ func TestLabTestsThatWaitForApproval(t *testing.T) {
 	d := newDesk(t, func(o *orders.Options) { o.LabTests, o.HoldLabTests = tests, true })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
-	require.Equal(t, orders.LabTestPendingApproval, made.Status)
+	require.Equal(t, catalogue.LabTestPendingApproval, made.Status)
 	require.Equal(t, []int{11, 12}, made.MarkerIDs(), "each once")
 
 	order := d.asks("kit")
 	order.OrderSet, order.LabTestID = nil, &made.ID
 	_, err = d.Place(t.Context(), d.team, order)
-	requireRule(t, err, orders.LabTestNotOrderable, healthlab.Precondition)
+	requireRule(t, err, catalogue.LabTestNotOrderable, healthlab.Precondition)
 	yes, no := true, false
-	_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &yes})
-	requireRule(t, err, orders.LabTestPending, healthlab.Precondition)
-	same, err := d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &no})
+	_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, catalogue.LabTestChange{Active: &yes})
+	requireRule(t, err, catalogue.LabTestPending, healthlab.Precondition)
+	same, err := d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, catalogue.LabTestChange{Active: &no})
 	require.NoError(t, err)
-	require.Equal(t, orders.LabTestPendingApproval, same.Status, "it cannot be brought into use by way of out of use")
+	require.Equal(t, catalogue.LabTestPendingApproval, same.Status, "it cannot be brought into use by way of out of use")
 
 	approved, err := d.Catalogue().ApproveLabTest(t.Context(), d.team, made.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.LabTestActive, approved.Status)
+	require.Equal(t, catalogue.LabTestActive, approved.Status)
 	_, err = d.Catalogue().ApproveLabTest(t.Context(), healthlab.TeamID{UUID: id("other team")}, made.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	off, err := d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, orders.LabTestChange{Active: &no})
+	off, err := d.Catalogue().ChangeLabTest(t.Context(), d.team, made.ID, catalogue.LabTestChange{Active: &no})
 	require.NoError(t, err)
 	again, err := d.Catalogue().ApproveLabTest(t.Context(), d.team, made.ID)
 	require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 		{[]int{11}, "0", true},
 		{[]int{12, 18}, "0", true},
 	} {
-		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, orders.LabTestRequest{Name: "Own", Method: orders.WalkInTest, MarkerIDs: row.markers})
+		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, catalogue.LabTestRequest{Name: "Own", Method: catalogue.WalkInTest, MarkerIDs: row.markers})
 		require.NoError(t, err)
 		require.Equal(t, row.price, made.Price.String(), "%v", row.markers)
 		require.Equal(t, row.unknown, made.PriceUnknown, "%v", row.markers)
@@ -70,7 +71,7 @@ func TestPriceOfOnesOwn(t *testing.T) {
 		// What an order of it and another test costs is known where this is.
 		o := d.placed("kit", func(r *orders.PlaceRequest) {
 			r.OrderSet.LabTestIDs = append(r.OrderSet.LabTestIDs, made.ID)
-			r.CollectionMethod = ptr(orders.WalkInTest)
+			r.CollectionMethod = ptr(catalogue.WalkInTest)
 		})
 		built, err := d.Catalogue().LabTest(t.Context(), d.team, nil, o.LabTest.ID)
 		require.NoError(t, err)
@@ -80,8 +81,8 @@ func TestPriceOfOnesOwn(t *testing.T) {
 
 		// So is that of markers on their own.
 		o = d.placed("kit", func(r *orders.PlaceRequest) {
-			r.OrderSet = &orders.OrderSet{AddOn: &orders.AddOn{MarkerIDs: row.markers}}
-			r.CollectionMethod = ptr(orders.WalkInTest)
+			r.OrderSet = &catalogue.OrderSet{AddOn: &catalogue.AddOn{MarkerIDs: row.markers}}
+			r.CollectionMethod = ptr(catalogue.WalkInTest)
 		})
 		built, err = d.Catalogue().LabTest(t.Context(), d.team, nil, o.LabTest.ID)
 		require.NoError(t, err)
@@ -102,34 +103,34 @@ func TestLabTestWhoseMarkerIsGone(t *testing.T) {
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
 	made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
-	_, err = tests.UpdateLabTest(t.Context(), d.team, made.ID, func(t *orders.TeamTest) error {
+	_, err = tests.UpdateLabTest(t.Context(), d.team, made.ID, func(t *catalogue.TeamTest) error {
 		t.MarkerIDs = append(t.MarkerIDs, 987654)
 		return nil
 	})
 	require.NoError(t, err)
 	got, err := d.Catalogue().LabTest(t.Context(), d.team, nil, made.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.LabTestInactive, got.Status)
+	require.Equal(t, catalogue.LabTestInactive, got.Status)
 	require.False(t, got.IsActive)
 }
 
 // askedBook counts for how many lab tests it is asked for instructions.
 type askedBook struct {
-	*orders.StaticCatalog
+	*catalogue.StaticCatalog
 	asked int
 }
 
-func (b *askedBook) Instructions(context.Context, orders.LabTest) ([]orders.InstructionSheet, error) {
+func (b *askedBook) Instructions(context.Context, catalogue.LabTest) ([]catalogue.InstructionSheet, error) {
 	b.asked++
 	return nil, nil
 }
 
 // selections gives the desk's team that many selections of markers.
-func (d *desk) selections(tests orders.LabTestStore, n int) {
+func (d *desk) selections(tests catalogue.LabTestStore, n int) {
 	d.t.Helper()
 	for i := range n {
-		made := orders.TeamTest{ID: orders.LabTestID{UUID: id(fmt.Sprintf("selection %d", i))}, Team: d.team, Slug: fmt.Sprintf("s%d", i), Name: "Selection",
-			Method: orders.WalkInTest, SampleType: orders.Serum, Status: orders.LabTestActive, LabID: 1, MarkerIDs: []int{11, 12}, Auto: true,
+		made := catalogue.TeamTest{ID: catalogue.LabTestID{UUID: id(fmt.Sprintf("selection %d", i))}, Team: d.team, Slug: fmt.Sprintf("s%d", i), Name: "Selection",
+			Method: catalogue.WalkInTest, SampleType: catalogue.Serum, Status: catalogue.LabTestActive, LabID: 1, MarkerIDs: []int{11, 12}, Auto: true,
 			CreatedAt: d.now(), UpdatedAt: d.now()}
 		require.NoError(d.t, tests.InsertLabTest(d.t.Context(), made))
 	}
@@ -138,19 +139,19 @@ func (d *desk) selections(tests orders.LabTestStore, n int) {
 // However many tests a team has, only those of a page are made whole.
 func TestPageOfManySelections(t *testing.T) {
 	const many, limit = 230, 50
-	tests, catalogue := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
+	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
 	d.selections(tests, many)
-	s, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), catalogue, d.lab, d.opts)
+	s, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), cat, d.lab, d.opts)
 	require.NoError(t, err)
-	q := orders.LabTestQuery{Team: d.team, Generation: orders.GeneratedAll, Limit: limit}
-	seen := map[orders.LabTestID]bool{}
+	q := catalogue.LabTestQuery{Team: d.team, Generation: catalogue.GeneratedAll, Limit: limit}
+	seen := map[catalogue.LabTestID]bool{}
 	for {
-		catalogue.asked = 0
+		cat.asked = 0
 		page, err := s.Catalogue().LabTests(t.Context(), nil, q)
 		require.NoError(t, err)
-		require.Positive(t, catalogue.asked)
-		require.LessOrEqual(t, catalogue.asked, limit)
+		require.Positive(t, cat.asked)
+		require.LessOrEqual(t, cat.asked, limit)
 		for _, found := range page.Tests {
 			require.False(t, seen[found.ID])
 			seen[found.ID] = true
@@ -167,7 +168,7 @@ func TestPageOfManySelections(t *testing.T) {
 // Pages go on behind a test that is not among those asked for any more.
 func TestPagesOfLabTestsThatChange(t *testing.T) {
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = memory.New(nil).LabTests() })
-	var want []orders.LabTestID
+	var want []catalogue.LabTestID
 	for range 3 {
 		made, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 		require.NoError(t, err)
@@ -177,16 +178,16 @@ func TestPagesOfLabTestsThatChange(t *testing.T) {
 	// One that is put aside before the first page is on none.
 	gone, err := d.Catalogue().CreateLabTest(t.Context(), d.team, ownTest())
 	require.NoError(t, err)
-	_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, gone.ID, orders.LabTestChange{Active: ptr(false)})
+	_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, gone.ID, catalogue.LabTestChange{Active: ptr(false)})
 	require.NoError(t, err)
-	q := orders.LabTestQuery{Team: d.team, Status: orders.LabTestActive, Name: ownTest().Name, Limit: 1}
+	q := catalogue.LabTestQuery{Team: d.team, Status: catalogue.LabTestActive, Name: ownTest().Name, Limit: 1}
 	for i, id := range want {
 		page, err := d.Catalogue().LabTests(t.Context(), nil, q)
 		require.NoError(t, err)
 		require.Len(t, page.Tests, 1)
 		require.Equal(t, id, page.Tests[0].ID)
 		require.Equal(t, i == len(want)-1, page.Next == "")
-		_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, id, orders.LabTestChange{Active: ptr(false)})
+		_, err = d.Catalogue().ChangeLabTest(t.Context(), d.team, id, catalogue.LabTestChange{Active: ptr(false)})
 		require.NoError(t, err)
 		q.Cursor = page.Next
 	}
@@ -199,9 +200,9 @@ func TestSampleOfSelectedMarkers(t *testing.T) {
 	require.NoError(t, err)
 	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, d.opts)
 	require.NoError(t, err)
-	for method, want := range map[orders.CollectionMethod]orders.SampleType{orders.Testkit: orders.DriedBloodSpot, orders.WalkInTest: orders.Serum} {
+	for method, want := range map[catalogue.CollectionMethod]catalogue.SampleType{catalogue.Testkit: catalogue.DriedBloodSpot, catalogue.WalkInTest: catalogue.Serum} {
 		o := d.placed("kit", func(r *orders.PlaceRequest) {
-			r.OrderSet = &orders.OrderSet{AddOn: &orders.AddOn{MarkerIDs: []int{1001}}}
+			r.OrderSet = &catalogue.OrderSet{AddOn: &catalogue.AddOn{MarkerIDs: []int{1001}}}
 			r.CollectionMethod = &method
 		})
 		require.Equal(t, want, o.LabTest.SampleType)
@@ -217,7 +218,7 @@ func BenchmarkPageOfSelections(b *testing.B) {
 			d.selections(tests, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := d.Catalogue().LabTests(b.Context(), nil, orders.LabTestQuery{Team: d.team, Generation: orders.GeneratedAll, Limit: 50})
+				_, err := d.Catalogue().LabTests(b.Context(), nil, catalogue.LabTestQuery{Team: d.team, Generation: catalogue.GeneratedAll, Limit: 50})
 				require.NoError(b, err)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // PlaceTestkit orders a kit whose patient is not known yet. The lab sends the kit at once;
@@ -42,18 +44,18 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 		return Record{}, fmt.Errorf("team settings: %w", err)
 	}
 	settings.OnSiteCollection = true // a test of that kind is refused because it is no kit
-	chosen, accounts, err := s.catalogue.Choose(ctx, team, Selection{LabTests: []LabTestID{req.LabTestID}}, settings.OnSiteCollection, s.opts.NewID)
+	chosen, accounts, err := s.catalogue.Choose(ctx, team, catalogue.Selection{LabTests: []catalogue.LabTestID{req.LabTestID}}, settings.OnSiteCollection, s.opts.NewID)
 	if err != nil {
 		return Record{}, err
 	}
-	if chosen.Method != Testkit {
-		return Record{}, broken(MethodNotSupported, "the lab test is not a testkit")
+	if chosen.Method != catalogue.Testkit {
+		return Record{}, rules.Broken(catalogue.MethodNotSupported, "the lab test is not a testkit")
 	}
-	account, err := accountFor(chosen.LabTest.Lab, req.LabAccountID, accounts, false)
+	account, err := catalogue.AccountFor(chosen.LabTest.Lab, req.LabAccountID, accounts, false)
 	if err != nil {
 		return Record{}, err
 	}
-	if err := billable(account, ClientBill, ""); err != nil {
+	if err := catalogue.CheckBilling(account, catalogue.ClientBill, ""); err != nil {
 		return Record{}, err
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
@@ -64,11 +66,11 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 
 // presets are the answers of a test's questions that need nobody. A kit is ordered and
 // registered without asking anybody the others.
-func presets(t LabTest, fasting []string) []AOEAnswer {
-	var out []AOEAnswer
-	for marker, q := range t.questions() {
-		if preset, ok := q.preset(t.Fasting, fasting); ok {
-			out = append(out, AOEAnswer{marker, q.ID, preset})
+func presets(t catalogue.LabTest, fasting []string) []catalogue.AOEAnswer {
+	var out []catalogue.AOEAnswer
+	for marker, q := range t.Questions() {
+		if preset, ok := q.Preset(t.Fasting, fasting); ok {
+			out = append(out, catalogue.AOEAnswer{MarkerID: marker, QuestionID: q.ID, Answer: preset})
 		}
 	}
 	return out
@@ -93,10 +95,10 @@ func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req Regis
 func (s *Service) register(ctx context.Context, team healthlab.TeamID, req RegisterRequest, st Step) (Order, error) {
 	found, err := s.store.FindSample(ctx, team, req.SampleID)
 	if err != nil {
-		return Order{}, notFound(err, KitNotFound, "the team has no such kit")
+		return Order{}, rules.NotFound(err, KitNotFound, "the team has no such kit")
 	}
 	if !found.Facts().Registrable {
-		return Order{}, missing(KitNotFound, "the team has no such kit")
+		return Order{}, rules.Missing(KitNotFound, "the team has no such kit")
 	}
 	if err := registrableNow(&found.Order); err != nil {
 		return Order{}, err
@@ -114,7 +116,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err != nil {
 		return Order{}, err
 	}
-	if err := billable(account, found.BillingType, req.PatientAddress.State); err != nil {
+	if err := catalogue.CheckBilling(account, found.BillingType, req.PatientAddress.State); err != nil {
 		return Order{}, err
 	}
 	if err := ordering(account, req.Physician.enrich(), req.Consents, settings.RequiredConsents); err != nil {
@@ -156,14 +158,14 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 // registrableNow checks that a kit can be registered as it stands.
 func registrableNow(o *Order) error {
 	if _, ok := Next(o.Method(), o.LowLevel(), KitRegistered, o.Facts()); !ok {
-		return broken(KitNotRegistrable, "a kit that is "+string(o.LastEvent.Status)+" cannot be registered")
+		return rules.Broken(KitNotRegistrable, "a kit that is "+string(o.LastEvent.Status)+" cannot be registered")
 	}
 	return nil
 }
 
 // accountOf returns the account that an order uses, as it is now; nil for none.
 // LAB_ACCOUNT_NOT_ACTIVE if the team may not use it any more.
-func (s *Service) accountOf(ctx context.Context, r *Record) (*LabAccount, error) {
+func (s *Service) accountOf(ctx context.Context, r *Record) (*catalogue.LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil
 	}
@@ -181,5 +183,5 @@ func (s *Service) accountOf(ctx context.Context, r *Record) (*LabAccount, error)
 			return &a, nil
 		}
 	}
-	return nil, broken(LabAccountNotActive, "the lab account of the kit is the team's no longer")
+	return nil, rules.Broken(catalogue.LabAccountNotActive, "the lab account of the kit is the team's no longer")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Step is one thing that happens to an order, with all that the rules need to know
@@ -77,7 +78,7 @@ func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 }
 
 // target returns where a trigger leads orders of a method, from wherever it does.
-func target(m CollectionMethod, on Trigger) LowLevel {
+func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	for _, r := range lifecycle.Rows() {
 		if r.On == on && (len(r.Variants) == 0 || slices.Contains(r.Variants, m)) {
 			return r.To

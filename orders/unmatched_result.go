@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // RawResultID names a result that matched no order for certain.
@@ -264,16 +266,16 @@ func (r *RawResult) Belongs() healthlab.UserID {
 func (q ResultQuery) Normal() (ResultQuery, error) {
 	var p healthlab.Problems
 	if q.Limit == 0 {
-		q.Limit = DefaultPageSize
+		q.Limit = catalogue.DefaultPageSize
 	}
-	if q.Limit < 1 || q.Limit > MaxPageSize {
-		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", MaxPageSize), "limit")
+	if q.Limit < 1 || q.Limit > catalogue.MaxPageSize {
+		p.Add("out_of_range", fmt.Sprintf("is 1 to %d", catalogue.MaxPageSize), "limit")
 	}
 	if q.Status != "" {
-		oneOf(&p, q.Status, []MatchStatus{MatchPendingCustomer, MatchPendingOps, MatchResolved}, "status")
+		rules.OneOf(&p, q.Status, []MatchStatus{MatchPendingCustomer, MatchPendingOps, MatchResolved}, "status")
 	}
 	if q.Decision != "" {
-		oneOf(&p, q.Decision, matchDecisions, "decision_code")
+		rules.OneOf(&p, q.Decision, matchDecisions, "decision_code")
 	}
 	q.Search = strings.TrimSpace(q.Search)
 	if strings.ContainsRune(q.Search, 0) {
@@ -341,14 +343,14 @@ func (r *RawResult) tell(name string, id uuid.UUID, at healthlab.Time) ([]health
 // reviews returns the store of results under review, for a team that has them.
 func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
 	if s.opts.Reviews == nil {
-		return nil, broken(ReviewNotEnabled, "unmatched results are not switched on")
+		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on")
 	}
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
 		return nil, fmt.Errorf("team settings: %w", err)
 	}
 	if !settings.UnmatchedResults {
-		return nil, broken(ReviewNotEnabled, "unmatched results are not switched on for the team")
+		return nil, rules.Broken(ReviewNotEnabled, "unmatched results are not switched on for the team")
 	}
 	return s.opts.Reviews, nil
 }
@@ -424,7 +426,7 @@ func (s *Service) UnmatchedResult(ctx context.Context, team healthlab.TeamID, id
 		err = healthlab.NotFound
 	}
 	if err != nil {
-		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
+		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
 	return s.show(ctx, r, MatchPendingCustomer)
 }
@@ -439,13 +441,15 @@ type ResolveRequest struct {
 // Check returns Invalid with every problem of the request itself.
 func (r *ResolveRequest) Check() error {
 	var p healthlab.Problems
-	oneOf(&p, r.Action, []ReviewAction{ReviewReject, ReviewUnsure}, "action")
-	check{problems: &p}.optional(r.Note, "note", maxNotes)
+	rules.OneOf(&p, r.Action, []ReviewAction{ReviewReject, ReviewUnsure}, "action")
+	rules.Check{Problems: &p}.Optional(r.Note, "note", rules.MaxNotes)
 	return p.Err()
 }
 
 // notReviewable is what everybody meets who comes too late.
-func notReviewable() error { return missing(RawResultNotFound, "the result is not open for review") }
+func notReviewable() error {
+	return rules.Missing(RawResultNotFound, "the result is not open for review")
+}
 
 // ResolveUnmatched rejects a result, or hands it to operations. NotFound if the team
 // has none of this id that is open.
@@ -484,7 +488,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 		return r.tell(EventMatchReviewUpdated, event, at)
 	})
 	if err != nil {
-		return UnmatchedResult{}, fmt.Errorf("resolve unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
+		return UnmatchedResult{}, fmt.Errorf("resolve unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
 	if r.Status == MatchResolved {
 		s.dropReport(ctx, r.Message)
@@ -516,7 +520,7 @@ func (s *Service) ReturnUnmatched(ctx context.Context, team healthlab.TeamID, id
 		return r.tell(name, event, at)
 	})
 	if err != nil {
-		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", notFound(err, RawResultNotFound, "the team has no such result"))
+		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
 	return s.show(ctx, r, MatchPendingCustomer)
 }

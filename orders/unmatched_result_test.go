@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // newReviewDesk is a desk whose team reviews results.
@@ -537,7 +538,7 @@ func TestMatchTestRuns(t *testing.T) {
 
 	d.settings.UnmatchedTestRuns = false
 	_, err = d.MatchTestRunCases(t.Context(), d.team)
-	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 	p := newReviewDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
 	_, err = p.MatchTestRunCases(t.Context(), p.team)
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)

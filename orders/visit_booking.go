@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // scheduling checks that appointments of a type can be made at all.
@@ -40,39 +42,39 @@ func (s *Service) provider(t AppointmentType, slug string) (AppointmentProvider,
 }
 
 func notEnabled(what string) error {
-	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: what + " is not switched on for the team"}
+	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: catalogue.FeatureNotEnabled, Msg: what + " is not switched on for the team"}
 }
 
 // methodOfVisit is how the order's sample is collected that visits of a type are for.
-func methodOfVisit(t AppointmentType) CollectionMethod {
+func methodOfVisit(t AppointmentType) catalogue.CollectionMethod {
 	if t == Phlebotomy {
-		return AtHomePhlebotomy
+		return catalogue.AtHomePhlebotomy
 	}
-	return WalkInTest
+	return catalogue.WalkInTest
 }
 
 // bookable checks that an appointment can be made for an order as it stands. What is
 // held longer than its lease is given up for the new one.
 func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Date, at time.Time) error {
 	if r.Method() != methodOfVisit(t) {
-		return broken(OrderNotBookable, "the order's sample is collected in another way")
+		return rules.Broken(OrderNotBookable, "the order's sample is collected in another way")
 	}
 	switch low := r.LowLevel(); {
 	case low == RequisitionCreated, low == RequisitionBypassed, low == AppointmentCancelled:
 	case low == Ordered && settings.PreRequisitionBooking:
 	case (low == AppointmentPending || low == AppointmentScheduled) && r.activeVisit() >= 0:
 	default:
-		return broken(OrderNotBookable, "an order that is "+string(r.LastEvent.Status)+" takes no appointment")
+		return rules.Broken(OrderNotBookable, "an order that is "+string(r.LastEvent.Status)+" takes no appointment")
 	}
 	if t == Phlebotomy && (r.PatientDetails == nil || ageOn(r.PatientDetails.DOB, on) < 18) {
-		return broken(PatientTooYoung, "the patient is under 18 on the day of the visit")
+		return rules.Broken(PatientTooYoung, "the patient is under 18 on the day of the visit")
 	}
 	i := r.activeVisit()
 	if i < 0 {
 		return nil
 	}
 	if r.Visits[i].Status.Published() || r.VisitWork.Lease.After(at) {
-		return broken(AppointmentExists, "the order has an appointment")
+		return rules.Broken(AppointmentExists, "the order has an appointment")
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	p, known := s.provider(t, key.Slot.Provider)
 	switch {
 	case t == PatientServiceCenter && !known:
-		return Appointment{}, broken(SchedulingNotSupported, "the lab takes no appointments")
+		return Appointment{}, rules.Broken(SchedulingNotSupported, "the lab takes no appointments")
 	case p.PatientManaged && !settings.PatientManagedPSC:
 		return Appointment{}, notEnabled("a patient-managed provider")
 	}
@@ -152,7 +154,7 @@ func (s *Service) placeOf(ctx context.Context, a Appointment, k bookingKey) (App
 			return a, fmt.Errorf("find center: %w", err)
 		}
 		if len(sites) == 0 || sites[0].Inactive {
-			return a, broken(SiteUnknown, "nobody can go to this center now")
+			return a, rules.Broken(SiteUnknown, "nobody can go to this center now")
 		}
 		a.Address, a.Location, zone = sites[0].Metadata.Address(), sites[0].Location, sites[0].IANATimezone
 	} else if k.Address != nil {
@@ -164,14 +166,14 @@ func (s *Service) placeOf(ctx context.Context, a Appointment, k bookingKey) (App
 	return a, nil
 }
 
-func (s *Service) labBySlug(ctx context.Context, slug string) (Lab, error) {
+func (s *Service) labBySlug(ctx context.Context, slug string) (catalogue.Lab, error) {
 	labs, err := s.catalogue.Labs(ctx)
 	if err != nil {
-		return Lab{}, fmt.Errorf("find labs: %w", err)
+		return catalogue.Lab{}, fmt.Errorf("find labs: %w", err)
 	}
-	i := slices.IndexFunc(labs, func(l Lab) bool { return l.Slug == slug })
+	i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.Slug == slug })
 	if i < 0 {
-		return Lab{}, missing(LabNotFound, "there is no such lab")
+		return catalogue.Lab{}, rules.Missing(catalogue.LabNotFound, "there is no such lab")
 	}
 	return labs[i], nil
 }
@@ -201,7 +203,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	r, err := s.store.Update(ctx, team, id, func(r *Record) (events []healthlab.Event, err error) {
 		following := ids
 		if k.Lab != "" && (r.LabTest.Lab == nil || r.LabTest.Lab.Slug != k.Lab) {
-			return nil, broken(SlotOfOtherPlace, "the slot is at another lab's center")
+			return nil, rules.Broken(SlotOfOtherPlace, "the slot is at another lab's center")
 		}
 		held, events, err = r.hold(v, k.ID, settings, day, visitStep{at: at, ids: &following})
 		r.VisitWork.Lease = lease
@@ -229,7 +231,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	case fault != nil && kind == healthlab.NotFound:
 		return Appointment{}, s.slotGone(v.Type)
 	case fault != nil && kind == healthlab.Invalid:
-		return Appointment{}, broken(BookingRefused, "the provider does not take the booking")
+		return Appointment{}, rules.Broken(BookingRefused, "the provider does not take the booking")
 	default:
 		return Appointment{}, notConfirmed()
 	}
@@ -281,11 +283,11 @@ func (s *Service) notHeld(t AppointmentType, err error) error {
 	var taken *HeldError
 	switch {
 	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, HoldVisit):
-		return broken(AppointmentExists, "the patient has an appointment with this provider")
+		return rules.Broken(AppointmentExists, "the patient has an appointment with this provider")
 	case errors.As(err, &taken):
 		return s.slotGone(t)
 	}
-	return fmt.Errorf("book appointment: %w", notFound(err, OrderNotFound, "the team has no such order"))
+	return fmt.Errorf("book appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 }
 
 // booking is what the provider gets of an appointment.
@@ -339,10 +341,10 @@ func (r *Record) freed(lease time.Time) {
 // as [Service.BookVisit], PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
 func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id OrderID, req VisitRequest) (Appointment, error) {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	req.Address.check(c.under("address"))
-	c.text(req.Provider, "provider", 1, maxText)
-	c.optional(req.AppointmentNotes, "appointment_notes", maxNotes)
+	c := rules.Check{Problems: &p}
+	req.Address.check(c.Under("address"))
+	c.Text(req.Provider, "provider", 1, rules.MaxText)
+	c.Optional(req.AppointmentNotes, "appointment_notes", rules.MaxNotes)
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
@@ -351,7 +353,7 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 		return Appointment{}, err
 	}
 	if !streetNumber(req.Address.FirstLine) {
-		return Appointment{}, broken(StreetNumberMissing, "the address has a street number")
+		return Appointment{}, rules.Broken(StreetNumberMissing, "the address has a street number")
 	}
 	address := req.Address.address()
 	area, err := s.served(ctx, address.ZipCode[:5])
@@ -361,7 +363,7 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 	if !slices.ContainsFunc(area.Providers, func(p PhlebotomyProvider) bool {
 		return p.Name == req.Provider && slices.Contains(p.ServiceTypes, AppointmentRequest)
 	}) {
-		return Appointment{}, broken(ProviderNotAvailable, "the provider takes no requests there")
+		return Appointment{}, rules.Broken(ProviderNotAvailable, "the provider takes no requests there")
 	}
 	at := s.now()
 	v := Visit{Open: true, Next: at, Deadline: at.Add(defaultAsyncTimeout)}
@@ -379,7 +381,7 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType) (Appointment, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
-		return Appointment{}, fmt.Errorf("get appointment: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return Appointment{}, fmt.Errorf("get appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	i := r.shownVisit(t)
 	if i < 0 {
@@ -388,7 +390,7 @@ func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, 
 	return r.Visits[i].Appointment, nil
 }
 
-func noAppointment() error { return missing(AppointmentNotFound, "the order has no appointment") }
+func noAppointment() error { return rules.Missing(AppointmentNotFound, "the order has no appointment") }
 
 // RescheduleVisit gives an order's appointment the time of another slot of the same
 // provider; a visit at home stays at its address. RuleErrors APPOINTMENT_NOT_FOUND,
@@ -421,11 +423,11 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 		visit = v.ID
 		switch {
 		case !v.CanReschedule:
-			return nil, broken(NotReschedulable, "the appointment cannot get another time now")
+			return nil, rules.Broken(NotReschedulable, "the appointment cannot get another time now")
 		case v.Provider != key.Slot.Provider || t == Phlebotomy && !samePlace(v.Address, key.Address):
-			return nil, broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
+			return nil, rules.Broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
 		case r.VisitWork.Lease.After(at), v.Move != nil && v.Move.Key != key.ID:
-			return nil, broken(NotReschedulable, "the appointment is being changed")
+			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
 		case r.usedKey(key.ID):
 			return nil, &HeldError{holdSlot + key.ID.String()}
 		}
@@ -458,7 +460,7 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 	case kind == healthlab.NotFound:
 		return Appointment{}, s.slotGone(t)
 	case kind == healthlab.Invalid, kind == healthlab.Precondition:
-		return Appointment{}, broken(NotReschedulable, "the provider does not move the appointment")
+		return Appointment{}, rules.Broken(NotReschedulable, "the provider does not move the appointment")
 	}
 	return Appointment{}, notConfirmed()
 }
@@ -519,7 +521,7 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 // CANCELLATION_REASON_UNKNOWN.
 func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, reason uuid.UUID, notes *string) (Appointment, error) {
 	var p healthlab.Problems
-	check{problems: &p}.optional(notes, "notes", maxNotes)
+	rules.Check{Problems: &p}.Optional(notes, "notes", rules.MaxNotes)
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
@@ -535,9 +537,9 @@ func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id Ord
 		v := &r.Visits[visit]
 		switch {
 		case why < 0:
-			return nil, broken(ReasonUnknown, "is not one of the reasons")
+			return nil, rules.Broken(ReasonUnknown, "is not one of the reasons")
 		case v.Status.Final(), v.PatientManaged:
-			return nil, broken(NotCancellable, "the appointment cannot be cancelled now")
+			return nil, rules.Broken(NotCancellable, "the appointment cannot be cancelled now")
 		}
 		v.Reason = reasons[why].Name
 		data := said{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,
@@ -548,7 +550,7 @@ func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id Ord
 		return r.happen(visit, visitStep{on: VisitDropped, at: at, ids: &following, data: because(data)})
 	})
 	if err != nil {
-		return Appointment{}, fmt.Errorf("cancel appointment: %w", notFound(err, OrderNotFound, "the team has no such order"))
+		return Appointment{}, fmt.Errorf("cancel appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	return r.Visits[visit].Appointment, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // RunVisits does what is due about appointments until ctx ends: asks providers again
@@ -171,7 +172,7 @@ func (r *Record) hear(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.visit(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
-		return nil, broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
+		return nil, rules.Broken(AppointmentNotFound, "the order has no such appointment, or it ends before it begins")
 	}
 	v := &r.Visits[i]
 	v.learn(n.ProviderID, n.ExternalID)

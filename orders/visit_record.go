@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Visit is an appointment as it is kept with its order: what is published, and what is
@@ -180,7 +182,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	from := v.Status
 	to, ok := NextVisit(v.Type, from, s.on, VisitFacts{Timed: timed, Requisition: r.hasRequisition()})
 	if !ok {
-		return nil, broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.on))
+		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.on))
 	}
 	if !s.start.IsZero() {
 		start, end := healthlab.At(s.start), healthlab.At(s.end)
@@ -310,7 +312,7 @@ func (r *Record) endsVisit(on Trigger) VisitTrigger {
 		return VisitRefused
 	case on == CancelAsked || on == Stopped:
 		return VisitDropped
-	case on == SampleDrawn && v.agreed() && r.Method() == AtHomePhlebotomy:
+	case on == SampleDrawn && v.agreed() && r.Method() == catalogue.AtHomePhlebotomy:
 		return VisitDone
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // BookRequest books a slot.
@@ -40,9 +41,9 @@ func BookingKeep() time.Duration { return bookingKeep }
 // Check returns Invalid with every problem of the request itself.
 func (r *BookRequest) Check() error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.text(r.BookingKey, "booking_key", 1, maxKeyText)
-	c.optional(r.AppointmentNotes, "appointment_notes", maxNotes)
+	c := rules.Check{Problems: &p}
+	c.Text(r.BookingKey, "booking_key", 1, maxKeyText)
+	c.Optional(r.AppointmentNotes, "appointment_notes", rules.MaxNotes)
 	for _, t := range []struct {
 		n         *int
 		low, high int
@@ -52,7 +53,7 @@ func (r *BookRequest) Check() error {
 		{r.AsyncConfirmationTimeoutMillisecond, 60_000, 172_800_000, "async_confirmation_timeout_millisecond"},
 	} {
 		if t.n != nil && (*t.n < t.low || *t.n > t.high) {
-			c.add("out_of_range", fmt.Sprintf("is %d to %d", t.low, t.high), t.name)
+			c.Add("out_of_range", fmt.Sprintf("is %d to %d", t.low, t.high), t.name)
 		}
 	}
 	return p.Err()
@@ -95,31 +96,31 @@ type AppointmentAddressInput struct {
 // Check returns Invalid with every problem of the address itself.
 func (a *AppointmentAddressInput) Check() error {
 	var p healthlab.Problems
-	a.check(check{problems: &p})
+	a.check(rules.Check{Problems: &p})
 	return p.Err()
 }
 
-func (a *AppointmentAddressInput) check(c check) {
-	c.address(a.FirstLine, a.SecondLine, a.City, a.State, home)
+func (a *AppointmentAddressInput) check(c rules.Check) {
+	c.Address(a.FirstLine, a.SecondLine, a.City, a.State, rules.HomeCountry)
 	zip, field := a.ZipCode, "zip_code"
 	if a.Zip != nil && zip == "" {
 		zip, field = *a.Zip, "zip"
 	}
-	if c.text(zip, field, 1, maxText) && !zipForm.MatchString(zip) {
-		c.add("zip_form", "is five digits, or five, a hyphen and four", field)
+	if c.Text(zip, field, 1, rules.MaxText) && !rules.ZipForm.MatchString(zip) {
+		c.Add("zip_form", "is five digits, or five, a hyphen and four", field)
 	}
 	if a.Zip != nil && *a.Zip != zip {
-		c.add("conflict", "is another name of zip_code, and says something else", "zip")
+		c.Add("conflict", "is another name of zip_code, and says something else", "zip")
 	}
-	c.optional(a.Country, "country", maxText)
-	c.optional(a.AccessNotes, "access_notes", maxNotes)
-	c.optional(a.Unit, "unit", maxText)
+	c.Optional(a.Country, "country", rules.MaxText)
+	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
+	c.Optional(a.Unit, "unit", rules.MaxText)
 }
 
 // address is the address as it is published.
 func (a *AppointmentAddressInput) address() AppointmentAddress {
 	return AppointmentAddress{FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
-		ZipCode: zipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
+		ZipCode: rules.ZipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
 }
 
 // streetNumber reports whether a line has a number in it.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // AvailabilityDays is how many days an answer about free slots covers.
@@ -124,7 +126,7 @@ func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 	return from, to
 }
 
-func inPast() error { return broken(StartDateInPast, "the first day is today or later") }
+func inPast() error { return rules.Broken(StartDateInPast, "the first day is today or later") }
 
 // ask asks the provider for free slots, and passes over what cannot be.
 func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
@@ -190,7 +192,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 		return none, inPast()
 	}
 	if !streetNumber(req.FirstLine) {
-		return none, broken(StreetNumberMissing, "the address has a street number")
+		return none, rules.Broken(StreetNumberMissing, "the address has a street number")
 	}
 	address := req.address()
 	area, err := s.served(ctx, address.ZipCode[:5])
@@ -199,7 +201,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 	}
 	ready := func(p PhlebotomyProvider) bool { return slices.Contains(p.ServiceTypes, AppointmentReady) }
 	if !slices.ContainsFunc(area.Providers, ready) {
-		return none, broken(AreaNotServed, "nobody comes there whose visits can be booked")
+		return none, rules.Broken(AreaNotServed, "nobody comes there whose visits can be booked")
 	}
 	from, to := bounds(start, now)
 	free, err := s.ask(ctx, SlotQuery{Type: Phlebotomy, Address: address, From: from, To: to}, now)
@@ -292,7 +294,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 		}
 	}
 	if len(none.Slots) == 0 {
-		return none, missing(NoSlots, "no slot is free there")
+		return none, rules.Missing(NoSlots, "no slot is free there")
 	}
 	return none, nil
 }
@@ -300,25 +302,25 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 // askable checks a request for free slots at centers, and fills in what it leaves out.
 func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	var p healthlab.Problems
-	c := check{problems: &p}
+	c := rules.Check{Problems: &p}
 	if len(req.SiteCodes) == 0 && req.Zip != "" {
 		checkFiveDigits(c, req.Zip)
 		checkRadius(c, &req.Radius)
 	}
 	provider, known := s.provider(PatientServiceCenter, req.Lab)
 	if !known {
-		c.add("enum", "is the slug of a lab that takes appointments", "lab")
+		c.Add("enum", "is the slug of a lab that takes appointments", "lab")
 	}
 	if err := p.Err(); err != nil {
 		return err
 	}
 	switch {
 	case len(req.SiteCodes) == 0 && req.Zip == "":
-		return broken(PlaceMissing, "site codes or a postal code are needed")
+		return rules.Broken(PlaceMissing, "site codes or a postal code are needed")
 	case len(req.SiteCodes) == 0 && req.NoRadius:
-		return broken(PlaceMissing, "a postal code goes with a radius")
+		return rules.Broken(PlaceMissing, "a postal code goes with a radius")
 	case len(req.SiteCodes) > maxSites:
-		return broken(TooManySites, "at most three site codes can be asked for")
+		return rules.Broken(TooManySites, "at most three site codes can be asked for")
 	case provider.PatientManaged && !settings.PatientManagedPSC:
 		return notEnabled("a patient-managed provider")
 	case req.AllowStale && !settings.CachedAvailability:
@@ -347,7 +349,7 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 }
 
 // sites are the centers that a request is about, and the place that distances are from.
-func (s *Service) sites(ctx context.Context, lab Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
+func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
 	if len(req.SiteCodes) > 0 {
 		codes := slices.Compact(slices.Sorted(slices.Values(req.SiteCodes)))
 		sites, err := s.opts.Centers.CentersAt(ctx, lab.ID, codes)
@@ -355,7 +357,7 @@ func (s *Service) sites(ctx context.Context, lab Lab, req CenterSlotsRequest) ([
 			return nil, nil, fmt.Errorf("find centers: %w", err)
 		}
 		if len(sites) < len(codes) || slices.ContainsFunc(sites, func(c Center) bool { return c.Inactive }) {
-			return nil, nil, broken(SiteUnknown, "the lab has no such center, or nobody can go there now")
+			return nil, nil, rules.Broken(SiteUnknown, "the lab has no such center, or nobody can go there now")
 		}
 		return sites, nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 const home, center = orders.Phlebotomy, orders.PatientServiceCenter
@@ -437,7 +438,7 @@ func TestAsyncConfirmation(t *testing.T) {
 	require.Equal(t, "ordered requisition_created", steps(d.get(o)))
 	d.settings.AsyncConfirmation = false
 	_, err = d.books(o, center, async)
-	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 }
 
 // Only the patient and the lab change such an appointment, and the order moves when they

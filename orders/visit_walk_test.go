@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // TestRandomVisits mixes bookings, reschedules and cancellations with what happens to
@@ -42,7 +43,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 			require.True(rt, err == nil || errors.As(err, &rule), "%v", err)
 		}
 		typeOf := func(o orders.Order) orders.AppointmentType {
-			if o.Method() == orders.AtHomePhlebotomy {
+			if o.Method() == catalogue.AtHomePhlebotomy {
 				return home
 			}
 			return center
@@ -244,7 +245,7 @@ func TestCachedSlots(t *testing.T) {
 	require.Len(t, keysOf(far), 14*15)
 	d.settings.CachedAvailability = false
 	_, err = d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
-	requireRule(t, err, orders.FeatureNotEnabled, healthlab.Forbidden)
+	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 }
 
 // A booking key is for one booking, whatever became of it.

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // A clinic sends an order over a connection, and takes in what the laboratory reports.
@@ -37,7 +38,7 @@ func Example() {
 		&hl7.Options{Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTH"}})
 	accepted, err := lab.Submit(ctx, orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()},
-		LabTest: orders.LabTest{Markers: []orders.Marker{{ID: 11, Name: "Ferritin", Slug: "ferritin"}}}}})
+		LabTest: catalogue.LabTest{Markers: []catalogue.Marker{{ID: 11, Name: "Ferritin", Slug: "ferritin"}}}}})
 	fmt.Println("taken:", accepted.SampleID != "", err)
 
 	report := "MSH|^~\\&|LIS|NORTH|||20260303||ORU^R01|R1|P|2.5.1\r" +

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // State is what was reported of an order so far, gathered over its messages. It does
@@ -327,7 +328,7 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 		m.On, m.Results, s.ToldDone = orders.FinalResult, &results, true
 	case some:
 		m.On, m.Results = orders.PartialResult, &results
-	case s.Stopped && d.Method == orders.Testkit && !done:
+	case s.Stopped && d.Method == catalogue.Testkit && !done:
 		m.On = orders.Stopped
 	case done, s.Stopped:
 		m.On, m.Detail = orders.SampleRejected, why(results.MissingResults)

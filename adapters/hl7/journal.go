@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Journal keeps what was sent to a laboratory and what came from it. One journal is of
@@ -38,7 +39,7 @@ type Dossier struct {
 	Number string
 	Team   healthlab.TeamID
 	Order  orders.OrderID
-	Method orders.CollectionMethod
+	Method catalogue.CollectionMethod
 	// Patient is compared with that of reports.
 	Patient Patient
 	Tests   []Test

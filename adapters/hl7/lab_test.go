@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -95,19 +96,19 @@ func submission() orders.Submission {
 		Physician: &orders.PhysicianInput{FirstName: "Jo", LastName: "Doe", NPI: "1234567893"},
 		Order: orders.Order{
 			ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, UserID: healthlab.UserID{UUID: uuid.New()},
-			CreatedAt: healthlab.At(noon), ICDCodes: []string{"D50.9", "R53.83"}, Details: orders.Details{Type: orders.WalkInTest},
+			CreatedAt: healthlab.At(noon), ICDCodes: []string{"D50.9", "R53.83"}, Details: orders.Details{Type: catalogue.WalkInTest},
 			PatientDetails: &orders.PatientDetails{FirstName: ptr("Ana"), LastName: ptr("Roe & Söhne"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 				Gender: orders.Female, PhoneNumber: ptr("+14805550100"), Email: ptr("ana@example.com"), Race: ptr(orders.Race("asian")), Ethnicity: ptr(orders.Ethnicity("other"))},
 			PatientAddress: &orders.PatientAddress{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
-			LabTest: orders.LabTest{Name: "Iron", Slug: "iron", Fasting: true, Markers: []orders.Marker{
-				{ID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598"), AOE: &orders.AOE{Questions: []orders.Question{
-					{ID: 1, Code: "FAST", Value: "Fasting?", Type: orders.ChoiceQuestion, Answers: []orders.Answer{{Code: "Y", Value: "Yes"}}},
-					{ID: 2, Code: "WT", Value: "Weight", Type: orders.NumericQuestion}}}},
+			LabTest: catalogue.LabTest{Name: "Iron", Slug: "iron", Fasting: true, Markers: []catalogue.Marker{
+				{ID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598"), AOE: &catalogue.AOE{Questions: []catalogue.Question{
+					{ID: 1, Code: "FAST", Value: "Fasting?", Type: catalogue.ChoiceQuestion, Answers: []catalogue.Answer{{Code: "Y", Value: "Yes"}}},
+					{ID: 2, Code: "WT", Value: "Weight", Type: catalogue.NumericQuestion}}}},
 				{ID: 12, Name: "Iron", Slug: "iron"},
 				{ID: 13, Name: "Ratio", Slug: "ratio", IsOrderable: ptr(false)},
 			}},
 		},
-		AOEAnswers: []orders.AOEAnswer{{MarkerID: 11, QuestionID: 1, Answer: "Y"}, {MarkerID: 11, QuestionID: 2, Answer: "61.5"}, {MarkerID: 11, QuestionID: 9, Answer: "free"}},
+		AOEAnswers: []catalogue.AOEAnswer{{MarkerID: 11, QuestionID: 1, Answer: "Y"}, {MarkerID: 11, QuestionID: 2, Answer: "61.5"}, {MarkerID: 11, QuestionID: 9, Answer: "free"}},
 	}
 }
 

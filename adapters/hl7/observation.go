@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // observation reads an OBX.
@@ -124,7 +125,7 @@ func value(l *orders.LabResult, kind string, f er7.Part) {
 		return
 	}
 	compact := strings.ReplaceAll(l.Result, " ", "")
-	if n, err := orders.ParseNumber(strings.TrimPrefix(compact, "+")); err == nil && plain.MatchString(compact) {
+	if n, err := catalogue.ParseNumber(strings.TrimPrefix(compact, "+")); err == nil && plain.MatchString(compact) {
 		l.Type, l.Result, l.Value = orders.NumericResult, strings.TrimPrefix(compact, "+"), &n
 	} else if interval.MatchString(compact) {
 		l.Type, l.Result = orders.RangeResult, compact
@@ -153,8 +154,8 @@ var (
 	interval = regexp.MustCompile(`^([<>]=?\d+(\.\d+)?|\d+(\.\d+)?-\d+(\.\d+)?)$`)
 )
 
-func minusOne() *orders.Number {
-	n, err := orders.ParseNumber("-1")
+func minusOne() *catalogue.Number {
+	n, err := catalogue.ParseNumber("-1")
 	if err != nil {
 		panic(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // OrderMessage is the kind of message that orders go out as.
@@ -55,7 +56,7 @@ type Options struct {
 	CodeSystem string
 	// TestCode is how the laboratory calls a marker. Default: its provider id, else its
 	// slug, in the code system above.
-	TestCode func(m orders.Marker) er7.Code
+	TestCode func(m catalogue.Marker) er7.Code
 	// LOINC maps the laboratory's own result codes to LOINC. A code that comes with a
 	// LOINC code needs no entry.
 	LOINC map[string]string
@@ -157,7 +158,7 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.TestCode == nil {
 		system := out.CodeSystem
-		out.TestCode = func(m orders.Marker) er7.Code {
+		out.TestCode = func(m catalogue.Marker) er7.Code {
 			code := er7.Code{Code: m.Slug, Text: m.Name, System: system}
 			if m.ProviderID != nil && *m.ProviderID != "" {
 				code.Code = *m.ProviderID

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // control says what an order message asks for.
@@ -47,15 +48,15 @@ func (r request) message() (*er7.Message, error) {
 }
 
 // tests are the markers that the laboratory is asked for.
-func (r request) tests() []orders.Marker {
-	out := make([]orders.Marker, 0, len(r.Order.LabTest.Markers))
+func (r request) tests() []catalogue.Marker {
+	out := make([]catalogue.Marker, 0, len(r.Order.LabTest.Markers))
 	for _, m := range r.Order.LabTest.Markers {
 		if m.IsOrderable == nil || *m.IsOrderable {
 			out = append(out, m)
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, orders.Marker{Name: r.Order.LabTest.Name, Slug: r.Order.LabTest.Slug})
+		out = append(out, catalogue.Marker{Name: r.Order.LabTest.Name, Slug: r.Order.LabTest.Slug})
 	}
 	return out
 }
@@ -109,7 +110,7 @@ func (r request) patient(b *er7.Builder) {
 
 // test writes one marker that is ordered. What is said of the order as a whole stands
 // with the first.
-func (r request) test(b *er7.Builder, n int, m orders.Marker) {
+func (r request) test(b *er7.Builder, n int, m catalogue.Marker) {
 	o := r.Order
 	placed := er7.FormatStamp(o.CreatedAt.In(r.opts.Zone))
 	orc := b.Add("ORC").Set(1, string(r.control)).Set(2, r.number, r.opts.Us.Application).Set(9, placed)
@@ -154,7 +155,7 @@ func (r request) physician() *orders.Physician {
 }
 
 // answers writes the answers to a marker's questions.
-func (r request) answers(b *er7.Builder, m orders.Marker) {
+func (r request) answers(b *er7.Builder, m catalogue.Marker) {
 	n := 0
 	for _, a := range r.AOEAnswers {
 		if a.MarkerID != m.ID {
@@ -164,9 +165,9 @@ func (r request) answers(b *er7.Builder, m orders.Marker) {
 		q := question(m, a.QuestionID)
 		obx := b.Add("OBX").SetNumber(1, n).Set(3, q.Code, q.Value, r.opts.CodeSystem).SetNumber(4, n).Set(11, "O").Set(29, "QST")
 		switch q.Type {
-		case orders.NumericQuestion:
+		case catalogue.NumericQuestion:
 			obx.Set(2, "NM").Set(5, a.Answer)
-		case orders.ChoiceQuestion, orders.MultiChoiceQuestion:
+		case catalogue.ChoiceQuestion, catalogue.MultiChoiceQuestion:
 			obx.Set(2, "CWE").Set(5, a.Answer, choice(q, a.Answer), r.opts.CodeSystem)
 		default:
 			obx.Set(2, "ST").Set(5, a.Answer)
@@ -176,7 +177,7 @@ func (r request) answers(b *er7.Builder, m orders.Marker) {
 
 // question finds what was asked; its number stands for one that is not in the
 // catalogue any more.
-func question(m orders.Marker, id int64) orders.Question {
+func question(m catalogue.Marker, id int64) catalogue.Question {
 	if m.AOE != nil {
 		for _, q := range m.AOE.Questions {
 			if q.ID == id {
@@ -184,10 +185,10 @@ func question(m orders.Marker, id int64) orders.Question {
 			}
 		}
 	}
-	return orders.Question{ID: id, Code: strconv.FormatInt(id, 10)}
+	return catalogue.Question{ID: id, Code: strconv.FormatInt(id, 10)}
 }
 
-func choice(q orders.Question, code string) string {
+func choice(q catalogue.Question, code string) string {
 	for _, a := range q.Answers {
 		if a.Code == code {
 			return a.Value

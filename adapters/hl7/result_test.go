@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Results say whose they are where the options do, and have no text that nobody keeps.
@@ -336,7 +337,7 @@ func TestCancelledByTheLaboratory(t *testing.T) {
 	require.Equal(t, orders.NonFailure, b.told()[0].Results.MissingResults[0].InferredFailureType)
 
 	// The laboratory stops the whole order.
-	for method, want := range map[orders.CollectionMethod]orders.Trigger{orders.Testkit: orders.Stopped, orders.WalkInTest: orders.SampleRejected} {
+	for method, want := range map[catalogue.CollectionMethod]orders.Trigger{catalogue.Testkit: orders.Stopped, catalogue.WalkInTest: orders.SampleRejected} {
 		b = newBench(t, nil)
 		s := submission()
 		s.Order.Details.Type = method

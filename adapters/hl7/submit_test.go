@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func TestOrderMessage(t *testing.T) {
@@ -65,7 +66,7 @@ func TestOlderOrderMessage(t *testing.T) {
 	b := newBench(t, func(o *hl7.Options) {
 		o.Message, o.Version, o.Charset = hl7.ORM, "2.3.1", er7.Latin1
 		o.Number = func(o orders.Order) string { return "N" + o.ID.String()[:8] }
-		o.TestCode = func(m orders.Marker) er7.Code { return er7.Code{Code: "X" + m.Slug, System: "99N"} }
+		o.TestCode = func(m catalogue.Marker) er7.Code { return er7.Code{Code: "X" + m.Slug, System: "99N"} }
 	})
 	s := submission()
 	s.Order.LabTest.Markers = nil

@@ -5,7 +5,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // compendiumOperations compare what labs can measure, and tell who orders.
@@ -25,7 +25,7 @@ func (a api) compendiumOperations() []operation {
 
 func (a api) searchCompendium(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	var body orders.CompendiumRequest
+	var body catalogue.CompendiumRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (a api) searchCompendium(w http.ResponseWriter, r *http.Request, team healt
 
 func (a api) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	var body orders.ConvertRequest
+	var body catalogue.ConvertRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err
@@ -53,12 +53,12 @@ func (a api) convertCodes(w http.ResponseWriter, r *http.Request, team healthlab
 
 // orderableOut are a lab's markers, by the code that was asked for.
 type orderableOut struct {
-	Candidates map[string][]orders.PerLabCandidate `json:"candidates"`
+	Candidates map[string][]catalogue.PerLabCandidate `json:"candidates"`
 }
 
 func (a api) searchOrderable(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	var body orders.OrderableRequest
+	var body catalogue.OrderableRequest
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err

@@ -8,39 +8,40 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // compendiumPairs are the types of the compendium and their schemas.
 func compendiumPairs() []contract.Pair {
 	return append(httpapi.CompendiumBodies(), []contract.Pair{
-		{Schema: "CompendiumResult", Value: orders.CompendiumResult{}},
-		{Schema: "Conversion", Value: orders.Conversion{}},
-		{Schema: "CompendiumRequest", Value: orders.CompendiumRequest{}, Input: true, Enums: map[string][]string{"mode": {"canonical", "crosswalk"}}},
-		{Schema: "ConvertRequest", Value: orders.ConvertRequest{}, Input: true},
-		{Schema: "OrderableRequest", Value: orders.OrderableRequest{}, Input: true},
+		{Schema: "CompendiumResult", Value: catalogue.CompendiumResult{}},
+		{Schema: "Conversion", Value: catalogue.Conversion{}},
+		{Schema: "CompendiumRequest", Value: catalogue.CompendiumRequest{}, Input: true, Enums: map[string][]string{"mode": {"canonical", "crosswalk"}}},
+		{Schema: "ConvertRequest", Value: catalogue.ConvertRequest{}, Input: true},
+		{Schema: "OrderableRequest", Value: catalogue.OrderableRequest{}, Input: true},
 		{Schema: "CommunicationSettings", Value: orders.CommunicationSettings{}},
 	}...)
 }
 
 func TestCompendium(t *testing.T) {
 	c := newClinic(t, nil)
-	var found orders.CompendiumResult
+	var found catalogue.CompendiumResult
 	c.post("/v3/compendium/search", object{"mode": "crosswalk", "query": "a1c"}, 200).JSON(t, &found)
 	require.Equal(t, "Hemoglobin A1c", found.SelectedCanonical.DisplayName)
 	require.Contains(t, found.PerLab, "southlab")
 	require.Equal(t, []string{"body.query"}, c.post("/v3/compendium/search", object{"mode": "canonical"}, 422).Locs(t))
-	var converted orders.Conversion
+	var converted catalogue.Conversion
 	c.post("/v3/compendium/convert", object{"provider_ids": []string{"N002", "zzz"}, "target_lab": "southlab"}, 200).JSON(t, &converted)
 	require.Equal(t, []string{"S002"}, converted.ConvertedProviderIDs)
 	require.Equal(t, []string{"zzz"}, converted.UnresolvedProviderIDs)
 	c.post("/v3/compendium/convert", object{"target_lab": "southlab"}, 422)
-	c.refused("POST", "/v3/compendium/convert", object{"lab_test_id": absent, "target_lab": "southlab"}, 404, orders.LabTestNotFound)
+	c.refused("POST", "/v3/compendium/convert", object{"lab_test_id": absent, "target_lab": "southlab"}, 404, catalogue.LabTestNotFound)
 	var orderable struct {
-		Candidates map[string][]orders.PerLabCandidate
+		Candidates map[string][]catalogue.PerLabCandidate
 	}
 	c.post("/v3/compendium/search_orderable_tests", object{"provider_ids": []string{"N001"}, "target_lab": "southlab"}, 200).JSON(t, &orderable)
 	require.Equal(t, "S001", *orderable.Candidates["N001"][0].ProviderID)
-	require.Equal(t, orders.FeatureNotEnabled, c.With("x-service-api-key", "other").
+	require.Equal(t, catalogue.FeatureNotEnabled, c.With("x-service-api-key", "other").
 		Send(t, "POST", "/v3/compendium/search", object{"mode": "canonical", "query": "a"}).Want(t, 403).ErrorType(t))
 }
 

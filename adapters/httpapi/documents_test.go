@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // titles is a printer of little text: what a document is, and its labels.
@@ -47,7 +48,7 @@ func TestDocuments(t *testing.T) {
 	c.document(path+"/collection_instruction_pdf", "collection_instructions")
 	c.document("/v3/lab_test/"+walkInTest+"/collection_instruction_pdf", "collection_instructions")
 	c.refused("GET", "/v3/lab_test/5ab0c1d2-0000-4000-8000-000000000004/collection_instruction_pdf", nil, 404, orders.DocumentNotFound)
-	c.refused("GET", "/v3/lab_test/"+o.ID.String()+"/collection_instruction_pdf", nil, 404, orders.LabTestNotFound)
+	c.refused("GET", "/v3/lab_test/"+o.ID.String()+"/collection_instruction_pdf", nil, 404, catalogue.LabTestNotFound)
 
 	c.post(path+"/test", object{}, 200)
 	c.document(path+"/requisition/pdf", "requisition")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func (a api) labTestOperations() []operation {
@@ -45,12 +45,12 @@ func (a api) listLabs(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID
 
 // markersOut is one page of markers.
 type markersOut struct {
-	Markers []orders.MarkerComplete `json:"markers"`
-	Total   int                     `json:"total"`
-	Page    int                     `json:"page"`
-	Size    int                     `json:"size"`
-	Pages   int                     `json:"pages"`
-	Pricing *markerPricing          `json:"pricing"`
+	Markers []catalogue.MarkerComplete `json:"markers"`
+	Total   int                        `json:"total"`
+	Page    int                        `json:"page"`
+	Size    int                        `json:"size"`
+	Pages   int                        `json:"pages"`
+	Pricing *markerPricing             `json:"pricing"`
 }
 
 // markerPricing is what markers cost, by id.
@@ -61,8 +61,8 @@ type markerPricing struct {
 
 // labTestPricing is what lab tests cost, by id.
 type labTestPricing struct {
-	Currency string                               `json:"currency"`
-	Data     map[orders.LabTestID]labTestPriceOut `json:"data"`
+	Currency string                                  `json:"currency"`
+	Data     map[catalogue.LabTestID]labTestPriceOut `json:"data"`
 }
 
 type labTestPriceOut struct {
@@ -91,15 +91,15 @@ func priceOf(major decimal.Decimal, known bool) price {
 }
 
 // priceOfMarker is what a marker costs on its own.
-func priceOfMarker(m orders.Marker) price {
+func priceOfMarker(m catalogue.Marker) price {
 	if m.Price == nil {
 		return priceOf(decimal.Decimal{}, false)
 	}
-	n, err := orders.ParseNumber(*m.Price)
+	n, err := catalogue.ParseNumber(*m.Price)
 	return priceOf(n.Decimal, err == nil)
 }
 
-func markersPage(w http.ResponseWriter, p orders.MarkerPage, page, size int, priced bool) error {
+func markersPage(w http.ResponseWriter, p catalogue.MarkerPage, page, size int, priced bool) error {
 	out := markersOut{Markers: p.Markers, Total: p.Total, Page: page, Size: size, Pages: (p.Total + size - 1) / size}
 	if priced {
 		out.Pricing = &markerPricing{Currency: currency, Data: map[int]price{}}
@@ -111,20 +111,20 @@ func markersPage(w http.ResponseWriter, p orders.MarkerPage, page, size int, pri
 }
 
 func pageIn(in *wire.In) (page, size int) {
-	return in.Int("page", 1, 1, 1<<31-1), in.Int("size", orders.DefaultPageSize, 1, orders.MaxPageSize)
+	return in.Int("page", 1, 1, 1<<31-1), in.Int("size", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize)
 }
 
 // accountIn is the lab account through whose eyes the catalogue is seen; nil for none.
-func accountIn(in *wire.In) *orders.LabAccountID {
+func accountIn(in *wire.In) *catalogue.LabAccountID {
 	if id := in.OptUUID("lab_account_id"); id != nil {
-		return &orders.LabAccountID{UUID: *id}
+		return &catalogue.LabAccountID{UUID: *id}
 	}
 	return nil
 }
 
 func (a api) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	q := orders.MarkerQuery{
+	q := catalogue.MarkerQuery{
 		Labs: ints(in, "lab_id"), LabSlug: text(in, "lab_slug"), Name: text(in, "name"),
 		ALaCarte: in.OptBool("a_la_carte_enabled"),
 	}
@@ -144,7 +144,7 @@ func (a api) listMarkers(w http.ResponseWriter, r *http.Request, team healthlab.
 func (a api) listOrderSetMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	page, size := pageIn(in)
-	var body orders.OrderSet
+	var body catalogue.OrderSet
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err
@@ -169,8 +169,8 @@ func ints(in *wire.In, name string) []int {
 	return out
 }
 
-func labTestID(in *wire.In) orders.LabTestID {
-	return orders.LabTestID{UUID: in.PathUUID("lab_test_id")}
+func labTestID(in *wire.In) catalogue.LabTestID {
+	return catalogue.LabTestID{UUID: in.PathUUID("lab_test_id")}
 }
 
 func (a api) listLabTestMarkers(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -207,32 +207,32 @@ func (a api) readMarker(w http.ResponseWriter, r *http.Request, team healthlab.T
 }
 
 // labTestQuery reads the filters of the lists of lab tests.
-func labTestQuery(in *wire.In, team healthlab.TeamID) orders.LabTestQuery {
-	return orders.LabTestQuery{
+func labTestQuery(in *wire.In, team healthlab.TeamID) catalogue.LabTestQuery {
+	return catalogue.LabTestQuery{
 		Team:        team,
-		Generation:  orders.Generation(text(in, "generation_method")),
+		Generation:  catalogue.Generation(text(in, "generation_method")),
 		LabSlug:     text(in, "lab_slug"),
-		Method:      orders.CollectionMethod(text(in, "collection_method")),
-		Status:      orders.LabTestStatus(text(in, "status")),
+		Method:      catalogue.CollectionMethod(text(in, "collection_method")),
+		Status:      catalogue.LabTestStatus(text(in, "status")),
 		MarkerIDs:   ints(in, "marker_ids"),
 		ProviderIDs: in.Strings("provider_ids"),
 		Name:        text(in, "name"),
-		Sort:        orders.LabTestSort(text(in, "order_key")),
-		Direction:   orders.Direction(text(in, "order_direction")),
+		Sort:        catalogue.LabTestSort(text(in, "order_key")),
+		Direction:   catalogue.Direction(text(in, "order_direction")),
 	}
 }
 
 // labTestsOut is one page of lab tests.
 type labTestsOut struct {
-	Data       []orders.LabTest `json:"data"`
-	NextCursor *string          `json:"next_cursor"`
-	Pricing    *labTestPricing  `json:"pricing"`
+	Data       []catalogue.LabTest `json:"data"`
+	NextCursor *string             `json:"next_cursor"`
+	Pricing    *labTestPricing     `json:"pricing"`
 }
 
 func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	q := labTestQuery(in, team)
-	q.Limit = in.Int("lab_test_limit", orders.DefaultPageSize, 1, orders.MaxPageSize)
+	q.Limit = in.Int("lab_test_limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize)
 	q.Cursor = text(in, "next_cursor")
 	priced := in.Bool("include_pricing", false)
 	account := accountIn(in)
@@ -248,7 +248,7 @@ func (a api) listLabTests(w http.ResponseWriter, r *http.Request, team healthlab
 		out.NextCursor = &page.Next
 	}
 	if priced {
-		out.Pricing = &labTestPricing{Currency: currency, Data: map[orders.LabTestID]labTestPriceOut{}}
+		out.Pricing = &labTestPricing{Currency: currency, Data: map[catalogue.LabTestID]labTestPriceOut{}}
 		for _, t := range page.Tests {
 			parts := map[int]price{}
 			for _, m := range t.Markers {
@@ -289,13 +289,13 @@ func (a api) readLabTest(w http.ResponseWriter, r *http.Request, team healthlab.
 
 func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	var body orders.LabTestRequest
+	var body catalogue.LabTestRequest
 	in.Body(&body)
 	once := onceFrom(in, r, team, "create_lab_test")
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.LabTest, error) {
+	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (catalogue.LabTest, error) {
 		return a.Orders.Catalogue().CreateLabTest(ctx, team, body)
 	}))
 }
@@ -303,7 +303,7 @@ func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 func (a api) changeLabTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := labTestID(in)
-	var body orders.LabTestChange
+	var body catalogue.LabTestChange
 	in.Body(&body)
 	if err := in.Err(); err != nil {
 		return err
@@ -317,15 +317,15 @@ func (a api) changeLabTest(w http.ResponseWriter, r *http.Request, team healthla
 
 // accountsOut are the lab accounts of a team.
 type accountsOut struct {
-	Data []orders.LabAccount `json:"data"`
+	Data []catalogue.LabAccount `json:"data"`
 }
 
 func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := accountIn(in)
-	status := orders.LabAccountStatus(strings.ToLower(text(in, "status")))
+	status := catalogue.LabAccountStatus(strings.ToLower(text(in, "status")))
 	switch status {
-	case "", orders.LabAccountActive, orders.LabAccountPending, orders.LabAccountSuspended, orders.LabAccountReadyToLaunch:
+	case "", catalogue.LabAccountActive, catalogue.LabAccountPending, catalogue.LabAccountSuspended, catalogue.LabAccountReadyToLaunch:
 	default:
 		in.Problem("enum", "must be one of: active, pending, suspended, ready_to_launch", "query", "status")
 	}
@@ -337,7 +337,7 @@ func (a api) listLabAccounts(w http.ResponseWriter, r *http.Request, team health
 		return err
 	}
 	if accounts == nil {
-		accounts = []orders.LabAccount{}
+		accounts = []catalogue.LabAccount{}
 	}
 	return wire.JSON(w, http.StatusOK, accountsOut{Data: accounts})
 }

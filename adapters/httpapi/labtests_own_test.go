@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // own is the body of a lab test of one's own.
@@ -22,11 +22,11 @@ func own(name string, edits object) object {
 
 func TestLabTestOfOnesOwn(t *testing.T) {
 	c := newClinic(t, nil)
-	var made, got orders.LabTest
+	var made, got catalogue.LabTest
 	c.post("/v3/lab_tests", own("Iron & more", nil), 200).JSON(t, &made)
-	require.Equal(t, orders.LabTestActive, made.Status)
+	require.Equal(t, catalogue.LabTestActive, made.Status)
 	require.True(t, made.IsActive)
-	require.Equal(t, orders.Serum, made.SampleType)
+	require.Equal(t, catalogue.Serum, made.SampleType)
 	require.Equal(t, "northlab", made.Lab.Slug)
 	require.Equal(t, []int{1008, 1007}, made.MarkerIDs())
 	require.Contains(t, made.Slug, "iron-more-")
@@ -41,12 +41,12 @@ func TestLabTestOfOnesOwn(t *testing.T) {
 	o := c.order("POST", "/v3/order", c.request(made.ID.String(), nil))
 	require.Equal(t, made.ID, o.LabTest.ID)
 	other := c.With("x-service-api-key", "other")
-	require.Equal(t, orders.LabTestNotFound, other.Send(t, "GET", path, nil).Want(t, 404).ErrorType(t))
-	require.Equal(t, orders.LabTestNotFound, other.Send(t, "PATCH", path, object{"name": "mine"}).Want(t, 404).ErrorType(t))
+	require.Equal(t, catalogue.LabTestNotFound, other.Send(t, "GET", path, nil).Want(t, 404).ErrorType(t))
+	require.Equal(t, catalogue.LabTestNotFound, other.Send(t, "PATCH", path, object{"name": "mine"}).Want(t, 404).ErrorType(t))
 
 	// It is taken out of use and back.
-	change := func(body object) orders.LabTest {
-		var out orders.LabTest
+	change := func(body object) catalogue.LabTest {
+		var out catalogue.LabTest
 		c.Send(t, "PATCH", path, body).Want(t, 200).JSON(t, &out)
 		return out
 	}
@@ -54,14 +54,14 @@ func TestLabTestOfOnesOwn(t *testing.T) {
 	require.Equal(t, "Iron", renamed.Name)
 	require.Equal(t, made.Slug, renamed.Slug)
 	off := change(object{"active": false})
-	require.Equal(t, orders.LabTestInactive, off.Status)
+	require.Equal(t, catalogue.LabTestInactive, off.Status)
 	require.False(t, off.IsActive)
-	c.refused("POST", "/v3/order", c.request(made.ID.String(), nil), 400, orders.LabTestNotOrderable)
-	require.Equal(t, orders.LabTestActive, change(object{"active": true}).Status)
+	c.refused("POST", "/v3/order", c.request(made.ID.String(), nil), 400, catalogue.LabTestNotOrderable)
+	require.Equal(t, catalogue.LabTestActive, change(object{"active": true}).Status)
 	require.Equal(t, "Iron", change(object{}).Name)
 	require.ElementsMatch(t, []string{"body.name"}, c.Send(t, "PATCH", path, object{"name": ""}).Want(t, 422).Locs(t))
-	c.refused("PATCH", "/v3/lab_tests/"+walkInTest, object{"active": false}, 403, orders.LabTestNotYours)
-	c.refused("PATCH", "/v3/lab_tests/"+absent, object{"active": false}, 404, orders.LabTestNotFound)
+	c.refused("PATCH", "/v3/lab_tests/"+walkInTest, object{"active": false}, 403, catalogue.LabTestNotYours)
+	c.refused("PATCH", "/v3/lab_tests/"+absent, object{"active": false}, 404, catalogue.LabTestNotFound)
 }
 
 func TestLabTestOfOnesOwnIsRefused(t *testing.T) {
@@ -71,15 +71,15 @@ func TestLabTestOfOnesOwnIsRefused(t *testing.T) {
 		edits object
 		rule  string
 	}{
-		{"no ids", object{"provider_ids": nil}, orders.MarkerIDsMissing},
-		{"both ids", object{"marker_ids": []int{1001}}, orders.MarkerIDsConflict},
-		{"no such code", object{"provider_ids": []string{"N008", "Z1"}}, orders.MarkerNotFound},
-		{"no such marker", object{"provider_ids": nil, "marker_ids": []int{7}}, orders.MarkerNotFound},
-		{"several labs", object{"provider_ids": []string{"N001", "S001"}}, orders.MultipleLabs},
-		{"another lab's", object{"lab_slug": "southlab"}, orders.MarkerNotInLab},
-		{"no such lab", object{"lab_slug": "westlab"}, orders.MarkerNotInLab},
-		{"method", object{"provider_ids": []string{"S001"}, "method": "testkit"}, orders.MethodNotSupported},
-		{"account of another team", object{"lab_account_id": pendingAccount}, orders.LabAccountNotFound},
+		{"no ids", object{"provider_ids": nil}, catalogue.MarkerIDsMissing},
+		{"both ids", object{"marker_ids": []int{1001}}, catalogue.MarkerIDsConflict},
+		{"no such code", object{"provider_ids": []string{"N008", "Z1"}}, catalogue.MarkerNotFound},
+		{"no such marker", object{"provider_ids": nil, "marker_ids": []int{7}}, catalogue.MarkerNotFound},
+		{"several labs", object{"provider_ids": []string{"N001", "S001"}}, catalogue.MultipleLabs},
+		{"another lab's", object{"lab_slug": "southlab"}, catalogue.MarkerNotInLab},
+		{"no such lab", object{"lab_slug": "westlab"}, catalogue.MarkerNotInLab},
+		{"method", object{"provider_ids": []string{"S001"}, "method": "testkit"}, catalogue.MethodNotSupported},
+		{"account of another team", object{"lab_account_id": pendingAccount}, catalogue.LabAccountNotFound},
 	} {
 		require.Equal(t, row.rule, c.Send(t, "POST", "/v3/lab_tests", own("x", row.edits)).Want(t, 400).ErrorType(t), row.name)
 	}
@@ -94,7 +94,7 @@ func (c *clinic) tests(query string) []string {
 	names := []string{}
 	for cursor := ""; ; {
 		var p struct {
-			Data       []orders.LabTest
+			Data       []catalogue.LabTest
 			NextCursor *string `json:"next_cursor"`
 		}
 		c.get("/v3/lab_test?lab_test_limit=2&next_cursor="+cursor+"&"+query, 200).JSON(c.t, &p)

@@ -7,26 +7,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // labTestPairs are the types of the catalogue and their schemas.
 func labTestPairs() []contract.Pair {
 	return []contract.Pair{
-		{Schema: "Lab", Value: orders.Lab{}},
-		{Schema: "LabTest", Value: orders.LabTest{}},
-		{Schema: "LabAccount", Value: orders.LabAccount{}},
-		{Schema: "Marker", Value: orders.Marker{}},
-		{Schema: "MarkerComplete", Value: orders.MarkerComplete{}},
-		{Schema: "OrderSet", Value: orders.OrderSet{}, Input: true},
-		{Schema: "LabTestRequest", Value: orders.LabTestRequest{}, Input: true},
-		{Schema: "LabTestChange", Value: orders.LabTestChange{}, Input: true},
+		{Schema: "Lab", Value: catalogue.Lab{}},
+		{Schema: "LabTest", Value: catalogue.LabTest{}},
+		{Schema: "LabAccount", Value: catalogue.LabAccount{}},
+		{Schema: "Marker", Value: catalogue.Marker{}},
+		{Schema: "MarkerComplete", Value: catalogue.MarkerComplete{}},
+		{Schema: "OrderSet", Value: catalogue.OrderSet{}, Input: true},
+		{Schema: "LabTestRequest", Value: catalogue.LabTestRequest{}, Input: true},
+		{Schema: "LabTestChange", Value: catalogue.LabTestChange{}, Input: true},
 	}
 }
 
 // markersPage is a page of markers as it is answered.
 type markersPage struct {
-	Markers                  []orders.MarkerComplete
+	Markers                  []catalogue.MarkerComplete
 	Total, Page, Size, Pages int
 	Pricing                  *struct {
 		Currency string
@@ -51,7 +51,7 @@ func (c *clinic) markers(path string) markersPage {
 
 func TestLabsAreListed(t *testing.T) {
 	c := newClinic(t, nil)
-	var labs []orders.Lab
+	var labs []catalogue.Lab
 	c.get("/v3/lab_tests/labs", 200).JSON(t, &labs)
 	require.Len(t, labs, 2)
 	require.Equal(t, "northlab", labs[0].Slug)
@@ -87,7 +87,7 @@ func TestMarkersAreListed(t *testing.T) {
 	require.Equal(t, map[string]any{"unspecified": "price_unavailable"}, p.Pricing.Data["1001"])
 	require.ElementsMatch(t, []string{"query.lab_id.0", "query.page", "query.size", "query.include_pricing", "query.lab_account_id", "query.labs"},
 		c.get(path+"?lab_id=x&page=0&size=101&include_pricing=x&lab_account_id=x&labs=1", 422).Locs(t))
-	c.refused("GET", path+"?lab_account_id="+pendingAccount, nil, 404, orders.LabAccountNotFound)
+	c.refused("GET", path+"?lab_account_id="+pendingAccount, nil, 404, catalogue.LabAccountNotFound)
 
 	other := c.With("x-service-api-key", "other")
 	var seen markersPage
@@ -111,22 +111,22 @@ func TestMarkersOfAnOrderSet(t *testing.T) {
 	require.Equal(t, 5, p.Total)
 	require.NotEmpty(t, p.Markers[0].ExpectedResults)
 	for rule, body := range map[string]object{
-		orders.NoTestsSelected:  {},
-		orders.AddOnIDsMissing:  {"add_on": object{}},
-		orders.AddOnIDsConflict: {"add_on": object{"marker_ids": []int{1}, "provider_ids": []string{"N001"}}},
-		orders.MarkerNotFound:   {"add_on": object{"marker_ids": []int{7}}},
-		orders.MultipleLabs:     {"lab_test_ids": []string{walkInTest}, "add_on": object{"marker_ids": []int{2001}}},
+		catalogue.NoTestsSelected:  {},
+		catalogue.AddOnIDsMissing:  {"add_on": object{}},
+		catalogue.AddOnIDsConflict: {"add_on": object{"marker_ids": []int{1}, "provider_ids": []string{"N001"}}},
+		catalogue.MarkerNotFound:   {"add_on": object{"marker_ids": []int{7}}},
+		catalogue.MultipleLabs:     {"lab_test_ids": []string{walkInTest}, "add_on": object{"marker_ids": []int{2001}}},
 	} {
 		c.refused("POST", path, body, 400, rule)
 	}
-	c.refused("POST", path, object{"lab_test_ids": []string{absent}}, 404, orders.LabTestNotFound)
-	c.refused("POST", path, object{"lab_test_ids": []string{walkInTest}, "lab_account_id": pendingAccount}, 404, orders.LabAccountNotFound)
+	c.refused("POST", path, object{"lab_test_ids": []string{absent}}, 404, catalogue.LabTestNotFound)
+	c.refused("POST", path, object{"lab_test_ids": []string{walkInTest}, "lab_account_id": pendingAccount}, 404, catalogue.LabAccountNotFound)
 }
 
 func TestLabTestsAreListed(t *testing.T) {
 	c := newClinic(t, nil)
 	type page struct {
-		Data       []orders.LabTest
+		Data       []catalogue.LabTest
 		NextCursor *string `json:"next_cursor"`
 		Pricing    *struct {
 			Data map[string]struct {
@@ -164,7 +164,7 @@ func TestLabTestsAreListed(t *testing.T) {
 		c.get("/v3/lab_test?generation_method=x&collection_method=x&status=x&order_key=x&order_direction=x", 422).Locs(t))
 	require.ElementsMatch(t, []string{"query.marker_ids.1", "query.lab_test_limit"}, c.get("/v3/lab_test?marker_ids=1&marker_ids=x&lab_test_limit=0", 422).Locs(t))
 
-	var all []orders.LabTest
+	var all []catalogue.LabTest
 	c.get("/v3/lab_tests?order_direction=desc", 200).JSON(t, &all)
 	require.Len(t, all, 4)
 	require.Equal(t, onSiteTest, all[0].ID.String())
@@ -173,31 +173,31 @@ func TestLabTestsAreListed(t *testing.T) {
 
 func TestLabTestIsRead(t *testing.T) {
 	c := newClinic(t, nil)
-	var test orders.LabTest
+	var test catalogue.LabTest
 	c.get("/v3/lab_tests/"+walkInTest, 200).JSON(t, &test)
 	require.Equal(t, "metabolic-basics", test.Slug)
 	require.Len(t, test.Markers, 4)
 	require.Equal(t, []int{1001, 1002, 1011, 1012}, c.markers("/v3/lab_tests/"+walkInTest+"/markers").ids())
 	require.Equal(t, []int{1012}, c.markers("/v3/lab_tests/"+walkInTest+"/markers?page=2&size=3").ids())
-	c.refused("GET", "/v3/lab_tests/"+absent, nil, 404, orders.LabTestNotFound)
-	c.refused("GET", "/v3/lab_tests/"+absent+"/markers", nil, 404, orders.LabTestNotFound)
-	c.refused("GET", "/v3/lab_tests/"+walkInTest+"?lab_account_id="+absent, nil, 404, orders.LabAccountNotFound)
+	c.refused("GET", "/v3/lab_tests/"+absent, nil, 404, catalogue.LabTestNotFound)
+	c.refused("GET", "/v3/lab_tests/"+absent+"/markers", nil, 404, catalogue.LabTestNotFound)
+	c.refused("GET", "/v3/lab_tests/"+walkInTest+"?lab_account_id="+absent, nil, 404, catalogue.LabAccountNotFound)
 	require.Equal(t, []string{"path.lab_test_id"}, c.get("/v3/lab_tests/7", 422).Locs(t))
 
-	var marker orders.Marker
+	var marker catalogue.Marker
 	c.get("/v3/lab_tests/2/markers/S002", 200).JSON(t, &marker)
 	require.Equal(t, 2002, marker.ID)
-	c.refused("GET", "/v3/lab_tests/1/markers/S002", nil, 404, orders.MarkerNotFound)
-	c.refused("GET", "/v3/lab_tests/9/markers/S002", nil, 404, orders.MarkerNotFound)
-	require.Equal(t, orders.MarkerNotFound, c.With("x-service-api-key", "other").
+	c.refused("GET", "/v3/lab_tests/1/markers/S002", nil, 404, catalogue.MarkerNotFound)
+	c.refused("GET", "/v3/lab_tests/9/markers/S002", nil, 404, catalogue.MarkerNotFound)
+	require.Equal(t, catalogue.MarkerNotFound, c.With("x-service-api-key", "other").
 		Send(t, "GET", "/v3/lab_tests/2/markers/S002?lab_account_id="+pendingAccount, nil).Want(t, 404).ErrorType(t))
 }
 
 func TestLabAccountsAreListed(t *testing.T) {
 	c := newClinic(t, nil)
 	other := c.With("x-service-api-key", "other")
-	list := func(c *contract.Client, query string) []orders.LabAccount {
-		var out struct{ Data []orders.LabAccount }
+	list := func(c *contract.Client, query string) []catalogue.LabAccount {
+		var out struct{ Data []catalogue.LabAccount }
 		c.Send(t, "GET", "/v3/lab_test/lab_account?"+query, nil).Want(t, 200).JSON(t, &out)
 		return out.Data
 	}

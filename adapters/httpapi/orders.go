@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func (a api) orderOperations() []operation {
@@ -102,9 +103,9 @@ func orderQuery(in *wire.In) orders.Query {
 		Recipient:      text(in, "shipping_recipient_name"),
 		Critical:       in.OptBool("is_critical"),
 		Sort:           orders.SortKey(text(in, "order_key")),
-		Direction:      orders.Direction(text(in, "order_direction")),
+		Direction:      catalogue.Direction(text(in, "order_direction")),
 		Page:           in.Int("page", 1, 1, 1<<31-1),
-		Size:           in.Int("size", orders.DefaultPageSize, 1, orders.MaxPageSize),
+		Size:           in.Int("size", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize),
 	}
 	q.CreatedFrom, q.UpdatedFrom = lowerBound(in, "start_date"), lowerBound(in, "updated_start_date")
 	q.CreatedBefore = upperBound(in, "end_date", 24*time.Hour)
@@ -113,7 +114,7 @@ func orderQuery(in *wire.In) orders.Query {
 		q.Status = append(q.Status, orders.LowLevel(s))
 	}
 	for _, s := range in.Strings("order_type") {
-		q.Methods = append(q.Methods, orders.CollectionMethod(s))
+		q.Methods = append(q.Methods, catalogue.CollectionMethod(s))
 	}
 	for _, s := range in.Strings("order_activation_types") {
 		q.Activations = append(q.Activations, orders.ActivationType(s))

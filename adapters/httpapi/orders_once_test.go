@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // count is how many orders the team has.
@@ -90,7 +91,7 @@ func TestKeysBelongToTeamAndEndpoint(t *testing.T) {
 	require.Equal(t, 2, c.count())
 	other := keyed.With("x-service-api-key", "other")
 	reply := other.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"user_id": c.foreign.String()}))
-	require.Equal(t, orders.NoActiveLabAccount, reply.Want(t, 400).ErrorType(t), "the other team got its own answer")
+	require.Equal(t, catalogue.NoActiveLabAccount, reply.Want(t, 400).ErrorType(t), "the other team got its own answer")
 }
 
 func TestRefusalsAreKeptForTheirKey(t *testing.T) {

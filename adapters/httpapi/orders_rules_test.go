@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // remade is a clinic with other orders: none yet, and what edit makes of the shop.
@@ -36,9 +37,9 @@ func remade(t *testing.T, edit func(*shop)) *clinic {
 }
 
 // linked gives the clinic's team an account at the first lab.
-func linked(x *shop, id string, status orders.LabAccountStatus, edits ...func(*orders.LabAccount)) {
+func linked(x *shop, id string, status catalogue.LabAccountStatus, edits ...func(*catalogue.LabAccount)) {
 	a := x.book.Accounts[0]
-	a.ID, a.Status, a.TeamIDAllowlist = orders.LabAccountID{UUID: uuid.MustParse(id)}, status, []healthlab.TeamID{team}
+	a.ID, a.Status, a.TeamIDAllowlist = catalogue.LabAccountID{UUID: uuid.MustParse(id)}, status, []healthlab.TeamID{team}
 	for _, edit := range edits {
 		edit(&a)
 	}
@@ -129,33 +130,33 @@ func TestRulesOverHTTP(t *testing.T) {
 		status int
 		rule   string
 	}{
-		{"tests that are collected in two ways", nil, place(kitTest, object{"order_set": object{"lab_test_ids": []string{kitTest, onSiteTest}}}), 400, orders.MultipleMethods},
+		{"tests that are collected in two ways", nil, place(kitTest, object{"order_set": object{"lab_test_ids": []string{kitTest, onSiteTest}}}), 400, catalogue.MultipleMethods},
 		{"a marker that is not sold alone", func(x *shop) {
-			i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
+			i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
 			x.book.Markers[i].ALaCarteEnabled = false
-		}, place(kitTest, addOn(1011)), 400, orders.MarkerNotALaCarte},
-		{"on-site collection without the switch", func(x *shop) { x.settings.OnSiteCollection = false }, place(onSiteTest, nil), 403, orders.FeatureNotEnabled},
+		}, place(kitTest, addOn(1011)), 400, catalogue.MarkerNotALaCarte},
+		{"on-site collection without the switch", func(x *shop) { x.settings.OnSiteCollection = false }, place(onSiteTest, nil), 403, catalogue.FeatureNotEnabled},
 		{"an account at another lab", func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.Lab = "southlab" })
-		}, place(kitTest, object{"lab_account_id": ownAccount}), 400, orders.LabAccountWrongLab},
+			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.Lab = "southlab" })
+		}, place(kitTest, object{"lab_account_id": ownAccount}), 400, catalogue.LabAccountWrongLab},
 		{"a marker of another lab than the account's", func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.Lab = "southlab" })
+			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.Lab = "southlab" })
 		}, func(c *clinic) *contract.Reply {
 			return c.Send(c.t, "POST", "/v3/order/create", c.request(kitTest, object{"lab_account_id": ownAccount}))
-		}, 400, orders.MarkerNotInLab},
-		{"an account that is suspended", func(x *shop) { linked(x, ownAccount, orders.LabAccountSuspended) },
-			place(kitTest, object{"lab_account_id": ownAccount}), 400, orders.LabAccountNotActive},
-		{"own accounts, none active", func(x *shop) { linked(x, ownAccount, orders.LabAccountPending) }, place(kitTest, nil), 400, orders.NoActiveLabAccount},
+		}, 400, catalogue.MarkerNotInLab},
+		{"an account that is suspended", func(x *shop) { linked(x, ownAccount, catalogue.LabAccountSuspended) },
+			place(kitTest, object{"lab_account_id": ownAccount}), 400, catalogue.LabAccountNotActive},
+		{"own accounts, none active", func(x *shop) { linked(x, ownAccount, catalogue.LabAccountPending) }, place(kitTest, nil), 400, catalogue.NoActiveLabAccount},
 		{"two active accounts", func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive)
-			linked(x, otherAccount, orders.LabAccountActive)
-		}, place(kitTest, nil), 400, orders.LabAccountAmbiguous},
-		{"no account at all", func(x *shop) { x.book.Accounts = x.book.Accounts[1:] }, place(kitTest, nil), 400, orders.NoLabAccount},
+			linked(x, ownAccount, catalogue.LabAccountActive)
+			linked(x, otherAccount, catalogue.LabAccountActive)
+		}, place(kitTest, nil), 400, catalogue.LabAccountAmbiguous},
+		{"no account at all", func(x *shop) { x.book.Accounts = x.book.Accounts[1:] }, place(kitTest, nil), 400, catalogue.NoLabAccount},
 		{"billing that the state does not have", func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) {
-				a.AllowedBilling = map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}
+			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) {
+				a.AllowedBilling = map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}
 			})
-		}, place(kitTest, nil), 400, orders.BillingStateNotAllowed},
+		}, place(kitTest, nil), 400, catalogue.BillingStateNotAllowed},
 		{"a diagnosis that there is not", nil, place(kitTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"X"}}), 400, orders.ICDCodeInvalid},
 		{"a marker that no insurer pays", func(x *shop) {
 			x.registry.NotInsurable = []orders.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"MN"}}}
@@ -165,12 +166,12 @@ func TestRulesOverHTTP(t *testing.T) {
 			return place(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}})(c)
 		}, 400, orders.MarkerNotInsurable},
 		{"nobody to order", func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.DelegatedFlow = orders.OrderDelegated })
+			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.DelegatedFlow = catalogue.OrderDelegated })
 		}, place(kitTest, nil), 400, orders.PhysicianRequired},
 		{"a consent that was not given", func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse} }, place(kitTest, nil), 400, orders.ConsentRequired},
-		{"a question without an answer", nil, place(kitTest, addOn(1009)), 400, orders.AOEMissing},
+		{"a question without an answer", nil, place(kitTest, addOn(1009)), 400, catalogue.AOEMissing},
 		{"an answer that is none of those allowed", nil, place(kitTest, object{"order_set": addOn(1009)["order_set"], "collection_method": "walk_in_test",
-			"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}), 400, orders.AOEInvalid},
+			"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}), 400, catalogue.AOEInvalid},
 		{"a minor without a proxy", minors, place(kitTest, object{"patient_details": aMinor(nil)}), 400, orders.MedicalProxyRequired},
 		{"a simulation in production", func(x *shop) { x.options.Environment = healthlab.Production }, of(walkInTest, nil, "POST", "/test", nil), 404, orders.SandboxOnly},
 		{"a trial in production", func(x *shop) { x.options.Environment = healthlab.Production }, send("GET", "/v3/unmatched_result_test/case", nil), 404, orders.SandboxOnly},
@@ -178,9 +179,9 @@ func TestRulesOverHTTP(t *testing.T) {
 			return c.Send(c.t, "POST", "/v3/order/import", object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
 				"order_set": object{"lab_test_ids": []string{walkInTest}}, "patient_details": aPatient(), "patient_address": object{
 					"receiver_name": "Ana", "first_line": "1 Elm", "city": "D", "state": "MN", "zip": "55802", "country": "US"}, "sample_id": "S1"})
-		}, 403, orders.FeatureNotEnabled},
+		}, 403, catalogue.FeatureNotEnabled},
 
-		{"no such lab", nil, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=99", nil), 404, orders.LabNotFound},
+		{"no such lab", nil, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=99", nil), 404, catalogue.LabNotFound},
 		{"nobody knows of any center", func(x *shop) { x.options.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, orders.PSCNotAvailable},
 		{"a patient without an address", nil, func(c *clinic) *contract.Reply {
 			o := c.order("POST", "/v3/order/testkit", object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
@@ -229,14 +230,14 @@ func TestRulesOverHTTP(t *testing.T) {
 		}), 422, strings.ToLower(orders.ReviewNotPossible)},
 		{"a clearing house that there is not", nil, send("GET", "/v3/insurance/search/payor?provider=house_z&provider_payor_id=1", nil), 422, strings.ToLower(orders.ClearingHouseUnknown)},
 		{"a marker that comes with another one", func(x *shop) {
-			i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
+			i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
 			x.book.Markers[i].IsOrderable = new(bool)
-		}, send("POST", "/v3/lab_tests", own("Mine", object{"provider_ids": []string{"N011"}})), 400, orders.MarkerNotOrderable},
+		}, send("POST", "/v3/lab_tests", own("Mine", object{"provider_ids": []string{"N011"}})), 400, catalogue.MarkerNotOrderable},
 		{"a lab test that waits for approval", func(x *shop) { x.options.HoldLabTests = true }, func(c *clinic) *contract.Reply {
-			var made orders.LabTest
+			var made catalogue.LabTest
 			c.post("/v3/lab_tests", own("Mine", nil), 200).JSON(c.t, &made)
 			return c.Send(c.t, "PATCH", "/v3/lab_tests/"+made.ID.String(), object{"active": true})
-		}, 400, orders.LabTestPending},
+		}, 400, catalogue.LabTestPending},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if row.shop == nil {
@@ -324,7 +325,7 @@ func TestContractHasTheLifecycles(t *testing.T) {
 		lows[string(s.LowLevel())] = true
 		full = append(full, string(s))
 	}
-	for _, m := range orders.CollectionMethods() {
+	for _, m := range catalogue.CollectionMethods() {
 		methods = append(methods, string(m))
 	}
 	slices.Sort(full)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // report lets the lab report results of an order.
@@ -111,7 +112,7 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.settings.Redraws, x.options.RedrawLabs = true, []string{"northlab"}
 	})
-	tests := map[orders.CollectionMethod]string{orders.Testkit: kitTest, orders.WalkInTest: walkInTest, orders.AtHomePhlebotomy: atHomeTest, orders.OnSiteCollection: onSiteTest}
+	tests := map[catalogue.CollectionMethod]string{catalogue.Testkit: kitTest, catalogue.WalkInTest: walkInTest, catalogue.AtHomePhlebotomy: atHomeTest, catalogue.OnSiteCollection: onSiteTest}
 	outside := []orders.LowLevel{orders.Ordered, orders.RequisitionBypassed, orders.AwaitingRegistration, orders.Registered}
 	for _, s := range orders.Statuses() {
 		t.Run(string(s), func(t *testing.T) {
@@ -291,15 +292,15 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.settings.Redraws, x.options.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
 	})
-	tests := map[orders.CollectionMethod]string{orders.Testkit: kitTest, orders.WalkInTest: walkInTest, orders.AtHomePhlebotomy: atHomeTest, orders.OnSiteCollection: onSiteTest}
-	cancelled := map[orders.CollectionMethod][]orders.LowLevel{
-		orders.Testkit:    {orders.Ordered, orders.RequisitionCreated},
-		orders.WalkInTest: {orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentScheduled, orders.AppointmentCancelled},
-		orders.AtHomePhlebotomy: {orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentScheduled,
+	tests := map[catalogue.CollectionMethod]string{catalogue.Testkit: kitTest, catalogue.WalkInTest: walkInTest, catalogue.AtHomePhlebotomy: atHomeTest, catalogue.OnSiteCollection: onSiteTest}
+	cancelled := map[catalogue.CollectionMethod][]orders.LowLevel{
+		catalogue.Testkit:    {orders.Ordered, orders.RequisitionCreated},
+		catalogue.WalkInTest: {orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentScheduled, orders.AppointmentCancelled},
+		catalogue.AtHomePhlebotomy: {orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentScheduled,
 			orders.AppointmentCancelled, orders.DrawCompleted},
-		orders.OnSiteCollection: {orders.Ordered, orders.RequisitionCreated, orders.DrawCompleted},
+		catalogue.OnSiteCollection: {orders.Ordered, orders.RequisitionCreated, orders.DrawCompleted},
 	}
-	kinds := map[orders.CollectionMethod]string{orders.WalkInTest: "psc", orders.AtHomePhlebotomy: "phlebotomy"}
+	kinds := map[catalogue.CollectionMethod]string{catalogue.WalkInTest: "psc", catalogue.AtHomePhlebotomy: "phlebotomy"}
 	keys := map[string][]string{"psc": c.keys("psc"), "phlebotomy": c.keys("phlebotomy")}
 	for _, s := range orders.Statuses() {
 		low, method := s.LowLevel(), s.Method()
@@ -321,8 +322,8 @@ func TestWhatCanBeDoneWhere(t *testing.T) {
 			}
 		}
 		switch {
-		case method != orders.OnSiteCollection:
-			c.refused("PATCH", path+"/draw_completed", nil, 400, orders.MethodNotSupported)
+		case method != catalogue.OnSiteCollection:
+			c.refused("PATCH", path+"/draw_completed", nil, 400, catalogue.MethodNotSupported)
 		case low == orders.RequisitionCreated:
 			c.order("PATCH", path+"/draw_completed", nil)
 		default:
@@ -363,7 +364,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 			c.order("POST", path+"/cancel", nil)
 			continue // it has no id yet under which it could be registered
 		}
-		c.post(path+"/test?final_status="+string(orders.StatusOf(orders.Testkit, low)), nil, 200)
+		c.post(path+"/test?final_status="+string(orders.StatusOf(catalogue.Testkit, low)), nil, 200)
 		if on := map[orders.LowLevel]orders.Trigger{orders.TransitLab: orders.SampleSent, orders.DeliveredToLab: orders.SampleReceived}[low]; on != "" {
 			c.hears(o, on) // a simulation stops with the patient
 		}

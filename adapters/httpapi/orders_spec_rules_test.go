@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // A key counts for a day, whatever comes with it; then it is another request's.
@@ -44,14 +45,14 @@ func TestDeprecatedWaysToOrder(t *testing.T) {
 // The kinds of questions, each with what answers it and what does not.
 func TestQuestionsOverHTTP(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
-		choices := []orders.Answer{{ID: 5000000101, Code: "A", Value: "One"}, {ID: 5000000102, Code: "B", Value: "Two"}}
-		x.book.Markers[i].AOE = &orders.AOE{Questions: []orders.Question{
-			{ID: 1, Required: true, Code: "C", Value: "?", Type: orders.ChoiceQuestion, Answers: choices},
-			{ID: 2, Required: true, Code: "M", Value: "?", Type: orders.MultiChoiceQuestion, Answers: choices},
-			{ID: 3, Required: true, Code: "N", Value: "?", Type: orders.NumericQuestion, Answers: []orders.Answer{}},
-			{ID: 4, Code: "T", Value: "?", Type: orders.TextQuestion, Answers: []orders.Answer{}, Constraint: ptr("five digits")},
-			{ID: 5, Required: true, Code: "FSTING", Value: "?", Type: orders.ChoiceQuestion, Answers: []orders.Answer{{ID: 6, Code: "Y", Value: "Yes"}, {ID: 7, Code: "N", Value: "No"}}},
+		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
+		choices := []catalogue.Answer{{ID: 5000000101, Code: "A", Value: "One"}, {ID: 5000000102, Code: "B", Value: "Two"}}
+		x.book.Markers[i].AOE = &catalogue.AOE{Questions: []catalogue.Question{
+			{ID: 1, Required: true, Code: "C", Value: "?", Type: catalogue.ChoiceQuestion, Answers: choices},
+			{ID: 2, Required: true, Code: "M", Value: "?", Type: catalogue.MultiChoiceQuestion, Answers: choices},
+			{ID: 3, Required: true, Code: "N", Value: "?", Type: catalogue.NumericQuestion, Answers: []catalogue.Answer{}},
+			{ID: 4, Code: "T", Value: "?", Type: catalogue.TextQuestion, Answers: []catalogue.Answer{}, Constraint: ptr("five digits")},
+			{ID: 5, Required: true, Code: "FSTING", Value: "?", Type: catalogue.ChoiceQuestion, Answers: []catalogue.Answer{{ID: 6, Code: "Y", Value: "Yes"}, {ID: 7, Code: "N", Value: "No"}}},
 		}}
 	})
 	good := map[int][]string{1: {"A"}, 2: {"A", "B"}, 3: {"7.5"}, 4: {"anything"}}
@@ -75,9 +76,9 @@ func TestQuestionsOverHTTP(t *testing.T) {
 			reply.JSON(t, &out)
 			return &out.Order
 		}
-		want := orders.AOEInvalid
+		want := catalogue.AOEInvalid
 		if len(answers) == 0 {
-			want = orders.AOEMissing
+			want = catalogue.AOEMissing
 		}
 		require.Equal(t, want, reply.Want(t, 400).ErrorType(t))
 		return nil
@@ -139,12 +140,12 @@ func TestRulesOfRegistration(t *testing.T) {
 		rule  string
 	}{
 		"a state that is not served": {func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) {
-				a.AllowedBilling = map[orders.BillingType][]string{orders.ClientBill: {"MN"}}
+			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) {
+				a.AllowedBilling = map[catalogue.BillingType][]string{catalogue.ClientBill: {"MN"}}
 			})
-		}, object{"patient_address": away}, orders.BillingStateNotAllowed},
+		}, object{"patient_address": away}, catalogue.BillingStateNotAllowed},
 		"nobody to order": {func(x *shop) {
-			linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.DelegatedFlow = orders.FullyDelegated })
+			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.DelegatedFlow = catalogue.FullyDelegated })
 		}, nil, orders.PhysicianRequired},
 		"a consent": {func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.HIPAAAuthorization} },
 			object{"consents": []object{{"consentType": "terms-of-use"}}}, orders.ConsentRequired},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // anImport is the body of an order that was placed elsewhere.
@@ -76,15 +77,15 @@ func TestImportOfAnOrderWithQuestions(t *testing.T) {
 
 func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1011 })
-		x.book.Markers[i].AOE = &orders.AOE{Questions: []orders.Question{{ID: 7, Required: true, Code: "WHY", Value: "Why?", Type: orders.TextQuestion, Answers: []orders.Answer{}}}}
+		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
+		x.book.Markers[i].AOE = &catalogue.AOE{Questions: []catalogue.Question{{ID: 7, Required: true, Code: "WHY", Value: "Why?", Type: catalogue.TextQuestion, Answers: []catalogue.Answer{}}}}
 	})
 	answer := func(text string) object {
 		return c.request(kitTest, object{"order_set": object{"add_on": object{"marker_ids": []int{1011}}}, "collection_method": "walk_in_test",
 			"aoe_answers": []object{{"marker_id": 1011, "question_id": 7, "answer": text}}})
 	}
-	c.refused("POST", "/v3/order", answer(""), 400, orders.AOEMissing)
-	c.refused("POST", "/v3/order", answer("  "), 400, orders.AOEMissing)
+	c.refused("POST", "/v3/order", answer(""), 400, catalogue.AOEMissing)
+	c.refused("POST", "/v3/order", answer("  "), 400, catalogue.AOEMissing)
 	c.order("POST", "/v3/order", answer("because"))
 }
 
@@ -98,7 +99,7 @@ func TestRegistrationTakesNoSignature(t *testing.T) {
 
 func TestDrawNeedsTheSwitch(t *testing.T) {
 	c := remade(t, func(x *shop) { x.settings.OnSiteCollection = false })
-	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 403, orders.FeatureNotEnabled)
+	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 403, catalogue.FeatureNotEnabled)
 }
 
 // From the day on which the sample was taken, the order says when to expect results.
@@ -231,7 +232,7 @@ func TestStatesOfAddresses(t *testing.T) {
 	c.order("POST", "/v3/order/testkit", kit)
 	imported := c.anImport(walkInTest, "REQ-1") // from wherever it was kept, in whatever form
 	imported["patient_address"] = in(imported["patient_address"].(object), "Minnesota")
-	c.refused("POST", "/v3/order/import", imported, 400, orders.BillingStateNotAllowed) // as any state that the account does not list
+	c.refused("POST", "/v3/order/import", imported, 400, catalogue.BillingStateNotAllowed) // as any state that the account does not list
 	imported["patient_address"] = in(imported["patient_address"].(object), "mn")
 	require.Equal(t, "mn", c.order("POST", "/v3/order/import", imported).PatientAddress.State)
 	imported["patient_address"] = in(imported["patient_address"].(object), "")
@@ -256,8 +257,8 @@ func TestCentralLabs(t *testing.T) {
 // A code of several labs is that of the account's lab, or of the lab that has all codes.
 func TestCodesOfSeveralLabs(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) { a.Lab = "southlab" })
-		i := slices.IndexFunc(x.book.Markers, func(m orders.MarkerComplete) bool { return m.ID == 2001 })
+		linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.Lab = "southlab" })
+		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 2001 })
 		x.book.Markers[i].ProviderID = ptr("N011")
 	})
 	add := func(codes ...string) object { return object{"add_on": object{"provider_ids": codes}} }
@@ -266,7 +267,7 @@ func TestCodesOfSeveralLabs(t *testing.T) {
 		return c.request(kitTest, edits)
 	}
 	for _, path := range []string{"/v3/order", "/v3/order/create"} {
-		c.refused("POST", path, place(object{"order_set": add("N011")}), 400, orders.MultipleLabs)
+		c.refused("POST", path, place(object{"order_set": add("N011")}), 400, catalogue.MultipleLabs)
 		o := c.order("POST", path, place(object{"order_set": add("N011"), "lab_account_id": ownAccount}))
 		require.Equal(t, "southlab", o.LabTest.Lab.Slug)
 		set := add("N011")
@@ -323,10 +324,10 @@ func TestOrderOfTheChecks(t *testing.T) {
 				m.ALaCarteEnabled = false
 			}
 		}
-		linked(x, ownAccount, orders.LabAccountActive, func(a *orders.LabAccount) {
-			a.DelegatedFlow, a.AllowedBilling = orders.OrderDelegated, map[orders.BillingType][]string{orders.ClientBill: {"MN"}}
+		linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) {
+			a.DelegatedFlow, a.AllowedBilling = catalogue.OrderDelegated, map[catalogue.BillingType][]string{catalogue.ClientBill: {"MN"}}
 		})
-		linked(x, otherAccount, orders.LabAccountSuspended)
+		linked(x, otherAccount, catalogue.LabAccountSuspended)
 	})
 	body := c.request(kitTest, object{"user_id": absent, "order_set": object{"lab_test_ids": []string{}}, "patient_details": aMinor(nil),
 		"billing_type": "patient_bill", "activate_by": "2026-03-03", "lab_account_id": otherAccount})
@@ -339,20 +340,20 @@ func TestOrderOfTheChecks(t *testing.T) {
 		rule   string
 	}{
 		{nil, 404, orders.UserNotFound},
-		{object{"user_id": c.user.String()}, 400, orders.NoTestsSelected},
-		{object{"order_set": set(absent, object{"marker_ids": []int{}})}, 400, orders.AddOnRequiresMethod},
-		{object{"collection_method": "testkit"}, 400, orders.AddOnIDsMissing},
-		{object{"order_set": set(absent, add(2001, 1013))}, 404, orders.LabTestNotFound},
-		{object{"order_set": set(onSiteTest, add(2001, 1013))}, 400, orders.MultipleLabs},
-		{object{"order_set": object{"add_on": add(2001, 2002)}}, 400, orders.MethodNotSupported},
-		{object{"order_set": set(onSiteTest, add(1009, 1013))}, 400, orders.MarkerNotALaCarte},
-		{object{"order_set": set(onSiteTest, add(1009))}, 400, orders.LabAccountNotActive},
-		{object{"lab_account_id": ownAccount}, 400, orders.BillingTypeNotAllowed},
-		{object{"billing_type": "client_bill", "patient_address": object{"first_line": "1", "city": "M", "state": "AZ", "zip": "85201", "country": "US"}}, 400, orders.BillingStateNotAllowed},
+		{object{"user_id": c.user.String()}, 400, catalogue.NoTestsSelected},
+		{object{"order_set": set(absent, object{"marker_ids": []int{}})}, 400, catalogue.AddOnRequiresMethod},
+		{object{"collection_method": "testkit"}, 400, catalogue.AddOnIDsMissing},
+		{object{"order_set": set(absent, add(2001, 1013))}, 404, catalogue.LabTestNotFound},
+		{object{"order_set": set(onSiteTest, add(2001, 1013))}, 400, catalogue.MultipleLabs},
+		{object{"order_set": object{"add_on": add(2001, 2002)}}, 400, catalogue.MethodNotSupported},
+		{object{"order_set": set(onSiteTest, add(1009, 1013))}, 400, catalogue.MarkerNotALaCarte},
+		{object{"order_set": set(onSiteTest, add(1009))}, 400, catalogue.LabAccountNotActive},
+		{object{"lab_account_id": ownAccount}, 400, catalogue.BillingTypeNotAllowed},
+		{object{"billing_type": "client_bill", "patient_address": object{"first_line": "1", "city": "M", "state": "AZ", "zip": "85201", "country": "US"}}, 400, catalogue.BillingStateNotAllowed},
 		{object{"patient_address": address}, 400, orders.PhysicianRequired},
 		{object{"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1"}}, 400, orders.MinorNotAllowed},
-		{object{"patient_details": aPatient()}, 400, orders.AOEMissing},
-		{object{"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}, 400, orders.AOEInvalid},
+		{object{"patient_details": aPatient()}, 400, catalogue.AOEMissing},
+		{object{"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}, 400, catalogue.AOEInvalid},
 	} {
 		for k, v := range step.repair {
 			body[k] = v
@@ -361,9 +362,9 @@ func TestOrderOfTheChecks(t *testing.T) {
 			require.Equal(t, step.rule, c.Send(t, "POST", path, body).Want(t, step.status).ErrorType(t), step.rule)
 		}
 	}
-	var asked struct{ Markers []orders.MarkerComplete }
+	var asked struct{ Markers []catalogue.MarkerComplete }
 	c.post("/v3/lab_tests/list_order_set_markers", set(onSiteTest, add(1009)), 200).JSON(t, &asked)
-	i := slices.IndexFunc(asked.Markers, func(m orders.MarkerComplete) bool { return m.ID == 1009 })
+	i := slices.IndexFunc(asked.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1009 })
 	q := asked.Markers[i].AOE.Questions[0]
 	body["aoe_answers"] = []object{{"marker_id": 1009, "question_id": q.ID, "answer": q.Answers[0].Code}}
 	c.refused("POST", "/v3/order", body, 400, orders.ActivateByInPast)
@@ -389,7 +390,7 @@ func TestCommentsReachTheLab(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.lab, x.options.CentralLabs = lab, []string{"northlab"}
 		for _, slug := range []string{"northlab", "southlab"} {
-			linked(x, map[string]string{"northlab": ownAccount, "southlab": otherAccount}[slug], orders.LabAccountActive, func(a *orders.LabAccount) {
+			linked(x, map[string]string{"northlab": ownAccount, "southlab": otherAccount}[slug], catalogue.LabAccountActive, func(a *catalogue.LabAccount) {
 				a.Lab, a.DefaultClinicalNotes = slug, ptr("call us\nany time")
 			})
 		}
@@ -456,7 +457,7 @@ func TestFarPages(t *testing.T) {
 	c.placed()
 	var page struct {
 		Orders      []orders.Order
-		Markers     []orders.Marker
+		Markers     []catalogue.Marker
 		Total, Page int
 	}
 	c.get("/v3/orders?page=2147483647&size=100", 200).JSON(t, &page)
@@ -525,19 +526,19 @@ func TestBuiltLabTests(t *testing.T) {
 	require.True(t, o.LabTest.AutoGenerated)
 	require.Equal(t, o.LabTest, again.LabTest)
 	path := "/v3/lab_tests/" + o.LabTest.ID.String()
-	var got orders.LabTest
+	var got catalogue.LabTest
 	c.get(path, 200).JSON(t, &got)
 	require.Equal(t, o.LabTest, got)
 	var markers markersPage
 	c.get(path+"/markers", 200).JSON(t, &markers)
 	require.Equal(t, o.LabTest.MarkerIDs(), markers.ids())
-	require.Equal(t, orders.LabTestNotFound, c.With("x-service-api-key", "other").Send(t, "GET", path, nil).Want(t, 404).ErrorType(t))
+	require.Equal(t, catalogue.LabTestNotFound, c.With("x-service-api-key", "other").Send(t, "GET", path, nil).Want(t, 404).ErrorType(t))
 	for query, want := range map[string]int{"": 4, "generation_method=manual": 4, "generation_method=auto": 1, "generation_method=all": 5,
 		"generation_method=auto&marker_ids=1011": 1, "generation_method=auto&marker_ids=1001": 0} {
-		var page struct{ Data []orders.LabTest }
+		var page struct{ Data []catalogue.LabTest }
 		c.get("/v3/lab_test?"+query, 200).JSON(t, &page)
 		require.Len(t, page.Data, want, query)
-		var all []orders.LabTest
+		var all []catalogue.LabTest
 		c.get("/v3/lab_tests?"+query, 200).JSON(t, &all)
 		require.Len(t, all, want, query)
 	}

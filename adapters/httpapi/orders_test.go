@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // orderPairs are the types of orders and their schemas.
@@ -76,7 +77,7 @@ var portalKey = []byte("0123456789abcdef0123456789abcdef")
 
 // shop is what the service of orders is made of.
 type shop struct {
-	book     orders.StaticCatalogContents
+	book     catalogue.StaticCatalogContents
 	registry orders.RegistryContents
 	lab      orders.LabBackend
 	settings orders.Settings // of the clinic's own team
@@ -96,7 +97,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	read("lab_catalogue.json", &x.book)
 	read("lab_registry.json", &x.registry)
 	linked := x.book.Accounts[0]
-	linked.ID, linked.Status = orders.LabAccountID{UUID: uuid.MustParse(pendingAccount)}, orders.LabAccountPending
+	linked.ID, linked.Status = catalogue.LabAccountID{UUID: uuid.MustParse(pendingAccount)}, catalogue.LabAccountPending
 	linked.TeamIDAllowlist = []healthlab.TeamID{otherTeam}
 	x.book.Accounts = append(x.book.Accounts, linked)
 	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
@@ -129,7 +130,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	for _, edit := range edits {
 		edit(&x)
 	}
-	book, err := orders.NewStaticCatalog(x.book)
+	book, err := catalogue.NewStaticCatalog(x.book)
 	require.NoError(t, err)
 	x.options.Registry, err = orders.NewRegistry(x.registry)
 	require.NoError(t, err)
@@ -249,7 +250,7 @@ func TestOrderOfATestkit(t *testing.T) {
 	require.Equal(t, orders.KitNotFound, c.With("x-service-api-key", "other").
 		Send(t, "POST", "/v3/order/testkit/register", register).Want(t, 404).ErrorType(t))
 	kit["lab_test_id"] = walkInTest
-	c.refused("POST", "/v3/order/testkit", kit, 400, orders.MethodNotSupported)
+	c.refused("POST", "/v3/order/testkit", kit, 400, catalogue.MethodNotSupported)
 }
 
 func TestOrdersOfOthersAreNotThere(t *testing.T) {
@@ -305,23 +306,23 @@ func TestOrderIsRefused(t *testing.T) {
 		rule  string
 	}{
 		{"user of another team", walkInTest, object{"user_id": c.foreign.String()}, 404, orders.UserNotFound},
-		{"nothing selected", walkInTest, object{"order_set": nil}, 400, orders.NoTestsSelected},
-		{"empty set", walkInTest, object{"order_set": object{}}, 400, orders.NoTestsSelected},
-		{"two selections", walkInTest, object{"lab_test_id": walkInTest}, 400, orders.ConflictingSelection},
-		{"add-on without a method", walkInTest, object{"order_set": object{"add_on": object{"marker_ids": []int{1011}}}}, 400, orders.AddOnRequiresMethod},
-		{"add-on without ids", kitTest, add("walk_in_test"), 400, orders.AddOnIDsMissing},
+		{"nothing selected", walkInTest, object{"order_set": nil}, 400, catalogue.NoTestsSelected},
+		{"empty set", walkInTest, object{"order_set": object{}}, 400, catalogue.NoTestsSelected},
+		{"two selections", walkInTest, object{"lab_test_id": walkInTest}, 400, catalogue.ConflictingSelection},
+		{"add-on without a method", walkInTest, object{"order_set": object{"add_on": object{"marker_ids": []int{1011}}}}, 400, catalogue.AddOnRequiresMethod},
+		{"add-on without ids", kitTest, add("walk_in_test"), 400, catalogue.AddOnIDsMissing},
 		{"add-on with both ids", kitTest, object{"collection_method": "walk_in_test", "order_set": object{
-			"add_on": object{"marker_ids": []int{1011}, "provider_ids": []string{"N011"}}}}, 400, orders.AddOnIDsConflict},
-		{"no such test", absent, nil, 404, orders.LabTestNotFound},
-		{"two labs", kitTest, add("walk_in_test", 1011, 2001), 400, orders.MultipleLabs},
-		{"method of another lab", kitTest, add("testkit", 2002), 400, orders.MethodNotSupported},
-		{"no such marker", kitTest, add("walk_in_test", 99), 400, orders.MarkerNotFound},
-		{"account of another team", kitTest, object{"lab_account_id": pendingAccount}, 404, orders.LabAccountNotFound},
-		{"billing", kitTest, object{"billing_type": "patient_bill_passthrough"}, 400, orders.BillingTypeNotAllowed},
+			"add_on": object{"marker_ids": []int{1011}, "provider_ids": []string{"N011"}}}}, 400, catalogue.AddOnIDsConflict},
+		{"no such test", absent, nil, 404, catalogue.LabTestNotFound},
+		{"two labs", kitTest, add("walk_in_test", 1011, 2001), 400, catalogue.MultipleLabs},
+		{"method of another lab", kitTest, add("testkit", 2002), 400, catalogue.MethodNotSupported},
+		{"no such marker", kitTest, add("walk_in_test", 99), 400, catalogue.MarkerNotFound},
+		{"account of another team", kitTest, object{"lab_account_id": pendingAccount}, 404, catalogue.LabAccountNotFound},
+		{"billing", kitTest, object{"billing_type": "patient_bill_passthrough"}, 400, catalogue.BillingTypeNotAllowed},
 		{"insurer without a code", kitTest, object{"billing_type": "commercial_insurance"}, 400, orders.ICDCodesRequired},
 		{"insurer without insurance", kitTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}}, 400, orders.InsuranceMissing},
 		{"minor", kitTest, object{"patient_details": minor}, 400, orders.MinorNotAllowed},
-		{"foreign answer", kitTest, object{"aoe_answers": []object{{"marker_id": 1, "question_id": 1, "answer": "Y"}}}, 400, orders.AOEInvalid},
+		{"foreign answer", kitTest, object{"aoe_answers": []object{{"marker_id": 1, "question_id": 1, "answer": "Y"}}}, 400, catalogue.AOEInvalid},
 		{"in the past", kitTest, object{"activate_by": "2026-03-03"}, 400, orders.ActivateByInPast},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -400,7 +401,7 @@ func TestDrawIsCompleted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, orders.DrawCompleted, c.order("PATCH", path, nil).LowLevel())
 	c.refused("PATCH", path, nil, 400, orders.TransitionNotAllowed)
-	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 400, orders.MethodNotSupported)
+	c.refused("PATCH", "/v3/order/"+c.placed().ID.String()+"/draw_completed", nil, 400, catalogue.MethodNotSupported)
 }
 
 func TestOrderIsScheduled(t *testing.T) {
@@ -454,9 +455,9 @@ func TestOrderIsImported(t *testing.T) {
 	body["user_id"] = c.foreign.String()
 	other.Send(t, "POST", "/v3/order/import", body).Want(t, 200)
 	place := c.request(kitTest, object{"user_id": c.foreign.String(), "lab_account_id": pendingAccount})
-	require.Equal(t, orders.LabAccountNotActive, other.Send(t, "POST", "/v3/order/create", place).Want(t, 400).ErrorType(t))
+	require.Equal(t, catalogue.LabAccountNotActive, other.Send(t, "POST", "/v3/order/create", place).Want(t, 400).ErrorType(t))
 	delete(place, "lab_account_id")
-	require.Equal(t, orders.NoActiveLabAccount, other.Send(t, "POST", "/v3/order", place).Want(t, 400).ErrorType(t))
+	require.Equal(t, catalogue.NoActiveLabAccount, other.Send(t, "POST", "/v3/order", place).Want(t, 400).ErrorType(t))
 }
 
 func TestEventsAreResent(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // personPairs are the types of persons and their schemas.
@@ -125,7 +126,7 @@ func TestInsurance(t *testing.T) {
 	for _, code := range []string{"x", "E11", "E99.99"} { // malformed, a header, unknown
 		c.refused("POST", "/v3/order", c.request(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{code}}), 400, orders.ICDCodeInvalid)
 	}
-	require.Equal(t, orders.FeatureNotEnabled, c.With("x-service-api-key", "other").
+	require.Equal(t, catalogue.FeatureNotEnabled, c.With("x-service-api-key", "other").
 		Send(t, "GET", "/v2/user/"+c.foreign.String()+"/insurance/latest", nil).Want(t, 403).ErrorType(t))
 }
 
@@ -157,7 +158,7 @@ func TestPayors(t *testing.T) {
 	require.Equal(t, []string{own.PayorCode}, codes("provider=house_a&provider_payor_id=OWN1"))
 	other := c.With("x-service-api-key", "other")
 	require.Equal(t, "[]", string(other.Send(t, "GET", "/v3/insurance/search/payor?insurance_name=our%20own", nil).Want(t, 200).Body))
-	require.Equal(t, orders.FeatureNotEnabled, other.Send(t, "POST", "/v3/payor", body).Want(t, 403).ErrorType(t))
+	require.Equal(t, catalogue.FeatureNotEnabled, other.Send(t, "POST", "/v3/payor", body).Want(t, 403).ErrorType(t))
 	require.ElementsMatch(t, []string{"body.name", "body.provider_payor_id"},
 		c.post("/v3/payor", object{"name": "", "provider": "house_a", "address": body["address"]}, 422).Locs(t))
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)

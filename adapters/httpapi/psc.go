@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func (a api) pscOperations() []operation {
@@ -47,9 +48,9 @@ func (a api) pscCapabilities(in *wire.In) []orders.PSCCapability {
 	return out
 }
 
-func labAccount(in *wire.In) *orders.LabAccountID {
+func labAccount(in *wire.In) *catalogue.LabAccountID {
 	if id := in.OptUUID("lab_account_id"); id != nil {
-		return &orders.LabAccountID{UUID: *id}
+		return &catalogue.LabAccountID{UUID: *id}
 	}
 	return nil
 }

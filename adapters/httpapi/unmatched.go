@@ -7,6 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // unmatchedOperations are about results that match no order for certain.
@@ -37,7 +38,7 @@ func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 	q := orders.ResultQuery{
 		Team: team, Status: orders.MatchStatus(text(in, "status")), Decision: orders.MatchDecision(text(in, "decision_code")),
 		LabSlug: text(in, "lab_slug"), Search: text(in, "search_input"), Cursor: text(in, "next_cursor"),
-		Limit: in.Int("limit", orders.DefaultPageSize, 1, orders.MaxPageSize),
+		Limit: in.Int("limit", catalogue.DefaultPageSize, 1, catalogue.MaxPageSize),
 	}
 	if d := in.OptDate("created_at_start"); d != nil {
 		q.CreatedFrom = d.At(time.UTC)

@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // unmatchedPairs are the types of results under review and their schemas.
@@ -132,6 +133,6 @@ func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	require.Equal(t, []string{"header.x-idempotency-key"}, c.post("/v3/unmatched_result_test", run, 422).Locs(t))
 	require.ElementsMatch(t, []string{"body.case", "body.order_source"}, start("k2", object{"case": "x", "order_source": "y"}, 422).Locs(t))
 	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, orders.MatchTestRunNotFound)
-	require.Equal(t, orders.FeatureNotEnabled, c.With("x-service-api-key", "other").
+	require.Equal(t, catalogue.FeatureNotEnabled, c.With("x-service-api-key", "other").
 		Send(t, "GET", "/v3/unmatched_result_test/case", nil).Want(t, 403).ErrorType(t))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // orderTable keeps the orders of all teams.
@@ -21,7 +22,7 @@ type orderTable struct {
 	eventIDs      map[healthlab.TeamID]int64 // the next one of each team
 	feeds         map[string]feed
 	keys          map[orders.KeyScope]*orderKey
-	labTests      map[orders.LabTestID]orders.TeamTest
+	labTests      map[catalogue.LabTestID]catalogue.TeamTest
 	holds         map[teamHold]orders.OrderID
 	slots         map[slotSite]orders.CachedSlots
 }
@@ -52,7 +53,7 @@ func newOrderTable() orderTable {
 		eventIDs:      map[healthlab.TeamID]int64{},
 		feeds:         map[string]feed{},
 		keys:          map[orders.KeyScope]*orderKey{},
-		labTests:      map[orders.LabTestID]orders.TeamTest{},
+		labTests:      map[catalogue.LabTestID]catalogue.TeamTest{},
 		holds:         map[teamHold]orders.OrderID{},
 		slots:         map[slotSite]orders.CachedSlots{},
 	}

@@ -8,15 +8,15 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// LabTests returns the store as an [orders.LabTestStore].
-func (s *Store) LabTests() orders.LabTestStore { return labTests{s} }
+// LabTests returns the store as an [catalogue.LabTestStore].
+func (s *Store) LabTests() catalogue.LabTestStore { return labTests{s} }
 
 type labTests struct{ s *Store }
 
-func (v labTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
+func (v labTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
@@ -32,14 +32,14 @@ func (v labTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
 	return nil
 }
 
-func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.TeamTest{}, err
+		return catalogue.TeamTest{}, err
 	}
 	defer v.s.mu.Unlock()
 	kept, ok := v.s.orders.labTests[id]
 	if !ok || kept.Team != team {
-		return orders.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
+		return catalogue.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
 	}
 	t, err := ownTest(kept)
 	if err == nil {
@@ -49,22 +49,22 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id o
 		t, err = ownTest(t)
 	}
 	if err != nil {
-		return orders.TeamTest{}, err
+		return catalogue.TeamTest{}, err
 	}
 	t.ID, t.Team = id, team
 	v.s.orders.labTests[id] = t
 	return ownTest(t)
 }
 
-func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var out []orders.TeamTest
+	var out []catalogue.TeamTest
 	for _, t := range v.s.orders.labTests {
 		if t.Team != team || q.IDs != nil && !slices.Contains(q.IDs, t.ID) ||
-			q.Generation == orders.GeneratedManual && t.Auto || q.Generation == orders.GeneratedAuto && !t.Auto {
+			q.Generation == catalogue.GeneratedManual && t.Auto || q.Generation == catalogue.GeneratedAuto && !t.Auto {
 			continue
 		}
 		t, err := ownTest(t)
@@ -73,14 +73,14 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders
 		}
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b orders.TeamTest) int {
+	slices.SortFunc(out, func(a, b catalogue.TeamTest) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]))
 	})
 	return out, nil
 }
 
 // ownTest returns a copy in the form in which tests are kept.
-func ownTest(t orders.TeamTest) (orders.TeamTest, error) {
+func ownTest(t catalogue.TeamTest) (catalogue.TeamTest, error) {
 	t.MarkerIDs = slices.Clone(t.MarkerIDs)
 	if t.Price != nil {
 		price := *t.Price

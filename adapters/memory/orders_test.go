@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func newOrdersHarness(testing.TB) storetest.OrdersHarness {
@@ -24,7 +25,7 @@ func TestOrderKeys(t *testing.T) {
 }
 
 func TestLabTests(t *testing.T) {
-	storetest.RunLabTests(t, func(testing.TB) orders.LabTestStore { return memory.New(nil).LabTests() })
+	storetest.RunLabTests(t, func(testing.TB) catalogue.LabTestStore { return memory.New(nil).LabTests() })
 }
 
 func TestPersons(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // reviewTable keeps results under review, and the test runs of their queue, in bytes
@@ -119,7 +120,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	defer v.s.mu.Unlock()
 	after, err := parsePlace(q.Cursor)
 	if err != nil {
-		return orders.ResultPage{}, orders.BadCursor()
+		return orders.ResultPage{}, catalogue.BadCursor()
 	}
 	// The newest first, ties by id; a page goes on behind its place, whatever became of that.
 	order := func(a, b place) int { return cmp.Or(b.at.Compare(a.at), compareIDs(a.id, b.id)) }

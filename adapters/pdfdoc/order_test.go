@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -91,7 +92,7 @@ func (d desk) keep(t testing.TB, r orders.Record, through ...orders.Trigger) ord
 func record(t testing.TB) (orders.Record, []string) {
 	at := healthlab.At(noon)
 	var r orders.Record
-	r.CreatedAt, r.Details = at, orders.NewDetails(orders.WalkInTest, named("details"), named("shipment"), at)
+	r.CreatedAt, r.Details = at, orders.NewDetails(catalogue.WalkInTest, named("details"), named("shipment"), at)
 	r.PatientDetails = &orders.PatientDetails{FirstName: ptr("Anastasia-Maria"), LastName: ptr("O'Roe Vandenberghe"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 		Gender: orders.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana.o.roe@example.com"), Race: ptr(orders.Race("asian")),
 		Ethnicity: ptr(orders.Ethnicity("hispanic")), SexualOrientation: ptr(orders.SexualOrientation("dont_know")), GenderIdentity: ptr(orders.GenderIdentity("female")),
@@ -99,18 +100,18 @@ func record(t testing.TB) (orders.Record, []string) {
 			Address: orders.Address{FirstLine: "9 Proxy Rd", SecondLine: ptr("b/2"), City: "Yuma", State: "AZ", Zip: "85364", Country: "US"}}}
 	r.PatientAddress = &orders.PatientAddress{ReceiverName: "Front Desk", FirstLine: "7 Calle Ñandú", SecondLine: ptr("Unit 2"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US",
 		PhoneNumber: ptr("+15550102"), AccessNotes: ptr("Side gate, code 4711")}
-	r.LabTest = orders.LabTest{Name: "Metabolic basics", Description: ptr("Sugar, kidney and liver"), SampleType: orders.Serum, Method: orders.WalkInTest, Fasting: true, Status: orders.LabTestActive,
-		Lab: &orders.Lab{ID: 1, Slug: "northlab", Name: "Northlab", FirstLineAddress: "1 Aurora Way", City: "Duluth", Zipcode: "55802"},
-		Markers: []orders.Marker{
-			{ID: 1, Name: "Glucose", ProviderID: ptr("N001"), Type: ptr(orders.Biomarker), AOE: &orders.AOE{Questions: []orders.Question{
-				{ID: 5, Code: "FSTING", Value: "Is the patient fasting?", Sequence: 2, Type: orders.ChoiceQuestion, Answers: []orders.Answer{{Code: "Y", Value: "Yes, since midnight"}}},
-				{ID: 6, Code: "MEDS", Value: "Which medicines?", Sequence: 1, Type: orders.TextQuestion}}}},
-			{ID: 2, Name: strings.Repeat("Very long name of a panel ", 8), ProviderID: ptr("N002-EXTRA-LONG-CODE"), Type: ptr(orders.Panel)},
+	r.LabTest = catalogue.LabTest{Name: "Metabolic basics", Description: ptr("Sugar, kidney and liver"), SampleType: catalogue.Serum, Method: catalogue.WalkInTest, Fasting: true, Status: catalogue.LabTestActive,
+		Lab: &catalogue.Lab{ID: 1, Slug: "northlab", Name: "Northlab", FirstLineAddress: "1 Aurora Way", City: "Duluth", Zipcode: "55802"},
+		Markers: []catalogue.Marker{
+			{ID: 1, Name: "Glucose", ProviderID: ptr("N001"), Type: ptr(catalogue.Biomarker), AOE: &catalogue.AOE{Questions: []catalogue.Question{
+				{ID: 5, Code: "FSTING", Value: "Is the patient fasting?", Sequence: 2, Type: catalogue.ChoiceQuestion, Answers: []catalogue.Answer{{Code: "Y", Value: "Yes, since midnight"}}},
+				{ID: 6, Code: "MEDS", Value: "Which medicines?", Sequence: 1, Type: catalogue.TextQuestion}}}},
+			{ID: 2, Name: strings.Repeat("Very long name of a panel ", 8), ProviderID: ptr("N002-EXTRA-LONG-CODE"), Type: ptr(catalogue.Panel)},
 		}}
-	r.AOEAnswers = []orders.AOEAnswer{{MarkerID: 1, QuestionID: 5, Answer: "Y"}, {MarkerID: 1, QuestionID: 6, Answer: "Metformin 500 mg"}}
+	r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 1, QuestionID: 5, Answer: "Y"}, {MarkerID: 1, QuestionID: 6, Answer: "Metformin 500 mg"}}
 	r.SampleID, r.Notes, r.Comment = ptr("SBX4F00A1B2C3"), ptr("A note of the order"), "Order's comment\nAccount's comment"
 	r.PhysicianInput = &orders.PhysicianInput{FirstName: "Cyril", LastName: "Vale", Email: ptr("vale@example.com"), NPI: "1234567893", LicensedStates: []string{"AZ", "NM"}, SignatureImage: signature(t)}
-	r.BillingType, r.ICDCodes, r.Priority = orders.CommercialInsurance, []string{"E11.9", "I10"}, true
+	r.BillingType, r.ICDCodes, r.Priority = catalogue.CommercialInsurance, []string{"E11.9", "I10"}, true
 	r.LabAccountNumber = "ACC-778"
 	r.HealthInsurance = &orders.HealthInsuranceInput{Subjective: ptr("tired"), AssessmentPlan: ptr("rule out anemia"), PayorCode: ptr("P1"), InsuranceID: ptr("W77"), ResponsibleRelationship: ptr("Other"),
 		ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "Dora", LastName: "Holder", PhoneNumber: "+15550103", Address: orders.AddressInput{FirstLine: "11 Holder St", City: "Reno", State: "NV", Zip: "89501", Country: "US"}},
@@ -155,7 +156,11 @@ func TestReportHasEverything(t *testing.T) {
 	r, d := newReader(t), newDesk(t, printer(t), orders.Letter)
 	o, _ := record(t)
 	at := healthlab.At(noon)
-	number := func(s string) *orders.Number { n, err := orders.ParseNumber(s); require.NoError(t, err); return &n }
+	number := func(s string) *catalogue.Number {
+		n, err := catalogue.ParseNumber(s)
+		require.NoError(t, err)
+		return &n
+	}
 	source := []orders.SourceMarker{{MarkerID: 1, Name: "Sugar panel", Slug: "sugar"}}
 	o.Results = &orders.OrderResults{
 		Metadata: orders.ResultsMetadata{Age: "41", DOB: "09/05/1984", CLIANumber: ptr("31D0000001"), Patient: "O'ROE VANDENBERGHE, ANASTASIA", SpecimenNumber: "SPEC-77", Provider: ptr("VALE, CYRIL"), Laboratory: ptr("Northlab Duluth"),

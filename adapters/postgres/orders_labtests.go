@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// LabTests returns the store as an [orders.LabTestStore].
-func (s *Store) LabTests() orders.LabTestStore { return labTests{s} }
+// LabTests returns the store as an [catalogue.LabTestStore].
+func (s *Store) LabTests() catalogue.LabTestStore { return labTests{s} }
 
 type labTests struct{ s *Store }
 
@@ -38,7 +38,7 @@ from healthlab.lab_test where team_id = $1`
 	lockLabTest = selectLabTests + ` and lab_test_id = $2 for no key update`
 )
 
-func (v labTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
+func (v labTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error {
 	row, err := keepLabTest(&t)
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (v labTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
 	})
 }
 
-func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
-	var t orders.TeamTest
+func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
+	var t catalogue.TeamTest
 	err := v.s.do(ctx, team, writing, func(u *unit) error {
 		b := u.batch()
 		b.Queue(lockLabTest, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanLabTest(row, team, &t) })
@@ -69,17 +69,17 @@ func (v labTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id o
 		return u.commit(ctx, b)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return orders.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
+		return catalogue.TeamTest{}, fmt.Errorf("%w: the team has no such lab test", healthlab.NotFound)
 	}
 	if err != nil {
-		return orders.TeamTest{}, err
+		return catalogue.TeamTest{}, err
 	}
 	return t, nil
 }
 
-func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 	sql, args := listLabTests, []any{team.UUID}
-	one := q.Generation == orders.GeneratedAuto || q.Generation == orders.GeneratedManual
+	one := q.Generation == catalogue.GeneratedAuto || q.Generation == catalogue.GeneratedManual
 	switch {
 	case q.IDs != nil:
 		ids := make([]uuid.UUID, len(q.IDs))
@@ -88,18 +88,18 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders
 		}
 		sql, args = findLabTests, append(args, ids)
 	case one:
-		sql, args = listLabTestsOfKind, append(args, q.Generation == orders.GeneratedAuto)
+		sql, args = listLabTestsOfKind, append(args, q.Generation == catalogue.GeneratedAuto)
 	}
-	var out []orders.TeamTest
+	var out []catalogue.TeamTest
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
-				var t orders.TeamTest
+				var t catalogue.TeamTest
 				if err := scanLabTest(rows, team, &t); err != nil {
 					return err
 				}
-				if !one || t.Auto == (q.Generation == orders.GeneratedAuto) {
+				if !one || t.Auto == (q.Generation == catalogue.GeneratedAuto) {
 					out = append(out, t)
 				}
 			}
@@ -114,7 +114,7 @@ func (v labTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders
 
 // keepLabTest puts a test into the form in which it is kept, and returns the arguments
 // of insertLabTest and updateLabTest.
-func keepLabTest(t *orders.TeamTest) ([]any, error) {
+func keepLabTest(t *catalogue.TeamTest) ([]any, error) {
 	t.CreatedAt, t.UpdatedAt = instant(t.CreatedAt), instant(t.UpdatedAt)
 	markers := append([]int(nil), t.MarkerIDs...)
 	t.MarkerIDs = markers
@@ -125,7 +125,7 @@ func keepLabTest(t *orders.TeamTest) ([]any, error) {
 }
 
 // priceText is a price with all its digits; nil for none.
-func priceText(n *orders.Number) *string {
+func priceText(n *catalogue.Number) *string {
 	if n == nil {
 		return nil
 	}
@@ -133,8 +133,8 @@ func priceText(n *orders.Number) *string {
 	return &s
 }
 
-func scanLabTest(row pgx.Row, team healthlab.TeamID, t *orders.TeamTest) error {
-	*t = orders.TeamTest{Team: team}
+func scanLabTest(row pgx.Row, team healthlab.TeamID, t *catalogue.TeamTest) error {
+	*t = catalogue.TeamTest{Team: team}
 	var price *string
 	err := row.Scan(&t.ID.UUID, &t.Slug, &t.Name, &t.Description, &t.Method, &t.SampleType, &t.Fasting, &t.Status,
 		&t.LabID, &t.MarkerIDs, &t.CreatedAt, &t.UpdatedAt, &t.Auto, &price)
@@ -143,7 +143,7 @@ func scanLabTest(row pgx.Row, team healthlab.TeamID, t *orders.TeamTest) error {
 	}
 	t.CreatedAt, t.UpdatedAt = t.CreatedAt.UTC(), t.UpdatedAt.UTC()
 	if price != nil {
-		n, err := orders.ParseNumber(*price)
+		n, err := catalogue.ParseNumber(*price)
 		if err != nil {
 			return fmt.Errorf("decode lab test: %w", err)
 		}

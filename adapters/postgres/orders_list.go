@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // The filters of a list; a null, or an empty text, matches everything. Names are looked
@@ -167,7 +168,7 @@ lateral (
 // orderPage is how a page of what is looked for anywhere is found.
 type orderPage struct {
 	key orders.SortKey
-	way orders.Direction
+	way catalogue.Direction
 	// gathered: all matches are, and then sorted. Else they are taken in order until the
 	// page is full.
 	gathered bool
@@ -188,7 +189,7 @@ var orderPages = func() map[orderPage]string {
 		orders.SortCreatedAt: `o.created_at`, orders.SortLastStatus: `o.last_status`,
 		orders.SortPatientName: `o.sort_name = '', o.sort_name`,
 	} {
-		for way, word := range map[orders.Direction]string{orders.Ascending: ` asc`, orders.Descending: ` desc`} {
+		for way, word := range map[catalogue.Direction]string{catalogue.Ascending: ` asc`, catalogue.Descending: ` desc`} {
 			order := ` order by ` + by + word + `, o.order_id`
 			page := order + ` offset $22 limit $23`
 			whole := `
@@ -499,7 +500,7 @@ func statusesOf(q *orders.Query) []string {
 	}
 	methods, out := q.Methods, []string{}
 	if len(methods) == 0 {
-		methods = orders.CollectionMethods()
+		methods = catalogue.CollectionMethods()
 	}
 	for _, m := range methods {
 		for _, l := range orders.LowLevels(m) {
@@ -515,7 +516,7 @@ func statusesOf(q *orders.Query) []string {
 }
 
 // allStatuses are the full statuses that orders have.
-func allStatuses() []string { return statusesOf(&orders.Query{Methods: orders.CollectionMethods()}) }
+func allStatuses() []string { return statusesOf(&orders.Query{Methods: catalogue.CollectionMethods()}) }
 
 // bound returns a bound of times that are kept to the microsecond: the first of them
 // that is not before t. Nil if there is no bound.

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // roomy returns connections to an empty database of a server whose memory has room for
@@ -46,7 +47,7 @@ func BenchmarkOrderLists(all *testing.B) {
 	var v ordersStore
 	for _, kind := range c.lists() {
 		for _, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus} {
-			for _, way := range []orders.Direction{orders.Ascending, orders.Descending} {
+			for _, way := range []catalogue.Direction{catalogue.Ascending, catalogue.Descending} {
 				all.Run(fmt.Sprintf("%s/by=%s/%s", kind.name, key, way), func(b *testing.B) {
 					if v.s == nil { // only if it is wanted, and once
 						pool := roomy(all)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // A clinic is a team with many orders of two years, which are the same in every run.
@@ -71,22 +72,22 @@ func (c *clinic) order(n int) orders.Record {
 	p := rand.New(rand.NewPCG(3, uint64(patient)))
 	first, last := often(p, c.first), often(p, c.last)
 	born := healthlab.DateOf(time.Date(1940, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, p.IntN(65*365)))
-	method := []orders.CollectionMethod{orders.WalkInTest, orders.WalkInTest, orders.WalkInTest, orders.WalkInTest, orders.Testkit,
-		orders.Testkit, orders.AtHomePhlebotomy}[r.IntN(7)]
+	method := []catalogue.CollectionMethod{catalogue.WalkInTest, catalogue.WalkInTest, catalogue.WalkInTest, catalogue.WalkInTest, catalogue.Testkit,
+		catalogue.Testkit, catalogue.AtHomePhlebotomy}[r.IntN(7)]
 	if r.IntN(200) == 0 {
-		method = orders.OnSiteCollection
+		method = catalogue.OnSiteCollection
 	}
 	at := healthlab.At(created)
 	o := orders.Record{Order: orders.Order{
 		ID: orders.OrderID{UUID: idOf(2, n)}, TeamID: c.team, UserID: healthlab.UserID{UUID: idOf(3, patient)}, Origin: orders.OriginInitial,
-		LabTest: orders.LabTest{ID: orders.LabTestID{UUID: idOf(4, n%50)}, Slug: "basics", Name: "Metabolic basics", Method: method, SampleType: orders.Serum,
-			Status: orders.LabTestActive, IsActive: true, Markers: []orders.Marker{{ID: 12, Name: "Glucose", Slug: "glucose"}, {ID: 13, Name: "Urea", Slug: "urea"}}},
-		Details: orders.NewDetails(method, idOf(5, n), idOf(6, n), at), BillingType: orders.ClientBill, CreatedAt: at,
+		LabTest: catalogue.LabTest{ID: catalogue.LabTestID{UUID: idOf(4, n%50)}, Slug: "basics", Name: "Metabolic basics", Method: method, SampleType: catalogue.Serum,
+			Status: catalogue.LabTestActive, IsActive: true, Markers: []catalogue.Marker{{ID: 12, Name: "Glucose", Slug: "glucose"}, {ID: 13, Name: "Urea", Slug: "urea"}}},
+		Details: orders.NewDetails(method, idOf(5, n), idOf(6, n), at), BillingType: catalogue.ClientBill, CreatedAt: at,
 		OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: idOf(7, n)}},
 	}}
 	sample := fmt.Sprintf("S%08d", n)
 	o.SampleID = &sample
-	if method == orders.Testkit && r.IntN(20) == 0 { // a kit that nobody has registered
+	if method == catalogue.Testkit && r.IntN(20) == 0 { // a kit that nobody has registered
 		o.ShippingDetails = &orders.ShippingDetails{ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
 		o.UserID = healthlab.UserID{UUID: idOf(3, c.rows)}
 	} else {
@@ -258,8 +259,8 @@ func (c *clinic) lists() []listKind {
 		{"status/several", func(q *orders.Query, _ int) {
 			q.Status = []orders.LowLevel{orders.Ordered, orders.SampleError, orders.Corrected}
 		}},
-		{"method/testkit", func(q *orders.Query, _ int) { q.Methods = []orders.CollectionMethod{orders.Testkit} }},
-		{"method/on_site", func(q *orders.Query, _ int) { q.Methods = []orders.CollectionMethod{orders.OnSiteCollection} }},
+		{"method/testkit", func(q *orders.Query, _ int) { q.Methods = []catalogue.CollectionMethod{catalogue.Testkit} }},
+		{"method/on_site", func(q *orders.Query, _ int) { q.Methods = []catalogue.CollectionMethod{catalogue.OnSiteCollection} }},
 		{"critical/true", func(q *orders.Query, _ int) { q.Critical = &yes }},
 		{"critical/false", func(q *orders.Query, _ int) { q.Critical = &no }},
 		{"interpretation/abnormal", func(q *orders.Query, _ int) { q.Interpretation = orders.Abnormal }},
@@ -294,7 +295,7 @@ func (c *clinic) lists() []listKind {
 		{"search/user", func(q *orders.Query, n int) { q.Search = named(n).UserID.String() }},
 		{"month+status+method", func(q *orders.Query, n int) {
 			q.CreatedFrom, q.CreatedBefore = day(n, 30)
-			q.Status, q.Methods = []orders.LowLevel{orders.Completed}, []orders.CollectionMethod{orders.Testkit}
+			q.Status, q.Methods = []orders.LowLevel{orders.Completed}, []catalogue.CollectionMethod{catalogue.Testkit}
 		}},
 		{"critical+updated", func(q *orders.Query, n int) {
 			q.Critical = &yes
@@ -314,20 +315,20 @@ func (c *clinic) lists() []listKind {
 		}},
 		{"letter+methods", func(q *orders.Query, n int) {
 			q.Search = last(n)[:1]
-			q.Methods = []orders.CollectionMethod{orders.Testkit, orders.WalkInTest, orders.AtHomePhlebotomy}
+			q.Methods = []catalogue.CollectionMethod{catalogue.Testkit, catalogue.WalkInTest, catalogue.AtHomePhlebotomy}
 		}},
 		{"letter+day", func(q *orders.Query, n int) {
 			q.PatientName = last(n)[:1]
 			q.CreatedFrom, q.CreatedBefore = day(n, 1)
 		}},
 		{"first+method", func(q *orders.Query, n int) {
-			q.PatientName, q.Methods = first(n), []orders.CollectionMethod{orders.Testkit}
+			q.PatientName, q.Methods = first(n), []catalogue.CollectionMethod{catalogue.Testkit}
 		}},
 		{"search+user", func(q *orders.Query, n int) { q.Search, q.User = last(n), named(n).UserID }},
 		{"all of them", func(q *orders.Query, n int) {
 			q.CreatedFrom, q.UpdatedFrom = c.today.AddDate(-1, 0, 0), c.today.AddDate(-1, 0, 0)
 			q.Search, q.PatientName, q.Recipient = last(n), last(n), last(n)
-			q.Status, q.Methods = []orders.LowLevel{orders.Completed, orders.Corrected}, []orders.CollectionMethod{orders.Testkit, orders.WalkInTest}
+			q.Status, q.Methods = []orders.LowLevel{orders.Completed, orders.Corrected}, []catalogue.CollectionMethod{catalogue.Testkit, catalogue.WalkInTest}
 			q.Critical, q.Activations = &no, []orders.ActivationType{orders.ActivationCurrent}
 		}},
 	}

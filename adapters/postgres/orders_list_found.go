@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // What is found by its parts is read in one pass, which counts it and finds the page:
@@ -18,7 +19,7 @@ import (
 type orderFind struct {
 	source orderSource
 	key    orders.SortKey
-	way    orders.Direction
+	way    catalogue.Direction
 }
 
 // orderFinds are the statements that count what is found, and find a page of it. They
@@ -30,7 +31,7 @@ var orderFinds = func() map[orderFind]string {
 		for key, by := range map[orders.SortKey]string{
 			orders.SortCreatedAt: `o.created_at`, orders.SortLastStatus: `o.last_status`, orders.SortPatientName: `nullif(o.sort_name, '')`,
 		} {
-			for way, word := range map[orders.Direction]string{orders.Ascending: `asc`, orders.Descending: `desc`} {
+			for way, word := range map[catalogue.Direction]string{catalogue.Ascending: `asc`, catalogue.Descending: `desc`} {
 				all[orderFind{from, key, way}] = `
 with found as materialized (select o.order_id, ` + by + ` as value` + orderSources[from] + fmt.Sprintf(`)
 select (select count(*) from found),

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // A list of a common text and a filter that most orders pass is counted by what is left
@@ -86,7 +87,7 @@ func (l *orderList) leftOut() []any {
 		rest[argMethod] = []string(nil)
 		q.Status, q.Methods = nil, nil
 	case len(q.Methods) > 0:
-		others := slices.DeleteFunc(orders.CollectionMethods(), func(m orders.CollectionMethod) bool { return slices.Contains(q.Methods, m) })
+		others := slices.DeleteFunc(catalogue.CollectionMethods(), func(m catalogue.CollectionMethod) bool { return slices.Contains(q.Methods, m) })
 		rest[argStatus], rest[argMethod] = statusesOf(&orders.Query{Methods: others}), words(others)
 		q.Methods = nil
 	case q.Critical != nil && !*q.Critical:

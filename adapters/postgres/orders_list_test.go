@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Whatever way is taken, a list has what its query means.
@@ -31,7 +32,7 @@ func TestOrderListsInEveryWay(t *testing.T) {
 		for j := range 6 {
 			q := orders.Query{Team: c.team, Today: healthlab.DateOf(c.today), Size: 20, Page: 1 + (i+j)%2,
 				Sort:      []orders.SortKey{orders.SortCreatedAt, orders.SortPatientName, orders.SortLastStatus}[j%3],
-				Direction: []orders.Direction{orders.Ascending, orders.Descending}[j/3]}
+				Direction: []catalogue.Direction{catalogue.Ascending, catalogue.Descending}[j/3]}
 			kind.filter(&q, i)
 			q, err := q.Normal()
 			require.NoError(t, err)

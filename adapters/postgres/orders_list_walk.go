@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Where many of the orders that have a text match, and so some of the first orders do, the
@@ -57,13 +58,13 @@ func (l *orderList) end() int64 { return l.offset() + int64(l.q.Size) }
 // orderWalk is an order in which orders are walked.
 type orderWalk struct {
 	key orders.SortKey
-	way orders.Direction
+	way catalogue.Direction
 }
 
 // orderWalks are the statements that walk to a page, and are given up after a while.
 var orderWalks = func() map[orderWalk]string {
 	all := map[orderWalk]string{}
-	for way, word := range map[orders.Direction]string{orders.Ascending: ` asc`, orders.Descending: ` desc`} {
+	for way, word := range map[catalogue.Direction]string{catalogue.Ascending: ` asc`, catalogue.Descending: ` desc`} {
 		order := ` order by o.created_at` + word + `, o.order_id`
 		all[orderWalk{orders.SortCreatedAt, way}] = `
 select array(
@@ -130,7 +131,7 @@ func (l *orderList) walking() []any {
 			statuses = allStatuses()
 		}
 		slices.Sort(statuses)
-		if l.q.Direction == orders.Descending {
+		if l.q.Direction == catalogue.Descending {
 			slices.Reverse(statuses)
 		}
 		return append(args, statuses)

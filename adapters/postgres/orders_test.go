@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func newOrders(t testing.TB) storetest.OrdersHarness {
@@ -55,7 +56,7 @@ func TestReviews(t *testing.T) {
 
 func TestLabTests(t *testing.T) {
 	t.Parallel()
-	storetest.RunLabTests(t, func(t testing.TB) orders.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
+	storetest.RunLabTests(t, func(t testing.TB) catalogue.LabTestStore { return postgres.New(pgtest.Pool(t), nil).LabTests() })
 }
 
 func TestOrderErasure(t *testing.T) {
@@ -146,7 +147,7 @@ func TestOrdersWithRowSecurity(t *testing.T) {
 	storetest.RunOrderKeys(t, func(t testing.TB) orders.Keys { return newRestricted(t).OrderKeys() })
 	storetest.RunPersons(t, func(t testing.TB) storetest.PersonsHarness { return personsOf(newRestricted(t)) })
 	storetest.RunReviews(t, func(t testing.TB) storetest.ReviewsHarness { return reviewsOf(newRestricted(t)) })
-	storetest.RunLabTests(t, func(t testing.TB) orders.LabTestStore { return newRestricted(t).LabTests() })
+	storetest.RunLabTests(t, func(t testing.TB) catalogue.LabTestStore { return newRestricted(t).LabTests() })
 	storetest.RunOrderErasure(t, func(t testing.TB) storetest.OrderErasureHarness {
 		s := newRestricted(t)
 		return storetest.OrderErasureHarness{Users: s.Users(), Orders: s.Orders(), Keys: s.OrderKeys()}
@@ -156,7 +157,7 @@ func TestOrdersWithRowSecurity(t *testing.T) {
 func orderOf(u healthdata.User) orders.Record {
 	return orders.Record{Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: u.Team, UserID: u.ID, Origin: orders.OriginInitial, CreatedAt: noon, UpdatedAt: noon,
-		Details:          orders.NewDetails(orders.WalkInTest, uuid.New(), uuid.New(), noon),
+		Details:          orders.NewDetails(catalogue.WalkInTest, uuid.New(), uuid.New(), noon),
 		OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: uuid.New()}},
 	}}
 }
@@ -194,8 +195,8 @@ func hold(t testing.TB, s *postgres.Store, u healthdata.User) orders.RawResult {
 	return r
 }
 
-func ownTest(u healthdata.User) orders.TeamTest {
-	return orders.TeamTest{ID: orders.LabTestID{UUID: uuid.New()}, Team: u.Team, Name: "iron", CreatedAt: noon.Time, UpdatedAt: noon.Time}
+func ownTest(u healthdata.User) catalogue.TeamTest {
+	return catalogue.TeamTest{ID: catalogue.LabTestID{UUID: uuid.New()}, Team: u.Team, Name: "iron", CreatedAt: noon.Time, UpdatedAt: noon.Time}
 }
 
 // everyOrderWrite calls every method of the seams of orders that writes, once.
@@ -249,7 +250,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.Equal(t, 1, n)
 	own := ownTest(u)
 	require.NoError(t, s.LabTests().InsertLabTest(t.Context(), own))
-	_, err = s.LabTests().UpdateLabTest(t.Context(), u.Team, own.ID, func(*orders.TeamTest) error { return nil })
+	_, err = s.LabTests().UpdateLabTest(t.Context(), u.Team, own.ID, func(*catalogue.TeamTest) error { return nil })
 	require.NoError(t, err)
 }
 

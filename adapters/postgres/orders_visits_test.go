@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // What a process of the test of bookings is told.
@@ -72,7 +73,7 @@ func (*willing) CancelVisit(context.Context, orders.VisitCancellation) error { r
 
 // bookings is a service that makes appointments at one center.
 func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error) {
-	book, err := orders.NewStaticCatalog(orders.StaticCatalogContents{Labs: []orders.Lab{{ID: 1, Slug: "northlab"}}})
+	book, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{{ID: 1, Slug: "northlab"}}})
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func TestManyBookingsOfOneSlot(t *testing.T) {
 	u := newPerson(t, store)
 	for i := range n + 1 {
 		r := orderOf(u)
-		r.ID, r.LabTest.Lab = bookedOrder(i), &orders.Lab{ID: 1, Slug: "northlab"}
+		r.ID, r.LabTest.Lab = bookedOrder(i), &catalogue.Lab{ID: 1, Slug: "northlab"}
 		_, err := store.Orders().Insert(t.Context(), r, func(r *orders.Record) ([]healthlab.Event, error) {
 			if _, err := orders.Begin(&r.Order, noon.Time, uuid.New()); err != nil {
 				return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 const (
@@ -140,7 +141,7 @@ func TestChecksAreTheTable(t *testing.T) {
 		return slices.Compact(out)
 	}
 	var methods []string
-	for _, m := range orders.CollectionMethods() {
+	for _, m := range catalogue.CollectionMethods() {
 		methods = append(methods, string(m))
 	}
 	slices.Sort(methods)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Reviews returns the store as an [orders.ReviewStore].
@@ -159,7 +160,7 @@ func readResultCursor(cursor string) (*uuid.UUID, time.Time, error) {
 	id, errID := uuid.Parse(first)
 	at, errAt := time.Parse(time.RFC3339Nano, second)
 	if err != nil || errID != nil || errAt != nil {
-		return nil, time.Time{}, orders.BadCursor()
+		return nil, time.Time{}, catalogue.BadCursor()
 	}
 	return &id, at, nil
 }

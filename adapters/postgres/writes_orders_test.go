@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // dueOrder adds an order of which everything is due.
@@ -107,7 +108,7 @@ var orderWrites = map[string]prepare{
 		own := ownTest(u)
 		require.NoError(t, s.LabTests().InsertLabTest(t.Context(), own))
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.LabTests().UpdateLabTest(ctx, u.Team, own.ID, func(t *orders.TeamTest) error {
+			_, err := s.LabTests().UpdateLabTest(ctx, u.Team, own.ID, func(t *catalogue.TeamTest) error {
 				t.Name = "iron 2"
 				return nil
 			})

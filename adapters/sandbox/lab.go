@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // LabOptions adjusts a Lab. The zero value, and nil, mean the defaults.
@@ -23,7 +24,7 @@ type LabOptions struct {
 	// the next. Default 24 h.
 	Step time.Duration
 	// Catalogue says what the lab's markers bring; nil means one result for each.
-	Catalogue orders.Catalogue
+	Catalogue catalogue.Source
 	// Outcome decides what becomes of an order when it first comes in. Default:
 	// [OutcomeFromPassthrough].
 	Outcome func(orders.Order) Outcome
@@ -71,7 +72,7 @@ type source interface {
 type labOrder struct {
 	order     orders.Order
 	fate      Outcome
-	expected  map[int][]orders.ExpectedResult
+	expected  map[int][]catalogue.ExpectedResult
 	sample    string
 	tries     int
 	kit       time.Time // when the kit was asked for; zero if it was not
@@ -113,7 +114,7 @@ func (l *Lab) Submit(ctx context.Context, s orders.Submission) (orders.Accepted,
 	if err := ctx.Err(); err != nil {
 		return orders.Accepted{}, err
 	}
-	var expected map[int][]orders.ExpectedResult
+	var expected map[int][]catalogue.ExpectedResult
 	if l.opts.Catalogue != nil {
 		var err error
 		if expected, err = l.opts.Catalogue.ExpectedResults(ctx, s.Order.LabTest.MarkerIDs()); err != nil {
@@ -259,7 +260,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	start := o.request
-	if o.visited && o.order.Method() == orders.AtHomePhlebotomy && plan[o.told].on != orders.LabAccepted {
+	if o.visited && o.order.Method() == catalogue.AtHomePhlebotomy && plan[o.told].on != orders.LabAccepted {
 		if start = o.drawn; start.IsZero() {
 			return time.Time{}, false
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // A laboratory that takes a day for every step loses a sample, because it was asked to.
@@ -17,7 +18,7 @@ func Example() {
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: func() time.Time { return clock }, Step: 24 * time.Hour})
 	wish := "sandbox:lost_inbound"
 	_, err := lab.Submit(context.Background(), orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
-		ID: orders.OrderID{UUID: uuid.New()}, Details: orders.Details{Type: orders.Testkit}, Passthrough: &wish}})
+		ID: orders.OrderID{UUID: uuid.New()}, Details: orders.Details{Type: catalogue.Testkit}, Passthrough: &wish}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // Outcome is what becomes of an order at the lab. The zero value is that all goes well.
@@ -150,7 +151,7 @@ func (o *labOrder) plan() []happening {
 		}
 		steps = append(steps, h)
 	}
-	return o.fate.Story.bend(steps, o.order.Method() == orders.Testkit)
+	return o.fate.Story.bend(steps, o.order.Method() == catalogue.Testkit)
 }
 
 // bend makes a story of a plan that goes well. Stories of parcels happen to kits only.

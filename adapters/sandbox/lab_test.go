@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -29,7 +30,7 @@ func fate(text string) *string { return &text }
 func kit(passthrough string) orders.Submission {
 	return orders.Submission{Stage: orders.SubmitRequisition, Order: orders.Order{
 		ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, Passthrough: fate(passthrough),
-		Details: orders.Details{Type: orders.Testkit},
+		Details: orders.Details{Type: catalogue.Testkit},
 	}}
 }
 
@@ -112,20 +113,20 @@ func TestUnknownFates(t *testing.T) {
 func TestCatalogueHasOneTestForEachMethod(t *testing.T) {
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	var ids []orders.LabTestID
+	var ids []catalogue.LabTestID
 	for i := range 9 {
-		ids = append(ids, orders.LabTestID{UUID: uuid.MustParse(fmt.Sprintf("5ab0c1d2-0000-4000-8000-%012d", i))})
+		ids = append(ids, catalogue.LabTestID{UUID: uuid.MustParse(fmt.Sprintf("5ab0c1d2-0000-4000-8000-%012d", i))})
 	}
 	tests, err := b.LabTests(t.Context(), healthlab.TeamID{}, ids)
 	require.NoError(t, err)
-	var methods []orders.CollectionMethod
+	var methods []catalogue.CollectionMethod
 	for _, test := range tests {
 		methods = append(methods, test.Method)
 		require.True(t, test.IsActive)
 		require.NotEmpty(t, test.Markers)
 		require.NotNil(t, test.CommonTATDays)
 	}
-	require.Equal(t, orders.CollectionMethods(), methods)
+	require.Equal(t, catalogue.CollectionMethods(), methods)
 	expected, err := b.ExpectedResults(t.Context(), tests[0].MarkerIDs())
 	require.NoError(t, err)
 	require.Len(t, expected, len(tests[0].Markers))

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func TestLabMakesAppointments(t *testing.T) {
@@ -133,7 +134,7 @@ func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
 		c := &clock{noon}
 		lab := newLab(c)
 		s := kit("")
-		s.Order.Details.Type, s.Order.LabTest.Method = orders.AtHomePhlebotomy, orders.AtHomePhlebotomy
+		s.Order.Details.Type, s.Order.LabTest.Method = catalogue.AtHomePhlebotomy, catalogue.AtHomePhlebotomy
 		_, err := lab.Submit(t.Context(), s)
 		require.NoError(t, err)
 		c.pass(time.Duration(hours) * time.Hour)

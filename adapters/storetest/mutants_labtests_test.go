@@ -11,21 +11,21 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // brokenLabTests passes on what it is not told to break.
 type brokenLabTests struct {
-	orders.LabTestStore
+	catalogue.LabTestStore
 	mu     sync.Mutex
-	owners map[orders.LabTestID]healthlab.TeamID
+	owners map[catalogue.LabTestID]healthlab.TeamID
 
-	insert func(context.Context, orders.TeamTest) error
-	update func(context.Context, healthlab.TeamID, orders.LabTestID, func(*orders.TeamTest) error) (orders.TeamTest, error)
-	list   func(context.Context, healthlab.TeamID, orders.TeamTestQuery) ([]orders.TeamTest, error)
+	insert func(context.Context, catalogue.TeamTest) error
+	update func(context.Context, healthlab.TeamID, catalogue.LabTestID, func(*catalogue.TeamTest) error) (catalogue.TeamTest, error)
+	list   func(context.Context, healthlab.TeamID, catalogue.TeamTestQuery) ([]catalogue.TeamTest, error)
 }
 
-func (b *brokenLabTests) InsertLabTest(ctx context.Context, t orders.TeamTest) error {
+func (b *brokenLabTests) InsertLabTest(ctx context.Context, t catalogue.TeamTest) error {
 	b.mu.Lock()
 	b.owners[t.ID] = t.Team
 	b.mu.Unlock()
@@ -35,14 +35,14 @@ func (b *brokenLabTests) InsertLabTest(ctx context.Context, t orders.TeamTest) e
 	return b.LabTestStore.InsertLabTest(ctx, t)
 }
 
-func (b *brokenLabTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+func (b *brokenLabTests) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 	if b.update != nil {
 		return b.update(ctx, team, id, change)
 	}
 	return b.LabTestStore.UpdateLabTest(ctx, team, id, change)
 }
 
-func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 	if b.list != nil {
 		return b.list(ctx, team, q)
 	}
@@ -51,8 +51,8 @@ func (b *brokenLabTests) TeamTests(ctx context.Context, team healthlab.TeamID, q
 
 func labTestMutant(name, dies string, how func(*brokenLabTests)) mutant {
 	return mutant{name, func(t *testing.T) {
-		storetest.RunLabTests(t, func(testing.TB) orders.LabTestStore {
-			b := &brokenLabTests{LabTestStore: memory.New(nil).LabTests(), owners: map[orders.LabTestID]healthlab.TeamID{}}
+		storetest.RunLabTests(t, func(testing.TB) catalogue.LabTestStore {
+			b := &brokenLabTests{LabTestStore: memory.New(nil).LabTests(), owners: map[catalogue.LabTestID]healthlab.TeamID{}}
 			how(b)
 			return b
 		})
@@ -61,8 +61,8 @@ func labTestMutant(name, dies string, how func(*brokenLabTests)) mutant {
 
 var labTestMutants = []mutant{
 	labTestMutant("hand out what they keep", "RoundTrip", func(b *brokenLabTests) {
-		kept := map[healthlab.TeamID][]orders.TeamTest{}
-		b.list = func(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+		kept := map[healthlab.TeamID][]catalogue.TeamTest{}
+		b.list = func(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 			if kept[team] == nil {
 				kept[team], _ = b.LabTestStore.TeamTests(ctx, team, q)
 			}
@@ -70,7 +70,7 @@ var labTestMutants = []mutant{
 		}
 	}),
 	labTestMutant("take an id twice", "Duplicate", func(b *brokenLabTests) {
-		b.insert = func(ctx context.Context, t orders.TeamTest) error {
+		b.insert = func(ctx context.Context, t catalogue.TeamTest) error {
 			if err := b.LabTestStore.InsertLabTest(ctx, t); !errors.Is(err, healthlab.Conflict) {
 				return err
 			}
@@ -78,32 +78,32 @@ var labTestMutants = []mutant{
 		}
 	}),
 	labTestMutant("cut text at a NUL", "NULRefused", func(b *brokenLabTests) {
-		b.insert = func(ctx context.Context, t orders.TeamTest) error {
+		b.insert = func(ctx context.Context, t catalogue.TeamTest) error {
 			t.Description, _, _ = strings.Cut(t.Description, "\x00")
 			return b.LabTestStore.InsertLabTest(ctx, t)
 		}
 	}),
 	labTestMutant("list the latest first", "Order", func(b *brokenLabTests) {
-		b.list = func(ctx context.Context, team healthlab.TeamID, q orders.TeamTestQuery) ([]orders.TeamTest, error) {
+		b.list = func(ctx context.Context, team healthlab.TeamID, q catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
 			all, err := b.LabTestStore.TeamTests(ctx, team, q)
 			slices.Reverse(all)
 			return all, err
 		}
 	}),
 	labTestMutant("find whatever was asked for", "Asked", func(b *brokenLabTests) {
-		b.list = func(ctx context.Context, team healthlab.TeamID, _ orders.TeamTestQuery) ([]orders.TeamTest, error) {
-			return b.LabTestStore.TeamTests(ctx, team, orders.TeamTestQuery{})
+		b.list = func(ctx context.Context, team healthlab.TeamID, _ catalogue.TeamTestQuery) ([]catalogue.TeamTest, error) {
+			return b.LabTestStore.TeamTests(ctx, team, catalogue.TeamTestQuery{})
 		}
 	}),
 	labTestMutant("edit other teams' tests", "Update", func(b *brokenLabTests) {
-		b.update = func(ctx context.Context, _ healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+		b.update = func(ctx context.Context, _ healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 			return b.LabTestStore.UpdateLabTest(ctx, b.owners[id], id, change)
 		}
 	}),
 	labTestMutant("write what change refused", "Update", func(b *brokenLabTests) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
+		b.update = func(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
 			var own error
-			t, err := b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *orders.TeamTest) error {
+			t, err := b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *catalogue.TeamTest) error {
 				own = change(t)
 				return nil
 			})
@@ -111,21 +111,21 @@ var labTestMutants = []mutant{
 		}
 	}),
 	labTestMutant("lose updates", "NoLostUpdates", func(b *brokenLabTests) {
-		b.update = func(ctx context.Context, team healthlab.TeamID, id orders.LabTestID, change func(*orders.TeamTest) error) (orders.TeamTest, error) {
-			all, err := b.LabTestStore.TeamTests(ctx, team, orders.TeamTestQuery{})
-			i := slices.IndexFunc(all, func(t orders.TeamTest) bool { return t.ID == id })
+		b.update = func(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID, change func(*catalogue.TeamTest) error) (catalogue.TeamTest, error) {
+			all, err := b.LabTestStore.TeamTests(ctx, team, catalogue.TeamTestQuery{})
+			i := slices.IndexFunc(all, func(t catalogue.TeamTest) bool { return t.ID == id })
 			if err != nil || i < 0 {
-				return orders.TeamTest{}, errors.Join(err, healthlab.NotFound)
+				return catalogue.TeamTest{}, errors.Join(err, healthlab.NotFound)
 			}
 			pausing()
-			return b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *orders.TeamTest) error {
+			return b.LabTestStore.UpdateLabTest(ctx, team, id, func(t *catalogue.TeamTest) error {
 				*t = all[i]
 				return change(t)
 			})
 		}
 	}),
 	labTestMutant("go on without their caller", "Context", func(b *brokenLabTests) {
-		b.insert = func(ctx context.Context, t orders.TeamTest) error {
+		b.insert = func(ctx context.Context, t catalogue.TeamTest) error {
 			return b.LabTestStore.InsertLabTest(context.WithoutCancel(ctx), t)
 		}
 	}),

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // brokenReviews is a store of results under review with methods replaced.
@@ -127,7 +128,7 @@ var reviewMutants = []mutant{
 		b.list = func(ctx context.Context, q orders.ResultQuery) (orders.ResultPage, error) {
 			page, err := b.ReviewStore.Results(ctx, q)
 			if q.Cursor != "" && err == nil && page.Total < 3 {
-				return orders.ResultPage{}, orders.BadCursor()
+				return orders.ResultPage{}, catalogue.BadCursor()
 			}
 			return page, err
 		}

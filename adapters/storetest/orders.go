@@ -16,6 +16,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -148,11 +149,11 @@ var orderInsertCases = map[string]func(*testing.T, *ordersT){
 	},
 	"MarkersCanBeOrdered": func(t *testing.T, s *ordersT) {
 		r := newRecord("a", "1")
-		r.LabTest.Markers = []orders.Marker{{ID: 1, IsOrderable: ptr(false)}, {ID: 2}}
+		r.LabTest.Markers = []catalogue.Marker{{ID: 1, IsOrderable: ptr(false)}, {ID: 2}}
 		s.place(t, r)
 		got, err := s.Get(t.Context(), r.TeamID, r.ID)
 		require.NoError(t, err)
-		require.Equal(t, []orders.Marker{{ID: 1, IsOrderable: ptr(false)}, {ID: 2, IsOrderable: ptr(true)}}, got.LabTest.Markers)
+		require.Equal(t, []catalogue.Marker{{ID: 1, IsOrderable: ptr(false)}, {ID: 2, IsOrderable: ptr(true)}}, got.LabTest.Markers)
 		page, err := s.List(t.Context(), orders.Query{Team: r.TeamID})
 		require.NoError(t, err)
 		require.Equal(t, got.LabTest.Markers, page.Orders[0].LabTest.Markers)
@@ -445,7 +446,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 			require.NoError(t, err)
 			sameRecord(t, want, got)
 		}
-		page, err := s.List(t.Context(), orders.Query{Team: one.TeamID, Transaction: own, Page: 1, Size: 10, Sort: orders.SortCreatedAt, Direction: orders.Ascending})
+		page, err := s.List(t.Context(), orders.Query{Team: one.TeamID, Transaction: own, Page: 1, Size: 10, Sort: orders.SortCreatedAt, Direction: catalogue.Ascending})
 		require.NoError(t, err)
 		require.Len(t, page.Orders, 1)
 	},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // LabHarness is a laboratory as its suite needs it.
@@ -31,7 +32,7 @@ func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 // submission hands over the requisition of a new order.
 func submission() orders.Submission {
 	r := newRecord("a", uuid.NewString())
-	r.Details = orders.NewDetails(orders.Testkit, uuid.New(), uuid.New(), healthlab.At(orderNoon))
+	r.Details = orders.NewDetails(catalogue.Testkit, uuid.New(), uuid.New(), healthlab.At(orderNoon))
 	if _, err := begin(&r); err != nil {
 		panic(err)
 	}

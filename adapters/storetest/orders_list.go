@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // onPaper is a record as text: what is published and what is not.
@@ -44,17 +45,17 @@ func shelf(t *testing.T, s *ordersT) {
 		patient    *orders.PatientDetails
 		receiver   string
 		shipping   bool
-		method     orders.CollectionMethod
+		method     catalogue.CollectionMethod
 		then       []orders.Trigger
 		read       orders.Interpretation
 		activate   string
 	}{
-		{"ana", "a", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, orders.WalkInTest, nil, "", ""},
-		{"bo", "a", patient("Bo", "adams", "1990-01-02"), "Bo A", false, orders.WalkInTest, []orders.Trigger{orders.LabAccepted}, orders.Normal, "2026-03-02"},
-		{"cy", "a", patient("Cy", "Roe", "1984-11-30"), "", false, orders.AtHomePhlebotomy, []orders.Trigger{orders.CancelAsked}, orders.Critical, "2026-03-03"},
-		{"kit", "a", nil, "Front Desk", true, orders.Testkit, []orders.Trigger{orders.PatientAwaited}, "", "2026-03-01"},
-		{"anonymous", "a", patient("", "", "1984-05-10"), "100% _Desk", false, orders.OnSiteCollection, []orders.Trigger{orders.LabAccepted, orders.SampleDrawn}, orders.UnknownInterpretation, ""},
-		{"ana", "b", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, orders.WalkInTest, nil, orders.Critical, ""},
+		{"ana", "a", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, "", ""},
+		{"bo", "a", patient("Bo", "adams", "1990-01-02"), "Bo A", false, catalogue.WalkInTest, []orders.Trigger{orders.LabAccepted}, orders.Normal, "2026-03-02"},
+		{"cy", "a", patient("Cy", "Roe", "1984-11-30"), "", false, catalogue.AtHomePhlebotomy, []orders.Trigger{orders.CancelAsked}, orders.Critical, "2026-03-03"},
+		{"kit", "a", nil, "Front Desk", true, catalogue.Testkit, []orders.Trigger{orders.PatientAwaited}, "", "2026-03-01"},
+		{"anonymous", "a", patient("", "", "1984-05-10"), "100% _Desk", false, catalogue.OnSiteCollection, []orders.Trigger{orders.LabAccepted, orders.SampleDrawn}, orders.UnknownInterpretation, ""},
+		{"ana", "b", patient("Ana", "Roe", "1984-05-09"), "Ana Roe", false, catalogue.WalkInTest, nil, orders.Critical, ""},
 	} {
 		r := newRecord(o.team, o.name)
 		if o.team != "a" {
@@ -110,7 +111,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 			{"all, newest first", orders.Query{}, "anonymous kit cy bo ana"},
 			{"status", orders.Query{Status: []orders.LowLevel{orders.Ordered, orders.Cancelled}}, "cy ana"},
 			{"status is the latest only", orders.Query{Status: []orders.LowLevel{orders.RequisitionCreated}}, "bo"},
-			{"method", orders.Query{Methods: []orders.CollectionMethod{orders.Testkit, orders.OnSiteCollection}}, "anonymous kit"},
+			{"method", orders.Query{Methods: []catalogue.CollectionMethod{catalogue.Testkit, catalogue.OnSiteCollection}}, "anonymous kit"},
 			{"created from is inclusive", orders.Query{CreatedFrom: at(3)}, "anonymous kit"},
 			{"created before is exclusive", orders.Query{CreatedBefore: at(1)}, "ana"},
 			{"created between", orders.Query{CreatedFrom: at(1), CreatedBefore: at(3)}, "cy bo"},
@@ -150,11 +151,11 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 			{"search inside a birth date", orders.Query{Search: "05-09"}, ""},
 			{"search nothing", orders.Query{Search: "  "}, "anonymous kit cy bo ana"},
 			{"filters combine", orders.Query{Search: "roe", Critical: ptr(true)}, "cy"},
-			{"oldest first", orders.Query{Direction: orders.Ascending}, "ana bo cy kit anonymous"},
+			{"oldest first", orders.Query{Direction: catalogue.Ascending}, "ana bo cy kit anonymous"},
 			{"by name, nobody last", orders.Query{Sort: orders.SortPatientName}, "bo ana cy " + byID("kit", "anonymous")},
-			{"by name backwards, nobody last", orders.Query{Sort: orders.SortPatientName, Direction: orders.Descending}, "cy ana bo " + byID("kit", "anonymous")},
+			{"by name backwards, nobody last", orders.Query{Sort: orders.SortPatientName, Direction: catalogue.Descending}, "cy ana bo " + byID("kit", "anonymous")},
 			{"by status", orders.Query{Sort: orders.SortLastStatus}, "cy kit ana bo anonymous"},
-			{"by status backwards", orders.Query{Sort: orders.SortLastStatus, Direction: orders.Descending}, "anonymous bo ana kit cy"},
+			{"by status backwards", orders.Query{Sort: orders.SortLastStatus, Direction: catalogue.Descending}, "anonymous bo ana kit cy"},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				tc.q.Team, tc.q.Today = orderTeam("a"), healthlab.Date{Year: 2026, Month: 3, Day: 2}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // RunOrdersModel compares a store of orders with a plain map under random sequences of
@@ -44,7 +45,7 @@ func (m *ordersModel) insert(t *rapid.T) {
 	r.ID, r.TeamID = orders.OrderID{UUID: uuid.New()}, m.team
 	r.OrderTransaction.ID = orders.TransactionID{UUID: uuid.New()}
 	r.CreatedAt = healthlab.At(orderNoon.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "hours")) * time.Hour))
-	method := rapid.SampledFrom(orders.CollectionMethods()).Draw(t, "method")
+	method := rapid.SampledFrom(catalogue.CollectionMethods()).Draw(t, "method")
 	r.Details = orders.NewDetails(method, named("details"), named("shipment"), r.CreatedAt)
 	if len(m.ids) > 0 && rapid.Bool().Draw(t, "same id") {
 		r.ID = rapid.SampledFrom(m.ids).Draw(t, "id")
@@ -108,8 +109,8 @@ func (m *ordersModel) list(t *rapid.T) {
 	q := orders.Query{
 		Team: m.team, Page: rapid.IntRange(1, 3).Draw(t, "page"), Size: rapid.IntRange(1, 4).Draw(t, "size"),
 		Sort:      rapid.SampledFrom([]orders.SortKey{"", orders.SortCreatedAt, orders.SortLastStatus}).Draw(t, "sort"),
-		Direction: rapid.SampledFrom([]orders.Direction{"", orders.Ascending, orders.Descending}).Draw(t, "direction"),
-		Methods:   rapid.SliceOfN(rapid.SampledFrom(orders.CollectionMethods()), 0, 2).Draw(t, "methods"),
+		Direction: rapid.SampledFrom([]catalogue.Direction{"", catalogue.Ascending, catalogue.Descending}).Draw(t, "direction"),
+		Methods:   rapid.SliceOfN(rapid.SampledFrom(catalogue.CollectionMethods()), 0, 2).Draw(t, "methods"),
 	}
 	q, err := q.Normal()
 	require.NoError(t, err)

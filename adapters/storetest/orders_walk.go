@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -27,20 +28,20 @@ type Process struct {
 }
 
 // walkBook has one test for each collection method, at one lab.
-func walkBook() (*orders.StaticCatalog, error) {
+func walkBook() (*catalogue.StaticCatalog, error) {
 	lab := 1
-	all := orders.CollectionMethods()
-	c := orders.StaticCatalogContents{
-		Labs:    []orders.Lab{{ID: lab, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []orders.SampleType{orders.Serum}}},
-		Markers: []orders.MarkerComplete{{Marker: orders.Marker{ID: 11, LabID: &lab, Name: "Iron", Slug: "iron", ProviderID: ptr("N1")}}},
-		Accounts: []orders.LabAccount{{ID: orders.LabAccountID{UUID: named("account")}, Lab: "northlab", Status: orders.LabAccountActive,
-			DelegatedFlow: orders.NotDelegated, ProviderAccountID: "1", AllowedBilling: map[orders.BillingType][]string{orders.ClientBill: {"AZ"}}}},
+	all := catalogue.CollectionMethods()
+	c := catalogue.StaticCatalogContents{
+		Labs:    []catalogue.Lab{{ID: lab, Slug: "northlab", Name: "Northlab", CollectionMethods: all, SampleTypes: []catalogue.SampleType{catalogue.Serum}}},
+		Markers: []catalogue.MarkerComplete{{Marker: catalogue.Marker{ID: 11, LabID: &lab, Name: "Iron", Slug: "iron", ProviderID: ptr("N1")}}},
+		Accounts: []catalogue.LabAccount{{ID: catalogue.LabAccountID{UUID: named("account")}, Lab: "northlab", Status: catalogue.LabAccountActive,
+			DelegatedFlow: catalogue.NotDelegated, ProviderAccountID: "1", AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"AZ"}}}},
 	}
 	for _, m := range all {
-		c.Tests = append(c.Tests, orders.BookTest{LabTest: orders.LabTest{ID: orders.LabTestID{UUID: named("test " + string(m))}, Slug: string(m),
-			Name: string(m), SampleType: orders.Serum, Method: m, Price: orderNumber("1"), Status: orders.LabTestActive}, LabID: lab, MarkerIDs: []int{11}})
+		c.Tests = append(c.Tests, catalogue.BookTest{LabTest: catalogue.LabTest{ID: catalogue.LabTestID{UUID: named("test " + string(m))}, Slug: string(m),
+			Name: string(m), SampleType: catalogue.Serum, Method: m, Price: orderNumber("1"), Status: catalogue.LabTestActive}, LabID: lab, MarkerIDs: []int{11}})
 	}
-	return orders.NewStaticCatalog(c)
+	return catalogue.NewStaticCatalog(c)
 }
 
 // walkLab takes everything, loses some answers, and reports nothing by itself.
@@ -101,9 +102,9 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 	return w, nil
 }
 
-func walkRequest(method orders.CollectionMethod) orders.PlaceRequest {
+func walkRequest(method catalogue.CollectionMethod) orders.PlaceRequest {
 	return orders.PlaceRequest{
-		UserID: orderUser("ana"), OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{{UUID: named("test " + string(method))}}},
+		UserID: orderUser("ana"), OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: named("test " + string(method))}}},
 		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: orders.Female, PhoneNumber: "+15550100",
 			Email: "ana@example.com"},
 		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
@@ -128,7 +129,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 	ctx := t.Context()
 	var all []orders.OrderID
 	for range rapid.IntRange(1, 2).Draw(rt, "orders") {
-		o, err := w.services[0].Place(ctx, w.team, walkRequest(rapid.SampledFrom(orders.CollectionMethods()).Draw(rt, "method")))
+		o, err := w.services[0].Place(ctx, w.team, walkRequest(rapid.SampledFrom(catalogue.CollectionMethods()).Draw(rt, "method")))
 		require.NoError(rt, err)
 		all = append(all, o.ID)
 	}
@@ -152,7 +153,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 					return s.Receive(ctx, orders.Message{ID: fmt.Sprint(n), Team: w.team, Order: id, On: on, At: orderNoon})
 				},
 				func(s *orders.Service) error {
-					_, err := s.Create(ctx, w.team, orders.OrderID{}, orders.CreateRequest{PlaceRequest: walkRequest(orders.WalkInTest), ParentID: &id})
+					_, err := s.Create(ctx, w.team, orders.OrderID{}, orders.CreateRequest{PlaceRequest: walkRequest(catalogue.WalkInTest), ParentID: &id})
 					return err
 				},
 			}).Draw(rt, "deed"))
@@ -178,7 +179,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 
 // check looks at everything that the team has.
 func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
-	page, err := w.services[1].List(t.Context(), orders.Query{Team: w.team, Size: orders.MaxPageSize})
+	page, err := w.services[1].List(t.Context(), orders.Query{Team: w.team, Size: catalogue.MaxPageSize})
 	require.NoError(rt, err)
 	told := map[orders.OrderID]int{}
 	for _, id := range w.ids {
@@ -270,7 +271,7 @@ func CreateOnce(ctx context.Context, p Process, team healthlab.TeamID, callers i
 		wait.Go(func() {
 			for {
 				answer, err := s.Once(ctx, p.Keys, once, func(ctx context.Context, id orders.OrderID) (orders.Outcome, error) {
-					o, err := s.PlaceAs(ctx, team, id, walkRequest(orders.WalkInTest))
+					o, err := s.PlaceAs(ctx, team, id, walkRequest(catalogue.WalkInTest))
 					return orders.Outcome{Answer: fmt.Appendf(nil, "%s by %s", o.ID, uuid.New())}, err
 				})
 				if errors.Is(err, healthlab.Conflict) {

@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 func main() {
@@ -37,7 +38,7 @@ func main() {
 }
 
 // What the clinic can order: a file in a real deployment.
-const catalogue = `{
+const cat = `{
 	"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["walk_in_test"]}],
 	"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "provider_id": "4598", "unit": "ug/L"},
 	                 {"id": 12, "lab_id": 1, "name": "Iron", "slug": "iron", "provider_id": "7573", "unit": "ug/dL"}],
@@ -69,7 +70,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	lab.clinic = mllp.NewClient(clinicAddress, nil)
-	book, err := orders.ReadStaticCatalog(strings.NewReader(catalogue))
+	book, err := catalogue.ReadStaticCatalog(strings.NewReader(cat))
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ type clinic struct {
 func (c *clinic) order(ctx context.Context) error {
 	o, err := c.desk.Place(ctx, c.team, orders.PlaceRequest{
 		UserID:   healthlab.UserID{UUID: uuid.New()},
-		OrderSet: &orders.OrderSet{LabTestIDs: []orders.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
+		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
 		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 			Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
 		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},

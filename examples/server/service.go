@@ -7,7 +7,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"golang.org/x/net/netutil"
 	"io"
 	"maps"
 	"net"
@@ -19,6 +18,8 @@ import (
 	"sync"
 	"time"
 	_ "time/tzdata" // zones, also where the machine has none
+
+	"golang.org/x/net/netutil"
 
 	"github.com/google/uuid"
 
@@ -34,6 +35,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -87,7 +89,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 	if s.teams, err = healthdata.NewTeams(s.store.Teams(), from.providers, s.choices()); err != nil {
 		return nil, err
 	}
-	book, err := orders.ReadStaticCatalog(bytes.NewReader(exampleLab))
+	book, err := catalogue.ReadStaticCatalog(bytes.NewReader(exampleLab))
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +147,13 @@ func build(ctx context.Context, c config, kept *storage, url string) (*service, 
 }
 
 // buildHealth makes what keeps health data and answers questions about it.
-func (s *service) buildHealth(ctx context.Context, providers *healthdata.Providers, book *orders.StaticCatalog) (*aggregate.Service, *aggregate.Preferences, error) {
+func (s *service) buildHealth(ctx context.Context, providers *healthdata.Providers, book *catalogue.StaticCatalog) (*aggregate.Service, *aggregate.Preferences, error) {
 	labs, err := book.Labs(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	known := func(slug string) bool {
-		return providers.Get(slug) != nil || slices.ContainsFunc(labs, func(l orders.Lab) bool { return l.Slug == slug })
+		return providers.Get(slug) != nil || slices.ContainsFunc(labs, func(l catalogue.Lab) bool { return l.Slug == slug })
 	}
 	preferences, err := aggregate.NewPreferences(s.store.Priorities(), known)
 	if err != nil {
@@ -184,7 +186,7 @@ func (s *service) buildHealth(ctx context.Context, providers *healthdata.Provide
 }
 
 // buildOrders makes the desk where tests are ordered, with an invented catalogue.
-func (s *service) buildOrders(book *orders.StaticCatalog, files orders.BlobStore, seal healthlab.Sealer) error {
+func (s *service) buildOrders(book *catalogue.StaticCatalog, files orders.BlobStore, seal healthlab.Sealer) error {
 	registry, err := sandbox.Registry()
 	if err != nil {
 		return err

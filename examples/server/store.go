@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -31,7 +32,7 @@ type keeper interface {
 	Data() healthdata.Data
 	Orders() orders.Store
 	OrderKeys() orders.Keys
-	LabTests() orders.LabTestStore
+	LabTests() catalogue.LabTestStore
 	Persons() orders.PersonStore
 	Continuous() aggregate.ContinuousStore
 	ContinuousWork() aggregate.ContinuousWork

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "labreport", "webhook",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "labreport", "webhook",
 }
 
 // mayImport lists the packages of this module that a package may import. Every package
@@ -37,7 +37,8 @@ var mayImport = map[string][]string{
 	"linking/bulk":            {".", "internal/work", "healthdata", "linking", "linking/pull"},
 	"aggregate":               {".", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},
 	"aggregate/parquet":       {"healthdata", "aggregate"},
-	"orders":                  {".", "internal/fsm", "internal/work", "healthdata"},
+	"orders/catalogue":        {".", "orders/internal/rules", "orders/internal/textsearch"},
+	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue"},
 	"labreport":               {".", "internal/fsm", "internal/work"},
 
 	"webhook/webhookmock":     {"webhook"},
@@ -87,6 +88,7 @@ var modules = map[string][]string{
 	"linking":                 {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking/pull":            {"github.com/google/uuid"},
 	"linking/bulk":            {"github.com/google/uuid"},
+	"orders/catalogue":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate":               {"github.com/google/uuid", "github.com/shopspring/decimal"},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
 // filler makes values of the published types with something in every field that is
@@ -29,8 +29,8 @@ var special = map[reflect.Type]func(n int) any{
 	reflect.TypeFor[decimal.Decimal]():  func(n int) any { return decimal.New(int64(n), -1) },
 	reflect.TypeFor[json.RawMessage]():  func(n int) any { return json.RawMessage(`{"n":` + strconv.Itoa(n) + `}`) },
 	reflect.TypeFor[json.Number]():      func(n int) any { return json.Number(strconv.Itoa(n) + ".50") },
-	reflect.TypeFor[orders.QuestionType](): func(int) any {
-		return orders.QuestionType("text")
+	reflect.TypeFor[catalogue.QuestionType](): func(int) any {
+		return catalogue.QuestionType("text")
 	},
 }
 

@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
 // SearchMode says what a search of the compendium returns.
@@ -151,7 +153,7 @@ type MarkerFacts struct {
 // Check returns Invalid with every problem of the request itself.
 func (r *CompendiumRequest) Check() error {
 	var p healthlab.Problems
-	oneOf(&p, r.Mode, []SearchMode{SearchCanonical, SearchCrosswalk}, "mode")
+	rules.OneOf(&p, r.Mode, []SearchMode{SearchCanonical, SearchCrosswalk}, "mode")
 	query, hash := r.Query != nil && strings.TrimSpace(*r.Query) != "", r.LOINCSetHash != nil && *r.LOINCSetHash != ""
 	most := 10
 	switch {
@@ -175,7 +177,7 @@ func (r *ConvertRequest) Check() error {
 	if (r.LabTestID == nil) == (len(r.ProviderIDs) == 0) {
 		p.Add("exactly_one", "give lab_test_id or provider_ids", "provider_ids")
 	}
-	check{problems: &p}.text(r.TargetLab, "target_lab", 1, maxText)
+	rules.Check{Problems: &p}.Text(r.TargetLab, "target_lab", 1, rules.MaxText)
 	limited(&p, r.Limit, 20, "limit")
 	return p.Err()
 }
@@ -186,7 +188,7 @@ func (r *OrderableRequest) Check() error {
 	if len(r.ProviderIDs) > 100 {
 		p.Add("too_long", "has at most 100", "provider_ids")
 	}
-	check{problems: &p}.text(r.TargetLab, "target_lab", 1, maxText)
+	rules.Check{Problems: &p}.Text(r.TargetLab, "target_lab", 1, rules.MaxText)
 	limited(&p, r.PerProviderLimit, 20, "per_provider_limit")
 	return p.Err()
 }
@@ -213,13 +215,13 @@ type entry struct {
 
 // compendium reads the catalogue of the central labs that have markers. Forbidden
 // unless the team may use it.
-func (s *CatalogueService) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
+func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
 	allowed, err := s.opts.CompendiumTools(ctx, team)
 	if err != nil {
 		return nil, fmt.Errorf("team settings: %w", err)
 	}
 	if !allowed {
-		return nil, featureOff()
+		return nil, rules.FeatureOff()
 	}
 	labs, err := s.CentralLabs(ctx)
 	if err != nil {
@@ -262,7 +264,7 @@ func (s *CatalogueService) compendium(ctx context.Context, team healthlab.TeamID
 }
 
 // facts returns billing codes and popularity of a marker.
-func (s *CatalogueService) facts(lab string, m Marker) MarkerFacts {
+func (s *Service) facts(lab string, m Marker) MarkerFacts {
 	if m.ProviderID != nil {
 		if f, ok := s.opts.Facts(lab, *m.ProviderID); ok {
 			return f
@@ -278,7 +280,7 @@ func (c *compendium) canonical(hash string, confidence float64) CanonicalCandida
 	for i, at := range c.sets[hash] {
 		e := c.markers[at]
 		if i == 0 {
-			out.DisplayName, out.LOINCCodes, out.LOINCComponents = e.Name, list(e.codes), e.components()
+			out.DisplayName, out.LOINCCodes, out.LOINCComponents = e.Name, rules.NonNil(e.codes), e.components()
 		} else if e.Name != out.DisplayName && !slices.Contains(out.Aliases, e.Name) {
 			out.Aliases = append(out.Aliases, e.Name)
 		}
@@ -308,9 +310,9 @@ func (e *entry) components() []string {
 // where it measures one thing only, the names of that.
 func (e *entry) call() {
 	words := func(text string) string {
-		return strings.Join(slices.Compact(slices.Sorted(slices.Values(wordsOf(text)))), " ")
+		return strings.Join(slices.Compact(slices.Sorted(slices.Values(textsearch.Words(text)))), " ")
 	}
-	e.name, e.synonyms = words(e.Name), []string{initials(wordsOf(e.Name))}
+	e.name, e.synonyms = words(e.Name), []string{textsearch.Initials(textsearch.Words(e.Name))}
 	if len(e.ExpectedResults) == 1 {
 		r := e.ExpectedResults[0]
 		e.synonyms = append(e.synonyms, words(r.Name))
@@ -381,8 +383,8 @@ func relation(codes, with []string) (match, bool) {
 // perLab is a marker as a candidate.
 func (e *entry) perLab(m match) PerLabCandidate {
 	out := PerLabCandidate{MarkerID: e.ID, LabID: e.lab.ID, LabSlug: &e.lab.Slug, ProviderID: e.Marker.ProviderID, Name: e.Name,
-		LOINCSetHash: e.hash, Relation: m.relation, ResultNames: []string{}, LOINCCodes: list(e.codes), LOINCComponents: e.components(),
-		LOINCGroups: []string{}, CPTCodes: list(e.CPTCodes), ReasonCodes: []string{m.reason}, Confidence: m.confidence,
+		LOINCSetHash: e.hash, Relation: m.relation, ResultNames: []string{}, LOINCCodes: rules.NonNil(e.codes), LOINCComponents: e.components(),
+		LOINCGroups: []string{}, CPTCodes: rules.NonNil(e.CPTCodes), ReasonCodes: []string{m.reason}, Confidence: m.confidence,
 		MarkerPopularityScore: e.Popularity}
 	for _, r := range e.ExpectedResults {
 		out.ResultNames = append(out.ResultNames, r.Name)
@@ -415,7 +417,7 @@ func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 
 // SearchCompendium says what can be measured, and by which markers of which labs.
 // Invalid lists every problem of the request; Forbidden unless the team may use it.
-func (s *CatalogueService) SearchCompendium(ctx context.Context, team healthlab.TeamID, req CompendiumRequest) (CompendiumResult, error) {
+func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, req CompendiumRequest) (CompendiumResult, error) {
 	out := CompendiumResult{Mode: req.Mode, CanonicalCandidates: []CanonicalCandidate{}, PerLab: map[string][]PerLabCandidate{}, Related: []RelatedCandidate{}}
 	c, err := s.compendium(ctx, team)
 	if err != nil {
@@ -425,7 +427,7 @@ func (s *CatalogueService) SearchCompendium(ctx context.Context, team healthlab.
 		return out, err
 	}
 	var p healthlab.Problems
-	oneOfLabs(&p, c.labs, req.Labs)
+	CheckLabs(&p, c.labs, req.Labs)
 	if err := p.Err(); err != nil {
 		return out, err
 	}
@@ -466,7 +468,7 @@ func (s *CatalogueService) SearchCompendium(ctx context.Context, team healthlab.
 
 // ranked are the sets that a text may mean and that are wanted, the best first: by how
 // well the name matches, and how often they are ordered.
-func (s *CatalogueService) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
+func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
 	out, seen := []CanonicalCandidate{}, map[string]bool{}
 	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
 		found, err := s.source.FindMarkers(ctx, MarkerQuery{Name: query, Page: page, Size: MaxPageSize})
@@ -530,7 +532,7 @@ func (c *compendium) sources(code string, lab int) []entry {
 // Convert returns a lab's codes for those of another lab, or of a lab test. Invalid lists
 // every problem of the request; NotFound for a lab test that the team does not have;
 // Forbidden unless the team may use the compendium.
-func (s *CatalogueService) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
+func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {
 		return Conversion{}, err
@@ -542,7 +544,7 @@ func (s *CatalogueService) Convert(ctx context.Context, team healthlab.TeamID, r
 	if err != nil {
 		return Conversion{}, err
 	}
-	out := Conversion{SourceLabTestID: req.LabTestID, TargetLabID: target.ID, TargetLabSlug: target.Slug, SourceProviderIDs: list(req.ProviderIDs),
+	out := Conversion{SourceLabTestID: req.LabTestID, TargetLabID: target.ID, TargetLabSlug: target.Slug, SourceProviderIDs: rules.NonNil(req.ProviderIDs),
 		ConvertedProviderIDs: []string{}, UnresolvedProviderIDs: []string{}, BySourceProviderID: map[string]ConvertedCode{}}
 	from := -1
 	if req.LabTestID != nil {
@@ -589,8 +591,8 @@ func (c *compendium) candidatesFor(code string, from int, target string, limit i
 }
 
 // SearchOrderable returns what a lab has for codes of any lab, by code. Faults as
-// [CatalogueService.Convert].
-func (s *CatalogueService) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
+// [Service.Convert].
+func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {
 		return nil, err

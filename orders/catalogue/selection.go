@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Selection names what a request orders, as the caller gave it.
@@ -49,7 +50,7 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 	if len(found) == 1 && len(added) == 0 {
 		return Chosen{found[0], method}, nil
 	}
-	return Chosen{union(found, added, lab, method, id), method}, nil
+	return Chosen{BuildLabTest(found, added, lab, method, id), method}, nil
 }
 
 // orderable returns the lab tests that are wanted, each once.
@@ -58,10 +59,10 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 	for _, want := range w.LabTests {
 		i := slices.IndexFunc(tests, func(t LabTest) bool { return t.ID == want })
 		if i < 0 {
-			return nil, missing(LabTestNotFound, "the team has no such lab test")
+			return nil, rules.Missing(LabTestNotFound, "the team has no such lab test")
 		}
 		if tests[i].Status != LabTestActive {
-			return nil, broken(LabTestNotOrderable, "the lab test is not active")
+			return nil, rules.Broken(LabTestNotOrderable, "the lab test is not active")
 		}
 		if !slices.ContainsFunc(found, func(t LabTest) bool { return t.ID == want }) {
 			found = append(found, tests[i])
@@ -74,7 +75,7 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 func aLaCarte(markers []Marker) error {
 	for _, m := range markers {
 		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
-			return broken(MarkerNotALaCarte, "a marker cannot be ordered on its own")
+			return rules.Broken(MarkerNotALaCarte, "a marker cannot be ordered on its own")
 		}
 	}
 	return nil
@@ -97,7 +98,7 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	for _, id := range w.Markers {
 		i := slices.IndexFunc(g.Markers, func(m Marker) bool { return m.ID == id })
 		if i < 0 {
-			return nil, nil, broken(MarkerNotFound, "there is no such marker")
+			return nil, nil, rules.Broken(MarkerNotFound, "there is no such marker")
 		}
 		added = append(added, g.Markers[i])
 	}
@@ -112,7 +113,7 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 		}
 	}
 	if several {
-		return nil, nil, broken(MultipleLabs, "an order goes to one lab")
+		return nil, nil, rules.Broken(MultipleLabs, "an order goes to one lab")
 	}
 	i := slices.IndexFunc(g.Labs, func(l Lab) bool { return l.ID == lab })
 	if i < 0 {
@@ -129,7 +130,7 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	for i, code := range w.ProviderIDs {
 		all[i] = slices.DeleteFunc(slices.Clone(g.Markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
 		if len(all[i]) == 0 {
-			return nil, broken(MarkerNotFound, "there is no marker with such a code")
+			return nil, rules.Broken(MarkerNotFound, "there is no marker with such a code")
 		}
 	}
 	at := func(id int) func(Marker) bool { return func(m Marker) bool { return m.LabID != nil && *m.LabID == id } }
@@ -157,7 +158,7 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 			of = slices.DeleteFunc(of, func(m Marker) bool { return !at(lab)(m) })
 		}
 		if len(of) > 1 {
-			return nil, broken(MultipleLabs, "a code belongs to markers of several labs")
+			return nil, rules.Broken(MultipleLabs, "a code belongs to markers of several labs")
 		}
 		out = append(out, of[0])
 	}
@@ -172,13 +173,13 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	} else {
 		for _, t := range tests {
 			if method != "" && t.Method != method {
-				return "", broken(MultipleMethods, "the tests are collected in different ways; give a collection_method")
+				return "", rules.Broken(MultipleMethods, "the tests are collected in different ways; give a collection_method")
 			}
 			method = t.Method
 		}
 	}
 	if lab != nil && !slices.Contains(lab.CollectionMethods, method) {
-		return "", broken(MethodNotSupported, "the lab does not take samples collected that way")
+		return "", rules.Broken(MethodNotSupported, "the lab does not take samples collected that way")
 	}
 	if method == OnSiteCollection && !onSite {
 		return "", &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled,
@@ -187,8 +188,8 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// union builds the one test that an order of several tests or markers is.
-func union(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
+// BuildLabTest makes one lab test of several tests or markers.
+func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
 	t := LabTest{
 		ID: LabTestID{id}, Slug: id.String(), SampleType: Serum, Method: method, IsActive: true,
 		Status: LabTestActive, Lab: lab, AutoGenerated: true, Markers: []Marker{},
@@ -220,8 +221,8 @@ func union(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, i
 	}
 	slices.SortFunc(t.Markers, func(a, b Marker) int { return cmp.Compare(a.ID, b.ID) })
 	t.Name = strings.Join(names, " + ")
-	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
-	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	t.CommonTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.CommonTATDays })
+	t.WorstCaseTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	return t
 }
 
@@ -241,8 +242,8 @@ func together(markers []Marker) (Number, bool) {
 	return sum, true
 }
 
-// slowest is the greatest turnaround of the markers; null if any has none.
-func slowest(markers []Marker, days func(Marker) *int) *int {
+// SlowestTurnaround returns the greatest turnaround of the markers; nil if any has none.
+func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 	var out *int
 	for _, m := range markers {
 		d := days(m)
@@ -256,10 +257,10 @@ func slowest(markers []Marker, days func(Marker) *int) *int {
 	return out
 }
 
-// accountFor finds the account that an order at a lab uses. An order without a lab
+// AccountFor finds the account that an order at a lab uses. An order without a lab
 // uses none. It never guesses: several active accounts are a fault, and a team whose
 // own accounts are not active does not fall back to the platform's.
-func accountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
+func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
 	usable := func(a LabAccount) bool {
 		return a.Status == LabAccountActive || imported && a.Status == LabAccountPending
 	}
@@ -267,11 +268,11 @@ func accountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 		i := slices.IndexFunc(accounts.Linked, func(a LabAccount) bool { return a.ID == *want })
 		switch {
 		case i < 0:
-			return nil, missing(LabAccountNotFound, "the team has no such lab account")
+			return nil, rules.Missing(LabAccountNotFound, "the team has no such lab account")
 		case lab == nil || accounts.Linked[i].Lab != lab.Slug:
-			return nil, broken(LabAccountWrongLab, "the lab account is at another lab")
+			return nil, rules.Broken(LabAccountWrongLab, "the lab account is at another lab")
 		case !usable(accounts.Linked[i]):
-			return nil, broken(LabAccountNotActive, "the lab account is not active")
+			return nil, rules.Broken(LabAccountNotActive, "the lab account is not active")
 		}
 		return &accounts.Linked[i], nil
 	}
@@ -283,7 +284,7 @@ func accountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 		if a, ok := accounts.Platform[lab.Slug]; ok && usable(a) {
 			return &a, nil
 		}
-		return nil, broken(NoLabAccount, "the team has no account at the lab")
+		return nil, rules.Broken(NoLabAccount, "the team has no account at the lab")
 	}
 	active := slices.DeleteFunc(slices.Clone(here), func(a LabAccount) bool { return a.Status != LabAccountActive })
 	pending := slices.DeleteFunc(here, func(a LabAccount) bool { return a.Status != LabAccountPending })
@@ -291,48 +292,48 @@ func accountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 	case len(active) == 1:
 		return &active[0], nil
 	case len(active) > 1:
-		return nil, broken(LabAccountAmbiguous, "the team has several active accounts at the lab; name one")
+		return nil, rules.Broken(LabAccountAmbiguous, "the team has several active accounts at the lab; name one")
 	case imported && len(pending) == 1:
 		return &pending[0], nil
 	}
-	return nil, broken(NoActiveLabAccount, "none of the team's accounts at the lab is active")
+	return nil, rules.Broken(NoActiveLabAccount, "none of the team's accounts at the lab is active")
 }
 
-// billable checks that an order may be billed this way. State is where the patient
+// CheckBilling checks that an order may be billed this way. State is where the patient
 // lives; empty means that it is not known yet, and is checked when it is.
-func billable(a *LabAccount, billing BillingType, state string) error {
+func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	if a == nil {
 		return nil
 	}
 	states, ok := a.AllowedBilling[billing]
 	switch {
 	case !ok:
-		return broken(BillingTypeNotAllowed, "the lab account does not take this billing type")
+		return rules.Broken(BillingTypeNotAllowed, "the lab account does not take this billing type")
 	case state != "" && !slices.ContainsFunc(states, func(s string) bool { return strings.EqualFold(s, state) }):
-		return broken(BillingStateNotAllowed, "the lab account does not take this billing type in the patient's state")
+		return rules.Broken(BillingStateNotAllowed, "the lab account does not take this billing type in the patient's state")
 	}
 	return nil
 }
 
-// delegated reports whether the team's own physicians order on an account.
-func delegated(a *LabAccount) bool {
+// Delegated reports whether the team's own physicians order on an account.
+func Delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// answers checks what was answered at order entry, and fills in what has a preset. The
+// CheckAnswers checks what was answered at order entry, and fills in what has a preset. The
 // test presets the answers of questions with one of the codes.
-func answers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
+func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
-	for marker, q := range t.questions() {
+	for marker, q := range t.Questions() {
 		of := slices.DeleteFunc(slices.Clone(given), func(a AOEAnswer) bool {
 			return a.MarkerID != marker || a.QuestionID != q.ID
 		})
 		known += len(of)
 		if len(of) == 0 {
-			preset, ok := q.preset(t.Fasting, fasting)
+			preset, ok := q.Preset(t.Fasting, fasting)
 			if !ok && q.Required {
-				return nil, broken(AOEMissing, "a required question has no answer")
+				return nil, rules.Broken(AOEMissing, "a required question has no answer")
 			}
 			if ok {
 				out = append(out, AOEAnswer{marker, q.ID, preset})
@@ -344,13 +345,13 @@ func answers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error
 		}
 	}
 	if known != len(given) {
-		return nil, broken(AOEInvalid, "an answer is for a question that the order does not ask")
+		return nil, rules.Broken(AOEInvalid, "an answer is for a question that the order does not ask")
 	}
 	return out, nil
 }
 
-// questions are those of the test's markers, each with the id of its marker.
-func (t LabTest) questions() iter.Seq2[int, Question] {
+// Questions iterates over the questions of the markers, each with the id of its marker.
+func (t LabTest) Questions() iter.Seq2[int, Question] {
 	return func(yield func(int, Question) bool) {
 		for _, m := range t.Markers {
 			if m.AOE == nil {
@@ -365,8 +366,8 @@ func (t LabTest) questions() iter.Seq2[int, Question] {
 	}
 }
 
-// preset returns the answer of a question that nobody answered.
-func (q Question) preset(fasting bool, codes []string) (string, bool) {
+// Preset returns the default answer of a question without an answer.
+func (q Question) Preset(fasting bool, codes []string) (string, bool) {
 	if slices.Contains(codes, q.Code) {
 		// The allowed answers say yes and no in the lab's own words.
 		for _, a := range q.Answers {
@@ -389,21 +390,21 @@ func (q Question) preset(fasting bool, codes []string) (string, bool) {
 // takes checks the answers of one question.
 func (q Question) takes(of []AOEAnswer) error {
 	if len(of) > 1 && q.Type != MultiChoiceQuestion {
-		return broken(AOEInvalid, "a question has several answers")
+		return rules.Broken(AOEInvalid, "a question has several answers")
 	}
 	for _, a := range of {
 		switch q.Type {
 		case ChoiceQuestion, MultiChoiceQuestion:
 			if !slices.ContainsFunc(q.Answers, func(allowed Answer) bool { return allowed.Code == a.Answer }) {
-				return broken(AOEInvalid, "an answer is not one of the allowed ones")
+				return rules.Broken(AOEInvalid, "an answer is not one of the allowed ones")
 			}
 		case NumericQuestion:
 			if _, err := ParseNumber(a.Answer); err != nil {
-				return broken(AOEInvalid, "an answer is not a number")
+				return rules.Broken(AOEInvalid, "an answer is not a number")
 			}
 		case TextQuestion:
 			if q.Required && strings.TrimSpace(a.Answer) == "" {
-				return broken(AOEMissing, "a required question has no answer")
+				return rules.Broken(AOEMissing, "a required question has no answer")
 			}
 		}
 	}

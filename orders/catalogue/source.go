@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 // Catalogue says what can be ordered, and through which accounts. Implementations
 // must be safe for concurrent use; what they return is the caller's to edit. Every
 // marker says whether it can be ordered.
-type Catalogue interface {
+type Source interface {
 	// LabTests returns those of the lab tests that the team may see, with their
 	// markers, in any order. One that it may not see is left out.
 	LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error)

@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type InstructionSheet struct {
 	Steps []string `json:"steps"`
 }
 
-// InstructionSource is a [Catalogue] that has instructions for patients. A Service looks
+// InstructionSource is a [Source] that has instructions for patients. A Service looks
 // for it once, in its constructor; without it there are none.
 type InstructionSource interface {
 	// Instructions returns the sheets for tests of a lab whose sample is collected

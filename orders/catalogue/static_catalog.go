@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
 // StaticCatalogContents is a catalogue as a team supplies it, in Go or as a JSON file.
@@ -31,7 +33,7 @@ type BookTest struct {
 	Teams []healthlab.TeamID `json:"teams"`
 }
 
-// StaticCatalog is a [Catalogue] that does not change: everything that can be ordered, in
+// StaticCatalog is a [Source] that does not change: everything that can be ordered, in
 // memory. It is immutable and safe for concurrent use.
 type StaticCatalog struct {
 	labs     []Lab
@@ -44,7 +46,7 @@ type StaticCatalog struct {
 
 	// What the search looks at, by id, and the words of it.
 	shelf []shelved
-	words *index
+	words *textsearch.Index
 }
 
 // ReadStaticCatalog reads a catalogue from JSON: an object with labs, markers, lab_tests,
@@ -78,7 +80,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 			p.Add("duplicate", "the id or the slug is used twice", "labs", i)
 		}
 		labs[l.ID], slugs[l.Slug] = l, true
-		l.CollectionMethods, l.SampleTypes = list(l.CollectionMethods), list(l.SampleTypes)
+		l.CollectionMethods, l.SampleTypes = rules.NonNil(l.CollectionMethods), rules.NonNil(l.SampleTypes)
 	}
 	for i, m := range c.Markers {
 		if _, taken := b.markers[m.ID]; taken {
@@ -87,12 +89,12 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 		if m.LabID == nil || labs[*m.LabID] == nil {
 			p.Add("unknown_lab", "is one of the labs", "markers", i, "lab_id")
 		}
-		m.ExpectedResults = list(m.ExpectedResults)
+		m.ExpectedResults = rules.NonNil(m.ExpectedResults)
 		m.fill()
 		if m.AOE != nil {
-			aoe := AOE{Questions: list(m.AOE.Questions)}
+			aoe := AOE{Questions: rules.NonNil(m.AOE.Questions)}
 			for j := range aoe.Questions {
-				aoe.Questions[j].Answers = list(aoe.Questions[j].Answers)
+				aoe.Questions[j].Answers = rules.NonNil(aoe.Questions[j].Answers)
 			}
 			m.AOE = &aoe
 		}
@@ -102,16 +104,16 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 		}
 	}
 	for i, sheet := range c.Instructions {
-		b.checkSheet(check{problems: &p, at: []any{"collection_instructions", i}}, sheet, labs[sheet.LabID] != nil)
+		b.checkSheet(rules.Check{Problems: &p, At: []any{"collection_instructions", i}}, sheet, labs[sheet.LabID] != nil)
 	}
-	b.sheets = copied(c.Instructions)
+	b.sheets = rules.DeepCopy(c.Instructions)
 	for i, t := range c.Tests {
-		b.add(check{problems: &p, at: []any{"lab_tests", i}}, t, labs[t.LabID])
+		b.add(rules.Check{Problems: &p, At: []any{"lab_tests", i}}, t, labs[t.LabID])
 	}
 	platform := map[string]bool{}
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		a.BusinessUnits, a.TeamIDAllowlist = list(a.BusinessUnits), list(a.TeamIDAllowlist)
+		a.BusinessUnits, a.TeamIDAllowlist = rules.NonNil(a.BusinessUnits), rules.NonNil(a.TeamIDAllowlist)
 		if a.AllowedBilling == nil {
 			a.AllowedBilling = map[BillingType][]string{}
 		}
@@ -136,67 +138,67 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 }
 
 // checkSheet checks instructions of a lab that is known, or is not.
-func (b *StaticCatalog) checkSheet(c check, sheet InstructionSheet, known bool) {
+func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known bool) {
 	if !known {
-		c.add("unknown_lab", "is one of the labs", "lab_id")
+		c.Add("unknown_lab", "is one of the labs", "lab_id")
 	}
 	if len(sheet.Steps) == 0 {
-		c.add("required", "has steps", "steps")
+		c.Add("required", "has steps", "steps")
 	}
 	for j, id := range sheet.MarkerIDs {
 		if m, ok := b.markers[id]; !ok || m.LabID == nil || *m.LabID != sheet.LabID {
-			c.add("unknown_marker", "is a marker of the lab", "marker_ids", j)
+			c.Add("unknown_marker", "is a marker of the lab", "marker_ids", j)
 		}
 	}
 }
 
 // add checks a test and fills in what follows from its lab and markers.
-func (b *StaticCatalog) add(c check, t BookTest, lab *Lab) {
+func (b *StaticCatalog) add(c rules.Check, t BookTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
-		c.add("duplicate", "has an id of its own", "id")
+		c.Add("duplicate", "has an id of its own", "id")
 	}
 	if lab == nil {
-		c.add("unknown_lab", "is one of the labs", "lab_id")
+		c.Add("unknown_lab", "is one of the labs", "lab_id")
 	} else if !slices.Contains(lab.CollectionMethods, t.Method) {
-		c.add("method", "is one that the lab takes", "method")
+		c.Add("method", "is one that the lab takes", "method")
 	}
 	t.Markers = []Marker{}
 	for j, id := range t.MarkerIDs {
 		m, ok := b.markers[id]
 		switch {
 		case !ok:
-			c.add("unknown_marker", "is one of the markers", "marker_ids", j)
+			c.Add("unknown_marker", "is one of the markers", "marker_ids", j)
 		case m.LabID != nil && *m.LabID != t.LabID:
-			c.add("other_lab", "is a marker of the test's lab", "marker_ids", j)
+			c.Add("other_lab", "is a marker of the test's lab", "marker_ids", j)
 		}
 		t.Markers = append(t.Markers, m.Marker)
 	}
 	t.Lab, t.IsActive, t.IsDelegated = lab, t.Status == LabTestActive, false
-	t.CommonTATDays = slowest(t.Markers, func(m Marker) *int { return m.CommonTATDays })
-	t.WorstCaseTATDays = slowest(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	t.CommonTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.CommonTATDays })
+	t.WorstCaseTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	some := len(b.instructions(t.LabTest)) > 0
 	switch claimed := t.HasCollectionInstructions; {
 	case some:
 		t.HasCollectionInstructions = &some
 	case claimed != nil && *claimed:
-		c.add("no_instructions", "has no collection_instructions", "has_collection_instructions")
+		c.Add("no_instructions", "has no collection_instructions", "has_collection_instructions")
 	}
 	b.tests[t.ID] = t
 	b.made = append(b.made, t.ID)
 }
 
-// LabTests implements [Catalogue].
+// LabTests implements [Source].
 func (b *StaticCatalog) LabTests(_ context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
 	var out []LabTest
 	for _, id := range ids {
 		if t, ok := b.tests[id]; ok && (len(t.Teams) == 0 || slices.Contains(t.Teams, team)) {
-			out = append(out, copied(t.LabTest))
+			out = append(out, rules.DeepCopy(t.LabTest))
 		}
 	}
 	return out, nil
 }
 
-// Markers implements [Catalogue].
+// Markers implements [Source].
 func (b *StaticCatalog) Markers(_ context.Context, ids []int, providerIDs []string) ([]Marker, error) {
 	var out []Marker
 	for _, code := range providerIDs {
@@ -204,18 +206,18 @@ func (b *StaticCatalog) Markers(_ context.Context, ids []int, providerIDs []stri
 	}
 	for _, id := range ids {
 		if m, ok := b.markers[id]; ok {
-			out = append(out, copied(m.Marker))
+			out = append(out, rules.DeepCopy(m.Marker))
 		}
 	}
 	return out, nil
 }
 
-// ExpectedResults implements [Catalogue].
+// ExpectedResults implements [Source].
 func (b *StaticCatalog) ExpectedResults(_ context.Context, markers []int) (map[int][]ExpectedResult, error) {
 	out := map[int][]ExpectedResult{}
 	for _, id := range markers {
 		if m, ok := b.markers[id]; ok && len(m.ExpectedResults) > 0 {
-			out[id] = copied(m.ExpectedResults)
+			out[id] = rules.DeepCopy(m.ExpectedResults)
 		}
 	}
 	return out, nil
@@ -223,7 +225,7 @@ func (b *StaticCatalog) ExpectedResults(_ context.Context, markers []int) (map[i
 
 // Instructions implements [InstructionSource].
 func (b *StaticCatalog) Instructions(_ context.Context, t LabTest) ([]InstructionSheet, error) {
-	return copied(b.instructions(t)), nil
+	return rules.DeepCopy(b.instructions(t)), nil
 }
 
 func (b *StaticCatalog) instructions(t LabTest) []InstructionSheet {
@@ -241,18 +243,18 @@ func (b *StaticCatalog) instructions(t LabTest) []InstructionSheet {
 	return out
 }
 
-// Labs implements [Catalogue].
-func (b *StaticCatalog) Labs(context.Context) ([]Lab, error) { return copied(b.labs), nil }
+// Labs implements [Source].
+func (b *StaticCatalog) Labs(context.Context) ([]Lab, error) { return rules.DeepCopy(b.labs), nil }
 
-// Accounts implements [Catalogue].
+// Accounts implements [Source].
 func (b *StaticCatalog) Accounts(_ context.Context, team healthlab.TeamID) (Accounts, error) {
 	out := Accounts{Platform: map[string]LabAccount{}}
 	for _, a := range b.accounts {
 		switch {
 		case len(a.TeamIDAllowlist) == 0:
-			out.Platform[a.Lab] = copied(a)
+			out.Platform[a.Lab] = rules.DeepCopy(a)
 		case slices.Contains(a.TeamIDAllowlist, team):
-			out.Linked = append(out.Linked, copied(a))
+			out.Linked = append(out.Linked, rules.DeepCopy(a))
 		}
 	}
 	return out, nil

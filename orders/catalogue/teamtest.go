@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // TeamTest is a lab test that a team made, as it is kept: what the team chose. Its lab
@@ -99,23 +100,23 @@ const (
 // Check returns Invalid with every problem of the request itself.
 func (r *LabTestRequest) Check() error {
 	var p healthlab.Problems
-	c := check{problems: &p}
-	c.text(r.Name, "name", 1, maxText)
-	c.text(r.Description, "description", 0, maxNotes)
-	oneOf(&p, r.Method, CollectionMethods(), "method")
-	c.optional(r.LabSlug, "lab_slug", maxText)
+	c := rules.Check{Problems: &p}
+	c.Text(r.Name, "name", 1, rules.MaxText)
+	c.Text(r.Description, "description", 0, rules.MaxNotes)
+	rules.OneOf(&p, r.Method, CollectionMethods(), "method")
+	c.Optional(r.LabSlug, "lab_slug", rules.MaxText)
 	return p.Err()
 }
 
 // CreateLabTest makes a lab test of the team's own, of markers of one lab. It can be
-// ordered at once, or waits for [CatalogueService.ApproveLabTest] where the Service holds new
+// ordered at once, or waits for [Service.ApproveLabTest] where the Service holds new
 // tests back.
 //
 // Invalid lists every problem of the request itself. RuleErrors: MARKER_IDS_MISSING,
 // MARKER_IDS_CONFLICT, MARKER_NOT_FOUND, MARKER_NOT_ORDERABLE, MARKER_NOT_IN_LAB,
 // MULTIPLE_LABS, METHOD_NOT_SUPPORTED, LAB_ACCOUNT_NOT_FOUND. Unimplemented without a
 // store for lab tests.
-func (s *CatalogueService) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
+func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
 	if s.opts.LabTests == nil {
 		return LabTest{}, fmt.Errorf("create lab test: %w", healthlab.Unimplemented)
 	}
@@ -124,9 +125,9 @@ func (s *CatalogueService) CreateLabTest(ctx context.Context, team healthlab.Tea
 	}
 	switch {
 	case len(req.MarkerIDs) == 0 && len(req.ProviderIDs) == 0:
-		return LabTest{}, broken(MarkerIDsMissing, "a lab test needs marker_ids or provider_ids")
+		return LabTest{}, rules.Broken(MarkerIDsMissing, "a lab test needs marker_ids or provider_ids")
 	case len(req.MarkerIDs) > 0 && len(req.ProviderIDs) > 0:
-		return LabTest{}, broken(MarkerIDsConflict, "give marker_ids or provider_ids, not both")
+		return LabTest{}, rules.Broken(MarkerIDsConflict, "give marker_ids or provider_ids, not both")
 	}
 	markers, lab, err := s.ofOneLab(ctx, team, req)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *CatalogueService) CreateLabTest(ctx context.Context, team healthlab.Tea
 	t.Slug = slugOf(req.Name + " " + t.ID.String()[28:])
 	var ok bool
 	if t.SampleType, ok = sampleOf(req.Method, lab); !ok {
-		return LabTest{}, broken(MethodNotSupported, "the lab does not take samples collected that way")
+		return LabTest{}, rules.Broken(MethodNotSupported, "the lab does not take samples collected that way")
 	}
 	if s.opts.HoldLabTests {
 		t.Status = LabTestPendingApproval
@@ -157,8 +158,8 @@ func (s *CatalogueService) CreateLabTest(ctx context.Context, team healthlab.Tea
 }
 
 // ofOneLab finds the markers that are asked for, and their lab.
-func (s *CatalogueService) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
-	found, err := s.find(ctx, team, Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs})
+func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
+	found, err := s.Find(ctx, team, Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,10 +173,10 @@ func (s *CatalogueService) ofOneLab(ctx context.Context, team healthlab.TeamID, 
 			return nil, nil, err
 		}
 		if len(linked) == 0 {
-			return nil, nil, broken(LabAccountNotFound, "the team has no such lab account")
+			return nil, nil, rules.Broken(LabAccountNotFound, "the team has no such lab account")
 		}
 		if only != "" && only != linked[0].Lab {
-			return nil, nil, broken(MarkerNotInLab, "lab_slug is not the lab of the account")
+			return nil, nil, rules.Broken(MarkerNotInLab, "lab_slug is not the lab of the account")
 		}
 		only = linked[0].Lab
 	}
@@ -187,18 +188,18 @@ func (s *CatalogueService) ofOneLab(ctx context.Context, team healthlab.TeamID, 
 		})
 	}
 	if len(here) == 0 && len(found.Markers) > 0 {
-		return nil, nil, broken(MarkerNotInLab, "a marker is not of this lab")
+		return nil, nil, rules.Broken(MarkerNotInLab, "a marker is not of this lab")
 	}
 	added, lab, err := pick(Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs}, nil, Candidates{Markers: here, Labs: found.Labs})
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case lab == nil:
-		return nil, nil, broken(MarkerNotFound, "the markers have no lab")
+		return nil, nil, rules.Broken(MarkerNotFound, "the markers have no lab")
 	}
 	for _, m := range added {
 		if m.IsOrderable != nil && !*m.IsOrderable {
-			return nil, nil, broken(MarkerNotOrderable, "a marker comes with another one's result only")
+			return nil, nil, rules.Broken(MarkerNotOrderable, "a marker comes with another one's result only")
 		}
 	}
 	return added, lab, nil
@@ -225,10 +226,10 @@ func sampleOf(m CollectionMethod, lab *Lab) (SampleType, bool) {
 // ChangeLabTest renames a lab test of the team's own, or takes it out of use and back.
 // Orders of it go on. RuleErrors: LAB_TEST_NOT_FOUND, LAB_TEST_NOT_YOURS (Forbidden) for
 // one that the team sees and did not make, LAB_TEST_PENDING_APPROVAL.
-func (s *CatalogueService) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change LabTestChange) (LabTest, error) {
+func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change LabTestChange) (LabTest, error) {
 	var p healthlab.Problems
 	if change.Name != nil {
-		check{problems: &p}.text(*change.Name, "name", 1, maxText)
+		rules.Check{Problems: &p}.Text(*change.Name, "name", 1, rules.MaxText)
 	}
 	if err := p.Err(); err != nil {
 		return LabTest{}, err
@@ -237,7 +238,7 @@ func (s *CatalogueService) ChangeLabTest(ctx context.Context, team healthlab.Tea
 	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
 		if change.Active != nil && t.Status == LabTestPendingApproval {
 			if *change.Active {
-				return broken(LabTestPending, "the lab test waits for approval")
+				return rules.Broken(LabTestPending, "the lab test waits for approval")
 			}
 		} else if change.Active != nil {
 			t.Status = LabTestInactive
@@ -255,7 +256,7 @@ func (s *CatalogueService) ChangeLabTest(ctx context.Context, team healthlab.Tea
 
 // ApproveLabTest lets a lab test that waits for approval be ordered. No operation of
 // the API does this: it is the host's decision. One that was approved stays as it is.
-func (s *CatalogueService) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID) (LabTest, error) {
+func (s *Service) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID) (LabTest, error) {
 	at := s.now()
 	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
 		if t.Status == LabTestPendingApproval {
@@ -265,7 +266,7 @@ func (s *CatalogueService) ApproveLabTest(ctx context.Context, team healthlab.Te
 	})
 }
 
-func (s *CatalogueService) editLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (LabTest, error) {
+func (s *Service) editLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (LabTest, error) {
 	seen, err := s.LabTest(ctx, team, nil, id)
 	if err != nil {
 		return LabTest{}, err
@@ -286,7 +287,7 @@ func (s *CatalogueService) editLabTest(ctx context.Context, team healthlab.TeamI
 
 // teamCatalogue is a catalogue with the tests that teams made.
 type teamCatalogue struct {
-	Catalogue
+	Source
 	made   LabTestStore
 	sheets InstructionSource // nil for none
 }
@@ -328,9 +329,9 @@ func (s teamCatalogue) finish(ctx context.Context, t *LabTest) error {
 	for i, m := range t.Markers {
 		t.Markers[i] = MarkerComplete{Marker: m}.clone().Marker
 	}
-	t.CommonTATDays, t.WorstCaseTATDays = dup(t.CommonTATDays), dup(t.WorstCaseTATDays)
+	t.CommonTATDays, t.WorstCaseTATDays = rules.ClonePtr(t.CommonTATDays), rules.ClonePtr(t.WorstCaseTATDays)
 	if t.Lab != nil {
-		lab := copied(*t.Lab)
+		lab := rules.DeepCopy(*t.Lab)
 		t.Lab = &lab
 	}
 	return instructed(ctx, s.sheets, t)
@@ -365,14 +366,14 @@ func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 		price, known := together(out.Markers)
 		out.Price, out.PriceUnknown = price, !known || len(out.Markers) < len(t.MarkerIDs)
 	}
-	out.CommonTATDays = slowest(out.Markers, func(m Marker) *int { return m.CommonTATDays })
-	out.WorstCaseTATDays = slowest(out.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
+	out.CommonTATDays = SlowestTurnaround(out.Markers, func(m Marker) *int { return m.CommonTATDays })
+	out.WorstCaseTATDays = SlowestTurnaround(out.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	return out
 }
 
-// KeepBuilt stores a lab test that [CatalogueService.Choose] built, so that it can be read
+// KeepBuilt stores a lab test that [Service.Choose] built, so that it can be read
 // and listed, and gives it its id. The same selection of the same team is the same test.
-func (s *CatalogueService) KeepBuilt(ctx context.Context, team healthlab.TeamID, t *LabTest, at time.Time) error {
+func (s *Service) KeepBuilt(ctx context.Context, team healthlab.TeamID, t *LabTest, at time.Time) error {
 	if !t.AutoGenerated {
 		return nil
 	}
@@ -400,9 +401,9 @@ func (s *CatalogueService) KeepBuilt(ctx context.Context, team healthlab.TeamID,
 	return nil
 }
 
-// LabTests implements [Catalogue].
+// LabTests implements [Source].
 func (s teamCatalogue) LabTests(ctx context.Context, team healthlab.TeamID, ids []LabTestID) ([]LabTest, error) {
-	found, err := s.Catalogue.LabTests(ctx, team, ids)
+	found, err := s.Source.LabTests(ctx, team, ids)
 	if err != nil || len(found) == len(ids) {
 		return found, err
 	}
@@ -418,7 +419,7 @@ func (s teamCatalogue) LabTests(ctx context.Context, team healthlab.TeamID, ids 
 	return append(found, own...), nil
 }
 
-// FindLabTests implements [Catalogue]. Tests of the catalogue are older than those that
+// FindLabTests implements [Source]. Tests of the catalogue are older than those that
 // teams made.
 func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error) {
 	q, err := q.Normal()
@@ -430,11 +431,11 @@ func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTes
 		return LabTestPage{}, err
 	}
 	if len(own) == 0 {
-		return s.Catalogue.FindLabTests(ctx, q)
+		return s.Source.FindLabTests(ctx, q)
 	}
 	whole := q
 	whole.Limit, whole.Cursor = 0, ""
-	page, err := s.Catalogue.FindLabTests(ctx, whole)
+	page, err := s.Source.FindLabTests(ctx, whole)
 	if err != nil {
 		return LabTestPage{}, err
 	}

@@ -1,4 +1,4 @@
-package orders
+package rules
 
 import (
 	"encoding/csv"
@@ -11,16 +11,16 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func number(into *int, s string) bool {
+func ParseInt(into *int, s string) bool {
 	n, err := strconv.Atoi(s)
 	*into = n
 	return err == nil
 }
 
-// readTable reads a table: a line with the names of columns, in any order, then the
+// ReadTable reads a table: a line with the names of columns, in any order, then the
 // lines, each of which row takes in. Invalid lists every problem by line (from 1) and
 // column.
-func readTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c check)) error {
+func ReadTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c Check)) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	var p healthlab.Problems
@@ -56,6 +56,6 @@ func readTable(r io.Reader, of string, column func(name string) bool, row func(c
 			return fmt.Errorf("read %s: %w", of, err)
 		}
 		line, _ := in.FieldPos(0)
-		row(columns, cells, check{problems: &p, at: []any{"line", line}})
+		row(columns, cells, Check{Problems: &p, At: []any{"line", line}})
 	}
 }

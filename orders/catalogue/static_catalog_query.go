@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
 // arrange prepares the search.
@@ -26,7 +28,7 @@ func (b *StaticCatalog) arrange() {
 		names = append(names, m.Name)
 		b.shelf = append(b.shelf, shelved{MarkerComplete: m, lab: slugs[*m.LabID], name: strings.ToLower(m.Name)})
 	}
-	b.words = newIndex(names, func(i int) []string {
+	b.words = textsearch.New(names, func(i int) []string {
 		m := &b.shelf[i]
 		codes := []string{m.Slug}
 		if m.ProviderID != nil {
@@ -48,7 +50,7 @@ type shelved struct {
 	name string // in lower case
 }
 
-// FindMarkers implements [Catalogue].
+// FindMarkers implements [Source].
 func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPage, error) {
 	q, err := q.Normal()
 	if err != nil {
@@ -88,12 +90,12 @@ func (b *StaticCatalog) called(text string) []*shelved {
 		}
 		return out
 	}
-	hits := b.words.find(text)
+	hits := b.words.Find(text)
 	exact := make([]bool, len(b.shelf))
 	for _, h := range hits {
-		if h.cost == 0 {
-			exact[h.text] = true
-			out = append(out, &b.shelf[h.text])
+		if h.Cost == 0 {
+			exact[h.Text] = true
+			out = append(out, &b.shelf[h.Text])
 		}
 	}
 	text = strings.ToLower(text)
@@ -104,7 +106,7 @@ func (b *StaticCatalog) called(text string) []*shelved {
 	}
 	if len(out) == 0 {
 		for _, h := range hits {
-			out = append(out, &b.shelf[h.text])
+			out = append(out, &b.shelf[h.Text])
 		}
 	}
 	return out
@@ -119,7 +121,7 @@ func cut[T any](s []T, page, size int) []T {
 	return s[min(from, len(s)):min(from+size, len(s))]
 }
 
-// FindLabTests implements [Catalogue]. A test's place in the catalogue is when it was
+// FindLabTests implements [Source]. A test's place in the catalogue is when it was
 // made and changed.
 func (b *StaticCatalog) FindLabTests(_ context.Context, q LabTestQuery) (LabTestPage, error) {
 	q, err := q.Normal()
@@ -161,7 +163,7 @@ func (b *StaticCatalog) FindLabTests(_ context.Context, q LabTestQuery) (LabTest
 		page.Next = testCursor(found[q.Limit-1])
 	}
 	for _, id := range found {
-		page.Tests = append(page.Tests, copied(b.tests[id].LabTest))
+		page.Tests = append(page.Tests, rules.DeepCopy(b.tests[id].LabTest))
 	}
 	return page, nil
 }
@@ -216,21 +218,21 @@ func BadCursor() error {
 	return p.Err()
 }
 
-// clone returns a copy that shares nothing with m. It is [copied], faster.
+// clone returns a copy that shares nothing with m. It is [rules.DeepCopy], faster.
 func (m MarkerComplete) clone() MarkerComplete {
-	m.Description, m.LabID, m.ProviderID, m.Type = dup(m.Description), dup(m.LabID), dup(m.ProviderID), dup(m.Type)
-	m.Unit, m.Price, m.IsOrderable = dup(m.Unit), dup(m.Price), dup(m.IsOrderable)
-	m.CommonTATDays, m.WorstCaseTATDays = dup(m.CommonTATDays), dup(m.WorstCaseTATDays)
+	m.Description, m.LabID, m.ProviderID, m.Type = rules.ClonePtr(m.Description), rules.ClonePtr(m.LabID), rules.ClonePtr(m.ProviderID), rules.ClonePtr(m.Type)
+	m.Unit, m.Price, m.IsOrderable = rules.ClonePtr(m.Unit), rules.ClonePtr(m.Price), rules.ClonePtr(m.IsOrderable)
+	m.CommonTATDays, m.WorstCaseTATDays = rules.ClonePtr(m.CommonTATDays), rules.ClonePtr(m.WorstCaseTATDays)
 	if m.AOE != nil {
-		aoe := copied(*m.AOE)
+		aoe := rules.DeepCopy(*m.AOE)
 		m.AOE = &aoe
 	}
 	m.ExpectedResults = slices.Clone(m.ExpectedResults)
 	for i := range m.ExpectedResults {
 		r := &m.ExpectedResults[i]
-		r.LabID, r.ProviderID, r.LOINC = dup(r.LabID), dup(r.ProviderID), dup(r.LOINC)
+		r.LabID, r.ProviderID, r.LOINC = rules.ClonePtr(r.LabID), rules.ClonePtr(r.ProviderID), rules.ClonePtr(r.LOINC)
 		if r.LOINC != nil {
-			r.LOINC.Unit = dup(r.LOINC.Unit)
+			r.LOINC.Unit = rules.ClonePtr(r.LOINC.Unit)
 		}
 	}
 	return m

@@ -1,4 +1,6 @@
-package orders
+package catalogue
+
+import "github.com/healthlab-dev/healthlab/orders/internal/rules"
 
 // Names of the rules of this package, as a [healthlab.RuleError] and the wire carry
 // them.
@@ -16,7 +18,7 @@ const (
 	MarkerNotInLab         = "MARKER_NOT_IN_LAB"
 	MarkerNotFound         = "MARKER_NOT_FOUND"
 	MarkerNotALaCarte      = "MARKER_NOT_A_LA_CARTE"
-	FeatureNotEnabled      = featureNotEnabled
+	FeatureNotEnabled      = rules.FeatureNotEnabled
 	LabAccountNotFound     = "LAB_ACCOUNT_NOT_FOUND"
 	LabAccountWrongLab     = "LAB_ACCOUNT_WRONG_LAB"
 	LabAccountNotActive    = "LAB_ACCOUNT_NOT_ACTIVE"

@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 // CollectionMethod says how the sample comes to the lab. It decides which lifecycle
 // an order has, and never changes.

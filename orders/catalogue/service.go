@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // CatalogueOptions adjusts a CatalogueService. The zero value, and nil, mean the defaults.
-type CatalogueOptions struct {
+type Options struct {
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
 	LabTests LabTestStore
-	// HoldLabTests makes new lab tests wait for [CatalogueService.ApproveLabTest].
+	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest].
 	// Default: they can be ordered at once.
 	HoldLabTests bool
 	// CentralLabs are the slugs of the labs that the compendium compares. Nil means all.
@@ -33,16 +34,16 @@ type CatalogueOptions struct {
 }
 
 // CatalogueService answers what a team can order. It adds the lab tests that teams made to
-// those of a [Catalogue]. It is safe for concurrent use.
-type CatalogueService struct {
-	source Catalogue
+// those of a [Source]. It is safe for concurrent use.
+type Service struct {
+	source Source
 	sheets InstructionSource // nil: the catalogue has no instructions
-	opts   CatalogueOptions
+	opts   Options
 }
 
 // NewCatalogueService returns a CatalogueService that reads source.
-func NewCatalogueService(source Catalogue, opts *CatalogueOptions) *CatalogueService {
-	s := &CatalogueService{source: source}
+func New(source Source, opts *Options) *Service {
+	s := &Service{source: source}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -65,20 +66,20 @@ func NewCatalogueService(source Catalogue, opts *CatalogueOptions) *CatalogueSer
 	return s
 }
 
-func (s *CatalogueService) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // Accounts returns the lab accounts that the team can use.
-func (s *CatalogueService) Accounts(ctx context.Context, team healthlab.TeamID) (Accounts, error) {
+func (s *Service) Accounts(ctx context.Context, team healthlab.TeamID) (Accounts, error) {
 	return s.source.Accounts(ctx, team)
 }
 
 // ExpectedResults returns what each of the markers should bring, by marker id.
-func (s *CatalogueService) ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error) {
+func (s *Service) ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error) {
 	return s.source.ExpectedResults(ctx, markers)
 }
 
 // CentralLabs returns the labs that the compendium compares, by id.
-func (s *CatalogueService) CentralLabs(ctx context.Context) ([]Lab, error) {
+func (s *Service) CentralLabs(ctx context.Context) ([]Lab, error) {
 	labs, err := s.Labs(ctx)
 	return slices.DeleteFunc(labs, func(l Lab) bool {
 		return s.opts.CentralLabs != nil && !slices.Contains(s.opts.CentralLabs, l.Slug)
@@ -87,14 +88,14 @@ func (s *CatalogueService) CentralLabs(ctx context.Context) ([]Lab, error) {
 
 // Instructions returns the sheets for a lab test, in the order in which a patient reads
 // them; none without an [InstructionSource].
-func (s *CatalogueService) Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error) {
+func (s *Service) Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error) {
 	return sheetsFor(ctx, s.sheets, t)
 }
 
 // Choose makes one lab test of a selection, with the accounts of the team. newID makes
 // the id of a test that it builds; onSite says whether the team draws samples itself.
-func (s *CatalogueService) Choose(ctx context.Context, team healthlab.TeamID, w Selection, onSite bool, newID func() uuid.UUID) (Chosen, Accounts, error) {
-	found, err := s.find(ctx, team, w)
+func (s *Service) Choose(ctx context.Context, team healthlab.TeamID, w Selection, onSite bool, newID func() uuid.UUID) (Chosen, Accounts, error) {
+	found, err := s.Find(ctx, team, w)
 	if err != nil {
 		return Chosen{}, Accounts{}, err
 	}
@@ -121,8 +122,8 @@ type Candidates struct {
 	Accounts Accounts
 }
 
-// find reads the catalogue entries of a selection, without the accounts.
-func (s *CatalogueService) find(ctx context.Context, team healthlab.TeamID, w Selection) (Candidates, error) {
+// Find reads the catalogue entries of a selection, without the accounts.
+func (s *Service) Find(ctx context.Context, team healthlab.TeamID, w Selection) (Candidates, error) {
 	var g Candidates
 	var err error
 	if g.LabTests, err = s.source.LabTests(ctx, team, w.LabTests); err != nil {
@@ -140,7 +141,7 @@ func (s *CatalogueService) find(ctx context.Context, team healthlab.TeamID, w Se
 }
 
 // Labs returns all laboratories, by id.
-func (s *CatalogueService) Labs(ctx context.Context) ([]Lab, error) {
+func (s *Service) Labs(ctx context.Context) ([]Lab, error) {
 	labs, err := s.source.Labs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list labs: %w", err)
@@ -150,7 +151,7 @@ func (s *CatalogueService) Labs(ctx context.Context) ([]Lab, error) {
 
 // LabAccounts returns the accounts that are linked to the team: the one with an id, and
 // those of a status, where they are given. Accounts of the platform are not listed.
-func (s *CatalogueService) LabAccounts(ctx context.Context, team healthlab.TeamID, id *LabAccountID, status LabAccountStatus) ([]LabAccount, error) {
+func (s *Service) LabAccounts(ctx context.Context, team healthlab.TeamID, id *LabAccountID, status LabAccountStatus) ([]LabAccount, error) {
 	accounts, err := s.source.Accounts(ctx, team)
 	if err != nil {
 		return nil, fmt.Errorf("list lab accounts: %w", err)
@@ -161,7 +162,7 @@ func (s *CatalogueService) LabAccounts(ctx context.Context, team healthlab.TeamI
 }
 
 // labOf returns the slug of the lab of one of the team's accounts; empty for nil.
-func (s *CatalogueService) labOf(ctx context.Context, team healthlab.TeamID, account *LabAccountID) (string, error) {
+func (s *Service) labOf(ctx context.Context, team healthlab.TeamID, account *LabAccountID) (string, error) {
 	if account == nil {
 		return "", nil
 	}
@@ -170,14 +171,14 @@ func (s *CatalogueService) labOf(ctx context.Context, team healthlab.TeamID, acc
 		return "", err
 	}
 	if len(linked) == 0 {
-		return "", missing(LabAccountNotFound, "the team has no such lab account")
+		return "", rules.Missing(LabAccountNotFound, "the team has no such lab account")
 	}
 	return linked[0].Lab, nil
 }
 
 // Markers returns a page of the markers that can be ordered; with an account, of those
 // of its lab. NotFound if the team has no such account; Invalid if the page is none.
-func (s *CatalogueService) Markers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, q MarkerQuery) (MarkerPage, error) {
+func (s *Service) Markers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, q MarkerQuery) (MarkerPage, error) {
 	lab, err := s.labOf(ctx, team, account)
 	if err != nil {
 		return MarkerPage{}, err
@@ -204,7 +205,7 @@ func (s *CatalogueService) Markers(ctx context.Context, team healthlab.TeamID, a
 
 // Marker returns the marker that has a code at a lab. NotFound if there is none, or if
 // the account is at another lab.
-func (s *CatalogueService) Marker(ctx context.Context, team healthlab.TeamID, account *LabAccountID, lab int, code string) (Marker, error) {
+func (s *Service) Marker(ctx context.Context, team healthlab.TeamID, account *LabAccountID, lab int, code string) (Marker, error) {
 	slug, err := s.labOf(ctx, team, account)
 	if err != nil {
 		return Marker{}, err
@@ -223,13 +224,13 @@ func (s *CatalogueService) Marker(ctx context.Context, team healthlab.TeamID, ac
 			return m, nil
 		}
 	}
-	return Marker{}, missing(MarkerNotFound, "the lab has no marker with this code")
+	return Marker{}, rules.Missing(MarkerNotFound, "the lab has no marker with this code")
 }
 
 // LabTests returns a page of the lab tests that the team may see; with an account, of
 // those of its lab. NotFound if the team has no such account; Invalid if the cursor is
 // none of this query.
-func (s *CatalogueService) LabTests(ctx context.Context, account *LabAccountID, q LabTestQuery) (LabTestPage, error) {
+func (s *Service) LabTests(ctx context.Context, account *LabAccountID, q LabTestQuery) (LabTestPage, error) {
 	lab, err := s.labOf(ctx, q.Team, account)
 	if err != nil {
 		return LabTestPage{}, err
@@ -249,7 +250,7 @@ func (s *CatalogueService) LabTests(ctx context.Context, account *LabAccountID, 
 
 // LabTest returns a lab test that the team may see. NotFound if there is none, or if
 // the account is at another lab.
-func (s *CatalogueService) LabTest(ctx context.Context, team healthlab.TeamID, account *LabAccountID, id LabTestID) (LabTest, error) {
+func (s *Service) LabTest(ctx context.Context, team healthlab.TeamID, account *LabAccountID, id LabTestID) (LabTest, error) {
 	lab, err := s.labOf(ctx, team, account)
 	if err != nil {
 		return LabTest{}, err
@@ -259,14 +260,14 @@ func (s *CatalogueService) LabTest(ctx context.Context, team healthlab.TeamID, a
 		return LabTest{}, fmt.Errorf("get lab test: %w", err)
 	}
 	if len(tests) == 0 || lab != "" && (tests[0].Lab == nil || tests[0].Lab.Slug != lab) {
-		return LabTest{}, missing(LabTestNotFound, "the team has no such lab test")
+		return LabTest{}, rules.Missing(LabTestNotFound, "the team has no such lab test")
 	}
 	return tests[0], nil
 }
 
 // LabTestMarkers returns a page of the markers of a lab test, reflex markers included.
-// Faults as [CatalogueService.LabTest].
-func (s *CatalogueService) LabTestMarkers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, id LabTestID, page, size int) (MarkerPage, error) {
+// Faults as [Service.LabTest].
+func (s *Service) LabTestMarkers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, id LabTestID, page, size int) (MarkerPage, error) {
 	t, err := s.LabTest(ctx, team, account, id)
 	if err != nil {
 		return MarkerPage{}, err
@@ -277,13 +278,13 @@ func (s *CatalogueService) LabTestMarkers(ctx context.Context, team healthlab.Te
 // OrderSetMarkers returns a page of the markers that an order of the set would have,
 // each once. It is refused by the same rules as the order, but for those about how the
 // sample is collected.
-func (s *CatalogueService) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, set OrderSet, page, size int) (MarkerPage, error) {
+func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, set OrderSet, page, size int) (MarkerPage, error) {
 	anyMethod := WalkInTest
 	w, err := set.Select(&anyMethod, nil)
 	if err != nil {
 		return MarkerPage{}, err
 	}
-	found, err := s.find(ctx, team, w)
+	found, err := s.Find(ctx, team, w)
 	if err != nil {
 		return MarkerPage{}, err
 	}
@@ -302,23 +303,24 @@ func (s *CatalogueService) OrderSetMarkers(ctx context.Context, team healthlab.T
 		return MarkerPage{}, err
 	}
 	if w.Account != nil {
-		if _, err := accountFor(lab, w.Account, found.Accounts, true); err != nil {
+		if _, err := AccountFor(lab, w.Account, found.Accounts, true); err != nil {
 			return MarkerPage{}, err
 		}
 	}
-	ids := union(tests, added, lab, anyMethod, LabTestID{}.UUID).MarkerIDs()
+	ids := BuildLabTest(tests, added, lab, anyMethod, LabTestID{}.UUID).MarkerIDs()
 	return s.Markers(ctx, team, nil, MarkerQuery{IDs: ids, Reflex: true, Page: page, Size: size})
 }
 
-// oneOfLabs notes the slugs that are none of the labs'.
-func oneOfLabs(p *healthlab.Problems, labs []Lab, slugs []string) {
+// CheckLabs notes the slugs that none of the labs has.
+func CheckLabs(p *healthlab.Problems, labs []Lab, slugs []string) {
 	for i, slug := range slugs {
-		if !known(labs, slug) {
+		if !HasLab(labs, slug) {
 			p.Add("enum", "is the slug of one of the central labs", "labs", i)
 		}
 	}
 }
 
-func known(labs []Lab, slug string) bool {
+// HasLab reports whether one of the labs has the slug.
+func HasLab(labs []Lab, slug string) bool {
 	return slices.ContainsFunc(labs, func(l Lab) bool { return l.Slug == slug })
 }

@@ -1,4 +1,5 @@
-package orders
+// Package textsearch finds texts by their words, with typing errors and abbreviations.
+package textsearch
 
 import (
 	"cmp"
@@ -55,9 +56,9 @@ var abbreviations = []struct{ phrase, words string }{
 	{"vitamin", "vit"},
 }
 
-// index finds texts by words, typing errors and abbreviations forgiven. It is immutable
+// Index finds texts by words, typing errors and abbreviations forgiven. It is immutable
 // and safe for concurrent use.
-type index struct {
+type Index struct {
 	words []string           // every word of any text, each once
 	marks []uint64           // the letters of each word, as bits
 	in    [][]int32          // the texts that have the word
@@ -65,27 +66,27 @@ type index struct {
 	size  []int              // how many words of its own a text has
 }
 
-// hit is a text that was found. A lower cost is a better match.
-type hit struct{ text, cost int }
+// Hit is a text that was found. A lower cost is a better match.
+type Hit struct{ Text, Cost int }
 
-// newIndex makes an index of texts. codes are names of a text in which no typing error
-// is forgiven.
-func newIndex(texts []string, codes func(i int) []string) *index {
-	x := &index{size: make([]int, len(texts)), codes: map[string][]int32{}}
+// New returns an Index of texts. codes returns names of a text in which no typing error is
+// forgiven.
+func New(texts []string, codes func(i int) []string) *Index {
+	x := &Index{size: make([]int, len(texts)), codes: map[string][]int32{}}
 	place := map[string]int{}
 	for i, t := range texts {
-		own := wordsOf(t)
+		own := Words(t)
 		x.size[i] = len(own)
 		for _, c := range codes(i) {
 			c = strings.ToLower(c)
 			x.codes[c] = append(x.codes[c], int32(i))
 		}
 		words := slices.Clone(own)
-		if short := initials(own); short != "" {
+		if short := Initials(own); short != "" {
 			words = append(words, short)
 		}
 		for _, a := range abbreviations {
-			if all(wordsOf(a.phrase), own) {
+			if all(Words(a.phrase), own) {
 				words = append(words, strings.Fields(a.words)...)
 			}
 		}
@@ -104,17 +105,17 @@ func newIndex(texts []string, codes func(i int) []string) *index {
 	return x
 }
 
-// find returns the texts that have a word for every word of the query, the best first;
+// Find returns the texts that have a word for every word of the query, the best first;
 // among equals, short texts, then those that came first.
-func (x *index) find(query string) []hit {
+func (x *Index) Find(query string) []Hit {
 	if of := x.codes[strings.ToLower(strings.TrimSpace(query))]; of != nil {
-		var hits []hit
+		var hits []Hit
 		for _, i := range slices.Compact(slices.Clone(of)) {
-			hits = append(hits, hit{int(i), 0})
+			hits = append(hits, Hit{int(i), 0})
 		}
 		return hits
 	}
-	words := wordsOf(query)
+	words := Words(query)
 	if len(words) == 0 {
 		return nil
 	}
@@ -140,14 +141,14 @@ func (x *index) find(query string) []hit {
 			costs[i] = min(costs[i]+c, never)
 		}
 	}
-	var hits []hit
+	var hits []Hit
 	for i, c := range costs {
 		if c < never {
-			hits = append(hits, hit{i, c})
+			hits = append(hits, Hit{i, c})
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(x.size[a.text], x.size[b.text]))
+	slices.SortStableFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(x.size[a.Text], x.size[b.Text]))
 	})
 	return hits
 }
@@ -223,13 +224,13 @@ func typos(a, b string, most int) int {
 	return last[len(b)]
 }
 
-// wordsOf are the words of a text, in lower case: runs of letters and digits.
-func wordsOf(text string) []string {
+// Words returns the words of a text, in lower case: runs of letters and digits.
+func Words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// initials are the first letters of three or more words; empty for fewer.
-func initials(words []string) string {
+// Initials returns the first letters of three or more words; empty for fewer.
+func Initials(words []string) string {
 	if len(words) < 3 {
 		return ""
 	}

@@ -1,10 +1,11 @@
-package orders
+package catalogue
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // MarkerQuery asks for a page of markers. Filters combine with and; a filter at its
@@ -92,7 +93,7 @@ type LabTestPage struct {
 // of it. Invalid lists every problem.
 func (q MarkerQuery) Normal() (MarkerQuery, error) {
 	var p healthlab.Problems
-	pageOf(&p, &q.Page, &q.Size)
+	CheckPage(&p, &q.Page, &q.Size)
 	q.Name = strings.TrimSpace(q.Name)
 	return q, p.Err()
 }
@@ -104,21 +105,21 @@ func (q LabTestQuery) Normal() (LabTestQuery, error) {
 	if q.Generation == "" {
 		q.Generation = GeneratedManual
 	}
-	oneOf(&p, q.Generation, []Generation{GeneratedAuto, GeneratedManual, GeneratedAll}, "generation_method")
+	rules.OneOf(&p, q.Generation, []Generation{GeneratedAuto, GeneratedManual, GeneratedAll}, "generation_method")
 	if q.Method != "" {
-		oneOf(&p, q.Method, CollectionMethods(), "collection_method")
+		rules.OneOf(&p, q.Method, CollectionMethods(), "collection_method")
 	}
 	if q.Status != "" {
-		oneOf(&p, q.Status, []LabTestStatus{LabTestActive, LabTestPendingApproval, LabTestInactive}, "status")
+		rules.OneOf(&p, q.Status, []LabTestStatus{LabTestActive, LabTestPendingApproval, LabTestInactive}, "status")
 	}
 	if q.Sort == "" {
 		q.Sort = SortTestsByCreated
 	}
-	oneOf(&p, q.Sort, []LabTestSort{SortTestsByPrice, SortTestsByCreated, SortTestsByUpdated}, "order_key")
+	rules.OneOf(&p, q.Sort, []LabTestSort{SortTestsByPrice, SortTestsByCreated, SortTestsByUpdated}, "order_key")
 	if q.Direction == "" {
 		q.Direction = Ascending
 	}
-	oneOf(&p, q.Direction, []Direction{Ascending, Descending}, "order_direction")
+	rules.OneOf(&p, q.Direction, []Direction{Ascending, Descending}, "order_direction")
 	if q.Limit < 0 {
 		p.Add("greater_than_equal", "is not negative", "lab_test_limit")
 	}
@@ -126,8 +127,8 @@ func (q LabTestQuery) Normal() (LabTestQuery, error) {
 	return q, p.Err()
 }
 
-// pageOf checks a page and its size.
-func pageOf(p *healthlab.Problems, page, size *int) {
+// CheckPage checks a page and its size.
+func CheckPage(p *healthlab.Problems, page, size *int) {
 	if *page == 0 {
 		*page = 1
 	}

@@ -1,4 +1,4 @@
-package orders
+package catalogue
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
 // ReadContents reads the JSON that [ReadStaticCatalog] reads and checks nothing but its form, so
@@ -32,7 +34,7 @@ type markerRow struct {
 // markerColumns are the columns of a CSV file of markers. Each reads a cell that is not
 // empty, and says whether it could.
 var markerColumns = map[string]func(r *markerRow, cell string) bool{
-	"id":                  func(r *markerRow, s string) bool { return number(&r.marker.ID, s) },
+	"id":                  func(r *markerRow, s string) bool { return rules.ParseInt(&r.marker.ID, s) },
 	"name":                func(r *markerRow, s string) bool { r.marker.Name = s; return true },
 	"slug":                func(r *markerRow, s string) bool { r.marker.Slug = s; return true },
 	"description":         func(r *markerRow, s string) bool { r.marker.Description = &s; return true },
@@ -45,7 +47,7 @@ var markerColumns = map[string]func(r *markerRow, cell string) bool{
 	"is_orderable":        func(r *markerRow, s string) bool { return truth(r.marker.IsOrderable, s) },
 	"common_tat_days":     func(r *markerRow, s string) bool { return optional(&r.marker.CommonTATDays, s) },
 	"worst_case_tat_days": func(r *markerRow, s string) bool { return optional(&r.marker.WorstCaseTATDays, s) },
-	"result_id":           func(r *markerRow, s string) bool { r.found = true; return number(&r.result.ID, s) },
+	"result_id":           func(r *markerRow, s string) bool { r.found = true; return rules.ParseInt(&r.result.ID, s) },
 	"result_name":         func(r *markerRow, s string) bool { r.found = true; r.result.Name = s; return true },
 	"result_slug":         func(r *markerRow, s string) bool { r.found = true; r.result.Slug = s; return true },
 	"result_provider_id":  func(r *markerRow, s string) bool { r.found = true; r.result.ProviderID = &s; return true },
@@ -65,7 +67,7 @@ func (r *markerRow) loinc() *LOINC {
 
 func optional(into **int, s string) bool {
 	*into = new(int)
-	return number(*into, s)
+	return rules.ParseInt(*into, s)
 }
 
 func truth(into *bool, s string) bool {
@@ -93,7 +95,7 @@ func markerType(r *markerRow, s string) bool {
 func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 	var out []MarkerComplete
 	place := map[int]int{}
-	err := readTable(r, "markers", func(name string) bool { return markerColumns[name] != nil }, func(columns, cells []string, c check) {
+	err := rules.ReadTable(r, "markers", func(name string) bool { return markerColumns[name] != nil }, func(columns, cells []string, c rules.Check) {
 		row := readMarker(columns, cells, c)
 		at, known := place[row.marker.ID]
 		if !known {
@@ -112,30 +114,30 @@ func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 }
 
 // readMarker reads one line.
-func readMarker(columns, cells []string, c check) markerRow {
+func readMarker(columns, cells []string, c rules.Check) markerRow {
 	yes := true
 	kind := Biomarker
 	row := markerRow{result: ExpectedResult{Required: true}}
 	row.marker.Type, row.marker.IsOrderable, row.marker.ExpectedResults = &kind, &yes, []ExpectedResult{}
 	for i, cell := range cells {
 		if cell = strings.TrimSpace(cell); cell != "" && !markerColumns[columns[i]](&row, cell) {
-			c.add("cell", "is not what this column holds", columns[i])
+			c.Add("cell", "is not what this column holds", columns[i])
 		}
 	}
 	if row.marker.ID <= 0 {
-		c.add("missing", "is a number above zero", "id")
+		c.Add("missing", "is a number above zero", "id")
 	}
 	return row
 }
 
 // whole returns the marker that the first line of an id describes.
-func (r *markerRow) whole(c check) MarkerComplete {
+func (r *markerRow) whole(c rules.Check) MarkerComplete {
 	m := r.marker
 	if m.Name == "" {
-		c.add("missing", "is required", "name")
+		c.Add("missing", "is required", "name")
 	}
 	if m.LabID == nil {
-		c.add("missing", "is required", "lab_id")
+		c.Add("missing", "is required", "lab_id")
 	}
 	if m.Slug == "" {
 		m.Slug = slugOf(m.Name)
@@ -144,11 +146,11 @@ func (r *markerRow) whole(c check) MarkerComplete {
 }
 
 // resultOf is the result of a line, as one of a marker.
-func (r *markerRow) resultOf(m *MarkerComplete, c check) ExpectedResult {
+func (r *markerRow) resultOf(m *MarkerComplete, c rules.Check) ExpectedResult {
 	out := r.result
 	out.LabID = m.LabID
 	if out.ID <= 0 {
-		c.add("missing", "is a number above zero", "result_id")
+		c.Add("missing", "is a number above zero", "result_id")
 	}
 	if out.Name == "" {
 		out.Name = m.Name
@@ -158,7 +160,7 @@ func (r *markerRow) resultOf(m *MarkerComplete, c check) ExpectedResult {
 	}
 	if l := out.LOINC; l != nil {
 		if l.Code == "" {
-			c.add("missing", "is required", "loinc_code")
+			c.Add("missing", "is required", "loinc_code")
 		}
 		if l.Name == "" {
 			l.Name = out.Name
@@ -169,4 +171,4 @@ func (r *markerRow) resultOf(m *MarkerComplete, c check) ExpectedResult {
 }
 
 // slugOf is a name in lower case, its words joined by hyphens.
-func slugOf(name string) string { return strings.Join(wordsOf(name), "-") }
+func slugOf(name string) string { return strings.Join(textsearch.Words(name), "-") }

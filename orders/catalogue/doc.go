@@ -1,0 +1,8 @@
+// Package catalogue answers one question: what can a team order, at which laboratory and
+// through which account?
+//
+// A [Source] has labs, lab tests, markers and accounts; [StaticCatalog] is one in memory,
+// read from a file. A [Service] adds the lab tests that teams make, resolves a [Selection]
+// to one lab test of one lab, and searches the compendium: which markers of different
+// labs measure the same.
+package catalogue

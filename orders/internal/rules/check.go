@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"fmt"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Limits of text in a request, in characters.
+const (
+	maxName  = 50
+	MaxText  = 255
+	MaxNotes = 1000
+)
+
+var (
+	// A name starts with a letter or digit of any script; then letters, combining marks,
+	// digits, hyphens, periods, commas and apostrophes of both kinds, with single spaces
+	// between words.
+	nameForm  = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
+	PhoneForm = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
+	ZipForm   = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
+	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
+	ICDForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
+)
+
+// Check gathers the problems of one object of a request; At is the path to it.
+type Check struct {
+	Problems *healthlab.Problems
+	At       []any
+}
+
+func (c Check) Add(code, msg string, path ...any) {
+	c.Problems.Add(code, msg, append(slices.Clone(c.At), path...)...)
+}
+
+func (c Check) Under(path ...any) Check {
+	return Check{Problems: c.Problems, At: append(slices.Clone(c.At), path...)}
+}
+
+// text checks text of a length of at least low and at most high characters. It stands
+// under name: a field, or the place in a list.
+func (c Check) Text(s string, name any, low, high int) bool {
+	n := utf8.RuneCountInString(s)
+	switch {
+	case n == 0 && low > 0:
+		c.Add("missing", "is required", name)
+	case n < low || n > high:
+		c.Add("string_length", fmt.Sprintf("has %d to %d characters", low, high), name)
+	case strings.ContainsRune(s, 0):
+		c.Add("nul", "must not contain NUL", name)
+	default:
+		return true
+	}
+	return false
+}
+
+func (c Check) Optional(s *string, name string, high int) {
+	if s != nil {
+		c.Text(*s, name, 0, high)
+	}
+}
+
+func (c Check) Name(s, field string) {
+	if c.Text(s, field, 1, maxName) && !nameForm.MatchString(s) {
+		c.Add("name_form", "must start with a letter or digit, and have letters, digits, hyphens, periods, commas, apostrophes and single spaces only", field)
+	}
+}
+
+// Zip checks a postal code that stands under one of its two names.
+func (c Check) Zip(zip string, other *string) {
+	field := "zip"
+	if other != nil && zip == "" {
+		zip, field = *other, "zip_code"
+	}
+	if c.Text(zip, field, 1, MaxText) && !ZipForm.MatchString(zip) {
+		c.Add("zip_form", "is five digits, or five, a hyphen and four", field)
+	}
+	c.OneZip(zip, other)
+}
+
+// oneZip refuses two postal codes that differ.
+func (c Check) OneZip(zip string, other *string) {
+	if other != nil && *other != zip {
+		c.Add("conflict", "is another name of zip, and says something else", "zip_code")
+	}
+}
+
+// ZipOf returns the postal code under either of its two names.
+func ZipOf(zip string, other *string) string {
+	if zip == "" && other != nil {
+		return *other
+	}
+	return zip
+}
+
+func (c Check) Email(s, field string) {
+	if !c.Text(s, field, 1, MaxText) {
+		return
+	}
+	_, domain, _ := strings.Cut(s, "@")
+	if a, err := mail.ParseAddress(s); err != nil || a.Address != s || !strings.Contains(domain, ".") {
+		c.Add("email_form", "is an e-mail address", field)
+	}
+}
+
+func (c Check) User(id healthlab.UserID, field string) {
+	if id.IsZero() {
+		c.Add("missing", "is required", field)
+	}
+}
+
+// OneOf notes a value that a request may not hold.
+func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
+	if !slices.Contains(allowed, v) {
+		p.Add("enum", "is not one of the known values", path...)
+	}
+}
+
+func (c Check) Address(first string, second *string, city, state, country string) {
+	c.Text(first, "first_line", 1, MaxText)
+	c.Optional(second, "second_line", MaxText)
+	c.Text(city, "city", 1, MaxText)
+	c.state(state, country)
+	c.Text(country, "country", 1, MaxText)
+}
+
+func (c Check) Count(n *int, field string) {
+	if n != nil && *n < 0 {
+		c.Add("greater_than_equal", "is not negative", field)
+	}
+}
+
+func OptionalOf[T ~string](c Check, v *T, allowed []T, field string) {
+	if v != nil {
+		OneOf(c.Problems, *v, allowed, append(slices.Clone(c.At), field)...)
+	}
+}

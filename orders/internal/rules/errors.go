@@ -1,0 +1,33 @@
+package rules
+
+import (
+	"errors"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Broken returns the error of a business rule.
+func Broken(rule, msg string) error { return &healthlab.RuleError{Type: rule, Msg: msg} }
+
+// Missing returns the error of something that the team does not have.
+func Missing(rule, msg string) error {
+	return &healthlab.RuleError{Kind: healthlab.NotFound, Type: rule, Msg: msg}
+}
+
+// NotFound gives a store's NotFound the name that it has for the caller. What has a name
+// keeps it.
+func NotFound(err error, rule, msg string) error {
+	var named *healthlab.RuleError
+	if healthlab.KindOf(err) == healthlab.NotFound && !errors.As(err, &named) {
+		return Missing(rule, msg)
+	}
+	return err
+}
+
+// featureNotEnabled names the rule of [FeatureOff].
+const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
+
+// FeatureOff returns the error of something that is not switched on for the team.
+func FeatureOff() error {
+	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "this is not switched on for the team"}
+}

@@ -1,0 +1,29 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+)
+
+// HomeCountry is the country of an address that names none.
+const HomeCountry = "US"
+
+func CountryOr(country string) string {
+	if country == "" {
+		return HomeCountry
+	}
+	return country
+}
+
+// statesOfUS are what an address of the US can have as its state: the states, the
+// district, territories and associated states, and the areas of the military.
+var StatesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ
+	NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI UM FM MH PW AA AE AP`)
+
+// state checks the state of an address in a country. What is known of the form is that of
+// the US.
+func (c Check) state(state, country string) {
+	if c.Text(state, "state", 1, MaxText) && country == HomeCountry && !slices.Contains(StatesOfUS, state) {
+		c.Add("state_form", "is the two upper-case letters of a state or a territory of the US", "state")
+	}
+}

@@ -1,0 +1,60 @@
+package rules
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// NumberText is text that JSON may give as a number.
+type NumberText string
+
+// UnmarshalJSON reads text, or a number as it is written.
+func (n *NumberText) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') {
+		*n = NumberText(b)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(n))
+}
+
+func MatchesAny[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+// ContainsFold reports whether text contains part, ignoring case as Unicode's simple
+// folding to lower case does.
+func ContainsFold(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// What a person's data prints and logs as.
+const Redacted = "[redacted]"
+
+// NonNil returns s, or an empty list if s is nil.
+func NonNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return slices.Clone(s)
+}
+
+// DeepCopy returns a copy of a published value that shares nothing with it.
+func DeepCopy[T any](v T) T {
+	b, err := json.Marshal(v)
+	var out T
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		panic("orders: a published value does not encode")
+	}
+	return out
+}
+
+// ClonePtr returns a pointer to a copy, or nil.
+func ClonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
