@@ -65,7 +65,7 @@ func AppBodies() []contract.Pair {
 
 // OwnOperations are the operations that a user's own app may call.
 func OwnOperations(c Config) (ids []string) {
-	a := api{Config: c.withDefaults()}
+	a := newAPI(c)
 	for _, op := range a.operations() {
 		if op.own {
 			ids = append(ids, op.id)

@@ -52,7 +52,7 @@ func TestFrameLeaksNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			logs := &contract.Logs{}
-			a := api{Config: Config{
+			a := newAPI(Config{
 				Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
 					if r.Header.Get("x-service-api-key") != "k" {
 						return healthlab.TeamID{}, healthlab.Unauthenticated
@@ -60,7 +60,7 @@ func TestFrameLeaksNothing(t *testing.T) {
 					return someTeam, nil
 				},
 				Log: logs.Logger(),
-			}.withDefaults()}
+			})
 			reached := 0
 			routes := a.routes([]operation{{id: "admit", pattern: "POST /patients/{id}/{slug}",
 				team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {

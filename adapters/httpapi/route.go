@@ -39,8 +39,7 @@ func Routes(c Config) []Route {
 	if (c.Webhooks != nil || c.Continuous != nil || c.Teams != nil || c.Organisations != nil) && (c.AuthenticateManagement == nil || !known) {
 		panic("httpapi: Config.Webhooks, Config.Continuous, Config.Teams and Config.Organisations need AuthenticateManagement and Environment")
 	}
-	a := api{Config: c.withDefaults()}
-	a.gate = newGate(a.Limits)
+	a := newAPI(c)
 	a.pages = a.newPages()
 	return a.routes(a.operations())
 }
@@ -55,6 +54,11 @@ type api struct {
 	Config
 	pages *pages // nil if they are not mounted
 	gate  *gate
+}
+
+func newAPI(c Config) api {
+	c = c.withDefaults()
+	return api{Config: c, gate: newGate(c.Limits)}
 }
 
 // operation is one row of the tables of routes. Exactly one of handle and team is

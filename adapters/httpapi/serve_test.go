@@ -24,7 +24,7 @@ var someTeam = healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00
 func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	logs := &contract.Logs{}
-	a := api{Config: Config{
+	a := newAPI(Config{
 		Authenticate: func(r *http.Request) (healthlab.TeamID, error) {
 			if r.Header.Get("x-service-api-key") == "" {
 				return healthlab.TeamID{}, healthlab.Unauthenticated
@@ -32,7 +32,7 @@ func send(t *testing.T, op operation, r *http.Request) (*httptest.ResponseRecord
 			return someTeam, nil
 		},
 		Log: logs.Logger(),
-	}.withDefaults()}
+	})
 	op.id, op.pattern = "op", r.Method+" "+r.URL.Path
 	w := httptest.NewRecorder()
 	Mux(a.routes([]operation{op})).ServeHTTP(w, r)
@@ -90,8 +90,8 @@ func TestErrorsBecomeReplies(t *testing.T) {
 		{"rule of another kind", failing(&healthlab.RuleError{Kind: healthlab.Forbidden, Type: "FEATURE_NOT_ENABLED", Msg: "ask us"}), 403, `{"detail":{"error_message":"ask us","error_type":"FEATURE_NOT_ENABLED"}}`, "", false},
 		{"rule of kind invalid", failing(&healthlab.RuleError{Kind: healthlab.Invalid, Type: "X", Msg: "y"}), 422, `{"detail":[{"loc":["query"],"msg":"y","type":"x"}]}`, "", false},
 		{"own words", failing(&wire.Fault{Status: 400, Type: "INVALID_REQUEST", Msg: "taken", Extra: map[string]any{"user_id": "u"}}), 400, `{"detail":{"error_message":"taken","error_type":"INVALID_REQUEST","user_id":"u"}}`, "", false},
-		{"cancelled", failing(fmt.Errorf("%w: %w", healthlab.Unavailable, context.Canceled)), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "", true},
-		{"too late", failing(context.DeadlineExceeded, reply{on: context.DeadlineExceeded, status: 504, errorType: "QUERY_TIMEOUT", msg: "the query took too long"}), 504, `{"detail":{"error_message":"the query took too long","error_type":"QUERY_TIMEOUT"}}`, "", true},
+		{"cancelled", failing(fmt.Errorf("%w: %w", healthlab.Unavailable, context.Canceled)), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "5", true},
+		{"too late", failing(context.DeadlineExceeded, reply{on: context.DeadlineExceeded, status: 504, errorType: "QUERY_TIMEOUT", msg: "the query took too long"}), 504, `{"detail":{"error_message":"the query took too long","error_type":"QUERY_TIMEOUT"}}`, "5", true},
 		{"kind with another status", failing(healthlab.Conflict, reply{on: healthlab.Conflict, status: 400, errorType: "INVALID_REQUEST"}), 400, `{"detail":{"error_message":"something with this identity exists already","error_type":"INVALID_REQUEST"}}`, "", false},
 		{"rule with another status", failing(rule, reply{rule: "OTHER", status: 402}, reply{rule: "CANCEL_NOT_ALLOWED", status: 409}), 409, `{"detail":{"error_message":"an order in the lab stays","error_type":"CANCEL_NOT_ALLOWED"}}`, "", false},
 		{"invalid with another status", failing(problem(), reply{on: healthlab.Invalid, status: 404, errorType: "NOT_FOUND"}), 404, `{"detail":{"error_message":"the request is not valid","error_type":"NOT_FOUND"}}`, "", false},
@@ -182,7 +182,7 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				return after()
 			}}
-			a := api{Config: Config{}.withDefaults()}
+			a := newAPI(Config{})
 			srv := httptest.NewServer(Mux(a.routes([]operation{op})))
 			defer srv.Close()
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/x", nil)
