@@ -400,12 +400,12 @@ func (r *Record) notice() Document {
 }
 
 // report is what came out of an order, or of a journey.
-func (r *Record) report(results OrderResults, corrected bool) Document {
+func (r *Record) report(results OrderResults) Document {
 	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: r.number(), Subject: r.subject(), At: r.UpdatedAt.Time}
 	switch {
 	case results.Metadata.Status == ResultPartial:
 		d.Remarks = append(d.Remarks, "PARTIAL REPORT: more results are to come")
-	case corrected:
+	case results.Metadata.Status == ResultCorrected:
 		d.Remarks = append(d.Remarks, "CORRECTED REPORT: it takes the place of earlier ones")
 	default:
 		d.Remarks = append(d.Remarks, "FINAL REPORT")
@@ -527,8 +527,20 @@ func resultRow(one LabResult) Row {
 	if one.PerformingLaboratory != nil {
 		lab = "Laboratory: " + *one.PerformingLaboratory
 	}
-	row.Remark = joined("\n", long, textOf(one.Notes), joined(". ", at, lab))
+	row.Remark = joined("\n", correction(one), long, textOf(one.Notes), joined(". ", at, lab))
 	return row
+}
+
+// correction marks a corrected result; empty for one that was not corrected.
+func correction(one LabResult) string {
+	if one.CorrectedAt == nil {
+		return ""
+	}
+	mark := "CORRECTED " + stamp(one.CorrectedAt.Time)
+	if one.PreviousResult == nil {
+		return mark + ": not reported before"
+	}
+	return mark + ": reported before as " + *one.PreviousResult
 }
 
 // rangeOf is the reference range as the lab words it, else by its bounds.

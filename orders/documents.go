@@ -187,7 +187,7 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id OrderID)
 			return own, err
 		}
 	}
-	return s.print(ctx, team, r.report(*r.Results, r.LowLevel() == Corrected))
+	return s.print(ctx, team, r.report(*r.Results))
 }
 
 // TransactionReport returns the results of a whole testing journey as one PDF file.
@@ -200,8 +200,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 	if err != nil {
 		return nil, fmt.Errorf("print report: %w", err)
 	}
-	corrected := slices.ContainsFunc(of, func(r Record) bool { return r.LowLevel() == Corrected })
-	return s.print(ctx, team, of[len(of)-1].report(results, corrected))
+	return s.print(ctx, team, of[len(of)-1].report(results))
 }
 
 // printable returns an order whose documents are asked for.

@@ -39,7 +39,7 @@ func TestReportOfACorrectedTransaction(t *testing.T) {
 	// A completed order, corrected, and one more that takes its place at another lab.
 	o := a.requisitioned("walk-in")
 	require.NoError(t, a.Receive(ctx, a.report(o)))
-	require.NoError(t, a.Receive(ctx, a.report(o, func(m *orders.Message) { m.On = orders.ResultCorrected })))
+	require.NoError(t, a.Receive(ctx, a.report(o, func(m *orders.Message) { m.On = orders.CorrectedResult })))
 	require.Equal(t, orders.Corrected, a.get(o).LowLevel())
 	held := a.held(a.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") }))
 	next, err := a.AcceptUnmatched(ctx, a.team, held.ID, orders.AcceptRequest{OrderID: &o.ID})

@@ -501,7 +501,7 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(file), "FINAL REPORT")
 	corrected := results
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
-	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.ResultCorrected, At: a.now(), Results: &corrected, ReportFile: "REPORT2"}))
+	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected, ReportFile: "REPORT2"}))
 	file, err = a.Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))

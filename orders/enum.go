@@ -125,6 +125,8 @@ type ResultStatus string
 const (
 	ResultFinal   ResultStatus = "final"
 	ResultPartial ResultStatus = "partial"
+	// ResultCorrected is final, and replaces an earlier final report.
+	ResultCorrected ResultStatus = "corrected"
 )
 
 // ResultType says how the text of a result is to be read.

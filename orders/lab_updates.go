@@ -336,7 +336,9 @@ func (r *Record) receive(m Message, steps []Step) ([]healthlab.Event, error) {
 	r.track(m.Tracking, healthlab.At(at))
 	r.collected(m.CollectedAt)
 	if m.Results != nil {
-		r.result(m, at)
+		corrected := r.result(m, at)
+		steps = slices.Clone(steps)
+		steps[min(max(len(path)-1, 0), len(steps)-1)].Corrected = corrected
 	}
 	if silent {
 		r.UpdatedAt = healthlab.At(at)
@@ -464,14 +466,19 @@ func (r *Record) collected(at time.Time) {
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
 }
 
-// result keeps what the lab reported, which came at a moment.
-func (r *Record) result(m Message, at time.Time) {
+// result keeps what the lab reported, which came at a moment. It names what a corrected
+// report changed.
+func (r *Record) result(m Message, at time.Time) (corrected []CorrectedMarker) {
 	results := *m.Results
 	results.OrderTransaction = nil // drawn when it is read
 	results.Results = rules.NonNil(results.Results)
 	results.Metadata.Status = ResultFinal
-	if m.On == PartialResult {
+	switch {
+	case m.On == PartialResult:
 		results.Metadata.Status = ResultPartial
+	case m.On == CorrectedResult && r.Results != nil:
+		results.Metadata.Status = ResultCorrected
+		results.Results, corrected = markCorrected(r.Results.Results, results.Results, healthlab.At(at))
 	}
 	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
 	r.head(&results.Metadata, m.At)
@@ -484,6 +491,7 @@ func (r *Record) result(m Message, at time.Time) {
 	if r.ReportedAt.IsZero() {
 		r.ReportedAt = at
 	}
+	return corrected
 }
 
 // allCriticalIn reports whether whatever is critical in a report was in the one before.

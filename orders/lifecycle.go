@@ -61,8 +61,8 @@ const (
 	PartialResult Trigger = "partial_result"
 	// FinalResult: the lab reported all there will be.
 	FinalResult Trigger = "final_result"
-	// ResultCorrected: the lab replaced its final report.
-	ResultCorrected Trigger = "result_corrected"
+	// CorrectedResult: the lab replaced its final report.
+	CorrectedResult Trigger = "result_corrected"
 	// RedrawOffered: the lab reported all there will be, lost some of it by its own
 	// fault, and the patient may come again.
 	RedrawOffered Trigger = "redraw_offered"
@@ -78,7 +78,7 @@ func Triggers() []Trigger {
 		LabAccepted, Imported, PatientAwaited, KitRegistered, KitShipped, KitOutForDelivery, KitDelivered,
 		KitDelayed, KitUndeliverable, SampleSent, SampleDelayed, SampleUndeliverable, SampleReceived,
 		ParcelLost, LabBlocked, InformationSupplied, SampleRejected, AppointmentMade, AppointmentConfirmed,
-		AppointmentMoved, AppointmentDropped, SampleDrawn, PartialResult, FinalResult, ResultCorrected,
+		AppointmentMoved, AppointmentDropped, SampleDrawn, PartialResult, FinalResult, CorrectedResult,
 		RedrawOffered, CancelAsked, Stopped,
 	}
 }
@@ -142,7 +142,7 @@ func commonRows() []row {
 		rows(nil, "patient known", LabAccepted, RequisitionCreated, Ordered),
 		rows(nil, always, Imported, RequisitionBypassed, Ordered),
 		rows(nil, always, CancelAsked, Cancelled, Ordered, RequisitionCreated, RequisitionBypassed),
-		rows(nil, always, ResultCorrected, Corrected, Completed, Corrected),
+		rows(nil, always, CorrectedResult, Corrected, Completed, Corrected),
 	)
 }
 

@@ -47,8 +47,8 @@ func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id Transact
 // is at least one. A later order's results replace those of earlier ones of the same
 // LOINC code, else lab's code, else slug; those of one order stay side by side, as the
 // lab reported them. What is missing is what the latest misses, and what an earlier
-// one missed and nobody has found since. The head is the latest's, final once the
-// transaction is completed. It is pure.
+// one missed and no later one reports. The head is the latest's; once the transaction is
+// completed, its status is final, or corrected if one of the reports is. It is pure.
 func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	latest := parts[len(parts)-1]
 	out := OrderResults{Metadata: latest.Metadata, Results: []LabResult{}, MissingResults: []MissingResult{}, OrderTransaction: &t}
@@ -77,6 +77,9 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	out.Metadata.Status = ResultPartial
 	if t.Status == TransactionCompleted {
 		out.Metadata.Status = ResultFinal
+		if slices.ContainsFunc(parts, func(p OrderResults) bool { return p.Metadata.Status == ResultCorrected }) {
+			out.Metadata.Status = ResultCorrected
+		}
 	}
 	return out
 }

@@ -104,6 +104,8 @@ type OrderEvent struct {
 	Status    Status         `json:"status"`
 	// StatusDetail is a finer reason; null for most events.
 	StatusDetail *StatusDetail `json:"status_detail"`
+	// CorrectedMarkers are those that a corrected report changed; left out of other events.
+	CorrectedMarkers []CorrectedMarker `json:"corrected_markers,omitempty"`
 }
 
 // Method returns how the order's sample is collected.

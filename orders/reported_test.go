@@ -86,7 +86,7 @@ func TestEachCriticalResultIsTold(t *testing.T) {
 	report(orders.PartialResult, iron, zinc)
 	report(orders.PartialResult, iron, zinc)
 	report(orders.FinalResult, critical, zinc)
-	report(orders.ResultCorrected, critical)
+	report(orders.CorrectedResult, critical)
 	told := d.critical(o)
 	require.Len(t, told, 2)
 	require.Equal(t, orders.ResultPartial, told[0].Status)

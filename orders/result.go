@@ -58,6 +58,11 @@ type LabResult struct {
 	// Timestamp is the time of the result.
 	Timestamp *healthlab.Time `json:"timestamp"`
 	Notes     *string         `json:"notes"`
+	// PreviousResult is the text before the latest correction of this result, and
+	// CorrectedAt is when the correction came. Both are left out of a result that was
+	// never corrected; PreviousResult is left out of one that a correction added.
+	PreviousResult *string         `json:"previous_result,omitempty"`
+	CorrectedAt    *healthlab.Time `json:"corrected_at,omitempty"`
 	// ReferenceRange is text: the only place that shows whether its bounds are part
 	// of it.
 	ReferenceRange  *string           `json:"reference_range"`

@@ -278,9 +278,9 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	r.collected(m.CollectedAt)
 	done := r.LowLevel() == Completed || r.LowLevel() == Corrected
 	if done {
-		m.On = ResultCorrected // what is read of an order that is done is final, whatever the lab calls it
+		m.On = CorrectedResult // what is read of an order that is done is final, whatever the lab calls it
 	}
-	r.result(m, st.At)
+	st.Corrected = r.result(m, st.At)
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}

@@ -226,7 +226,7 @@ func TestAcceptedCriticalResult(t *testing.T) {
 	require.Equal(t, fetched, told[0].UpdatedAt.Time)
 }
 
-// What is read of an order that is done is final, whichever part of it comes late.
+// A partial result that is accepted for a completed order corrects its report.
 func TestAcceptedLatePartial(t *testing.T) {
 	d := newReviewDesk(t)
 	o := d.requisitioned("walk-in")
@@ -235,7 +235,7 @@ func TestAcceptedLatePartial(t *testing.T) {
 	require.Equal(t, orders.Corrected, got.LowLevel())
 	results, err := d.Results(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
-	require.Equal(t, orders.ResultFinal, results.Metadata.Status)
+	require.Equal(t, orders.ResultCorrected, results.Metadata.Status)
 }
 
 // seen is an order as each of its messages shows it, oldest first.

@@ -193,7 +193,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 		if r.SampleID == nil && (on == LabAccepted || on == KitShipped) {
 			m.SampleID = "SIM" + strconv.FormatUint(hash(r.ID.String()), 36)
 		}
-		if on == PartialResult || on == FinalResult || on == ResultCorrected {
+		if on == PartialResult || on == FinalResult || on == CorrectedResult {
 			results := Simulated(&r.Order, expected, flags, on, st.At)
 			m.Results, m.CollectedAt = &results, st.At
 		}

@@ -27,6 +27,8 @@ type Step struct {
 	// FormURL is where the requisition can be fetched once there is one; empty for
 	// nowhere.
 	FormURL string
+	// Corrected are the markers that a corrected report changed.
+	Corrected []CorrectedMarker
 }
 
 // TransitionError says that a trigger makes no sense where an order stands. It
@@ -94,6 +96,7 @@ func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	if s.Detail != "" {
 		event.StatusDetail = &s.Detail
 	}
+	event.CorrectedMarkers = s.Corrected
 	// A new array each time: an append could write into one that the caller shares.
 	o.Events = append(append(make([]OrderEvent, 0, len(o.Events)+1), o.Events...), event)
 	o.LastEvent, o.Status, o.UpdatedAt = event, event.Status.Stage(), at

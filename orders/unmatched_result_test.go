@@ -371,7 +371,7 @@ func (a *adversary) message(n int) (orders.Message, healthlab.UserID) {
 	o := pick(a.r, p.orders)
 	m := a.report(o, func(m *orders.Message) {
 		m.ID, m.Order = fmt.Sprint("m", n), orders.OrderID{}
-		m.On = pick(a.r, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.ResultCorrected})
+		m.On = pick(a.r, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.CorrectedResult})
 	})
 	m.Results.Results[0].Notes = ptr(p.user.String()) // whose sample it truly is
 	victim := pick(a.r, pick(a.r, a.people).orders)

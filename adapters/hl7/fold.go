@@ -323,7 +323,7 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 	done = done || s.Stopped && some // what there is, is all there will be
 	switch {
 	case s.ToldDone:
-		m.On, m.Results = orders.ResultCorrected, &results
+		m.On, m.Results = orders.CorrectedResult, &results
 	case done && !d.gone():
 		m.On, m.Results, s.ToldDone = orders.FinalResult, &results, true
 	case some:
@@ -336,7 +336,7 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 		d.report(tests, false)
 		return nil // received, and no result yet
 	}
-	digest := digestOf(m.On == orders.ResultCorrected || m.On == orders.FinalResult, m.On == orders.SampleRejected || m.On == orders.Stopped, m.Results)
+	digest := digestOf(m.On == orders.CorrectedResult || m.On == orders.FinalResult, m.On == orders.SampleRejected || m.On == orders.Stopped, m.Results)
 	was := s.Report
 	d.report(tests, digest != s.Told)
 	if digest == s.Told && s.Report == was {

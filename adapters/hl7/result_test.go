@@ -47,7 +47,7 @@ func TestPartialFinalCorrected(t *testing.T) {
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrC, ferritin("95.0", "N", "C"))))
 	require.Equal(t, "AA", b.send(b.report(n, ana, strings.Replace(ferrC, "20260304", "20260305", 1), ferritin("", "", "D"))))
 	told := b.told()
-	require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult, orders.FinalResult, orders.ResultCorrected, orders.ResultCorrected}, triggers(told))
+	require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult, orders.FinalResult, orders.CorrectedResult, orders.CorrectedResult}, triggers(told))
 	for _, m := range told {
 		require.Equal(t, s.Order.ID, m.Order)
 		require.Equal(t, s.Order.TeamID, m.Team)
@@ -112,7 +112,7 @@ func TestAnyOrder(t *testing.T) {
 		for _, m := range told {
 			require.False(t, ids[m.ID])
 			ids[m.ID] = true
-			require.Equal(t, final, m.On == orders.ResultCorrected, "after the final report, and only then, come corrections")
+			require.Equal(t, final, m.On == orders.CorrectedResult, "after the final report, and only then, come corrections")
 			final = final || m.On == orders.FinalResult
 		}
 		require.True(t, final)
@@ -296,7 +296,7 @@ func TestOtherNamesOfTests(t *testing.T) {
 		case "half":
 			require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult}, told, "iron has not come, for all we know")
 		case "not":
-			require.Equal(t, []orders.Trigger{orders.FinalResult, orders.ResultCorrected}, told, "nothing is known of its names")
+			require.Equal(t, []orders.Trigger{orders.FinalResult, orders.CorrectedResult}, told, "nothing is known of its names")
 			require.Nil(t, first.Results.Results[0].SourceMarkers)
 		}
 	}

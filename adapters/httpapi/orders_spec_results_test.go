@@ -92,11 +92,26 @@ func TestResultsComeAndAreCorrected(t *testing.T) {
 	require.Equal(t, orders.ResultFinal, c.report(o, orders.FinalResult, "2", one("5", orders.Normal)).Metadata.Status)
 	c.get(path, 200).JSON(t, &o)
 	require.Equal(t, orders.Completed, o.LowLevel())
+	iron := orders.LabResult{Name: "Iron", Slug: "iron", Result: "80", Type: orders.NumericResult, ProviderID: ptr("N077-1")}
+	before := "5"
 	for i, value := range []string{"9", "10"} {
-		got := c.report(o, orders.ResultCorrected, "3"+value, one(value, orders.Critical))
+		got := c.report(o, orders.CorrectedResult, "3"+value, one(value, orders.Critical), iron)
 		require.Equal(t, value, got.Results[0].Result)
-		require.Equal(t, orders.ResultFinal, got.Metadata.Status)
+		require.Equal(t, before, *got.Results[0].PreviousResult)
+		require.NotNil(t, got.Results[0].CorrectedAt)
+		require.Nil(t, got.Results[1].PreviousResult, "the first correction added it")
+		require.NotNil(t, got.Results[1].CorrectedAt)
+		require.Equal(t, orders.ResultCorrected, got.Metadata.Status)
+		var head orders.ResultsMetadata
+		c.get(path+"/result/metadata", 200).JSON(t, &head)
+		require.Equal(t, orders.ResultCorrected, head.Status)
+		before = value
 		c.get(path, 200).JSON(t, &o)
+		var named []string
+		for _, m := range o.LastEvent.CorrectedMarkers {
+			named = append(named, m.Name)
+		}
+		require.Equal(t, [][]string{{"HbA1c", "Iron"}, {"HbA1c"}}[i], named, "the event names what the correction changed")
 		require.Equal(t, orders.Corrected, o.LowLevel())
 		require.Len(t, o.Events, events+2+i)
 		require.Equal(t, orders.Critical, *o.Interpretation)

@@ -164,10 +164,10 @@ func TestReportHasEverything(t *testing.T) {
 	source := []orders.SourceMarker{{MarkerID: 1, Name: "Sugar panel", Slug: "sugar"}}
 	o.Results = &orders.OrderResults{
 		Metadata: orders.ResultsMetadata{Age: "41", DOB: "09/05/1984", CLIANumber: ptr("31D0000001"), Patient: "O'ROE VANDENBERGHE, ANASTASIA", SpecimenNumber: "SPEC-77", Provider: ptr("VALE, CYRIL"), Laboratory: ptr("Northlab Duluth"),
-			DateReported: "2026-03-05", DateCollected: ptr("2026-03-02"), DateReceived: ptr("2026-03-03"), Status: orders.ResultFinal, Interpretation: ptr(orders.Critical), PatientID: ptr("PID-9"), AccountID: ptr("ACC-778")},
+			DateReported: "2026-03-05", DateCollected: ptr("2026-03-02"), DateReceived: ptr("2026-03-03"), Status: orders.ResultCorrected, Interpretation: ptr(orders.Critical), PatientID: ptr("PID-9"), AccountID: ptr("ACC-778")},
 		Results: []orders.LabResult{
 			{Name: "Glucose", Result: "412.0", Type: orders.NumericResult, Unit: ptr("mg/dL"), Timestamp: &at, Notes: ptr("Checked twice.\nCalled to the physician."), ReferenceRange: ptr("70-99"), IsAboveMaxRange: ptr(true), Interpretation: orders.Critical, SourceInterpretation: "HH", LOINC: ptr("2345-7"), SourceMarkers: source, PerformingLaboratory: ptr("LAB-A")},
-			{Name: "Insulin", Result: "1.2", Type: orders.NumericResult, Unit: ptr("µIU/mL"), MinRangeValue: number("2.6"), MaxRangeValue: number("24.9"), IsBelowMinRange: ptr(true), Interpretation: orders.Abnormal, SourceInterpretation: "L", SourceMarkers: source},
+			{Name: "Insulin", Result: "1.2", PreviousResult: ptr("12"), CorrectedAt: &at, Type: orders.NumericResult, Unit: ptr("µIU/mL"), MinRangeValue: number("2.6"), MaxRangeValue: number("24.9"), IsBelowMinRange: ptr(true), Interpretation: orders.Abnormal, SourceInterpretation: "L", SourceMarkers: source},
 			{Name: "HIV 1/2", Result: "Non-reactive", Type: orders.CommentResult, Interpretation: orders.Normal},
 			{Name: "Culture", Result: strings.Repeat("No growth after five days of incubation. ", 30), Type: orders.CommentResult, Interpretation: orders.UnknownInterpretation},
 		},
@@ -181,8 +181,8 @@ func TestReportHasEverything(t *testing.T) {
 	pdf, err := d.Report(t.Context(), team, id)
 	require.NoError(t, err)
 	r.look(t, "report", pdf)
-	r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "O'ROE VANDENBERGHE, ANASTASIA", "09/05/1984", "41", "31D0000001", "SPEC-77", "VALE, CYRIL", "Northlab Duluth", "2026-03-05", "2026-03-02", "2026-03-03", "Final", "PID-9", "ACC-778",
-		"FINAL REPORT", "CRITICAL RESULT", "Sugar panel", "Glucose (LOINC 2345-7)", "412.0", "High, Critical (HH)", "mg/dL", "70-99", "Checked twice.", "Called to the physician.", "At 2026-03-02 12:00 UTC. Laboratory: LAB-A",
+	r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "O'ROE VANDENBERGHE, ANASTASIA", "09/05/1984", "41", "31D0000001", "SPEC-77", "VALE, CYRIL", "Northlab Duluth", "2026-03-05", "2026-03-02", "2026-03-03", "Corrected", "PID-9", "ACC-778",
+		"CORRECTED REPORT", "CORRECTED 2026-03-02 12:00 UTC: reported before as 12", "CRITICAL RESULT", "Sugar panel", "Glucose (LOINC 2345-7)", "412.0", "High, Critical (HH)", "mg/dL", "70-99", "Checked twice.", "Called to the physician.", "At 2026-03-02 12:00 UTC. Laboratory: LAB-A",
 		"Insulin 1.2 Low (L) µIU/mL 2.6-24.9", "HIV 1/2 Non-reactive", strings.Repeat("No growth after five days of incubation. ", 30), "Urea (LOINC 3094-0)", "Quantity not sufficient failure: spilt",
 		"S-1", "CTRL-5", "2026-03-02 05:00 -07:00", "hemolyzed", "left arm", "8 mL", "LAB-A: Northlab North, 5 Frost St, Bemidji, MN 56601, US, +15550106, medical director Dr. Mara Keen", id.String())
 	require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200)))

@@ -176,7 +176,7 @@ func (s Story) bend(plan []happening, kit bool) []happening {
 	case s == Partial:
 		return before(orders.FinalResult, happening{on: orders.PartialResult, flags: &orders.SimulationFlags{}})
 	case s == CorrectedReport:
-		return append(plan, happening{on: orders.ResultCorrected, flags: &orders.SimulationFlags{}})
+		return append(plan, happening{on: orders.CorrectedResult, flags: &orders.SimulationFlags{}})
 	case s == Rejected:
 		return instead(orders.FinalResult, happening{on: orders.SampleRejected, detail: orders.SampleHemolyzed})
 	case !kit:

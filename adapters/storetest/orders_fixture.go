@@ -104,6 +104,7 @@ func fullRecord(team, name string) orders.Record {
 			Interpretation: ptr(orders.Critical), PatientID: ptr("9"), AccountID: ptr("778")},
 		Results: []orders.LabResult{{Name: "Glucose", Slug: "glucose", Value: ptr(orderNumber("5.10")), Result: "5.10",
 			Type: orders.NumericResult, Unit: ptr("mmol/L"), Timestamp: &at, Notes: ptr("n"), ReferenceRange: ptr("3.9-5.0"),
+			PreviousResult: ptr("4.90"), CorrectedAt: &at,
 			MinRangeValue: ptr(orderNumber("3.9")), MaxRangeValue: ptr(orderNumber("5.0")), IsAboveMaxRange: ptr(true),
 			IsBelowMinRange: ptr(false), Interpretation: orders.Critical, SourceInterpretation: "HH", LOINC: ptr("2345-7"),
 			LOINCSlug: ptr("glucose"), ProviderID: ptr("001"), PerformingLaboratory: ptr("A"), SourceSampleID: ptr("A100200"),

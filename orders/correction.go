@@ -1,0 +1,49 @@
+package orders
+
+import (
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// CorrectedMarker names a marker that a corrected report changed. It has no value.
+type CorrectedMarker struct {
+	Name  string  `json:"name"`
+	Slug  string  `json:"slug"`
+	LOINC *string `json:"loinc"`
+}
+
+// markCorrected sets PreviousResult and CorrectedAt of each result of a corrected report
+// that differs from the report before it. A result that the correction leaves alone keeps
+// the marks of an earlier correction. Several results of one code are compared in their
+// order. The second value names what the correction changed.
+func markCorrected(before, corrected []LabResult, at healthlab.Time) ([]LabResult, []CorrectedMarker) {
+	earlier := map[string][]LabResult{}
+	for _, r := range before {
+		earlier[r.key()] = append(earlier[r.key()], r)
+	}
+	out := slices.Clone(corrected)
+	var changed []CorrectedMarker
+	for i := range out {
+		r := &out[i]
+		r.PreviousResult, r.CorrectedAt = nil, nil
+		if rest := earlier[r.key()]; len(rest) > 0 {
+			was := rest[0]
+			earlier[r.key()] = rest[1:]
+			if r.sameFinding(was) {
+				r.PreviousResult, r.CorrectedAt = was.PreviousResult, was.CorrectedAt
+				continue
+			}
+			r.PreviousResult = &was.Result
+		}
+		r.CorrectedAt = &at
+		changed = append(changed, CorrectedMarker{Name: r.Name, Slug: r.Slug, LOINC: r.LOINC})
+	}
+	return out, changed
+}
+
+// sameFinding reports whether two results of one marker say the same of the patient.
+func (r *LabResult) sameFinding(o LabResult) bool {
+	return r.Result == o.Result && r.Type == o.Type && r.Interpretation == o.Interpretation &&
+		textOf(r.Unit) == textOf(o.Unit) && textOf(r.ReferenceRange) == textOf(o.ReferenceRange)
+}
