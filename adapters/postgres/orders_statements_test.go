@@ -9,7 +9,7 @@ func init() {
 	maps.Copy(statements, map[string]string{
 		"selectOrder": selectOrder, "selectSample": selectSample, "lockOrder": lockOrder, "drawForNew": drawForNew,
 		"drawForOrder": drawForOrder, "hasOrder": hasOrder, "claimOrders": claimOrders, "claimNotifications": claimNotifications, "claimFeed": claimFeed, "moveFeed": moveFeed,
-		"insertOrder": insertOrder, "updateOrder": updateOrder, "planEach": planEach, "sampleOrders": sampleOrders, "ordersByID": ordersByID,
+		"insertOrder": insertOrder, "updateOrder": updateOrder, "planLists": planLists, "countOrders": countOrders,
 		"putInfo": putInfo, "selectInfo": selectInfo, "lockInfo": lockInfo, "hasCoverage": hasCoverage, "endCoverage": endCoverage,
 		"insertCoverage": insertCoverage, "coverageColumns": coverageColumns, "selectCoverage": selectCoverage,
 		"selectCoverageAt": selectCoverageAt, "insertPayor": insertPayor, "selectPayors": selectPayors,
@@ -27,15 +27,6 @@ func init() {
 		"claimVisits": claimVisits, "keepSlots": keepSlots, "selectSlots": selectSlots, "centersNear": centersNear,
 		"centersAt": centersAt, "nextCenters": nextCenters, "deleteCenters": deleteCenters, "keepCenter": keepCenter,
 	})
-	for from, sql := range orderCounts {
-		statements[fmt.Sprintf("count from %d", from)] = sql
-	}
-	for by, sql := range orderFinds {
-		statements[fmt.Sprintf("find by %+v", by)] = sql
-	}
-	for by, sql := range orderWalks {
-		statements[fmt.Sprintf("walk by %+v", by)] = sql
-	}
 	for by, sql := range orderPages {
 		statements[fmt.Sprintf("page by %+v", by)] = sql
 	}

@@ -1,22 +1,9 @@
 -- +goose Up
 -- Lab orders, lab tests, results under review, patients and visits.
 
-create function healthlab.order_grams(team uuid, patient text, sort text, recipient text, birth text, method text) returns integer[]
-language sql immutable parallel safe cost 1000 as $$
-select coalesce(array_agg(('x' || encode(substr(sha256(uuid_send(team) || convert_to(g.text, 'UTF8')), 1, 4), 'hex'))::bit(32)::integer), '{}')
-from (
-	select substr(n.name, at, long) from (select patient union select recipient) n (name), generate_series(1, 3) long,
-		generate_series(1, length(n.name) - long + 1) at
-	union all
-	select '+' || substr(n.name, at, 3) from (select patient union select recipient) n (name), generate_series(1, length(n.name) - 2) at
-	where substr(n.name, at, 3) <> left(sort, 3)
-	union all
-	select '#' || left(birth, long) from generate_series(1, length(birth)) long
-	union all
-	select '@' || method
-) g (text) $$;
-comment on function healthlab.order_grams is
-	'What an order is found by: every one, two and three letters in a row of the patient''s and the recipient''s names, those of three once more after a + if the last name does not begin with them, every beginning of the birth date after a #, and the method after an @: the first four bytes of the SHA-256 of the team''s id and the text. Two texts may share a number, so what is found is compared again. It is too slow to compute for every order.';
+-- Names in lists are found by their trigrams. The extension is in the contrib package of
+-- PostgreSQL; a role with CREATE on the database may create it.
+create extension if not exists pg_trgm;
 
 create table healthlab.orders (
 	team_id        uuid        not null,
@@ -81,24 +68,8 @@ comment on column healthlab.orders.visit_lease is 'The end of the lease under wh
 create index orders_transaction on healthlab.orders (team_id, transaction_id);
 create index orders_due on healthlab.orders (lab_due, order_id) where lab_due is not null;
 create index orders_later on healthlab.orders (later_due, order_id) where later_due is not null;
-create index orders_created on healthlab.orders (team_id, created_at desc, order_id)
-	include (updated_at, event_at, last_status, method, interpretation, activate_by, patient_name, recipient, birth_date, sort_name);
-create index orders_updated on healthlab.orders (team_id, updated_at, order_id) include (created_at, last_status, sort_name);
 create index orders_user on healthlab.orders (team_id, user_id, created_at desc, order_id) include (last_status, sort_name);
 create index orders_visit_due on healthlab.orders (visit_due, order_id) where visit_due is not null;
-create index orders_coarse on healthlab.orders (team_id, interpretation, last_status, activate_by);
-create index orders_status on healthlab.orders (team_id, last_status, order_id)
-	include (method, interpretation, created_at, updated_at, activate_by, sort_name, patient_name, recipient, birth_date);
-create index orders_status_down on healthlab.orders (team_id, last_status desc, order_id)
-	include (method, interpretation, created_at, updated_at, activate_by, patient_name, recipient, birth_date);
-create index orders_name on healthlab.orders (team_id, (sort_name = ''), sort_name, order_id)
-	include (patient_name, recipient, birth_date, created_at, updated_at, activate_by, last_status, method, interpretation);
-create index orders_name_down on healthlab.orders (team_id, (sort_name = ''), sort_name desc, order_id)
-	include (patient_name, recipient, birth_date, created_at, updated_at, activate_by, last_status, method, interpretation);
-create index orders_interpretation on healthlab.orders (team_id, interpretation, order_id)
-	include (created_at, last_status, sort_name, patient_name, recipient, birth_date) where interpretation <> 'normal';
-create index orders_activate on healthlab.orders (team_id, activate_by, order_id)
-	include (created_at, last_status, sort_name, patient_name, recipient, birth_date) where activate_by is not null;
 
 create table healthlab.order_search (
 	team_id        uuid        not null,
@@ -119,11 +90,20 @@ create table healthlab.order_search (
 	constraint order_search_pkey primary key (team_id, order_id)
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_insert_scale_factor = 0.01);
 comment on table healthlab.order_search is
-	'What lists filter and sort by, of each order, as it is in the order. No index has what changes with the status, so that a change stays on its page and touches none.';
+	'What lists filter and sort by, of each order, as it is in the order: a narrow table, so that lists do not read documents.';
 comment on constraint order_search_pkey on healthlab.order_search is 'Each order has one row.';
-create index order_search_texts on healthlab.order_search (team_id, sort_name, patient_name, recipient, birth_date);
-create index order_search_grams on healthlab.order_search
-	using gin (healthlab.order_grams(team_id, patient_name, sort_name, recipient, birth_date, method));
+create index order_search_created on healthlab.order_search (team_id, created_at desc, order_id);
+create index order_search_updated on healthlab.order_search (team_id, updated_at);
+create index order_search_status on healthlab.order_search (team_id, last_status, order_id);
+create index order_search_status_down on healthlab.order_search (team_id, last_status desc, order_id);
+create index order_search_name on healthlab.order_search (team_id, (sort_name = ''), sort_name, order_id);
+create index order_search_name_down on healthlab.order_search (team_id, (sort_name = ''), sort_name desc, order_id);
+create index order_search_coarse on healthlab.order_search (team_id, interpretation, last_status, activate_by);
+create index order_search_activate on healthlab.order_search (team_id, activate_by) where activate_by is not null;
+create index order_search_user on healthlab.order_search (team_id, user_id);
+create index order_search_transaction on healthlab.order_search (team_id, transaction_id);
+create index order_search_birth on healthlab.order_search (team_id, birth_date);
+create index order_search_names on healthlab.order_search using gin (patient_name gin_trgm_ops, recipient gin_trgm_ops);
 
 create table healthlab.order_transaction (
 	team_id        uuid   not null,
