@@ -98,7 +98,7 @@ create index order_search_status on healthlab.order_search (team_id, last_status
 create index order_search_status_down on healthlab.order_search (team_id, last_status desc, order_id);
 create index order_search_name on healthlab.order_search (team_id, (sort_name = ''), sort_name, order_id);
 create index order_search_name_down on healthlab.order_search (team_id, (sort_name = ''), sort_name desc, order_id);
-create index order_search_coarse on healthlab.order_search (team_id, interpretation, last_status, activate_by);
+create index order_search_coarse on healthlab.order_search (team_id, interpretation, last_status, activate_by, method);
 create index order_search_activate on healthlab.order_search (team_id, activate_by) where activate_by is not null;
 create index order_search_user on healthlab.order_search (team_id, user_id);
 create index order_search_transaction on healthlab.order_search (team_id, transaction_id);
