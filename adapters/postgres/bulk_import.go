@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// The user of an item never changes. Users are locked before what is theirs, as whoever
+	// The user of an item never changes. Users are locked before what is theirs, as every transaction that
 	// erases one does.
 	lockUserOfItem = `
 select from healthlab.users where team_id = $1

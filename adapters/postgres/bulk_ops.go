@@ -38,7 +38,7 @@ o.team_id, o.op_id, o.type, o.provider, o.total, o.started_at, o.status, o.ended
 update healthlab.bulk_op set status = $3, ended_at = $4, due_at = $5, leased_until = $6, fence = $7, next = $8, failed = $9
 where team_id = $1 and op_id = $2`
 
-	// Those who run are few, or nobody.
+	// Few run at a time.
 	setRunning = `
 update healthlab.bulk_item set running = (user_id = any($3))
 where team_id = $1 and op_id = $2 and running <> (user_id = any($3))`

@@ -268,7 +268,7 @@ func (v continuousWork) Finish(ctx context.Context, t aggregate.ContinuousTask, 
 			return err
 		}
 		if held == 0 {
-			return fmt.Errorf("%w: somebody else has the task", healthlab.Precondition)
+			return fmt.Errorf("%w: another process has the task", healthlab.Precondition)
 		}
 		b = u.batch()
 		if o.Table != nil {

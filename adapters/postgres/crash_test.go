@@ -163,7 +163,7 @@ func TestKilledProcess(t *testing.T) {
 		}
 		requireWhole(t, pool, u, answered)
 	}
-	consistent(t, pool) // of every round: nobody writes for its user any more
+	consistent(t, pool) // of every round, after its last write
 }
 
 // The server is stopped at once in the middle of writes, and comes back.

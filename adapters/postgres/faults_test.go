@@ -74,7 +74,7 @@ func TestReadOnlyServer(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// A lock that somebody holds for too long, by the server's clocks.
+// A lock that is held for too long, by the server's clocks.
 func TestTimeoutsOfTheServer(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -253,7 +253,7 @@ func TestLostConnections(t *testing.T) {
 	lose()
 	require.NoError(t, bounded(t, s, func(ctx context.Context, s *postgres.Store) error { return read(ctx, s, u) }))
 
-	// Lost between the look and the write: nobody is told that it went well.
+	// Lost between the read and the write: the call fails.
 	_, err := s.Users().Update(t.Context(), u.Team, u.ID, func(*healthdata.User) ([]healthlab.Event, error) {
 		lose()
 		return nil, nil
@@ -273,7 +273,7 @@ func TestLostConnections(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// Nobody listens.
+// No server listens.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2")

@@ -59,7 +59,7 @@ func TestFoldMeetsOthers(t *testing.T) {
 		from, to int  // samples that were put
 		gone     bool // one that was there
 	}{
-		"nobody":             {do: func(healthdata.User) {}},
+		"no other writer":    {do: func(healthdata.User) {}},
 		"another fold":       {do: func(u healthdata.User) { require.NoError(t, postgres.Fold(t.Context(), s, u, 1)) }},
 		"a value of a tail":  {do: put(end-1, 1), from: end - 1, to: end},
 		"values of segments": {do: put(first+3, 50), from: first + 3, to: first + 53},
@@ -151,7 +151,7 @@ func eraseNow(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Users().Erase(t.Context(), u.Team, u.ID))
 }
 
-// What many small writes leave is folded while they go on, without the tail, whoever made
+// What many small writes leave is folded while they go on, without the tail, whichever process made
 // the segments: full tails, batches that are too long for one, requests about several
 // series, and those that continuous queries wait for.
 func TestCrowdIsFoldedWhileOthersWrite(t *testing.T) {

@@ -133,7 +133,7 @@ func TestContextEndsInside(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 
-	// Somebody else holds the row for longer than the caller wants to wait.
+	// Another transaction holds the row for longer than the caller wants to wait.
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `select from healthlab.users for update`)

@@ -56,7 +56,7 @@ func everyJobWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NotEmpty(t, due)
 }
 
-// A job that somebody changes is not claimed, and nobody waits.
+// A job that another transaction changes is not claimed, and the claim does not wait.
 func TestClaimsAndChangesOfOneJob(t *testing.T) {
 	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)

@@ -122,7 +122,7 @@ func (v linkStore) UpdateSession(ctx context.Context, team healthlab.TeamID, id 
 
 const (
 	// The user of a session never changes. Users are locked before their sessions, as
-	// whoever erases one does.
+	// an erasure does.
 	lockUserOfSession = `
 select from healthlab.users where team_id = $1
 	and user_id = (select user_id from healthlab.link_session where team_id = $1 and session_id = $2)

@@ -175,7 +175,7 @@ func (v linkStore) ForgetClients(ctx context.Context, team healthlab.TeamID, pro
 	return v.changeClients(ctx, team, forgetClients, team.UUID, instant(before))
 }
 
-// changeClients runs one statement while nobody else changes the clients of the team.
+// changeClients runs one statement with the clients of the team locked.
 func (v linkStore) changeClients(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (int, error) {
 	var done pgconn.CommandTag
 	err := v.s.do(ctx, team, writing, func(u *unit) error {

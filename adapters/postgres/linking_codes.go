@@ -24,7 +24,7 @@ const (
 
 	updateTries = `update healthlab.link_try set wrong = $2, first = $3 where team_id = $1`
 
-	// A code that has expired is given to whoever draws it next.
+	// An expired code may be drawn again.
 	dropExpiredCode = `delete from healthlab.link_code where code_hash = $1 and expires_at <= $2`
 
 	insertCode = `

@@ -42,8 +42,8 @@ const noTransaction = "-- +goose NO TRANSACTION"
 // processes may call it at once. What a newer version of this library has applied
 // besides is left alone.
 //
-// [healthlab.Precondition] if a file that was applied has another content now: somebody
-// edited it, and nobody knows what the schema looks like.
+// [healthlab.Precondition] if a file was edited after it was applied, so that the
+// schema is unknown.
 func Migrate(ctx context.Context, db DB) error { return migrateFiles(ctx, db, math.MaxInt) }
 
 // migrateFiles applies at most the first n files.

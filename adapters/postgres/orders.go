@@ -28,7 +28,7 @@ const (
 	lockOrder = selectOrder + ` for no key update of o`
 
 	// These lock the transaction first and draw afterwards, so that of two changes the
-	// later one has the higher number. Nobody of another transaction waits.
+	// later one has the higher number. Other transactions do not wait.
 	drawForNew = `
 insert into healthlab.order_transaction (team_id, transaction_id) values ($1, $2)
 on conflict (team_id, transaction_id) do update set event_id = default
@@ -40,7 +40,7 @@ select team_id, transaction_id from healthlab.orders where team_id = $1 and orde
 on conflict (team_id, transaction_id) do update set event_id = default
 returning event_id`
 
-	// Whoever erases the user waits for the order, and finds it. A team that has no users
+	// An erasure of the user waits for the order, and finds it. A team that has no users
 	// here keeps them elsewhere.
 	shareUserOfOrder = `
 with alive as (select from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for key share)
@@ -317,7 +317,7 @@ func (v ordersStore) MoveFeed(ctx context.Context, lab string, until time.Time, 
 		})
 	})
 	if err == nil && moved.RowsAffected() == 0 {
-		return fmt.Errorf("%w: somebody else has the feed", healthlab.Precondition)
+		return fmt.Errorf("%w: another process has the feed", healthlab.Precondition)
 	}
 	return err
 }

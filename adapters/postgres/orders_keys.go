@@ -106,7 +106,7 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 		})
 	})
 	if err == nil && kept.RowsAffected() == 0 {
-		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
+		return fmt.Errorf("%w: another request has the key", healthlab.Precondition)
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func (c *clinic) order(n int) orders.Record {
 	}}
 	sample := fmt.Sprintf("S%08d", n)
 	o.SampleID = &sample
-	if method == catalogue.Testkit && r.IntN(20) == 0 { // a kit that nobody has registered
+	if method == catalogue.Testkit && r.IntN(20) == 0 { // a kit that is not registered
 		o.ShippingDetails = &orders.ShippingDetails{ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
 		o.UserID = healthlab.UserID{UUID: idOf(3, c.rows)}
 	} else {
@@ -282,7 +282,7 @@ func (c *clinic) lists() []listKind {
 		{"patient/3", func(q *orders.Query, n int) { q.PatientName = inside(n) }},
 		{"patient/2", func(q *orders.Query, n int) { q.PatientName = last(n)[:2] }},
 		{"patient/1", func(q *orders.Query, n int) { q.PatientName = last(n)[:1] }},
-		{"patient/nobody", func(q *orders.Query, _ int) { q.PatientName = "q9" }},
+		{"patient/none", func(q *orders.Query, _ int) { q.PatientName = "q9" }},
 		{"recipient/last", func(q *orders.Query, n int) { q.Recipient = last(n) }},
 		{"recipient/desk", func(q *orders.Query, _ int) { q.Recipient = "front desk" }},
 		{"search/last", func(q *orders.Query, n int) { q.Search = last(n) }},

@@ -255,7 +255,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 }
 
 // An order that is being changed is not claimed, and what a claim wrote stays when the
-// order is changed by somebody who had begun before.
+// order is changed by a transaction that began before.
 func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
@@ -283,7 +283,7 @@ func TestClaimsAndChangesOfOneOrder(t *testing.T) {
 	claim(0)
 }
 
-// Changes of one transaction wait for each other, and for nobody else of the team.
+// Changes of one order transaction wait for each other, and for no other change of the team.
 func TestOrdersOfATeamDoNotWait(t *testing.T) {
 	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
@@ -304,7 +304,7 @@ func TestOrdersOfATeamDoNotWait(t *testing.T) {
 }
 
 // Erasing takes the lock of a transaction when its last order goes, and leaves it to
-// whoever has an order in it.
+// each user with an order in it.
 func TestErasedTransactions(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

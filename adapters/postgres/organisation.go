@@ -23,7 +23,7 @@ type orgStore struct{ s *Store }
 const (
 	orgTeamColumns = `t.team_id, t.org_id, t.name, t.integration_id, t.created_at, t.updated_at`
 
-	// Whoever changes teams of an organisation does it alone.
+	// Changes of the teams of an organisation run one after another.
 	holdOrg = `select pg_advisory_xact_lock(hashtextextended('healthlab organisation ' || $1::uuid, 0))`
 
 	insertOrgTeam = `
@@ -83,7 +83,7 @@ func noOrgTeam(err error) error {
 	return err
 }
 
-// holdTeam lets nobody else change the keys of a team, or add to it what is counted.
+// holdTeam locks the keys of a team, and what is counted of it, against other changes.
 func holdTeam(b *pgx.Batch, team healthlab.TeamID) {
 	b.Queue(insertTeam, team.UUID)
 	b.Queue(lockTeam, team.UUID)

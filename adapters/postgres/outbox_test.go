@@ -58,7 +58,7 @@ func TestSequenceInTheBody(t *testing.T) {
 	}
 }
 
-// Whoever reads sees no number of a key before the lower ones, and the order of what is
+// A reader sees no number of a key before the lower ones, and the order of what is
 // pending is that of the numbers.
 func TestSeqNeverOvertakes(t *testing.T) {
 	t.Parallel()

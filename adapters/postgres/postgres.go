@@ -24,8 +24,8 @@
 //
 // What the database is to blame for is healthlab.Unavailable: a lost connection, a full
 // disk, a timeout of a statement or a lock, a server that only reads, contention that
-// did not end. After an Unavailable nobody knows whether a commit that was on its way
-// arrived; every write may be repeated. A context that ends is the error itself. No
+// did not end. After an Unavailable it is unknown whether a commit that was on its
+// way arrived; every write may be repeated. A context that ends is the error itself. No
 // text of an error holds a value.
 //
 // # Tables
@@ -82,7 +82,7 @@ type Options struct {
 	// Written is called after each commit that wrote events, so that a
 	// webhook.Dispatcher of the same process can be woken. It is called from many
 	// goroutines, and must not block. In a host's transaction it is not called, for only
-	// the host knows of its commit. Default: nobody is told.
+	// the host knows of its commit. Default: none.
 	Written func()
 	// Log receives what went wrong in the background, and how many deliveries ended
 	// because their messages were too old. Default: discard.

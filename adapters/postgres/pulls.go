@@ -72,7 +72,7 @@ for update of t`
 delete from healthlab.pull_task where user_id = $1 and provider = $2
 	and (resource, kind) not in (select * from unnest($3::text[], $4::text[]))`
 
-	// A task that stays keeps its row: whoever waits for the row's lock finds it there.
+	// A task that stays keeps its row: a transaction that waits for the row's lock finds it there.
 	putTask = `
 insert into healthlab.pull_task (team_id, user_id, provider, resource, kind, turn, due_at, leased_until, fence, doc, client)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -124,7 +124,7 @@ from unnest($2::uuid[]) p (user_id), lateral (
 	order by r.seen_at desc, r.id limit $4) r
 order by p.user_id, r.seen_at desc, r.id`
 
-	// Whoever erases a user waits for those who count for it.
+	// An erasure of a user waits for the transactions that count for it.
 	shareLiveUser = `
 select 1 from healthlab.users where team_id = $1 and user_id = $2 and deleted_at is null for key share`
 

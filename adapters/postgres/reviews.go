@@ -27,7 +27,7 @@ const (
 insert into healthlab.raw_result (team_id, raw_id, user_id, revision, status, escalated, decision, lab, name, birth_date, created_at, doc)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
-	// Whoever erases the user waits for the result, and finds it. A team that has no users
+	// An erasure of the user waits for the result, and finds it. A team that has no users
 	// here keeps them elsewhere.
 	shareUserOfResult = `
 with there as (select from healthlab.users where team_id = $1 and user_id = $2 for key share)
@@ -260,8 +260,8 @@ type settled struct {
 	held                  []string // by was, before
 }
 
-// lockSides locks what a decision changes: the user of an order that is nobody else's
-// follower, the orders' transaction, as everybody does, and the result last.
+// lockSides locks what a decision changes: the user of an order that follows no
+// other, the orders' transaction, and the result last.
 func (v reviews) lockSides(ctx context.Context, x *unit, team healthlab.TeamID, id orders.RawResultID, s orders.Settlement) (settled, orders.RawResult, error) {
 	var out settled
 	var item orders.RawResult

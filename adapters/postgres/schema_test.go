@@ -241,7 +241,7 @@ func TestRowSecurity(t *testing.T) {
 		require.Zero(t, count(uuid.NewString()), table)
 	}
 
-	// Nobody writes into another team.
+	// No write reaches another team.
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }()

@@ -132,7 +132,7 @@ func (l *look) lock(ctx context.Context) error {
 		return err
 	}
 	if len(l.known) < len(l.kinds) {
-		return errAgain // somebody forgot one of them between the two statements
+		return errAgain // another transaction forgot one of them between the two statements
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 package postgres
 
-// A series is direct while nobody is to be asked before something is appended: its user is
-// live, and no continuous query waits for it. Who holds its row and looks after that says so
-// (updateSeries); before that ends, it is recalled.
+// A direct series can be appended to without reading other tables: its user is live, and no
+// continuous query reads it. updateSeries sets the flag under the lock of the row; the statements
+// below clear it before either changes.
 const (
 	isLive    = `exists (select from healthlab.users u where u.user_id = s.user_id and u.team_id = s.team_id and u.deleted_at is null)`
 	isAwaited = `exists (select from healthlab.continuous_query q where q.team_id = s.team_id and q.status = 'active' and s.resource = any (q.resources))`

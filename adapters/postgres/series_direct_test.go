@@ -33,7 +33,7 @@ func setDeleted(t testing.TB, s *postgres.Store, u healthdata.User, at time.Time
 	require.NoError(t, err)
 }
 
-// What stands in the row of a series holds until the user is deleted, whoever writes, and
+// What stands in the row of a series holds until the user is deleted, for every writer, and
 // folding does not bring it back.
 func TestDeletedUsersTakeNothing(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (g *gathering) do(ctx context.Context, s *Store, r *request) error {
 	}
 }
 
-// abandon takes the caller out of a request: nobody looks at its samples any more.
+// abandon takes the caller out of a request. Its samples are not read after that.
 func (g *gathering) abandon(r *request) {
 	g.mu.Lock()
 	g.waiting = slices.DeleteFunc(g.waiting, func(w *request) bool { return w == r })

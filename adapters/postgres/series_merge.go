@@ -257,7 +257,7 @@ func (m *merging) lock(ctx context.Context) error {
 		return err
 	}
 	for _, l := range missing {
-		l.body = nil // of an older snapshot, if another transaction has made the series meanwhile
+		l.body = nil // of an older snapshot: another transaction may have created the series since
 		if !l.found {
 			delete(m.names, l.userKey) // deleted meanwhile
 		} else if l.lastAt == math.MinInt64 {

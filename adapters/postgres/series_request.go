@@ -34,7 +34,7 @@ type request struct {
 	events func([]series.Outcome) ([]healthlab.Event, error)
 
 	// For requests that are gathered. mu guards what follows, and is held while
-	// somebody else than the caller looks at the caller's samples.
+	// another goroutine reads the caller's samples.
 	mu       sync.Mutex
 	left     bool // the caller has gone
 	leave    func()
@@ -81,7 +81,7 @@ func (r *request) tell(outcomes []series.Outcome) ([]healthlab.Event, error) {
 	return out, nil
 }
 
-// allNew is the outcome of n samples that nobody has seen before.
+// allNew is the outcome of n new samples.
 func allNew(n int) series.Outcome {
 	states := make([]series.State, n)
 	for i := range states {

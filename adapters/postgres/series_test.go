@@ -142,7 +142,7 @@ func TestTailsBecomeSegments(t *testing.T) {
 	}
 }
 
-// Whoever reads a series reads its tail too.
+// Every reader of a series reads its tail too.
 func TestEveryReaderTakesTheTail(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -459,7 +459,7 @@ func TestGatheredWritesFailAlone(t *testing.T) {
 	requireIdle(t, pool)
 }
 
-// A place that comes free beside a stuck group is taken by whoever waits.
+// A place that comes free beside a stuck group is taken by a waiting write.
 func TestFreedPlaceIsTaken(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -510,7 +510,7 @@ func TestFreedPlaceIsTaken(t *testing.T) {
 	consistent(t, pool)
 }
 
-// A group that waits for somebody else's lock does not hold up those that come later.
+// A group that waits for another transaction's lock does not hold up those that come later.
 func TestStuckGroupIsPassed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -26,7 +26,7 @@ const (
 // not hear. It is nil unless the Store is on a pool.
 //
 // Behind a pooler in transaction mode nothing is heard: leave it out there, or let it be;
-// messages then wait until somebody looks.
+// messages then wait for the next poll.
 func (s *Store) Signal() webhook.Signal {
 	if s.pool == nil {
 		return nil

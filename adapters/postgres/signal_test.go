@@ -25,7 +25,7 @@ func listeners(t *testing.T, pool *pgxpool.Pool, but int32) []int32 {
 	return pids
 }
 
-// awaitListener waits until somebody listens who is not the one given.
+// awaitListener waits until a connection other than the given one listens.
 func awaitListener(t *testing.T, pool *pgxpool.Pool, but int32) int32 {
 	t.Helper()
 	for {

@@ -68,7 +68,7 @@ from (select unnest($1::uuid[]) as team_id, unnest($2::uuid[]) as endpoint_id, u
 	unnest($14::bytea[]) as head, unnest($15::bytea[]) as response) x`
 
 	// The outcome of a lease that is gone: not about a message that is gone too, or that
-	// somebody is erasing, and not a second time.
+	// a process is erasing, and not a second time.
 	insertLost = insertAttempts + `
 join healthlab.webhook_event e on e.team_id = x.team_id and e.id = x.event_id
 where not exists (select from healthlab.webhook_attempt a

@@ -132,7 +132,7 @@ func (d deliveries) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed
 	return out, nil
 }
 
-// try claims one delivery of each endpoint that is on probation, if nobody else does.
+// try claims one delivery of each endpoint that is on probation, if no other process does.
 func (d deliveries) try(ctx context.Context, in claiming) ([]webhook.Delivery, error) {
 	var out webhook.Claimed
 	err := d.s.do(ctx, allTeams, writing, func(u *unit) error {

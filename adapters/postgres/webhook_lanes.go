@@ -48,7 +48,7 @@ type laneRow struct {
 	deleted bool // it is not stored any more
 }
 
-// lease is the right to deliver it, which somebody has.
+// lease is the right to deliver it, which a process has.
 func (r *laneRow) lease() webhook.Lease {
 	return webhook.Lease{Team: healthlab.TeamID{UUID: r.team}, Delivery: webhook.DeliveryID(r.id), Token: *r.token}
 }
@@ -79,7 +79,7 @@ type lane struct {
 }
 
 // lanes are lanes as a transaction holds and changes them. It has locked their heads,
-// and so the lanes, and nobody else adds to any: that needs the lock of routing.
+// and so the lanes, and no other process adds to any: that needs the lock of routing.
 type lanes struct {
 	now   time.Time
 	all   map[laneName]*lane
@@ -159,7 +159,7 @@ func laneArgument(names []laneName) []uuid.UUID {
 
 // loadHeads locks lanes and reads what arrivals need of them: the heads, and what waits
 // of the keys given, one for each name and nil where nothing is superseded. With skip,
-// a lane that somebody else holds is left out and returned instead of waited for. The
+// a lane that another process holds is left out and returned instead of waited for. The
 // caller holds the lock of routing, so that a lane that has no head stays empty.
 func (u *unit) loadHeads(ctx context.Context, names []laneName, keys []*uuid.UUID, skip bool) (*lanes, map[laneName]bool, error) {
 	l, busy := newLanes(len(names)), map[laneName]bool{}

@@ -245,7 +245,7 @@ func BenchmarkLatencyBeside(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		slow int
-	}{{"nobody", 0}, {"one that is slow", 1}} {
+	}{{"none", 0}, {"one that is slow", 1}} {
 		b.Run(c.name, func(b *testing.B) {
 			l := newLoad(b)
 			to := l.targets(20, 0)
@@ -309,13 +309,13 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideSnapshot measures how fast a backlog goes, alone and while somebody holds
+// BenchmarkBesideSnapshot measures how fast a backlog goes, alone and while a transaction holds
 // a snapshot open, which keeps every dead row where it is; and what part of the one rate
 // the other is.
 func BenchmarkBesideSnapshot(b *testing.B) {
 	alone := 0.0
 	for _, held := range []bool{false, true} {
-		name := "nobody"
+		name := "alone"
 		if held {
 			name = "a snapshot"
 		}

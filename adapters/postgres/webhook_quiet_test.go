@@ -27,7 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// marker is planted in everything that is nobody's business.
+// marker is planted in everything that is private.
 const marker = "planted-hiv-positive"
 
 // lockedBuffer is a log that many write to.

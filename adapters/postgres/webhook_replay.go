@@ -21,7 +21,7 @@ const recoverPage = 500
 const (
 	isRouted = `not exists (select from healthlab.webhook_pending p where p.team_id = e.team_id and p.event_id = e.id)`
 
-	// Not while somebody changes or deletes it.
+	// Not while another transaction changes or deletes it.
 	shareEndpoint = selectEndpoint + ` for share of e`
 
 	selectSent = `

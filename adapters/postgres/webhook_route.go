@@ -21,7 +21,7 @@ func (s *Store) Deliveries() webhook.Deliveries { return deliveries{s} }
 
 type deliveries struct{ s *Store }
 
-// routing is the advisory lock of whoever adds to lanes, or takes messages away.
+// routing is the advisory lock for adding to lanes and taking messages away.
 const routing = migrationLock + 1
 
 const (
@@ -29,7 +29,7 @@ const (
 	holdRouting = `select pg_advisory_xact_lock($1)`
 
 	// The statements of the queue find rows by their indexes, however empty or full the
-	// tables were when somebody last counted. A process that is suspended between two of
+	// tables were when they were last counted. A process that is suspended between two of
 	// them loses its transaction, with the lock of routing, which all others wait for.
 	tuneQueue = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
@@ -39,7 +39,7 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 	// A claim or an outcome that is lost with the server is made again.
 	tuneRelaxed = tuneQueue + `, set_config('synchronous_commit', 'off', true)`
 
-	// Nobody holds a lane for longer than a moment, but for a host in its own transaction.
+	// No process holds a lane for longer than a moment, but for a host in its own transaction.
 	tunePatience = `select set_config('lock_timeout', '250ms', true)`
 )
 
@@ -63,7 +63,7 @@ order by p.n`
 
 	targetColumns = `e.id, e.team_id, e.order_scope, e.filter_types`
 
-	// Nobody disables an endpoint while messages are put into its lanes.
+	// An endpoint is not disabled while messages are put into its lanes.
 	selectTargets = `
 select ` + targetColumns + ` from healthlab.webhook_endpoint e where e.team_id = any ($1) and not e.disabled order by e.id for share`
 
@@ -91,7 +91,7 @@ func (d deliveries) Route(ctx context.Context, modes map[string]healthlab.Mode, 
 	routed, err := d.route(ctx, modes, most, false)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" {
-		// Somebody holds a lane for long. Leave what wants it, and route the rest.
+		// A lane is held for long. Leave what wants it, and route the rest.
 		routed, err = d.route(ctx, modes, most, true)
 	}
 	return routed, err
@@ -125,12 +125,12 @@ func (d deliveries) route(ctx context.Context, modes map[string]healthlab.Mode, 
 type round struct {
 	u     *unit
 	modes map[string]healthlab.Mode
-	skip  bool // what somebody holds is left for later
+	skip  bool // what is held is left for later
 
 	events  []*written
 	places  []int64 // of events in webhook_pending
 	targets map[healthlab.TeamID][]webhook.Endpoint
-	busy    map[uuid.UUID]bool // endpoints that somebody holds
+	busy    map[uuid.UUID]bool // endpoints that are held
 }
 
 // read takes the lock of routing and reads what is pending. It reports whether the lock
@@ -192,7 +192,7 @@ func (r *round) aim(ctx context.Context) error {
 }
 
 // place puts the events into their lanes, adds to a batch what writes that, and returns
-// what it took. An event that wants a lane that somebody holds stays, and so does
+// what it took. An event that wants a lane that is held stays, and so does
 // every later one that wants a lane of such an event.
 func (r *round) place(ctx context.Context, b *pgx.Batch) (webhook.Routed, error) {
 	arrivals := make([][]arrival, len(r.events))

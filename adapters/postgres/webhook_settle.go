@@ -16,7 +16,7 @@ const (
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) x (team_id, id, token)
 join healthlab.webhook_delivery d on d.team_id = x.team_id and d.id = x.id and d.lease_token = x.token`
 
-	// What somebody else holds at this moment is settled later.
+	// What another process holds at this moment is settled later.
 	lockLeased = `select ` + laneColumns + leaseRows + ` order by d.lane for update of d skip locked`
 
 	peekLeased = `select d.id` + leaseRows
@@ -26,8 +26,8 @@ join healthlab.webhook_delivery d on d.team_id = x.team_id and d.id = x.id and d
 delete from healthlab.webhook_delivery where ctid = any (array(select d.ctid` + leaseRows + ` for update of d skip locked))
 returning team_id, id, lease_token, lane, quiet_until`
 
-	// The next of each lane. Read after the heads are locked or gone: from then on nobody
-	// adds to the lanes.
+	// The next of each lane. Read after the heads are locked or gone: from then on no
+	// process adds to the lanes.
 	readNext = `
 select ` + laneColumns + `
 from unnest($1::uuid[]) x (lane)
@@ -48,7 +48,7 @@ type settling struct {
 	outcomes []webhook.Outcome
 	held     map[webhook.Lease]*laneRow // heads that are ours, or were
 	newer    map[int64]bool             // heads behind which a newer version waits
-	leased   map[int64]bool             // heads whose lease holds, but are held by somebody
+	leased   map[int64]bool             // heads whose lease holds, but are held by another transaction
 }
 
 func (d deliveries) Settle(ctx context.Context, outcomes []webhook.Outcome) (webhook.Settled, error) {

@@ -1,5 +1,5 @@
 // Package embedded runs a private PostgreSQL for one program, out of the server programs
-// that are installed on the machine: durable storage with nobody to administer it.
+// that are installed on the machine: durable storage without an administrator.
 //
 //	server, err := embedded.Start(ctx, "/var/lib/health", nil)
 //	pool, err := pgxpool.New(ctx, server.URL("postgres"))
@@ -7,7 +7,7 @@
 //	pool.Close()
 //	err = server.Stop(ctx)
 //
-// The folder holds everything: data, log, socket. Nobody but its owner can enter it, and
+// The folder holds everything: data, log, socket. Only its owner can enter it, and
 // the server listens on the socket alone, so there is neither a port nor a password. As
 // root the server runs as the user postgres (nobody where there is none), to whom the
 // folder then belongs.
@@ -128,7 +128,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	return handOver(s.dir)
 }
 
-// vacant refuses a folder that is somebody else's: one that holds files that are not
+// vacant refuses a foreign folder: one that holds files that are not
 // ours. What a start that was cut off left behind is.
 func (s *Server) vacant() error {
 	entries, err := os.ReadDir(s.dir)
@@ -162,7 +162,7 @@ func (s *Server) URL(database string) string {
 
 // script is the guard. It makes the files if there are none, in a folder that gets its
 // name when all of it is there, and starts the server given as arguments. It reads
-// signals for the server; when there is nothing more to read, because whoever wrote them
+// signals for the server; when there is nothing more to read, because the process that wrote them
 // let go or is no more, it stops the server at once.
 const script = `trap '' INT TERM HUP
 initdb=$1 remove=$2; shift 2
@@ -224,7 +224,7 @@ func (s *Server) up(ctx context.Context) error {
 		remove = "yes"
 	}
 	args := append([]string{"-c", script, "sh", filepath.Join(s.opts.Programs, "initdb"), remove}, s.arguments()...)
-	guard := exec.Command("/bin/sh", args...) //nolint:gosec,noctx // it outlives the context of whoever starts it
+	guard := exec.Command("/bin/sh", args...) //nolint:gosec,noctx // it outlives the context of its starter
 	guard.Dir = s.dir
 	guard.ExtraFiles = []*os.File{lock}
 	apart(guard)

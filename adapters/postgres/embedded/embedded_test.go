@@ -120,7 +120,7 @@ func TestOneProgramAtATime(t *testing.T) {
 	require.Equal(t, 1, ask(t, s, "select 1"))
 }
 
-// Nobody else enters the folder, and no log has what statements said.
+// No other user enters the folder, and no log has what statements said.
 func TestKeepsToItself(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
@@ -154,7 +154,7 @@ func TestRefuses(t *testing.T) {
 		want                error
 		says                string
 	}{
-		{"somebody's folder", full, "", healthlab.Invalid, "holds something else"},
+		{"foreign folder", full, "", healthlab.Invalid, "holds something else"},
 		{"a long name", "/" + strings.Repeat("x", 100), "", healthlab.Invalid, "longer than"},
 		{"no programs", folder(t), t.TempDir(), healthlab.Unimplemented, "install the server package"},
 		{"data of another version", old, "", healthlab.Precondition, "made by version 9"},

@@ -54,7 +54,7 @@ func apart(cmd *exec.Cmd) {
 	}
 }
 
-// tryLock takes the lock of a file, for all who inherit it, unless somebody has it.
+// tryLock takes the lock of a file, for all processes that inherit it, unless another process has it.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
