@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,29 +54,40 @@ func newPulls(t *testing.T, store *memory.Store, health *healthdata.Service, con
 
 // Pull is a provider whose resources answer differently.
 func (d *depot) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
-	if answer := d.moods[r.Resource]; answer != nil {
+	d.mu.Lock()
+	answer := d.answers[r.Resource]
+	d.mu.Unlock()
+	if answer != nil {
 		return linking.PullPage{}, answer(ctx)
 	}
 	return linking.PullPage{Items: []linking.Pulled{{Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: d.device, Samples: d.items[r.Resource]}}}, nil
 }
 
+// answer sets what a resource answers; nil for its items.
+func (d *depot) answer(resource string, fn func(context.Context) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers[resource] = fn
+}
+
 // depot is a service that fetches, over HTTP.
 type depot struct {
 	*contract.Client
-	t      *testing.T
-	store  *memory.Store
-	health *healthdata.Service
-	pulls  *pull.Service
-	moods  map[string]func(context.Context) error
-	items  map[string][]healthdata.Sample
-	device *healthdata.DeviceInfo
-	people int
+	t       *testing.T
+	store   *memory.Store
+	health  *healthdata.Service
+	pulls   *pull.Service
+	mu      sync.Mutex
+	answers map[string]func(context.Context) error // by resource, in place of items
+	items   map[string][]healthdata.Sample
+	device  *healthdata.DeviceInfo
+	people  int
 }
 
 func newDepot(t *testing.T, now func() time.Time) *depot {
 	t.Helper()
 	d := &depot{
-		t: t, moods: map[string]func(context.Context) error{}, items: map[string][]healthdata.Sample{}, store: memory.New(&memory.Options{Now: now}),
+		t: t, answers: map[string]func(context.Context) error{}, items: map[string][]healthdata.Sample{}, store: memory.New(&memory.Options{Now: now}),
 	}
 	providers, err := healthdata.NewProviders([]healthdata.Provider{
 		{
@@ -111,19 +123,19 @@ func (d *depot) person(name string, providers ...string) healthlab.UserID {
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(t, time.Now)
-		d.moods["body"] = func(context.Context) error { return errors.New("502") }
+		d.answer("body", func(context.Context) error { return errors.New("502") })
 		ann := d.person("ann", "acme_band")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- d.pulls.Run(ctx) }()
 		time.Sleep(time.Hour)
-		d.moods["steps"] = func(ctx context.Context) error {
+		d.answer("steps", func(ctx context.Context) error {
 			select {
 			case <-time.After(20 * time.Second):
 			case <-ctx.Done():
 			}
 			return nil
-		}
+		})
 		path := "/v2/user/refresh/" + ann.String()
 		lists := func(status int, query string) object {
 			var out object
@@ -139,8 +151,8 @@ func TestRefresh(t *testing.T) {
 		begin = time.Now()
 		require.Empty(t, lists(200, "?timeout=60")["in_progress_sources"])
 		require.Less(t, time.Since(begin), 20*time.Second, "the task that ran is joined")
-		delete(d.moods, "steps")
-		delete(d.moods, "body")
+		d.answer("steps", nil)
+		d.answer("body", nil)
 		for range 6 {
 			out := lists(200, "")
 			require.Empty(t, out["failed_sources"])
@@ -276,7 +288,7 @@ func TestIntrospection(t *testing.T) {
 	d := newDepot(t, func() time.Time { return now })
 	ann, bob := d.person("ann", "acme_band"), d.person("bob", "manual")
 	fault := errors.New("502")
-	d.moods["body"] = func(context.Context) error { return fault }
+	d.answer("body", func(context.Context) error { return fault })
 	d.items["heartrate"] = []healthdata.Sample{
 		{Timestamp: healthlab.At(now.Add(-50 * time.Hour)), Unit: "bpm", Value: healthdata.Number(61)},
 		{Timestamp: healthlab.At(now.Add(-26 * time.Hour)), Unit: "bpm", Value: healthdata.Number(62)},
