@@ -102,13 +102,26 @@ func (o *Order) subject() string {
 	return joined(", ", joined(" ", textOf(p.FirstName), textOf(p.LastName)), "born "+p.DOB.String())
 }
 
-// patientSection says who the patient is.
-func (o *Order) patientSection() Section {
+// identitySection identifies the patient on a report.
+func (o *Order) identitySection() Section {
+	return Section{Heading: "Patient", Fields: append(o.identity(), Field{"Patient id", o.UserID.String()})}
+}
+
+// identity is the patient's name, birth date and gender.
+func (o *Order) identity() sheet {
 	var f sheet
 	if p := o.PatientDetails; p != nil {
 		f.add("Name", textOf(p.FirstName), textOf(p.LastName))
 		f.add("Date of birth", p.DOB.String())
 		f.word("Gender", string(p.Gender))
+	}
+	return f
+}
+
+// patientSection is what a laboratory needs to know of the patient.
+func (o *Order) patientSection() Section {
+	f := o.identity()
+	if p := o.PatientDetails; p != nil {
 		f.add("Phone", textOf(p.PhoneNumber))
 		f.add("E-mail", textOf(p.Email))
 		f.word("Race", textOf(p.Race))
@@ -118,9 +131,6 @@ func (o *Order) patientSection() Section {
 	}
 	if a := o.PatientAddress; a != nil {
 		f.add("Address", postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country))
-		f.add("Receiver", a.ReceiverName)
-		f.add("Phone there", textOf(a.PhoneNumber))
-		f.add("Access", textOf(a.AccessNotes))
 	}
 	f.add("Patient id", o.UserID.String())
 	return Section{Heading: "Patient", Fields: f}
@@ -413,7 +423,7 @@ func (r *Record) report(results OrderResults) Document {
 	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == Critical {
 		d.Remarks = append(d.Remarks, "CRITICAL RESULT")
 	}
-	d.Sections = append(d.Sections, r.patientSection(), reportHead(r, &results.Metadata))
+	d.Sections = append(d.Sections, r.identitySection(), reportHead(r, &results.Metadata))
 	for _, id := range slices.Sorted(maps.Keys(results.SampleInformation)) {
 		d.Sections = append(d.Sections, sampleSection(id, results.SampleInformation[id]))
 	}

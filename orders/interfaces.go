@@ -121,6 +121,7 @@ const (
 // Submission is what a laboratory gets.
 type Submission struct {
 	Stage SubmissionStage
+	// Order has no access notes: they go to the provider that visits, in a [Booking].
 	Order Order
 	// AccountNumber is the lab's own number of the account; empty for none.
 	AccountNumber string

@@ -94,6 +94,11 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 			Stage: stage, Order: r.Order, AccountNumber: r.LabAccountNumber, Comment: r.Comment,
 			Physician: r.PhysicianInput, AOEAnswers: r.AOEAnswers,
 		}
+		if a := r.PatientAddress; a != nil {
+			own := *a
+			own.AccessNotes = nil
+			sub.Order.PatientAddress = &own
+		}
 		if labs := s.opts.CommentLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
 			sub.Comment = ""
 		}

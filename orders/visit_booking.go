@@ -293,8 +293,11 @@ func (s *Service) notHeld(t AppointmentType, err error) error {
 // booking is what the provider gets of an appointment.
 func (r *Record) booking(v *Visit) Booking {
 	b := Booking{Appointment: v.ID, Team: r.TeamID, Order: r.ID, Type: v.Type, Provider: v.Provider, Slot: v.Slot, Address: v.Address}
-	if r.PatientDetails != nil {
-		b.Patient = *r.PatientDetails
+	if p := r.PatientDetails; p != nil {
+		b.Patient = PatientDetails{FirstName: p.FirstName, LastName: p.LastName, DOB: p.DOB, Gender: p.Gender, PhoneNumber: p.PhoneNumber, Email: p.Email}
+		if g := p.MedicalProxy; g != nil {
+			b.Patient.MedicalProxy = &GuarantorDetails{FirstName: g.FirstName, LastName: g.LastName, Address: g.Address, PhoneNumber: g.PhoneNumber, Email: g.Email}
+		}
 	}
 	notes := v.AppointmentNotes
 	if v.Move != nil {

@@ -114,6 +114,8 @@ type Booking struct {
 	Slot Slot
 	// Address is where the sample is taken, with how to get in.
 	Address AppointmentAddress
+	// Patient has the name, birth date, gender, phone number, e-mail address and medical
+	// proxy; everything else is empty.
 	Patient PatientDetails
 	// Notes are instructions for this visit; empty for none.
 	Notes string

@@ -80,6 +80,7 @@ type shop struct {
 	book     catalogue.StaticCatalogContents
 	registry orders.RegistryContents
 	lab      orders.LabBackend
+	store    orders.Store
 	settings orders.Settings // of the clinic's own team
 	options  orders.Options
 }
@@ -88,7 +89,7 @@ type shop struct {
 // lab. The other team has an account that is pending. Edits change what it is made of.
 func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs, edits ...func(*shop)) *orders.Service {
 	t.Helper()
-	x := shop{lab: newBusyLab()}
+	x := shop{lab: newBusyLab(), store: store.Orders()}
 	read := func(name string, into any) {
 		text, err := os.ReadFile("../sandbox/" + name)
 		require.NoError(t, err)
@@ -134,7 +135,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	require.NoError(t, err)
 	x.options.Registry, err = orders.NewRegistry(x.registry)
 	require.NoError(t, err)
-	s, err := orders.New(store.Orders(), users, book, x.lab, &x.options)
+	s, err := orders.New(x.store, users, book, x.lab, &x.options)
 	require.NoError(t, err)
 	return s
 }

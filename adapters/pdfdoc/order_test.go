@@ -119,7 +119,7 @@ func record(t testing.TB) (orders.Record, []string) {
 	return r, []string{
 		"Anastasia-Maria O'Roe Vandenberghe", "1984-05-09", "Female", "+15550100", "ana.o.roe@example.com", "Asian", "Hispanic", "Dont know",
 		"Boris Щербаков", "+15550101", "52123 USD a year", "boris@example.com", "9 Proxy Rd, b/2, Yuma, AZ 85364, US",
-		"7 Calle Ñandú, Unit 2, Mesa, AZ 85201, US", "Front Desk", "+15550102", "Side gate, code 4711", ana.String(),
+		"7 Calle Ñandú, Unit 2, Mesa, AZ 85201, US", ana.String(),
 		"SBX4F00A1B2C3", "2026-03-02 12:00 UTC", "Metabolic basics", "Sugar, kidney and liver", "Serum", "Walk in test", "Northlab, 1 Aurora Way, Duluth 55802", "ACC-778",
 		"N001 Glucose Biomarker", strings.Repeat("Very long name of a panel ", 8), "N002-EXTRA-LONG-CODE", "Is the patient fasting? (FSTING)", "Yes, since midnight (Y)", "Which medicines? (MEDS)", "Metformin 500 mg",
 		"Cyril Vale", "1234567893", "vale@example.com", "AZ, NM", "Commercial insurance", "E11.9, I10", "P1", "W77", "Z00.0", "tired", "rule out anemia", "Dora Holder", "11 Holder St, Reno, NV 89501, US", "+15550103", "Other",
