@@ -298,8 +298,18 @@ func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) 
 	return m, nil
 }
 
+// dayText is the day of an instant in UTC; nil for no instant.
+func dayText(at time.Time) *string {
+	if at.IsZero() {
+		return nil
+	}
+	day := today(at).String()
+	return &day
+}
+
 // head fills in what the head of a report leaves out, from the order that it belongs to.
-func (r *Record) head(h *ResultsMetadata, at time.Time) {
+func (r *Record) head(h *ResultsMetadata, m Message) {
+	at := m.At
 	if at.IsZero() {
 		at = r.LastEvent.CreatedAt.Time
 	}
@@ -308,6 +318,8 @@ func (r *Record) head(h *ResultsMetadata, at time.Time) {
 		*to = cmp.Or(*to, from)
 	}
 	h.Laboratory = cmp.Or(h.Laboratory, own.Laboratory)
+	h.DateCollected = cmp.Or(h.DateCollected, dayText(m.CollectedAt), dayText(r.reachedAt(DrawCompleted)), dayText(r.reachedAt(TransitLab)))
+	h.DateReceived = cmp.Or(h.DateReceived, dayText(r.reachedAt(DeliveredToLab)))
 	if h.AccountID == nil && r.LabAccountNumber != "" {
 		account := r.LabAccountNumber
 		h.AccountID = &account

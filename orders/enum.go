@@ -56,9 +56,8 @@ const (
 // StatusDetail is a finer reason for a status.
 type StatusDetail string
 
-// The status details. Those of a date or of demographics go with
-// [LabProcessingBlocked] and can be repaired; those of a sample go with
-// [SampleError] and are final.
+// The status details; [StatusDetails] lists them by status. Those of a date or of
+// demographics can be repaired.
 const (
 	FulfillmentError                  StatusDetail = "fulfillment_error"
 	DateOfCollectionUnspecified       StatusDetail = "date_of_collection_unspecified"
@@ -69,6 +68,10 @@ const (
 	SampleStabilityExceeded           StatusDetail = "sample_stability_exceeded"
 	SampleHemolyzed                   StatusDetail = "sample_hemolyzed"
 	SampleImproperCollection          StatusDetail = "sample_improper_collection"
+	// ReasonUnspecified: the laboratory did not say why it cannot use the sample.
+	ReasonUnspecified StatusDetail = "reason_unspecified"
+	// OrderRefused: the laboratory does not take the order.
+	OrderRefused StatusDetail = "order_refused"
 )
 
 // Origin says how an order came to be.
@@ -88,8 +91,8 @@ const (
 // TransactionStatus is where a whole testing journey stands.
 type TransactionStatus string
 
-// The transaction statuses. There is none for failure: a journey whose orders failed
-// is completed.
+// The transaction statuses. A transaction without any final report, because each of its
+// orders failed or was cancelled, is cancelled.
 const (
 	TransactionActive    TransactionStatus = "active"
 	TransactionCompleted TransactionStatus = "completed"

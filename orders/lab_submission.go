@@ -24,7 +24,7 @@ const (
 // task returns what the lab is to be told next. It is a pure function of the record.
 func (r *Record) task() task {
 	switch low := r.LowLevel(); {
-	case low == Cancelled || low == DoNotProcess:
+	case endings[low].TakeBack:
 		if r.Lab.Started && !r.Lab.Cancel {
 			return sendCancel
 		}
@@ -196,8 +196,8 @@ func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Dura
 		r.plan(st.At)
 		return nil, nil
 	case t != sendCancel && kind == healthlab.Invalid:
-		// Nobody can place this order. A kit has a status for that.
-		st.On, st.Detail = CancelAsked, ""
+		// The lab refuses the order for good. A kit has a status for that.
+		st.On, st.Detail = CancelAsked, OrderRefused
 		if _, ok := Next(r.Method(), r.LowLevel(), Stopped, r.Facts()); ok {
 			st.On, st.Detail = Stopped, FulfillmentError
 		}

@@ -481,7 +481,7 @@ func (r *Record) result(m Message, at time.Time) (corrected []CorrectedMarker) {
 		results.Results, corrected = markCorrected(r.Results.Results, results.Results, healthlab.At(at))
 	}
 	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
-	r.head(&results.Metadata, m.At)
+	r.head(&results.Metadata, m)
 	worst := Worst(results.Results)
 	results.Metadata.Interpretation = &worst
 	missing := len(results.MissingResults) > 0

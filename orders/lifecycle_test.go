@@ -342,7 +342,7 @@ func TestReferenceSequences(t *testing.T) {
 			"sample lost", catalogue.Testkit, false,
 			"lab_accepted " + out + " sample_sent parcel_lost",
 			"ordered requisition_created transit_customer out_for_delivery with_customer transit_lab lost",
-			orders.TransactionCompleted,
+			orders.TransactionCancelled,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -465,10 +465,12 @@ func TestTransactionStatus(t *testing.T) {
 		members []orders.TransactionMember
 		want    orders.TransactionStatus
 	}{
-		{"nobody yet", nil, orders.TransactionCompleted},
+		{"no member", nil, orders.TransactionCancelled},
 		{"no event yet", []orders.TransactionMember{{}}, orders.TransactionActive},
 		{"in progress", []orders.TransactionMember{member(orders.PartialResults)}, orders.TransactionActive},
-		{"failed alone", []orders.TransactionMember{member(orders.SampleError)}, orders.TransactionCompleted},
+		{"failed alone", []orders.TransactionMember{member(orders.SampleError)}, orders.TransactionCancelled},
+		{"failed after a cancelled one", []orders.TransactionMember{member(orders.Cancelled), member(orders.Lost)}, orders.TransactionCancelled},
+		{"failed, then completed", []orders.TransactionMember{member(orders.SampleError), member(orders.Completed)}, orders.TransactionCompleted},
 		{"all cancelled", []orders.TransactionMember{member(orders.Cancelled), member(orders.DoNotProcess)}, orders.TransactionCancelled},
 		{"redraw cancelled", []orders.TransactionMember{member(orders.RedrawAvailable), member(orders.Cancelled)}, orders.TransactionCompleted},
 		{"redraw under way", []orders.TransactionMember{member(orders.RedrawAvailable), member(orders.Ordered)}, orders.TransactionActive},

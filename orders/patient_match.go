@@ -137,9 +137,9 @@ func judge(m Message, tied *Record, patientMatches []Order) judgement {
 		return judgement{to: tied.ID}
 	}
 	switch low := tied.LowLevel(); {
-	case low == Completed || low == Corrected:
+	case endings[low].TakesResult:
 		return judgement{code: MatchCompleted, reason: "the order is completed already"}
-	case low == Cancelled || low == DoNotProcess:
+	case endings[low].TakeBack:
 		return judgement{code: MatchCancelled, reason: "the order was cancelled"}
 	default:
 		return judgement{code: MatchWrongCollection, reason: "the order is not in a state in which it has results"}
@@ -230,8 +230,8 @@ func (r *RawResult) candidate(o *Order, tied *Record) Candidate {
 	case silent:
 	}
 	why(tied != nil && tied.ID != o.ID && tied.UserID == o.UserID, "same_user")
-	why(low == Completed || low == Corrected, "matched_completed_order")
-	why(low == Cancelled || low == DoNotProcess, "matched_cancelled_order")
+	why(endings[low].TakesResult, "matched_completed_order")
+	why(endings[low].TakeBack, "matched_cancelled_order")
 	why(!low.Final() && !resultReady(o), "invalid_collection_state")
 	if r.Message.Lab != "" && o.LabTest.Lab != nil {
 		if why(o.LabTest.Lab.Slug == r.Message.Lab, "same_lab") {

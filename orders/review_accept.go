@@ -187,7 +187,7 @@ type acceptance struct {
 func (g *acceptance) replaces(was *Record) bool {
 	low := was.LowLevel()
 	elsewhere := g.item.Message.Lab != "" && was.LabTest.Lab != nil && was.LabTest.Lab.Slug != g.item.Message.Lab
-	return elsewhere || low.Final() && low != Completed && low != Corrected
+	return elsewhere || low.Final() && !endings[low].TakesResult
 }
 
 // give lets the decision happen. It is pure, as [Settle] says.
@@ -276,7 +276,7 @@ func (g *acceptance) begin(was, made *Record, st, first Step) ([]healthlab.Event
 func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.collected(m.CollectedAt)
-	done := r.LowLevel() == Completed || r.LowLevel() == Corrected
+	done := endings[r.LowLevel()].TakesResult
 	if done {
 		m.On = CorrectedResult // what is read of an order that is done is final, whatever the lab calls it
 	}
@@ -297,7 +297,15 @@ func (r *Record) take(m Message, st Step) ([]healthlab.Event, error) {
 	case m.On == PartialResult:
 		to = PartialResults
 	}
+	if r.endsVisit(to, st) != "" {
+		r.showVisit(nil)
+	}
 	events, err := record(&r.Order, to, st)
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.endVisit(st)
+	events = append(events, more...)
 	r.plan(st.At)
 	return events, err
 }

@@ -360,11 +360,12 @@ func (r *Record) apply(st Step) ([]healthlab.Event, error) {
 	was := *r
 	r.drawn(st.On, st.At)
 	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // told with the requisition
-	if st.On == SampleRejected {
+	to, _ := Next(r.Method(), r.LowLevel(), st.On, r.Facts())
+	if endings[to].WithdrawResults {
 		r.withdraw()
 	}
-	if r.endsVisit(st.On) != "" {
-		r.showVisit(nil) // what is told of the order must not name it
+	if r.endsVisit(to, st) != "" {
+		r.showVisit(nil) // the event of the order must not name it
 	}
 	events, err := Apply(&r.Order, st)
 	if err != nil {

@@ -121,10 +121,10 @@ func TestStories(t *testing.T) {
 		detail           orders.StatusDetail
 	}{
 		{"kit", "undeliverable", kit + "failure_to_deliver_to_customer", orders.FulfillmentError},
-		{"kit", "lost_outbound", kit + "lost", ""},
+		{"kit", "lost_outbound", kit + "lost", orders.FulfillmentError},
 		{"kit", "delayed", "ordered requisition_created transit_customer problem_in_transit_customer out_for_delivery with_customer transit_lab problem_in_transit_lab delivered_to_lab completed", ""},
 		{"kit", "return_failed", back + "failure_to_deliver_to_lab", orders.FulfillmentError},
-		{"kit", "lost_inbound", back + "lost", ""},
+		{"kit", "lost_inbound", back + "lost", orders.FulfillmentError},
 		{"kit", "missing_scans", "ordered requisition_created transit_customer with_customer delivered_to_lab completed", ""},
 		{"kit", "blocked", back + "delivered_to_lab lab_processing_blocked delivered_to_lab completed", ""},
 		{"kit", "expired", back + "delivered_to_lab lab_processing_blocked sample_error", orders.SampleStabilityExceeded},
@@ -135,7 +135,7 @@ func TestStories(t *testing.T) {
 		{"kit", "never_again", "ordered requisition_created", ""},
 		{"kit", "refused", "ordered do_not_process", orders.FulfillmentError},
 		{"kit", "slow,repeats", back + "delivered_to_lab completed", ""},
-		{"walk-in", "refused", "ordered cancelled", ""},
+		{"walk-in", "refused", "ordered cancelled", orders.OrderRefused},
 		{"walk-in", "partial", "ordered requisition_created partial_results completed", ""},
 		{"walk-in", "rejected", "ordered requisition_created sample_error", orders.SampleHemolyzed},
 		{"walk-in", "silent", "ordered requisition_created completed", ""},

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,11 +189,12 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 	var events []healthlab.Event
 	for i := 0; len(path) > 0 && i < len(steps); i++ {
 		on, st := path[0], steps[i]
-		st.On = on
 		m := Message{On: on, At: st.At}
 		if r.SampleID == nil && (on == LabAccepted || on == KitShipped) {
 			m.SampleID = "SIM" + strconv.FormatUint(hash(r.ID.String()), 36)
 		}
+		m.Tracking = SimulatedTracking(on, textOf(cmp.Or(r.SampleID, &m.SampleID)))
+		m.Detail = simulatedDetails[on]
 		if on == PartialResult || on == FinalResult || on == CorrectedResult {
 			results := Simulated(&r.Order, expected, flags, on, st.At)
 			m.Results, m.CollectedAt = &results, st.At
@@ -217,6 +219,26 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 	r.Lab.Requisition = r.Lab.Requisition || r.reached(RequisitionCreated)
 	r.plan(steps[0].At)
 	return events, nil
+}
+
+// simulatedDetails are the reasons of what goes wrong in a simulation, where the lifecycle
+// has several.
+var simulatedDetails = map[Trigger]StatusDetail{LabBlocked: DateOfCollectionUnspecified, SampleRejected: SampleQuantityNotSufficient}
+
+// SimulatedTracking is where a simulated parcel can be followed from a step on; nil for a
+// step at which no parcel leaves.
+func SimulatedTracking(on Trigger, sample string) *Tracking {
+	t := Tracking{Inbound: on == SampleSent, Courier: "sandbox_courier"}
+	switch on {
+	case KitShipped:
+		t.Number = "OUT-" + sample
+	case SampleSent:
+		t.Number = "IN-" + sample
+	default:
+		return nil
+	}
+	t.URL = "https://tracking.example.com/" + t.Number
+	return &t
 }
 
 // Triggers that a simulation does not pull: they need something from outside.
@@ -316,6 +338,7 @@ func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags Simu
 		r.Timestamp, r.SourceSampleID = &t, o.SampleID
 		out.Results = append(out.Results, r)
 	}
+	out.Metadata.DateCollected, out.Metadata.DateReceived = dayText(at), dayText(at)
 	if o.SampleID != nil {
 		when := &TimestampWithOffset{Timestamp: t}
 		out.SampleInformation = map[string]SampleData{*o.SampleID: {SampleID: o.SampleID, DateCollected: when, DateReceived: when, DateReported: when}}

@@ -46,20 +46,20 @@ func NewTransaction(id TransactionID, members []TransactionMember) OrderTransact
 	return OrderTransaction{ID: id, Status: transactionStatus(members), Orders: members}
 }
 
-// transactionStatus: active while a member is in progress; else cancelled if all of
-// them were cancelled or stopped; else completed, failed members included.
+// transactionStatus: active while a member is in progress; else completed if one of them
+// has a final report; else cancelled.
 func transactionStatus(members []TransactionMember) TransactionStatus {
-	cancelled := len(members) > 0
+	status := TransactionCancelled
 	for _, m := range members {
 		if m.LowLevelStatus == nil || !m.LowLevelStatus.Final() {
 			return TransactionActive
 		}
-		cancelled = cancelled && StageOf("", *m.LowLevelStatus) == StageCancelled
+		switch *m.LowLevelStatus {
+		case Completed, Corrected, RedrawAvailable:
+			status = TransactionCompleted
+		}
 	}
-	if cancelled {
-		return TransactionCancelled
-	}
-	return TransactionCompleted
+	return status
 }
 
 // Member returns the order as its transaction shows it.

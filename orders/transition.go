@@ -93,8 +93,8 @@ func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 func record(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	at := healthlab.At(s.At)
 	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}
-	if s.Detail != "" {
-		event.StatusDetail = &s.Detail
+	if detail := s.detail(to); detail != "" {
+		event.StatusDetail = &detail
 	}
 	event.CorrectedMarkers = s.Corrected
 	// A new array each time: an append could write into one that the caller shares.

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -279,43 +278,20 @@ func (r *Record) showVisit(active *uuid.UUID) {
 	}
 }
 
-// visitsFollow lets the appointment of an order follow what happened to the order.
+// visitsFollow lets the appointment of an order follow a step of the order.
 func (r *Record) visitsFollow(st Step) ([]healthlab.Event, error) {
 	i := r.activeVisit()
 	if i < 0 {
 		return nil, nil
 	}
-	s := visitStep{on: r.endsVisit(st.On), at: st.At, ids: &eventIDs{base: st.EventID}}
-	switch {
-	case st.On == LabAccepted || st.On == Imported:
-		return r.requisitionCame(i, s)
-	case s.on == "":
+	if st.On == LabAccepted || st.On == Imported {
+		return r.requisitionCame(i, visitStep{at: st.At, ids: &eventIDs{base: st.EventID}})
+	}
+	events, err := r.endVisit(st)
+	if r.activeVisit() >= 0 {
 		r.planVisits(st.At)
-		return nil, nil
-	case s.on != VisitDone:
-		s.data = because(said{"origin": "order_cancelled"})
 	}
-	return r.happen(i, s)
-}
-
-// endsVisit returns the trigger that ends the active appointment when on happens to its
-// order; empty if the appointment goes on, or if there is none. An order of any method that
-// is cancelled or stopped gives its slot back.
-func (r *Record) endsVisit(on Trigger) VisitTrigger {
-	i := r.activeVisit()
-	if i < 0 {
-		return ""
-	}
-	v := &r.Visits[i]
-	switch {
-	case (on == CancelAsked || on == Stopped) && !v.Status.Published():
-		return VisitRefused
-	case on == CancelAsked || on == Stopped:
-		return VisitDropped
-	case on == SampleDrawn && v.agreed() && r.Method() == catalogue.AtHomePhlebotomy:
-		return VisitDone
-	}
-	return ""
+	return events, err
 }
 
 // requisitionCame: what waited for the requisition goes on.
@@ -347,7 +323,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 // zero means never.
 func (r *Record) autoCancelAt(v *Visit) time.Time {
 	low := r.LowLevel()
-	if r.hasRequisition() || low == Cancelled || low == DoNotProcess || v.Status.Final() || !v.Status.Published() {
+	if r.hasRequisition() || endings[low].TakeBack || v.Status.Final() || !v.Status.Published() {
 		return time.Time{}
 	}
 	var at time.Time

@@ -135,6 +135,18 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				require.NoError(rt, d.Receive(t.Context(), m))
 				require.Equal(rt, before, d.get(o), "news that comes again changes nothing")
 			},
+			"result": func(rt *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				news++
+				on := rapid.SampledFrom([]orders.Trigger{orders.PartialResult, orders.FinalResult, orders.CorrectedResult, orders.SampleRejected}).Draw(rt, "on")
+				m := orders.Message{ID: fmt.Sprint("result ", news), Team: d.team, Order: some().ID, On: on, At: d.now()}
+				if on != orders.SampleRejected {
+					m.Results = &orders.OrderResults{Results: []orders.LabResult{{Name: "Iron", Result: "1"}}}
+				}
+				require.NoError(rt, d.Receive(t.Context(), m))
+			},
 			"wait": func(rt *rapid.T) { d.later(time.Duration(rapid.IntRange(0, 40).Draw(rt, "hours")) * time.Hour) },
 			"":     func(*rapid.T) {},
 		})
@@ -154,6 +166,9 @@ func (d *desk) checkVisits(t require.TestingT, o orders.Order) {
 	r, err := d.store.Orders().Get(d.t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	active, held := 0, 0
+	if r.LowLevel().Final() {
+		require.False(t, slices.ContainsFunc(r.Visits, func(v orders.Visit) bool { return !v.Status.Final() }), "an order that ended holds a slot: %s", visitsOf(r))
+	}
 	for _, v := range r.Visits {
 		if !v.Status.Final() {
 			active++

@@ -141,6 +141,20 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 			require.Equal(t, "null", strings.TrimSpace(string(reply.Want(t, 200).Body)))
 			c.get(path, 200).JSON(t, &o)
 			require.Equal(t, s, o.LastEvent.Status)
+			if details := orders.StatusDetails(s.LowLevel()); s.Stage() == orders.StageFailed || s.LowLevel() == orders.LabProcessingBlocked || s.LowLevel() == orders.DoNotProcess {
+				require.NotNil(t, o.LastEvent.StatusDetail, "every failure has a reason")
+				require.Contains(t, details, *o.LastEvent.StatusDetail)
+			}
+			if s.Stage() == orders.StageFailed || s.Stage() == orders.StageCancelled {
+				require.Equal(t, orders.TransactionCancelled, o.OrderTransaction.Status)
+			}
+			if kit := o.Details.Testkit; kit != nil && o.LowLevel() != orders.RequisitionCreated && s.Stage() != orders.StageCancelled {
+				require.Equal(t, "OUT-"+*o.SampleID, *kit.Shipment.OutboundTrackingNumber)
+				require.Equal(t, "sandbox_courier", *kit.Shipment.OutboundCourier)
+				require.NotNil(t, kit.Shipment.OutboundTrackingURL)
+				sent := slices.ContainsFunc(o.Events, func(e orders.OrderEvent) bool { return e.Status.LowLevel() == orders.TransitLab })
+				require.Equal(t, sent, kit.Shipment.InboundTrackingNumber != nil)
+			}
 			require.Equal(t, s.Stage(), o.Status)
 			results := c.Send(t, "GET", path+"/result", nil)
 			switch s.LowLevel() {
@@ -148,6 +162,8 @@ func TestEveryStatusIsSimulated(t *testing.T) {
 				var got orders.OrderResults
 				results.Want(t, 200).JSON(t, &got)
 				require.Equal(t, s.LowLevel() == orders.PartialResults, got.Metadata.Status == orders.ResultPartial)
+				require.Equal(t, "2026-03-04", *got.Metadata.DateCollected)
+				require.Equal(t, "2026-03-04", *got.Metadata.DateReceived)
 				require.Equal(t, s.LowLevel() == orders.PartialResults, got.MissingResults == nil, "null before there is a final report")
 			default:
 				results.Want(t, 404)

@@ -305,7 +305,7 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 	o.count++
 	m := orders.Message{
 		ID: uuid.NewSHA1(o.order.ID.UUID, []byte(strconv.Itoa(o.count))).String(), Team: o.order.TeamID, Order: o.order.ID,
-		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: o.tracking(does.on),
+		SampleID: o.sample, On: does.on, At: at, Detail: does.detail, Tracking: orders.SimulatedTracking(does.on, o.sample),
 	}
 	if does.on == orders.LabAccepted {
 		m.Notice = o.notice()
@@ -319,20 +319,6 @@ func (o *labOrder) message(_ *Lab, at time.Time) orders.Message {
 		m.Results = &results
 	}
 	return m
-}
-
-// tracking is where the parcel can be followed, once it is on its way.
-func (o *labOrder) tracking(on orders.Trigger) *orders.Tracking {
-	t := orders.Tracking{Inbound: on == orders.SampleSent, Number: "OUT-" + o.sample, Courier: "sandbox_courier"}
-	switch on {
-	case orders.KitShipped:
-	case orders.SampleSent:
-		t.Number = "IN-" + o.sample
-	default:
-		return nil
-	}
-	t.URL = "https://tracking.example.com/" + t.Number
-	return &t
 }
 
 // sampleID is the lab's id of an order and its specimen.
