@@ -73,17 +73,12 @@ func (s *Service) openKey(ctx context.Context, team healthlab.TeamID, t Appointm
 	case k.Type != t:
 		return k, rules.Broken(BookingKeyInvalid, "the booking key is for another kind of visit")
 	case !at.Before(k.expires()):
-		return k, s.slotGone(t)
+		return k, slotGone()
 	}
 	return k, nil
 }
 
-// slotGone says that a slot cannot be had. What is a conflict in production is a plain
-// refusal in a sandbox, for visits to centers.
-func (s *Service) slotGone(t AppointmentType) error {
-	e := &healthlab.RuleError{Kind: healthlab.NotFound, Type: SlotNotAvailable, Msg: "the slot is taken or over"}
-	if t == PatientServiceCenter && s.opts.Environment == healthlab.Sandbox {
-		e.Kind = healthlab.Precondition
-	}
-	return e
+// slotGone says that a slot cannot be had.
+func slotGone() error {
+	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: SlotNotAvailable, Msg: "the slot is taken or over; ask for the available slots again"}
 }

@@ -84,10 +84,9 @@ func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Dat
 // BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN,
 // BOOKING_REFUSED.
 //
-// BOOKING_NOT_CONFIRMED (Unavailable) means that the provider did not answer in time and
-// the outcome is open: it is settled in the background. Booking with the same key again
-// goes on with the same appointment, so there is one in the end; while somebody waits for
-// the provider, that is IDEMPOTENCY_IN_PROGRESS (Conflict).
+// If the provider does not answer in time, or does not confirm at once, the appointment is
+// pending, and is confirmed or cancelled in the background. While another call books with
+// the same key, it is IDEMPOTENCY_IN_PROGRESS (Conflict).
 func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, req BookRequest) (Appointment, error) {
 	if err := req.Check(); err != nil {
 		return Appointment{}, err
@@ -112,12 +111,12 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	case p.PatientManaged && !settings.PatientManagedPSC:
 		return Appointment{}, notEnabled("a patient-managed provider")
 	}
-	v := Visit{PatientManaged: p.PatientManaged, Slot: key.Slot, Keys: []uuid.UUID{key.ID}, Open: true, Async: async, Next: at,
+	v := Visit{PatientManaged: p.PatientManaged, Slot: key.Slot, Keys: []uuid.UUID{key.ID}, Open: true, Next: at,
 		Deadline: at.Add(defaultAsyncTimeout)}
-	wait := s.opts.LabTimeout
+	wait := min(s.opts.LabTimeout, defaultSyncTimeout)
 	if async {
 		v.Deadline = at.Add(millis(req.AsyncConfirmationTimeoutMillisecond, defaultAsyncTimeout))
-		wait = min(wait, millis(req.SyncConfirmationTimeoutMillisecond, defaultSyncTimeout))
+		wait = min(s.opts.LabTimeout, millis(req.SyncConfirmationTimeoutMillisecond, defaultSyncTimeout))
 	}
 	v.Type, v.Provider, v.AppointmentNotes = t, key.Slot.Provider, req.AppointmentNotes
 	if v.Appointment, err = s.placeOf(ctx, v.Appointment, key); err != nil {
@@ -229,7 +228,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	case i >= 0 && r.Visits[i].Status.Published():
 		return r.Visits[i].Appointment, nil
 	case fault != nil && kind == healthlab.NotFound:
-		return Appointment{}, s.slotGone(v.Type)
+		return Appointment{}, slotGone()
 	case fault != nil && kind == healthlab.Invalid:
 		return Appointment{}, rules.Broken(BookingRefused, "the provider does not take the booking")
 	default:
@@ -250,7 +249,6 @@ func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.D
 		return uuid.Nil, nil, err
 	}
 	if same {
-		r.Visits[i].Async = v.Async
 		return r.Visits[i].ID, nil, nil
 	}
 	if r.usedKey(key) {
@@ -285,7 +283,7 @@ func (s *Service) notHeld(t AppointmentType, err error) error {
 	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, HoldVisit):
 		return rules.Broken(AppointmentExists, "the patient has an appointment with this provider")
 	case errors.As(err, &taken):
-		return s.slotGone(t)
+		return slotGone()
 	}
 	return fmt.Errorf("book appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 }
@@ -461,7 +459,7 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 	case fault == nil:
 		return r.Visits[r.visit(visit)].Appointment, nil
 	case kind == healthlab.NotFound:
-		return Appointment{}, s.slotGone(t)
+		return Appointment{}, slotGone()
 	case kind == healthlab.Invalid, kind == healthlab.Precondition:
 		return Appointment{}, rules.Broken(NotReschedulable, "the provider does not move the appointment")
 	}

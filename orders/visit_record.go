@@ -26,8 +26,6 @@ type Visit struct {
 	Keys []uuid.UUID
 	// Open: the provider owes an answer to the call that books.
 	Open bool
-	// Async: the team takes pending as an answer.
-	Async bool
 	// Told: the provider has nothing of it any more.
 	Told bool
 	// Deadline is until when an open booking may be confirmed; zero means that there
@@ -450,7 +448,7 @@ func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthla
 		if v.PatientManaged {
 			s.on = VisitKept
 		}
-	case v.Async && (fault != nil || !b.Confirmed):
+	case fault != nil || !b.Confirmed:
 		s.on = VisitAsked
 	default:
 		return nil, nil

@@ -174,3 +174,19 @@ func TestWallTime(t *testing.T) {
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
 }
+
+func TestRefund(t *testing.T) {
+	for _, tc := range []struct {
+		before time.Duration
+		want   string
+	}{{24 * time.Hour, "true"}, {24*time.Hour - time.Second, "false"}} {
+		d := newVisits(t)
+		o := d.placed("at home")
+		d.work()
+		a := d.booked(o, home)
+		d.at = a.StartAt.Add(-tc.before)
+		gone, err := d.CancelVisit(t.Context(), d.team, o.ID, home, d.CancellationReasons(home)[0].ID, nil)
+		require.NoError(t, err)
+		require.Contains(t, string(gone.EventData), `"is_refundable":`+tc.want)
+	}
+}

@@ -335,8 +335,8 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-// A provider that takes a booking and does not answer: the outcome is open, and there
-// is one appointment in the end, whether the team asks again or not.
+// A provider that takes a booking and does not answer: the appointment is pending, and
+// there is one in the end, whether the team books again or not.
 func TestOneAppointmentAfterATimeout(t *testing.T) {
 	for _, typ := range orders.AppointmentTypes() {
 		for _, again := range []bool{false, true} {
@@ -345,19 +345,19 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 				o := d.placed(map[orders.AppointmentType]string{home: "at home", center: "walk-in"}[typ])
 				d.work()
 				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + fate)}
-				_, err := d.BookVisit(t.Context(), d.team, o.ID, typ, req)
-				requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
-				_, err = d.Visit(t.Context(), d.team, o.ID, typ)
-				requireRule(t, err, orders.AppointmentNotFound, healthlab.NotFound)
-				require.Equal(t, "ordered requisition_created", steps(d.get(o)))
+				first, err := d.BookVisit(t.Context(), d.team, o.ID, typ, req)
+				require.NoError(t, err)
+				require.Equal(t, "pending", life(first))
+				require.Equal(t, first, d.visit(o, typ))
+				require.Equal(t, "ordered requisition_created appointment_pending", steps(d.get(o)))
 				if again {
-					for err != nil {
-						_, err = d.BookVisit(t.Context(), d.team, o.ID, typ, req)
-					}
+					_, err = d.BookVisit(t.Context(), d.team, o.ID, typ, req)
+					requireRule(t, err, orders.AppointmentExists, healthlab.Precondition)
 				}
 				d.later(time.Minute)
 				d.later(time.Minute)
 				a := d.visit(o, typ)
+				require.Equal(t, first.ID, a.ID)
 				require.Equal(t, orders.VisitConfirmed, a.Status)
 				require.Equal(t, life(a), d.heard(a))
 				require.Equal(t, 1, d.lab.Appointments(o.ID))
@@ -367,14 +367,16 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 	}
 }
 
-// Booking another slot while the outcome of the first is open gives the first up.
-func TestAnotherSlotWhileOneIsOpen(t *testing.T) {
+// An appointment whose outcome is open can be cancelled, and another slot booked.
+func TestAnotherSlotWhileOneIsPending(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
 	keys := d.centerKeys("THERE")
 	_, err := d.BookVisit(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[60], AppointmentNotes: ptr("sandbox:silent")})
-	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	require.NoError(t, err)
+	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+	require.NoError(t, err)
 	a, err := d.BookVisit(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[61]})
 	require.NoError(t, err)
 	require.Equal(t, 2, d.lab.Appointments(o.ID))
@@ -398,7 +400,7 @@ func TestRescheduleTimeout(t *testing.T) {
 	require.Equal(t, "scheduled scheduled", d.heard(a))
 	require.Equal(t, 1, d.lab.Appointments(o.ID))
 	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
-	requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+	requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
 	require.Equal(t, moved.StartAt, d.visit(o, center).StartAt)
 }
 
@@ -425,17 +427,18 @@ func TestAsyncConfirmation(t *testing.T) {
 		require.Equal(t, tc.order == "appointment_scheduled", d.lab.Appointments(o.ID) == 1)
 	}
 	_, err := d.books(d.placed("walk-in"), center, async, noted("gone"))
-	requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+	requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
 	_, err = d.books(d.placed("walk-in"), center, async, noted("refused"))
 	requireRule(t, err, orders.BookingRefused, healthlab.Precondition)
-	// Without it, a provider that does not confirm is a failure.
+	// Without it, an appointment that the provider does not confirm is pending as well.
 	o := d.placed("walk-in")
 	d.work()
 	_, err = d.books(o, center, noted("never"))
-	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	require.NoError(t, err)
 	d.later(15 * time.Minute)
 	require.Equal(t, 0, d.lab.Appointments(o.ID), "it was given up and taken back")
-	require.Equal(t, "ordered requisition_created", steps(d.get(o)))
+	require.Equal(t, "pending cancelled", life(d.visit(o, center)))
+	require.Equal(t, "ordered requisition_created appointment_pending appointment_cancelled", steps(d.get(o)))
 	d.settings.AsyncConfirmation = false
 	_, err = d.books(o, center, async)
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
@@ -559,27 +562,11 @@ func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
 	o = d.placed("at home")
 	d.work()
 	_, err = d.books(o, home, noted("silent"))
-	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
+	require.NoError(t, err)
 	_, err = d.Cancel(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	d.work()
 	require.Equal(t, 0, d.lab.Appointments(o.ID))
-}
-
-func TestRefund(t *testing.T) {
-	for _, tc := range []struct {
-		before time.Duration
-		want   string
-	}{{24 * time.Hour, "true"}, {24*time.Hour - time.Second, "false"}} {
-		d := newVisits(t)
-		o := d.placed("at home")
-		d.work()
-		a := d.booked(o, home)
-		d.at = a.StartAt.Add(-tc.before)
-		gone, err := d.CancelVisit(t.Context(), d.team, o.ID, home, d.CancellationReasons(home)[0].ID, nil)
-		require.NoError(t, err)
-		require.Contains(t, string(gone.EventData), `"is_refundable":`+tc.want)
-	}
 }
 
 func TestBookingRefused(t *testing.T) {
@@ -611,18 +598,18 @@ func TestBookingRefused(t *testing.T) {
 	d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = good })
 	other := d.placed("walk-in")
 	d.work()
-	refused(good, other, center, orders.SlotNotAvailable, no)
+	refused(good, other, center, orders.SlotNotAvailable, healthlab.Conflict)
 	// The same slot under a key of another answer, made before it was taken.
 	third := d.placed("walk-in")
 	fresh := d.centerKeys("THERE")
 	d.booked(other, center, func(r *orders.BookRequest) { r.BookingKey = fresh[60] })
-	refused(fresh[60], third, center, orders.SlotNotAvailable, no)
+	refused(fresh[60], third, center, orders.SlotNotAvailable, healthlab.Conflict)
 	require.NotContains(t, d.centerKeys("THERE"), fresh[60])
 
 	// A slot in the past.
 	late := d.centerKeys("THERE")[0]
 	d.later(day)
-	refused(late, third, center, orders.SlotNotAvailable, no)
+	refused(late, third, center, orders.SlotNotAvailable, healthlab.Conflict)
 
 	child := d.placed("at home", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 2000 })
 	d.work()

@@ -239,7 +239,7 @@ func TestCachedSlots(t *testing.T) {
 	other := d.placed("walk-in")
 	d.work()
 	_, err = d.BookVisit(t.Context(), d.team, other.ID, center, orders.BookRequest{BookingKey: keysOf(slots)[60]})
-	requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+	requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
 
 	pass := func(by time.Duration) {
 		d.mu.Lock()
@@ -278,14 +278,14 @@ func TestABookingKeyIsUsedOnce(t *testing.T) {
 		return err
 	}
 	require.NoError(t, move(keys[61]))
-	requireRule(t, move(keys[60]), orders.SlotNotAvailable, healthlab.Precondition)
-	requireRule(t, move(keys[61]), orders.SlotNotAvailable, healthlab.Precondition)
+	requireRule(t, move(keys[60]), orders.SlotNotAvailable, healthlab.Conflict)
+	requireRule(t, move(keys[61]), orders.SlotNotAvailable, healthlab.Conflict)
 	_, err := d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	d.work()
 	for _, used := range keys[60:62] {
 		_, err = d.books(o, center, with(used))
-		requireRule(t, err, orders.SlotNotAvailable, healthlab.Precondition)
+		requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
 	}
 	d.booked(o, center, with(keys[62]))
 }

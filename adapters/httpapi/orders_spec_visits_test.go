@@ -125,11 +125,10 @@ func TestOnePhlebotomistAtATime(t *testing.T) {
 	require.NoError(t, err)
 	other := c.accepted(atHomeTest, object{"user_id": u.ID.String()})
 	c.post(book(other), object{"booking_key": keys[1]}, 200)
-	c.refused("POST", book(c.accepted(atHomeTest, nil)), object{"booking_key": keys[0]}, 404, orders.SlotNotAvailable)
+	c.refused("POST", book(c.accepted(atHomeTest, nil)), object{"booking_key": keys[0]}, 409, orders.SlotNotAvailable)
 }
 
-// A slot that is gone is 404 in production, and 400 at centers of a sandbox; a key can be
-// used until it expires.
+// A slot that is gone is one error, wherever it was; a key can be used until it expires.
 func TestSlotsThatAreGone(t *testing.T) {
 	for _, env := range []healthlab.Environment{healthlab.Production, healthlab.Sandbox} {
 		now := clinicNow
@@ -138,10 +137,6 @@ func TestSlotsThatAreGone(t *testing.T) {
 			x.options.Now = func() time.Time { return now }
 		})
 		for kind, test := range map[string]string{"phlebotomy": atHomeTest, "psc": walkInTest} {
-			status := 404
-			if kind == "psc" && env == healthlab.Sandbox {
-				status = 400
-			}
 			keys := c.keys(kind)
 			one, two := c.order("POST", "/v3/order", c.request(test, nil)), c.order("POST", "/v3/order", c.request(test, nil))
 			path := func(o orders.Order) string { return "/v3/order/" + o.ID.String() + "/" + kind + "/appointment/book" }
@@ -151,9 +146,9 @@ func TestSlotsThatAreGone(t *testing.T) {
 				two = c.order("POST", "/v3/order", c.request(test, object{"user_id": u.ID.String()}))
 			}
 			c.post(path(one), object{"booking_key": keys[0]}, 200)
-			c.refused("POST", path(two), object{"booking_key": keys[0]}, status, orders.SlotNotAvailable)
+			c.refused("POST", path(two), object{"booking_key": keys[0]}, 409, orders.SlotNotAvailable)
 			now = now.Add(20 * 24 * time.Hour)
-			c.refused("POST", path(two), object{"booking_key": keys[3]}, status, orders.SlotNotAvailable)
+			c.refused("POST", path(two), object{"booking_key": keys[3]}, 409, orders.SlotNotAvailable)
 			now = clinicNow
 		}
 	}

@@ -19,14 +19,14 @@ func (a api) visitOperations() []operation {
 	const home, center = orders.Phlebotomy, orders.PatientServiceCenter
 	return []operation{
 		{id: "find_phlebotomy_slots", pattern: "POST /v3/order/phlebotomy/appointment/availability", team: a.findHomeSlots},
-		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, keyed: true, replies: open},
-		{id: "request_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", team: a.requestVisit, keyed: true, replies: open},
+		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, keyed: true},
+		{id: "request_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/request", team: a.requestVisit, keyed: true},
 		{id: "reschedule_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/reschedule", team: a.reschedule(home), replies: open},
 		{id: "cancel_phlebotomy_appointment", pattern: "PATCH /v3/order/{order_id}/phlebotomy/appointment/cancel", team: a.cancelHome},
 		{id: "list_phlebotomy_cancellation_reasons", pattern: "GET /v3/order/phlebotomy/appointment/cancellation-reasons", team: a.listReasons(home)},
 		{id: "read_phlebotomy_appointment", pattern: "GET /v3/order/{order_id}/phlebotomy/appointment", team: a.readVisit(home)},
 		{id: "find_psc_slots", pattern: "POST /v3/order/psc/appointment/availability", team: a.findCenterSlots},
-		{id: "book_psc_appointment", pattern: "POST /v3/order/{order_id}/psc/appointment/book", team: a.bookCenter, keyed: true, replies: open},
+		{id: "book_psc_appointment", pattern: "POST /v3/order/{order_id}/psc/appointment/book", team: a.bookCenter, keyed: true},
 		{id: "reschedule_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/reschedule", team: a.reschedule(center), replies: open},
 		{id: "cancel_psc_appointment", pattern: "PATCH /v3/order/{order_id}/psc/appointment/cancel", team: a.cancelCenter},
 		{id: "list_psc_cancellation_reasons", pattern: "GET /v3/order/psc/appointment/cancellation-reasons", team: a.listReasons(center)},
@@ -90,7 +90,7 @@ func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, about(once, id), body, notConfirmed(), answered(func(ctx context.Context) (orders.Appointment, error) {
+	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.BookVisit(ctx, team, id, orders.Phlebotomy, body)
 	}))
 }
@@ -112,7 +112,7 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 			return err
 		}
 	}
-	return a.answerOnce(w, r, about(once, id), body, notConfirmed(), answered(func(ctx context.Context) (orders.Appointment, error) {
+	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.BookVisit(ctx, team, id, orders.PatientServiceCenter, body)
 	}))
 }
@@ -126,7 +126,7 @@ func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, about(once, id), body, notConfirmed(), answered(func(ctx context.Context) (orders.Appointment, error) {
+	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
 		return a.Orders.RequestVisit(ctx, team, id, body)
 	}))
 }

@@ -133,7 +133,7 @@ func fullVisit(name string) orders.Visit {
 			Provider: "northlab", Status: orders.VisitConfirmed, ProviderID: "pr-1", ExternalID: ptr("EXT"), CanReschedule: true,
 			AppointmentNotes: ptr("left arm"), EventStatus: "scheduled", EventData: []byte(`{"origin":"patient"}`),
 			Events: []orders.AppointmentEvent{{CreatedAt: at, Status: "scheduled", Data: []byte(`{"origin":"patient"}`)}}},
-		PatientManaged: true, Slot: slot, Keys: []uuid.UUID{named("key 1 " + name), named("key 2 " + name)}, Open: true, Async: true, Told: true,
+		PatientManaged: true, Slot: slot, Keys: []uuid.UUID{named("key 1 " + name), named("key 2 " + name)}, Open: true, Told: true,
 		Deadline: orderNoon.Add(time.Hour), Move: &orders.VisitMove{Key: named("key 3 " + name), Slot: slot, Notes: ptr("right arm")},
 		Next: orderNoon.Add(time.Minute), Attempts: 2, Reason: "Other", Remark: "raining",
 	}
