@@ -46,6 +46,14 @@ type Options struct {
 	NewID func() uuid.UUID
 	// NewUserID makes ids of users. Default UUID version 4.
 	NewUserID func() uuid.UUID
+	// GracePeriod is how long the deletion of a user can be undone. Default
+	// [GracePeriod]; below zero: not at all, and
+	// [Service.RunErasures] erases the user within seconds.
+	GracePeriod time.Duration
+	// BeforeDelete is called before a user is deleted, to call off what others do for the
+	// user: lab orders. Each may be called again for the same user; an error leaves the
+	// user live. Default: none.
+	BeforeDelete []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Forget is called before a user is erased for good, for what is kept about it
 	// outside the store: files. Each may be called again for the same user; an error
 	// puts the erasure off. Default: none.
@@ -118,6 +126,10 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 	if o.Preference == nil {
 		o.Preference = func(context.Context, healthlab.TeamID) (map[string]int, error) { return nil, nil }
 	}
+	if o.GracePeriod == 0 {
+		o.GracePeriod = GracePeriod
+	}
+	o.GracePeriod = max(o.GracePeriod, 0)
 	if o.PageSize <= 0 {
 		o.PageSize = 5000
 	}

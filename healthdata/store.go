@@ -49,6 +49,12 @@ type Users interface {
 	// one after another. A client user id that another live user has, on a user that
 	// change leaves live, is a [*ClientUserIDError]. healthlab.Unavailable if the
 	// store gave up under contention.
+	//
+	// While a user is deleted, the same store writes no event about it, and the write
+	// that deletes it removes the events that are kept about it, with their deliveries
+	// and log; the Seq of their keys goes on. What else the store keeps of the user
+	// (orders, results, parsing jobs, demographics) is in no answer, as the contracts of
+	// those seams say, and comes back with the user.
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 

@@ -39,7 +39,7 @@ type User struct {
 	// Connections holds every source that was ever connected, one per provider.
 	Connections []Connection `json:"-"`
 	// DeletedAt is when the user was deleted; zero for a live one. The data is kept
-	// for [GracePeriod] after it, unreadable, and then erased.
+	// for [Options.GracePeriod] after it, unreadable, and then erased.
 	DeletedAt time.Time `json:"-"`
 	// Revision grows with every write. A store sets it, from 1.
 	Revision int64 `json:"-"`
@@ -91,7 +91,7 @@ const (
 const DefaultTimeZone = "UTC"
 
 const (
-	// GracePeriod is how long a deleted user can be restored.
+	// GracePeriod is the default of [Options.GracePeriod].
 	GracePeriod = 7 * 24 * time.Hour
 	// LateDelivery is for how many days after IngestionEnd data of the days before
 	// is still taken.

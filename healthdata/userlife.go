@@ -26,12 +26,21 @@ type DeletedUser struct {
 	ClientUserID string
 }
 
-// DeleteUser deletes a user: it is gone from every answer at once, its connections are
-// deregistered, and its data is erased when [GracePeriod] is over. Until then
-// [Service.UndoDelete] brings it back, without the connections.
+// DeleteUser deletes a user. From then on the user, its data, orders, reports and events
+// are in no answer. [Options.BeforeDelete] runs first, connections are deregistered, and
+// events that were not delivered are dropped. The data is erased when
+// [Options.GracePeriod] is over; until then [Service.UndoDelete] brings it back.
 //
 // [healthlab.NotFound] if the team has no such user, or deleted it before.
 func (s *Service) DeleteUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	if _, err := s.live(ctx, team, id); err != nil {
+		return fmt.Errorf("delete user: %w", err)
+	}
+	for _, callOff := range s.opts.BeforeDelete {
+		if err := callOff(ctx, team, id); err != nil {
+			return fmt.Errorf("delete user: %w", err)
+		}
+	}
 	at := s.now()
 	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		u.delete(at.Time)
@@ -43,8 +52,24 @@ func (s *Service) DeleteUser(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// UndoDelete brings a deleted user back, with the same id and its data but without
-// connections. A sandbox's limit of users does not stand in the way.
+// EraseUser deletes a user, unless that was done before, and erases what is kept about
+// it before it returns, whatever the grace period. Nothing brings it back. After an error
+// the user is deleted or live; the call may be repeated.
+//
+// [healthlab.NotFound] if the team has no such user, live or deleted.
+func (s *Service) EraseUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+	if _, err := s.users.Get(ctx, team, id); err != nil {
+		return fmt.Errorf("erase user: %w", err)
+	}
+	if err := s.DeleteUser(ctx, team, id); err != nil && !errors.Is(err, healthlab.NotFound) {
+		return err
+	}
+	return s.erase(ctx, UserRef{Team: team, User: id})
+}
+
+// UndoDelete brings a deleted user back, with the same id, data, orders and reports.
+// Connections, undelivered events and orders that the deletion called off do not come
+// back. A sandbox's limit of users does not stand in the way.
 //
 // [healthlab.Invalid] if not exactly one way of naming the user is used;
 // [healthlab.NotFound] if there is no such user, if it was not deleted, or if its grace
@@ -57,7 +82,7 @@ func (s *Service) UndoDelete(ctx context.Context, team healthlab.TeamID, who Del
 		return User{}, fmt.Errorf("undo delete: %w", err)
 	}
 	u, err := s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
-		return nil, u.restore(at.Time)
+		return nil, u.restore(at.Time, s.opts.GracePeriod)
 	})
 	var taken *ClientUserIDError
 	if errors.As(err, &taken) {
@@ -107,8 +132,8 @@ func (u *User) delete(at time.Time) {
 }
 
 // restore ends it, as long as it lasts.
-func (u *User) restore(at time.Time) error {
-	if u.Live() || !at.Before(u.DeletedAt.Add(GracePeriod)) {
+func (u *User) restore(at time.Time, grace time.Duration) error {
+	if u.Live() || !at.Before(u.DeletedAt.Add(grace)) {
 		return healthlab.NotFound
 	}
 	u.DeletedAt = time.Time{}
@@ -123,7 +148,7 @@ func (s *Service) RunErasures(ctx context.Context) error {
 	loop := work.Loop[UserRef]{
 		Name: "erasures",
 		Claim: func(ctx context.Context, n int) ([]UserRef, error) {
-			due, err := s.users.ClaimErasures(ctx, s.now().Add(-GracePeriod), n, eraseLease)
+			due, err := s.users.ClaimErasures(ctx, s.now().Add(-s.opts.GracePeriod), n, eraseLease)
 			if err != nil {
 				return nil, fmt.Errorf("claim erasures: %w", err)
 			}

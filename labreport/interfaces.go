@@ -27,7 +27,8 @@ type Store interface {
 	Insert(ctx context.Context, j Job, quota int, events []healthlab.Event) error
 
 	// Get returns one job. NotFound if the team has no such job, whether or not
-	// another team has.
+	// another team has. Where the same store keeps users, Get and List do not find the
+	// jobs of a user who is deleted, until the deletion is undone; the rest does.
 	Get(ctx context.Context, team healthlab.TeamID, id JobID) (Job, error)
 
 	// Update loads the job, lets change edit it, and writes it back with the

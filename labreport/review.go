@@ -177,15 +177,18 @@ func (d Data) published() Data {
 func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, on Trigger, r Review) (PublishedJob, error) {
 	at, event := s.now(), s.opts.NewID()
 	r.At = at
-	j, err := s.store.Update(ctx, team, id, func(j *Job) ([]healthlab.Event, error) {
-		if err := j.move(on, at); err != nil {
-			return nil, err
-		}
-		review := r
-		j.Review, j.FailureReason = &review, r.Reason
-		j.DueAt = at.Add(s.opts.Retention)
-		return s.told(j, event)
-	})
+	j, err := s.store.Get(ctx, team, id) // does not find the job of a deleted user
+	if err == nil {
+		j, err = s.store.Update(ctx, team, id, func(j *Job) ([]healthlab.Event, error) {
+			if err := j.move(on, at); err != nil {
+				return nil, err
+			}
+			review := r
+			j.Review, j.FailureReason = &review, r.Reason
+			j.DueAt = at.Add(s.opts.Retention)
+			return s.told(j, event)
+		})
+	}
 	switch {
 	case errors.Is(err, healthlab.NotFound):
 		return PublishedJob{}, rule(healthlab.NotFound, RuleJobNotFound, "the team has no such parsing job")

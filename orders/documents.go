@@ -312,7 +312,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 	if err := p.Err(); err != nil {
 		return err
 	}
-	r, err := s.store.Get(ctx, team, order)
+	r, err := s.allOrders.Get(ctx, team, order)
 	if err != nil {
 		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
@@ -324,7 +324,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 		return nil
 	}
 	// The order knows of the file first, so that none lies there that nobody erases.
-	_, err = s.store.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
+	_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
 		if !slices.Contains(r.Files, id) {
 			r.Files = append(slices.Clone(r.Files), id)
 		}
@@ -370,7 +370,7 @@ func (s *Service) dropReport(ctx context.Context, m Message) {
 	if s.opts.Documents == nil || s.opts.Documents.Files == nil || m.ReportFile == "" {
 		return
 	}
-	r, err := s.store.Get(ctx, m.Team, m.Order)
+	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
 	if err == nil && (r.ReportFile == m.ReportFile || !slices.Contains(r.Files, m.ReportFile)) {
 		return // it came with results of the order as well, or was never kept
 	}
@@ -378,7 +378,7 @@ func (s *Service) dropReport(ctx context.Context, m Message) {
 		err = s.opts.Documents.Files.Delete(ctx, reportKey(m.Order, m.ReportFile))
 	}
 	if err == nil {
-		_, err = s.store.Update(ctx, m.Team, m.Order, func(r *Record) ([]healthlab.Event, error) {
+		_, err = s.allOrders.Update(ctx, m.Team, m.Order, func(r *Record) ([]healthlab.Event, error) {
 			r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(id string) bool { return id == m.ReportFile })
 			return nil, nil
 		})
@@ -390,37 +390,31 @@ func (s *Service) dropReport(ctx context.Context, m Message) {
 
 // Forget deletes the files of a user's orders, before the user is erased for good and
 // the store forgets the orders. It may be called again after any error. Hand it to
-// whatever erases users.
+// [healthdata.Options.Forget].
 func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	if s.opts.Documents == nil || s.opts.Documents.Files == nil {
 		return nil
 	}
-	files := s.opts.Documents.Files
-	q := Query{Team: team, User: user, Today: today(s.now()), Sort: SortCreatedAt, Direction: catalogue.Ascending, Page: 1, Size: catalogue.MaxPageSize}
-	for ; ; q.Page++ {
-		page, err := s.store.List(ctx, q)
+	ids, err := s.allOrders.OfUser(ctx, team, user)
+	if err != nil {
+		return fmt.Errorf("forget documents: %w", err)
+	}
+	for _, id := range ids {
+		r, err := s.allOrders.Get(ctx, team, id)
 		if err != nil {
 			return fmt.Errorf("forget documents: %w", err)
 		}
-		for _, o := range page.Orders {
-			r, err := s.store.Get(ctx, team, o.ID)
-			if err != nil {
+		keys := []string{documentKey(id, RequisitionForm), documentKey(id, BeneficiaryNotice)}
+		for _, file := range r.Files {
+			keys = append(keys, reportKey(id, file))
+		}
+		for _, key := range keys {
+			if err := s.opts.Documents.Files.Delete(ctx, key); err != nil {
 				return fmt.Errorf("forget documents: %w", err)
 			}
-			keys := []string{documentKey(o.ID, RequisitionForm), documentKey(o.ID, BeneficiaryNotice)}
-			for _, id := range r.Files {
-				keys = append(keys, reportKey(o.ID, id))
-			}
-			for _, key := range keys {
-				if err := files.Delete(ctx, key); err != nil {
-					return fmt.Errorf("forget documents: %w", err)
-				}
-			}
-		}
-		if len(page.Orders) < q.Size {
-			return nil
 		}
 	}
+	return nil
 }
 
 // formBound is what tokens of requisitions are bound to.

@@ -48,8 +48,10 @@ type Keys interface {
 	StartKey(ctx context.Context, scope KeyScope, fingerprint string, order OrderID, now, until time.Time) (KeyState, error)
 	// FinishKey keeps the answer until a time, if the claim that ends at until is
 	// still the latest; Precondition if it is not, and nothing is kept. A nil answer
-	// gives the key back without one.
-	FinishKey(ctx context.Context, scope KeyScope, until time.Time, answer []byte, keep time.Time) error
+	// gives the key back without one. Where the same store keeps the user whom the answer
+	// is about, deleting the user takes the answer away, and erasing it the key; user is
+	// zero if the answer is about no user, or about the user of the key's order.
+	FinishKey(ctx context.Context, scope KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error
 	// PruneKeys forgets at most n keys whose answers are kept until now or earlier,
 	// or that were started and whose claim ended a day before now, and returns how
 	// many those were.
@@ -66,6 +68,8 @@ type Once struct {
 	SuccessOnly bool
 	// About is the order that the request is about; zero if it places a new one.
 	About OrderID
+	// User is the user whom the request is about; zero if it is the order's, or none.
+	User healthlab.UserID
 	// Keep is how long the answer is kept; zero means as long as the Service says.
 	Keep time.Duration
 }
@@ -110,7 +114,7 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 	out, err := do(ctx, state.Order)
 	if err != nil || out.Failed && req.SuccessOnly {
 		// Whatever became of the request, its key is free again.
-		free := keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, nil, time.Time{})
+		free := keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, nil, healthlab.UserID{}, time.Time{})
 		if free != nil && !errors.Is(free, healthlab.Precondition) {
 			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error())
 		}
@@ -120,7 +124,7 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 	if keep <= 0 {
 		keep = s.opts.KeyRetention
 	}
-	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, out.Answer, s.now().Add(keep))
+	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, out.Answer, req.User, s.now().Add(keep))
 	if errors.Is(err, healthlab.Precondition) {
 		// It took so long that somebody else took over. Theirs is the answer.
 		now = s.now()
@@ -148,7 +152,7 @@ func (s *Service) startKey(ctx context.Context, keys Keys, req Once, now, until 
 		return KeyState{}, fmt.Errorf("idempotency key: %w", err)
 	case state.Fingerprint != req.Fingerprint:
 		if state.Started {
-			_ = keys.FinishKey(ctx, req.KeyScope, until, nil, time.Time{})
+			_ = keys.FinishKey(ctx, req.KeyScope, until, nil, healthlab.UserID{}, time.Time{})
 		}
 		return KeyState{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 	case !state.Started && state.Answer == nil:

@@ -74,11 +74,17 @@ func (s *Service) PlaceDue(ctx context.Context) (int, error) {
 }
 
 func (s *Service) placing() *work.Loop[Record] {
-	return newLoop(s, "placing", s.store.Claim, s.handOver)
+	return newLoop(s, "placing", s.allOrders.Claim, s.handOver)
 }
 
 // handOver tells the lab the next thing of a claimed order, and records the outcome.
 func (s *Service) handOver(ctx context.Context, r Record) error {
+	if r.UserDeleted && r.Cancellable() {
+		var err error
+		if r, err = s.cancelOfDeleted(ctx, r); err != nil {
+			return err
+		}
+	}
 	t := r.task()
 	var accepted Accepted
 	var refused error
@@ -120,7 +126,7 @@ func (s *Service) record(ctx context.Context, claimed Record, t task, accepted A
 	if t == sendRequisition && refused == nil && accepted.SampleID != "" {
 		st.FormURL = s.formURL(ctx, &claimed, st.At)
 	}
-	_, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+	_, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		if r.Lab.Lease.Equal(claimed.Lab.Lease) {
 			r.Lab.Lease = time.Time{}
 		}

@@ -177,11 +177,11 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		s.formURLs(ctx, &r, ids)
 	}
 	critical := s.opts.NewID()
-	if child, ok := s.redraw(&r, m, settings); ok {
+	if child, ok := s.redraw(&r, m, settings); ok && !r.UserDeleted {
 		return s.offerRedraw(ctx, r.ID, child, m, ids, critical)
 	}
 	var refused error
-	_, err = s.store.Update(ctx, m.Team, r.ID, func(r *Record) ([]healthlab.Event, error) {
+	_, err = s.allOrders.Update(ctx, m.Team, r.ID, func(r *Record) ([]healthlab.Event, error) {
 		refused = nil
 		if err := r.once(m); err != nil {
 			return nil, err
@@ -291,7 +291,7 @@ var errTaken = errors.New("message was taken in before")
 // ofSample finds the order with the sample id of a message. NotFound also for one that
 // no order can have.
 func (s *Service) ofSample(ctx context.Context, m Message) (Record, error) {
-	r, err := s.store.FindSample(ctx, m.Team, m.SampleID)
+	r, err := s.allOrders.FindSample(ctx, m.Team, m.SampleID)
 	if errors.Is(err, healthlab.Invalid) {
 		err = healthlab.NotFound
 	}
@@ -306,7 +306,7 @@ func (s *Service) addressee(ctx context.Context, m Message) (Record, error) {
 	if m.Order.IsZero() && m.SampleID != "" {
 		return s.ofSample(ctx, m)
 	}
-	r, err := s.store.Get(ctx, m.Team, m.Order)
+	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
 	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {
 		// Order and specimen contradict each other: whose result is it?
 		return Record{}, healthlab.NotFound

@@ -203,7 +203,8 @@ type PayorQuery struct {
 // UTF-8, is refused with [healthlab.Invalid]. Times are kept in UTC to the microsecond.
 // What a method hands out is the caller's to edit. A team reaches nothing but its own.
 // Once ctx has ended, a call returns its error and writes nothing. Where the same store
-// keeps users, erasing one removes their demographics and insurance records.
+// keeps users, erasing one removes their demographics and insurance records, and while a
+// user is deleted, reads do not find them.
 type PersonStore interface {
 	// PutUserInfo keeps a user's demographics in place of earlier ones.
 	PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info UserInfo) error

@@ -174,7 +174,8 @@ func (o *Options) defaults() {
 // problem; a rule of the business that forbids something is a [healthlab.RuleError]
 // with one of the names of this package.
 type Service struct {
-	store     Store
+	store     Store // for callers: without the orders of deleted users
+	allOrders Store // for background work: with them
 	users     Users
 	catalogue *catalogue.Service
 	lab       LabBackend
@@ -189,7 +190,7 @@ func New(store Store, users Users, cat catalogue.Source, lab LabBackend, opts *O
 	if store == nil || users == nil || cat == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
 	}
-	s := &Service{store: store, users: users, lab: lab}
+	s := &Service{store: visibleStore{store}, allOrders: store, users: users, lab: lab}
 	if opts != nil {
 		s.opts = *opts
 	}

@@ -62,6 +62,9 @@ type Record struct {
 	SMSEnabled *bool
 	// Notifications is the state of the planned messages and of the critical result alarm.
 	Notifications Notifications
+	// UserDeleted: the same store keeps the order's user, who is deleted. It is not kept;
+	// the store sets it when it reads.
+	UserDeleted bool `json:"-"`
 }
 
 // LabSubmission is how far a laboratory has been told of an order, and when to go on.
@@ -100,7 +103,11 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 //
 // Where the same store keeps users, erasing one removes the user's orders as well, and
 // what Keys knows of the requests that placed them; an order of somebody else in the
-// same transaction stays. Nothing else removes an order.
+// same transaction stays. Nothing else removes an order. While the user is deleted, the
+// user's orders are in no list and in no transaction that is read for another order, no
+// notification of them is claimed, and everything else returns them with
+// [Record.UserDeleted] set: laboratories report on them until they are erased, and an
+// undone deletion brings them back as they are then. [Service] hides them from callers.
 //
 // Three things of an order are drawn when it is read, not kept with it:
 //
@@ -142,6 +149,9 @@ type Store interface {
 	// List returns one page in the order that the query asks for; ties by id
 	// ascending. A page past the end has no orders and the true total.
 	List(ctx context.Context, q Query) (Page, error)
+
+	// OfUser returns the ids of all orders of a user, by id, deleted user or not.
+	OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]OrderID, error)
 
 	// FindSample returns the team's order with this sample id, compared byte for
 	// byte. NotFound if there is none; Invalid for text that is refused.

@@ -224,7 +224,9 @@ type ReviewStore interface {
 	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
 	// the store keeps the team's users, and whose it is ([RawResult.Belongs]) was erased.
 	InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error
-	// Result returns one; NotFound if the team has none of this id.
+	// Result returns one; NotFound if the team has none of this id. While the user whose it
+	// is ([RawResult.Belongs]) is deleted, where the same store keeps users, Result and
+	// Results do not find it.
 	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)
 	// Results returns a page. Invalid if the cursor is none of such a query.
 	Results(ctx context.Context, q ResultQuery) (ResultPage, error)
@@ -372,6 +374,9 @@ func (s *Service) show(ctx context.Context, r RawResult, status MatchStatus) (Un
 	w, err := s.evaluate(ctx, r.Message)
 	if err != nil {
 		return UnmatchedResult{}, err
+	}
+	if w.tied != nil && w.tied.UserDeleted {
+		w.tied = nil
 	}
 	out.CandidateGroups = candidates(&r, w.tied, w.patientMatches)
 	return out, nil

@@ -313,7 +313,7 @@ func (r *Record) booking(v *Visit) Booking {
 // settled records what the provider said to a booking.
 func (s *Service) settled(ctx context.Context, team healthlab.TeamID, id OrderID, visit uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
-	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
 		r.freed(lease)
 		i := r.visit(visit)
@@ -476,7 +476,7 @@ func samePlace(a AppointmentAddress, b *AppointmentAddress) bool {
 // moved records what the provider said to another time.
 func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, visit, key uuid.UUID, lease time.Time, b Booked, fault error) (Record, error) {
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
-	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+	r, err := s.allOrders.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
 		r.freed(lease)
 		i := r.visit(visit)

@@ -80,7 +80,7 @@ func (s *Service) attend(ctx context.Context, claimed Record) error {
 		}
 		return err
 	}
-	_, err = s.store.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
+	_, err = s.allOrders.Update(ctx, r.TeamID, r.ID, func(r *Record) ([]healthlab.Event, error) {
 		r.freed(claimed.VisitWork.Lease)
 		r.planVisits(at)
 		return nil, nil
@@ -117,7 +117,7 @@ func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error
 	if i, _ := over(&claimed); i < 0 {
 		return claimed, nil
 	}
-	r, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		i, st := over(r)
 		if i < 0 {
 			return nil, nil
@@ -135,7 +135,7 @@ func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error
 // takenBack records what a provider said to a cancellation.
 func (s *Service) takenBack(ctx context.Context, claimed Record, visit uuid.UUID, lease time.Time, fault error) (Record, error) {
 	at := s.now()
-	r, err := s.store.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
+	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *Record) ([]healthlab.Event, error) {
 		r.freed(lease)
 		if i := r.visit(visit); i >= 0 {
 			v := &r.Visits[i]

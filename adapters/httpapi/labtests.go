@@ -291,7 +291,7 @@ func (a api) createLabTest(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	var body catalogue.LabTestRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_lab_test")
+	once := onceFrom(in, r, team, "create_lab_test", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}

@@ -145,10 +145,10 @@ type slowKeys struct {
 	inside, release chan struct{}
 }
 
-func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, keep time.Time) error {
+func (k slowKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
 	k.inside <- struct{}{}
 	<-k.release
-	return k.Keys.FinishKey(ctx, scope, until, answer, keep)
+	return k.Keys.FinishKey(ctx, scope, until, answer, user, keep)
 }
 
 func TestKeyWhoseRequestIsBeingDone(t *testing.T) {

@@ -27,7 +27,7 @@ func (a api) placeOrder(w http.ResponseWriter, r *http.Request, team healthlab.T
 	in := wire.From(r)
 	var body orders.PlaceRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_order")
+	once := onceFrom(in, r, team, "create_order", body.UserID)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a api) createOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.CreateRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_or_replace_order")
+	once := onceFrom(in, r, team, "create_or_replace_order", body.UserID)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a api) importOrder(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.ImportRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "import_order")
+	once := onceFrom(in, r, team, "import_order", body.UserID)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (a api) createTestkit(w http.ResponseWriter, r *http.Request, team healthla
 	in := wire.From(r)
 	var body orders.TestkitRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_testkit_order")
+	once := onceFrom(in, r, team, "create_testkit_order", body.UserID)
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
@@ -85,7 +85,11 @@ func (a api) registerTestkit(w http.ResponseWriter, r *http.Request, team health
 	in := wire.From(r)
 	var body orders.RegisterRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "register_testkit")
+	var user healthlab.UserID
+	if body.UserID != nil {
+		user = *body.UserID
+	}
+	once := onceFrom(in, r, team, "register_testkit", user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
@@ -95,8 +99,9 @@ func (a api) registerTestkit(w http.ResponseWriter, r *http.Request, team health
 }
 
 // onceFrom reads the idempotency headers of a request; nil without a key. endpoint is the
-// scope of the key: the operation and the ids in its path.
-func onceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string) *orders.Once {
+// scope of the key: the operation and the ids in its path. user is whom the answer is about;
+// zero for the order's user, or none.
+func onceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint string, user healthlab.UserID) *orders.Once {
 	key := in.OptHeader(idempotencyKey, 255)
 	onError := in.OptHeader(idempotencyError, 255)
 	if onError != "" && onError != noCache {
@@ -110,6 +115,7 @@ func onceFrom(in *wire.In, r *http.Request, team healthlab.TeamID, endpoint stri
 	}
 	return &orders.Once{
 		KeyScope:    orders.KeyScope{Team: team, Endpoint: endpoint, Key: key},
+		User:        user,
 		SuccessOnly: onError == noCache,
 	}
 }

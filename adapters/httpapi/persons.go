@@ -87,7 +87,7 @@ func (a api) createInsurance(w http.ResponseWriter, r *http.Request, team health
 	user := anyUser(in)
 	var body orders.InsuranceRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_insurance "+user.String())
+	once := onceFrom(in, r, team, "create_insurance "+user.String(), user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a api) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.
 	in := wire.From(r)
 	var body orders.PayorRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "create_payor")
+	once := onceFrom(in, r, team, "create_payor", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}

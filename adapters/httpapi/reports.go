@@ -37,10 +37,13 @@ func (a api) createReport(w http.ResponseWriter, r *http.Request, team healthlab
 	}
 	defer intake.Close()
 	in := wire.From(r)
-	once := onceFrom(in, r, team, "create_lab_report_job")
+	once := onceFrom(in, r, team, "create_lab_report_job", healthlab.UserID{})
 	upload, err := readUpload(in)
 	if err != nil {
 		return err
+	}
+	if once != nil {
+		once.User = upload.User
 	}
 	return a.answerOnce(w, r, once, uploadIdentity(upload), nil, answered(func(ctx context.Context) (labreport.PublishedJob, error) {
 		return intake.Create(ctx, upload)

@@ -192,10 +192,15 @@ func (a api) patchUser(w http.ResponseWriter, r *http.Request, team healthlab.Te
 func (a api) deleteUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := userID(in)
+	grace := in.OneOf("grace", "", "0")
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := a.Health.DeleteUser(r.Context(), team, id); err != nil {
+	remove := a.Health.DeleteUser
+	if grace == "0" {
+		remove = a.Health.EraseUser
+	}
+	if err := remove(r.Context(), team, id); err != nil {
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, success{true})

@@ -86,7 +86,7 @@ func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "book_phlebotomy_appointment "+id.String())
+	once := onceFrom(in, r, team, "book_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 	id := orderID(in)
 	var body orders.BookRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "book_psc_appointment "+id.String())
+	once := onceFrom(in, r, team, "book_psc_appointment "+id.String(), healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 	id := orderID(in)
 	var body orders.VisitRequest
 	in.Body(&body)
-	once := onceFrom(in, r, team, "request_phlebotomy_appointment "+id.String())
+	once := onceFrom(in, r, team, "request_phlebotomy_appointment "+id.String(), healthlab.UserID{})
 	if err := in.Err(); err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (v jobStore) Get(ctx context.Context, team healthlab.TeamID, id labreport.J
 	}
 	defer v.s.mu.Unlock()
 	j, err := v.get(team, id)
-	if err == nil && j.User.IsZero() {
+	if err == nil && (j.User.IsZero() || v.s.users.isDeleted(team, j.User)) {
 		return labreport.Job{}, errNoJob
 	}
 	return j, err
@@ -176,7 +176,7 @@ func (v jobStore) List(ctx context.Context, q labreport.Query) ([]labreport.Job,
 	defer v.s.mu.Unlock()
 	var ids []labreport.JobID
 	for id, k := range v.s.reports.jobs {
-		if k.team == q.Team && !k.user.IsZero() && (q.User.IsZero() || k.user == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, k.status)) {
+		if k.team == q.Team && !k.user.IsZero() && !v.s.users.isDeleted(k.team, k.user) && (q.User.IsZero() || k.user == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, k.status)) {
 			ids = append(ids, id)
 		}
 	}

@@ -92,6 +92,7 @@ func New(opts *Options) *Store {
 		teams:      map[healthlab.TeamID][]byte{},
 	}
 	s.clientUserID = s.users.clientUserID
+	s.orders.deleted = s.users.isDeleted
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -25,7 +25,11 @@ type orderTable struct {
 	labTests      map[catalogue.LabTestID]catalogue.TeamTest
 	holds         map[teamHold]orders.OrderID
 	slots         map[slotSite]orders.CachedSlots
+	deleted       func(healthlab.TeamID, healthlab.UserID) bool // users
 }
+
+// hidden reports whether the user of an order is deleted.
+func (t *orderTable) hidden(r *orders.Record) bool { return t.deleted(r.TeamID, r.UserID) }
 
 // keptOrder is an order as it was written, in bytes that no caller can edit, and decoded
 // for reading only.
@@ -181,7 +185,7 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 	defer v.s.mu.Unlock()
 	var found []*keptOrder
 	for _, kept := range v.s.orders.byID {
-		if q.Match(&kept.read.Order) {
+		if q.Match(&kept.read.Order) && !v.s.orders.hidden(&kept.read) {
 			found = append(found, kept)
 		}
 	}
@@ -201,6 +205,21 @@ func (v ordersStore) List(ctx context.Context, q orders.Query) (orders.Page, err
 		page.Orders = append(page.Orders, r.Order)
 	}
 	return page, nil
+}
+
+func (v ordersStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]orders.OrderID, error) {
+	if err := v.s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.s.mu.Unlock()
+	ids := []orders.OrderID{}
+	for id, kept := range v.s.orders.byID {
+		if kept.read.TeamID == team && kept.read.UserID == user {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b orders.OrderID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
+	return ids, nil
 }
 
 func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error) {
@@ -244,7 +263,12 @@ func (v ordersStore) ClaimNotifications(ctx context.Context, n int, now, until t
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time { return r.Notifications.Due })
+	due := v.s.orders.due(n, now, func(r *orders.Record) time.Time {
+		if v.s.orders.hidden(r) {
+			return time.Time{}
+		}
+		return r.Notifications.Due
+	})
 	out := make([]orders.Record, 0, len(due))
 	for _, kept := range due {
 		r := kept.read
@@ -315,14 +339,21 @@ func (t *orderTable) load(kept *keptOrder) (orders.Record, error) {
 		return orders.Record{}, fmt.Errorf("decode order: %w", err)
 	}
 	r.LabTest.Fill()
-	r.OrderTransaction = t.transaction(r.TeamID, r.OrderTransaction.ID)
+	r.UserDeleted = t.hidden(&r)
+	r.OrderTransaction = t.transaction(&r)
 	return r, nil
 }
 
-func (t *orderTable) transaction(team healthlab.TeamID, id orders.TransactionID) orders.OrderTransaction {
+// transaction returns the transaction of an order, without orders of other users that are
+// deleted.
+func (t *orderTable) transaction(r *orders.Record) orders.OrderTransaction {
+	id := r.OrderTransaction.ID
 	members := []orders.TransactionMember{}
-	for _, member := range t.byTransaction[teamTransaction{team, id}] {
+	for _, member := range t.byTransaction[teamTransaction{r.TeamID, id}] {
 		kept := t.byID[member]
+		if member != r.ID && t.hidden(&kept.read) {
+			continue
+		}
 		m := kept.read.Member()
 		m.ParentID = kept.parent
 		members = append(members, m)

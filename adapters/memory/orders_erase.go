@@ -28,8 +28,18 @@ func (t *orderTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 		}
 	}
 	for scope, k := range t.keys {
-		if scope.Team == team && gone[k.order] {
+		if scope.Team == team && (gone[k.order] || k.user == user) {
 			delete(t.keys, scope)
+		}
+	}
+}
+
+// dropAnswers takes away the answers about a user. It is called with the lock held.
+func (t *orderTable) dropAnswers(team healthlab.TeamID, user healthlab.UserID) {
+	for scope, k := range t.keys {
+		order := t.byID[k.order]
+		if scope.Team == team && k.answer != nil && (k.user == user || order != nil && order.read.UserID == user) {
+			k.answer = nil
 		}
 	}
 }

@@ -16,7 +16,8 @@ type orderKey struct {
 	fingerprint string
 	until       time.Time // of the latest claim; zero if it was given back
 	answer      []byte
-	keep        time.Time // until when the answer is kept
+	user        healthlab.UserID // whom the answer is about; zero for the order's user, or none
+	keep        time.Time        // until when the answer is kept
 }
 
 // OrderKeys returns the store as an [orders.Keys].
@@ -45,7 +46,7 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	return state, nil
 }
 
-func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, keep time.Time) error {
+func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	if k == nil || k.answer != nil || !k.until.Equal(instant(until)) {
 		return fmt.Errorf("%w: somebody else has the key", healthlab.Precondition)
 	}
-	k.until, k.answer, k.keep = time.Time{}, slices.Clone(answer), instant(keep)
+	k.until, k.answer, k.user, k.keep = time.Time{}, slices.Clone(answer), user, instant(keep)
 	if answer == nil {
 		k.keep = instant(until)
 	}

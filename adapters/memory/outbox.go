@@ -19,6 +19,7 @@ type outbox struct {
 	byID    map[uuid.UUID]*stored
 	byKey   map[teamKey][]*stored // in the order of their Seq
 	seq     map[teamKey]int64
+	about   map[teamKey]healthlab.UserID // the user of all events of a key; zero for several
 	swept   time.Time
 }
 
@@ -40,6 +41,7 @@ func newOutbox() outbox {
 		byID:  map[uuid.UUID]*stored{},
 		byKey: map[teamKey][]*stored{},
 		seq:   map[teamKey]int64{},
+		about: map[teamKey]healthlab.UserID{},
 	}
 }
 
@@ -68,6 +70,9 @@ func (s *Store) emit(events []healthlab.Event) error {
 	drawn := map[teamKey]int64{}
 	fresh := make([]*stored, 0, len(events))
 	for i, e := range events {
+		if s.users.isDeleted(e.Team, e.User) {
+			continue
+		}
 		_, taken := s.outbox.byID[e.ID]
 		taken = taken || slices.ContainsFunc(fresh, func(f *stored) bool { return f.ID == e.ID })
 		switch {
@@ -98,6 +103,9 @@ func (s *Store) emit(events []healthlab.Event) error {
 	for k, n := range drawn {
 		s.outbox.seq[k] = n
 	}
+	if len(fresh) == 0 {
+		return nil
+	}
 	if s.written != nil {
 		s.written()
 	}
@@ -115,6 +123,11 @@ func (o *outbox) add(f *stored) {
 	if f.Key != "" {
 		k := teamKey{f.Team, f.Key}
 		o.byKey[k] = append(o.byKey[k], f)
+		if user, known := o.about[k]; known && user != f.User {
+			o.about[k] = healthlab.UserID{}
+		} else {
+			o.about[k] = f.User
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healt
 	}
 	defer v.s.mu.Unlock()
 	doc, ok := v.s.persons.infos[teamUser{team, user}]
-	if !ok {
+	if !ok || v.s.users.isDeleted(team, user) {
 		return info, fmt.Errorf("%w: demographics", healthlab.NotFound)
 	}
 	return info, json.Unmarshal(doc, &info)
@@ -137,7 +137,7 @@ func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UU
 	}
 	defer v.s.mu.Unlock()
 	k, ok := v.s.persons.coverages[id]
-	if !ok || k.team != team {
+	if !ok || k.team != team || v.s.users.isDeleted(team, k.user) {
 		return orders.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 	}
 	return k.load(id)
@@ -148,6 +148,9 @@ func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user hea
 		return orders.Coverage{}, err
 	}
 	defer v.s.mu.Unlock()
+	if v.s.users.isDeleted(team, user) {
+		return orders.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
+	}
 	for id, k := range v.s.persons.coverages {
 		valid := k.until.IsZero() && (at.IsZero() || !at.Before(k.from)) || !at.IsZero() && !at.Before(k.from) && at.Before(k.until)
 		if k.teamUser == (teamUser{team, user}) && k.primary == primary && valid {

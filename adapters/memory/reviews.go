@@ -103,7 +103,7 @@ func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.Ra
 	}
 	defer v.s.mu.Unlock()
 	k := v.s.reviews.results[teamResult{team, id}]
-	if k == nil {
+	if k == nil || v.s.users.isDeleted(team, k.read.Belongs()) {
 		return orders.RawResult{}, noResult()
 	}
 	return k.load()
@@ -128,7 +128,7 @@ func (v reviews) Results(ctx context.Context, q orders.ResultQuery) (orders.Resu
 	page := orders.ResultPage{Results: []orders.RawResult{}}
 	var found []*keptResult
 	for _, k := range v.s.reviews.results {
-		if !q.Match(&k.read) {
+		if !q.Match(&k.read) || v.s.users.isDeleted(q.Team, k.read.Belongs()) {
 			continue
 		}
 		page.Total++

@@ -54,6 +54,12 @@ func (t *userTable) of(team healthlab.TeamID) []*userRow {
 	return nil
 }
 
+// isDeleted reports whether a user of a team is deleted, and not erased.
+func (t *userTable) isDeleted(team healthlab.TeamID, id healthlab.UserID) bool {
+	r := t.find(team, id)
+	return r != nil && !r.user.Live()
+}
+
 // clientUserID returns the team's own name for a user, nil if there is no such user.
 func (t *userTable) clientUserID(team healthlab.TeamID, id healthlab.UserID) *string {
 	if r := t.find(team, id); r != nil {
@@ -167,6 +173,10 @@ func (v users) update(team healthlab.TeamID, id healthlab.UserID, change func(*h
 		delete(v.s.users.deleted, id)
 	} else {
 		v.s.users.deleted[id] = row
+	}
+	if old.Live() && !next.Live() {
+		v.s.removeEvents(team, id)
+		v.s.orders.dropAnswers(team, id)
 	}
 	return cloneUser(next), nil
 }
@@ -309,7 +319,13 @@ func (v users) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.Us
 	v.s.persons.erase(team, id)
 	v.s.reviews.erase(team, id)
 	v.s.continuous.erase(team, id)
-	v.s.eraseEvents(team, id)
+	v.s.removeEvents(team, id)
+	for k, user := range v.s.outbox.about {
+		if k.team == team && user == id {
+			delete(v.s.outbox.seq, k)
+			delete(v.s.outbox.about, k)
+		}
+	}
 	return nil
 }
 

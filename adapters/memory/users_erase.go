@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// eraseEvents removes what was ever announced about a user, sent or not: the events,
-// their deliveries, and what receivers answered. It is called with the lock held.
-func (s *Store) eraseEvents(team healthlab.TeamID, user healthlab.UserID) {
+// removeEvents removes the events about a user, delivered or not, with their deliveries and
+// what receivers answered. The Seq of their keys goes on. It is called with the lock held.
+func (s *Store) removeEvents(team healthlab.TeamID, user healthlab.UserID) {
 	o := &s.outbox
 	gone := map[uuid.UUID]bool{}
 	for _, e := range o.stored {
@@ -40,7 +40,6 @@ func (s *Store) eraseEvents(team healthlab.TeamID, user healthlab.UserID) {
 			k := teamKey{e.Team, e.Key}
 			if o.byKey[k] = slices.DeleteFunc(o.byKey[k], erased); len(o.byKey[k]) == 0 {
 				delete(o.byKey, k)
-				delete(o.seq, k)
 			}
 		}
 	}

@@ -35,6 +35,11 @@ on conflict (team_id, job_id) do nothing`
 
 	selectJob = `select ` + jobColumns + ` from healthlab.parsing_job j where j.team_id = $1 and j.job_id = $2`
 
+	jobNotDeleted = ` and not exists (
+	select from healthlab.users u where u.team_id = j.team_id and u.user_id = j.user_id and u.deleted_at is not null)`
+
+	selectVisibleJob = selectJob + jobNotDeleted
+
 	lockJob = selectJob + ` for no key update`
 
 	updateJob = `
@@ -45,7 +50,7 @@ where team_id = $1 and job_id = $2`
 
 	listJobs = `
 select ` + jobColumns + ` from healthlab.parsing_job j
-where j.team_id = $1 and j.user_id is not null
+where j.team_id = $1 and j.user_id is not null` + jobNotDeleted + `
 	and ($2::uuid is null or j.user_id = $2)
 	and (cardinality($3::text[]) = 0 or j.status = any($3))
 	and coalesce((j.created_at, j.job_id) > (select a.created_at, a.job_id from healthlab.parsing_job a
@@ -102,7 +107,7 @@ func (v parsingJobs) Insert(ctx context.Context, j labreport.Job, quota int, eve
 
 func (v parsingJobs) Get(ctx context.Context, team healthlab.TeamID, id labreport.JobID) (labreport.Job, error) {
 	var j labreport.Job
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueJob(b, selectJob, team, id, &j) })
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueJob(b, selectVisibleJob, team, id, &j) })
 	if err == nil && j.User.IsZero() {
 		err = pgx.ErrNoRows // its user was erased
 	}

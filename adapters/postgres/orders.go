@@ -205,6 +205,21 @@ func (v ordersStore) Update(ctx context.Context, team healthlab.TeamID, id order
 	return kept, nil
 }
 
+const selectOrdersOfUser = `select order_id from healthlab.orders where team_id = $1 and user_id = $2 order by order_id`
+
+func (v ordersStore) OfUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]orders.OrderID, error) {
+	var ids []orders.OrderID
+	err := v.s.read(ctx, team, func(b *pgx.Batch) {
+		b.Queue(selectOrdersOfUser, team.UUID, user.UUID).Query(func(rows pgx.Rows) (err error) {
+			ids, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id orders.OrderID, err error) {
+				return id, row.Scan(&id.UUID)
+			})
+			return err
+		})
+	})
+	return ids, err
+}
+
 func (v ordersStore) FindSample(ctx context.Context, team healthlab.TeamID, sampleID string) (orders.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return orders.Record{}, err
@@ -238,7 +253,7 @@ select ` + orderColumns + ` from moved o order by o.was, o.order_id`
 const claimNotifications = `
 with due as (
 	select team_id, order_id, later_due as was from healthlab.orders
-	where later_due <= $1 order by later_due, order_id limit $2 for no key update skip locked
+	where later_due <= $1 and not hidden order by later_due, order_id limit $2 for no key update skip locked
 ), moved as (
 	update healthlab.orders t set later_due = $3
 	from due where t.team_id = due.team_id and t.order_id = due.order_id

@@ -11,9 +11,28 @@ where (t.team_id, t.transaction_id) in (
 order by t.team_id, t.transaction_id for update`
 
 	// The answer of a request that placed an order shows the order.
-	deleteKeysOfUser = `
-delete from healthlab.order_key k using healthlab.orders o, healthlab.users u
-where o.user_id = $1 and u.user_id = $1 and o.team_id = u.team_id and k.team_id = o.team_id and k.order_id = o.order_id`
+	isKeyOfUser = `(k.user_id = $1 or (k.team_id, k.order_id) in (
+	select o.team_id, o.order_id from healthlab.orders o join healthlab.users u on u.team_id = o.team_id and u.user_id = o.user_id
+	where o.user_id = $1))`
+	deleteKeysOfUser  = `delete from healthlab.order_key k where ` + isKeyOfUser
+	dropAnswersOfUser = `update healthlab.order_key k set answer = null where k.answer is not null and ` + isKeyOfUser
+
+	// hideOrdersOfUser takes the orders of a user out of lists, or puts them back. It waits
+	// for changes of the orders that are under way.
+	hideOrdersOfUser = `
+with hidden as (
+	update healthlab.orders set hidden = $3 where team_id = $1 and user_id = $2 and hidden <> $3 returning *
+), removed as (
+	delete from healthlab.order_search s where $3 and s.team_id = $1 and s.order_id in (select order_id from hidden))
+insert into healthlab.order_search (team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
+	event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date)
+select team_id, order_id, transaction_id, user_id, method, last_status, created_at, updated_at,
+	event_at, activate_by, interpretation, patient_name, sort_name, recipient, birth_date
+from hidden where not $3`
+
+	// lockJobsOfUser waits for changes of parsing jobs that are under way.
+	lockJobsOfUser = `
+select from healthlab.parsing_job where team_id = $1 and user_id = $2 order by job_id for no key update`
 
 	// A transaction that others have orders in stays theirs.
 	deleteTransactionsOfUser = `

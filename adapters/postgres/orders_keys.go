@@ -37,7 +37,7 @@ update healthlab.order_key set order_id = $3, fingerprint = $4, claimed_until = 
 where team_id = $1 and key_hash = $2`
 
 	finishKey = `
-update healthlab.order_key set claimed_until = null, answer = $4, forget_at = $5
+update healthlab.order_key set claimed_until = null, answer = $4, forget_at = $5, user_id = $6
 where team_id = $1 and key_hash = $2 and answer is null and claimed_until = $3`
 
 	pruneKeys = `
@@ -94,7 +94,7 @@ func (v orderKeys) StartKey(ctx context.Context, scope orders.KeyScope, fingerpr
 	return state, nil
 }
 
-func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, keep time.Time) error {
+func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until time.Time, answer []byte, user healthlab.UserID, keep time.Time) error {
 	forget := instant(keep)
 	if answer == nil {
 		forget = instant(until).Add(abandoned)
@@ -102,7 +102,7 @@ func (v orderKeys) FinishKey(ctx context.Context, scope orders.KeyScope, until t
 	var kept pgconn.CommandTag
 	err := v.s.do(ctx, scope.Team, writing, func(x *unit) error {
 		return x.alone(ctx, func(b *pgx.Batch) {
-			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget), &kept)
+			count(b.Queue(finishKey, scope.Team.UUID, hashOf(scope), instant(until), answer, forget, optional(user.UUID)), &kept)
 		})
 	})
 	if err == nil && kept.RowsAffected() == 0 {

@@ -16,8 +16,9 @@ import (
 // orderColumns are what scanOrder reads, of a row o of orders. The members are those of
 // the moment of reading.
 const orderColumns = `
-o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due,
-(select json_agg(m.member) from healthlab.orders m where m.team_id = o.team_id and m.transaction_id = o.transaction_id)`
+o.doc, o.revision, o.lab_due, o.lab_lease, o.lab_attempts, o.lab_started, o.visit_due, o.visit_lease, o.later_due, o.hidden,
+(select json_agg(m.member) from healthlab.orders m
+	where m.team_id = o.team_id and m.transaction_id = o.transaction_id and (not m.hidden or m.order_id = o.order_id))`
 
 func scanOrder(row pgx.Row, r *orders.Record) error {
 	var w orderRow
@@ -33,11 +34,11 @@ type orderRow struct {
 	due, lease, visitDue, visitLease, later *time.Time
 	revision                                int64
 	attempts                                int
-	started                                 bool
+	started, hidden                         bool
 }
 
 func (w *orderRow) scan(row pgx.Row) error {
-	return row.Scan(&w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.members)
+	return row.Scan(&w.doc, &w.revision, &w.due, &w.lease, &w.attempts, &w.started, &w.visitDue, &w.visitLease, &w.later, &w.hidden, &w.members)
 }
 
 func (w *orderRow) decode(r *orders.Record) error {
@@ -56,6 +57,7 @@ func (w *orderRow) decode(r *orders.Record) error {
 	kept.Lab.Attempts, kept.Lab.Started = w.attempts, w.started
 	kept.Notifications.Due = timeOrZero(w.later)
 	kept.VisitWork = orders.VisitWork{Due: timeOrZero(w.visitDue), Lease: timeOrZero(w.visitLease)}
+	kept.UserDeleted = w.hidden
 	*r = kept
 	return nil
 }

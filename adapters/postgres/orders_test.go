@@ -241,7 +241,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	scope := orders.KeyScope{Team: u.Team, Endpoint: "order", Key: "k"}
 	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, at, end)
 	require.NoError(t, err)
-	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), end))
+	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), healthlab.UserID{}, end))
 	scope.Key = "old"
 	_, err = s.OrderKeys().StartKey(t.Context(), scope, "print", r.ID, at.Add(-48*time.Hour), end.Add(-48*time.Hour))
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -52,15 +53,26 @@ func oneTeam(events []healthlab.Event) healthlab.TeamID {
 // names holds the teams' own names of users, as the transaction sees them.
 type names map[userKey]string
 
+// ofDeleted stands for the name of a deleted user, about whom no event is written.
+const ofDeleted = "\x00"
+
 type userKey struct {
 	team healthlab.TeamID
 	user healthlab.UserID
 }
 
 const selectNames = `
-select u.team_id, u.user_id, u.client_user_id
+select u.team_id, u.user_id, case when u.deleted_at is null then u.client_user_id end
 from unnest($1::uuid[], $2::uuid[]) as x (team_id, user_id)
 join healthlab.users u on u.user_id = x.user_id and u.team_id = x.team_id`
+
+// nameOf returns what names has for a user.
+func nameOf(u *healthdata.User) string {
+	if !u.Live() {
+		return ofDeleted
+	}
+	return u.ClientUserID
+}
 
 // look asks for the names of the users of events.
 func (n names) look(b *pgx.Batch, events []healthlab.Event) {
@@ -84,13 +96,25 @@ func (n names) lookLive(b *pgx.Batch, teams, users []uuid.UUID) {
 func (n names) ask(b *pgx.Batch, sql string, teams, users []uuid.UUID) {
 	b.Queue(sql, teams, users).Query(func(rows pgx.Rows) error {
 		var k userKey
-		var name string
+		var name *string
 		_, err := pgx.ForEachRow(rows, []any{&k.team.UUID, &k.user.UUID, &name}, func() error {
-			n[k] = name
+			n[k] = ofDeleted
+			if name != nil {
+				n[k] = *name
+			}
 			return nil
 		})
 		return err
 	})
+}
+
+// live returns the events that are not about a deleted user.
+func (n names) live(events []healthlab.Event) []healthlab.Event {
+	about := func(e healthlab.Event) bool { return n[userKey{e.Team, e.User}] == ofDeleted }
+	if !slices.ContainsFunc(events, about) {
+		return events
+	}
+	return slices.DeleteFunc(slices.Clone(events), about)
 }
 
 // missing reports whether the names of some users of events are not known.
@@ -144,6 +168,9 @@ func (u *unit) emit(ctx context.Context, b *pgx.Batch, events []healthlab.Event,
 		if err := u.send(ctx, first); err != nil {
 			return err
 		}
+	}
+	if events = names.live(events); len(events) == 0 {
+		return nil
 	}
 	k := countKeys(events)
 	if !u.store.opts.Envelope.Sequence {

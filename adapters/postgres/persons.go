@@ -24,7 +24,11 @@ const (
 insert into healthlab.user_info (team_id, user_id, doc) values ($1, $2, $3)
 on conflict (team_id, user_id) do update set doc = excluded.doc`
 
-	selectInfo = `select doc from healthlab.user_info where team_id = $1 and user_id = $2`
+	// notDeleted leaves out rows of users who are deleted, and can come back.
+	notDeleted = ` and not exists (
+	select from healthlab.users u where u.team_id = r.team_id and u.user_id = r.user_id and u.deleted_at is not null)`
+
+	selectInfo = `select r.doc from healthlab.user_info r where r.team_id = $1 and r.user_id = $2` + notDeleted
 
 	// Records of one user are added one after another.
 	lockInfo = `select true from healthlab.user_info where team_id = $1 and user_id = $2 for update`
@@ -41,13 +45,13 @@ insert into healthlab.insurance (team_id, user_id, insurance_id, is_primary, val
 values ($1, $2, $3, $4, greatest($5, (select max(valid_until) from healthlab.insurance
 	where team_id = $1 and user_id = $2 and is_primary = $4)), $6)`
 
-	coverageColumns = `select user_id, insurance_id, valid_from, valid_until, doc from healthlab.insurance `
+	coverageColumns = `select user_id, insurance_id, valid_from, valid_until, doc from healthlab.insurance r `
 
-	selectCoverage = coverageColumns + `where team_id = $1 and insurance_id = $2`
+	selectCoverage = coverageColumns + `where team_id = $1 and insurance_id = $2` + notDeleted
 
 	selectCoverageAt = coverageColumns + `
 where team_id = $1 and user_id = $2 and is_primary = $3
-	and case when $4::timestamptz is null then valid_until is null else valid_from <= $4 and (valid_until is null or valid_until > $4) end`
+	and case when $4::timestamptz is null then valid_until is null else valid_from <= $4 and (valid_until is null or valid_until > $4) end` + notDeleted
 
 	insertPayor = `
 insert into healthlab.payor (team_id, payor_code, created_at, doc) values ($1, $2, $3, $4)`

@@ -38,11 +38,13 @@ update healthlab.raw_result set user_id = $3, revision = $4, status = $5, escala
 	birth_date = $10, created_at = $11, doc = $12
 where team_id = $1 and raw_id = $2`
 
-	selectResult = `select doc, revision from healthlab.raw_result where team_id = $1 and raw_id = $2`
+	selectResult = `select r.doc, r.revision from healthlab.raw_result r where r.team_id = $1 and r.raw_id = $2`
+
+	selectVisibleResult = selectResult + notDeleted
 
 	lockResult = selectResult + ` for update`
 
-	resultFilters = ` from healthlab.raw_result where team_id = $1
+	resultFilters = ` from healthlab.raw_result r where team_id = $1` + notDeleted + `
 	and case when $2 = '' then status = 'pending_customer_review' or status = 'pending_ops_review' and escalated else status = $2 end
 	and ($3 = '' or decision = $3) and ($4 = '' or lab = $4)
 	and ($5::timestamptz is null or created_at >= $5) and ($6::timestamptz is null or created_at < $6)
@@ -141,7 +143,7 @@ func (v reviews) InsertResult(ctx context.Context, r orders.RawResult, events []
 
 func (v reviews) Result(ctx context.Context, team healthlab.TeamID, id orders.RawResultID) (orders.RawResult, error) {
 	var r orders.RawResult
-	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueResult(b, selectResult, team, id, &r) })
+	err := v.s.read(ctx, team, func(b *pgx.Batch) { queueResult(b, selectVisibleResult, team, id, &r) })
 	return r, missingRow(err, "result under review")
 }
 

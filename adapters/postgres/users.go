@@ -130,8 +130,8 @@ func noUser(err error) error {
 }
 
 // The lock comes in a statement of its own: the next one then sees what the
-// transactions before have committed.
-const lockUser = `select from healthlab.users where team_id = $1 and user_id = $2 for no key update`
+// transactions before have committed. It waits for those that write about the user.
+const lockUser = `select from healthlab.users where team_id = $1 and user_id = $2 for update`
 
 func (v users) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 	change func(*healthdata.User) ([]healthlab.Event, error),
@@ -185,15 +185,24 @@ func (u *unit) changeUser(ctx context.Context, old *healthdata.User, change func
 	}
 	b := u.batch()
 	b.Queue(updateUser, userValues(&next)...)
-	if old.DeletedAt.IsZero() && !next.DeletedAt.IsZero() {
+	if old.Live() != next.Live() {
+		b.Queue(hideOrdersOfUser, old.Team.UUID, old.ID.UUID, old.Live())
+	}
+	if old.Live() && !next.Live() {
 		b.Queue(recallDirect, []uuid.UUID{old.ID.UUID}, nil)
+		b.Queue(dropAnswersOfUser, old.ID.UUID)
+		b.Queue(lockJobsOfUser, old.Team.UUID, old.ID.UUID)
+		b.Queue(holdRouting, int64(routing))
+		for _, sql := range dropMessagesOfUser {
+			b.Queue(sql, old.ID.UUID)
+		}
 	}
 	if !reflect.DeepEqual(old.Connections, next.Connections) {
 		b.Queue(deleteConnections, old.ID.UUID)
 		insertConnections(b, &next)
 	}
 	// The envelopes name the user as it is now.
-	if err := u.emit(ctx, b, events, names{{old.Team, old.ID}: next.ClientUserID}); err != nil {
+	if err := u.emit(ctx, b, events, names{{old.Team, old.ID}: nameOf(&next)}); err != nil {
 		return next, nil, err
 	}
 	return next, b, nil

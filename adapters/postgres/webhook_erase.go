@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,11 +40,15 @@ from dropped h where h.head and n.team_id = h.team_id and n.id = (
 	}
 }
 
-// eraseMessages takes away what was announced about a user, and the user.
-var eraseMessages = append(takeAway(`select e.id from healthlab.webhook_event e where e.user_id = $1`,
+// dropMessagesOfUser removes the events about a user, with their deliveries and log.
+var dropMessagesOfUser = append(takeAway(`select e.id from healthlab.webhook_event e where e.user_id = $1`,
 	`select from healthlab.webhook_event where user_id = $1`),
 	`delete from healthlab.webhook_pending where user_id = $1`,
 	`delete from healthlab.webhook_event where user_id = $1`,
+)
+
+// eraseMessages removes the events about a user, and the user.
+var eraseMessages = append(slices.Clone(dropMessagesOfUser),
 	`delete from healthlab.event_key where user_id = $1`,
 	`delete from healthlab.users where user_id = $1`,
 )

@@ -91,7 +91,7 @@ var orderWrites = map[string]prepare{
 	"OrderKeys.FinishKey": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		require.NoError(t, startKey(u, noon.Time, end)(t.Context(), s))
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.OrderKeys().FinishKey(ctx, keyOf(u), end, []byte("answer"), end)
+			return s.OrderKeys().FinishKey(ctx, keyOf(u), end, []byte("answer"), healthlab.UserID{}, end)
 		}
 	},
 	"OrderKeys.PruneKeys": func(t testing.TB, s *postgres.Store, u healthdata.User) write {

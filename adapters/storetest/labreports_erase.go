@@ -18,7 +18,7 @@ type ParsingJobErasureHarness struct {
 }
 
 // RunParsingJobErasure runs what [healthdata.Users] and [labreport.Store] promise about
-// the jobs of an erased user. newStore returns a fresh, empty store and registers its
+// the jobs of a user who is deleted or erased. newStore returns a fresh, empty store and registers its
 // own cleanup on t.
 func RunParsingJobErasure(t *testing.T, newStore func(t testing.TB) ParsingJobErasureHarness) {
 	for name, run := range parsingJobErasureCases {
@@ -87,6 +87,27 @@ var parsingJobErasureCases = map[string]func(*testing.T, ParsingJobErasureHarnes
 		_, err = h.Jobs.Update(t.Context(), j.Team, j.ID, jobUnchanged)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil), "the id is free")
+	},
+	"Deleted": func(t *testing.T, h ParsingJobErasureHarness) {
+		j := parsingJob(jobTeam())
+		other := parsingJob(j.Team)
+		for _, x := range []labreport.Job{j, other} {
+			require.NoError(t, h.Jobs.Insert(t.Context(), x, 0, nil))
+		}
+		users := OrderErasureHarness{Users: h.Users}
+		users.add(t, j.Team, j.User)
+		users.delete(t, j.Team, j.User)
+		_, err := h.Jobs.Get(t.Context(), j.Team, j.ID)
+		require.ErrorIs(t, err, healthlab.NotFound)
+		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: j.Team, Size: 9})
+		require.NoError(t, err)
+		require.Equal(t, []labreport.Job{other}, jobs)
+		changed, err := h.Jobs.Update(t.Context(), j.Team, j.ID, jobUnchanged)
+		require.NoError(t, err, "work on it goes on")
+		users.restore(t, j.Team, j.User)
+		got, err := h.Jobs.Get(t.Context(), j.Team, j.ID)
+		require.NoError(t, err)
+		require.Equal(t, changed, got)
 	},
 	"NothingElse": func(t *testing.T, h ParsingJobErasureHarness) {
 		j := parsingJob(jobTeam())

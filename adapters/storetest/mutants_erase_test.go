@@ -27,10 +27,31 @@ var orderErasureMutants = []mutant{
 	{"keeps the answers of the erased", erasing(func(h *storetest.OrderErasureHarness) {
 		h.Keys = memory.New(nil).OrderKeys()
 	}), "Erase/Keys"},
+	{"lists orders of the deleted", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Orders = memory.New(nil).Orders()
+	}), "Delete/Lists"},
+	{"hands out orders of the deleted as others", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Orders = unmarked{h.Orders}
+	}), "Delete/BackgroundWorkGoesOn"},
+	{"notifies the deleted", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Orders = memory.New(nil).Orders()
+	}), "Delete/Notifications"},
+	{"repeats answers about the deleted", erasing(func(h *storetest.OrderErasureHarness) {
+		h.Keys = memory.New(nil).OrderKeys()
+	}), "Delete/Answers"},
 	{"erases whole transactions", erasing(func(h *storetest.OrderErasureHarness) {
 		b := &tracked{of: map[healthlab.UserID]orders.TransactionID{}, gone: map[orders.TransactionID]bool{}}
 		h.Users, h.Orders = trackedUsers{h.Users, b}, trackedOrders{h.Orders, b}
 	}), "Erase/NothingElse"},
+}
+
+// unmarked does not say that the user of an order is deleted.
+type unmarked struct{ orders.Store }
+
+func (b unmarked) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	r, err := b.Store.Get(ctx, team, id)
+	r.UserDeleted = false
+	return r, err
 }
 
 // careless takes orders of users who are not there, or not any more.

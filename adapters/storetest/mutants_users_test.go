@@ -53,6 +53,7 @@ var usersMutants = []mutant{
 	{"claims without a lease", spoiltUsers(claimsWithoutLease), "Erasures/Lease"},
 	{"erases the living", spoiltUsers(erasesTheLiving), "Erase/Live"},
 	{"keeps the events of the erased", spoiltUsers(keepsEvents), "Erase/Everything"},
+	{"keeps the events of the deleted", spoiltUsers(keepsEvents), "Delete/NoEvents"},
 	{"keeps the data of the erased", spoiltUsers(keepsData), "Erase/Data"},
 	{"erases namesakes", spoiltUsers(erasesNamesakes), "Erase/NothingElse"},
 }

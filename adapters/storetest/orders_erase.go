@@ -21,11 +21,14 @@ type OrderErasureHarness struct {
 }
 
 // RunOrderErasure runs what [healthdata.Users] and [orders.Store] promise about the
-// orders of an erased user. newStore returns a fresh, empty store and registers its own
+// orders of a user who is deleted or erased. newStore returns a fresh, empty store and registers its own
 // cleanup on t.
 func RunOrderErasure(t *testing.T, newStore func(t testing.TB) OrderErasureHarness) {
 	for name, run := range orderErasureCases {
 		t.Run("Erase/"+name, func(t *testing.T) { run(t, newStore(t)) })
+	}
+	for name, run := range orderDeletionCases {
+		t.Run("Delete/"+name, func(t *testing.T) { run(t, newStore(t)) })
 	}
 }
 

@@ -32,7 +32,7 @@ func (k keysT) start(t *testing.T, scope orders.KeyScope, order string, after ti
 
 func (k keysT) finish(t *testing.T, scope orders.KeyScope, started time.Duration, answer []byte) error {
 	t.Helper()
-	return k.FinishKey(t.Context(), scope, orderNoon.Add(started+time.Minute), answer, orderNoon.Add(24*time.Hour))
+	return k.FinishKey(t.Context(), scope, orderNoon.Add(started+time.Minute), answer, healthlab.UserID{}, orderNoon.Add(24*time.Hour))
 }
 
 func scopeOf(team, endpoint, key string) orders.KeyScope {
@@ -132,7 +132,7 @@ var orderKeyCases = map[string]func(*testing.T, keysT){
 		_, err := k.StartKey(ctx, scope, "", orderID("1"), orderNoon, orderNoon.Add(time.Minute))
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, k.start(t, scope, "1", 0).Started)
-		require.ErrorIs(t, k.FinishKey(ctx, scope, orderNoon.Add(time.Minute), []byte("x"), orderNoon.Add(time.Hour)), context.Canceled)
+		require.ErrorIs(t, k.FinishKey(ctx, scope, orderNoon.Add(time.Minute), []byte("x"), healthlab.UserID{}, orderNoon.Add(time.Hour)), context.Canceled)
 		_, err = k.PruneKeys(ctx, 1, orderNoon)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, k.start(t, scope, "1", 0).Answer)

@@ -240,6 +240,26 @@ var personCases = map[string]func(*testing.T, PersonsHarness){
 			require.NoError(t, err)
 		}
 	},
+	"Delete": func(t *testing.T, h PersonsHarness) {
+		h.insured(t, "a", "ana", "1")
+		team, ana := orderTeam("a"), orderUser("ana")
+		found := func() []error {
+			_, info := h.Persons.UserInfo(t.Context(), team, ana)
+			_, byID := h.Persons.Coverage(t.Context(), team, named("coverage 1"))
+			_, latest := h.latest(t, "a", "ana", true)
+			return []error{info, byID, latest}
+		}
+		users := OrderErasureHarness{Users: h.Users}
+		users.add(t, team, ana)
+		users.delete(t, team, ana)
+		for _, err := range found() {
+			require.ErrorIs(t, err, healthlab.NotFound)
+		}
+		users.restore(t, team, ana)
+		for _, err := range found() {
+			require.NoError(t, err)
+		}
+	},
 	"ContextEnded": func(t *testing.T, h PersonsHarness) {
 		h.insured(t, "a", "ana")
 		ended, end := context.WithCancel(t.Context())

@@ -497,6 +497,26 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 			require.NoError(t, err, of.name)
 		}
 	},
+	"Delete": func(t *testing.T, h ReviewsHarness) {
+		h.held(t, rawResult("a", "hers", orderNoon))
+		team, ana := orderTeam("a"), orderUser("ana")
+		total := func() int {
+			page, err := h.Reviews.Results(t.Context(), orders.ResultQuery{Team: team})
+			require.NoError(t, err)
+			require.Len(t, page.Results, page.Total)
+			return page.Total
+		}
+		users := OrderErasureHarness{Users: h.Users}
+		users.add(t, team, ana)
+		require.Equal(t, 1, total())
+		users.delete(t, team, ana)
+		require.Zero(t, total())
+		_, err := h.Reviews.Result(t.Context(), team, rawID("hers"))
+		require.ErrorIs(t, err, healthlab.NotFound)
+		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), rawResult("a", "hers", orderNoon), nil), healthlab.Conflict, "it is kept")
+		users.restore(t, team, ana)
+		require.Equal(t, 1, total())
+	},
 	"Trials/OnePerKey": func(t *testing.T, h ReviewsHarness) {
 		want := trial("a", "1")
 		got, fresh, err := h.MatchTestRuns.StartMatchTestRun(t.Context(), want)

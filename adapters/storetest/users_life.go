@@ -16,6 +16,7 @@ func runUserLives(run func(string, func(usersT))) {
 	run("Erasures/Due", erasuresDue)
 	run("Erasures/Lease", erasuresLease)
 	run("Erasures/Race", erasuresRace)
+	run("Delete/NoEvents", deletedHasNoEvents)
 	run("Erase/Everything", eraseEverything)
 	run("Erase/Data", eraseData)
 	run("Erase/NothingElse", eraseNothingElse)
@@ -79,21 +80,57 @@ func erasuresRace(t usersT) {
 func eraseEverything(t usersT) {
 	u := t.insert(person(newTeam(), "ann"))
 	e := event(u, "k", 1)
-	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
-		u.DeletedAt = noon.Time
-		return []healthlab.Event{e}, nil
-	})
-	require.NoError(t, err)
+	t.announce(u, e)
 	t.written(e)
+	t.remove(u, noon.Time)
 	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
 
-	_, err = t.Users.Get(t.Context(), u.Team, u.ID)
+	_, err := t.Users.Get(t.Context(), u.Team, u.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
 	t.unwritten(e)
 	require.Zero(t, t.list(healthdata.UserQuery{Team: u.Team, Deleted: true}).Total)
 	require.Empty(t, t.claim(noon.Add(time.Hour), 10, 0))
 	require.ErrorIs(t, t.Users.Erase(t.Context(), u.Team, u.ID), healthlab.NotFound)
 	t.add(u.Team, "ann")
+}
+
+// announce writes an event about a user.
+func (t usersT) announce(u healthdata.User, e healthlab.Event) {
+	t.Helper()
+	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(*healthdata.User) ([]healthlab.Event, error) {
+		return []healthlab.Event{e}, nil
+	})
+	require.NoError(t, err)
+}
+
+// The events of a user go with its deletion, and none is written until it is undone.
+func deletedHasNoEvents(t usersT) {
+	ann, bob := t.insert(person(newTeam(), "ann")), t.insert(person(newTeam(), "bob"))
+	first, other := event(ann, "k", 1), event(bob, "k", 1)
+	t.announce(ann, first)
+	t.announce(bob, other)
+	t.written(first)
+
+	deleted := t.remove(ann, noon.Time)
+	t.unwritten(first)
+	late := event(ann, "k", 2)
+	t.announce(deleted, late)
+	t.unwritten(late)
+	t.written(other)
+
+	restored := t.update(deleted, func(u *healthdata.User) { u.DeletedAt = time.Time{} })
+	t.unwritten(first)
+	next := event(ann, "k", 3)
+	t.announce(restored, next)
+	t.written(next)
+
+	last := event(bob, "k", 4)
+	_, err := t.Users.Update(t.Context(), bob.Team, bob.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
+		u.DeletedAt = noon.Time
+		return []healthlab.Event{last}, nil
+	})
+	require.NoError(t, err)
+	t.unwritten(last)
 }
 
 // measure keeps a record and a sample of a user.

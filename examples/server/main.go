@@ -36,6 +36,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -83,6 +84,7 @@ type config struct {
 	compatService string
 	keyHeader     string
 	teamRate      float64
+	deletionGrace time.Duration
 	addressRate   float64
 	ignoreUnknown bool
 	invite        bool
@@ -167,6 +169,7 @@ func (c *config) apiFlags(f *flag.FlagSet) {
 	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
 	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
 	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
+	f.DurationVar(&c.deletionGrace, "deletion-grace", healthdata.GracePeriod, "how long the deletion of a user can be undone; 0: not at all")
 	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
 }
 
@@ -183,6 +186,12 @@ func (c *config) checkAPI() error {
 		default:
 			*limit.rate = 0
 		}
+	}
+	if c.deletionGrace < 0 {
+		return errors.New("-deletion-grace is 0 or more")
+	}
+	if c.deletionGrace == 0 {
+		c.deletionGrace = -1 // zero means the default
 	}
 	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
 		return errors.New("-api-key-header has letters, digits, and - _ . only")

@@ -165,6 +165,12 @@ func (s *service) buildHealth(ctx context.Context, providers *healthdata.Provide
 		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 			return s.pulls.Uploaded(ctx, team, user, provider, resource, got)
 		},
+		GracePeriod: s.deletionGrace,
+		BeforeDelete: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+				return s.orders.CancelForDeletion(ctx, team, user)
+			},
+		},
 		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
 			func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 				return errors.Join(s.reports.Forget(ctx, team, user), s.orders.Forget(ctx, team, user))

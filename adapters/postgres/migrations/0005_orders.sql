@@ -33,6 +33,7 @@ create table healthlab.orders (
 	later_due      timestamptz,
 	visit_due      timestamptz,
 	visit_lease    timestamptz,
+	hidden         boolean     not null default false,
 	constraint orders_pkey primary key (team_id, order_id),
 	constraint orders_id unique (order_id),
 	constraint orders_sample unique (sample_id),
@@ -65,6 +66,7 @@ comment on column healthlab.orders.later_due is
 comment on column healthlab.orders.visit_due is
 	'When something is to be done about the order''s appointments; a claim moves it to the end of its lease. Not in the document.';
 comment on column healthlab.orders.visit_lease is 'The end of the lease under which a process calls the provider. Not in the document.';
+comment on column healthlab.orders.hidden is 'The user is deleted, and can come back. Lists have no row of the order in order_search.';
 create index orders_transaction on healthlab.orders (team_id, transaction_id);
 create index orders_due on healthlab.orders (lab_due, order_id) where lab_due is not null;
 create index orders_later on healthlab.orders (later_due, order_id) where later_due is not null;
@@ -90,8 +92,8 @@ create table healthlab.order_search (
 	constraint order_search_pkey primary key (team_id, order_id)
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_insert_scale_factor = 0.01);
 comment on table healthlab.order_search is
-	'What lists filter and sort by, of each order, as it is in the order: a narrow table, so that lists do not read documents.';
-comment on constraint order_search_pkey on healthlab.order_search is 'Each order has one row.';
+	'What lists filter and sort by, of each order that is not hidden, as it is in the order: a narrow table, so that lists do not read documents.';
+comment on constraint order_search_pkey on healthlab.order_search is 'An order has at most one row.';
 create index order_search_created on healthlab.order_search (team_id, created_at desc, order_id);
 create index order_search_updated on healthlab.order_search (team_id, updated_at);
 create index order_search_status on healthlab.order_search (team_id, last_status, order_id);
@@ -124,6 +126,7 @@ create table healthlab.order_key (
 	fingerprint   bytea       not null,
 	claimed_until timestamptz,
 	answer        bytea,
+	user_id       uuid,
 	forget_at     timestamptz not null,
 	constraint order_key_pkey primary key (team_id, key_hash),
 	constraint order_key_answer check (answer is null or claimed_until is null)
@@ -133,8 +136,10 @@ comment on constraint order_key_pkey on healthlab.order_key is
 	'The hash is the SHA-256 of endpoint and key, which may hold any bytes.';
 comment on constraint order_key_answer on healthlab.order_key is 'An answered request has no claim.';
 comment on column healthlab.order_key.claimed_until is 'The end of the claim of the key; null without a claim.';
+comment on column healthlab.order_key.user_id is 'Whom the answer is about; null for the order''s user, or none.';
 comment on column healthlab.order_key.forget_at is 'Until when the answer is kept; without one, a day after the claim ended.';
 create index order_key_order on healthlab.order_key (team_id, order_id);
+create index order_key_user on healthlab.order_key (user_id) where user_id is not null;
 create index order_key_forget on healthlab.order_key (forget_at);
 
 create table healthlab.order_feed (

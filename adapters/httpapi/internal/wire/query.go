@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -66,7 +67,7 @@ func (in *In) Strings(name string, allowed ...string) []string {
 	for i, v := range in.query[name] {
 		if len(allowed) > 0 && !slices.Contains(allowed, v) {
 			in.problems = append(in.problems, healthlab.Problem{
-				Path: []any{"query", name, i}, Code: "not_allowed", Msg: allowedRule, Context: map[string]any{"allowed": allowed},
+				Path: []any{"query", name, i}, Code: "not_allowed", Msg: oneOf(allowed), Context: map[string]any{"allowed": allowed},
 			})
 			continue
 		}
@@ -77,7 +78,17 @@ func (in *In) Strings(name string, allowed ...string) []string {
 	return out
 }
 
-const allowedRule = "must be one of the allowed values"
+// oneOf is the rule that a value is one of those.
+func oneOf[T any](allowed []T) string {
+	names := make([]string, len(allowed))
+	for i, v := range allowed {
+		names[i] = fmt.Sprint(v)
+	}
+	if len(names) == 1 {
+		return "must be " + names[0]
+	}
+	return "must be one of " + strings.Join(names, ", ")
+}
 
 // OneOf reads one of the allowed values; def when absent.
 func (in *In) OneOf(name, def string, allowed ...string) string {
@@ -86,7 +97,7 @@ func (in *In) OneOf(name, def string, allowed ...string) string {
 		return def
 	}
 	if !slices.Contains(allowed, v) {
-		in.add("not_allowed", allowedRule, "query", name, map[string]any{"allowed": allowed})
+		in.add("not_allowed", oneOf(allowed), "query", name, map[string]any{"allowed": allowed})
 		return def
 	}
 	return v
@@ -151,7 +162,7 @@ func (in *In) OptInt(name string, low, high int) *int {
 func (in *In) IntOneOf(name string, def int, allowed ...int) int {
 	n := in.Int(name, def, math.MinInt, math.MaxInt)
 	if n != def && !slices.Contains(allowed, n) {
-		in.add("not_allowed", allowedRule, "query", name, map[string]any{"allowed": allowed})
+		in.add("not_allowed", oneOf(allowed), "query", name, map[string]any{"allowed": allowed})
 		return def
 	}
 	return n
