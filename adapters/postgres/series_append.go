@@ -80,7 +80,7 @@ func (s *Store) appendOne(ctx context.Context, r *request) (done bool, err error
 	}
 	a := &appending{}
 	if a.add(r) != nil {
-		return false, nil // a merge decides, and returns the error
+		return false, nil //nolint:nilerr // a merge decides, and returns the error
 	}
 	written, err := s.append(ctx, a)
 	return len(written) > 0, err

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// CatalogueOptions adjusts a CatalogueService. The zero value, and nil, mean the defaults.
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
 	LabTests LabTestStore
@@ -33,7 +33,7 @@ type Options struct {
 	NewID func() uuid.UUID
 }
 
-// CatalogueService answers what a team can order. It adds the lab tests that teams made to
+// Service answers what a team can order. It adds the lab tests that teams made to
 // those of a [Source]. It is safe for concurrent use.
 type Service struct {
 	source Source
@@ -41,7 +41,7 @@ type Service struct {
 	opts   Options
 }
 
-// NewCatalogueService returns a CatalogueService that reads source.
+// New returns a Service that reads source.
 func New(source Source, opts *Options) *Service {
 	s := &Service{source: source}
 	if opts != nil {

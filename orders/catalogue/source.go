@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Catalogue says what can be ordered, and through which accounts. Implementations
+// Source says what can be ordered, and through which accounts. Implementations
 // must be safe for concurrent use; what they return is the caller's to edit. Every
 // marker says whether it can be ordered.
 type Source interface {

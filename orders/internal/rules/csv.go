@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
+// ParseInt reads a number of decimal digits. It reports whether text is one.
 func ParseInt(into *int, s string) bool {
 	n, err := strconv.Atoi(s)
 	*into = n

@@ -18,6 +18,7 @@ func (n *NumberText) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(n))
 }
 
+// MatchesAny reports whether a list is empty or has a value.
 func MatchesAny[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
 // ContainsFold reports whether text contains part, ignoring case as Unicode's simple
@@ -26,7 +27,7 @@ func ContainsFold(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
-// What a person's data prints and logs as.
+// Redacted is what a person's data prints and logs as.
 const Redacted = "[redacted]"
 
 // NonNil returns s, or an empty list if s is nil.
