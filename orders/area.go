@@ -356,6 +356,11 @@ func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterReq
 	return out, nil
 }
 
+// StateOfZip returns the state that a five-digit postal code of the US belongs to, in two
+// letters; empty if it belongs to none. The few codes across a border count as their
+// sorting center's.
+func StateOfZip(code string) string { return rules.StateOfZip(code) }
+
 // wholeMiles is a distance rounded to whole miles.
 func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 

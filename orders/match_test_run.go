@@ -523,7 +523,7 @@ func (r *trialRun) trialName() string {
 func (r *trialRun) request(user healthlab.UserID) PlaceRequest {
 	req := PlaceRequest{
 		UserID: user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{r.test.ID}},
-		Physician: &PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "0000000000"},
+		Physician: &PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "1000000004"},
 		PatientDetails: PatientDetailsInput{FirstName: "Test", LastName: r.trialName(), Gender: Female, PhoneNumber: "+15550100",
 			DOB: healthlab.Date{Year: 1985, Month: 6, Day: 15}, Email: "test@example.com"},
 		PatientAddress: PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: rules.HomeCountry},

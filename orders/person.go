@@ -54,7 +54,7 @@ type UserInfoRequest struct {
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Email     string `json:"email"`
-	// PhoneNumber is 7 to 15 digits, with + in front or without.
+	// PhoneNumber has its country code after +, or is dialled in the US.
 	PhoneNumber       string             `json:"phone_number"`
 	Gender            string             `json:"gender"`
 	DOB               healthlab.Date     `json:"dob"`
@@ -248,9 +248,7 @@ func (r *UserInfoRequest) Check(today healthlab.Date) error {
 	c.Name(r.FirstName, "first_name")
 	c.Name(r.LastName, "last_name")
 	c.Email(r.Email, "email")
-	if c.Text(r.PhoneNumber, "phone_number", 1, rules.MaxText) && !rules.PhoneForm.MatchString(r.PhoneNumber) {
-		c.Add("phone_form", "is 7 to 15 digits, with + in front or without", "phone_number")
-	}
+	c.Phone(r.PhoneNumber, "phone_number")
 	c.Text(r.Gender, "gender", 1, rules.MaxText)
 	checkBorn(c, r.DOB, today)
 	checkPostal(c.Under("address"), r.Address.AddressInput)
@@ -270,9 +268,9 @@ func checkBorn(c rules.Check, dob, today healthlab.Date) {
 	case dob.IsZero():
 		c.Add("missing", "is required", "dob")
 	case dob.After(today):
-		c.Add("date_in_future", "is not after today", "dob")
+		c.Add("date_in_future", "must not be after today", "dob")
 	case dob.Year < 1900:
-		c.Add("date_too_early", "is 1900-01-01 or later", "dob")
+		c.Add("date_too_early", "must be 1900-01-01 or later", "dob")
 	}
 }
 
@@ -282,8 +280,10 @@ func (r *InsuranceRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
 	c.Text(r.PayorCode, "payor_code", 1, rules.MaxText)
-	c.Text(r.MemberID, "member_id", 1, rules.MaxText)
-	c.Optional(r.GroupID, "group_id", rules.MaxText)
+	c.Filled(r.MemberID, "member_id", rules.MaxText)
+	if r.GroupID != nil {
+		c.Filled(*r.GroupID, "group_id", rules.MaxText)
+	}
 	rules.OneOf(&p, r.Relationship, []Relationship{RelationSelf, RelationSpouse, RelationOther}, "relationship")
 	switch {
 	case r.Guarantor != nil:
@@ -297,7 +297,7 @@ func (r *InsuranceRequest) Check(today healthlab.Date) error {
 	rules.OneOf(&p, Gender(strings.ToLower(string(r.Insured.Gender))), genders, "insured", "gender")
 	checkBorn(in, r.Insured.DOB, today)
 	in.Email(r.Insured.Email, "email")
-	in.Text(r.Insured.PhoneNumber, "phone_number", 1, rules.MaxText)
+	in.Phone(r.Insured.PhoneNumber, "phone_number")
 	checkPostal(in.Under("address"), r.Insured.Address)
 	return p.Err()
 }
@@ -390,7 +390,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	}
 	info, err := people.UserInfo(ctx, team, user)
 	if errors.Is(err, healthlab.NotFound) {
-		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics")
+		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics: add them first with PATCH /v2/user/{user_id}/info")
 	}
 	if err != nil {
 		return InsuranceRecord{}, fmt.Errorf("find demographics: %w", err)
@@ -412,7 +412,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	}}
 	err = people.AddCoverage(ctx, c)
 	if errors.Is(err, healthlab.NotFound) {
-		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics")
+		return InsuranceRecord{}, rules.Broken(DemographicsMissing, "the user has no demographics: add them first with PATCH /v2/user/{user_id}/info")
 	}
 	if err != nil {
 		return InsuranceRecord{}, fmt.Errorf("add insurance: %w", err)

@@ -254,7 +254,7 @@ func checkPatient(c rules.Check, p PatientDetailsInput, today healthlab.Date) {
 	c.Name(p.LastName, "last_name")
 	checkBorn(c, p.DOB, today)
 	rules.OneOf(c.Problems, p.Gender, genders, append(slices.Clone(c.At), "gender")...)
-	c.Text(p.PhoneNumber, "phone_number", 1, rules.MaxText)
+	c.Phone(p.PhoneNumber, "phone_number")
 	c.Email(p.Email, "email")
 	if p.MedicalProxy != nil {
 		checkGuarantor(c.Under("medical_proxy"), *p.MedicalProxy)
@@ -270,7 +270,7 @@ func checkPatient(c rules.Check, p PatientDetailsInput, today healthlab.Date) {
 func checkGuarantor(c rules.Check, g GuarantorInput) {
 	c.Name(g.FirstName, "first_name")
 	c.Name(g.LastName, "last_name")
-	c.Text(g.PhoneNumber, "phone_number", 1, rules.MaxText)
+	c.Phone(g.PhoneNumber, "phone_number")
 	if g.Email != nil {
 		c.Email(*g.Email, "email")
 	}
@@ -289,13 +289,15 @@ func checkPostal(c rules.Check, a AddressInput) {
 		return
 	}
 	c.Zip(a.Zip, a.ZipCode)
+	c.ZipOfState(a.Zip, a.ZipCode, a.State, rules.CountryOr(a.Country))
 }
 
 func checkPatientAddress(c rules.Check, a PatientAddressInput) {
 	c.Text(a.ReceiverName, "receiver_name", 0, rules.MaxText)
 	c.Address(a.FirstLine, a.SecondLine, a.City, a.State, a.Country)
 	c.Zip(a.Zip, a.ZipCode)
-	c.Optional(a.PhoneNumber, "phone_number", rules.MaxText)
+	c.ZipOfState(a.Zip, a.ZipCode, a.State, a.Country)
+	c.OptionalPhone(a.PhoneNumber, "phone_number")
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
 }
 
@@ -303,18 +305,21 @@ func checkShipping(c rules.Check, s ShippingDetailsInput) {
 	c.Text(s.ReceiverName, "receiver_name", 1, rules.MaxText)
 	c.Address(s.FirstLine, s.SecondLine, s.City, s.State, s.Country)
 	c.Zip(s.Zip, s.ZipCode)
-	c.Text(s.PhoneNumber, "phone_number", 1, rules.MaxText)
+	c.ZipOfState(s.Zip, s.ZipCode, s.State, s.Country)
+	c.Phone(s.PhoneNumber, "phone_number")
 }
 
 func checkPhysician(c rules.Check, p PhysicianInput) {
 	c.Text(p.FirstName, "first_name", 1, rules.MaxText)
 	c.Text(p.LastName, "last_name", 1, rules.MaxText)
-	c.Text(p.NPI, "npi", 1, rules.MaxText)
+	c.NPI(p.NPI, "npi")
 	if p.Email != nil {
 		c.Email(*p.Email, "email")
 	}
 	for i, s := range p.LicensedStates {
-		c.Under("licensed_states").Text(s, i, 1, rules.MaxText)
+		if !slices.Contains(rules.StatesOfUS, s) {
+			c.Add("state_form", "must be the two upper-case letters of a state or a territory of the US", "licensed_states", i)
+		}
 	}
 	checkImage(c, p.SignatureImage, "signature_image")
 }
@@ -346,8 +351,18 @@ func checkInsurance(c rules.Check, h HealthInsuranceInput) {
 	}
 	for i, code := range h.DiagnosisCodes {
 		if !rules.ICDForm.MatchString(code) {
-			c.Add("icd_form", "is an ICD-10 code", "diagnosis_codes", i)
+			c.Add("icd_form", "must be an ICD-10 code, such as E11.9", "diagnosis_codes", i)
 		}
+	}
+}
+
+// maxActivationDays is how far ahead an order can be activated.
+const maxActivationDays = 366
+
+// checkActivation refuses a day of activation that is too far ahead.
+func checkActivation(p *healthlab.Problems, day, today healthlab.Date) {
+	if day.After(today.AddDays(maxActivationDays)) {
+		p.Add("date_too_late", "must be at most a year ahead", "activate_by")
 	}
 }
 
@@ -376,8 +391,18 @@ func (r *PlaceRequest) Check(today healthlab.Date) error {
 	}
 	for i, code := range r.ICDCodes {
 		if r.BillingType != catalogue.CommercialInsurance && !rules.ICDForm.MatchString(code) {
-			p.Add("icd_form", "is an ICD-10 code", "icd_codes", i)
+			p.Add("icd_form", "must be an ICD-10 code, such as E11.9", "icd_codes", i)
 		}
+	}
+	if set := r.OrderSet; set != nil {
+		rules.Once(c, set.LabTestIDs, "order_set", "lab_test_ids")
+		if add := set.AddOn; add != nil {
+			rules.Once(c, add.MarkerIDs, "order_set", "add_on", "marker_ids")
+			rules.Once(c, add.ProviderIDs, "order_set", "add_on", "provider_ids")
+		}
+	}
+	if r.ActivateBy != nil {
+		checkActivation(&p, *r.ActivateBy, today)
 	}
 	checkConsents(c.Under("consents"), r.Consents)
 	for i, a := range r.AOEAnswers {

@@ -320,6 +320,12 @@ func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id O
 // ORDER_NOT_SCHEDULED if it was not created with a day, ACTIVATE_BY_IN_PAST.
 func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id OrderID, day *healthlab.Date) (Order, error) {
 	at := s.now()
+	if day != nil {
+		var p healthlab.Problems
+		if checkActivation(&p, *day, today(at)); p.Err() != nil {
+			return Order{}, p.Err()
+		}
+	}
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		switch low := r.LowLevel(); {
 		case low != Ordered && low != AwaitingRegistration:

@@ -139,7 +139,7 @@ func (f *SimulationFlags) check(final Status) error {
 	var p healthlab.Problems
 	if final != "" {
 		if _, ok := ParseStatus(string(final)); !ok {
-			p.Add("enum", "is not one of the known values", "final_status")
+			p.Add("enum", "must be <stage>.<collection method>.<low-level status>, such as completed.walk_in_test.completed", "final_status")
 		}
 	}
 	if f.Interpretation != "" {

@@ -343,3 +343,10 @@ func TestContractHasTheLifecycles(t *testing.T) {
 	}
 	require.Equal(t, []string{"query.final_status"}, c.Send(t, "POST", path+"received.walk_in_test.shipped", nil).Want(t, 422).Locs(t))
 }
+
+// silentMover is a laboratory that does not answer when an appointment gets another time.
+type silentMover struct{ *busyLab }
+
+func (silentMover) MoveVisit(context.Context, orders.Booking) (orders.Booked, error) {
+	return orders.Booked{}, healthlab.Unavailable
+}

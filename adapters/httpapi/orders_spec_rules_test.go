@@ -107,7 +107,7 @@ func TestKitGoesToItsPatient(t *testing.T) {
 	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 	require.NoError(t, err)
 	body := object{"user_id": c.foreign.String(), "sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress(),
-		"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1", "licensed_states": []string{"MN"}}}
+		"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "licensed_states": []string{"MN"}}}
 	c.refused("POST", "/v3/order/testkit/register", body, 404, orders.UserNotFound)
 	body["user_id"] = u.ID.String()
 	got := c.order("POST", "/v3/order/testkit/register", body)
@@ -133,7 +133,7 @@ func TestRulesOfRegistration(t *testing.T) {
 		return body
 	}
 	away := anAddress()
-	away["state"] = "AZ"
+	away["state"], away["zip"] = "AZ", "85201"
 	for name, row := range map[string]struct {
 		shop  func(*shop)
 		edits object

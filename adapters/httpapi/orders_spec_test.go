@@ -93,7 +93,7 @@ func TestRequiredQuestionWithAnEmptyAnswer(t *testing.T) {
 func TestRegistrationTakesNoSignature(t *testing.T) {
 	c := newClinic(t, nil)
 	body := object{"sample_id": "S", "patient_details": aPatient(), "patient_address": anAddress(), "physician": object{
-		"first_name": "Cy", "last_name": "Vale", "npi": "1", "signature_image": object{"content": "aGk=", "content_type": "image/png"}}}
+		"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "signature_image": object{"content": "aGk=", "content_type": "image/png"}}}
 	require.Equal(t, []string{"body.physician.signature_image"}, c.post("/v3/order/testkit/register", body, 422).Locs(t))
 }
 
@@ -219,7 +219,7 @@ func TestStatesOfAddresses(t *testing.T) {
 				require.Contains(t, string(reply.Body), `"type":"state_form"`)
 			}
 			for _, good := range []string{"PR", "DC", "AE", "MN"} {
-				require.NotEqual(t, 422, c.Send(t, row.method, row.path, row.body(good)).Status, good)
+				require.NotContains(t, string(c.Send(t, row.method, row.path, row.body(good)).Body), `"type":"state_form"`, good)
 			}
 		})
 	}
@@ -351,7 +351,7 @@ func TestOrderOfTheChecks(t *testing.T) {
 		{object{"lab_account_id": ownAccount}, 400, catalogue.BillingTypeNotAllowed},
 		{object{"billing_type": "client_bill", "patient_address": object{"first_line": "1", "city": "M", "state": "AZ", "zip": "85201", "country": "US"}}, 400, catalogue.BillingStateNotAllowed},
 		{object{"patient_address": address}, 400, orders.PhysicianRequired},
-		{object{"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1"}}, 400, orders.MinorNotAllowed},
+		{object{"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893"}}, 400, orders.MinorNotAllowed},
 		{object{"patient_details": aPatient()}, 400, catalogue.AOEMissing},
 		{object{"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}, 400, catalogue.AOEInvalid},
 	} {
@@ -444,7 +444,7 @@ func TestAccessNotes(t *testing.T) {
 	address["access_notes"] = long
 	require.ElementsMatch(t, []string{"body.patient_details.medical_proxy.address.access_notes", "body.patient_address.access_notes"},
 		c.post("/v3/order", c.request(atHomeTest, object{"patient_details": patient(long), "patient_address": address}), 422).Locs(t))
-	guarantor := object{"first_name": "Bo", "last_name": "Ray", "phone_number": "1", "address": address}
+	guarantor := object{"first_name": "Bo", "last_name": "Ray", "phone_number": "+14155550137", "address": address}
 	require.Equal(t, []string{"body.guarantor.address.access_notes"}, c.post(c.about("insurance"), anInsurance(object{"guarantor": guarantor}), 422).Locs(t))
 	home := homeAddress(object{"access_notes": long})
 	require.Equal(t, []string{"body.access_notes"}, c.post("/v3/order/phlebotomy/appointment/availability", home, 422).Locs(t))
@@ -566,7 +566,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	require.ElementsMatch(t, []string{"body.address.state", "body.colour", "body.phone_number", "body.dob"},
 		c.Send(t, "PATCH", c.about("info"), anInfo(object{"colour": "red", "phone_number": "1", "dob": 5,
 			"address": object{"first_line": "1", "city": "D", "state": "Mn", "zip": "55802"}})).Want(t, 422).Locs(t))
-	require.ElementsMatch(t, []string{"body.guarantor", "body.member_id", "body.insured.dob"}, c.post(c.about("insurance"), anInsurance(object{
+	require.ElementsMatch(t, []string{"body.guarantor", "body.member_id", "body.insured.dob", "body.insured.phone_number"}, c.post(c.about("insurance"), anInsurance(object{
 		"relationship": "Other", "member_id": "", "insured": object{"first_name": "Ana", "last_name": "Ray", "gender": "Male", "email": "ana@example.com",
 			"phone_number": "1", "address": object{"first_line": "1", "city": "D", "state": "MN", "zip": "55802"}}}), 422).Locs(t))
 	require.Len(t, c.post("/v3/order", `{"priority": 1, "billing_type": "barter"`, 422).Locs(t), 2, "what comes after is not read")

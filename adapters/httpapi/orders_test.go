@@ -556,7 +556,7 @@ func TestOrderRefusalsNameNoPatient(t *testing.T) {
 	c := newClinic(t, nil)
 	const mark = "Qzmarker"
 	patient := aPatient()
-	patient["first_name"], patient["last_name"], patient["phone_number"] = mark, mark, mark+"1"
+	patient["first_name"], patient["last_name"], patient["email"] = mark, mark, mark+"1@example.com"
 	address := anAddress()
 	address["first_line"], address["access_notes"] = mark+"2", mark
 	rest := object{"patient_details": patient, "patient_address": address, "passthrough": mark, "clinical_notes": mark}

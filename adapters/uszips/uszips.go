@@ -2,7 +2,7 @@
 // [orders.Zips] with a table of the U.S. Census Bureau (see [Notices]).
 //
 // Names to know: [Embedded] is the table that comes with the package, [Read] reads a
-// newer one, and [StateOf] says to which state a code belongs.
+// newer one.
 package uszips
 
 import (
@@ -145,5 +145,5 @@ func (t *Table) FindZip(ctx context.Context, code string) (orders.Zip, bool, err
 	if !ok {
 		at, ok = t.prefixes[code[:3]]
 	}
-	return orders.Zip{Location: at, State: StateOf(code)}, ok, nil
+	return orders.Zip{Location: at, State: orders.StateOfZip(code)}, ok, nil
 }

@@ -72,9 +72,9 @@ func TestStates(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(seen), 52, "fifty states, DC and Puerto Rico")
 	require.Greater(t, len(uszips.Embedded().Codes()), 33_000)
-	require.Empty(t, uszips.StateOf("99999x"))
-	require.Equal(t, "AK", uszips.StateOf("99999"))
-	require.Empty(t, uszips.StateOf("00001"))
+	require.Empty(t, orders.StateOfZip("99999x"))
+	require.Equal(t, "AK", orders.StateOfZip("99999"))
+	require.Empty(t, orders.StateOfZip("00001"))
 }
 
 func TestReadRefuses(t *testing.T) {

@@ -88,6 +88,7 @@ var modules = map[string][]string{
 	"linking":                 {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"linking/pull":            {"github.com/google/uuid"},
 	"linking/bulk":            {"github.com/google/uuid"},
+	"orders/internal/rules":   {"github.com/nyaruka/phonenumbers"},
 	"orders/catalogue":        {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},

@@ -165,6 +165,26 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	return out, nil
 }
 
+// hasMethod refuses a collection method that none of the selected lab tests has. A test that
+// is built with further markers may be collected in another way.
+func hasMethod(tests []LabTest, method CollectionMethod) error {
+	var have []string
+	for _, t := range tests {
+		if t.Method == method {
+			return nil
+		}
+		if !slices.Contains(have, string(t.Method)) {
+			have = append(have, string(t.Method))
+		}
+	}
+	if len(have) == 0 {
+		return nil
+	}
+	var p healthlab.Problems
+	p.Add("enum", "must be the collection method of a selected lab test: "+strings.Join(have, ", "), "collection_method")
+	return p.Err()
+}
+
 // methodOf finds the one way to collect the sample.
 func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMethod, error) {
 	var method CollectionMethod
@@ -184,6 +204,11 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	if method == OnSiteCollection && !onSite {
 		return "", &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled,
 			Msg: "on-site collection is not switched on for the team"}
+	}
+	if len(w.Markers) == 0 && len(w.ProviderIDs) == 0 {
+		if err := hasMethod(tests, method); err != nil {
+			return "", err
+		}
 	}
 	return method, nil
 }

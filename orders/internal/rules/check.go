@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nyaruka/phonenumbers"
+
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -22,9 +24,8 @@ var (
 	// A name starts with a letter or digit of any script; then letters, combining marks,
 	// digits, hyphens, periods, commas and apostrophes of both kinds, with single spaces
 	// between words.
-	nameForm  = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
-	PhoneForm = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
-	ZipForm   = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
+	nameForm = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
+	ZipForm  = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
 	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
 	ICDForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
 )
@@ -51,7 +52,7 @@ func (c Check) Text(s string, name any, low, high int) bool {
 	case n == 0 && low > 0:
 		c.Add("missing", "is required", name)
 	case n < low || n > high:
-		c.Add("string_length", fmt.Sprintf("has %d to %d characters", low, high), name)
+		c.Add("string_length", fmt.Sprintf("must have %d to %d characters", low, high), name)
 	case strings.ContainsRune(s, 0):
 		c.Add("nul", "must not contain NUL", name)
 	default:
@@ -72,6 +73,80 @@ func (c Check) Name(s, field string) {
 	}
 }
 
+// Filled checks text as Text does; blanks alone are missing text.
+func (c Check) Filled(s, field string, high int) {
+	if c.Text(s, field, 1, high) && strings.TrimSpace(s) == "" {
+		c.Add("missing", "must not be blank", field)
+	}
+}
+
+// Phone checks a telephone number: with its country code after +, or as it is dialled in
+// the US.
+func (c Check) Phone(s, field string) {
+	if !c.Text(s, field, 1, MaxText) {
+		return
+	}
+	n, err := phonenumbers.Parse(s, HomeCountry)
+	if err == nil {
+		switch phonenumbers.IsPossibleNumberWithReason(n) {
+		case phonenumbers.IS_POSSIBLE, phonenumbers.IS_POSSIBLE_LOCAL_ONLY:
+			return
+		}
+	}
+	c.Add("phone_form", "must be a phone number with its country code, such as +14155550137", field)
+}
+
+// OptionalPhone checks a telephone number that may be left out.
+func (c Check) OptionalPhone(s *string, field string) {
+	if s != nil && *s != "" {
+		c.Phone(*s, field)
+	}
+}
+
+// NPI checks a National Provider Identifier: ten digits of which the last is a check digit
+// (Luhn's, over the number with 80840 before it).
+func (c Check) NPI(s, field string) {
+	if !c.Text(s, field, 1, MaxText) {
+		return
+	}
+	sum, ok := 24, len(s) == 10 // 24 is the sum of the digits of 80840
+	for i, r := range s {
+		d := int(r - '0')
+		ok = ok && d >= 0 && d <= 9
+		if i%2 == 0 {
+			d *= 2
+			d = d/10 + d%10
+		}
+		sum += d
+	}
+	if !ok || sum%10 != 0 {
+		c.Add("npi_form", "must be a National Provider Identifier: ten digits with a valid check digit", field)
+	}
+}
+
+// Once refuses a value that stands earlier in a list.
+func Once[T comparable](c Check, list []T, path ...any) {
+	for i, v := range list {
+		if slices.Contains(list[:i], v) {
+			c.Add("duplicate", "must not be in the list twice", append(slices.Clone(path), i)...)
+		}
+	}
+}
+
+// ZipOfState refuses a postal code of the US that is of another state.
+func (c Check) ZipOfState(zip string, other *string, state, country string) {
+	field, zip := "zip", ZipOf(zip, other)
+	if other != nil && zip == *other {
+		field = "zip_code"
+	}
+	if country != HomeCountry || !ZipForm.MatchString(zip) || !slices.Contains(StatesOfUS, state) {
+		return
+	}
+	if of := StateOfZip(zip[:5]); of != state {
+		c.Add("zip_state", "must be a postal code of the state", field)
+	}
+}
+
 // Zip checks a postal code that stands under one of its two names.
 func (c Check) Zip(zip string, other *string) {
 	field := "zip"
@@ -79,7 +154,7 @@ func (c Check) Zip(zip string, other *string) {
 		zip, field = *other, "zip_code"
 	}
 	if c.Text(zip, field, 1, MaxText) && !ZipForm.MatchString(zip) {
-		c.Add("zip_form", "is five digits, or five, a hyphen and four", field)
+		c.Add("zip_form", "must be five digits, or five, a hyphen and four", field)
 	}
 	c.OneZip(zip, other)
 }
@@ -105,7 +180,7 @@ func (c Check) Email(s, field string) {
 	}
 	_, domain, _ := strings.Cut(s, "@")
 	if a, err := mail.ParseAddress(s); err != nil || a.Address != s || !strings.Contains(domain, ".") {
-		c.Add("email_form", "is an e-mail address", field)
+		c.Add("email_form", "must be an e-mail address", field)
 	}
 }
 
@@ -115,10 +190,19 @@ func (c Check) User(id healthlab.UserID, field string) {
 	}
 }
 
+// listed writes allowed values for a message.
+func listed[T ~string](allowed []T) string {
+	words := make([]string, len(allowed))
+	for i, v := range allowed {
+		words[i] = string(v)
+	}
+	return strings.Join(words, ", ")
+}
+
 // OneOf notes a value that a request may not hold.
 func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	if !slices.Contains(allowed, v) {
-		p.Add("enum", "is not one of the known values", path...)
+		p.Add("enum", "must be one of "+listed(allowed), path...)
 	}
 }
 
@@ -127,12 +211,14 @@ func (c Check) Address(first string, second *string, city, state, country string
 	c.Optional(second, "second_line", MaxText)
 	c.Text(city, "city", 1, MaxText)
 	c.state(state, country)
-	c.Text(country, "country", 1, MaxText)
+	if c.Text(country, "country", 1, MaxText) && !slices.Contains(countries, country) {
+		c.Add("country_form", "must be a country code of two upper-case letters (ISO 3166-1), such as US", "country")
+	}
 }
 
 func (c Check) Count(n *int, field string) {
 	if n != nil && *n < 0 {
-		c.Add("greater_than_equal", "is not negative", field)
+		c.Add("greater_than_equal", "must be 0 or more", field)
 	}
 }
 

@@ -15,7 +15,7 @@ func CountryOr(country string) string {
 	return country
 }
 
-// statesOfUS are what an address of the US can have as its state: the states, the
+// StatesOfUS are what an address of the US can have as its state: the states, the
 // district, territories and associated states, and the areas of the military.
 var StatesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ
 	NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI UM FM MH PW AA AE AP`)
@@ -24,6 +24,6 @@ var StatesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS
 // the US.
 func (c Check) state(state, country string) {
 	if c.Text(state, "state", 1, MaxText) && country == HomeCountry && !slices.Contains(StatesOfUS, state) {
-		c.Add("state_form", "is the two upper-case letters of a state or a territory of the US", "state")
+		c.Add("state_form", "must be the two upper-case letters of a state or a territory of the US", "state")
 	}
 }

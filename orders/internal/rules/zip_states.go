@@ -1,14 +1,14 @@
-package uszips
+package rules
 
 import (
 	"slices"
 	"strconv"
 )
 
-// states are the first three digits up to which a state, a district, a territory or a
+// zipStates are the first three digits up to which a state, a district, a territory or a
 // military area goes; empty where no state has them. The prefixes that are spread among
 // neighbours are rows of their own.
-var states = []struct {
+var zipStates = []struct {
 	last int
 	name string
 }{
@@ -23,26 +23,26 @@ var states = []struct {
 	{968, "HI"}, {969, "GU"}, {979, "OR"}, {994, "WA"}, {999, "AK"},
 }
 
-// elsewhere are codes of one state among those of another.
-var elsewhere = map[string]string{"06390": "NY", "96799": "AS"}
+// zipExceptions are codes of one state among those of another.
+var zipExceptions = map[string]string{"06390": "NY", "96799": "AS"}
 
-// StateOf returns the state that a five-digit code belongs to, in two letters; DC, a
+// StateOfZip returns the state that a five-digit code belongs to, in two letters; DC, a
 // territory or a military area where it is one of those; empty if it is of no state. But
 // for codes that are on an island of their own, it goes by the first three digits, so
 // that the few codes across a border count as their sorting center's.
-func StateOf(code string) string {
-	if !isCode(code) {
+func StateOfZip(code string) string {
+	if len(code) != 5 || !ZipForm.MatchString(code) {
 		return ""
 	}
-	if state, ok := elsewhere[code]; ok {
+	if state, ok := zipExceptions[code]; ok {
 		return state
 	}
 	prefix, _ := strconv.Atoi(code[:3])
-	i, _ := slices.BinarySearchFunc(states, prefix, func(row struct {
+	i, _ := slices.BinarySearchFunc(zipStates, prefix, func(row struct {
 		last int
 		name string
 	}, prefix int) int {
 		return row.last - prefix
 	})
-	return states[i].name
+	return zipStates[i].name
 }

@@ -1,0 +1,98 @@
+package httpapi_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// with is a copy of an object with further keys.
+func with(o object, edits object) object {
+	out := maps.Clone(o)
+	maps.Copy(out, edits)
+	return out
+}
+
+// What cannot be right is refused by field, and the message says what would be right.
+func TestRefusalsByField(t *testing.T) {
+	c := newClinic(t, nil)
+	physician := object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "licensed_states": []string{"MN"}}
+	order := func(edits object) func() (string, string, object) {
+		return func() (string, string, object) { return "POST", "/v3/order", c.request(kitTest, edits) }
+	}
+	patient := func(edits object) func() (string, string, object) {
+		return order(object{"patient_details": with(aPatient(), edits)})
+	}
+	address := func(edits object) func() (string, string, object) {
+		return order(object{"patient_address": with(anAddress(), edits)})
+	}
+	insurance := func(edits object) func() (string, string, object) {
+		return func() (string, string, object) { return "POST", c.about("insurance"), anInsurance(edits) }
+	}
+	for name, row := range map[string]struct {
+		call     func() (method, path string, body object)
+		loc, msg string
+	}{
+		"phone too short":       {patient(object{"phone_number": "12"}), "body.patient_details.phone_number", "+14155550137"},
+		"phone of letters":      {patient(object{"phone_number": "hello"}), "body.patient_details.phone_number", "+14155550137"},
+		"phone too long":        {patient(object{"phone_number": "+1415555013799"}), "body.patient_details.phone_number", "+14155550137"},
+		"phone at the address":  {address(object{"phone_number": "12"}), "body.patient_address.phone_number", "+14155550137"},
+		"NPI":                   {order(object{"physician": with(physician, object{"npi": "1234567890"})}), "body.physician.npi", "check digit"},
+		"NPI too short":         {order(object{"physician": with(physician, object{"npi": "123"})}), "body.physician.npi", "ten digits"},
+		"licensed state":        {order(object{"physician": with(physician, object{"licensed_states": []string{"MN", "XX"}})}), "body.physician.licensed_states.1", "two upper-case letters"},
+		"zip of another state":  {address(object{"zip": "85201"}), "body.patient_address.zip", "postal code of the state"},
+		"country":               {address(object{"country": "XX"}), "body.patient_address.country", "ISO 3166-1"},
+		"country in words":      {address(object{"country": "Germany"}), "body.patient_address.country", "ISO 3166-1"},
+		"the same test twice":   {order(object{"order_set": object{"lab_test_ids": []string{kitTest, kitTest}}}), "body.order_set.lab_test_ids.1", "twice"},
+		"the same marker twice": {order(object{"collection_method": "walk_in_test", "order_set": object{"add_on": object{"marker_ids": []int{1003, 1003}}}}), "body.order_set.add_on.marker_ids.1", "twice"},
+		"method of no test":     {order(object{"collection_method": "walk_in_test"}), "body.collection_method", "testkit"},
+		"unknown method":        {order(object{"collection_method": "by_post"}), "body.collection_method", "testkit, walk_in_test, at_home_phlebotomy, on_site_collection"},
+		"unknown gender":        {patient(object{"gender": "F"}), "body.patient_details.gender", "female, male, other, unknown"},
+		"activated too late":    {order(object{"activate_by": "2027-03-06"}), "body.activate_by", "a year"},
+		"blank member id":       {insurance(object{"member_id": "  "}), "body.member_id", "blank"},
+		"blank group id":        {insurance(object{"group_id": " "}), "body.group_id", "blank"},
+		"phone of the insured":  {insurance(object{"insured": with(anInsurance(nil)["insured"].(object), object{"phone_number": "12"})}), "body.insured.phone_number", "+14155550137"},
+		"phone of a user":       {func() (string, string, object) { return "PATCH", c.about("info"), anInfo(object{"phone_number": "12"}) }, "body.phone_number", "+14155550137"},
+		"phone at a kit's address": {func() (string, string, object) {
+			kit := c.aKit()
+			kit["shipping_details"] = with(kit["shipping_details"].(object), object{"phone_number": "12"})
+			return "POST", "/v3/order/testkit", kit
+		}, "body.shipping_details.phone_number", "+14155550137"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			method, path, body := row.call()
+			reply := c.Send(t, method, path, body).Want(t, 422)
+			require.Equal(t, []string{row.loc}, reply.Locs(t))
+			require.Contains(t, string(reply.Body), row.msg)
+		})
+	}
+	for _, phone := range []string{"+14155550137", "(415) 555-0137", "4155550137", "+49 30 901820"} {
+		method, path, body := patient(object{"phone_number": phone})()
+		c.Send(t, method, path, body).Want(t, 200)
+	}
+	o := c.order("POST", "/v3/order", c.request(kitTest, object{"activate_by": "2026-04-01"}))
+	require.Equal(t, []string{"body.activate_by"}, c.Send(t, "PATCH", "/v3/order/"+o.ID.String(), object{"activate_by": "2028-01-01"}).Want(t, 422).Locs(t))
+}
+
+// Insurance needs demographics; the error says which call comes first.
+func TestInsuranceNeedsDemographics(t *testing.T) {
+	c := newClinic(t, nil)
+	reply := c.post(c.about("insurance"), anInsurance(nil), 400)
+	require.Equal(t, orders.DemographicsMissing, reply.ErrorType(t))
+	require.Contains(t, string(reply.Body), "PATCH /v2/user/{user_id}/info")
+}
+
+// A reschedule that its provider does not answer leaves the appointment where it is.
+func TestRescheduleIsNotConfirmed(t *testing.T) {
+	c := remade(t, func(x *shop) { x.lab = silentMover{newBusyLab()} })
+	keys, o := c.keys("psc"), c.accepted(walkInTest, nil)
+	path := "/v3/order/" + o.ID.String() + "/psc/appointment"
+	var before, after orders.Appointment
+	c.post(path+"/book", object{"booking_key": keys[0]}, 200).JSON(t, &before)
+	c.refused("PATCH", path+"/reschedule", object{"booking_key": keys[1]}, 500, orders.BookingNotConfirmed)
+	c.get(path, 200).JSON(t, &after)
+	require.Equal(t, before.StartAt, after.StartAt)
+}
