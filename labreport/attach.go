@@ -2,6 +2,7 @@ package labreport
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -246,4 +247,62 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// reSpecimen is a line or a cell that states what was examined.
+var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sample type|type of specimen|specimen source|source|material|probenmaterial|untersuchungsmaterial|probenart|probe|muestra|tipo de muestra|tipo de esp[eé]cimen|[eé]chantillon|nature du pr[eé]l[eè]vement|nature de l'[eé]chantillon|type de pr[eé]l[eè]vement|mat[eé]riel)\s*:?\s+(.+)$`)
+
+// statesSpecimen notes the specimen that a line states: of the report before its first row,
+// of the section after it. A title that names a specimen counts as such a line only before
+// the first row. It returns true if the line states nothing else.
+func (d *document) statesSpecimen(l *line, in *section) bool {
+	state := func(of Specimen) {
+		switch {
+		case len(d.rows) > 0:
+			in.specimen = of
+		case d.mixed || d.specimen != NoSpecimen && d.specimen != of && d.specimen != Blood:
+			d.mixed, d.specimen = true, NoSpecimen // the sections decide
+		default:
+			d.specimen = of
+		}
+	}
+	cells := l.cells()
+	for i, c := range cells {
+		text := textOf(c)
+		if m := reSpecimen.FindStringSubmatch(text); m != nil {
+			if of := onlySpecimen(m[1]); of != NoSpecimen {
+				state(of)
+				return true
+			}
+		}
+		if i+1 < len(cells) && reSpecimen.MatchString(strings.TrimRight(text, ":")+": x") {
+			if of := onlySpecimen(textOf(cells[i+1])); of != NoSpecimen {
+				state(of)
+				return true
+			}
+		}
+	}
+	if len(d.rows) == 0 && len(cells) == 1 && len(l.tokens) <= 6 && !sentence(l) {
+		if of := onlySpecimen(l.text()); of != NoSpecimen && of != OtherSpecimen && of != Blood {
+			state(of)
+		}
+	}
+	return false
+}
+
+// specimenFor returns the specimen that the row, its section or the report states, in this
+// order.
+func (d *document) specimenFor(p *parsed, in section) Specimen {
+	for _, s := range p.pieces {
+		if s.role == rNote {
+			if of := specimenOf(textOf(p.line.tokens[s.from:s.to])); of != NoSpecimen {
+				return of
+			}
+		}
+	}
+	weak := slices.ContainsFunc(termKey(in.name), func(w string) bool { return departments[w] })
+	if in.specimen != NoSpecimen && !(weak && d.specimen != NoSpecimen) {
+		return in.specimen
+	}
+	return d.specimen
 }

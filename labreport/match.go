@@ -24,6 +24,8 @@ type candidate struct {
 	term  *Term
 	score float64
 	clash bool
+	// guessed says that nothing shows which specimen was examined.
+	guessed bool
 }
 
 // rank weighs the terms that a name may mean by unit, specimen and kind of value.
@@ -46,13 +48,14 @@ func rank(c Catalogue, q question) ([]candidate, error) {
 	if specimen == NoSpecimen {
 		specimen = q.specimen
 	}
+	guessed := specimen == OtherSpecimen || specimen == NoSpecimen && implied(found) == NoSpecimen
 	out := make([]candidate, 0, len(found))
 	for _, f := range found {
 		if !specimen.compatible(systemOf(f.Term.System)) {
 			continue
 		}
 		s, clash := weigh(f, q, specimen)
-		out = append(out, candidate{f.Term, s, clash})
+		out = append(out, candidate{f.Term, s, clash, guessed})
 	}
 	order := func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(rankOf(a.term), rankOf(b.term)), strings.Compare(a.term.Code, b.term.Code))
@@ -85,7 +88,7 @@ func weigh(f Found, q question, specimen Specimen) (score float64, clash bool) {
 		score, clash = score-0.4, true // they differ by a factor of two
 	}
 	low := strings.ToLower(t.System)
-	if strings.Contains(low, "24h") && q.unit.kind != "perday" && !strings.Contains(fold(q.name), "24") {
+	if strings.Contains(low, "24h") && specimen != dayUrine && q.unit.kind != "perday" && !strings.Contains(fold(q.name), "24") {
 		score -= 0.15
 	}
 	if (strings.Contains(low, "arterial") || strings.Contains(low, "venous")) && !strings.Contains(fold(q.name+" "+q.panel), "arter") {
@@ -152,7 +155,9 @@ func specimenScore(t *Term, specimen Specimen) (score float64) {
 	switch {
 	case specimen != NoSpecimen && of == specimen:
 		score = 0.08
-	case specimen == NoSpecimen && of == Urine:
+	case specimen == Urine && of == dayUrine:
+		score = 0.08
+	case specimen == NoSpecimen && of.published() == Urine:
 		score = -0.12
 	case specimen == NoSpecimen && of == Blood:
 		score = 0.05
@@ -185,6 +190,9 @@ func byMagnitude(t *Term, q question) float64 {
 
 // propertyKind maps a LOINC property to the kinds of unitKind.
 func propertyKind(t *Term) string {
+	if strings.HasPrefix(t.Component, "Hemoglobin A1c/") && strings.Contains(t.Name, "IFCC") {
+		return "molarfraction" // mmol/mol
+	}
 	switch t.Property {
 	case "MCnc":
 		return "mass"
@@ -247,7 +255,7 @@ func kindsAgree(term, unit string) bool {
 	}
 	switch [2]string{term, unit} {
 	case [2]string{"arbitrary", "catalytic"}, [2]string{"catalytic", "arbitrary"}, [2]string{"arbitrary", "ratio"},
-		[2]string{"ratio", "massratio"}:
+		[2]string{"ratio", "massratio"}, [2]string{"ratio", "molarfraction"}, [2]string{"ratio", "fraction"}:
 		return true
 	}
 	return false

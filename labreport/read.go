@@ -99,6 +99,8 @@ type document struct {
 	foreign   int
 	words     int
 	wordConf  float64
+	specimen  Specimen // of the whole report
+	mixed     bool     // the report states several specimens
 	catalogue Catalogue
 }
 
@@ -125,7 +127,7 @@ type row struct {
 }
 
 func (r *Reader) document(pages []Page) *document {
-	d := &document{pages: pages, isRow: map[int]bool{}, catalogue: r.catalogue,
+	d := &document{pages: pages, specimen: NoSpecimen, isRow: map[int]bool{}, catalogue: r.catalogue,
 		g: newGrammar(r.catalogue)}
 	var texts []string
 	for _, p := range pages {
@@ -165,8 +167,8 @@ func (r *Reader) document(pages []Page) *document {
 // read goes through the lines.
 func (d *document) read() {
 	var cols []column
-	var panel string
-	panelLine, lastRow := -1, -1
+	in := section{line: -1, specimen: NoSpecimen}
+	lastRow := -1
 	claimed := map[int]bool{}
 	for i := 0; i < len(d.lines); i++ {
 		l := &d.lines[i]
@@ -187,7 +189,7 @@ func (d *document) read() {
 		}
 		if rows := d.clauses(l, cols); len(rows) > 0 {
 			for _, p := range rows {
-				d.add(p, i, panel, panelLine, cols)
+				d.add(p, i, in, cols)
 			}
 			lastRow = i
 			claimed[i] = true
@@ -195,7 +197,7 @@ func (d *document) read() {
 		}
 		if r := d.stacked(i, cols, claimed); len(r) > 0 {
 			for _, p := range r {
-				d.add(p, i, panel, panelLine, cols)
+				d.add(p, i, in, cols)
 			}
 			lastRow = i
 			continue
@@ -204,8 +206,11 @@ func (d *document) read() {
 			claimed[i] = true
 			continue
 		}
+		if d.statesSpecimen(l, &in) {
+			continue
+		}
 		if name, ok := d.panelName(i, cols); ok {
-			panel, panelLine = name, i
+			in = in.under(name, i)
 		}
 	}
 	for i := range claimed {

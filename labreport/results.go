@@ -8,8 +8,8 @@ import (
 )
 
 // add makes a row of a reading.
-func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []column) {
-	r := row{p: p, at: at, panel: panel, panelLine: panelLine, known: p.known}
+func (d *document) add(p *parsed, at int, in section, cols []column) {
+	r := row{p: p, at: at, panel: in.name, panelLine: in.line, known: p.known, specimen: d.specimenFor(p, in)}
 	r.nameToks = p.find(rName)
 	r.name = cleanName(textOf(r.nameToks))
 	r.value = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(p.text(rValue)), ";,"))
@@ -65,7 +65,6 @@ func (d *document) add(p *parsed, at int, panel string, panelLine int, cols []co
 			r.flag = "out"
 		}
 	}
-	r.specimen = specimenOf(panel)
 	// Older results without a heading: two numbers fight for the one place.
 	for _, s := range p.pieces {
 		if s.role == rPrev && !hasRole(cols, rPrev) {
@@ -207,8 +206,14 @@ func (d *document) frame() int {
 func (d *document) data() Data {
 	out := Data{Results: make([]Result, 0, len(d.rows))}
 	out.Metadata = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
+	raw := make([]*RawRow, len(d.rows))
 	for i := range d.rows {
-		if res, ok := d.result(&d.rows[i]); ok {
+		r := &d.rows[i]
+		raw[i] = &RawRow{Name: r.name, Value: r.value, Unit: r.unitText, Range: r.reference, Panel: r.panel, Specimen: r.specimen, Flag: r.flag}
+	}
+	inferSpecimens(d.catalogue, raw)
+	for i := range d.rows {
+		if res, ok := d.result(&d.rows[i], *raw[i]); ok {
 			out.Results = append(out.Results, res)
 		}
 	}
@@ -218,8 +223,7 @@ func (d *document) data() Data {
 var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
 
 // result publishes one row.
-func (d *document) result(r *row) (Result, bool) {
-	raw := RawRow{Name: r.name, Value: r.value, Unit: r.unitText, Range: r.reference, Panel: r.panel, Specimen: r.specimen, Flag: r.flag}
+func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
 		res.Evidence = d.evidence(r, &res, best)

@@ -60,7 +60,13 @@ func (r *Reader) Complete(raw RawReport) Data {
 	if d.Metadata.Evidence == nil {
 		d.Metadata.Evidence = Evidence{}
 	}
-	for _, row := range raw.Rows {
+	rows := make([]*RawRow, len(raw.Rows))
+	for i, row := range raw.Rows {
+		rows[i] = &row
+	}
+	inferSpecimens(r.catalogue, rows)
+	for _, given := range rows {
+		row := *given
 		row.Name, row.Value = cleanName(row.Name), strings.Join(strings.Fields(row.Value), " ")
 		unit, _ := ParseUnit(row.Unit)
 		res, _, ok := finish(r.catalogue, row, row.bounds(decimals), unit, decimals)
@@ -197,7 +203,7 @@ func (res *Result) match(candidates []candidate) (best float64) {
 	}
 	status := NoMatch
 	switch {
-	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash:
+	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash && !candidates[0].guessed:
 		status = AutoMatch
 	case best >= 0.5:
 		status = NeedsReview
@@ -214,7 +220,7 @@ func (res *Result) describe(raw RawRow, candidates []candidate, best float64) {
 	if specimen == NoSpecimen {
 		specimen = raw.Specimen
 	}
-	if specimen == NoSpecimen && best >= 0.5 {
+	if specimen == NoSpecimen && best >= 0.5 && !candidates[0].guessed {
 		specimen = systemOf(candidates[0].term.System)
 	}
 	res.SampleType = specimen.published()

@@ -1,6 +1,9 @@
 package labreport_test
 
 import (
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,5 +41,130 @@ func TestCellsPerFieldAreNotPerVolume(t *testing.T) {
 	got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: "WBC", Value: "3", Unit: "/HPF", Specimen: labreport.Urine}}}).Results[0]
 	for _, m := range got.LoincMatches {
 		require.NotContains(t, m.LoincName, "#/volume")
+	}
+}
+
+// printed sets a report: a line of text is one line, cells are separated by two spaces or
+// more.
+func printed(text string) []labreport.Page {
+	w := newWriter(10)
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		x := 50.0
+		for i, cell := range regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1) {
+			w.at(x+140*float64(i), cell)
+		}
+		w.down(1.2)
+	}
+	return w.pages
+}
+
+// rowsOf reads a printed report with a frame around the text.
+func rowsOf(t *testing.T, text string) []labreport.Result {
+	t.Helper()
+	d, reason := labreport.NewReader(nil).Read(printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\nCollected: 03/04/2026  Reported: 03/05/2026\n\n" + text))
+	require.Empty(t, reason)
+	return d.Results
+}
+
+// bloodCodes reports whether a code of blood, serum or plasma is among the matches.
+func bloodCodes(r labreport.Result) bool {
+	return slices.ContainsFunc(r.LoincMatches, func(m labreport.Match) bool {
+		return strings.Contains(m.LoincName, "in Serum") || strings.Contains(m.LoincName, "in Blood") || strings.Contains(m.LoincName, "in Plasma")
+	})
+}
+
+// The specimen is stated by the row, its section, its panel or the report. A row of another
+// fluid has no code of blood.
+func TestSpecimenOfTheReport(t *testing.T) {
+	const head = "Test  Result  Units  Reference\n"
+	const rows = "Glucose  31  mg/dL  40 - 70\nProtein, Total  45  mg/dL  15 - 45\nWBC  3  /uL  0 - 5\nChloride  118  mmol/L  118 - 132\n"
+	for name, text := range map[string]string{
+		"section heading":    "Cerebrospinal Fluid\n" + head + rows,
+		"section below head": head + "CSF ANALYSIS\n" + rows,
+		"title of the page":  "CEREBROSPINAL FLUID EXAMINATION\nDepartment of Biochemistry\nSample handled on ice\n\nRemarks see over\n\nThank you\n\n" + head + rows,
+		"label":              "Specimen type: CSF\n" + head + rows,
+		"label and cell":     "Material  Liquor\n" + head + rows,
+		"spanish":            "Muestra: Líquido cefalorraquídeo\n" + head + rows,
+		"french":             "Nature du prélèvement : liquide céphalo-rachidien\n" + head + rows,
+		"department":         "Specimen: Pleural fluid\nHematology\n" + head + rows,
+		"ascites":            "Ascitic Fluid Analysis\n" + head + rows,
+		"joint":              "Joint fluid\n" + head + rows,
+		"peritoneal":         "Body fluid: peritoneal\n" + head + rows,
+		"dialysate":          "Sample type: Dialysate\n" + head + rows,
+		"subsections":        "SYNOVIAL FLUID\n" + head + "Macroscopic examination\nGlucose  31  mg/dL  40 - 70\nMicroscopic examination\nWBC  3  /uL  0 - 5\nProtein, Total  45  mg/dL  15 - 45\n",
+		"after blood":        "Lipid Panel\n" + head + "Cholesterol, Total  180  mg/dL  < 200\nTriglycerides  90  mg/dL  < 150\nCSF\n" + rows,
+	} {
+		t.Run(name, func(t *testing.T) {
+			results := rowsOf(t, text)
+			require.GreaterOrEqual(t, len(results), 3)
+			for _, r := range results {
+				if r.TestName == "Cholesterol, Total" || r.TestName == "Triglycerides" {
+					require.Equal(t, labreport.AutoMatch, *r.LoincMatchStatus, r.TestName)
+					continue
+				}
+				require.False(t, bloodCodes(r), "%s %s", r.TestName, r.LoincMatches)
+				require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus, r.TestName)
+				require.Equal(t, labreport.OtherSpecimen, r.SampleType, r.TestName)
+			}
+		})
+	}
+}
+
+// A specimen that nothing states is a guess unless the analyte or its panel has only one.
+func TestGuessedSpecimenNeedsReview(t *testing.T) {
+	const head = "Test  Result  Units  Reference\n"
+	status := func(text string) map[string]labreport.MatchStatus {
+		out := map[string]labreport.MatchStatus{}
+		for _, r := range rowsOf(t, text) {
+			out[r.TestName] = *r.LoincMatchStatus
+		}
+		return out
+	}
+	got := status(head + "Glucose  95  mg/dL  70 - 99\nProtein, Total  7.1  g/dL  6.1 - 8.1\nChloride  101  mmol/L  98 - 110\n")
+	require.Equal(t, labreport.NeedsReview, got["Glucose"])
+	require.Equal(t, labreport.NeedsReview, got["Chloride"])
+	got = status("Comprehensive Metabolic Panel\n" + head + "Glucose  95  mg/dL  70 - 99\nChloride  101  mmol/L  98 - 110\nCalcium  9.1  mg/dL  8.6 - 10.3\n")
+	require.Equal(t, labreport.AutoMatch, got["Glucose"])
+	got = status(head + "Glucose  95  mg/dL  70 - 99\nTSH  2.1  mIU/L  0.4 - 4.5\nMCV  90  fL  80 - 100\nFerritin  40  ng/mL  38 - 380\n")
+	require.Equal(t, labreport.AutoMatch, got["Glucose"])
+	require.Equal(t, labreport.AutoMatch, got["TSH"])
+}
+
+// The unit decides between codes of mass, of substance, of a fraction and of a field.
+func TestUnitDecidesTheCode(t *testing.T) {
+	r := labreport.NewReader(nil)
+	for _, c := range []struct {
+		name, value, unit string
+		specimen          labreport.Specimen
+		first             string // empty: no auto_match
+		never             []string
+	}{
+		{"Hemoglobin A1c", "5.4", "%", labreport.Blood, "4548-4", []string{"59261-8"}},
+		{"Hemoglobin A1c", "36", "mmol/mol", labreport.Blood, "59261-8", []string{"4548-4", "17856-6"}},
+		{"HbA1c (IFCC)", "36", "mmol/mol", labreport.Blood, "59261-8", []string{"4548-4", "17856-6"}},
+		{"HbA1c", "36", "", labreport.Blood, "", nil},
+		{"Glucose", "95", "mg/dL", labreport.Blood, "2345-7", []string{"14749-6"}},
+		{"Glucose", "5.3", "mmol/L", labreport.Blood, "14749-6", []string{"2345-7"}},
+		{"Glucose", "5.3", "", labreport.Blood, "", nil},
+		{"Creatinine", "80", "umol/L", labreport.Blood, "14682-9", []string{"2160-0"}},
+		{"Calcium", "9.4", "mg/dL", labreport.Blood, "17861-6", []string{"2000-8"}},
+		{"Homocysteine", "9", "umol/L", labreport.Blood, "13965-9", []string{"2428-1"}},
+		{"pH", "6.0", "", labreport.Urine, "5803-2", nil},
+		{"pH", "6.0", "mg/dL", labreport.Urine, "", []string{"2756-5", "5803-2"}},
+		{"WBC", "3", "/HPF", labreport.Urine, "", []string{"26464-8", "6690-2", "30405-5"}},
+		{"WBC", "3", "/uL", labreport.Urine, "", []string{"5821-4"}},
+		{"Protein, 24h urine", "12", "mg/dL", labreport.NoSpecimen, "", []string{"2888-6"}},
+	} {
+		got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: c.name, Value: c.value, Unit: c.unit, Specimen: c.specimen}}}).Results[0]
+		if c.first != "" {
+			require.NotEmpty(t, got.LoincMatches, "%s %s", c.name, c.unit)
+			require.Equal(t, c.first, got.LoincMatches[0].LoincCode, "%s %s", c.name, c.unit)
+		} else if c.unit != "/HPF" {
+			require.NotEqual(t, labreport.AutoMatch, *got.LoincMatchStatus, "%s %s: %v", c.name, c.unit, got.LoincMatches)
+		}
+		for _, m := range got.LoincMatches {
+			require.NotContains(t, c.never, m.LoincCode, "%s %s", c.name, c.unit)
+		}
 	}
 }

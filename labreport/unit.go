@@ -384,8 +384,10 @@ func distance(a, b string, most int) int {
 // unitKind says what a unit measures, as a LOINC property.
 func unitKind(ucum string) string {
 	switch ucum {
-	case "%", "L/L", "mmol/mol":
+	case "%", "L/L":
 		return "fraction"
+	case "mmol/mol":
+		return "molarfraction"
 	case "{ratio}", "{INR}", "{index_val}", "{s_co_ratio}":
 		return "ratio"
 	case "s", "min":
@@ -417,7 +419,7 @@ func unitKind(ucum string) string {
 	}
 	top, bottom, _ := strings.Cut(ucum, "/")
 	switch {
-	case strings.Contains(bottom, "24.h") || bottom == "d":
+	case strings.Contains(bottom, "24.h") || bottom == "d" || bottom == "min" && top != "mL":
 		return "perday"
 	case strings.Contains(ucum, "{creat}") || bottom == "mol" || bottom == "mmol" || bottom == "g":
 		return "massratio"
