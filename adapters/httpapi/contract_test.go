@@ -27,6 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/aggregate"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
@@ -237,4 +238,30 @@ var updateContract = flag.Bool("update", false, "write error_types.txt")
 var notErrorTypes = []string{
 	"COMMON_TEST_RANK", "CONSUMER_NAME", "EXAMPLE_UCUM_UNITS", "LOINC_NUM", "LONG_COMMON_NAME", "ORDER_STATUS", "SCALE_TYP", // columns of the LOINC table
 	"EXACT_LOINC_SET", "NAME_MATCH", "SYNONYM_MATCH", "NOT_DETECTED", // answers
+}
+
+// Requests made at random of the contract: none panics, none is answered with 5xx, and every
+// answer is in the contract.
+func TestFuzzContract(t *testing.T) {
+	const each = 200 // requests to one service, for one of them deletes the user
+	var found []string
+	for seed := range prove.Count(10, 500) {
+		logs := &contract.Logs{}
+		c, user := full(t)
+		c.Log = logs.Logger()
+		h := httpapi.Handler(c)
+		clinic := &clinic{t: t, config: c, user: user}
+		clinic.Client = contract.NewClient(t, h, httpapi.OpenAPI()).With("x-service-api-key", goodKey)
+		o := clinic.placed()
+		bad, err := contract.Fuzz(t.Context(), h, contract.Probes{
+			Document: httpapi.OpenAPI(), Logs: logs, Header: http.Header{"X-Service-Api-Key": {goodKey}},
+			Path: map[string]string{
+				"user_id": user.String(), "resource": "heartrate", "environment": "sandbox", "order_id": o.ID.String(),
+				"transaction_id": o.OrderTransaction.ID.String(), "provider": "manual", "lab_test_id": walkInTest, "client_user_id": "patient-77",
+			},
+		}, uint64(seed), each)
+		require.NoError(t, err)
+		found = append(found, bad...)
+	}
+	require.Empty(t, found)
 }

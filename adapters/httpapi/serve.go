@@ -37,6 +37,9 @@ func (a api) serve(op operation) http.Handler {
 			}()
 			w = held
 		}
+		// What is public, such as a logo, says so itself.
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		out := &tracker{ResponseWriter: w}
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)

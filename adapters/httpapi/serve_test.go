@@ -201,3 +201,14 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 func TestAnOperationNeedsOneHandler(t *testing.T) {
 	require.Panics(t, func() { api{}.serve(operation{id: "none"}) })
 }
+
+// Answers are not kept by caches, unless the operation says so, and are what they say.
+func TestAnswersAreNotCached(t *testing.T) {
+	for status, err := range map[int]error{200: nil, 404: healthlab.NotFound} {
+		op := operation{id: "op", pattern: "GET /x", handle: func(w http.ResponseWriter, _ *http.Request) error { return err }}
+		w, _ := send(t, op, request("GET", "/x", ""))
+		require.Equal(t, status, w.Code)
+		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	}
+}

@@ -112,6 +112,8 @@ type books struct {
 	mu       sync.Mutex
 	used     map[string]bool // codes
 	accounts map[string]*account
+	// withdrawn are users who took their consent back, with their accounts.
+	withdrawn map[healthlab.UserID]string
 }
 
 // account is what the provider remembers of a person.
@@ -147,7 +149,9 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 	}
 	return &Connector{
 		provider: provider, page: cmp.Or(o.Page, "https://provider.example/sign-in"), life: cmp.Or(o.Life, time.Hour), now: o.Now,
-		pushKey: o.PushKey, books: &books{used: map[string]bool{}, accounts: map[string]*account{}},
+		pushKey: o.PushKey, books: &books{
+			used: map[string]bool{}, accounts: map[string]*account{}, withdrawn: map[healthlab.UserID]string{},
+		},
 	}
 }
 
@@ -364,6 +368,7 @@ func (c *Connector) first(code string) bool {
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.DeleteFunc(c.withdrawn, func(_ healthlab.UserID, account string) bool { return account == c.account(name) })
 	t := ticket{account: c.grantee(c.account(name)), fate: fateOf(name)}
 	a := c.remember(t.account)
 	a.revoked = false

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
@@ -23,8 +24,12 @@ const maxTimes = 100
 // The values are those of a form. push lets the provider send that the account of a name
 // has something new, to inlet at /v2/link/push/{provider}; with times, the same message
 // again and again. The answer is the list of the inlet's statuses. withdraw takes the
-// consent of a name back. Connectors that are not of this package are left out.
-func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler) http.Handler {
+// consent of a name back for the users whom the caller may speak for: users returns those
+// who are connected to the provider with an account. Connectors that are not of this package
+// are left out.
+func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler,
+	users func(r *http.Request, provider, account string) ([]healthlab.UserID, error),
+) http.Handler {
 	of := func(w http.ResponseWriter, r *http.Request) (c *Connector, name string) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		c, _ = connectors[r.PathValue("provider")].Puller.(*Connector)
@@ -41,8 +46,16 @@ func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{provider}/withdraw", func(w http.ResponseWriter, r *http.Request) {
 		if c, name := of(w, r); c != nil {
-			c.Withdraw(name)
-			w.WriteHeader(http.StatusNoContent)
+			found, err := users(r, c.provider, c.account(name))
+			switch {
+			case err != nil:
+				http.Error(w, "the users of the account cannot be found", http.StatusInternalServerError)
+			case len(found) == 0:
+				http.Error(w, "no user of the team is connected to this provider with that name", http.StatusNotFound)
+			default:
+				c.WithdrawFor(name, found...)
+				w.WriteHeader(http.StatusNoContent)
+			}
 		}
 	})
 	mux.HandleFunc("POST /{provider}/push", func(w http.ResponseWriter, r *http.Request) {

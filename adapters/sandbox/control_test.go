@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -37,7 +38,15 @@ func TestControl(t *testing.T) {
 		heard = append(heard, got.News...)
 		w.WriteHeader(http.StatusNoContent)
 	})
-	h := sandbox.Control(map[string]linking.ProviderConnector{"acme_band": band.Flows(), "acme_ring": quiet.Flows(), "foreign": {}}, inlet)
+	linked, ann, other := "", healthlab.UserID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}
+	h := sandbox.Control(map[string]linking.ProviderConnector{"acme_band": band.Flows(), "acme_ring": quiet.Flows(), "foreign": {}}, inlet,
+		func(_ *http.Request, provider, account string) ([]healthlab.UserID, error) {
+			require.Equal(t, "acme_band", provider)
+			if account == linked {
+				return []healthlab.UserID{ann}, nil
+			}
+			return nil, nil
+		})
 	send := func(path string, form url.Values) (int, string) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -45,6 +54,8 @@ func TestControl(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Code, strings.TrimSpace(w.Body.String())
 	}
+	code, _ := send("/acme_band/withdraw", url.Values{"name": {"bob"}})
+	require.Equal(t, 404, code, "no user of the team")
 	code, body := send("/acme_band/push", url.Values{"name": {"ann"}, "times": {"2"}, "resource": {"steps", "sleep"}, "since": {"2026-03-01T00:00:00Z"}})
 	require.Equal(t, 200, code, body)
 	require.JSONEq(t, `{"statuses":[204,204]}`, body)
@@ -52,14 +63,14 @@ func TestControl(t *testing.T) {
 	require.Equal(t, heard[0], heard[1], "the same message")
 	in, err := band.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "x"})
 	require.NoError(t, err)
-	require.NotEmpty(t, heard[0].ExternalUserID)
+	linked = heard[0].ExternalUserID
 	require.Equal(t, []string{"steps", "sleep"}, heard[0].Resources)
 	require.Equal(t, 2026, heard[0].Since.Year())
 	_, _ = send("/acme_band/push", url.Values{"name": {"ann"}})
 	require.Len(t, heard, 3)
 	require.NotEqual(t, heard[0].ID, heard[2].ID, "news")
 
-	ask := linking.PullRequest{Secret: in.Grant.Secret, Resource: "steps", From: time.Now().Add(-time.Hour), To: time.Now()}
+	ask := linking.PullRequest{Secret: in.Grant.Secret, User: ann, Resource: "steps", From: time.Now().Add(-time.Hour), To: time.Now()}
 	_, err = band.Pull(t.Context(), ask)
 	require.NoError(t, err)
 	code, _ = send("/acme_band/withdraw", url.Values{"name": {"ann"}})
@@ -68,6 +79,15 @@ func TestControl(t *testing.T) {
 	var over *linking.GrantError
 	require.ErrorAs(t, err, &over)
 	require.NotEqual(t, healthlab.Unavailable, healthlab.KindOf(err))
+	theirs := ask
+	theirs.User = other
+	_, err = band.Pull(t.Context(), theirs)
+	require.NoError(t, err, "a user of another team keeps the consent")
+	in, err = band.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "x"})
+	require.NoError(t, err)
+	ask.Secret = in.Grant.Secret
+	_, err = band.Pull(t.Context(), ask)
+	require.NoError(t, err, "the person signed in once more")
 
 	for path, want := range map[string]struct {
 		form url.Values

@@ -160,17 +160,28 @@ func (c *Connector) Withdraw(name string) {
 	}
 }
 
+// WithdrawFor takes the consent of an account back for some users who linked it, until a
+// person signs in to the account once more. Other users of the account keep theirs.
+func (c *Connector) WithdrawFor(name string, users ...healthlab.UserID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range users {
+		c.withdrawn[u] = c.account(name)
+	}
+}
+
 // admit decides whether a secret opens data, and how often it was asked for before.
-func (c *Connector) admit(secret []byte, resource string) (t ticket, times int, err error) {
+func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string) (t ticket, times int, err error) {
 	t, ok := openTicket(secret)
 	if !ok {
 		return t, 0, healthlab.Unauthenticated
 	}
+	account, _, _ := strings.Cut(t.account, ".")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, honoured := c.look(t)
 	switch {
-	case a.revoked || t.fate == FateWithdrawn:
+	case a.revoked || t.fate == FateWithdrawn || c.withdrawn[user] == account:
 		return t, 0, &linking.GrantError{Type: healthdata.FailureDeregistered}
 	case !honoured, !t.until.IsZero() && !c.now().Before(t.until):
 		return t, 0, healthlab.Unauthenticated

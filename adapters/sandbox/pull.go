@@ -46,7 +46,7 @@ func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
 
 // Pull returns some days of a resource, or lets the person's fate happen.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
-	t, times, err := c.admit(r.Secret, r.Resource)
+	t, times, err := c.admit(r.Secret, r.User, r.Resource)
 	if err != nil {
 		return linking.PullPage{}, err
 	}

@@ -390,7 +390,13 @@ func (s *service) withProviders(next http.Handler, whose func(*http.Request) (he
 	if s.environment != healthlab.Sandbox {
 		return next
 	}
-	control := http.StripPrefix(controlPath, sandbox.Control(connectors, next))
+	control := http.StripPrefix(controlPath, sandbox.Control(connectors, next, func(r *http.Request, provider, account string) ([]healthlab.UserID, error) {
+		team, err := whose(r)
+		if err != nil {
+			return nil, err
+		}
+		return s.connectedWith(r.Context(), team, provider, account)
+	}))
 	mux := http.NewServeMux()
 	mux.Handle(signInPath, sandbox.SignInPage(s.url+"/v2/link/connect"))
 	mux.HandleFunc(controlPath+"/", func(w http.ResponseWriter, r *http.Request) {
@@ -407,6 +413,28 @@ func (s *service) withProviders(next http.Handler, whose func(*http.Request) (he
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// connectedWith returns the users of a team who are connected to a provider with an account.
+func (s *service) connectedWith(ctx context.Context, team healthlab.TeamID, provider, account string) ([]healthlab.UserID, error) {
+	const page = 500
+	var found []healthlab.UserID
+	for offset := 0; ; offset += page {
+		list, err := s.health.Users(ctx, team, offset, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Users {
+			if slices.ContainsFunc(list.Users[i].Connections, func(c healthdata.Connection) bool {
+				return c.Provider == provider && c.ExternalUserID != nil && *c.ExternalUserID == account
+			}) {
+				found = append(found, list.Users[i].ID)
+			}
+		}
+		if offset+len(list.Users) >= list.Total {
+			return found, nil
+		}
+	}
 }
 
 // buildWebhooks makes what tells the world.
