@@ -74,24 +74,24 @@ func CheckCenters(centers []Center) error {
 		c.Text(m.City, "city", 1, rules.MaxText)
 		c.Text(m.State, "state", 1, rules.MaxText)
 		if !rules.ZipForm.MatchString(m.ZipCode) {
-			c.Add("zip_form", "is five digits, or five, a hyphen and four", "zip_code")
+			c.Add("zip_form", "must be five digits, or five, a hyphen and four", "zip_code")
 		}
-		c.Optional(m.SecondLine, "second_line", rules.MaxText)
-		c.Optional(m.PhoneNumber, "phone_number", rules.MaxText)
-		c.Optional(m.FaxNumber, "fax_number", rules.MaxText)
+		c.Text(m.SecondLine, "second_line", 0, rules.MaxText)
+		c.Text(m.PhoneNumber, "phone_number", 0, rules.MaxText)
+		c.Text(m.FaxNumber, "fax_number", 0, rules.MaxText)
 		c.Optional(m.Website, "website", rules.MaxText)
 		if len(m.Hours) > 0 && !json.Valid(m.Hours) {
-			c.Add("json", "is JSON", "hours")
+			c.Add("json", "must be JSON", "hours")
 		}
 		if !at.Location.valid() || math.IsNaN(at.Location.Lng+at.Location.Lat) {
-			c.Add("location", "is a longitude from -180 to 180 and a latitude from -90 to 90", "location")
+			c.Add("location", "must be a longitude from -180 to 180 and a latitude from -90 to 90", "location")
 		}
 		if _, known := zones[at.IANATimezone]; !known {
 			_, err := zoneOf(at.IANATimezone)
 			zones[at.IANATimezone] = err == nil
 		}
 		if !zones[at.IANATimezone] {
-			c.Add("time_zone", "is a zone of the IANA time zone database", "iana_timezone")
+			c.Add("time_zone", "must be a zone of the IANA time zone database", "iana_timezone")
 		}
 	}
 	return p.Err()
@@ -108,14 +108,8 @@ func zoneOf(name string) (*time.Location, error) {
 // own is a copy that shares nothing.
 func (c Center) own() Center {
 	c.Capabilities = rules.NonNil(c.Capabilities)
-	m := &c.Metadata
-	for _, s := range []**string{&m.SecondLine, &m.PhoneNumber, &m.FaxNumber, &m.Website} {
-		if *s != nil {
-			text := **s
-			*s = &text
-		}
-	}
-	m.Hours = slices.Clone(m.Hours)
+	c.Metadata.Website = rules.ClonePtr(c.Metadata.Website)
+	c.Metadata.Hours = slices.Clone(c.Metadata.Hours)
 	return c
 }
 

@@ -43,14 +43,15 @@ type Center struct {
 
 // PSCMetadata is name, address and such of a center.
 type PSCMetadata struct {
-	Name        string  `json:"name"`
-	State       string  `json:"state"`
-	City        string  `json:"city"`
-	ZipCode     string  `json:"zip_code"`
-	FirstLine   string  `json:"first_line"`
-	SecondLine  *string `json:"second_line"`
-	PhoneNumber *string `json:"phone_number"`
-	FaxNumber   *string `json:"fax_number"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	City      string `json:"city"`
+	ZipCode   string `json:"zip_code"`
+	FirstLine string `json:"first_line"`
+	// SecondLine, PhoneNumber and FaxNumber are empty if there is none.
+	SecondLine  string  `json:"second_line"`
+	PhoneNumber string  `json:"phone_number"`
+	FaxNumber   string  `json:"fax_number"`
 	Website     *string `json:"website"`
 	// Hours are the opening hours, as the lab writes them. Null: the patient asks the lab.
 	Hours json.RawMessage `json:"hours"`
@@ -58,7 +59,11 @@ type PSCMetadata struct {
 
 // Address is where a visit to the center takes place.
 func (m PSCMetadata) Address() AppointmentAddress {
-	return AppointmentAddress{FirstLine: m.FirstLine, SecondLine: m.SecondLine, City: m.City, State: m.State, ZipCode: m.ZipCode}
+	a := AppointmentAddress{FirstLine: m.FirstLine, City: m.City, State: m.State, ZipCode: m.ZipCode}
+	if m.SecondLine != "" {
+		a.SecondLine = &m.SecondLine
+	}
+	return a
 }
 
 // Centers says where patients can have a sample taken. Implementations must be safe for

@@ -132,10 +132,10 @@ func TestAtlasByCode(t *testing.T) {
 
 func TestAtlasKeepsNothingOfTheCaller(t *testing.T) {
 	c := centerAt(1, "A", -112, 33, orders.PSCStat)
-	c.Metadata.Hours, c.Metadata.PhoneNumber = []byte(`{"mon":"7-12"}`), ptr("1")
+	c.Metadata.Hours, c.Metadata.Website = []byte(`{"mon":"7-12"}`), ptr("1")
 	a := atlas(t, c)
 	spoil := func(c orders.Center) {
-		c.Capabilities[0], c.Metadata.Hours[0], *c.Metadata.PhoneNumber = "x", 'x', "2"
+		c.Capabilities[0], c.Metadata.Hours[0], *c.Metadata.Website = "x", 'x', "2"
 	}
 	spoil(c)
 	for range 2 {
@@ -143,7 +143,7 @@ func TestAtlasKeepsNothingOfTheCaller(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []orders.PSCCapability{orders.PSCStat}, got[0].Capabilities)
 		require.JSONEq(t, `{"mon":"7-12"}`, string(got[0].Metadata.Hours))
-		require.Equal(t, "1", *got[0].Metadata.PhoneNumber)
+		require.Equal(t, "1", *got[0].Metadata.Website)
 		spoil(got[0])
 	}
 }
@@ -158,7 +158,7 @@ func TestReadCentersCSV(t *testing.T) {
 	require.Len(t, got, 2)
 	require.Equal(t, orders.Center{LabID: 1, SiteCode: "MESA-1", Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, IANATimezone: "America/Phoenix",
 		Capabilities: []orders.PSCCapability{orders.PSCStat, orders.PSCSchedulingViaService},
-		Metadata: orders.PSCMetadata{Name: "Mesa East", FirstLine: "7 Elm Rd", SecondLine: ptr("Suite 2"), City: "Mesa", State: "AZ", ZipCode: "85201",
+		Metadata: orders.PSCMetadata{Name: "Mesa East", FirstLine: "7 Elm Rd", SecondLine: "Suite 2", City: "Mesa", State: "AZ", ZipCode: "85201",
 			Hours: []byte(`{"mon":"7-12"}`)}}, got[0])
 	require.True(t, got[1].Inactive)
 	_, err = orders.ReadCenterIndex(strings.NewReader(centersCSV))

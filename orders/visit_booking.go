@@ -122,6 +122,11 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	if v.Appointment, err = s.placeOf(ctx, v.Appointment, key); err != nil {
 		return Appointment{}, err
 	}
+	if t == Phlebotomy {
+		if err := s.nearPatient(ctx, team, id, v.Address.ZipCode, "booking_key"); err != nil {
+			return Appointment{}, err
+		}
+	}
 	return s.book(ctx, team, id, v, key, settings, at, wait)
 }
 
@@ -374,7 +379,39 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 			v.Location = zip.Location
 		}
 	}
-	return s.book(ctx, team, id, v, bookingKey{}, settings, at, s.opts.LabTimeout)
+	if err := s.nearPatient(ctx, team, id, address.ZipCode, "address", "zip_code"); err != nil {
+		return Appointment{}, err
+	}
+	return s.book(ctx, team, id, v, bookingKey{}, settings, at, min(s.opts.LabTimeout, defaultSyncTimeout))
+}
+
+// maxVisitMiles is how far from the patient's address a visit may take place.
+const maxVisitMiles = 100
+
+// nearPatient refuses a visit that is far from the patient's address, where it is known
+// how far that is. path leads to the field that names the place.
+func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id OrderID, zip string, path ...any) error {
+	if s.opts.Zips == nil || len(zip) < 5 {
+		return nil
+	}
+	r, err := s.store.Get(ctx, team, id)
+	if err != nil {
+		return fmt.Errorf("book appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
+	}
+	if r.PatientAddress == nil || !rules.ZipForm.MatchString(r.PatientAddress.Zip) {
+		return nil
+	}
+	home, known, err := s.opts.Zips.FindZip(ctx, r.PatientAddress.Zip[:5])
+	if err != nil || !known {
+		return err
+	}
+	there, known, err := s.opts.Zips.FindZip(ctx, zip[:5])
+	if err != nil || !known || home.Location.Miles(there.Location) <= maxVisitMiles {
+		return err
+	}
+	var p healthlab.Problems
+	p.Add("too_far", fmt.Sprintf("must be a visit within %d miles of the patient's address", maxVisitMiles), path...)
+	return p.Err()
 }
 
 // Visit returns the active appointment of an order; if none is, the latest. RuleError

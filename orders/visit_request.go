@@ -2,6 +2,7 @@ package orders
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +108,10 @@ func (a *AppointmentAddressInput) check(c rules.Check) {
 		zip, field = *a.Zip, "zip"
 	}
 	if c.Text(zip, field, 1, rules.MaxText) && !rules.ZipForm.MatchString(zip) {
-		c.Add("zip_form", "is five digits, or five, a hyphen and four", field)
+		c.Add("zip_form", "must be five digits, or five, a hyphen and four", field)
+	}
+	if rules.ZipForm.MatchString(zip) && slices.Contains(rules.StatesOfUS, a.State) && rules.StateOfZip(zip[:5]) != a.State {
+		c.Add("zip_state", "must be a postal code of the state", field)
 	}
 	if a.Zip != nil && *a.Zip != zip {
 		c.Add("conflict", "is another name of zip_code, and says something else", "zip")

@@ -49,8 +49,8 @@ func TestHomeSlots(t *testing.T) {
 	}
 	same := func(*orders.AppointmentAddressInput) {}
 	refused(func(a *orders.AppointmentAddressInput) { a.FirstLine = "Example Avenue" }, nil, orders.StreetNumberMissing)
-	refused(func(a *orders.AppointmentAddressInput) { a.ZipCode = "10001" }, nil, orders.AreaNotServed)
-	refused(func(a *orders.AppointmentAddressInput) { a.ZipCode = "54650" }, nil, orders.AreaNotServed)
+	refused(func(a *orders.AppointmentAddressInput) { a.State, a.ZipCode = "NY", "10001" }, nil, orders.AreaNotServed)
+	refused(func(a *orders.AppointmentAddressInput) { a.State, a.ZipCode = "WI", "54650" }, nil, orders.AreaNotServed)
 	refused(same, &healthlab.Date{Year: 2026, Month: 3, Day: 1}, orders.StartDateInPast)
 	d.at = time.Date(2026, 3, 3, 5, 0, 0, 0, time.UTC) // the evening of the second in Phoenix
 	yesterday := healthlab.Date{Year: 2026, Month: 3, Day: 2}

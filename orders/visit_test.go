@@ -294,7 +294,7 @@ func TestVisitOnRequest(t *testing.T) {
 	o := d.placed("at home")
 	d.work()
 	address := homeAddress()
-	address.ZipCode = "54650"
+	address.State, address.ZipCode = "WI", "54650"
 	req := orders.VisitRequest{Address: address, Provider: "phleb_request"}
 	a, err := d.RequestVisit(t.Context(), d.team, o.ID, req)
 	require.NoError(t, err)
@@ -318,7 +318,7 @@ func TestVisitOnRequest(t *testing.T) {
 		rule string
 	}{
 		{func(r *orders.VisitRequest) { r.Provider = "phleb_ready" }, orders.ProviderNotAvailable},
-		{func(r *orders.VisitRequest) { r.Address.ZipCode = "10001" }, orders.ProviderNotAvailable},
+		{func(r *orders.VisitRequest) { r.Address.State, r.Address.ZipCode = "NY", "10001" }, orders.ProviderNotAvailable},
 		{func(r *orders.VisitRequest) { r.Address.FirstLine = "Elm Road" }, orders.StreetNumberMissing},
 	} {
 		bad := req

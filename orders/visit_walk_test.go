@@ -80,7 +80,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				address := homeAddress()
-				address.ZipCode = "54650"
+				address.State, address.ZipCode = "WI", "54650"
 				_, err := d.RequestVisit(t.Context(), d.team, some().ID, orders.VisitRequest{Address: address, Provider: "phleb_request", AppointmentNotes: notes()})
 				refused(err)
 			},

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"maps"
 	"testing"
 
@@ -95,4 +96,36 @@ func TestRescheduleIsNotConfirmed(t *testing.T) {
 	c.refused("PATCH", path+"/reschedule", object{"booking_key": keys[1]}, 500, orders.BookingNotConfirmed)
 	c.get(path, 200).JSON(t, &after)
 	require.Equal(t, before.StartAt, after.StartAt)
+}
+
+// twoZips knows two postal codes, a thousand miles from each other.
+type twoZips struct{}
+
+func (twoZips) FindZip(_ context.Context, code string) (orders.Zip, bool, error) {
+	at := map[string]orders.Zip{"85201": {Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, State: "AZ"}, "55802": {Location: orders.LngLat{Lng: -92.09, Lat: 46.76}, State: "MN"}}
+	zip, known := at[code]
+	return zip, known, nil
+}
+
+// A visit at home takes place near the patient's address.
+func TestVisitsAreNearThePatient(t *testing.T) {
+	c := remade(t, func(x *shop) { x.options.Zips = twoZips{} })
+	key := c.keys("phlebotomy")[0]   // in Mesa
+	o := c.accepted(atHomeTest, nil) // in Duluth
+	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"
+	reply := c.post(path+"/book", object{"booking_key": key}, 422)
+	require.Equal(t, []string{"body.booking_key"}, reply.Locs(t))
+	require.Contains(t, string(reply.Body), "100 miles")
+	require.Equal(t, []string{"body.address.zip_code"}, c.post(path+"/request", object{"provider": "phleb", "address": homeAddress(nil)}, 422).Locs(t))
+	near := c.accepted(atHomeTest, object{"patient_address": object{"first_line": "7 Elm Rd", "city": "Mesa", "state": "AZ", "zip": "85201", "country": "US"}})
+	c.post("/v3/order/"+near.ID.String()+"/phlebotomy/appointment/book", object{"booking_key": key}, 200)
+}
+
+// Text of a center that has none is empty, not null.
+func TestCentersHaveStrings(t *testing.T) {
+	c := newClinic(t, nil)
+	reply := c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200)
+	for _, field := range []string{"second_line", "phone_number", "fax_number"} {
+		require.Contains(t, string(reply.Body), `"`+field+`":""`)
+	}
 }

@@ -353,8 +353,8 @@ func RunCenters(t *testing.T, newCenters func(t testing.TB, centers []orders.Cen
 func place(lab int, code string, lng, lat float64, has ...orders.PSCCapability) orders.Center {
 	return orders.Center{LabID: lab, SiteCode: code, Location: orders.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix",
 		Capabilities: append([]orders.PSCCapability{}, has...),
-		Metadata: orders.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", SecondLine: ptr("b"), City: "Mesa", State: "AZ", ZipCode: "85201",
-			PhoneNumber: ptr("1"), FaxNumber: ptr("2"), Website: ptr("https://c.example.com"), Hours: []byte(`{"mon":"7-12"}`)}}
+		Metadata: orders.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", SecondLine: "b", City: "Mesa", State: "AZ", ZipCode: "85201",
+			PhoneNumber: "1", FaxNumber: "2", Website: ptr("https://c.example.com"), Hours: []byte(`{"mon":"7-12"}`)}}
 }
 
 func sites(list []orders.Center) []string {
