@@ -179,6 +179,11 @@ func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
 	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, orders.UserInfo{FirstName: "Ana", DOB: born}))
 	require.NoError(t, s.Persons().AddCoverage(t.Context(), orders.Coverage{ID: uuid.New(), Team: u.Team, User: u.ID, ValidFrom: noon.Time,
 		Record: orders.InsuranceRecord{Insured: orders.PersonDetails{DOB: born}}}))
+	end := noon.Add(time.Minute)
+	scope := orders.KeyScope{Team: u.Team, Endpoint: "insurance", Key: u.ID.String()}
+	_, err := s.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: uuid.New()}, noon.Time, end)
+	require.NoError(t, err)
+	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), u.ID, end))
 	require.NoError(t, s.Persons().AddPayor(t.Context(), orders.KeptPayor{Team: u.Team, Payor: orders.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
 }
 

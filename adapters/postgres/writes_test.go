@@ -50,7 +50,7 @@ func init() {
 // looks are the methods that change nothing.
 var looks = []string{
 	"Users.Get", "Users.List", "Users.Metrics", "Data.View", "Data.Find",
-	"Orders.Get", "Orders.FindSample", "Orders.List", "LabTests.TeamTests",
+	"Orders.Get", "Orders.FindSample", "Orders.OfUser", "Orders.List", "LabTests.TeamTests",
 	"Persons.UserInfo", "Persons.Coverage", "Persons.CoverageAt", "Persons.Payors", "SlotCache.CachedSlots",
 	"Centers.CentersNear", "Centers.CentersAt", "Centers.NextCenters",
 	"Reviews.Result", "Reviews.Results", "MatchTestRuns.MatchTestRun",
