@@ -266,6 +266,9 @@ func RangeFlags(t ValueType, value string, b Bounds) (above, below *bool) {
 	if !ok {
 		return nil, nil
 	}
+	if b.Low != nil && *b.Low >= 0 && math.IsInf(p.low, -1) {
+		p.low, p.lowOpen = 0, false // what is measured from zero on has no values below it
+	}
 	if b.High != nil {
 		hi := *b.High
 		switch {

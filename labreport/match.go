@@ -130,6 +130,19 @@ func unitScore(t *Term, q question) (score float64, clash bool) {
 	return score, clash
 }
 
+// complete reports whether value and unit are those of the term: a number has the unit that
+// the property needs, and a unit is one that is known.
+func complete(t *Term, q question) bool {
+	if q.unitText != "" && q.unit.UCUM == "" || q.scale == "" || !nearUnit(t.Units, q.unit.UCUM) {
+		return false
+	}
+	switch propertyKind(t) {
+	case "ratio", "ph", "gravity", "titer", "":
+		return true
+	}
+	return q.scale != "Qn" || q.unit.UCUM != "" || strings.Contains(q.name, "%")
+}
+
 // scaleScore weighs whether the value is a number, a word or a titer.
 func scaleScore(t *Term, q question) (score float64) {
 	switch {
@@ -193,6 +206,10 @@ func propertyKind(t *Term) string {
 	if strings.HasPrefix(t.Component, "Hemoglobin A1c/") && strings.Contains(t.Name, "IFCC") {
 		return "molarfraction" // mmol/mol
 	}
+	return kindOfProperty(t)
+}
+
+func kindOfProperty(t *Term) string {
 	switch t.Property {
 	case "MCnc":
 		return "mass"

@@ -3,6 +3,7 @@ package labreport
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"regexp"
 	"slices"
@@ -66,13 +67,17 @@ type File struct {
 	Data []byte
 }
 
+// ErrPassword is the error of a file that opens only with a password. Extractors wrap it
+// together with [healthlab.Invalid].
+var ErrPassword = errors.New("the file needs a password")
+
 // TextExtractor reads the words of a file, page by page.
 //
 // Check says how many pages a file has, quickly and without reading them, and
 // refuses a file that cannot be read at all. Extract calls page once for each page
 // in order and stops at the first error that page returns, returning it unchanged.
 //
-// Faults: [healthlab.Invalid] if the file is corrupt, encrypted, has no pages, or is
+// Faults: [healthlab.Invalid] if the file is corrupt, needs a password (with [ErrPassword]), has no pages, or is
 // of a type that the extractor does not read; [healthlab.Exhausted] if it asks for more memory, pixels or
 // time than the extractor allows; [healthlab.Unimplemented] if the file's words are
 // in pictures and there is no OCR; anything else is a failure that may pass.

@@ -42,7 +42,7 @@ func personName(s string) string {
 		}) >= 0 {
 			return ""
 		}
-		if _, ok := labelWords[fold(w)]; ok {
+		if _, ok := labelWords[fold(w)]; ok || headingWords[fold(w)] {
 			return ""
 		}
 	}
@@ -54,6 +54,9 @@ func personName(s string) string {
 	}
 	return s
 }
+
+// headingWords are words of headings over the patient's data.
+var headingWords = lookup(`information informations informacion informationen details data daten datos donnees demographics profile infos info anschrift section record`)
 
 var nameParticles = map[string]bool{"de": true, "van": true, "von": true, "der": true, "del": true, "la": true, "da": true, "di": true, "el": true, "al": true, "bin": true, "le": true, "dos": true, "den": true, "ter": true, "zu": true}
 

@@ -227,8 +227,27 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
 		res.Evidence = d.evidence(r, &res, best)
+		if res.LoincMatchStatus != nil && *res.LoincMatchStatus == AutoMatch && !d.sure(r, res.Evidence) {
+			res.LoincMatchStatus = ptr(NeedsReview)
+		}
 	}
 	return res, ok
+}
+
+// sure reports whether the value and the unit were read well enough for a match without
+// review. The letters of a picture are surer than pictureSure only where its readings agree.
+func (d *document) sure(r *row, e Evidence) bool {
+	const textSure, pictureSure = 0.9, 0.82
+	least := textSure
+	if d.pages[r.p.line.page].Image {
+		least = pictureSure
+	}
+	for _, field := range []string{"value", "units"} {
+		if got, ok := e[field]; ok && got.Confidence < least {
+			return false
+		}
+	}
+	return true
 }
 
 // evidence says where each field was read and how surely.
@@ -335,11 +354,20 @@ func rangeConfidence(r *row, res *Result) float64 {
 // plausible lowers the confidence of a number read from a picture that is ten or a
 // hundred times off its range, as if a decimal point was lost. It changes nothing.
 func (d *document) plausible(r *row, res *Result) float64 {
-	if !d.pages[r.p.line.page].Image || *res.Type != Numeric || r.bounds.High == nil {
+	if !d.pages[r.p.line.page].Image || *res.Type != Numeric || !r.bounds.Any() {
 		return 1
 	}
 	v, ok := number(res.Value)
 	if !ok || v <= 0 {
+		return 1
+	}
+	if r.bounds.High == nil { // "> 40": the digits fit with a point
+		if *r.bounds.Low > 0 && v >= 6**r.bounds.Low && !strings.Contains(res.Value, ".") {
+			return 0.5
+		}
+		if v*6 < *r.bounds.Low {
+			return 0.6
+		}
 		return 1
 	}
 	// The range shows decimals and the value none.

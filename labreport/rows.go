@@ -142,7 +142,7 @@ func finish(c Catalogue, raw RawRow, bounds Bounds, unit Unit, decimals Decimals
 	}
 	candidates, err := rank(c, q)
 	if err == nil {
-		best = res.match(candidates)
+		best = res.match(candidates, q)
 	}
 	res.describe(raw, candidates, best)
 	return res, best, true
@@ -182,7 +182,7 @@ var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 const maxMatches = 5
 
 // match publishes the candidates.
-func (res *Result) match(candidates []candidate) (best float64) {
+func (res *Result) match(candidates []candidate, q question) (best float64) {
 	res.LoincMatches = []Match{}
 	second := 0.0
 	for i, c := range candidates {
@@ -203,7 +203,7 @@ func (res *Result) match(candidates []candidate) (best float64) {
 	}
 	status := NoMatch
 	switch {
-	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash && !candidates[0].guessed:
+	case best >= 0.9 && round2(best)-round2(second) >= 0.05-1e-9 && !candidates[0].clash && !candidates[0].guessed && complete(candidates[0].term, q):
 		status = AutoMatch
 	case best >= 0.5:
 		status = NeedsReview

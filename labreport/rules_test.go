@@ -71,6 +71,23 @@ func TestParseBounds(t *testing.T) {
 	}
 }
 
+// Less than the limit of detection is inside a range from zero, and may be below another.
+func TestLessThanAgainstARangeFromZero(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		b     labreport.Bounds
+		want  labreport.Interpretation
+	}{
+		{"<0.5", labreport.Bounds{Low: p(0), High: p(5)}, labreport.Normal},
+		{"<0.5", labreport.Bounds{Low: p(0.1), High: p(5)}, labreport.Unclear},
+		{"<0.5", labreport.Bounds{Low: p(0.5), High: p(5)}, labreport.Abnormal},
+		{"<0.5", labreport.Bounds{Low: p(-2), High: p(2)}, labreport.Unclear},
+		{"<6", labreport.Bounds{Low: p(0), High: p(5)}, labreport.Unclear},
+	} {
+		require.Equal(t, c.want, labreport.Interpret(labreport.RangeValue, c.value, "", "", c.b), "%s %v", c.value, c.b)
+	}
+}
+
 func TestRangeFlags(t *testing.T) {
 	yes, no := true, false
 	closed, open := labreport.Bounds{High: p(1100)}, labreport.Bounds{High: p(1100), HighOpen: true}

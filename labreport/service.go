@@ -218,7 +218,7 @@ func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
 	if err != nil {
 		return PublishedJob{}, err
 	}
-	if err := s.checkContent(ctx, files); err != nil {
+	if err := CheckContent(ctx, s.extract, files); err != nil {
 		return PublishedJob{}, err
 	}
 	return s.insert(ctx, i.team, u, files)
@@ -340,21 +340,22 @@ func CheckFiles(files []File) ([]File, error) {
 	return out, nil
 }
 
-// checkContent opens the files as far as it must.
-func (s *Service) checkContent(ctx context.Context, files []File) error {
+// CheckContent opens the files that [CheckFiles] returned and refuses those that x cannot
+// read: a damaged PDF or picture, a PDF with a password or with more than [MaxPages] pages.
+// Pictures pass where x has no OCR.
+func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 	for _, f := range files {
 		pdf := f.Type == "application/pdf"
-		if !pdf && len(files) == 1 {
-			return nil // a single picture is looked at later
-		}
-		pages, err := s.extract.Check(ctx, f)
+		pages, err := x.Check(ctx, f)
 		switch {
 		case err == nil:
 		case errors.Is(err, healthlab.Unimplemented) && !pdf:
 			return nil // no OCR: the job will say so
+		case pdf && errors.Is(err, ErrPassword):
+			return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF needs a password; remove the password and upload it again")
 		case errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.Exhausted):
 			if pdf {
-				return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF is damaged, encrypted or has no pages")
+				return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF is damaged or has no pages")
 			}
 			return rule(healthlab.Precondition, RuleUndecodableImage, "a picture cannot be read")
 		default:

@@ -325,6 +325,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 		"said to be a PNG":    {[]labreport.File{of("image/png", "%PDF-1.4")}, labreport.RuleContentTypeMismatch},
 		"two with a PDF":      {[]labreport.File{jpeg, pdf}, labreport.RulePDFInMultiFile},
 		"damaged PDF":         {[]labreport.File{of("", "%PDF-1.4 broken")}, labreport.RuleUnreadablePDF},
+		"damaged picture":     {[]labreport.File{of("image/jpeg", "\xff\xd8\xff broken")}, labreport.RuleUndecodableImage},
 		"damaged second page": {[]labreport.File{jpeg, of("image/jpg", "\xff\xd8\xff broken")}, labreport.RuleUndecodableImage},
 		"a text behind a PNG": {[]labreport.File{of("image/png", "\xff\xd8\xff"), of("text/plain", "\xff\xd8\xff")}, labreport.RuleUnsupportedFileType},
 		"31 pages":            {[]labreport.File{of("", "%PDF-1.4 long")}, labreport.RuleTooManyPages},

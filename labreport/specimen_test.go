@@ -168,3 +168,28 @@ func TestUnitDecidesTheCode(t *testing.T) {
 		}
 	}
 }
+
+// A match without review has a value and a unit that were read surely.
+func TestAutoMatchNeedsUnitAndValue(t *testing.T) {
+	r := labreport.NewReader(nil)
+	for _, c := range []struct {
+		name, value, unit string
+		auto              bool
+	}{
+		{"TSH", "2.1", "mIU/L", true}, {"TSH", "2.1", "", false}, {"TSH", "2.1", "mlU/tL", false}, {"TSH", "2.1", "mg/dL", false},
+		{"Creatinine", "0.9", "pmol/L", false}, {"Creatinine", "0.9", "mg/24h", false}, {"INR", "1.1", "", true}, {"Ferritin", "40", "%", false},
+	} {
+		got := r.Complete(labreport.RawReport{Rows: []labreport.RawRow{{Name: c.name, Value: c.value, Unit: c.unit, Specimen: labreport.Blood}}}).Results[0]
+		require.Equal(t, c.auto, *got.LoincMatchStatus == labreport.AutoMatch, "%s %s %s: %v", c.name, c.value, c.unit, got.LoincMatches)
+	}
+}
+
+// A heading over the patient's data is no name.
+func TestHeadingIsNoName(t *testing.T) {
+	for _, heading := range []string{"Patient Information", "Patient Details", "Patientendaten", "Informations Patient", "Patient: Information"} {
+		d, reason := labreport.NewReader(nil).Read(printed("Test Laboratory\n" + heading + "\nDOB: 01/02/1980  Sex: F\nCollected: 03/04/2026\nLipid Panel\nTest  Result  Units  Reference\nCholesterol, Total  180  mg/dL  < 200\nTriglycerides  90  mg/dL  < 150\nTSH  2.1  mIU/L  0.4 - 4.5\n"))
+		require.Empty(t, reason)
+		require.Nil(t, d.Metadata.PatientLastName, heading)
+		require.Nil(t, d.Metadata.PatientFirstName, heading)
+	}
+}

@@ -436,3 +436,38 @@ func unitKind(ucum string) string {
 	}
 	return "other"
 }
+
+// reConcentration is an amount in a volume.
+var reConcentration = regexp.MustCompile(`^([kmunpf]?)(g|mol|eq|\[IU\]|U)/([dmu]?)L$`)
+
+var prefixes = map[string]float64{"": 1, "k": 1e3, "d": 1e-1, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12, "f": 1e-15}
+
+// perLitre returns what a concentration is in base units per litre.
+func perLitre(ucum string) (size float64, base string, ok bool) {
+	m := reConcentration.FindStringSubmatch(ucum)
+	if m == nil {
+		return 0, "", false
+	}
+	return prefixes[m[1]] / prefixes[m[3]], m[2], true
+}
+
+// nearUnit reports whether a unit is less than a thousand times away from one of the units
+// that an analyte has: creatinine is not measured in pmol/L. True where it cannot be told.
+func nearUnit(units []string, unit string) bool {
+	got, base, ok := perLitre(unit)
+	if !ok {
+		return true
+	}
+	compared := false
+	for _, u := range units {
+		size, b, ok := perLitre(u)
+		if !ok || b != base {
+			continue
+		}
+		if r := got / size; r > 1.01e-3 && r < 0.99e3 {
+			return true
+		}
+		compared = true
+	}
+	return !compared
+}

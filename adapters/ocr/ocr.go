@@ -103,11 +103,29 @@ func New(opts *Options) (*Engine, error) {
 
 // Check implements [labreport.TextExtractor]: a picture is one page. It looks at the
 // header only.
-func (e *Engine) Check(_ context.Context, file labreport.File) (int, error) {
-	if err := e.header(file); err != nil {
+//
+// It decodes the picture, so that a truncated one is refused.
+func (e *Engine) Check(ctx context.Context, file labreport.File) (int, error) {
+	if _, err := e.decode(ctx, file); err != nil {
 		return 0, fmt.Errorf("check picture: %w", err)
 	}
 	return 1, nil
+}
+
+// decode returns the picture in grey, upright.
+func (e *Engine) decode(ctx context.Context, file labreport.File) (g *image.Gray, err error) {
+	if err := e.header(file); err != nil {
+		return nil, err
+	}
+	err = e.alone(ctx, func() error {
+		img, _, err := image.Decode(bytes.NewReader(file.Data))
+		if err != nil {
+			return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
+		}
+		g = grey(img, orientation(file.Data))
+		return nil
+	})
+	return g, err
 }
 
 // header refuses a picture by its declared size, before any pixel is read.
@@ -152,15 +170,7 @@ func (e *Engine) Extract(ctx context.Context, file labreport.File, page func(lab
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var g *image.Gray
-	err := e.alone(ctx, func() error {
-		img, _, err := image.Decode(bytes.NewReader(file.Data))
-		if err != nil {
-			return fmt.Errorf("%w: not a picture that can be read", healthlab.Invalid)
-		}
-		g = grey(img, orientation(file.Data))
-		return nil
-	})
+	g, err := e.decode(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read picture: %w", err)
 	}

@@ -106,7 +106,9 @@ func answer(e *engine, q request) (a reply) {
 			a.Pix, a.Width, a.Height = g.Pix, g.Rect.Dx(), g.Rect.Dy()
 		}
 	}
-	if err != nil {
+	if errors.Is(err, errPassword) {
+		a.Err = "password"
+	} else if err != nil {
 		// A page that the engine gives up on may be the end of the engine.
 		a.Err, a.Broken = "file", q.Op != "open" || !errors.Is(err, errFile)
 	}

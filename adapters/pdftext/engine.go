@@ -50,16 +50,21 @@ func newEngine(cache string) (*engine, error) {
 	return &engine{pool: pool, inst: inst, docs: map[int]references.FPDF_DOCUMENT{}}, nil
 }
 
+var errPassword = errors.New("the file needs a password")
+
 var errFile = errors.New("the file cannot be opened")
 
 // ownFaults are what the engine says of a file that it refuses. Any other error is one
 // of the engine itself.
-var ownFaults = []error{pdfiumerrors.ErrUnknown, pdfiumerrors.ErrFile, pdfiumerrors.ErrFormat, pdfiumerrors.ErrPassword, pdfiumerrors.ErrSecurity, pdfiumerrors.ErrPage}
+var ownFaults = []error{pdfiumerrors.ErrUnknown, pdfiumerrors.ErrFile, pdfiumerrors.ErrFormat, pdfiumerrors.ErrSecurity, pdfiumerrors.ErrPage}
 
 // open opens a file, gives it a number and counts its pages.
 func (e *engine) open(pdf []byte) (number, pages int, err error) {
 	doc, err := e.inst.OpenDocument(&requests.OpenDocument{File: &pdf})
 	if err != nil {
+		if errors.Is(err, pdfiumerrors.ErrPassword) {
+			return 0, 0, errPassword
+		}
 		if slices.ContainsFunc(ownFaults, func(f error) bool { return errors.Is(err, f) }) {
 			return 0, 0, errFile
 		}

@@ -336,6 +336,7 @@ func TestRefusesBeforeTheEngineSeesIt(t *testing.T) {
 	require.Equal(t, labreport.RuleTooManyPages, rule.Type)
 	_, err = x.Check(t.Context(), file(all["encrypted"]))
 	require.ErrorIs(t, err, healthlab.Invalid)
+	require.ErrorIs(t, err, labreport.ErrPassword)
 }
 
 // A file that is nothing but beginnings of parts is looked at no longer than another one

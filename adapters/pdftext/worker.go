@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/labreport"
 )
 
 // worker is one child process. One goroutine uses it at a time.
@@ -150,6 +151,9 @@ func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (re
 	<-sent
 	if a.Broken {
 		w.kill()
+	}
+	if a.Err == "password" {
+		return a, fmt.Errorf("%w: %w", healthlab.Invalid, labreport.ErrPassword)
 	}
 	if a.Err != "" {
 		return a, fmt.Errorf("%w: not a PDF that can be read", healthlab.Invalid)

@@ -7,6 +7,9 @@
 //	labreport -boxes boxes.png report.pdf
 //	labreport -loinc Loinc.csv report.pdf
 //
+// It uses the checks of an upload and exits with 1 if a file was refused, after it has read
+// the others.
+//
 // With -results DIR it writes one JSON file per report instead. Pictures and scanned
 // pages need tesseract in the path.
 package main
@@ -113,13 +116,26 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			reports = append(reports, []string{f})
 		}
 	}
+	refused := 0
 	for _, files := range reports {
-		if err := one(ctx, s, reader, extractors, files, out); err != nil {
+		err := one(ctx, s, reader, extractors, files, out)
+		var e errRefused
+		switch {
+		case errors.As(err, &e):
+			refused++
+			_, _ = fmt.Fprintf(out, "%s: %v\n", filepath.Base(files[0]), e)
+		case err != nil:
 			return err
 		}
 	}
+	if refused > 0 {
+		return fmt.Errorf("%d of %d reports were refused", refused, len(reports))
+	}
 	return nil
 }
+
+// errRefused is a report that cannot be read. The reports after it are read.
+type errRefused struct{ error }
 
 // one reads one report.
 func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
@@ -129,7 +145,14 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 		if err != nil {
 			return err
 		}
-		files = append(files, labreport.File{Type: labreport.Sniff(data), Data: data})
+		files = append(files, labreport.File{Data: data})
+	}
+	files, err := labreport.CheckFiles(files)
+	if err == nil {
+		err = labreport.CheckContent(ctx, x, files)
+	}
+	if err != nil {
+		return errRefused{err}
 	}
 	start := time.Now()
 	var pages []labreport.Page
@@ -140,11 +163,10 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 			return nil
 		})
 		if err != nil {
-			if len(names) == 1 && s.results != "" {
-				_, _ = fmt.Fprintf(out, "%s: %v\n", filepath.Base(names[0]), err)
-				return nil
+			if ctx.Err() != nil {
+				return err
 			}
-			return err
+			return errRefused{err}
 		}
 	}
 	data, reason := reader.Read(pages)
@@ -161,8 +183,7 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 	case s.results != "":
 		return writeResults(s.results, names[0], data, took)
 	case reason != "":
-		_, _ = fmt.Fprintf(out, "%s: no results: %s\n", filepath.Base(names[0]), reason)
-		return nil
+		return errRefused{fmt.Errorf("no results: %s", reason)}
 	case s.json:
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")

@@ -116,6 +116,23 @@ func TestTextReports(t *testing.T) {
 	require.GreaterOrEqual(t, float64(fieldsRight), 0.95*float64(fields))
 }
 
+// A file that the library refuses is reported, the files after it are read, and the command
+// fails.
+func TestRefusedFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{write("empty.pdf", ""), write("text.pdf", "hello"), write("damaged.pdf", "%PDF-1.4 damaged")}, &out)
+	require.EqualError(t, err, "3 of 3 reports were refused")
+	require.Contains(t, out.String(), "empty.pdf: ")
+	require.Contains(t, out.String(), "a file is a PDF, a JPEG or a PNG")
+	require.Contains(t, out.String(), "the PDF is damaged or has no pages")
+}
+
 func load(t *testing.T, name string, into any) {
 	t.Helper()
 	b, err := os.ReadFile(name)
