@@ -22,7 +22,9 @@ import (
 type SimulationFlags struct {
 	// Interpretation of the order as a whole; normal if empty.
 	Interpretation Interpretation `json:"interpretation"`
-	// ResultTypes are taken in turn; numeric, comment and range if empty.
+	// ResultTypes are taken in turn. If empty, a marker with a known LOINC code has a
+	// value with the unit and the reference interval of the marker, or a qualitative
+	// result; the others are numeric, comment and range in turn.
 	ResultTypes []ResultType `json:"result_types"`
 	// HasMissingResults: one of the expected results is missing.
 	HasMissingResults *bool `json:"has_missing_results"`
@@ -314,10 +316,6 @@ func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags Simu
 	if on != PartialResult {
 		out.MissingResults = []MissingResult{}
 	}
-	types := flags.ResultTypes
-	if len(types) == 0 {
-		types = []ResultType{NumericResult, CommentResult, RangeResult}
-	}
 	t := healthlab.At(at)
 	for i, d := range due {
 		if on == PartialResult && i > 0 && i >= (len(due)+1)/2 {
@@ -332,7 +330,21 @@ func Simulated(o *Order, expected map[int][]catalogue.ExpectedResult, flags Simu
 		if flags.Interpretation == UnknownInterpretation || i == 0 && flags.Interpretation != "" {
 			reading = flags.Interpretation // one that is normal would be better than unknown
 		}
-		r := simulatedResult(types[i%len(types)], reading, hash(o.ID.String(), d.missing.Slug, string(on)))
+		seed := hash(o.ID.String(), d.missing.Slug, string(on))
+		marker, known := simulatedOf(d.missing.LOINC, d.unit)
+		types := flags.ResultTypes
+		switch {
+		case len(types) > 0:
+		case known:
+			types = marker.types()
+		default:
+			types = []ResultType{NumericResult, CommentResult, RangeResult}
+		}
+		r := simulatedResult(types[i%len(types)], reading, seed)
+		if known && !marker.qualitative && r.Type == NumericResult {
+			r = marker.result(reading, seed)
+			d.unit = r.Unit
+		}
 		r.Name, r.Slug, r.ProviderID, r.SourceMarkers = d.missing.Name, d.missing.Slug, d.missing.ProviderID, d.missing.SourceMarkers
 		r.LOINC, r.LOINCSlug, r.Unit = d.missing.LOINC, d.missing.LOINCSlug, d.unit
 		r.Timestamp, r.SourceSampleID = &t, o.SampleID
@@ -387,7 +399,8 @@ func simulatedHead(o *Order, at time.Time) ResultsMetadata {
 	return h
 }
 
-// simulatedResult makes up one result. Its reference range is 3.0 to 7.0.
+// simulatedResult makes up one result of an unknown marker. Its reference range is 3.0 to
+// 7.0.
 func simulatedResult(t ResultType, reading Interpretation, seed uint64) LabResult {
 	tenth := func(n uint64) catalogue.Number { return catalogue.Number{Decimal: decimal.New(int64(n), -1)} }
 	low, high, none := tenth(30), tenth(70), catalogue.Number{Decimal: decimal.NewFromInt(-1)}

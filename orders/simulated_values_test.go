@@ -1,0 +1,40 @@
+package orders_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+)
+
+// A made-up value lies inside, outside or far outside of the reference interval of its
+// marker, as the story says.
+func TestSimulatedValuesFitTheMarker(t *testing.T) {
+	for _, tc := range []struct{ loinc, unit, span string }{
+		{"4544-3", "%", "36-50"}, {"2951-2", "mmol/L", "136-145"}, {"2085-9", "mg/dL", ">=40"}, {"2093-3", "mg/dL", "<200"}, {"3016-3", "m[IU]/L", "0.40-4.50"},
+	} {
+		marker := catalogue.Marker{ID: 1, Name: tc.loinc, Unit: &tc.unit}
+		expected := map[int][]catalogue.ExpectedResult{1: {{Name: tc.loinc, LOINC: &catalogue.LOINC{Code: tc.loinc, Unit: &tc.unit}}}}
+		for i := range 200 {
+			o := orders.Order{ID: orders.OrderID{UUID: id(fmt.Sprint(i))}, LabTest: catalogue.LabTest{Markers: []catalogue.Marker{marker}}}
+			for _, reading := range []orders.Interpretation{orders.Normal, orders.Abnormal, orders.Critical} {
+				r := orders.Simulated(&o, expected, orders.SimulationFlags{Interpretation: reading}, orders.FinalResult, noon).Results[0]
+				require.Equal(t, tc.span, *r.ReferenceRange)
+				require.Equal(t, tc.unit, *r.Unit)
+				above := r.MaxRangeValue != nil && r.Value.GreaterThan(r.MaxRangeValue.Decimal)
+				below := r.MinRangeValue != nil && r.Value.LessThan(r.MinRangeValue.Decimal)
+				require.Equal(t, reading != orders.Normal, above || below, "%s is %s: %s", tc.loinc, reading, r.Result)
+				require.Equal(t, above, r.IsAboveMaxRange != nil && *r.IsAboveMaxRange)
+				require.Equal(t, below, r.IsBelowMinRange != nil && *r.IsBelowMinRange)
+			}
+		}
+	}
+	o := orders.Order{LabTest: catalogue.LabTest{Markers: []catalogue.Marker{{ID: 1}}}}
+	expected := map[int][]catalogue.ExpectedResult{1: {{LOINC: &catalogue.LOINC{Code: "94500-6"}}}}
+	r := orders.Simulated(&o, expected, orders.SimulationFlags{}, orders.FinalResult, noon).Results[0]
+	require.Equal(t, orders.CodedValueResult, r.Type)
+	require.Equal(t, "NOT_DETECTED", r.Result)
+}
