@@ -207,7 +207,8 @@ type event struct {
 var insulins = map[string][2]string{"fastActing": {"rapid_acting", "bolus"}, "longActing": {"long_acting", "basal"}}
 
 func readEvent(e *event, out *rest.Batch) {
-	resource, unit, insulin := "", e.Unit, [2]string{}
+	var resource string
+	unit, insulin := e.Unit, [2]string{}
 	switch e.Type {
 	case "carbs":
 		resource, unit = "carbohydrates", "g"

@@ -92,7 +92,7 @@ func TestOuraMessages(t *testing.T) {
 
 // A grant that is revoked cannot be renewed.
 func TestRevoke(t *testing.T) {
-	for _, name := range []string{"whoop", "oura"} {
+	for _, name := range []string{"whoop", "oura", "strava"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})

@@ -1,6 +1,7 @@
 package double
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,9 +22,7 @@ func (p *Person) local(t time.Time) string {
 // Oura returns a double of the Oura API v2 and the truth of its people. As in the service, a
 // range of days leaves out its first day and its last.
 func Oura(o Options) (*Server, func(*Person) Truth) {
-	if o.PageSize <= 0 {
-		o.PageSize = 50
-	}
+	o.PageSize = cmp.Or(o.PageSize, 50)
 	s := newServer("Oura", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "POST /oauth/revoke"}, o)
 	s.limited = func(h http.Header, _ int, wait time.Duration) {
 		h.Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
@@ -86,27 +85,13 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 	})
 	days("daily_activity", func(p *Person) (out []object) {
 		for i := range p.Days {
-			d := &p.Days[i]
-			out = append(out, object{
-				"id": p.date(d.Date), "day": p.date(d.Date), "timestamp": p.local(d.Date.Add(4 * time.Hour)), "score": 80, "active_calories": d.Active,
-				"total_calories": d.Total, "steps": d.Steps, "equivalent_walking_distance": d.Distance, "low_activity_time": d.Low,
-				"medium_activity_time": d.Medium, "high_activity_time": d.High, "met": object{"interval": 60, "items": []float64{0.9}},
-			})
+			out = append(out, ouraActivity(p, &p.Days[i]))
 		}
 		return out
 	})
 	days("workout", func(p *Person) (out []object) {
 		for i := range p.Workouts {
-			w := &p.Workouts[i]
-			doc := object{
-				"id": w.ID, "day": p.date(w.Start), "activity": w.Sport, "start_datetime": p.local(w.Start),
-				"end_datetime": w.End.UTC().Format("2006-01-02T15:04:05+00:00"), "calories": w.KCal, "distance": nil, "intensity": "moderate",
-				"label": nil, "source": "confirmed",
-			}
-			if w.Distance > 0 {
-				doc["distance"] = w.Distance
-			}
-			out = append(out, doc)
+			out = append(out, ouraWorkout(p, &p.Workouts[i]))
 		}
 		return out
 	})
@@ -117,6 +102,26 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 		return answer([]object{{"id": "ring of " + p.ID, "hardware_type": "gen4", "firmware_version": "3.2.1"}}, q), nil
 	})
 	return s, ouraTruth
+}
+
+func ouraActivity(p *Person, d *Day) object {
+	return object{
+		"id": p.date(d.Date), "day": p.date(d.Date), "timestamp": p.local(d.Date.Add(4 * time.Hour)), "score": 80, "active_calories": d.Active,
+		"total_calories": d.Total, "steps": d.Steps, "equivalent_walking_distance": d.Distance, "low_activity_time": d.Low,
+		"medium_activity_time": d.Medium, "high_activity_time": d.High, "met": object{"interval": 60, "items": []float64{0.9}},
+	}
+}
+
+func ouraWorkout(p *Person, w *Workout) object {
+	doc := object{
+		"id": w.ID, "day": p.date(w.Start), "activity": w.Sport, "start_datetime": p.local(w.Start),
+		"end_datetime": w.End.UTC().Format("2006-01-02T15:04:05+00:00"), "calories": w.KCal, "distance": nil, "intensity": "moderate",
+		"label": nil, "source": "confirmed",
+	}
+	if w.Distance > 0 {
+		doc["distance"] = w.Distance
+	}
+	return doc
 }
 
 // pulse calls add for a heart rate every two hours of the day, between the nights' series.

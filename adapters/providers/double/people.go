@@ -93,7 +93,7 @@ type Event struct {
 // NewPerson makes a person with some days of data up to an instant. Equal arguments make
 // equal people.
 func NewPerson(number int, until time.Time, days int) *Person {
-	r := rand.New(rand.NewPCG(uint64(number), 7))                                                 //nolint:gosec // not secret
+	r := rand.New(rand.NewPCG(uint64(number), 7))
 	p := &Person{Number: 10_000 + number, Name: fmt.Sprint("Test Person ", number), Offset: 3600} // no summer time: the offset is the person's
 	p.ID = fmt.Sprint(p.Number)
 	id := func(what string, n int) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -47,11 +48,13 @@ type Faults struct {
 
 // Server is a double. Safe for concurrent use.
 type Server struct {
-	name, prefix string
-	opts         Options
-	mux          *http.ServeMux
+	name string
+	opts Options
+	mux  *http.ServeMux
 	// limited writes the limit's headers.
 	limited func(h http.Header, left int, wait time.Duration)
+	// granted adds members to the answer with tokens.
+	granted func(*Person) object
 
 	mu        sync.Mutex
 	people    map[string]*Person
@@ -149,7 +152,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		answer.Set("code", word)
 		answer.Set("state", q.Get("state"))
 		back.RawQuery = answer.Encode()
-		http.Redirect(w, r, back.String(), http.StatusSeeOther)
+		http.Redirect(w, r, back.String(), http.StatusSeeOther) //nolint:gosec // a double takes any redirect address, and is for tests
 		return
 	}
 	type entry struct{ URL, Name string }
@@ -179,7 +182,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusUnauthorized, "invalid_client")
 		return
 	}
-	person := ""
+	var person string
 	switch r.PostFormValue("grant_type") {
 	case "authorization_code":
 		c, ok := s.codes[r.PostFormValue("code")]
@@ -212,9 +215,11 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	}
 	s.access[access] = grant{person, s.opts.Now().Add(s.opts.TokenLife)}
 	s.refresh[renewal] = person
-	reply(w, http.StatusOK, map[string]any{
-		"access_token": access, "refresh_token": renewal, "token_type": "bearer", "expires_in": int(s.opts.TokenLife / time.Second),
-	})
+	answer := object{"access_token": access, "refresh_token": renewal, "token_type": "bearer", "expires_in": int(s.opts.TokenLife / time.Second)}
+	if s.granted != nil {
+		maps.Copy(answer, s.granted(s.people[person]))
+	}
+	reply(w, http.StatusOK, answer)
 }
 
 // end ends the grant of a bearer token, or of one in the query.
@@ -249,15 +254,28 @@ func bearer(r *http.Request) string {
 
 // data answers a path with what the person of the token has.
 func (s *Server) data(path string, answer func(p *Person, q url.Values) (any, error)) {
+	s.serve(path, func(p *Person, r *http.Request) (any, error) { return answer(p, r.URL.Query()) })
+}
+
+// one answers a path with {id}; nil is not found.
+func (s *Server) one(path string, answer func(p *Person, id string) any) {
+	s.serve(path, func(p *Person, r *http.Request) (any, error) { return answer(p, r.PathValue("id")), nil })
+}
+
+func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, error)) {
 	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		p, status := s.admit(w, bearer(r))
 		if status != 0 {
 			reply(w, status, map[string]string{"title": http.StatusText(status)})
 			return
 		}
-		doc, err := answer(p, r.URL.Query())
+		doc, err := answer(p, r)
 		if err != nil {
 			reply(w, http.StatusBadRequest, map[string]string{"title": err.Error()})
+			return
+		}
+		if doc == nil {
+			reply(w, http.StatusNotFound, map[string]string{"title": "not found"})
 			return
 		}
 		reply(w, http.StatusOK, doc)

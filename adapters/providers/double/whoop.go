@@ -73,14 +73,7 @@ func Whoop(o Options) (*Server, func(*Person) Truth) {
 	list("recovery", func(p *Person) (at []time.Time, out []object) {
 		for i := range p.Nights {
 			n := &p.Nights[i]
-			at = append(at, n.End.Add(9*time.Minute))
-			out = append(out, object{
-				"cycle_id": n.Number, "sleep_id": n.ID, "user_id": p.Number, "created_at": utc(n.End.Add(9 * time.Minute)), "score_state": "SCORED",
-				"score": object{
-					"user_calibrating": false, "recovery_score": n.Recovery, "resting_heart_rate": n.RestingHR, "hrv_rmssd_milli": n.AverageHRV,
-					"spo2_percentage": n.SpO2, "skin_temp_celsius": n.SkinTemperature,
-				},
-			})
+			at, out = append(at, n.End.Add(9*time.Minute)), append(out, whoopRecovery(p, n))
 		}
 		return at, out
 	})
@@ -106,6 +99,16 @@ func Whoop(o Options) (*Server, func(*Person) Truth) {
 		return at, out
 	})
 	return s, whoopTruth
+}
+
+func whoopRecovery(p *Person, n *Night) object {
+	return object{
+		"cycle_id": n.Number, "sleep_id": n.ID, "user_id": p.Number, "created_at": utc(n.End.Add(9 * time.Minute)), "score_state": "SCORED",
+		"score": object{
+			"user_calibrating": false, "recovery_score": n.Recovery, "resting_heart_rate": n.RestingHR, "hrv_rmssd_milli": n.AverageHRV,
+			"spo2_percentage": n.SpO2, "skin_temp_celsius": n.SkinTemperature,
+		},
+	}
 }
 
 func whoopSleep(p *Person, n *Night) object {

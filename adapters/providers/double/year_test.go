@@ -2,6 +2,7 @@ package double_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
 	"github.com/healthlab-dev/healthlab/adapters/providers/oura"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/adapters/providers/strava"
 	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/prove"
@@ -44,6 +46,11 @@ type provider struct {
 	limit  double.Limit
 }
 
+// streams reports whether the provider has recordings of workouts.
+func (p *provider) streams() bool {
+	return slices.ContainsFunc(p.record.Resources, func(r healthdata.ProviderResource) bool { return r.Resource == "workout_stream" })
+}
+
 var providers = map[string]provider{
 	"dexcom": {
 		record: dexcom.Record(dexcom.Europe), double: double.Dexcom, limit: double.Limit{Requests: 60_000, Per: time.Hour},
@@ -56,6 +63,10 @@ var providers = map[string]provider{
 	"oura": {
 		record: oura.Record(), double: double.Oura, limit: double.Limit{Requests: 5000, Per: 5 * time.Minute},
 		make: func(o *rest.Options) (*rest.Connector, error) { return oura.New(client, o) },
+	},
+	"strava": {
+		record: strava.Record(), double: double.Strava, limit: double.Limit{Requests: 100, Per: 15 * time.Minute},
+		make: func(o *rest.Options) (*rest.Connector, error) { return strava.New(client, o) },
 	},
 }
 
@@ -134,7 +145,7 @@ func (d *deployment) signIn(p *double.Person) linking.Grant {
 	page, err := d.connector.Authorize(d.t.Context(), linking.AuthorizeRequest{State: "state-1234", RedirectURL: back, Scopes: d.connector.OAuth.Minimum})
 	require.NoError(d.t, err)
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := browser.Get(page + "&person=" + p.ID) //nolint:noctx // a test's own server
+	resp, err := browser.Get(page + "&person=" + p.ID)
 	require.NoError(d.t, err)
 	require.NoError(d.t, resp.Body.Close())
 	require.Equal(d.t, http.StatusSeeOther, resp.StatusCode)
@@ -148,7 +159,7 @@ func (d *deployment) signIn(p *double.Person) linking.Grant {
 			require.Equal(d.t, p.ID, g.ExternalUserID)
 			return g
 		}
-		resp, err = browser.Get(page + "&person=" + p.ID) //nolint:noctx // a test's own server
+		resp, err = browser.Get(page + "&person=" + p.ID)
 		require.NoError(d.t, err)
 		require.NoError(d.t, resp.Body.Close())
 		to, err = url.Parse(resp.Header.Get("Location"))
@@ -212,7 +223,7 @@ func (d *deployment) fetch(users []healthlab.UserID) {
 		if done {
 			return
 		}
-		d.wait(200 * time.Millisecond)
+		d.wait(max(200*time.Millisecond, d.provider.limit.Per/500))
 	}
 	d.t.Fatal("the history does not come to an end")
 }
@@ -238,6 +249,19 @@ func (d *deployment) stored(u healthlab.UserID) double.Truth {
 				require.False(d.t, twice, key)
 				values[key] = s.Value.Number
 			}
+		case healthdata.ClassStream:
+			all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: "workouts", From: from, To: to})
+			require.NoError(d.t, err)
+			for _, w := range all {
+				stream, err := d.health.WorkoutStream(d.t.Context(), team, healthdata.HeadOf(w).ID)
+				if errors.Is(err, healthlab.NotFound) {
+					continue
+				}
+				require.NoError(d.t, err)
+				for i, at := range stream.Time {
+					values[time.Unix(at, 0).UTC().Format(time.RFC3339)] = float64(*stream.Heartrate[i])
+				}
+			}
 		case healthdata.ClassSummary:
 			if r.Resource == "profile" { // it has no day
 				from, to = time.Time{}, time.Time{}
@@ -245,6 +269,9 @@ func (d *deployment) stored(u healthlab.UserID) double.Truth {
 			all, err := d.health.Summaries(d.t.Context(), team, u, healthdata.SummaryQuery{Resource: r.Resource, From: from, To: to})
 			require.NoError(d.t, err)
 			for _, s := range all {
+				if w, ok := s.(*healthdata.Workout); ok && d.provider.streams() {
+					w.HRZones = nil // made of the stream, not the provider's
+				}
 				members(values, s)
 			}
 		}

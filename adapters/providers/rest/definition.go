@@ -66,6 +66,9 @@ type Kind struct {
 	// For is a kind of whose items each is asked for by itself: this kind's answer is one
 	// item's details.
 	For string
+	// With lists kinds that are asked for with the same key before each item of For.
+	// [Batch.Joined] finds their answers by the key.
+	With []string
 	// Key returns the key of an item for Join and For; an empty one leaves it out. Nil in
 	// kinds that no other kind names.
 	Key func(item json.RawMessage) string

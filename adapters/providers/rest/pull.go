@@ -30,8 +30,10 @@ type cursor struct {
 	Page  int    `json:"n,omitempty"`
 	// Joined are the items of the joined collections, by kind and key.
 	Joined map[string]map[string]json.RawMessage `json:"j,omitempty"`
-	// Queue are the keys of the items that are still to be asked for by themselves.
+	// Queue are the keys of the items that are still to be asked for by themselves, and Step
+	// counts the kinds that were asked for with the first of them.
 	Queue []string `json:"q,omitempty"`
+	Step  int      `json:"s,omitempty"`
 }
 
 const (
@@ -77,6 +79,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 type window struct {
 	*cursor
 	r        *linking.PullRequest
+	asked    bool  // the request is about the first of the queue
 	own      *Kind // the kind whose items are read
 	kind     *Kind // the collection that is asked: own, or one that is joined or listed
 	from, to time.Time
@@ -138,16 +141,15 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, own *Kind) *windo
 		w.kind = c.def.kind(joins[at.Part])
 	case own.For != "" && len(at.Queue) == 0:
 		w.kind = c.def.kind(own.For)
+	case at.Step < len(own.With):
+		w.kind = c.def.kind(own.With[at.Step])
 	}
 	if own.For != "" {
 		ranged = c.def.kind(own.For)
 	}
-	w.from = ranged.Range.cut(w.from, w.to)
+	w.from, w.asked = ranged.Range.cut(w.from, w.to), own.For != "" && len(at.Queue) > 0
 	return w
 }
-
-// detail reports whether the request is about one item of a list.
-func (w *window) detail() bool { return w.own.For != "" && w.kind == w.own }
 
 // request is the next request.
 func (c *Connector) request(ctx context.Context, w *window, token string) (*http.Request, error) {
@@ -155,7 +157,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	if w.r.ExternalUserID != nil {
 		account = *w.r.ExternalUserID
 	}
-	if w.detail() {
+	if w.asked {
 		id = w.Queue[0]
 	}
 	for _, part := range []string{account, id} {
@@ -172,13 +174,13 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	for name, values := range w.kind.Query {
 		q[name] = slices.Clone(values)
 	}
-	if !w.detail() {
+	if !w.asked {
 		w.kind.Range.set(q, w.from, w.to, w.r.Zone)
 		if w.kind.Pages != nil {
 			w.kind.Pages.ask(q, w.Token)
 		}
 	}
-	if _, is := w.kind.Pages.(urlPages); is && w.Token != "" && !w.detail() {
+	if _, is := w.kind.Pages.(urlPages); is && w.Token != "" && !w.asked {
 		if where, err = c.ours(where, w.Token); err != nil {
 			return nil, err
 		}
@@ -255,15 +257,11 @@ func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) 
 		if b.joined = w.Joined; b.joined == nil {
 			b.joined = map[string]map[string]json.RawMessage{}
 		}
-		if w.detail() {
+		if w.asked {
 			b.id = w.Queue[0]
 		}
 		n, err := b.read(body)
 		return b.data[w.r.Resource], n, err
-	}
-	items, err := w.kind.items(body)
-	if err != nil {
-		return nil, 0, err
 	}
 	if w.Joined == nil {
 		w.Joined = map[string]map[string]json.RawMessage{}
@@ -272,6 +270,17 @@ func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) 
 	if kept == nil {
 		kept = map[string]json.RawMessage{}
 		w.Joined[w.kind.Name] = kept
+	}
+	if w.asked {
+		if !json.Valid(body) {
+			return nil, 0, errShape
+		}
+		kept[w.Queue[0]] = w.kind.reduce(body)
+		return nil, 1, nil
+	}
+	items, err := w.kind.items(body)
+	if err != nil {
+		return nil, 0, err
 	}
 	for _, item := range items {
 		key := w.kind.Key(item)
@@ -305,9 +314,13 @@ func (k *Kind) reduce(item json.RawMessage) json.RawMessage {
 func (c *Connector) next(w *window, body []byte, n, kinds int) (string, error) {
 	at := *w.cursor
 	token, listed := at.Token, w.kind != w.own && w.own.For == w.kind.Name
-	if w.detail() {
-		delete(at.Joined[w.own.For], at.Queue[0])
-		at.Queue = at.Queue[1:]
+	if listed = listed && !w.asked; w.asked && w.kind != w.own {
+		at.Step++
+	} else if w.asked {
+		for _, kept := range at.Joined {
+			delete(kept, at.Queue[0])
+		}
+		at.Queue, at.Step = at.Queue[1:], 0
 	} else if token = ""; w.kind.Pages != nil {
 		token = w.kind.Pages.next(at.Token, body, n)
 		if token != "" && (token == at.Token || at.Page >= maxPages) {
