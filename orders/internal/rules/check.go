@@ -25,8 +25,9 @@ var (
 	// digits, hyphens, periods, commas and apostrophes of both kinds, with single spaces
 	// between words.
 	nameForm = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
-	ZipForm  = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
-	// An ICD-10 code: letter, digit, digit or A or B, then up to four more.
+	// ZipForm is a postal code of the US: five digits, or five, a hyphen and four.
+	ZipForm = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
+	// ICDForm is an ICD-10 code: letter, digit, digit or A or B, then up to four more.
 	ICDForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
 )
 
@@ -36,15 +37,17 @@ type Check struct {
 	At       []any
 }
 
+// Add adds a problem of a field of the object.
 func (c Check) Add(code, msg string, path ...any) {
 	c.Problems.Add(code, msg, append(slices.Clone(c.At), path...)...)
 }
 
+// Under returns a Check of an object within this one.
 func (c Check) Under(path ...any) Check {
 	return Check{Problems: c.Problems, At: append(slices.Clone(c.At), path...)}
 }
 
-// text checks text of a length of at least low and at most high characters. It stands
+// Text checks text of a length of at least low and at most high characters. It stands
 // under name: a field, or the place in a list.
 func (c Check) Text(s string, name any, low, high int) bool {
 	n := utf8.RuneCountInString(s)
@@ -61,12 +64,14 @@ func (c Check) Text(s string, name any, low, high int) bool {
 	return false
 }
 
+// Optional checks text of at most high characters, where there is one.
 func (c Check) Optional(s *string, name string, high int) {
 	if s != nil {
 		c.Text(*s, name, 0, high)
 	}
 }
 
+// Name checks a name of a person.
 func (c Check) Name(s, field string) {
 	if c.Text(s, field, 1, maxName) && !nameForm.MatchString(s) {
 		c.Add("name_form", "must start with a letter or digit, and have letters, digits, hyphens, periods, commas, apostrophes and single spaces only", field)
@@ -159,7 +164,7 @@ func (c Check) Zip(zip string, other *string) {
 	c.OneZip(zip, other)
 }
 
-// oneZip refuses two postal codes that differ.
+// OneZip refuses two postal codes that differ.
 func (c Check) OneZip(zip string, other *string) {
 	if other != nil && *other != zip {
 		c.Add("conflict", "is another name of zip, and says something else", "zip_code")
@@ -174,6 +179,7 @@ func ZipOf(zip string, other *string) string {
 	return zip
 }
 
+// Email checks an e-mail address.
 func (c Check) Email(s, field string) {
 	if !c.Text(s, field, 1, MaxText) {
 		return
@@ -184,6 +190,7 @@ func (c Check) Email(s, field string) {
 	}
 }
 
+// User checks that a request names a user.
 func (c Check) User(id healthlab.UserID, field string) {
 	if id.IsZero() {
 		c.Add("missing", "is required", field)
@@ -206,6 +213,7 @@ func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	}
 }
 
+// Address checks an address, but for its postal code.
 func (c Check) Address(first string, second *string, city, state, country string) {
 	c.Text(first, "first_line", 1, MaxText)
 	c.Optional(second, "second_line", MaxText)
@@ -216,12 +224,14 @@ func (c Check) Address(first string, second *string, city, state, country string
 	}
 }
 
+// Count checks that a number, where there is one, is not negative.
 func (c Check) Count(n *int, field string) {
 	if n != nil && *n < 0 {
 		c.Add("greater_than_equal", "must be 0 or more", field)
 	}
 }
 
+// OptionalOf is OneOf for a value that may be absent.
 func OptionalOf[T ~string](c Check, v *T, allowed []T, field string) {
 	if v != nil {
 		OneOf(c.Problems, *v, allowed, append(slices.Clone(c.At), field)...)

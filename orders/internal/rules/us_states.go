@@ -8,6 +8,7 @@ import (
 // HomeCountry is the country of an address that names none.
 const HomeCountry = "US"
 
+// CountryOr returns a country, and HomeCountry for none.
 func CountryOr(country string) string {
 	if country == "" {
 		return HomeCountry
