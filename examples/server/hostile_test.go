@@ -299,7 +299,7 @@ func TestHostileReports(t *testing.T) {
 			fates[f.refused+f.status+" "+f.reason]++
 			switch {
 			case f.refused != "":
-				require.Contains(t, []string{"UNREADABLE_PDF", "TOO_MANY_PAGES", "UNSUPPORTED_FILE_TYPE", "EMPTY_FILE"}, f.refused, "file %d", i)
+				require.Contains(t, []string{"UNREADABLE_PDF", "TOO_MANY_PAGES", "UNSUPPORTED_FILE_TYPE", "UNDECODABLE_IMAGE", "EMPTY_FILE"}, f.refused, "file %d", i)
 			case f.status == "failed":
 				require.Contains(t, []string{"invalid_input", "low_quality", "processing_error", "too_many_pages", "not_english"}, f.reason, "file %d", i)
 			default:
