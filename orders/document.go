@@ -34,6 +34,20 @@ const (
 	A4     Paper = "a4"
 )
 
+// LabelStock is what labels are printed on.
+type LabelStock string
+
+// The stocks.
+const (
+	// LabelRoll is a roll of labels of 2.25 by 1.25 inches. Each is a page.
+	LabelRoll LabelStock = "roll"
+	// LabelSheet is an A4 sheet of 24 labels of 70 by 37 millimetres, in three columns.
+	LabelSheet LabelStock = "sheet"
+)
+
+// LabelStocks are all of them.
+var LabelStocks = []LabelStock{LabelRoll, LabelSheet}
+
 // Document is what stands on a document, before anybody has laid it out: a title, and
 // sections from top to bottom. It is a plain value, and a pure function of an order.
 // Printing or logging one shows nothing.
@@ -52,8 +66,9 @@ type Document struct {
 	// laid out.
 	At       time.Time
 	Sections []Section
-	// Labels are laid out on sheets, each by itself.
+	// Labels are printed on Stock; a document with labels has nothing else.
 	Labels []Label
+	Stock  LabelStock
 }
 
 // Section is a part of a document. What it has stands in the order of the fields here.
@@ -104,9 +119,10 @@ type Label struct {
 // The same document gives the same bytes. Everything that stands in the document
 // stands in the file as text that can be selected, on pages of its paper; what does not
 // fit into a line goes on in the next, and nothing is cut off. A letter that the printer
-// has no shape for is shown by its number in Unicode. Faults: Invalid if a table's rows
-// have not as many cells as it has columns, or a label is taller than a page; the context's error once it has ended. Implementations are safe for concurrent
-// use.
+// has no shape for is shown by its number in Unicode. A label whose text does not fit its stock in letters that
+// can be read takes the room of several. Faults: Invalid if a table's rows have not as many
+// cells as it has columns, or a label is taller than a sheet; the context's error once it
+// has ended. Implementations are safe for concurrent use.
 type Printer interface {
 	Print(ctx context.Context, d Document) ([]byte, error)
 }

@@ -51,12 +51,31 @@ func textOf[T ~string](v *T) string {
 	return string(*v)
 }
 
-// stamp writes an instant.
-func stamp(t time.Time) string {
+// stamp writes an instant in a zone: 2026-03-02 05:00 MST, or with the offset of a zone
+// that has no name.
+func stamp(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02 15:04") + " UTC"
+	t = t.In(zone)
+	name, offset := t.Zone()
+	switch {
+	case offset == 0 && name == "":
+		name = "UTC"
+	case name == "":
+		name = t.Format("-07:00")
+	}
+	return t.Format("2006-01-02 15:04 ") + name
+}
+
+// stampText writes a time that a laboratory wrote as text. What is not in ISO 8601 stays
+// as the laboratory wrote it: the order of day and month is uncertain.
+func stampText(s *string) string {
+	text := textOf(s)
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return stamp(t, t.Location())
+	}
+	return text
 }
 
 func yes(b bool) string {
@@ -155,11 +174,11 @@ func guarantorSection(heading string, g *GuarantorDetails) []Section {
 }
 
 // orderSection says what was ordered, and from whom.
-func (r *Record) orderSection() Section {
+func (r *Record) orderSection(zone *time.Location) Section {
 	var f sheet
 	f.add("Order", r.ID.String())
 	f.add("Specimen", textOf(r.SampleID))
-	f.add("Ordered", stamp(r.CreatedAt.Time))
+	f.add("Ordered", stamp(r.CreatedAt.Time, zone))
 	f.add("Priority", yes(r.Priority))
 	f.add("Test", r.LabTest.Name)
 	f.add("Description", textOf(r.LabTest.Description))
@@ -181,7 +200,7 @@ func (r *Record) orderSection() Section {
 
 // markerTable lists what is to be measured.
 func markerTable(markers []catalogue.Marker) Section {
-	t := &Table{Columns: []string{"Code", "Test", "Kind"}, Widths: []int{3, 9, 2}}
+	t := &Table{Columns: []string{"Code", "Test", "Kind"}, Widths: []int{4, 9, 3}}
 	for _, m := range markers {
 		t.Rows = append(t.Rows, Row{Cells: []string{textOf(m.ProviderID), m.Name, inWords(textOf(m.Type))}})
 	}
@@ -217,8 +236,9 @@ func (r *Record) answers() []Section {
 	return []Section{{Heading: "Answers at order entry", Table: t}}
 }
 
-// physicianSection says who ordered.
-func (r *Record) physicianSection() []Section {
+// physicianSection says who ordered. Without a signature there is a line to sign on, and
+// without a physician lines for the name and the NPI as well.
+func (r *Record) physicianSection() Section {
 	var f sheet
 	s := Section{Heading: "Ordering physician"}
 	switch p := r.PhysicianInput; {
@@ -232,10 +252,13 @@ func (r *Record) physicianSection() []Section {
 		f.add("Name", r.Physician.FirstName, r.Physician.LastName)
 		f.add("NPI", r.Physician.NPI)
 	default:
-		return nil
+		s.Signs = []string{"Name of the physician", "NPI"}
+	}
+	if s.Picture == nil {
+		s.Signs = append(s.Signs, "Signature of the physician, and date")
 	}
 	s.Fields = f
-	return []Section{s}
+	return s
 }
 
 // billingSections say who pays. The coverage is the record that the order names; nil
@@ -281,7 +304,7 @@ func (r *Record) billingSections(c *Coverage) []Section {
 
 // requisition is the form that asks the lab to test the sample. The comment is left out
 // where the lab takes none.
-func (r *Record) requisition(c *Coverage, comment string) Document {
+func (r *Record) requisition(c *Coverage, comment string, zone *time.Location) Document {
 	d := Document{Kind: RequisitionForm, Title: "Laboratory requisition", Number: r.number(), Subject: r.subject(), At: r.reachedAt(RequisitionCreated)}
 	if r.Priority {
 		d.Remarks = append(d.Remarks, "PRIORITY")
@@ -289,11 +312,11 @@ func (r *Record) requisition(c *Coverage, comment string) Document {
 	if r.LabTest.Fasting {
 		d.Remarks = append(d.Remarks, "PATIENT MUST FAST")
 	}
-	d.Sections = append(d.Sections, r.orderSection(), r.patientSection())
+	d.Sections = append(d.Sections, r.orderSection(zone), r.patientSection())
 	if p := r.PatientDetails; p != nil {
 		d.Sections = append(d.Sections, guarantorSection("Medical proxy", p.MedicalProxy)...)
 	}
-	d.Sections = append(d.Sections, r.physicianSection()...)
+	d.Sections = append(d.Sections, r.physicianSection())
 	d.Sections = append(d.Sections, r.billingSections(c)...)
 	d.Sections = append(d.Sections, markerTable(r.LabTest.Markers))
 	d.Sections = append(d.Sections, r.answers()...)
@@ -315,31 +338,30 @@ type LabelsRequest struct {
 	CollectedAt time.Time
 	// Count is how many labels; from 1 to [MaxLabels].
 	Count int
+	// Stock is what they are printed on. Empty: [LabelSheet] for teams whose paper is
+	// A4, else [LabelRoll].
+	Stock LabelStock
 }
 
 // MaxLabels bounds how many labels are printed at a time.
 const MaxLabels = 100
 
 // labels are for the tubes of an order.
-func (r *Record) labels(req LabelsRequest, account string) Document {
-	d := Document{Kind: SpecimenLabels, Title: "Specimen labels", Number: r.number(), At: req.CollectedAt}
+func (r *Record) labels(req LabelsRequest) Document {
+	d := Document{Kind: SpecimenLabels, Title: "Specimen labels", Number: r.number(), At: req.CollectedAt, Stock: req.Stock}
 	var l Label
 	if p := r.PatientDetails; p != nil {
 		l.Lines = append(l.Lines, joined(" ", textOf(p.FirstName), textOf(p.LastName)))
 		l.Lines = append(l.Lines, joined("  ", "Born "+p.DOB.String(), inWords(string(p.Gender))))
 	}
-	zone := req.CollectedAt.Format("-07:00")
-	if zone == "+00:00" {
-		zone = "UTC"
-	}
-	l.Lines = append(l.Lines, "Collected "+req.CollectedAt.Format("2006-01-02 15:04 ")+zone)
+	l.Lines = append(l.Lines, "Collected "+stamp(req.CollectedAt, req.CollectedAt.Location()))
 	test := r.LabTest.Name
 	if n := len(r.LabTest.Markers); r.LabTest.AutoGenerated && n > 1 {
 		test = fmt.Sprintf("%d tests", n) // its name has all of theirs
 	}
 	l.Lines = append(l.Lines, test)
-	if account != "" {
-		l.Lines = append(l.Lines, "Account "+account)
+	if r.LabAccountNumber != "" {
+		l.Lines = append(l.Lines, "Account "+r.LabAccountNumber)
 	}
 	l.Number = r.number()
 	for range req.Count {
@@ -410,7 +432,7 @@ func (r *Record) notice() Document {
 }
 
 // report is what came out of an order, or of a journey.
-func (r *Record) report(results OrderResults) Document {
+func (r *Record) report(results OrderResults, zone *time.Location) Document {
 	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: r.number(), Subject: r.subject(), At: r.UpdatedAt.Time}
 	switch {
 	case results.Metadata.Status == ResultPartial:
@@ -423,11 +445,11 @@ func (r *Record) report(results OrderResults) Document {
 	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == Critical {
 		d.Remarks = append(d.Remarks, "CRITICAL RESULT")
 	}
-	d.Sections = append(d.Sections, r.identitySection(), reportHead(r, &results.Metadata))
+	d.Sections = append(d.Sections, r.identitySection(), reportHead(r, &results, zone))
 	for _, id := range slices.Sorted(maps.Keys(results.SampleInformation)) {
 		d.Sections = append(d.Sections, sampleSection(id, results.SampleInformation[id]))
 	}
-	d.Sections = append(d.Sections, resultTable(results))
+	d.Sections = append(d.Sections, resultTable(results, zone))
 	if len(results.MissingResults) > 0 {
 		t := &Table{Columns: []string{"Test", "Reason"}, Widths: []int{5, 9}}
 		for _, m := range results.MissingResults {
@@ -441,26 +463,64 @@ func (r *Record) report(results OrderResults) Document {
 	return d
 }
 
-func reportHead(r *Record, m *ResultsMetadata) Section {
+// reportHead has what the laboratory says of the order. What the head of the page, the
+// patient or a sample says already is left out.
+func reportHead(r *Record, results *OrderResults, zone *time.Location) Section {
+	m := &results.Metadata
 	var f sheet
 	f.add("Order", r.ID.String())
-	f.add("Ordered", stamp(r.CreatedAt.Time))
+	f.add("Ordered", stamp(r.CreatedAt.Time, zone))
 	f.add("Test", r.LabTest.Name)
-	f.add("Specimen", m.SpecimenNumber)
-	f.add("Name at the laboratory", m.Patient)
-	f.add("Birth date there", m.DOB)
+	if m.SpecimenNumber != r.number() {
+		f.add("Specimen", m.SpecimenNumber)
+	}
+	if p := r.PatientDetails; p == nil || !sameName(m.Patient, textOf(p.FirstName)+" "+textOf(p.LastName)) {
+		f.add("Name at the laboratory", m.Patient)
+	}
+	if p := r.PatientDetails; p == nil || m.DOB != p.DOB.String() {
+		f.add("Birth date there", m.DOB)
+	}
 	f.add("Age", m.Age)
 	f.add("Patient id there", textOf(m.PatientID))
 	f.add("Account there", textOf(m.AccountID))
 	f.add("Physician", textOf(m.Provider))
 	f.add("Laboratory", textOf(m.Laboratory))
-	f.add("CLIA number", textOf(m.CLIANumber))
-	f.add("Collected", textOf(m.DateCollected))
-	f.add("Received", textOf(m.DateReceived))
-	f.add("Reported", m.DateReported)
-	f.word("Status", string(m.Status))
-	f.word("Interpretation", textOf(m.Interpretation))
+	lab := cmp.Or(r.LabTest.Lab, &catalogue.Lab{})
+	if lab.Name != textOf(m.Laboratory) {
+		f.add("Ordered from", lab.Name)
+	}
+	f.add("CLIA number", cmp.Or(textOf(m.CLIANumber), textOf(lab.CLIANumber)))
+	f.add("Medical director", textOf(lab.MedicalDirector))
+	sample := func(has func(SampleData) *TimestampWithOffset) bool {
+		for _, s := range results.SampleInformation {
+			if has(s) != nil {
+				return true
+			}
+		}
+		return false
+	}
+	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateCollected }) {
+		f.add("Collected", stampText(m.DateCollected))
+	}
+	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateReceived }) {
+		f.add("Received", stampText(m.DateReceived))
+	}
+	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateReported }) {
+		f.add("Reported", stampText(&m.DateReported))
+	}
+	if i := textOf(m.Interpretation); i != string(Critical) {
+		f.word("Interpretation", i)
+	}
 	return Section{Heading: "Report", Fields: f}
+}
+
+// sameName tells whether two ways to write a name have the same words: laboratories put
+// the last name first, and write capitals.
+func sameName(a, b string) bool {
+	words := func(s string) []string {
+		return slices.Sorted(slices.Values(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ' ' || r == ',' || r == '^' })))
+	}
+	return slices.Equal(words(a), words(b))
 }
 
 func sampleSection(id string, s SampleData) Section {
@@ -487,14 +547,11 @@ func (t *TimestampWithOffset) local() string {
 	if t == nil {
 		return ""
 	}
-	if t.TimezoneOffset == 0 {
-		return stamp(t.Timestamp.Time)
-	}
-	return t.Timestamp.In(time.FixedZone("", t.TimezoneOffset)).Format("2006-01-02 15:04 -07:00")
+	return stamp(t.Timestamp.Time, time.FixedZone("", t.TimezoneOffset))
 }
 
 // resultTable has the results under the ordered markers that they come from.
-func resultTable(results OrderResults) Section {
+func resultTable(results OrderResults, zone *time.Location) Section {
 	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
 	groups := map[string][]LabResult{}
 	var order []string
@@ -514,13 +571,13 @@ func resultTable(results OrderResults) Section {
 			t.Rows = append(t.Rows, Row{Cells: []string{group, "", "", "", ""}, Group: true})
 		}
 		for _, one := range groups[group] {
-			t.Rows = append(t.Rows, resultRow(one))
+			t.Rows = append(t.Rows, resultRow(one, zone))
 		}
 	}
 	return Section{Heading: "Results", Table: t}
 }
 
-func resultRow(one LabResult) Row {
+func resultRow(one LabResult, zone *time.Location) Row {
 	row := Row{Strong: one.Interpretation == Abnormal || one.Interpretation == Critical}
 	// What is longer than a few words has the whole width.
 	const words = 60
@@ -531,22 +588,22 @@ func resultRow(one LabResult) Row {
 	row.Cells = []string{joined(" ", one.Name, bracket("LOINC", one.LOINC)), result, flagOf(one), textOf(one.Unit), rangeOf(one)}
 	var at string
 	if one.Timestamp != nil {
-		at = "At " + stamp(one.Timestamp.Time)
+		at = "At " + stamp(one.Timestamp.Time, zone)
 	}
 	var lab string
 	if one.PerformingLaboratory != nil {
 		lab = "Laboratory: " + *one.PerformingLaboratory
 	}
-	row.Remark = joined("\n", correction(one), long, textOf(one.Notes), joined(". ", at, lab))
+	row.Remark = joined("\n", correction(one, zone), long, textOf(one.Notes), joined(". ", at, lab))
 	return row
 }
 
 // correction marks a corrected result; empty for one that was not corrected.
-func correction(one LabResult) string {
+func correction(one LabResult, zone *time.Location) string {
 	if one.CorrectedAt == nil {
 		return ""
 	}
-	mark := "CORRECTED " + stamp(one.CorrectedAt.Time)
+	mark := "CORRECTED " + stamp(one.CorrectedAt.Time, zone)
 	if one.PreviousResult == nil {
 		return mark + ": not reported before"
 	}

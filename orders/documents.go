@@ -33,6 +33,8 @@ type Documents struct {
 	FormURL string
 	// FormKeys seals the tokens; every process needs the same. Required with FormURL.
 	FormKeys healthlab.Sealer
+	// TimeZone returns the zone of a user, in which documents show times. Default: UTC.
+	TimeZone func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error)
 }
 
 // Names of the rules about documents.
@@ -42,9 +44,6 @@ const (
 
 // FormURLFor is how long the URL of a requisition is valid.
 const FormURLFor = 7 * 24 * time.Hour
-
-// sandboxAccount is the account on labels in a sandbox.
-const sandboxAccount = "1234567890"
 
 // maxReportBytes bounds a report that a lab printed.
 const maxReportBytes = 20 << 20
@@ -84,7 +83,8 @@ func (s *Service) Requisition(ctx context.Context, team healthlab.TeamID, id Ord
 				coverage = &c
 			}
 		}
-		return r.requisition(coverage, s.comment(&r)), nil
+		zone, err := s.printZone(ctx, &r)
+		return r.requisition(coverage, s.comment(&r), zone), err
 	})
 }
 
@@ -107,6 +107,9 @@ func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id OrderID,
 	if req.Count < 1 || req.Count > MaxLabels {
 		p.Add("range", fmt.Sprintf("is from 1 to %d", MaxLabels), "number_of_labels")
 	}
+	if req.Stock != "" && !slices.Contains(LabelStocks, req.Stock) {
+		p.Add("enum", "is one of roll, sheet", "stock")
+	}
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
@@ -117,11 +120,7 @@ func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id OrderID,
 	if !r.reached(RequisitionCreated) {
 		return nil, fmt.Errorf("print labels: %w", noDocument("the order has no requisition"))
 	}
-	account := r.LabAccountNumber
-	if s.opts.Environment == healthlab.Sandbox {
-		account = sandboxAccount
-	}
-	return s.print(ctx, team, r.labels(req, account))
+	return s.print(ctx, team, r.labels(req))
 }
 
 // CoverageNotice returns the advance beneficiary notice of an order as a PDF file.
@@ -187,7 +186,11 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id OrderID)
 			return own, err
 		}
 	}
-	return s.print(ctx, team, r.report(*r.Results))
+	zone, err := s.printZone(ctx, &r)
+	if err != nil {
+		return nil, fmt.Errorf("print report: %w", err)
+	}
+	return s.print(ctx, team, r.report(*r.Results, zone))
 }
 
 // TransactionReport returns the results of a whole testing journey as one PDF file.
@@ -200,7 +203,12 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 	if err != nil {
 		return nil, fmt.Errorf("print report: %w", err)
 	}
-	return s.print(ctx, team, of[len(of)-1].report(results))
+	newest := &of[len(of)-1]
+	zone, err := s.printZone(ctx, newest)
+	if err != nil {
+		return nil, fmt.Errorf("print report: %w", err)
+	}
+	return s.print(ctx, team, newest.report(results, zone))
 }
 
 // printable returns an order whose documents are asked for.
@@ -215,6 +223,18 @@ func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id Order
 	return r, nil
 }
 
+// printZone is the zone of an order's user.
+func (s *Service) printZone(ctx context.Context, r *Record) (*time.Location, error) {
+	if s.opts.Documents.TimeZone == nil {
+		return time.UTC, nil
+	}
+	zone, err := s.opts.Documents.TimeZone(ctx, r.TeamID, r.UserID)
+	if err != nil {
+		return nil, fmt.Errorf("time zone of the user: %w", err)
+	}
+	return zone, nil
+}
+
 func noDocument(msg string) error { return rules.Missing(DocumentNotFound, msg) }
 
 // print lays a document out on the team's paper.
@@ -227,6 +247,12 @@ func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) 
 		return nil, fmt.Errorf("team settings: %w", err)
 	}
 	d.Paper = settings.Paper
+	if len(d.Labels) > 0 && d.Stock == "" {
+		d.Stock = LabelRoll
+		if d.Paper == A4 {
+			d.Stock = LabelSheet
+		}
+	}
 	file, err := s.opts.Documents.Printer.Print(ctx, d)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -27,8 +27,8 @@ func (p *typewriter) Print(_ context.Context, d orders.Document) ([]byte, error)
 	if p.fails {
 		return nil, fmt.Errorf("%w: out of paper", healthlab.Invalid)
 	}
-	type plain struct{ Kind, Title, Number, Subject, Remarks, Paper, At, Sections, Labels any }
-	b, err := json.Marshal(plain{d.Kind, d.Title, d.Number, d.Subject, d.Remarks, d.Paper, d.At, d.Sections, d.Labels})
+	type plain struct{ Kind, Title, Number, Subject, Remarks, Paper, At, Sections, Labels, Stock any }
+	b, err := json.Marshal(plain{d.Kind, d.Title, d.Number, d.Subject, d.Remarks, d.Paper, d.At, d.Sections, d.Labels, d.Stock})
 	return append([]byte("%PDF-"), b...), err
 }
 
@@ -227,7 +227,7 @@ func TestLabels(t *testing.T) {
 	for _, text := range []string{"Ana Roe", "Born 1984-05-09", "2026-03-02 08:30 -07:00", "Account P-1", *a.get(o).SampleID} {
 		require.Equal(t, 4, strings.Count(strings.SplitN(string(file), `"Labels"`, 2)[1], text), text)
 	}
-	for _, bad := range []orders.LabelsRequest{{Count: 1}, {CollectedAt: noon}, {CollectedAt: noon, Count: -1}, {CollectedAt: noon, Count: orders.MaxLabels + 1}} {
+	for _, bad := range []orders.LabelsRequest{{Count: 1}, {CollectedAt: noon}, {CollectedAt: noon, Count: -1}, {CollectedAt: noon, Count: orders.MaxLabels + 1}, {CollectedAt: noon, Count: 1, Stock: "ribbon"}} {
 		_, err := a.Labels(ctx, a.team, o.ID, bad)
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
@@ -242,11 +242,11 @@ func TestLabels(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), `"2 tests"`)
 	require.NotContains(t, string(file), "urea")
-	a.opts.Environment = healthlab.Sandbox
-	a.again()
+	require.Contains(t, string(file), `"Stock":"roll"`)
+	ask.Stock = orders.LabelSheet
 	file, err = a.Labels(ctx, a.team, o.ID, ask)
 	require.NoError(t, err)
-	require.Contains(t, string(file), "Account 1234567890")
+	require.Contains(t, string(file), `"Stock":"sheet"`)
 }
 
 func TestCoverageNotice(t *testing.T) {

@@ -60,10 +60,11 @@ func (a api) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.T
 	id := orderID(in)
 	at := in.Local("collection_date")
 	count := in.Int("number_of_labels", 3, 1, orders.MaxLabels)
+	stock := in.OneOf("stock", "", string(orders.LabelRoll), string(orders.LabelSheet))
 	if err := in.Err(); err != nil {
 		return err
 	}
-	file, err := a.Orders.Labels(r.Context(), team, id, orders.LabelsRequest{CollectedAt: at, Count: count})
+	file, err := a.Orders.Labels(r.Context(), team, id, orders.LabelsRequest{CollectedAt: at, Count: count, Stock: orders.LabelStock(stock)})
 	return pdf(w, file, err)
 }
 

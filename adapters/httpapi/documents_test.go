@@ -61,7 +61,7 @@ func TestDocuments(t *testing.T) {
 	for query, loc := range map[string]string{
 		"": "query.collection_date", "?collection_date=2026-03-04": "query.collection_date", "?collection_date=2026-02-30T08:30:00Z": "query.collection_date",
 		"?collection_date=2026-03-04T08:30:00Z&number_of_labels=0": "query.number_of_labels", "?collection_date=2026-03-04T08:30:00Z&number_of_labels=101": "query.number_of_labels",
-		"?collection_date=2026-03-04T08:30:00Z&labels=2": "query.labels",
+		"?collection_date=2026-03-04T08:30:00Z&labels=2": "query.labels", "?collection_date=2026-03-04T08:30:00Z&stock=ribbon": "query.stock",
 	} {
 		require.Equal(t, []string{loc}, c.Send(t, "GET", path+"/labels/pdf"+query, nil).Want(t, 422).Locs(t), query)
 	}

@@ -8,6 +8,8 @@ import (
 	"image/draw"
 	_ "image/jpeg" // signatures
 	"image/png"
+	"math"
+	"slices"
 	"strings"
 
 	"codeberg.org/go-pdf/fpdf"
@@ -55,14 +57,11 @@ type layout struct {
 }
 
 func (l *layout) run() error {
-	l.breakPage()
 	if len(l.d.Labels) > 0 {
-		if err := l.labels(); err != nil {
-			return err
-		}
-	} else {
-		l.head()
+		return l.labels()
 	}
+	l.breakPage()
+	l.head()
 	for _, s := range l.d.Sections {
 		if err := l.ctx.Err(); err != nil {
 			return err
@@ -87,7 +86,7 @@ func (l *layout) inner() float64 { return l.width - 2*margin }
 func (l *layout) breakPage() {
 	l.pages = append(l.pages, nil)
 	l.y = margin
-	if len(l.pages) > 1 && len(l.d.Labels) == 0 {
+	if len(l.pages) > 1 {
 		l.y = top
 		l.later(func() {
 			y := margin
@@ -207,6 +206,12 @@ func (l *layout) wrap(text string, st style, width float64) []set {
 	return out
 }
 
+// breaks tells whether a word of a text is wider than a line.
+func (l *layout) breaks(text string, st style, width float64) bool {
+	ready, _ := l.p.prepare(text)
+	return slices.ContainsFunc(strings.Fields(ready), func(word string) bool { return l.measure(word, st) > width })
+}
+
 // draw puts a line on the page, with its upper edge at y.
 func (l *layout) draw(x, y float64, st style, line set) {
 	base := y + st.size*point
@@ -266,7 +271,11 @@ func (l *layout) section(s orders.Section) {
 	if s.Heading != "" {
 		st := style{heading, true}
 		heads := l.wrap(s.Heading, st, l.inner())
-		l.room(float64(len(heads))*st.line() + 10) // not alone at the end of a page
+		below := 10.0 // a heading is not alone at the end of a page
+		if s.Table != nil && len(s.Fields)+len(s.Paragraphs) == 0 {
+			below = tableStart
+		}
+		l.room(float64(len(heads))*st.line() + 1.5 + below)
 		l.lines(margin, st, heads)
 		y := l.y
 		l.later(func() {
@@ -319,7 +328,8 @@ func (l *layout) item(text string, mark func(x, y float64)) {
 	l.y += 1.5
 }
 
-// fields are set two to a row. One with a long value has a row to itself.
+// fields are set two to a row. One with a long value, or with a word that half a row
+// would break, such as an id, has a row to itself.
 func (l *layout) fields(fields []orders.Field) {
 	type cell struct{ name, value []set }
 	const named = 28.0
@@ -337,7 +347,7 @@ func (l *layout) fields(fields []orders.Field) {
 	}
 	for _, f := range fields {
 		c := cell{l.wrap(f.Name, name, named-2), l.wrap(f.Value, value, half-named)}
-		if len(c.value) > 2 {
+		if len(c.value) > 2 || l.breaks(f.Value, value, half-named) {
 			flush()
 			c.value = l.wrap(f.Value, value, l.inner()-named)
 			row = []cell{c}
@@ -350,6 +360,9 @@ func (l *layout) fields(fields []orders.Field) {
 	}
 	flush()
 }
+
+// tableStart is the room without which a table begins on the next page.
+const tableStart = 20.0
 
 // table repeats its columns' names on each page.
 func (l *layout) table(t *orders.Table) {
@@ -373,7 +386,7 @@ func (l *layout) table(t *orders.Table) {
 		})
 		l.y++
 	}
-	l.room(20)
+	l.room(tableStart)
 	names()
 	for _, r := range t.Rows {
 		st := style{body, r.Strong || r.Group}
@@ -492,63 +505,82 @@ func (l *layout) stripes(x, y, width, height float64, bars []bool) {
 	}
 }
 
-// labels lays out labels in two columns. One that needs more room is taller; Invalid if
-// no page has so much.
-func (l *layout) labels() error {
-	const columns, pad, least = 2, 3.0, 32.0
-	width := (l.inner() - gutter*(columns-1)) / columns
-	st := style{body, false}
-	for i := 0; i < len(l.d.Labels); i += columns {
-		tallest := least
-		var row [][]set
-		for _, label := range l.d.Labels[i:min(i+columns, len(l.d.Labels))] {
-			var lines []set
-			for j, line := range label.Lines {
-				lines = append(lines, l.wrap(line, style{body, j == 0}, width-2*pad)...)
-			}
-			row = append(row, lines)
-			number := l.wrap(label.Number, st, width-2*pad)
-			tallest = max(tallest, 2*pad+float64(len(lines)+len(number))*st.line()+11)
-		}
-		if tallest > l.height-margin-bottom {
-			return fmt.Errorf("%w: a label is taller than a page", healthlab.Invalid)
-		}
-		l.room(tallest)
-		for j, lines := range row {
-			l.label(l.d.Labels[i+j], lines, margin+float64(j)*(width+gutter), width, tallest, pad)
-		}
-		l.y += tallest + 3
-	}
-	return nil
+// stock is the measures of what labels are printed on, in millimetres.
+type stock struct {
+	page          fpdf.SizeType
+	width, height float64
+	columns       int
+	pad           float64 // the white at a label's edges, where some printers cannot print
 }
 
-// label draws what identifies the tube first.
-func (l *layout) label(label orders.Label, lines []set, x, width, height, pad float64) {
-	st := style{body, false}
-	y := l.y
-	bars, wide := l.bars(label.Number, width-2)
-	first := 0
-	if len(label.Lines) > 0 {
-		first = len(l.wrap(label.Lines[0], style{body, true}, width-2*pad))
+var stocks = map[orders.LabelStock]stock{
+	orders.LabelRoll:  {fpdf.SizeType{Wd: 57.15, Ht: 31.75}, 57.15, 31.75, 1, 1.8},
+	orders.LabelSheet: {fpdf.SizeType{Wd: 210, Ht: 297}, 70, 37, 3, 4.5},
+}
+
+// Letters of labels, in points, and the height of their barcodes, in millimetres.
+const (
+	labelLetters, leastLetters = 7.5, 5.0
+	labelBars                  = 8.0
+)
+
+// labels fills pages with labels, row by row. One whose text does not fit takes the room
+// of several below each other; on a roll its page is as tall.
+func (l *layout) labels() error {
+	s := stocks[l.d.Stock]
+	pageTop := (s.page.Ht - s.height*math.Floor(s.page.Ht/s.height)) / 2
+	x, y, tallest := 0.0, pageTop, 0.0
+	for i, label := range l.d.Labels {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+		size, need := l.fitLabel(label, s)
+		height := s.height * math.Ceil(need/s.height)
+		if height > s.page.Ht && s.columns > 1 {
+			return fmt.Errorf("%w: a label is taller than a sheet", healthlab.Invalid)
+		}
+		if i%s.columns == 0 {
+			x, y, tallest = 0, y+tallest, 0
+		}
+		if i == 0 || y+height > s.page.Ht+0.01 {
+			x, y, tallest = 0, pageTop, 0
+			l.f.AddPageFormat("P", fpdf.SizeType{Wd: s.page.Wd, Ht: max(s.page.Ht, height)})
+		}
+		l.label(label, size, x, y, s)
+		x, tallest = x+s.width, max(tallest, height)
 	}
-	number := l.wrap(label.Number, st, width-2*pad)
-	l.later(func() {
-		l.f.SetLineWidth(0.1)
-		l.f.Rect(x, y, width, height, "D")
-		at := y + pad
-		if bars != nil {
-			l.stripes(x+(width-wide)/2, at, wide, 9, bars)
-			at += 9.5
+	return l.f.Error()
+}
+
+// fitLabel returns the largest size of letters with which a label has room on its stock,
+// or the least, and the height that it needs.
+func (l *layout) fitLabel(label orders.Label, s stock) (size, height float64) {
+	for size = labelLetters; ; size -= 0.5 {
+		lines := len(l.wrap(label.Number, style{size, false}, s.width-2*s.pad))
+		for i, line := range label.Lines {
+			lines += len(l.wrap(line, style{size, i == 0}, s.width-2*s.pad))
 		}
-		for _, line := range number {
-			l.draw(x+pad, at, st, line)
+		height = 2*s.pad + labelBars + 0.5 + float64(lines)*style{size, false}.line()
+		if height <= s.height || size <= leastLetters {
+			return size, height
+		}
+	}
+}
+
+// label draws what identifies the tube first: the barcode with its number, and the name.
+func (l *layout) label(label orders.Label, size, x, y float64, s stock) {
+	at := y + s.pad
+	if bars, wide := l.bars(label.Number, s.width-2); bars != nil {
+		l.stripes(x+(s.width-wide)/2, at, wide, labelBars, bars)
+		at += labelBars + 0.5
+	}
+	for i, text := range append([]string{label.Number}, label.Lines...) {
+		st := style{size, i == 1}
+		for _, line := range l.wrap(text, st, s.width-2*s.pad) {
+			l.draw(x+s.pad, at, st, line)
 			at += st.line()
 		}
-		for i, line := range lines {
-			l.draw(x+pad, at, style{body, i < first}, line)
-			at += st.line()
-		}
-	})
+	}
 }
 
 // Pictures: signatures of this size at most, in pixels and on paper.

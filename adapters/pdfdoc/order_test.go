@@ -35,8 +35,9 @@ var (
 // desk is a service that prints.
 type desk struct {
 	*orders.Service
-	store  *memory.Store
-	people orders.PersonStore
+	store     *memory.Store
+	people    orders.PersonStore
+	documents *orders.Documents
 }
 
 func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
@@ -46,8 +47,9 @@ func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
 	anybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	d.documents = &orders.Documents{Printer: p, Files: d.store.Blobs()}
 	d.Service, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
-		Now: func() time.Time { return noon }, People: d.people, Documents: &orders.Documents{Printer: p, Files: d.store.Blobs()},
+		Now: func() time.Time { return noon }, People: d.people, Documents: d.documents,
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{Paper: paper}, nil
 		},
@@ -71,7 +73,7 @@ func signature(t testing.TB) *orders.ImageBlob {
 
 // keep puts an order into the store that has gone through the triggers.
 func (d desk) keep(t testing.TB, r orders.Record, through ...orders.Trigger) orders.OrderID {
-	r.ID, r.TeamID, r.UserID, r.Origin = orders.OrderID{UUID: uuid.New()}, team, ana, orders.OriginInitial
+	r.TeamID, r.UserID, r.Origin = team, ana, orders.OriginInitial
 	r.OrderTransaction = orders.OrderTransaction{ID: orders.TransactionID{UUID: uuid.New()}}
 	_, err := d.store.Orders().Insert(context.Background(), r, func(r *orders.Record) ([]healthlab.Event, error) {
 		if _, err := orders.Begin(&r.Order, noon, uuid.New()); err != nil {
@@ -92,6 +94,7 @@ func (d desk) keep(t testing.TB, r orders.Record, through ...orders.Trigger) ord
 func record(t testing.TB) (orders.Record, []string) {
 	at := healthlab.At(noon)
 	var r orders.Record
+	r.ID = orders.OrderID{UUID: named("order")}
 	r.CreatedAt, r.Details = at, orders.NewDetails(catalogue.WalkInTest, named("details"), named("shipment"), at)
 	r.PatientDetails = &orders.PatientDetails{FirstName: ptr("Anastasia-Maria"), LastName: ptr("O'Roe Vandenberghe"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
 		Gender: orders.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana.o.roe@example.com"), Race: ptr(orders.Race("asian")),
@@ -146,7 +149,7 @@ func TestRequisitionHasEverything(t *testing.T) {
 		id := d.keep(t, o, orders.LabAccepted)
 		pdf, err := d.Requisition(t.Context(), team, id)
 		require.NoError(t, err)
-		r.look(t, "requisition-"+string(paper), pdf)
+		r.golden(t, "requisition-"+string(paper), pdf)
 		r.says(t, pdf, append(values, id.String())...)
 		require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200)))
 	}
@@ -180,8 +183,8 @@ func TestReportHasEverything(t *testing.T) {
 	id := d.keep(t, o, orders.LabAccepted, orders.FinalResult)
 	pdf, err := d.Report(t.Context(), team, id)
 	require.NoError(t, err)
-	r.look(t, "report", pdf)
-	r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "O'ROE VANDENBERGHE, ANASTASIA", "09/05/1984", "41", "31D0000001", "SPEC-77", "VALE, CYRIL", "Northlab Duluth", "2026-03-05", "2026-03-02", "2026-03-03", "Corrected", "PID-9", "ACC-778",
+	r.golden(t, "report", pdf)
+	r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "O'ROE VANDENBERGHE, ANASTASIA", "09/05/1984", "41", "31D0000001", "SPEC-77", "VALE, CYRIL", "Northlab Duluth", "2026-03-05", "PID-9", "ACC-778",
 		"CORRECTED REPORT", "CORRECTED 2026-03-02 12:00 UTC: reported before as 12", "CRITICAL RESULT", "Sugar panel", "Glucose (LOINC 2345-7)", "412.0", "High, Critical (HH)", "mg/dL", "70-99", "Checked twice.", "Called to the physician.", "At 2026-03-02 12:00 UTC. Laboratory: LAB-A",
 		"Insulin 1.2 Low (L) µIU/mL 2.6-24.9", "HIV 1/2 Non-reactive", strings.Repeat("No growth after five days of incubation. ", 30), "Urea (LOINC 3094-0)", "Quantity not sufficient failure: spilt",
 		"S-1", "CTRL-5", "2026-03-02 05:00 -07:00", "hemolyzed", "left arm", "8 mL", "LAB-A: Northlab North, 5 Frost St, Bemidji, MN 56601, US, +15550106, medical director Dr. Mara Keen", id.String())
@@ -196,20 +199,45 @@ func TestOtherForms(t *testing.T) {
 	id := d.keep(t, o, orders.LabAccepted)
 	pdf, err := d.CoverageNotice(t.Context(), team, id)
 	require.NoError(t, err)
-	r.look(t, "abn", pdf)
+	r.golden(t, "abn", pdf)
 	r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "1984-05-09", "Northlab, 1 Aurora Way", "SBX4F00A1B2C3", "Only with certain diagnoses.", "$29.05", "Insulin", "$120.00", "Option 1.", "Option 2.", "Option 3.", "Ask us about plans.", "Signature", "Date")
 	require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200)))
 
 	pdf, err = d.OrderInstructions(t.Context(), team, id)
 	require.NoError(t, err)
-	r.look(t, "instructions", pdf)
+	r.golden(t, "instructions", pdf)
 	r.says(t, pdf, "Metabolic basics", "Walk in test", "Bring your requisition", "nothing but water")
 
-	pdf, err = d.Labels(t.Context(), team, id, orders.LabelsRequest{CollectedAt: noon, Count: 3})
+	for _, stock := range orders.LabelStocks {
+		pdf, err = d.Labels(t.Context(), team, id, orders.LabelsRequest{CollectedAt: noon, Count: 3, Stock: stock})
+		require.NoError(t, err)
+		r.golden(t, "labels-"+string(stock), pdf)
+		r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "Born 1984-05-09", "Female", "2026-03-02 12:00 UTC", "Metabolic basics", "Account ACC-778")
+		require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200))) // which tells a number once
+	}
+}
+
+// A requisition always has a place for the physician, and a line for the signature
+// that is missing; times are those of the user's zone.
+func TestRequisitionToBeSigned(t *testing.T) {
+	r := newReader(t)
+	phoenix, err := time.LoadLocation("America/Phoenix")
 	require.NoError(t, err)
-	r.look(t, "labels-of-an-order", pdf)
-	r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "Born 1984-05-09", "Female", "2026-03-02 12:00 UTC", "Metabolic basics", "Account ACC-778")
-	require.Equal(t, []string{"SBX4F00A1B2C3"}, scanned(t, r.picture(t, pdf, 1, 200))) // which tells a number once
+	for name, edit := range map[string]func(*orders.Record){
+		"without a physician": func(o *orders.Record) { o.PhysicianInput = nil },
+		"without a signature": func(o *orders.Record) { o.PhysicianInput.SignatureImage = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, printer(t), orders.Letter)
+			d.documents.TimeZone = func(context.Context, healthlab.TeamID, healthlab.UserID) (*time.Location, error) { return phoenix, nil }
+			o, _ := record(t)
+			edit(&o)
+			pdf, err := d.Requisition(t.Context(), team, d.keep(t, o, orders.LabAccepted))
+			require.NoError(t, err)
+			r.golden(t, "requisition-"+strings.ReplaceAll(name, " ", "-"), pdf)
+			r.says(t, pdf, "Ordering physician", "Signature of the physician, and date", "Signature of the patient", "Ordered 2026-03-02 05:00 MST")
+		})
+	}
 }
 
 // Whatever somebody is called, wherever they live, and however their orders are numbered,
@@ -227,6 +255,7 @@ func TestAnyText(t *testing.T) {
 	line := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 1, 12).Draw(t, "words"), " ") })
 	for seed := range prove.Count(6, 100) {
 		o, _ := record(t)
+		o.ID = orders.OrderID{UUID: uuid.New()}
 		values := []string{}
 		next := 10 * seed
 		draw := func() string {

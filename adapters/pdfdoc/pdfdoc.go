@@ -137,6 +137,9 @@ func (p *Printer) Print(ctx context.Context, d orders.Document) ([]byte, error) 
 			return nil, err
 		}
 	}
+	if _, ok := stocks[d.Stock]; len(d.Labels) > 0 && !ok {
+		return nil, fmt.Errorf("print document: %w: labels have a stock: roll or sheet", healthlab.Invalid)
+	}
 	size := fpdf.SizeType{Wd: 215.9, Ht: 279.4}
 	if d.Paper == orders.A4 {
 		size = fpdf.SizeType{Wd: 210, Ht: 297}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"os"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/blob"
@@ -37,5 +39,11 @@ func (s *service) documents(files orders.BlobStore, seal healthlab.Sealer) (*ord
 	if err != nil {
 		return nil, err
 	}
-	return &orders.Documents{Printer: printer, Files: files, FormURL: s.url + httpapi.RequisitionFormPath, FormKeys: seal}, nil
+	return &orders.Documents{
+		Printer: printer, Files: files, FormURL: s.url + httpapi.RequisitionFormPath, FormKeys: seal,
+		TimeZone: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error) {
+			u, err := s.health.User(ctx, team, user)
+			return u.Location(), err
+		},
+	}, nil
 }

@@ -73,6 +73,10 @@ type Lab struct {
 	CollectionMethods []CollectionMethod `json:"collection_methods"`
 	SampleTypes       []SampleType       `json:"sample_types"`
 	LogoURL           *string            `json:"logo_url"`
+	// CLIANumber is the number of the laboratory's CLIA certificate, and
+	// MedicalDirector the name of its director; reports print them. Null if unknown.
+	CLIANumber      *string `json:"clia_number,omitempty"`
+	MedicalDirector *string `json:"medical_director,omitempty"`
 }
 
 // LabAccountID names an account at a lab.
