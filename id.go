@@ -26,7 +26,7 @@ type Environment string
 
 const (
 	// Sandbox has invented people: demo connections and simulated labs work, and
-	// a team has at most 50 users.
+	// the number of a team's users is limited.
 	Sandbox Environment = "sandbox"
 	// Production has real people. What only a sandbox may do is refused.
 	Production Environment = "production"

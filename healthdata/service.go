@@ -23,9 +23,11 @@ type Service struct {
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Environment is where the service runs. Default healthlab.Sandbox, which has at
-	// most SandboxUsers users for a team.
+	// Environment is where the service runs. Default healthlab.Sandbox.
 	Environment healthlab.Environment
+	// MaxUsers is how many users a team may have. Default [SandboxUsers] in a sandbox, no
+	// limit in production.
+	MaxUsers int
 	// Settings returns the settings of a team. Default: the zero settings for all.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
 	// Preference returns a team's numbers for providers, the larger the better: of several
@@ -119,6 +121,9 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 	o := &s.opts
 	if o.Environment == "" {
 		o.Environment = healthlab.Sandbox
+	}
+	if o.MaxUsers == 0 && o.Environment == healthlab.Sandbox {
+		o.MaxUsers = SandboxUsers
 	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (TeamSettings, error) { return TeamSettings{}, nil }

@@ -96,8 +96,8 @@ const (
 	// LateDelivery is for how many days after IngestionEnd data of the days before
 	// is still taken.
 	LateDelivery = 7
-	// SandboxUsers is how many users a team may have in a sandbox.
-	SandboxUsers = 50
+	// SandboxUsers is how many users a team may have in a sandbox by default.
+	SandboxUsers = 500
 )
 
 // Live reports whether the user has not been deleted.

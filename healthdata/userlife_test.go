@@ -3,6 +3,7 @@ package healthdata_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -103,7 +104,7 @@ func TestUndoDeleteTooLate(t *testing.T) {
 	}
 }
 
-func TestUndoDeleteBlockedByAnHeir(t *testing.T) {
+func TestUndoDeleteOfATakenClientUserID(t *testing.T) {
 	w := newWorld(t, healthdata.Options{})
 	first := w.create("ann")
 	w.delete(first)
@@ -127,7 +128,7 @@ func TestUndoDeleteInAFullSandbox(t *testing.T) {
 	u := w.create("ann")
 	w.delete(u)
 	for i := range healthdata.SandboxUsers {
-		w.create("n" + string(rune('0'+i)))
+		w.create(fmt.Sprint("n", i))
 	}
 	_, err := w.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: u.ID})
 	require.NoError(t, err)

@@ -35,15 +35,12 @@ func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUs
 	if err != nil {
 		return User{}, fmt.Errorf("create user: %w", err)
 	}
-	limit := 0
-	if s.opts.Environment == healthlab.Sandbox {
-		limit = SandboxUsers
-	}
+	limit := s.opts.MaxUsers
 	err = s.users.Insert(ctx, u, limit)
 	if limit > 0 && errors.Is(err, healthlab.Exhausted) {
 		err = &healthlab.RuleError{
 			Type: RuleUserLimit,
-			Msg:  fmt.Sprintf("a team has at most %d users in a sandbox", limit),
+			Msg:  fmt.Sprintf("a team has at most %d users here; delete one first", limit),
 		}
 	}
 	if err != nil {

@@ -297,24 +297,27 @@ func TestCreateUserTaken(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestSandboxLimit(t *testing.T) {
-	fill := func(t *testing.T, opts healthdata.Options) *world {
+func TestUserLimit(t *testing.T) {
+	fill := func(t *testing.T, n int, opts healthdata.Options) *world {
 		w := newWorld(t, opts)
-		for i := range healthdata.SandboxUsers {
+		for i := range n {
 			w.create(fmt.Sprint(i))
 		}
 		return w
 	}
-	t.Run("sandbox", func(t *testing.T) {
-		w := fill(t, healthdata.Options{})
-		_, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "51"})
+	full := func(t *testing.T, w *world) {
+		_, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "one more"})
 		requireRule(t, healthdata.RuleUserLimit, err)
 		_, created, err := w.CreateOrGet(t.Context(), team, healthdata.NewUser{ClientUserID: "7"})
 		require.NoError(t, err)
 		require.False(t, created, "who is there is found in a full sandbox too")
+	}
+	t.Run("sandbox", func(t *testing.T) { full(t, fill(t, healthdata.SandboxUsers, healthdata.Options{})) })
+	t.Run("set", func(t *testing.T) {
+		full(t, fill(t, 8, healthdata.Options{Environment: healthlab.Production, MaxUsers: 8}))
 	})
 	t.Run("production", func(t *testing.T) {
-		fill(t, healthdata.Options{Environment: healthlab.Production}).create("51")
+		fill(t, healthdata.SandboxUsers, healthdata.Options{Environment: healthlab.Production}).create("one more")
 	})
 }
 

@@ -489,7 +489,7 @@ func TestAutoCancel(t *testing.T) {
 		want []string
 	}{
 		{"order too old", func(*orders.PlaceRequest) {}, 60, []time.Duration{8 * time.Hour, time.Second}, []string{"reserved", "reserved cancelled"}},
-		{"visit too close", func(*orders.PlaceRequest) {}, 9, []time.Duration{2 * time.Hour, time.Second}, []string{"reserved", "reserved cancelled"}},
+		{"visit too close", func(*orders.PlaceRequest) {}, 6, []time.Duration{2 * time.Hour, time.Second}, []string{"reserved", "reserved cancelled"}},
 		{"scheduled order", func(r *orders.PlaceRequest) { r.ActivateBy = &tomorrow }, 60, []time.Duration{9 * time.Hour}, []string{"reserved"}},
 	} {
 		d := newVisits(t, idle)

@@ -156,7 +156,7 @@ func TestUserLimitOfASandbox(t *testing.T) {
 	for i := range healthdata.SandboxUsers {
 		c.create(fmt.Sprint(i))
 	}
-	got := c.Send(t, "POST", "/v2/user/", object{"client_user_id": "51"}).Want(t, 400)
+	got := c.Send(t, "POST", "/v2/user/", object{"client_user_id": "one_more"}).Want(t, 400)
 	require.Equal(t, "USER_LIMIT_REACHED", got.ErrorType(t))
 }
 

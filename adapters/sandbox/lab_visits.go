@@ -28,10 +28,10 @@ type Area struct {
 }
 
 // Areas are those where the sandbox's phlebotomy providers come: one whose visits are
-// booked, at one address, and one whose visits are asked for.
+// booked, and one whose visits are asked for.
 func Areas() []Area {
 	return []Area{
-		{Zip: "85004", Provider: "phleb_ready", Tier: orders.AppointmentReady, FirstLine: "100 Example Avenue", Zone: "America/Phoenix",
+		{Zip: "85004", Provider: "phleb_ready", Tier: orders.AppointmentReady, Zone: "America/Phoenix",
 			Location: orders.LngLat{Lng: -112.0706, Lat: 33.4513}},
 		{Zip: "54650", Provider: "phleb_request", Tier: orders.AppointmentRequest, Zone: "America/Chicago",
 			Location: orders.LngLat{Lng: -91.2096, Lat: 43.8987}},
@@ -130,9 +130,9 @@ func (l *Lab) ServedAt(ctx context.Context, zip string) ([]orders.Served, error)
 }
 
 // FreeSlots implements [orders.SlotBackend]. Centers have a slot every twenty minutes in
-// the zone of the place: today from the next full hour until 17:00, if it is not 16:00
-// yet; on other days from 7:00 to 12:00. A phlebotomist comes within one of four spans of
-// two hours from 8:00 on.
+// the zone of the place: today from the next full hour, and 7:00 at the earliest, until
+// 17:00, if it is not 16:00 yet; on other days from 7:00 to 12:00. A phlebotomist comes
+// within one of four spans of two hours from 8:00 on; today from the next full hour on.
 func (l *Lab) FreeSlots(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -186,9 +186,7 @@ func (l *Lab) free(p slotPlace, from, to time.Time) []orders.Slot {
 	return out
 }
 
-// day returns the slots of a day, taken ones included. It counts instants and not what
-// clocks show, so there is none where clocks are set forward, and an hour that comes
-// twice has its slots twice.
+// day returns the slots of a day, taken ones included.
 func (l *Lab) day(p slotPlace, day healthlab.Date) []orders.Slot {
 	now := l.opts.Now()
 	opens, closes, length, places := 7, 12, centerSlot, 1
@@ -196,16 +194,13 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []orders.Slot {
 		opens, closes, length, places = 8, 16, homeSlot, homePlaces
 	}
 	if today := healthlab.DateOf(now.In(p.loc)); day == today {
-		opens, closes = now.In(p.loc).Hour()+1, 17
+		opens, closes = max(opens, now.In(p.loc).Hour()+1), 17
 		if now.In(p.loc).Hour() >= 16 {
 			return nil
 		}
 	}
 	first, err := orders.WallTime(day, opens, 0, p.loc)
 	last, err2 := orders.WallTime(day, closes, 0, p.loc)
-	for ; err != nil && opens < closes; opens++ { // clocks skip the hour
-		first, err = orders.WallTime(day, opens+1, 0, p.loc)
-	}
 	if err != nil || err2 != nil {
 		return nil
 	}

@@ -35,10 +35,10 @@ func TestSlotsOfTheLab(t *testing.T) {
 		{time.Date(2026, 3, 2, 9, 10, 0, 0, newYork), "10:00", "16:40"},
 		{time.Date(2026, 3, 2, 15, 59, 0, 0, newYork), "16:00", "16:40"},
 		{time.Date(2026, 3, 2, 16, 0, 0, 0, newYork), "", ""},
-		{time.Date(2026, 3, 2, 0, 0, 0, 0, newYork), "01:00", "16:40"},
+		{time.Date(2026, 3, 2, 0, 0, 0, 0, newYork), "07:00", "16:40"},
 		// An hour before clocks are set forward, and at the second one o'clock.
-		{time.Date(2026, 3, 8, 1, 30, 0, 0, newYork), "03:00", "16:40"},
-		{time.Date(2026, 11, 1, 6, 30, 0, 0, time.UTC), "02:00", "16:40"},
+		{time.Date(2026, 3, 8, 1, 30, 0, 0, newYork), "07:00", "16:40"},
+		{time.Date(2026, 11, 1, 6, 30, 0, 0, time.UTC), "07:00", "16:40"},
 	} {
 		lab := newLab(&clock{tc.now})
 		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab", Sites: []orders.Center{site},

@@ -71,6 +71,8 @@ type config struct {
 	webhookProxy  *url.URL
 	lease         time.Duration
 	grantLife     time.Duration
+	sandboxSpeed  float64
+	sandboxUsers  int
 	importPath    string
 	importUser    string
 	filesPath     string
@@ -115,6 +117,8 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	proxy := f.String("webhook-proxy", "", "`URL` of an egress proxy that events are sent through; it must refuse private addresses itself")
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")
 	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
+	f.Float64Var(&c.sandboxSpeed, "sandbox-speed", 0, "how many `times` as fast as at a laboratory the orders of a sandbox move by themselves: at 1 each step takes a day, at 8640 ten seconds; at 0 they wait to be simulated")
+	f.IntVar(&c.sandboxUsers, "sandbox-users", healthdata.SandboxUsers, "`number` of users that a team of a sandbox may have")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
@@ -146,6 +150,9 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
 		return config{}, errors.New("-paper is letter or a4")
+	}
+	if c.sandboxSpeed < 0 || c.sandboxUsers < 1 {
+		return config{}, errors.New("-sandbox-speed is 0 or more, -sandbox-users 1 or more")
 	}
 	if c.lease < time.Second {
 		return config{}, errors.New("-lease is a second or more")

@@ -160,7 +160,7 @@ func (s *service) buildHealth(ctx context.Context, providers *healthdata.Provide
 		return nil, nil, err
 	}
 	if s.health, err = healthdata.New(s.store.Users(), s.store.Data(), providers, &healthdata.Options{
-		Environment: s.environment, Log: s.log, Settings: s.teams.Settings, Preference: preferences.Profiles,
+		Environment: s.environment, MaxUsers: s.maxUsers(), Log: s.log, Settings: s.teams.Settings, Preference: preferences.Profiles,
 		// The services for reports and pulls are made later, and before anybody calls.
 		Uploaded: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 			return s.pulls.Uploaded(ctx, team, user, provider, resource, got)
@@ -209,7 +209,7 @@ func (s *service) buildOrders(book *catalogue.StaticCatalog, files orders.BlobSt
 	if err != nil {
 		return err
 	}
-	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book})
+	lab := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book, Step: s.labStep()})
 	s.orders, err = orders.New(s.store.Orders(), s.health, book, lab, &orders.Options{
 		Environment: s.environment, LabTests: s.store.LabTests(), People: s.store.Persons(), Registry: registry,
 		Reviews: s.store.Reviews(), MatchTestRuns: s.store.MatchTestRuns(), MatchTestRunUser: s.trialUser, Messenger: &sandbox.Outbox{},
@@ -533,8 +533,25 @@ func (s *service) serve(ctx context.Context, listener net.Listener, stdout io.Wr
 	return err
 }
 
-// loops is the background work by name. In a sandbox orders stay where they were placed
-// until they are simulated, so they are not sent to the lab.
+// maxUsers is how many users a team may have; 0 for no limit.
+func (s *service) maxUsers() int {
+	if s.environment == healthlab.Production {
+		return 0
+	}
+	return s.sandboxUsers
+}
+
+// labStep is how long a step of an order takes at the sandbox's laboratory.
+func (s *service) labStep() time.Duration {
+	if s.sandboxSpeed == 0 {
+		return 0 // its default
+	}
+	const day = 24 * time.Hour
+	return max(time.Second, time.Duration(float64(day)/s.sandboxSpeed))
+}
+
+// loops is the background work by name. In a sandbox without a speed, orders stay where
+// they were placed until they are simulated: they are not sent to the lab.
 func (s *service) loops() map[string]func(context.Context) error {
 	loops := map[string]func(context.Context) error{
 		"continuous queries": s.continuous.Run,
@@ -552,7 +569,7 @@ func (s *service) loops() map[string]func(context.Context) error {
 		loops["test runs"] = s.orders.RunMatchTestRuns
 	}
 	maps.Copy(loops, s.store.loops)
-	if s.environment == healthlab.Production {
+	if s.environment == healthlab.Production || s.sandboxSpeed > 0 {
 		loops["placing"], loops["updates"] = s.orders.RunPlacing, s.orders.RunUpdates
 	}
 	return loops

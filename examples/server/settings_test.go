@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"testing"
@@ -108,6 +109,33 @@ func TestTeamSettingsOfEvents(t *testing.T) {
 		types = append(types, name)
 	}
 	require.Equal(t, []string{"labtest.order.created"}, types, "and nothing of the connection")
+}
+
+// With a speed, the orders of a sandbox go through their steps by themselves, and a team
+// has as many users as the flag says.
+func TestSandboxFlags(t *testing.T) {
+	p := start(t, "-sandbox-speed", "86400", "-sandbox-users", "1") // a step takes a second
+	var user struct {
+		ID string `json:"user_id"`
+	}
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"ann"}`, 200, &user)
+	ask(p, "POST", "/v2/user/", `{"client_user_id":"bob"}`, 400, nil)
+	var placed struct {
+		Order struct{ ID string }
+	}
+	ask(p, "POST", "/v3/order", fmt.Sprintf(anOrder, user.ID, tourLabTest, time.Now().Year()-40), 200, &placed)
+	wait(t, func() bool {
+		var order struct{ Status string }
+		p.get("/v3/order/"+placed.Order.ID, &order)
+		return order.Status == "completed"
+	})
+	var result struct{ Results []struct{ Name string } }
+	p.get("/v3/order/"+placed.Order.ID+"/result", &result)
+	require.NotEmpty(t, result.Results)
+	p.quit()
+	for _, bad := range [][]string{{"-sandbox-speed", "-1"}, {"-sandbox-users", "0"}} {
+		require.Error(t, run(t.Context(), bad, io.Discard, io.Discard))
+	}
 }
 
 // anOrder is an order for a user, of a test, for somebody born in a year, with a medical
