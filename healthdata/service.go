@@ -50,7 +50,7 @@ type Options struct {
 	NewUserID func() uuid.UUID
 	// GracePeriod is how long the deletion of a user can be undone. Default
 	// [GracePeriod]; below zero: not at all, and
-	// [Service.RunErasures] erases the user within seconds.
+	// [Service.Run] erases the user within seconds.
 	GracePeriod time.Duration
 	// BeforeDelete is called before a user is deleted, to call off what others do for the
 	// user: lab orders. Each may be called again for the same user; an error leaves the
@@ -64,7 +64,7 @@ type Options struct {
 	// they were stored; best pull.Service.Uploaded, so that people can look at it. Its
 	// error changes nothing, and is logged. Default: none.
 	Uploaded func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got Received) error
-	// Log receives what a person should look at. Default: discard.
+	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -154,7 +154,7 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 		o.NewUserID = uuid.New
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 	return s, nil
 }

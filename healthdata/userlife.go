@@ -140,11 +140,11 @@ func (u *User) restore(at time.Time, grace time.Duration) error {
 	return nil
 }
 
-// RunErasures erases the users whose grace period is over, for good, until ctx ends;
+// Run erases the users whose grace period is over, for good, until ctx ends;
 // then it lets what is running finish, and returns nil. Run it in at least one process;
 // any number may. A user is erased within seconds after the last instant at which its
 // deletion can be undone.
-func (s *Service) RunErasures(ctx context.Context) error {
+func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[UserRef]{
 		Name: "erasures",
 		Claim: func(ctx context.Context, n int) ([]UserRef, error) {

@@ -134,7 +134,7 @@ func TestUndoDeleteInAFullSandbox(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRunErasures(t *testing.T) {
+func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		providers, err := healthdata.NewProviders([]healthdata.Provider{
@@ -145,7 +145,7 @@ func TestRunErasures(t *testing.T) {
 		require.NoError(t, err)
 		running, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- s.RunErasures(running) }()
+		go func() { done <- s.Run(running) }()
 
 		add := func(name string) healthdata.User {
 			u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: name})
@@ -200,7 +200,7 @@ func TestErasureForgetsWhatLiesOutside(t *testing.T) {
 		require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
 		running, stop := context.WithTimeout(t.Context(), healthdata.GracePeriod+24*time.Hour)
 		defer stop()
-		require.NoError(t, s.RunErasures(running))
+		require.NoError(t, s.Run(running))
 		require.Equal(t, 3, calls)
 		_, err = store.Users().Get(t.Context(), team, u.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
@@ -248,7 +248,7 @@ func TestEraseGivesWayToUndo(t *testing.T) {
 				require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
 				running, stop := context.WithTimeout(t.Context(), healthdata.GracePeriod+time.Minute)
 				defer stop()
-				require.NoError(t, s.RunErasures(running))
+				require.NoError(t, s.Run(running))
 				require.Equal(t, tt.logs, logs.String())
 			})
 		})

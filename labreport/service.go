@@ -70,7 +70,7 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: discard.
+	// Log receives what went wrong in the background. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -106,7 +106,7 @@ func (o *Options) defaults() {
 		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 }
 

@@ -58,7 +58,7 @@ type KeeperOptions struct {
 	Clients TeamClients
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what a person should look at. Default: discard.
+	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -89,7 +89,7 @@ func NewKeeper(store Grants, users *healthdata.Service, connectors map[string]Pr
 		o.Now = time.Now
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 	k.roster = newRoster(connectors, o.Clients, seal)
 	return k, nil

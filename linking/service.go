@@ -59,7 +59,7 @@ type Options struct {
 	// Random is where codes, tokens and verifiers come from. Default crypto/rand.Reader;
 	// anything else is for tests.
 	Random io.Reader
-	// Log receives what a person should look at. Default: discard.
+	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -173,7 +173,7 @@ func (o *Options) setDefaults() {
 		o.Random = rand.Reader
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 }
 

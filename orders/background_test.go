@@ -20,23 +20,19 @@ func TestBackground(t *testing.T) {
 		d := newDesk(t, func(o *orders.Options) { o.Now = time.Now })
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
-		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, nil)
+		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Keys: d.store.OrderKeys()})
 		require.NoError(t, err)
 		d.Service = service
 		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000
 		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 3)
-		go func() { done <- service.RunPlacing(ctx) }()
-		go func() { done <- service.RunUpdates(ctx) }()
-		go func() { done <- service.RunPruning(ctx, d.store.OrderKeys()) }()
+		done := make(chan error, 1)
+		go func() { done <- service.Run(ctx) }()
 		time.Sleep(9 * time.Hour)
 		require.Equal(t, orders.Ordered, d.get(o).LowLevel())
 		time.Sleep(24 * time.Hour)
 		require.Equal(t, orders.Completed, d.get(o).LowLevel(), "it went on by itself")
 		stop()
-		for range 3 {
-			require.NoError(t, <-done)
-		}
+		require.NoError(t, <-done)
 	})
 }
 

@@ -19,11 +19,11 @@
 //   - [Appointment] is a visit for an order: [Service.HomeSlots] and [Service.CenterSlots]
 //     find a time, [Service.BookVisit] books it. [Centers] and [Zips] say where patients
 //     can go; [SlotBackend] and [BookingBackend] are what a lab that makes appointments
-//     does beside. [Service.RunVisits] is the background work.
+//     does beside.
 //   - [Document] is what stands on a requisition, label, instruction, notice or report;
 //     a [Printer] makes a file of it, and [Documents] says how a Service does.
-//   - [Service.RunPlacing] and [Service.RunUpdates] are the background work: hand
-//     orders to the lab, and take in what the lab reports.
+//   - [Service.Run] is the background work: it hands orders to the lab, and takes in what
+//     the lab reports.
 //
 // What this package is not: a client of any particular laboratory, and not a reader
 // of report files (see package labreport).

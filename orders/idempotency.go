@@ -165,15 +165,14 @@ func inProgress() error {
 	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: IdempotencyInProgress, Msg: "the first request with this x-idempotency-key is still running; retry in a second"}
 }
 
-// RunPruning forgets idempotency keys that are kept no longer, until ctx ends. Any
-// number of processes may run it.
-func (s *Service) RunPruning(ctx context.Context, keys Keys) error {
+// runPruning forgets idempotency keys that are kept no longer, until ctx ends.
+func (s *Service) runPruning(ctx context.Context) error {
 	const batch = 1000
 	loop := &work.Loop[struct{}]{
 		Name: "idempotency keys", Workers: 1, Idle: time.Minute, Log: s.opts.Log,
 		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
 			for {
-				n, err := keys.PruneKeys(ctx, batch, s.now())
+				n, err := s.opts.Keys.PruneKeys(ctx, batch, s.now())
 				if err != nil || n < batch {
 					return nil, err
 				}

@@ -56,16 +56,6 @@ func (r *Record) plan(at time.Time) {
 	}
 }
 
-// RunPlacing hands orders to the lab, and takes cancelled ones back, until ctx ends.
-// Any number of processes may run it: each order is one process's for the time of a
-// lease. A lab that is away, slow or failing delays an order and loses none.
-//
-// In an environment where orders are only simulated, a host does not run it: orders
-// then stay where they were placed.
-func (s *Service) RunPlacing(ctx context.Context) error {
-	return s.placing().Run(ctx)
-}
-
 // PlaceDue hands over what is due now, and returns how many orders it took up: for
 // hosts that bring their own scheduler. The first error that left an order's outcome
 // unrecorded is returned; a lab that fails is not an error.

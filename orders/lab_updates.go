@@ -19,9 +19,9 @@ import (
 // maxMessages bounds how many ids of messages an order remembers.
 const maxMessages = 200
 
-// RunUpdates takes in what the lab reports, until ctx ends. Any number of processes
-// may run it: the feed is one process's at a time.
-func (s *Service) RunUpdates(ctx context.Context) error {
+// runUpdates takes in what the lab reports, until ctx ends. The feed is one process's at a
+// time.
+func (s *Service) runUpdates(ctx context.Context) error {
 	type feed struct {
 		cursor string
 		until  time.Time

@@ -230,7 +230,7 @@ func (s *Service) MatchTestRunCases(ctx context.Context, team healthlab.TeamID) 
 	return MatchTestRunRules(), nil
 }
 
-// StartMatchTestRun asks for a test run, which background work ([Service.RunMatchTestRuns]) then does.
+// StartMatchTestRun asks for a test run, which background work ([Service.Run]) then does.
 // The same key with the same request returns the run that there is. Invalid lists every
 // problem; IDEMPOTENCY_KEY_REUSED for another request; ORDER_NOT_FOUND.
 func (s *Service) StartMatchTestRun(ctx context.Context, team healthlab.TeamID, key string, req MatchTestRunRequest) (MatchTestRun, error) {
@@ -285,12 +285,6 @@ func (s *Service) MatchTestRun(ctx context.Context, team healthlab.TeamID, id Ma
 		return MatchTestRun{}, fmt.Errorf("get test run: %w", rules.NotFound(err, MatchTestRunNotFound, "the team has no such test run"))
 	}
 	return t.MatchTestRun, nil
-}
-
-// RunMatchTestRuns does test runs, until ctx ends. Any number of processes may run it; a run
-// that a process leaves undone goes on in another one.
-func (s *Service) RunMatchTestRuns(ctx context.Context) error {
-	return s.trying().Run(ctx)
 }
 
 // TryOut does the test runs that are due, and returns how many: for hosts that bring

@@ -293,12 +293,6 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 	return CommunicationSettings{r.ID, sms}, nil
 }
 
-// RunNotifications sends messages to patients and goes on with simulations, until ctx ends. Any
-// number of processes may run it.
-func (s *Service) RunNotifications(ctx context.Context) error {
-	return s.later().Run(ctx)
-}
-
 // DoNotifications does what is due now, and returns how many orders it looked at: for hosts that
 // bring their own scheduler.
 func (s *Service) DoNotifications(ctx context.Context) (int, error) {

@@ -59,6 +59,12 @@ type Options struct {
 	Idle time.Duration
 	// Workers is how many orders are handed to the lab at a time. Default 4.
 	Workers int
+	// SandboxMoves hands the orders of a sandbox to the laboratory, as in production.
+	// Default: they wait to be simulated.
+	SandboxMoves bool
+	// Keys are the idempotency keys whose answers [Service.Run] forgets after a time.
+	// Default: none.
+	Keys Keys
 	// KeyLease is how long a request with an idempotency key may take before another
 	// one with the same key does its work. Default 1 min.
 	KeyLease time.Duration
@@ -102,7 +108,7 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: discard.
+	// Log receives what went wrong in the background. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -162,7 +168,7 @@ func (o *Options) defaults() {
 		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id OrderI
 }
 
 // SimulateSlowly is [Service.Simulate] with a time between two steps: the first happens
-// at once, the others in the background ([Service.RunNotifications]). An order that goes another
+// at once, the others in the background ([Service.Run]). An order that goes another
 // way meanwhile is left alone.
 func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id OrderID, final Status, flags SimulationFlags, delay time.Duration) (Order, error) {
 	if s.opts.Environment != healthlab.Sandbox {

@@ -13,18 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// RunVisits does what is due about appointments until ctx ends: asks providers again
-// whose answer is open, takes cancelled ones back, and cancels those that wait too long
-// for a requisition or a confirmation. Any number of processes may run it. It returns
-// Unimplemented where there are no appointments.
-func (s *Service) RunVisits(ctx context.Context) error {
-	if s.visits == nil || s.bookings == nil {
-		return fmt.Errorf("%w: there are no appointments", healthlab.Unimplemented)
-	}
-	return s.attending().Run(ctx)
-}
-
-// VisitsDue does what is due about appointments now, and returns how many orders it took
+// VisitsDue does what is due about appointments now: it asks providers again whose answer
+// is open, takes cancelled ones back, and cancels those that wait too long for a requisition
+// or a confirmation. It returns how many orders it took
 // up: for hosts that bring their own scheduler. The first errors that left an outcome
 // unrecorded are returned; a provider that fails is not an error.
 func (s *Service) VisitsDue(ctx context.Context) (int, error) {

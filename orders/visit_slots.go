@@ -422,14 +422,10 @@ func bySite(sites []Center, all []Slot) map[string][]Slot {
 	return out
 }
 
-// RunSlotCache keeps the cache of free slots fresh until ctx ends: about every minute it
+// runSlotCache keeps the cache of free slots fresh until ctx ends: about every minute it
 // asks every lab that takes appointments for the next three weeks of all its centers
-// that can be booked. Any number of processes may run it; each lab is asked by one at a
-// time. It returns Unimplemented where there is no cache to keep.
-func (s *Service) RunSlotCache(ctx context.Context) error {
-	if s.opts.SlotCache == nil || s.slots == nil || s.opts.Centers == nil {
-		return fmt.Errorf("%w: there is no cache of slots", healthlab.Unimplemented)
-	}
+// that can be booked. Each lab is asked by one process at a time.
+func (s *Service) runSlotCache(ctx context.Context) error {
 	loop := &work.Loop[struct{}]{
 		Name: "slot cache", Workers: 1, Idle: min(cachedEvery/4, max(s.opts.Idle, time.Second)), Log: s.opts.Log,
 		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {

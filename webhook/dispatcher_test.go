@@ -45,7 +45,8 @@ type house struct {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	h := &house{to: &receiver{}, written: func() {}}
-	h.store = memory.New(&memory.Options{Written: func() { h.written() }})
+	h.store = memory.New(nil)
+	h.store.OnWritten(func() { h.written() })
 	var err error
 	h.types, err = webhook.NewCatalogue(types, webhook.EventTypes())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes the ids of events. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong, without any payload. Default: discard.
+	// Log receives what went wrong, without any payload. Default: slog.Default().
 	Log *slog.Logger
 	// Hooks are told what happens.
 	Hooks Hooks
@@ -103,7 +103,7 @@ func (o *Options) orDefaults() Options {
 		v.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	if v.Log == nil {
-		v.Log = slog.New(slog.DiscardHandler)
+		v.Log = slog.Default()
 	}
 	if v.Schedule == nil {
 		v.Schedule = DefaultSchedule(0, nil)

@@ -43,7 +43,7 @@ type ServiceOptions struct {
 	Envelope Envelope
 	// Audit is called whenever a secret or a stored message is read. Default: none.
 	Audit func(ctx context.Context, a Access)
-	// Log receives what went wrong, without any payload. Default: discard.
+	// Log receives what went wrong, without any payload. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -99,7 +99,7 @@ func NewService(types *Catalogue, d Deliveries, e Endpoints, l Log, n Notifier, 
 		o.Audit = func(context.Context, Access) {}
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 	return &Service{
 		types: types, deliveries: d, endpoints: e, log: l, notifier: n, seal: seal, opts: o,

@@ -31,7 +31,7 @@ type FolderOptions struct {
 	Charset er7.Charset
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong. Default: discard.
+	// Log receives what went wrong. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -65,7 +65,7 @@ func NewFolder(out, in string, o *FolderOptions) *Folder {
 		f.opts.Now = time.Now
 	}
 	if f.opts.Log == nil {
-		f.opts.Log = slog.New(slog.DiscardHandler)
+		f.opts.Log = slog.Default()
 	}
 	return f
 }

@@ -78,7 +78,7 @@ type Options struct {
 	Documents Documents
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong. Default: discard.
+	// Log receives what went wrong. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -173,7 +173,7 @@ func (o *Options) withDefaults() Options {
 		out.Now = time.Now
 	}
 	if out.Log == nil {
-		out.Log = slog.New(slog.DiscardHandler)
+		out.Log = slog.Default()
 	}
 	return out
 }

@@ -130,7 +130,7 @@ type Config struct {
 	IgnoreUnknown bool
 
 	// Log receives what answered 500, with ids and causes and no values. Default:
-	// discard.
+	// slog.Default().
 	Log *slog.Logger
 }
 
@@ -170,7 +170,7 @@ func (c Config) withDefaults() Config {
 		c.ClientAddress = connectionAddress
 	}
 	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+		c.Log = slog.Default()
 	}
 	return c
 }

@@ -27,10 +27,6 @@ type Options struct {
 	Envelope webhook.Envelope
 	// Retention is how long messages and attempts are kept. Default 30 days.
 	Retention time.Duration
-	// Written is called with each write of events, so that a webhook.Dispatcher can be
-	// woken. It is called from many goroutines, and must neither block nor call the
-	// store. Default: none.
-	Written func()
 }
 
 // Store keeps everything in memory. Each seam is behind a method of its name. Safe
@@ -65,6 +61,11 @@ type Store struct {
 	teams      map[healthlab.TeamID][]byte // JSON of their choices
 }
 
+// OnWritten has written called with each write of events, so that a webhook.Dispatcher can
+// be woken. It is called from many goroutines, and must neither block nor call the store.
+// OnWritten itself is called once, before the Store is used.
+func (s *Store) OnWritten(written func()) { s.written = written }
+
 // New returns an empty store.
 func New(opts *Options) *Store {
 	if opts == nil {
@@ -74,7 +75,6 @@ func New(opts *Options) *Store {
 		now:       opts.Now,
 		envelope:  opts.Envelope,
 		retention: opts.Retention,
-		written:   opts.Written,
 		outbox:    newOutbox(),
 		queue:     newQueue(),
 		users:     newUserTable(),

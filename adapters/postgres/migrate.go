@@ -46,6 +46,23 @@ const noTransaction = "-- +goose NO TRANSACTION"
 // schema is unknown.
 func Migrate(ctx context.Context, db DB) error { return migrateFiles(ctx, db, math.MaxInt) }
 
+// Ping checks that the database answers and that its schema has every file of [Migrate].
+// Precondition if a file is missing, Unavailable if the database does not answer.
+func (s *Store) Ping(ctx context.Context) error {
+	files, err := fs.Glob(Migrations(), "*.sql")
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	applied := 0
+	if err := s.db.QueryRow(ctx, countMigrations, files).Scan(&applied); err != nil {
+		return fmt.Errorf("ping: %w", classify(ctx, err))
+	}
+	if applied < len(files) {
+		return fmt.Errorf("ping: %w: the schema lacks %d migrations; call Migrate", healthlab.Precondition, len(files)-applied)
+	}
+	return nil
+}
+
 // migrateFiles applies at most the first n files.
 func migrateFiles(ctx context.Context, db DB, n int) error {
 	files, err := fs.Glob(Migrations(), "*.sql")
@@ -78,6 +95,7 @@ comment on constraint migration_pkey on healthlab.migration is 'A file is applie
 
 const (
 	selectMigration = `select checksum from healthlab.migration where version = $1`
+	countMigrations = `select count(*) from healthlab.migration where name = any ($1)`
 	insertMigration = `insert into healthlab.migration (version, name, checksum) values ($1, $2, $3)`
 )
 

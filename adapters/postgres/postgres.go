@@ -5,8 +5,7 @@
 //	err = postgres.Migrate(ctx, pool)
 //	store := postgres.New(pool, nil)
 //	service, err := healthdata.New(store.Users(), store.Data(), …)
-//	go store.RunFolding(ctx)
-//	go store.RunRetention(ctx)
+//	go store.Run(ctx)
 //
 // # Transactions
 //
@@ -43,6 +42,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -72,20 +72,15 @@ type Options struct {
 	// are gathered, and written together. Default 2: while the server writes one group,
 	// the process makes the next. Fewer connections than that in the pool make no sense.
 	Writers int
-	// FoldAfter is how long small batches may wait as segments before [Store.RunFolding]
+	// FoldAfter is how long small batches may wait as segments before [Store.Run]
 	// moves them into their chunks; many are moved at once. Default 10 minutes. The last
 	// few samples of a series wait in its row until there are enough of them for a segment.
 	FoldAfter time.Duration
-	// Retention is how long [Store.RunRetention] keeps messages and what came of them.
+	// Retention is how long [Store.Run] keeps messages and what came of them.
 	// Default 30 days.
 	Retention time.Duration
-	// Written is called after each commit that wrote events, so that a
-	// webhook.Dispatcher of the same process can be woken. It is called from many
-	// goroutines, and must not block. In a host's transaction it is not called, for only
-	// the host knows of its commit. Default: none.
-	Written func()
 	// Log receives what went wrong in the background, and how many deliveries ended
-	// because their messages were too old. Default: discard.
+	// because their messages were too old. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -99,8 +94,22 @@ type Store struct {
 	opts   Options
 	writes gathering
 	crowd  crowd
+	// written is called after each commit that wrote events; nil for none.
+	written func()
 
 	firstPause time.Duration // firstPause, but in tests
+}
+
+// OnWritten has written called after each commit that wrote events, so that a
+// webhook.Dispatcher of the same process can be woken. It is called from many goroutines,
+// and must not block. In a host's transaction it is not called, for only the host knows of
+// its commit. OnWritten itself is called once, before the Store is used.
+func (s *Store) OnWritten(written func()) { s.written = written }
+
+// Run does the background work until ctx ends: [Store.RunFolding] and [Store.RunRetention].
+// Any number of processes may run it on one database.
+func (s *Store) Run(ctx context.Context) error {
+	return work.Together(ctx, []work.Part{{Name: "folding", Run: s.RunFolding}, {Name: "retention", Run: s.RunRetention}})
 }
 
 // New returns a Store. The schema must be there; see [Migrate].
@@ -119,7 +128,7 @@ func New(db DB, opts *Options) *Store {
 		s.opts.Retention = 30 * 24 * time.Hour
 	}
 	if s.opts.Log == nil {
-		s.opts.Log = slog.New(slog.DiscardHandler)
+		s.opts.Log = slog.Default()
 	}
 	s.pool, _ = db.(acquirer)
 	_, s.host = db.(pgx.Tx)

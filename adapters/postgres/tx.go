@@ -110,8 +110,8 @@ func (s *Store) once(ctx context.Context, team healthlab.TeamID, a access, run f
 	}
 	defer u.close(ctx)
 	if err = run(u); err == nil {
-		if u.wrote && s.opts.Written != nil && !s.host {
-			s.opts.Written()
+		if u.wrote && s.written != nil && !s.host {
+			s.written()
 		}
 		return false, nil
 	}

@@ -382,8 +382,8 @@ func TestWrittenIsToldOfEvents(t *testing.T) {
 	pool := pgtest.Connect(t, pgtest.Empty(t))
 	require.NoError(t, postgres.Migrate(t.Context(), pool))
 	told := 0
-	opts := &postgres.Options{Written: func() { told++ }}
-	s := postgres.New(pool, opts)
+	s := postgres.New(pool, nil)
+	s.OnWritten(func() { told++ })
 	e := healthlab.Event{ID: uuid.New(), Type: "a.b.c", Team: healthlab.TeamID{UUID: uuid.New()}, At: noon.Time, Data: []byte(`{}`)}
 	require.NoError(t, s.Outbox().Append(t.Context(), []healthlab.Event{e}))
 	require.Equal(t, 1, told)
@@ -395,7 +395,9 @@ func TestWrittenIsToldOfEvents(t *testing.T) {
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	e.ID = uuid.New()
-	require.NoError(t, postgres.New(tx, opts).Outbox().Append(t.Context(), []healthlab.Event{e}))
+	inTx := postgres.New(tx, nil)
+	inTx.OnWritten(func() { told++ })
+	require.NoError(t, inTx.Outbox().Append(t.Context(), []healthlab.Event{e}))
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, told, "a host knows when it commits")
 }

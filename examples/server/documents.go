@@ -1,49 +1,39 @@
 package main
 
 import (
-	"context"
 	"os"
-	"time"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/blob"
-	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/pdfdoc"
-	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/adapters/service"
 )
 
-// files is where files are kept: a folder, or memory.
-func (s *service) files(seal healthlab.Sealer) (labreport.BlobStore, error) {
-	if s.filesPath == "" {
-		return s.store.blobs, nil
+// addFiles adds what encrypts, and where files are kept: a folder, or memory.
+func (s *host) addFiles(c *service.Config) (err error) {
+	if c.Sealer, err = s.master.sealer(); err != nil {
+		return err
 	}
-	place, err := blob.OpenDirectory(s.filesPath, nil)
-	if err != nil {
-		return nil, err
+	c.Files = s.store.blobs
+	if s.filesPath != "" {
+		place, err := blob.OpenDirectory(s.filesPath, nil)
+		if err != nil {
+			return err
+		}
+		c.Files, err = blob.New(place, c.Sealer)
+		return err
 	}
-	return blob.New(place, seal)
+	return nil
 }
 
-// documents makes what prints the documents of orders.
-func (s *service) documents(files orders.BlobStore, seal healthlab.Sealer) (*orders.Documents, error) {
+// printer prints the documents of orders.
+func (c *config) printer() (*pdfdoc.Printer, error) {
 	var opts pdfdoc.Options
-	for _, name := range s.fonts {
+	for _, name := range c.fonts {
 		font, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
 		opts.Fonts = append(opts.Fonts, font)
 	}
-	printer, err := pdfdoc.New(&opts)
-	if err != nil {
-		return nil, err
-	}
-	return &orders.Documents{
-		Printer: printer, Files: files, FormURL: s.url + httpapi.RequisitionFormPath, FormKeys: seal,
-		TimeZone: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error) {
-			u, err := s.health.User(ctx, team, user)
-			return u.Location(), err
-		},
-	}, nil
+	return pdfdoc.New(&opts)
 }

@@ -13,12 +13,12 @@ import (
 
 // importFiles reads the file or folder that the flags name, for the user that they
 // name, and says what it found.
-func (s *service) importFiles(ctx context.Context, stdout io.Writer) error {
-	user, _, err := s.health.CreateOrGet(ctx, s.team, healthdata.NewUser{ClientUserID: s.importUser})
+func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
+	user, _, err := s.Health.CreateOrGet(ctx, s.team, healthdata.NewUser{ClientUserID: s.importUser})
 	if err != nil {
 		return err
 	}
-	sink := &intake{service: s, user: user.ID, connected: map[string]bool{}}
+	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}}
 	reports, err := readFiles(ctx, s.importPath, sink)
 	for _, r := range reports {
 		fmt.Fprintf(stdout, "imported %v\n", r)
@@ -47,7 +47,7 @@ func readFiles(ctx context.Context, path string, sink fileimport.Sink) ([]fileim
 
 // intake stores what files hold, as one user's data.
 type intake struct {
-	*service
+	*host
 	user      healthlab.UserID
 	connected map[string]bool
 }
@@ -55,7 +55,7 @@ type intake struct {
 // upload connects a source on first sight, and says how its data was recorded.
 func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
 	if !in.connected[src.Provider] {
-		if _, err := in.health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
+		if _, err := in.Health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
 			return healthdata.Upload{}, err
 		}
 		in.connected[src.Provider] = true
@@ -69,7 +69,7 @@ func (in *intake) Summaries(ctx context.Context, resource string, src healthdata
 	if err != nil {
 		return err
 	}
-	_, err = in.health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
+	_, err = in.Health.IngestSummaries(ctx, in.team, in.user, resource, up, items)
 	return err
 }
 
@@ -79,7 +79,7 @@ func (in *intake) Samples(ctx context.Context, resource string, src healthdata.S
 	if err != nil {
 		return err
 	}
-	_, err = in.health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
+	_, err = in.Health.IngestSamples(ctx, in.team, in.user, resource, up, samples)
 	return err
 }
 
@@ -89,6 +89,6 @@ func (in *intake) Stream(ctx context.Context, workout *healthdata.Workout, strea
 	if err != nil {
 		return err
 	}
-	_, err = in.health.IngestWorkoutStream(ctx, in.team, in.user, workout.ID, up, &stream)
+	_, err = in.Health.IngestWorkoutStream(ctx, in.team, in.user, workout.ID, up, &stream)
 	return err
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // printInvitation makes a user and prints where their link pages are.
-func (s *service) printInvitation(ctx context.Context, stdout io.Writer) error {
-	u, err := s.health.CreateUser(ctx, s.team, healthdata.NewUser{ClientUserID: "invited-" + uuid.NewString()[:8]})
+func (s *host) printInvitation(ctx context.Context, stdout io.Writer) error {
+	u, err := s.Health.CreateUser(ctx, s.team, healthdata.NewUser{ClientUserID: "invited-" + uuid.NewString()[:8]})
 	if err != nil {
 		return err
 	}
-	token, err := s.links.CreateToken(ctx, s.team, linking.NewToken{User: u.ID})
+	token, err := s.Linking.CreateToken(ctx, s.team, linking.NewToken{User: u.ID})
 	if err != nil {
 		return err
 	}

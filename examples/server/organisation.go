@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
@@ -52,23 +52,19 @@ func organisationOf(team healthlab.TeamID) uuid.UUID {
 	return uuid.NewSHA1(team.UUID, []byte("organisation"))
 }
 
-// buildOrganisation makes what knows teams and their keys, and sees to it that the first
-// team is there, with the key of the flags: after a start, that key works.
-func (s *service) buildOrganisation(ctx context.Context) (err error) {
-	s.orgs, err = organisation.New(s.store.Organisations(), &organisation.Options{NewKey: httpapi.KeyMaker(rand.Reader, s.environment, region)})
-	if err != nil {
-		return err
-	}
+// admitFirstTeam sees to it that the first team is there, with the key of the flags: after
+// a start, that key works.
+func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
-	_, err = s.orgs.CreateTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
+	_, err := s.Organisations.CreateTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
 	if errors.Is(err, healthlab.Conflict) {
-		_, err = s.orgs.Team(ctx, org, s.team)
+		_, err = s.Organisations.Team(ctx, org, s.team)
 	}
 	if errors.Is(err, healthlab.NotFound) {
 		return errors.New("the team of -api-key was deleted; take another key")
 	}
 	if err == nil {
-		err = s.orgs.AdmitKey(ctx, s.team, "of the command line", s.apiKey, httpapi.KeyHint(s.apiKey))
+		err = s.Organisations.AdmitKey(ctx, s.team, "of the command line", s.apiKey, httpapi.KeyHint(s.apiKey))
 	}
 	if err != nil {
 		return fmt.Errorf("first team: %w", err)
@@ -76,8 +72,9 @@ func (s *service) buildOrganisation(ctx context.Context) (err error) {
 	return nil
 }
 
-// managementKeys are those of the flags.
-func (s *service) managementKeys() (keys []httpapi.ManagementKey) {
+// addManagement opens the management to the keys of the flags.
+func (s *host) addManagement(c *service.Config) error {
+	var keys []httpapi.ManagementKey
 	org := organisationOf(s.team)
 	if s.managementKey != "" {
 		keys = append(keys, httpapi.ManagementKey{Sum: httpapi.SumKey(s.managementKey), Mandate: httpapi.OrganisationMandate(org)})
@@ -85,5 +82,8 @@ func (s *service) managementKeys() (keys []httpapi.ManagementKey) {
 	for _, k := range s.teamKeys {
 		keys = append(keys, httpapi.ManagementKey{Sum: httpapi.SumKey(k.key), Mandate: httpapi.TeamsMandate(org, k.teams...)})
 	}
-	return keys
+	if len(keys) > 0 {
+		c.HTTP.AuthenticateManagement = httpapi.ManagementAuth(keys, nil)
+	}
+	return nil
 }

@@ -6,12 +6,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/ocr"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
+	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// buildReports makes what reads lab reports. Pictures need tesseract; without it they
+// addReports adds what reads lab reports. Pictures need tesseract; without it they
 // fail with a reason, and PDFs with text are read all the same.
-func (s *service) buildReports(files labreport.BlobStore) error {
+func (s *host) addReports(c *service.Config) error {
 	reader := labreport.NewReader(nil)
 	extractors := labreport.Extractors{}
 	pages := pdftext.Options{Workers: s.reportWorkers}
@@ -31,8 +32,6 @@ func (s *service) buildReports(files labreport.BlobStore) error {
 	}
 	extractors["application/pdf"] = pdfs
 	s.closers = append(s.closers, pdfs.Close)
-	s.reports, err = labreport.New(s.store.ParsingJobs(), files, s.health, extractors, reader, &labreport.Options{
-		Environment: s.environment, Workers: s.reportWorkers, Log: s.log,
-	})
-	return err
+	c.Extractors, c.Reader = extractors, reader
+	return nil
 }

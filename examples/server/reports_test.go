@@ -97,15 +97,15 @@ func BenchmarkAPIWhileReading(b *testing.B) {
 			require.NoError(b, err)
 			server := httptest.NewServer(s.handler)
 			defer server.Close()
-			user, err := s.health.CreateUser(b.Context(), s.team, healthdata.NewUser{ClientUserID: "patient-77"})
+			user, err := s.Health.CreateUser(b.Context(), s.team, healthdata.NewUser{ClientUserID: "patient-77"})
 			require.NoError(b, err)
 			ctx, stop := context.WithCancel(b.Context())
 			defer stop()
 			var running sync.WaitGroup
-			running.Go(func() { _ = s.reports.Run(ctx) })
+			running.Go(func() { _ = s.Reports.Run(ctx) })
 			feed := func() {
 				for _, data := range files {
-					_, err := s.reports.Create(b.Context(), s.team, labreport.Upload{User: user.ID, Files: []labreport.File{{Data: data}}})
+					_, err := s.Reports.Create(b.Context(), s.team, labreport.Upload{User: user.ID, Files: []labreport.File{{Data: data}}})
 					require.NoError(b, err)
 				}
 			}

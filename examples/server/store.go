@@ -5,65 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
-	"github.com/healthlab-dev/healthlab/aggregate"
-	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/labreport"
-	"github.com/healthlab-dev/healthlab/linking"
-	"github.com/healthlab-dev/healthlab/linking/bulk"
-	"github.com/healthlab-dev/healthlab/linking/pull"
-	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
-	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// keeper is a store of everything, wherever it keeps it.
-type keeper interface {
-	Users() healthdata.Users
-	Teams() healthdata.TeamStore
-	Organisations() organisation.Store
-	Data() healthdata.Data
-	Orders() orders.Store
-	OrderKeys() orders.Keys
-	LabTests() catalogue.LabTestStore
-	Persons() orders.PersonStore
-	Continuous() aggregate.ContinuousStore
-	ContinuousWork() aggregate.ContinuousWork
-	Priorities() aggregate.PriorityStore
-	SlotCache() orders.SlotCache
-	Reviews() orders.ReviewStore
-	MatchTestRuns() orders.MatchTestRunStore
-	Linking() linking.Store
-	TeamClients() linking.TeamClients
-	Grants() linking.Grants
-	Pulls() pull.Store
-	Bulk() bulk.Store
-	Apps() linking.AppSessions
-	ParsingJobs() labreport.Store
-	Deliveries() webhook.Deliveries
-	Endpoints() webhook.Endpoints
-	WebhookLog() webhook.Log
-}
-
-// storage is the keeper that the flags name, with what comes with it.
+// storage is the store that the flags name, with what comes with it.
 type storage struct {
-	keeper
+	service.Store
 	// blobs keeps files where the flags name no folder; nil with a database, which needs
 	// one.
 	blobs labreport.BlobStore
-	// loops is its background work by name.
-	loops map[string]func(context.Context) error
-	// signal tells processes of each other's messages; nil where there is only one.
-	signal webhook.Signal
-	// news wakes the dispatcher of this process.
-	news *news
 	// held counts what would be lost with this process; nil where nothing would.
 	held func() (unrouted, unfinished int)
 	// ended is closed when the storage has ended by itself; nil where it cannot.
@@ -72,23 +29,11 @@ type storage struct {
 	close func(context.Context) error
 }
 
-// news tells a dispatcher, once there is one, that events were written.
-type news struct {
-	to atomic.Pointer[webhook.Dispatcher]
-}
-
-func (n *news) written() {
-	if d := n.to.Load(); d != nil {
-		d.Wake()
-	}
-}
-
 // openStorage opens what -database-url names.
 func openStorage(ctx context.Context, address string) (*storage, error) {
 	if address == "" {
-		told := &news{}
-		store := memory.New(&memory.Options{Written: told.written})
-		return &storage{keeper: store, news: told, blobs: store.Blobs(), held: store.Backlog, close: func(context.Context) error { return nil }}, nil
+		store := memory.New(nil)
+		return &storage{Store: store, blobs: store.Blobs(), held: store.Backlog, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
@@ -130,13 +75,8 @@ func openPostgres(ctx context.Context, address string) (*storage, error) {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	told := &news{}
-	store := postgres.New(pool, &postgres.Options{Written: told.written})
 	return &storage{
-		keeper: store,
-		news:   told,
-		signal: store.Signal(),
-		loops:  map[string]func(context.Context) error{"folding": store.RunFolding, "retention": store.RunRetention},
+		Store: postgres.New(pool, nil),
 		close: func(context.Context) error {
 			pool.Close()
 			return nil

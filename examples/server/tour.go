@@ -43,7 +43,7 @@ const (
 
 // playTour plays the main job and prints it. The receiver is taken down before it
 // returns.
-func (s *service) playTour(ctx context.Context, stdout io.Writer) error {
+func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	secret, err := webhook.GenerateSecret(randomReader)
@@ -55,7 +55,7 @@ func (s *service) playTour(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	defer seen.close()
-	e, err := s.endpoints.Create(ctx, s.team, webhook.NewEndpoint{URL: seen.url, Secret: secret.Text()})
+	e, err := s.Webhooks.Create(ctx, s.team, webhook.NewEndpoint{URL: seen.url, Secret: secret.Text()})
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *service) playTour(ctx context.Context, stdout io.Writer) error {
 	if err := t.play(ctx); err != nil {
 		return err
 	}
-	if err := s.endpoints.Delete(ctx, s.team, e.ID); err != nil {
+	if err := s.Webhooks.Delete(ctx, s.team, e.ID); err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, "\ntour: ok")

@@ -52,6 +52,8 @@ var mayImport = map[string][]string{
 	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
 	// Configured connectors sign in and make requests as the connectors in Go do.
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
+	// The assembly mounts the API.
+	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi"}, domain...),
 	// The suites read their counts from prove.
 	"adapters/storetest": append([]string{".", "webhook/receiver", "internal/prove"}, domain...),
 
@@ -66,6 +68,8 @@ var testsMayImport = map[string][]string{
 	"adapters/storetest": {"adapters/memory", "adapters/sandbox"},
 	// The tests read the printed documents with pdftext.
 	"adapters/pdfdoc": {"adapters/pdftext", "adapters/sandbox"},
+	// The assembly is tested with the sandbox's providers and laboratory.
+	"adapters/service": {"adapters/sandbox"},
 }
 
 // everyTest lists the packages that any test may import in addition.

@@ -44,7 +44,7 @@ type Loop[J any] struct {
 	// Drain is how long running jobs may go on after ctx has ended, before their
 	// own context ends too. Default 20 s.
 	Drain time.Duration
-	// Log receives what went wrong. Default: discard.
+	// Log receives what went wrong. Default: slog.Default().
 	Log *slog.Logger
 	// Observe is told of every job done: how long it took, and its error. It is
 	// called from many goroutines.
@@ -124,7 +124,7 @@ func (l *Loop[J]) defaults() {
 		l.Drain = 20 * time.Second
 	}
 	if l.Log == nil {
-		l.Log = slog.New(slog.DiscardHandler)
+		l.Log = slog.Default()
 	}
 	if l.Observe == nil {
 		l.Observe = func(string, time.Duration, error) {}

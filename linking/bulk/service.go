@@ -41,7 +41,7 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes ids of operations. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what a person should look at. Default: discard.
+	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -80,7 +80,7 @@ func New(store Store, users *healthdata.Service, links *linking.Service, pulls *
 		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 	return s, nil
 }

@@ -74,7 +74,7 @@ type Options struct {
 	Idle time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what a person should look at. Default: discard.
+	// Log receives what a person should look at. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -172,7 +172,7 @@ func (o *Options) setDefaults() {
 		o.Now = time.Now
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 }
 

@@ -46,7 +46,7 @@ type ServerOptions struct {
 	IdleTimeout time.Duration
 	// Now is the clock that deadlines are set by. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong with a connection. Default: discard.
+	// Log receives what went wrong with a connection. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -72,7 +72,7 @@ func NewServer(h Handler, o *ServerOptions) *Server {
 		s.opts.FrameTimeout = 30 * time.Second
 	}
 	if s.opts.Log == nil {
-		s.opts.Log = slog.New(slog.DiscardHandler)
+		s.opts.Log = slog.Default()
 	}
 	return s
 }

@@ -1,0 +1,144 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Config says what the service is made of. Environment, URL, Store, Secret, Files and
+// Providers are required.
+//
+// The options of the packages are those of a host; what the assembly sets in them is said
+// at each.
+type Config struct {
+	// Environment is sandbox or production. It holds for all packages.
+	Environment healthlab.Environment
+	// Region is where the data stays. Default [httpapi.US].
+	Region httpapi.Region
+	// URL is where callers and browsers reach [Service.Handler], without a slash at the end.
+	URL string
+	// Store keeps everything but files.
+	Store Store
+	// Files keeps uploaded reports and printed documents, encrypted.
+	Files labreport.BlobStore
+	// Secret is random: at least 32 bytes. What signs tokens is derived from it, and
+	// what encrypts secrets in the store, unless Sealer is set. Every process on one
+	// store has the same.
+	Secret []byte
+	// Sealer encrypts secrets in the store. Default: AES with a key derived from Secret.
+	Sealer healthlab.Sealer
+	// Log receives what a person should look at. Default: slog.Default(). Packages whose
+	// options have a logger of their own use that.
+	Log *slog.Logger
+
+	// Providers are the sources of health data, and Connectors those of them that people
+	// can connect, by slug.
+	Providers  *healthdata.Providers
+	Connectors map[string]linking.ProviderConnector
+	// Guard closes private addresses to everything that teams choose the address of.
+	// Default: all private addresses are closed.
+	Guard *webhook.Guard
+	// Lease is how long a delivery or a pull is one process's to make before another one
+	// takes it over. Half of it is the most that a provider may take. Default 1 min.
+	Lease time.Duration
+
+	// TeamDefaults are what holds for a team that has chosen nothing.
+	TeamDefaults healthdata.TeamChoices
+	// Brand is what people see of a team that has chosen no brand. Default: its name.
+	Brand func(ctx context.Context, team healthlab.TeamID) (healthdata.TeamBrand, error)
+
+	// Health adjusts healthdata. Environment, Log, Settings, Preference, Uploaded,
+	// BeforeDelete and Forget are set.
+	Health healthdata.Options
+	// Linking adjusts linking. Environment, Region, BaseURL, Log and Clients are set, and
+	// Settings unless the host sets it.
+	Linking linking.Options
+	// Pulls adjusts linking/pull. Pause, Lease, Timeout and Log are set, and Settings
+	// unless the host sets it.
+	Pulls pull.Options
+
+	// Catalogue says what can be ordered, and Laboratory takes the orders. Without a
+	// Laboratory there are no lab orders. With one, Catalogue is required.
+	Catalogue  catalogue.Source
+	Laboratory orders.LabBackend
+	// Orders adjusts orders. Environment, LabTests, People, Reviews, MatchTestRuns,
+	// BookingKeys, SlotCache, Keys, Log, and what Documents has beside the printer are
+	// set, and Settings unless the host sets it.
+	Orders orders.Options
+	// Printer prints documents of orders. Default: there are none.
+	Printer orders.Printer
+
+	// Extractors read report files by type, and Reader finds results on their pages.
+	// Without extractors no reports are read.
+	Extractors labreport.Extractors
+	Reader     *labreport.Reader
+	// Reports adjusts labreport. Environment and Log are set.
+	Reports labreport.Options
+
+	// Notifier sends events. Default: over HTTP, within Guard.
+	Notifier webhook.Notifier
+	// Webhooks adjusts the delivery of events. Log, Lease, Timeout, StartMargin, Signal
+	// and Settings are set.
+	Webhooks webhook.Options
+
+	// HTTP adjusts the API. The services, OrderKeys, Environment, Region and Log are set,
+	// and Authenticate unless the host sets it: API keys of the teams of
+	// Service.Organisations. The management is there if AuthenticateManagement is set.
+	HTTP httpapi.Config
+}
+
+// secretBytes is the least length of Config.Secret.
+const secretBytes = 32
+
+// check lists what is missing or wrong, and sets defaults.
+func (c *Config) check() error {
+	var wrong []string
+	missing := func(is bool, what string) {
+		if is {
+			wrong = append(wrong, what)
+		}
+	}
+	missing(c.Environment != healthlab.Sandbox && c.Environment != healthlab.Production, "Environment is sandbox or production")
+	missing(!strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://"), "URL begins with http:// or https://")
+	missing(strings.HasSuffix(c.URL, "/"), "URL has no slash at the end")
+	missing(c.Store == nil, "Store is required")
+	missing(c.Files == nil, "Files is required")
+	missing(len(c.Secret) < secretBytes, fmt.Sprintf("Secret has at least %d bytes", secretBytes))
+	missing(c.Providers == nil, "Providers is required")
+	missing(c.Laboratory != nil && c.Catalogue == nil, "Laboratory needs Catalogue")
+	missing(c.Extractors != nil && c.Reader == nil, "Extractors need Reader")
+	if len(wrong) > 0 {
+		return fmt.Errorf("%w: service: %s", healthlab.Invalid, strings.Join(wrong, "; "))
+	}
+	if c.Region == "" {
+		c.Region = httpapi.US
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Guard == nil {
+		c.Guard = &webhook.Guard{}
+	}
+	if c.Lease <= 0 {
+		c.Lease = time.Minute
+	}
+	for _, log := range []**slog.Logger{&c.Health.Log, &c.Linking.Log, &c.Pulls.Log, &c.Orders.Log, &c.Reports.Log, &c.Webhooks.Log, &c.HTTP.Log} {
+		if *log == nil {
+			*log = c.Log
+		}
+	}
+	return nil
+}

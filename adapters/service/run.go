@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// Run does all background work until ctx ends: it sends events, fetches data from
+// providers, hands orders to the laboratory, reads reports, runs continuous queries and bulk
+// operations, erases deleted users, and does the work of the store. Then it lets what is
+// running finish, and returns nil. A part that fails ends the others, and Run returns its
+// error. Any number of processes may run it on one store. A service runs once: a further
+// call returns Precondition.
+func (s *Service) Run(ctx context.Context) error {
+	parts := []work.Part{
+		{Name: "deliveries", Run: s.Deliveries.Run},
+		{Name: "users", Run: s.Health.Run},
+		{Name: "continuous queries", Run: s.Continuous.Run},
+		{Name: "pulls", Run: s.Pulls.Run},
+		{Name: "bulk operations", Run: s.Bulk.Run},
+	}
+	if s.Orders != nil {
+		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run})
+	}
+	if s.Reports != nil {
+		parts = append(parts, work.Part{Name: "lab reports", Run: s.Reports.Run})
+	}
+	if store, ok := s.config.Store.(runner); ok {
+		parts = append(parts, work.Part{Name: "store", Run: store.Run})
+	}
+	s.mu.Lock()
+	if s.work != notStarted {
+		s.mu.Unlock()
+		return fmt.Errorf("%w: the service has run already; assemble another one", healthlab.Precondition)
+	}
+	s.work = running
+	s.mu.Unlock()
+	err := work.Together(ctx, parts)
+	s.mu.Lock()
+	s.work, s.failure = ended, err
+	s.mu.Unlock()
+	return err
+}
+
+// workState says whether the background work runs.
+type workState int
+
+const (
+	notStarted workState = iota
+	running
+	ended
+)
+
+// Ready reports whether the service does its work: nil if the store can be used and Run
+// runs. Otherwise the error says what is wrong, without any value of a person.
+func (s *Service) Ready(ctx context.Context) error {
+	if err := s.background(); err != nil {
+		return err
+	}
+	if store, ok := s.config.Store.(pinger); ok {
+		if err := store.Ping(ctx); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return nil
+}
+
+// background is nil while Run runs.
+func (s *Service) background() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.work == running:
+		return nil
+	case s.failure != nil:
+		return fmt.Errorf("the background work has ended: %w", s.failure)
+	case s.work == ended:
+		return errors.New("the background work has ended")
+	}
+	return errors.New("the background work does not run: call Service.Run")
+}
+
+// withHealth answers /healthz, which is 200 while the process answers, and /readyz, which is
+// 200 while [Service.Ready] is nil and else 503. The first other request that comes while
+// Run does not run is logged.
+func (s *Service) withHealth(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz":
+			answer(w, http.StatusOK, "ok")
+		case "/readyz":
+			if err := s.Ready(r.Context()); err != nil {
+				s.config.Log.WarnContext(r.Context(), "not ready", "error", err)
+				answer(w, http.StatusServiceUnavailable, "not ready")
+				return
+			}
+			answer(w, http.StatusOK, "ready")
+		default:
+			if s.background() != nil {
+				s.warn.Do(func() { s.config.Log.Warn("requests are answered, but no background work runs: call Service.Run") })
+			}
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}

@@ -1,0 +1,314 @@
+// Package service assembles the whole of healthlab from one [Config]: users and health data,
+// linking and pulls, lab orders, lab reports, questions and signed events, behind one HTTP
+// handler.
+//
+//	store := memory.New(nil)
+//	s, err := service.New(ctx, service.Config{
+//		Environment: healthlab.Sandbox, URL: "http://localhost:8080", Store: store, Files: store.Blobs(),
+//		Secret: secret, Providers: providers, Connectors: connectors,
+//	})
+//	go s.Run(ctx)
+//	http.ListenAndServe("localhost:8080", s.Handler())
+//
+// Every part can be replaced: each is a field of Config, and each package can be used
+// without this one. The assembly adds nothing but what the packages need of each other: one
+// environment, one guard for addresses that teams choose, the settings of teams, and the
+// deletion of a user everywhere.
+//
+// A service whose [Service.Run] does not run answers requests and does nothing else: no
+// event is sent, no order handed over, no data fetched. [Service.Ready] says so, and the
+// first request that it answers is logged.
+package service
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Service is everything that runs. It is safe for concurrent use.
+type Service struct {
+	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
+	// extractors.
+	Health        *healthdata.Service
+	Teams         *healthdata.Teams
+	Organisations *organisation.Service
+	Aggregate     *aggregate.Service
+	Priorities    *aggregate.Preferences
+	Continuous    *aggregate.ContinuousService
+	Linking       *linking.Service
+	Apps          *linking.Apps
+	Pulls         *pull.Service
+	Bulk          *bulk.Service
+	Orders        *orders.Service
+	Reports       *labreport.Service
+	Webhooks      *webhook.Service
+	Deliveries    *webhook.Dispatcher
+
+	config  Config
+	handler http.Handler
+
+	mu      sync.Mutex
+	work    workState
+	failure error // of the background work, once it has ended
+	warn    sync.Once
+}
+
+// New assembles the service. It starts nothing. Invalid lists everything that is missing in
+// Config or wrong.
+func New(ctx context.Context, c Config) (*Service, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	s := &Service{config: c}
+	if s.config.Sealer == nil {
+		key, err := s.derive("sealing")
+		if err != nil {
+			return nil, err
+		}
+		if s.config.Sealer, err = healthlab.NewAESSealer(sealingKey, map[string][]byte{sealingKey: key}); err != nil {
+			return nil, err
+		}
+	}
+	for _, build := range []func(context.Context) error{
+		s.buildTeams, s.buildHealth, s.buildOrders, s.buildWebhooks, s.buildReports, s.buildLinking, s.buildHandler,
+	} {
+		if err := build(ctx); err != nil {
+			return nil, fmt.Errorf("assemble service: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// sealingKey is the id of the key that is derived from Config.Secret.
+const sealingKey = "secret"
+
+// derive makes a key for one purpose from the secret.
+func (s *Service) derive(purpose string) ([]byte, error) {
+	return hkdf.Key(sha256.New, s.config.Secret, nil, "healthlab: "+purpose, secretBytes)
+}
+
+func (s *Service) buildTeams(context.Context) (err error) {
+	s.config.Providers = s.config.Providers.WithLogos(func(slug string) string { return httpapi.LogoURL(s.config.URL, slug) })
+	if s.Teams, err = healthdata.NewTeams(s.config.Store.Teams(), s.config.Providers, s.config.TeamDefaults); err != nil {
+		return err
+	}
+	s.Organisations, err = organisation.New(s.config.Store.Organisations(), &organisation.Options{
+		NewKey: httpapi.KeyMaker(rand.Reader, s.config.Environment, s.config.Region),
+	})
+	return err
+}
+
+func (s *Service) buildHealth(ctx context.Context) (err error) {
+	var labs []catalogue.Lab
+	if s.config.Catalogue != nil {
+		if labs, err = s.config.Catalogue.Labs(ctx); err != nil {
+			return err
+		}
+	}
+	known := func(slug string) bool {
+		return s.config.Providers.Get(slug) != nil || slices.ContainsFunc(labs, func(l catalogue.Lab) bool { return l.Slug == slug })
+	}
+	if s.Priorities, err = aggregate.NewPreferences(s.config.Store.Priorities(), known); err != nil {
+		return err
+	}
+	opts := s.config.Health
+	opts.Environment, opts.Settings, opts.Preference = s.config.Environment, s.Teams.Settings, s.Priorities.Profiles
+	// The services below are made later, and before any call.
+	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
+		return s.Pulls.Uploaded(ctx, team, user, provider, resource, got)
+	}
+	type ofUser = func(context.Context, healthlab.TeamID, healthlab.UserID) error
+	if s.config.Laboratory != nil {
+		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), ofUser(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+			return s.Orders.CancelForDeletion(ctx, team, user)
+		}))
+		opts.Forget = append(slices.Clone(opts.Forget), ofUser(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+			return s.Orders.Forget(ctx, team, user)
+		}))
+	}
+	if s.config.Extractors != nil {
+		opts.Forget = append(slices.Clone(opts.Forget), ofUser(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+			return s.Reports.Forget(ctx, team, user)
+		}))
+	}
+	if s.Health, err = healthdata.New(s.config.Store.Users(), s.config.Store.Data(), s.config.Providers, &opts); err != nil {
+		return err
+	}
+	if s.Aggregate, err = aggregate.New(s.Health, &aggregate.Options{Priorities: s.Priorities.Of, Known: known}); err != nil {
+		return err
+	}
+	s.Continuous, err = aggregate.NewContinuous(s.Aggregate, s.config.Store.Continuous(), s.config.Store.ContinuousWork(), &aggregate.ContinuousOptions{Log: s.config.Log})
+	return err
+}
+
+func (s *Service) buildOrders(context.Context) (err error) {
+	if s.config.Laboratory == nil {
+		return nil
+	}
+	opts, store := s.config.Orders, s.config.Store
+	opts.Environment, opts.LabTests, opts.People, opts.Reviews = s.config.Environment, store.LabTests(), store.Persons(), store.Reviews()
+	opts.MatchTestRuns, opts.SlotCache, opts.Keys, opts.BookingKeys = store.MatchTestRuns(), store.SlotCache(), store.OrderKeys(), s.config.Sealer
+	if opts.MatchTestRunUser == nil {
+		opts.MatchTestRunUser = s.testRunUser
+	}
+	if opts.Settings == nil {
+		opts.Settings = s.OrderSettings
+	}
+	if s.config.Printer != nil {
+		opts.Documents = &orders.Documents{
+			Printer: s.config.Printer, Files: s.config.Files, FormURL: s.config.URL + httpapi.RequisitionFormPath, FormKeys: s.config.Sealer,
+			TimeZone: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error) {
+				u, err := s.Health.User(ctx, team, user)
+				return u.Location(), err
+			},
+		}
+	}
+	s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts)
+	return err
+}
+
+// testRunUser makes, or finds, a user for a test run of matching.
+func (s *Service) testRunUser(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error) {
+	u, _, err := s.Health.CreateOrGet(ctx, team, healthdata.NewUser{ClientUserID: clientUserID})
+	return u.ID, err
+}
+
+func (s *Service) buildWebhooks(context.Context) error {
+	types, err := webhook.NewCatalogue(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+	if err != nil {
+		return err
+	}
+	store, opts := s.config.Store, s.config.Webhooks
+	const longest, margin = 15 * time.Second, 5 * time.Second
+	opts.Lease, opts.Timeout, opts.StartMargin = s.config.Lease, min(longest, s.config.Lease/2), min(margin, s.config.Lease/4)
+	opts.Settings = s.eventSettings
+	if remote, ok := store.(signaler); ok {
+		opts.Signal = remote.Signal()
+	}
+	send := s.config.Notifier
+	if send == nil {
+		send = webhook.NewHTTP(&webhook.HTTPOptions{Guard: s.config.Guard, Timeout: opts.Timeout})
+	}
+	if s.Webhooks, err = webhook.NewService(types, store.Deliveries(), store.Endpoints(), store.WebhookLog(), send, s.config.Sealer,
+		&webhook.ServiceOptions{Guard: s.config.Guard, Log: opts.Log}); err != nil {
+		return err
+	}
+	if s.Deliveries, err = webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), send, s.config.Sealer, &opts); err != nil {
+		return err
+	}
+	if local, ok := store.(notifier); ok {
+		local.OnWritten(s.Deliveries.Wake)
+	}
+	return nil
+}
+
+func (s *Service) buildReports(context.Context) (err error) {
+	if s.config.Extractors == nil {
+		return nil
+	}
+	opts := s.config.Reports
+	opts.Environment = s.config.Environment
+	s.Reports, err = labreport.New(s.config.Store.ParsingJobs(), s.config.Files, s.Health, s.config.Extractors, s.config.Reader, &opts)
+	return err
+}
+
+func (s *Service) buildLinking(context.Context) error {
+	sign, err := s.derive("link tokens")
+	if err != nil {
+		return err
+	}
+	appKey, err := s.derive("user tokens")
+	if err != nil {
+		return err
+	}
+	store, opts := s.config.Store, s.config.Linking
+	opts.Environment, opts.Region, opts.BaseURL, opts.Clients = s.config.Environment, string(s.config.Region), s.config.URL, store.TeamClients()
+	if opts.Settings == nil {
+		opts.Settings = s.LinkSettings
+	}
+	if s.Linking, err = linking.New(store.Linking(), s.Health, s.config.Connectors, s.config.Sealer, [][]byte{sign}, &opts); err != nil {
+		return err
+	}
+	if s.Apps, err = linking.NewApps(store.Apps(), s.Health, appKey, nil); err != nil {
+		return err
+	}
+	grants, err := linking.NewKeeper(store.Grants(), s.Health, s.config.Connectors, s.config.Sealer, &linking.KeeperOptions{Log: s.config.Log, Clients: store.TeamClients()})
+	if err != nil {
+		return err
+	}
+	pulls := s.config.Pulls
+	pulls.Pause, pulls.Lease, pulls.Timeout = s.Linking.Pause, s.config.Lease, s.config.Lease/2
+	if pulls.Settings == nil {
+		pulls.Settings = s.pullSettings
+	}
+	if s.Pulls, err = pull.New(store.Pulls(), s.Health, grants, s.config.Connectors, &pulls); err != nil {
+		return err
+	}
+	s.Bulk, err = bulk.New(store.Bulk(), s.Health, s.Linking, s.Pulls, s.config.Connectors, s.config.Sealer, &bulk.Options{Log: s.config.Log})
+	return err
+}
+
+func (s *Service) buildHandler(context.Context) (err error) {
+	api := &s.config.HTTP
+	if api.Authenticate == nil {
+		if api.Authenticate, err = httpapi.KeyAuth(httpapi.KeysOf(s.Organisations), s.config.Environment, s.config.Region, &httpapi.KeyOptions{Header: api.KeyHeader}); err != nil {
+			return err
+		}
+	}
+	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
+	api.Orders, api.Reports, api.Environment, api.Region = s.Orders, s.Reports, s.config.Environment, s.config.Region
+	if s.Orders != nil {
+		api.OrderKeys = s.config.Store.OrderKeys()
+	}
+	if api.LinkPages == nil {
+		api.LinkPages = &httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
+	}
+	if api.LinkPages.FirstImport == nil {
+		api.LinkPages.FirstImport = s.firstImport
+	}
+	if api.AuthenticateManagement != nil {
+		api.Webhooks, api.Continuous, api.Teams, api.Organisations = s.Webhooks, s.Continuous, s.Teams, s.Organisations
+	}
+	if api.Limits.Timeout <= 0 {
+		api.Limits.Timeout = requestTimeout
+	}
+	s.handler = s.withHealth(httpapi.Handler(*api))
+	return nil
+}
+
+// requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
+const requestTimeout = 2 * time.Minute
+
+// firstImport says how far the first import of a connection has come.
+func (s *Service) firstImport(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (httpapi.FirstImport, error) {
+	p, err := s.Pulls.Progress(ctx, team, user, provider)
+	return httpapi.FirstImport(p), err
+}
+
+// Authenticate returns the team of a request's API key. Unauthenticated if it has none.
+func (s *Service) Authenticate(r *http.Request) (healthlab.TeamID, error) {
+	return s.config.HTTP.Authenticate(r)
+}
+
+// Handler answers the API, the link pages, and /healthz and /readyz.
+func (s *Service) Handler() http.Handler { return s.handler }

@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// OrderSettings are the settings of a team for lab orders: what the team has chosen, and
+// everything else switched on. It is the default of orders.Options.Settings, and a start for
+// a host that switches something off.
+func (s *Service) OrderSettings(ctx context.Context, team healthlab.TeamID) (orders.Settings, error) {
+	c, err := s.Teams.Of(ctx, team)
+	if err != nil {
+		return orders.Settings{}, err
+	}
+	return orders.Settings{
+		PartialWebhooks: *c.PartialWebhooks, Minors: *c.Minors, SMSOff: !*c.PatientSMS, EmailOff: !*c.PatientEmail,
+		Reminders: *c.Texts, CriticalEmail: orEmpty(c.CriticalEmail),
+		Redraws: true, OnSiteCollection: true, OrderImport: true, InsuranceRead: true, OwnPayors: true,
+		PSCScheduling: true, PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true,
+		UnmatchedResults: true, UnmatchedTestRuns: true, CompendiumTools: true,
+	}, nil
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// LinkSettings are the settings of a team for linking: what the team has chosen, and bulk
+// operations. It is the default of linking.Options.Settings, and a start for a host that
+// sets more.
+func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
+	c, err := s.Teams.Of(ctx, team)
+	if err != nil {
+		return linking.TeamSettings{}, err
+	}
+	brand := c.Brand
+	if brand == nil {
+		b, err := s.brandOf(ctx, team)
+		if err != nil {
+			return linking.TeamSettings{}, err
+		}
+		brand = &b
+	}
+	scopes := make(map[string]linking.ScopeRequirement, len(c.Scopes))
+	for slug, x := range c.Scopes {
+		scopes[slug] = linking.ScopeRequirement{MustGrant: x.Must, MayGrant: x.May}
+	}
+	return linking.TeamSettings{
+		RejectDuplicates: *c.RejectDuplicates, Bulk: true, Scopes: scopes, Practice: orEmpty(c.Practice),
+		Brand: linking.Brand{
+			CompanyName: brand.CompanyName, LogoURL: brand.LogoURL, Color: brand.Color, Website: brand.Website,
+			SupportEmail: brand.SupportEmail, SupportContact: brand.SupportContact, Address: brand.Address,
+		},
+	}, nil
+}
+
+// brandOf is the brand of a team that has chosen none.
+func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (healthdata.TeamBrand, error) {
+	if s.config.Brand != nil {
+		return s.config.Brand(ctx, team)
+	}
+	t, err := s.Organisations.Find(ctx, team)
+	return healthdata.TeamBrand{CompanyName: t.Name}, err
+}
+
+// eventSettings are what a team has chosen about events.
+func (s *Service) eventSettings(ctx context.Context, team healthlab.TeamID) (webhook.TeamSettings, error) {
+	c, err := s.Teams.Of(ctx, team)
+	if err != nil {
+		return webhook.TeamSettings{}, err
+	}
+	out := webhook.TeamSettings{Prefixes: c.EventPrefixes}
+	if c.Destinations != nil {
+		out.Kinds = c.Destinations.Enabled
+	}
+	return out, nil
+}
+
+// pullSettings are what a team has chosen about histories.
+func (s *Service) pullSettings(ctx context.Context, team healthlab.TeamID) (pull.TeamSettings, error) {
+	c, err := s.Teams.Of(ctx, team)
+	if err != nil {
+		return pull.TeamSettings{}, err
+	}
+	out := pull.TeamSettings{HistoryDays: make(map[string]pull.HistoryDays, len(c.History))}
+	for slug, h := range c.History {
+		out.HistoryDays[slug] = pull.HistoryDays(h)
+	}
+	return out, nil
+}

@@ -1,0 +1,63 @@
+package service
+
+import (
+	"context"
+
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/organisation"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/linking/bulk"
+	"github.com/healthlab-dev/healthlab/linking/pull"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Store has the store of every package behind a method of its name. The stores of
+// adapters/memory and adapters/postgres have all of them.
+//
+// A Store may have further methods, which the assembly uses if they are there:
+//
+//	Run(ctx context.Context) error      // background work, which Service.Run does too
+//	Ping(ctx context.Context) error     // nil if the store can be used, for Service.Ready
+//	OnWritten(func())                   // called after each write of events
+//	Signal() webhook.Signal             // messages between processes on one store
+type Store interface {
+	Users() healthdata.Users
+	Teams() healthdata.TeamStore
+	Organisations() organisation.Store
+	Data() healthdata.Data
+	Orders() orders.Store
+	OrderKeys() orders.Keys
+	LabTests() catalogue.LabTestStore
+	Persons() orders.PersonStore
+	Continuous() aggregate.ContinuousStore
+	ContinuousWork() aggregate.ContinuousWork
+	Priorities() aggregate.PriorityStore
+	SlotCache() orders.SlotCache
+	Reviews() orders.ReviewStore
+	MatchTestRuns() orders.MatchTestRunStore
+	Linking() linking.Store
+	TeamClients() linking.TeamClients
+	Grants() linking.Grants
+	Pulls() pull.Store
+	Bulk() bulk.Store
+	Apps() linking.AppSessions
+	ParsingJobs() labreport.Store
+	Deliveries() webhook.Deliveries
+	Endpoints() webhook.Endpoints
+	WebhookLog() webhook.Log
+}
+
+type (
+	runner interface {
+		Run(ctx context.Context) error
+	}
+	pinger interface {
+		Ping(ctx context.Context) error
+	}
+	notifier interface{ OnWritten(written func()) }
+	signaler interface{ Signal() webhook.Signal }
+)

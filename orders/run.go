@@ -1,0 +1,43 @@
+package orders
+
+import (
+	"context"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// Run does the background work until ctx ends: it hands orders to the laboratory and takes
+// in what it reports, follows appointments, keeps the cache of slots, sends messages to
+// patients, goes on with simulations and test runs, and forgets idempotency keys. Then it
+// lets what is running finish, and returns nil. Any number of processes may run it: an
+// order, the feed of the laboratory and each other piece of work is one process's for the
+// time of a lease. A laboratory that is away, slow or failing delays an order and loses
+// none.
+//
+// The orders of a sandbox wait to be simulated ([Service.Simulate]) unless
+// [Options].SandboxMoves is set: they are not handed to the laboratory.
+func (s *Service) Run(ctx context.Context) error {
+	parts := []work.Part{{Name: "patient messages", Run: s.later().Run}}
+	add := func(name string, run func(context.Context) error) {
+		parts = append(parts, work.Part{Name: name, Run: run})
+	}
+	sandbox := s.opts.Environment == healthlab.Sandbox
+	if !sandbox || s.opts.SandboxMoves {
+		add("placing", s.placing().Run)
+		add("lab updates", s.runUpdates)
+	}
+	if s.visits != nil && s.bookings != nil {
+		add("appointments", s.attending().Run)
+	}
+	if s.opts.SlotCache != nil && s.slots != nil && s.opts.Centers != nil {
+		add("slot cache", s.runSlotCache)
+	}
+	if sandbox && s.opts.MatchTestRuns != nil {
+		add("test runs", s.trying().Run)
+	}
+	if s.opts.Keys != nil {
+		add("idempotency keys", s.runPruning)
+	}
+	return work.Together(ctx, parts)
+}
