@@ -20,16 +20,16 @@ type CorrectedMarker struct {
 func markCorrected(before, corrected []LabResult, at healthlab.Time) ([]LabResult, []CorrectedMarker) {
 	earlier := map[string][]LabResult{}
 	for _, r := range before {
-		earlier[r.key()] = append(earlier[r.key()], r)
+		earlier[r.findingKey()] = append(earlier[r.findingKey()], r)
 	}
 	out := slices.Clone(corrected)
 	var changed []CorrectedMarker
 	for i := range out {
 		r := &out[i]
 		r.PreviousResult, r.CorrectedAt = nil, nil
-		if rest := earlier[r.key()]; len(rest) > 0 {
+		if rest := earlier[r.findingKey()]; len(rest) > 0 {
 			was := rest[0]
-			earlier[r.key()] = rest[1:]
+			earlier[r.findingKey()] = rest[1:]
 			if r.sameFinding(was) {
 				r.PreviousResult, r.CorrectedAt = was.PreviousResult, was.CorrectedAt
 				continue
@@ -45,5 +45,5 @@ func markCorrected(before, corrected []LabResult, at healthlab.Time) ([]LabResul
 // sameFinding reports whether two results of one marker say the same of the patient.
 func (r *LabResult) sameFinding(o LabResult) bool {
 	return r.Result == o.Result && r.Type == o.Type && r.Interpretation == o.Interpretation &&
-		textOf(r.Unit) == textOf(o.Unit) && textOf(r.ReferenceRange) == textOf(o.ReferenceRange)
+		slices.Equal(r.Codes, o.Codes) && textOf(r.Unit) == textOf(o.Unit) && textOf(r.ReferenceRange) == textOf(o.ReferenceRange)
 }

@@ -498,7 +498,7 @@ func (r *Record) result(m Message, at time.Time) (corrected []CorrectedMarker) {
 func allCriticalIn(before, now OrderResults) bool {
 	return !slices.ContainsFunc(now.Results, func(r LabResult) bool {
 		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b LabResult) bool {
-			return b.Interpretation == Critical && b.key() == r.key()
+			return b.Interpretation == Critical && b.findingKey() == r.findingKey()
 		})
 	})
 }

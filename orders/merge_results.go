@@ -115,6 +115,10 @@ func supersede(have, later []LabResult) []LabResult {
 // key names a result across orders.
 func (r *LabResult) key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
+// findingKey names a result within one order: isolates have the same codes in different
+// groups.
+func (r *LabResult) findingKey() string { return r.Group + " " + r.key() }
+
 func (m *MissingResult) key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
 
 // resultKey is the code of a result; its name, if it has none.

@@ -491,3 +491,30 @@ func (CoverageItem) GoString() string { return rules.Redacted }
 
 // LogValue shows nothing of what CoverageItem holds.
 func (CoverageItem) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
+
+// String shows nothing of what Code holds.
+func (Code) String() string { return rules.Redacted }
+
+// GoString shows nothing of what Code holds.
+func (Code) GoString() string { return rules.Redacted }
+
+// LogValue shows nothing of what Code holds.
+func (Code) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
+
+// String shows nothing of what Coded holds.
+func (Coded) String() string { return rules.Redacted }
+
+// GoString shows nothing of what Coded holds.
+func (Coded) GoString() string { return rules.Redacted }
+
+// LogValue shows nothing of what Coded holds.
+func (Coded) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
+
+// String shows nothing of what ParentResult holds.
+func (ParentResult) String() string { return rules.Redacted }
+
+// GoString shows nothing of what ParentResult holds.
+func (ParentResult) GoString() string { return rules.Redacted }
+
+// LogValue shows nothing of what ParentResult holds.
+func (ParentResult) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }

@@ -84,6 +84,46 @@ type LabResult struct {
 	PerformingLaboratory *string `json:"performing_laboratory"`
 	// SourceSampleID is a key of SampleInformation.
 	SourceSampleID *string `json:"source_sample_id"`
+	// Group is the laboratory's id of the group that the result belongs to, such as an
+	// isolate with its susceptibilities. It is unique within one test of one report.
+	Group string `json:"group,omitempty"`
+	// Codes are those of a coded result; Result has its text.
+	Codes []Code `json:"codes,omitempty"`
+	// Methods are how it was measured.
+	Methods []Coded `json:"methods,omitempty"`
+	// Parent is the result that led to the test of this one; nil for none.
+	Parent *ParentResult `json:"parent,omitempty"`
+}
+
+// Code is a code of a code system, with the text that the laboratory sends with it. Printing
+// or logging it shows nothing.
+type Code struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+	// System is what the laboratory calls the code system, such as SCT for SNOMED CT.
+	System string `json:"system"`
+}
+
+// Coded is a term that a laboratory sends, as text and as codes. Codes are nil where it
+// sends text alone. Printing or logging it shows nothing.
+type Coded struct {
+	Text  string `json:"text"`
+	Codes []Code `json:"codes,omitempty"`
+}
+
+// ParentResult names the result that led to a reflex test, such as the isolate whose
+// susceptibilities were tested. What the laboratory does not say is empty. Printing or
+// logging it shows nothing.
+type ParentResult struct {
+	// PlacerNumber and FillerNumber are the numbers of the parent's test, ours and the
+	// laboratory's.
+	PlacerNumber string `json:"placer_number"`
+	FillerNumber string `json:"filler_number"`
+	// Result names the parent result, and Group is its group.
+	Result *Coded `json:"result"`
+	Group  string `json:"group"`
+	// Value is the value of the parent result.
+	Value string `json:"value"`
 }
 
 // plainResult is LabResult without its methods.
@@ -143,6 +183,8 @@ type ResultsMetadata struct {
 	// PatientID and AccountID are the lab's own.
 	PatientID *string `json:"patient_id"`
 	AccountID *string `json:"account_id"`
+	// Notes are the laboratory's notes on the patient or the visit, in lines.
+	Notes *string `json:"notes,omitempty"`
 }
 
 // UnmarshalJSON reads what is published; the age may be a number, and the licence be
@@ -172,6 +214,9 @@ type MissingResult struct {
 	LOINCSlug           *string        `json:"loinc_slug"`
 	ProviderID          *string        `json:"provider_id"`
 	SourceMarkers       []SourceMarker `json:"source_markers" wire:"nullable"`
+	// Group and Parent are as in [LabResult].
+	Group  string        `json:"group,omitempty"`
+	Parent *ParentResult `json:"parent,omitempty"`
 }
 
 // SampleData is what is known of one sample.
@@ -184,6 +229,13 @@ type SampleData struct {
 	// PerformingLaboratories are by the key that results name.
 	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories" wire:"nullable"`
 	ClinicalInformation    *ClinicalInformation            `json:"clinical_information"`
+	// SpecimenType is what was collected, SpecimenSite where on the body.
+	SpecimenType *Coded `json:"specimen_type,omitempty"`
+	SpecimenSite *Coded `json:"specimen_site,omitempty"`
+	// Conditions are those of the specimen at the laboratory, RejectReasons why the
+	// laboratory refused it.
+	Conditions    []Coded `json:"conditions,omitempty"`
+	RejectReasons []Coded `json:"reject_reasons,omitempty"`
 }
 
 // TimestampWithOffset is an instant and the local offset it was noted with.

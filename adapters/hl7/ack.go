@@ -31,8 +31,8 @@ var codeTexts = map[string]string{
 	codeUnsupportedType: "Unsupported message type", codeInternal: "Application internal error",
 }
 
-// answer writes an acknowledgement of m, which is nil if it could not be read. Nil if
-// the sender wants none.
+// answer writes an acknowledgement of m, which is nil if it could not be read. The fault of
+// an accepted message is a warning. Nil if the sender wants none.
 func (o *Options) answer(m *er7.Message, code string, fault error) []byte {
 	out, err := o.answerIn(er7.ASCII, m, code, fault)
 	if err != nil {
@@ -48,7 +48,10 @@ func (o *Options) answer(m *er7.Message, code string, fault error) []byte {
 func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, fault error) (*er7.Message, error) {
 	b := er7.NewBuilder(er7.Standard(), cs)
 	h := b.Header().Set(7, er7.FormatStamp(o.Now().In(o.Zone))).Set(9, "ACK")
-	id, version := "", o.Version
+	id, version, severity := "", o.Version, "E"
+	if code == accepted {
+		severity = "W"
+	}
 	us := o.Us
 	if m != nil {
 		in := m.Header()
@@ -73,7 +76,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, fault er
 		Set(10, "A"+short([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
 	b.Add("MSA").Set(1, code).Set(2, id)
 	if fault != nil {
-		err := b.Add("ERR").Set(4, "E")
+		err := b.Add("ERR").Set(4, severity)
 		number := codeInternal
 		var at *er7.SyntaxError
 		var unsupported *unsupportedError

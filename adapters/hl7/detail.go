@@ -1,6 +1,8 @@
 package hl7
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
@@ -81,24 +83,27 @@ func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
 }
 
 // document reads a document that stands in place of a result.
-func (r *reader) document(t *TestReport, s er7.Segment) error {
+func (r *reader) document(t *TestReport, s er7.Segment) {
+	r.note = &t.Notes
 	switch s.Field(11).Text() {
 	case "D", "W":
 		t.Withdrawn = true
-		return nil
+		return
 	case "R", "X":
-		return nil // not verified yet, or there will be none
+		return // not verified yet, or there will be none
 	}
 	for _, p := range s.Field(5).Repetitions() {
 		e, err := p.Embedded()
 		if err != nil {
-			return &er7.SyntaxError{Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document is in the encoding that it names"}
+			r.in.Refused = append(r.in.Refused, &er7.SyntaxError{
+				Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document must be in the encoding that it names",
+			})
+			continue
 		}
 		if len(e.Data) > 0 {
 			t.Documents = append(t.Documents, Document{Title: s.Field(3).Coded().Display(), ContentType: e.ContentType(), Data: e.Data})
 		}
 	}
-	return nil
 }
 
 // Words that laboratories explain a missing result with, and what they mean.
@@ -116,6 +121,17 @@ var reasons = []struct {
 	{[]string{"lab accident", "laboratory accident", "lab error", "laboratory error"}, orders.InternalLabFailure, ""},
 	{[]string{"duplicate"}, orders.NonFailure, ""},
 	{[]string{"not ordered", "order entry"}, orders.OrderEntryFailure, ""},
+}
+
+// absence is how laboratories write that a test was not performed.
+var absence = regexp.MustCompile(`(?i)^(TNP|QNS|CANC|CANCEL|CANCELED|CANCELLED|DNR|TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|NOT (PERFORMED|DONE|TESTED)|` +
+	`QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) REJECTED)([^\pL\pN]|$)`)
+
+// notPerformed reports whether the text of a result, or one of its codes, says that there is
+// none.
+func notPerformed(r orders.LabResult) bool {
+	says := func(words string) bool { return absence.MatchString(strings.TrimLeft(words, " *-(")) }
+	return r.Type == orders.CommentResult && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c orders.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
 // reason infers from a laboratory's words why there is no result.

@@ -1,11 +1,15 @@
 package hl7
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -27,6 +31,8 @@ type State struct {
 	ToldDone bool
 	Report   string // the document that says all that the results say; empty for none
 	Count    int    // of messages told
+	// Notes are those on the patient and the visits, with when each was first reported.
+	Notes map[string]time.Time
 }
 
 // HeldTest is where a test stands.
@@ -36,8 +42,14 @@ type HeldTest struct {
 	Status string
 	At     time.Time
 	Notes  string
+	// Sample is the id of the first sample and Data what is known of it; More are the
+	// other samples by id.
 	Sample string
 	Data   orders.SampleData
+	More   map[string]orders.SampleData
+	Parent *orders.ParentResult
+	// Document: a document came with the test.
+	Document bool
 }
 
 // Held is the newest of what was reported of one result.
@@ -80,9 +92,12 @@ func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 // tests.
 func (d *Dossier) take(tests []TestReport, results bool) {
 	s := &d.State
-	s.Tests, s.Results = maps.Clone(s.Tests), maps.Clone(s.Results)
+	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
 	if s.Tests == nil {
 		s.Tests, s.Results = map[string]HeldTest{}, map[string]Held{}
+	}
+	if s.Notes == nil {
+		s.Notes = map[string]time.Time{}
 	}
 	for _, t := range tests {
 		if d.SampleID == "" {
@@ -96,6 +111,11 @@ func (d *Dossier) take(tests []TestReport, results bool) {
 		}
 		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
 			continue // of the order, not of what was measured
+		}
+		if n := text(t.Head.Notes); n != "" {
+			if at, ok := s.Notes[n]; !ok || t.At.Before(at) {
+				s.Notes[n] = t.At
+			}
 		}
 		if head := t.Head; !t.At.Before(s.HeadAt) {
 			head.SpecimenNumber = t.Sample
@@ -112,28 +132,86 @@ func (d *Dossier) take(tests []TestReport, results bool) {
 	}
 }
 
-// key tells a test from the others of its order.
+// key tells a test from the others of its order. Susceptibilities of several isolates have
+// the same numbers and codes, and another parent.
 func (t *TestReport) key() string {
 	key := t.Filler
 	for _, c := range t.Codes {
 		key += "|" + c
 	}
+	if p := t.Parent; p != nil {
+		key += "|parent " + p.FillerNumber + "|" + p.Group
+		if p.Result != nil && len(p.Result.Codes) > 0 {
+			key += "|" + p.Result.Codes[0].Code
+		}
+	}
+	if t.occurrence > 0 {
+		key += fmt.Sprint("#", t.occurrence)
+	}
 	return key
+}
+
+// samples returns what a report says of its samples: of the first one, and of the others by
+// id.
+func (t *TestReport) samples() (first orders.SampleData, more map[string]orders.SampleData) {
+	data := func(s Specimen) orders.SampleData {
+		return orders.SampleData{
+			SampleID: optional(s.ID), ControlNumber: optional(t.Filler), DateCollected: s.Collected, DateReceived: s.Received, DateReported: reported(t.At),
+			SpecimenType: s.Type, SpecimenSite: s.Site, Conditions: s.Conditions, RejectReasons: s.RejectReasons,
+		}
+	}
+	if len(t.Specimens) == 0 {
+		first = data(Specimen{ID: t.Sample})
+	} else {
+		first = data(t.Specimens[0])
+		for _, s := range t.Specimens[1:] {
+			if more == nil {
+				more = map[string]orders.SampleData{}
+			}
+			more[s.ID] = data(s)
+		}
+	}
+	first.DateCollected, first.DateReceived = t.Collected, t.Received
+	if t.Notes != "" {
+		first.ClinicalInformation = &orders.ClinicalInformation{Notes: optional(t.Notes)}
+	}
+	return first, more
+}
+
+// describe fills in what is not known of a sample from another description of it.
+func describe(s *orders.SampleData, from orders.SampleData) {
+	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
+	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
+	s.DateReported = cmp.Or(s.DateReported, from.DateReported)
+	s.SpecimenType, s.SpecimenSite = cmp.Or(s.SpecimenType, from.SpecimenType), cmp.Or(s.SpecimenSite, from.SpecimenSite)
+	if s.Conditions == nil {
+		s.Conditions = from.Conditions
+	}
+	if s.RejectReasons == nil {
+		s.RejectReasons = from.RejectReasons
+	}
 }
 
 func (s *State) test(t TestReport) {
 	key := t.key()
 	held, ok := s.Tests[key]
+	first, more := t.samples()
 	if !ok || newer(t.Status, t.At, held.Status, held.At) {
-		data := orders.SampleData{
-			SampleID: optional(t.Sample), ControlNumber: optional(t.Filler), DateCollected: t.Collected, DateReceived: t.Received,
-			DateReported: reported(t.At), PerformingLaboratories: maps.Clone(held.Data.PerformingLaboratories),
+		first.PerformingLaboratories = held.Data.PerformingLaboratories
+		if t.Sample == held.Sample {
+			describe(&first, held.Data)
 		}
-		if t.Notes != "" {
-			data.ClinicalInformation = &orders.ClinicalInformation{Notes: optional(t.Notes)}
+		if more == nil {
+			more = held.More
 		}
-		held = HeldTest{Codes: t.Codes, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample, Data: data}
+		held = HeldTest{
+			Codes: t.Codes, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample, Data: first, More: more,
+			Parent: t.Parent, Document: held.Document,
+		}
+	} else if t.Sample == held.Sample {
+		describe(&held.Data, first)
 	}
+	held.Document = held.Document || len(t.Documents) > 0
 	held.Data.PerformingLaboratories = maps.Clone(held.Data.PerformingLaboratories)
 	for name, lab := range t.Laboratories {
 		if held.Data.PerformingLaboratories == nil {
@@ -216,17 +294,22 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 	if done {
 		out.Metadata.Status, out.MissingResults = orders.ResultFinal, []orders.MissingResult{}
 	}
-	keys := slices.SortedFunc(maps.Keys(s.Results), func(a, b string) int { return s.Results[a].Seq - s.Results[b].Seq })
-	for _, k := range keys {
+	out.Metadata.Notes = optional(s.notes())
+	sampleOf := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
+		sampleOf[key] = d.addSamples(out.SampleInformation, s.Tests[key])
+	}
+	for _, k := range s.inOrder() {
 		h := s.Results[k]
 		t := s.Tests[h.Test]
-		h.Result.SourceMarkers = d.source(t, opts)
+		h.Result.SourceMarkers, h.Result.SourceSampleID = d.source(t, opts), optional(sampleOf[h.Test])
+		h.Result.Result = strings.TrimRight(h.Result.Result, "\n")
 		switch {
 		case h.Status == "D" || h.Status == "W" || h.Status == "R":
 			// Deleted, wrong, or not verified yet: not to be shown.
-		case h.Status == "X":
+		case h.absent():
 			if done {
-				out.MissingResults = append(out.MissingResults, missing(h.Result, t.Notes))
+				out.MissingResults = append(out.MissingResults, s.missing(h.Result, t))
 			}
 		case h.Result.Result != "":
 			if n := h.Result.Notes; n == nil || *n == "" {
@@ -239,19 +322,77 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
-		t := s.Tests[key]
-		if t.Sample != "" {
-			out.SampleInformation[t.Sample] = t.Data
-		}
-		if done && t.Status == "X" && !slices.ContainsFunc(keys, func(k string) bool { return s.Results[k].Test == key && s.Results[k].Status == "X" }) {
-			gone := orders.LabResult{Name: t.Name, Slug: slug(t.Name), SourceMarkers: d.source(t, opts)}
+		if t := s.Tests[key]; done && s.unreported(key) {
+			gone := orders.LabResult{Name: t.Name, Slug: slug(t.Name), SourceMarkers: d.source(t, opts), Parent: t.Parent}
 			if len(t.Codes) > 0 {
 				gone.ProviderID = optional(t.Codes[0])
 			}
-			out.MissingResults = append(out.MissingResults, missing(gone, t.Notes))
+			out.MissingResults = append(out.MissingResults, s.missing(gone, t))
 		}
 	}
 	return out, len(out.Results) > 0
+}
+
+// inOrder returns the keys of the results in the order in which they were first reported.
+func (s *State) inOrder() []string {
+	return slices.SortedFunc(maps.Keys(s.Results), func(a, b string) int { return s.Results[a].Seq - s.Results[b].Seq })
+}
+
+// notes returns the notes on the patient and the visits in the order in which they were
+// reported.
+func (s *State) notes() string {
+	list := slices.SortedFunc(maps.Keys(s.Notes), func(a, b string) int {
+		return cmp.Or(s.Notes[a].Compare(s.Notes[b]), strings.Compare(a, b))
+	})
+	return strings.Join(list, "\n")
+}
+
+// addSamples adds the samples of a test and returns the key of its first one. Several tests
+// may be of one sample; one that is described in another way, such as an isolate under the
+// number of the blood that it grew from, gets a key of its own.
+func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string {
+	add := func(id string, data orders.SampleData) string {
+		key := id
+		for n := 2; contradict(to[key], data); n++ {
+			key = fmt.Sprintf("%s-%d", id, n)
+		}
+		if have, ok := to[key]; ok {
+			labs := maps.Clone(data.PerformingLaboratories)
+			if labs == nil {
+				labs = map[string]orders.PerformingLaboratory{}
+			}
+			maps.Copy(labs, have.PerformingLaboratories)
+			if len(labs) > 0 {
+				have.PerformingLaboratories = labs
+			}
+			describe(&have, data)
+			have.ClinicalInformation = joined(have.ClinicalInformation, data.ClinicalInformation)
+			data = have
+		}
+		to[key] = data
+		return key
+	}
+	first := add(cmp.Or(t.Sample, d.SampleID, d.Number), t.Data)
+	for _, id := range slices.Sorted(maps.Keys(t.More)) {
+		add(id, t.More[id])
+	}
+	return first
+}
+
+// contradict reports whether two descriptions cannot be of one sample.
+func contradict(a, b orders.SampleData) bool {
+	one := func(a, b *orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
+	list := func(a, b []orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
+	return one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||
+		list(a.Conditions, b.Conditions) || list(a.RejectReasons, b.RejectReasons)
+}
+
+// joined returns the notes of two tests.
+func joined(a, b *orders.ClinicalInformation) *orders.ClinicalInformation {
+	if a == nil || b == nil || text(a.Notes) == text(b.Notes) {
+		return cmp.Or(a, b)
+	}
+	return &orders.ClinicalInformation{Notes: optional(text(a.Notes) + "\n" + text(b.Notes))}
 }
 
 func (d *Dossier) source(t HeldTest, opts *Options) []orders.SourceMarker {
@@ -264,18 +405,71 @@ func (d *Dossier) source(t HeldTest, opts *Options) []orders.SourceMarker {
 	return out
 }
 
-func missing(r orders.LabResult, testNotes string) orders.MissingResult {
-	note := text(r.Notes)
-	for _, more := range []string{r.Result, testNotes} {
-		if note == "" {
-			note = more
+// absent reports whether the laboratory says that there is no result: by the status, by the
+// text, or by nothing where a final result belongs.
+func (h Held) absent() bool {
+	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))
+}
+
+// unreported reports whether a test ended and has no result, no missing one, and no
+// document. A test whose results are those of tests that it led to is not one.
+func (s *State) unreported(key string) bool {
+	t := s.Tests[key]
+	if rank(t.Status) == 0 || t.Status != "X" && t.Document {
+		return false
+	}
+	for _, h := range s.Results {
+		if h.Test == key && (t.Status != "X" || h.absent()) {
+			return false
 		}
 	}
-	failure, _ := reason(note)
-	return orders.MissingResult{
-		Name: r.Name, Slug: r.Slug, InferredFailureType: failure, Note: optional(note),
-		LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
+	if t.Status == "X" {
+		return true
 	}
+	for other, o := range s.Tests {
+		if p := o.Parent; other != key && p != nil && p.FillerNumber != "" && p.FillerNumber == text(t.Data.ControlNumber) {
+			return false
+		}
+	}
+	return true
+}
+
+// reasons are the laboratory's words on why a result of a test is missing, the nearest first.
+func (s *State) reasons(r orders.LabResult, t HeldTest) []string {
+	out := []string{text(r.Notes)}
+	if bare := len(strings.Fields(r.Result)) == 1 && notPerformed(r); !bare {
+		out = append(out, r.Result)
+	}
+	out = append(out, t.Notes)
+	for _, data := range append([]orders.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
+		for _, why := range data.RejectReasons {
+			out = append(out, why.Text)
+		}
+	}
+	out = append(out, s.notes(), r.Result)
+	return slices.DeleteFunc(out, func(words string) bool { return strings.TrimSpace(words) == "" })
+}
+
+// why infers from the laboratory's words why a result of a test is missing.
+func (s *State) why(r orders.LabResult, t HeldTest) (failure orders.FailureType, detail orders.StatusDetail) {
+	for _, words := range s.reasons(r, t) {
+		if failure, detail = reason(words); failure != orders.UnknownFailure {
+			break
+		}
+	}
+	return cmp.Or(failure, orders.UnknownFailure), detail
+}
+
+func (s *State) missing(r orders.LabResult, t HeldTest) orders.MissingResult {
+	out := orders.MissingResult{
+		Name: r.Name, Slug: r.Slug, LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
+		Group: r.Group, Parent: r.Parent,
+	}
+	out.InferredFailureType, _ = s.why(r, t)
+	if words := s.reasons(r, t); len(words) > 0 {
+		out.Note = &words[0]
+	}
+	return out
 }
 
 // report notes which document says all that the results say, once the tests of a delivery
@@ -331,7 +525,7 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 	case s.Stopped && d.Method == catalogue.Testkit && !done:
 		m.On = orders.Stopped
 	case done, s.Stopped:
-		m.On, m.Detail = orders.SampleRejected, why(results.MissingResults)
+		m.On, m.Detail = orders.SampleRejected, d.refusal()
 	default:
 		d.report(tests, false)
 		return nil // received, and no result yet
@@ -351,18 +545,25 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 	return &m
 }
 
-// gone reports whether the laboratory will report nothing of anything.
+// gone reports whether the laboratory will report nothing of anything, and says so or says
+// why.
 func (d *Dossier) gone() bool {
-	for key, t := range d.State.Tests {
-		if t.Status == "X" {
-			continue
+	s := &d.State
+	for key, t := range s.Tests {
+		lost := t.Status == "X"
+		if !lost && s.unreported(key) {
+			failure, _ := s.why(orders.LabResult{}, t)
+			lost = failure != orders.UnknownFailure
 		}
-		lost := false
-		for _, h := range d.State.Results {
-			if h.Test == key && h.Status != "X" {
+		for _, h := range s.Results {
+			if h.Test != key || t.Status == "X" {
+				continue
+			}
+			failure, _ := s.why(h.Result, t)
+			if !h.absent() || h.Status != "X" && h.Result.Result == "" && failure == orders.UnknownFailure {
 				return false
 			}
-			lost = lost || h.Test == key
+			lost = true
 		}
 		if !lost {
 			return false // without results, such as a report that is a document
@@ -371,10 +572,18 @@ func (d *Dossier) gone() bool {
 	return true
 }
 
-// why returns the reason of the first missing result that has one.
-func why(gone []orders.MissingResult) orders.StatusDetail {
-	for _, g := range gone {
-		if _, detail := reason(text(g.Note)); detail != "" {
+// refusal returns why the laboratory reports nothing of the order, if it says so.
+func (d *Dossier) refusal() orders.StatusDetail {
+	s := &d.State
+	for _, k := range s.inOrder() {
+		if h := s.Results[k]; h.absent() {
+			if _, detail := s.why(h.Result, s.Tests[h.Test]); detail != "" {
+				return detail
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
+		if _, detail := s.why(orders.LabResult{}, s.Tests[key]); s.unreported(key) && detail != "" {
 			return detail
 		}
 	}
@@ -391,16 +600,44 @@ func digestOf(done, stopped bool, r *orders.OrderResults) string {
 		}
 	}
 	add(strconv.FormatBool(done), strconv.FormatBool(stopped))
+	coded := func(name string, list ...orders.Coded) {
+		for _, c := range list {
+			add(name, c.Text)
+			for _, code := range c.Codes {
+				add(code.Code, code.Text, code.System)
+			}
+		}
+	}
 	if r != nil {
+		add(text(r.Metadata.Notes))
 		for _, l := range r.Results {
 			add("result", l.Name, l.Result, string(l.Type), text(l.Unit), text(l.Notes), text(l.ReferenceRange), string(l.Interpretation),
-				l.SourceInterpretation, text(l.LOINC), text(l.ProviderID), text(l.SourceSampleID), text(l.PerformingLaboratory))
+				l.SourceInterpretation, text(l.LOINC), text(l.ProviderID), text(l.SourceSampleID), text(l.PerformingLaboratory), l.Group)
+			coded("codes", orders.Coded{Codes: l.Codes})
+			coded("method", l.Methods...)
+			if p := l.Parent; p != nil {
+				add("parent", p.PlacerNumber, p.FillerNumber, p.Group, p.Value)
+			}
 			if l.Timestamp != nil {
 				b = l.Timestamp.Append(b)
 			}
 		}
 		for _, m := range r.MissingResults {
-			add("missing", m.Name, string(m.InferredFailureType), text(m.Note), text(m.LOINC), text(m.ProviderID))
+			add("missing", m.Name, string(m.InferredFailureType), text(m.Note), text(m.LOINC), text(m.ProviderID), m.Group)
+		}
+		for _, id := range slices.Sorted(maps.Keys(r.SampleInformation)) {
+			sample := r.SampleInformation[id]
+			add("sample", id)
+			for _, c := range []*orders.Coded{sample.SpecimenType, sample.SpecimenSite} {
+				if c != nil {
+					coded("specimen", *c)
+				}
+			}
+			coded("condition", sample.Conditions...)
+			coded("rejected", sample.RejectReasons...)
+			if c := sample.ClinicalInformation; c != nil {
+				add("notes", text(c.Notes))
+			}
 		}
 	}
 	sum := sha256.Sum256(b)

@@ -20,6 +20,7 @@ func FuzzHandle(f *testing.F) {
 	} {
 		f.Add(raw)
 	}
+	f.Add([]byte("BHS|^~\\&\r" + string(b.report("N1", ana, ferrF, ferritin("9", "L", "F"))) + "\rBTS|1"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		lab := &labSystem{}
 		back := hl7.New(lab, hl7.NewMemoryJournal(), &hl7.Options{Number: func(orders.Order) string { return "N1" }})
@@ -31,9 +32,14 @@ func FuzzHandle(f *testing.F) {
 		for i := range feeds {
 			answer := back.Handle(ctx, raw, nil)
 			if answer != nil {
-				m, err := er7.Parse(answer, nil)
-				if err != nil || m.Segment("MSA").Field(1).Empty() {
+				batch, err := er7.ParseBatch(answer, nil)
+				if err != nil || len(batch.Messages()) == 0 {
 					t.Fatal("the answer cannot be read")
+				}
+				for _, m := range batch.Messages() {
+					if m.Segment("MSA").Field(1).Empty() {
+						t.Fatal("an acknowledgement has no code")
+					}
 				}
 			}
 			feed, err := back.Updates(ctx, "", 1000)

@@ -12,38 +12,39 @@ import (
 )
 
 // observation reads an OBX.
-func (r *reader) observation(s er7.Segment) error {
+func (r *reader) observation(s er7.Segment) {
 	r.note = nil
 	t := r.test()
 	if t == nil {
-		return nil // of the patient or the order, not of a test
+		return // of the patient or the order, not of a test
 	}
 	if kind := s.Field(2).Text(); kind == "ED" {
-		return r.document(t, s)
+		r.document(t, s)
+		return
 	}
 	coded := s.Field(3).Coded()
 	status := s.Field(11).Text()
 	if status == "O" || status == "N" || s.Field(29).Text() == "QST" {
-		return nil // a question of the order, and its answer
+		return // a question of the order, and its answer
 	}
 	if status == "" {
 		status = t.Status
 	}
 	kind := s.Field(2).Text()
-	result := orders.LabResult{Name: coded.Display(), SourceSampleID: optional(t.Sample)}
+	result := orders.LabResult{Name: coded.Display(), Group: s.Field(4).Whole(), Methods: terms(s.Field(17)), Parent: t.Parent}
 	result.Slug = slug(result.Name)
 	r.codes(&result, coded)
 	if loinc, ok := coded.In("LN", "LOINC"); ok && loinc.Text != "" && coded.Original == "" {
 		result.LOINCSlug = optional(slug(loinc.Text))
 	}
 	value(&result, kind, s.Field(5))
-	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + s.Field(4).Text()
+	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + result.Group
 	if lines(kind) && len(t.Observations) > 0 {
 		// Text of several lines comes as several segments.
 		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
-			last.Result.Result += "\n" + result.Result
+			last.Result.Result = strings.TrimLeft(last.Result.Result+"\n"+result.Result, "\n")
 			r.note = notes(&last.Result)
-			return nil
+			return
 		}
 	}
 	if n := r.seen[key]; n > 0 {
@@ -72,7 +73,6 @@ func (r *reader) observation(s er7.Segment) error {
 	r.laboratory(t, &result, s)
 	t.Observations = append(t.Observations, Observation{Key: key, Status: status, Result: result})
 	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
-	return nil
 }
 
 // notes makes room for comments on a result.
@@ -114,6 +114,9 @@ func value(l *orders.LabResult, kind string, f er7.Part) {
 	var parts []string
 	for _, p := range f.Repetitions() {
 		parts = append(parts, valueText(kind, p))
+		if kind == "CE" || kind == "CWE" || kind == "CNE" {
+			l.Codes = append(l.Codes, codesOf(p.Coded())...)
+		}
 	}
 	l.Result = strings.TrimSpace(strings.Join(parts, "\n"))
 	if len(parts) != 1 {

@@ -12,13 +12,18 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 )
 
-func realData(t *testing.T) string {
-	t.Helper()
+// realDataDir is where recorded messages are, if there are any.
+func realDataDir() string {
 	root := os.Getenv("HEALTHLAB_REAL_DATA")
 	if root == "" {
 		root = filepath.Join("..", "..", "..", "shared", "data", "real")
 	}
-	dir := filepath.Join(root, "hl7")
+	return filepath.Join(root, "hl7")
+}
+
+func realData(t *testing.T) string {
+	t.Helper()
+	dir := realDataDir()
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("no recorded messages here: HEALTHLAB_REAL_DATA names the folder that has them")
 	}

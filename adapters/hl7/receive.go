@@ -28,10 +28,15 @@ const (
 // Handle takes in what a connection brings, and returns the acknowledgement. It is an
 // mllp.Handler. AA, or CA, means that the message was kept, whether or not it belongs
 // to an order; AE that it is malformed or could not be kept, AR that no such messages
-// are taken.
+// are taken. An AA with an error of severity W names an embedded document that could not be
+// decoded. A batch (FHS, BHS) is answered with a batch that has an acknowledgement of each
+// message; one that is malformed with a single AE.
 func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byte {
 	if fault != nil {
 		return b.opts.answer(nil, rejected, fault)
+	}
+	if er7.IsBatch(message) {
+		return b.handleBatch(ctx, message)
 	}
 	m, err := er7.Parse(message, b.opts.parsing())
 	if err != nil {
@@ -41,11 +46,11 @@ func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byt
 	if code, _ := m.Type(); code == "ACK" {
 		return nil // an acknowledgement is not acknowledged
 	}
-	err = b.Receive(ctx, m)
+	warning, err := b.receive(ctx, m)
 	var unsupported *unsupportedError
 	switch {
 	case err == nil:
-		return b.opts.answer(m, accepted, nil)
+		return b.opts.answer(m, accepted, warning)
 	case errors.As(err, &unsupported):
 		b.opts.Log.Warn("HL7 message refused", "error", err.Error())
 		return b.opts.answer(m, rejected, err)
@@ -53,6 +58,27 @@ func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byt
 		b.opts.Log.Warn("HL7 message not taken in", "error", err.Error())
 		return b.opts.answer(m, refused, err)
 	}
+}
+
+// handleBatch takes in the messages of a batch one by one.
+func (b *Backend) handleBatch(ctx context.Context, raw []byte) []byte {
+	batch, err := er7.ParseBatch(raw, b.opts.parsing())
+	if err != nil {
+		b.opts.Log.Warn("HL7 batch refused", "error", err.Error())
+		return b.opts.answer(nil, refused, err)
+	}
+	head := "BHS|^~\\&|||||" + er7.FormatStamp(b.opts.Now().In(b.opts.Zone)) + "\r"
+	out, n := []byte(head), 0
+	for _, m := range batch.Messages() {
+		if answer := b.Handle(ctx, m.Bytes(), nil); answer != nil {
+			out = append(out, answer...)
+			n++
+		}
+	}
+	if n == 0 {
+		return nil // the sender wants no answers
+	}
+	return fmt.Appendf(out, "BTS|%d\r", n)
 }
 
 // header reads as much of a malformed message as its acknowledgement needs; nil if
@@ -75,11 +101,35 @@ func (b *Backend) header(message []byte) *er7.Message {
 // message is not one that can be understood; any other error means that it is to be
 // handed in again.
 func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
-	in, err := Read(m, &b.opts)
+	_, err := b.receive(ctx, m)
+	return err
+}
+
+// ReceiveAll takes in a message, or a batch of them (FHS, BHS), as it came. The error
+// joins those of the messages, as [Backend.Receive] returns them; the others were taken in.
+// Invalid, and nothing was taken in, if raw is malformed.
+func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
+	batch, err := er7.ParseBatch(raw, b.opts.parsing())
 	if err != nil {
 		return err
 	}
-	return b.take(ctx, m, in, Delivery{Key: keyOf(m), At: b.opts.Now(), Raw: m.Bytes(), Numbers: in.numbers()})
+	for _, m := range batch.Messages() {
+		err = errors.Join(err, b.Receive(ctx, m))
+	}
+	return err
+}
+
+// receive takes in a message. The warning names a part of it that could not be read.
+func (b *Backend) receive(ctx context.Context, m *er7.Message) (warning, err error) {
+	in, err := Read(m, &b.opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, bad := range in.Refused {
+		b.opts.Log.Warn("HL7 embedded document refused", "error", bad.Error())
+		warning = bad
+	}
+	return warning, b.take(ctx, m, in, Delivery{Key: keyOf(m), At: b.opts.Now(), Raw: m.Bytes(), Numbers: in.numbers()})
 }
 
 // keyOf is the same for messages that say the same, whatever their headers.

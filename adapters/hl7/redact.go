@@ -112,3 +112,12 @@ func (Held) GoString() string { return hidden }
 
 // LogValue shows nothing of what Held holds.
 func (Held) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// String shows nothing of what Specimen holds.
+func (Specimen) String() string { return hidden }
+
+// GoString shows nothing of what Specimen holds.
+func (Specimen) GoString() string { return hidden }
+
+// LogValue shows nothing of what Specimen holds.
+func (Specimen) LogValue() slog.Value { return slog.StringValue(hidden) }

@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ type Incoming struct {
 	Sent      time.Time
 	// Tests are the reports of the message, one for each OBR, in order.
 	Tests []TestReport
+	// Refused are the embedded documents that could not be decoded; the rest of the
+	// message was read.
+	Refused []*er7.SyntaxError
 }
 
 // TestReport is what a message says of one test.
@@ -43,16 +47,33 @@ type TestReport struct {
 	Control, OrderStatus string
 	// At is when the results were reported or changed.
 	At time.Time
-	// Collected, Received: of the sample; nil if not known.
+	// Parent is the result that led to the test; nil for none.
+	Parent *orders.ParentResult
+	// Collected, Received: of the first sample; nil if not known.
 	Collected, Received *orders.TimestampWithOffset
-	Sample              string
-	Notes               string
-	Observations        []Observation
+	// Sample is the id of the first sample.
+	Sample string
+	// Specimens are the samples that the message describes.
+	Specimens    []Specimen
+	Notes        string
+	Observations []Observation
 	// Documents came with the test; Withdrawn: the laboratory took one back.
 	Documents    []Document
 	Withdrawn    bool
 	Laboratories map[string]orders.PerformingLaboratory
 	CLIA         string
+	// occurrence counts the tests before it that have the same numbers, codes and parent.
+	occurrence int
+	// source is the sample as messages before version 2.5 describe it; nil if they do not.
+	source *Specimen
+}
+
+// Specimen is what a message says of one sample.
+type Specimen struct {
+	ID                        string
+	Collected, Received       *orders.TimestampWithOffset
+	Type, Site                *orders.Coded
+	Conditions, RejectReasons []orders.Coded
 }
 
 // Observation is one result of a test, or the news that there is none.
@@ -75,17 +96,42 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	default:
 		return Incoming{}, fmt.Errorf("read HL7 results: %w", &unsupportedError{})
 	}
-	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}}
+	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}, byKey: map[string]int{}}
+	_, event := m.Type()
+	r.specimenFirst = code == "OUL" && event != "R24"
+	r.note = &r.messageNotes
 	r.in.Sent, _ = stamp(m.Header().Field(7), opts.Zone)
 	r.sender = optional(m.Header().Field(4).Text())
 	r.head.Laboratory = r.sender
 	for s := range m.Segments() {
-		if err := r.segment(s); err != nil {
-			return Incoming{}, fmt.Errorf("read HL7 results: %w", err)
-		}
+		r.segment(s)
 	}
 	r.alone()
+	for i := range r.in.Tests {
+		if t := &r.in.Tests[i]; t.source != nil && len(t.Specimens) == 0 {
+			t.addSpecimen(*t.source)
+		}
+	}
 	return r.in, nil
+}
+
+// ReadAll reads the result messages of a file or a batch (FHS, BHS), or a single one, as
+// [Read] does. Invalid if one of them cannot be read.
+func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
+	opts := o.withDefaults()
+	batch, err := er7.ParseBatch(raw, opts.parsing())
+	if err != nil {
+		return nil, err
+	}
+	var out []Incoming
+	for _, m := range batch.Messages() {
+		in, err := Read(m, o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, in)
+	}
+	return out, nil
 }
 
 // reader walks over the segments of a message.
@@ -97,12 +143,19 @@ type reader struct {
 	patient Patient
 	head    orders.ResultsMetadata
 	orc     er7.Segment
-	open    bool        // no OBR has followed the ORC yet
-	spm     er7.Segment // of OUL messages, before the OBR
-	seen    map[string]int
+	open    bool // no OBR has followed the ORC yet
+	// specimens are those before the OBR, as OUL messages have them.
+	specimens []er7.Segment
+	// specimenFirst: a sample comes before its tests, not after its test.
+	specimenFirst bool
+	seen          map[string]int // observations of the test by key
+	byKey         map[string]int // tests by key
 	// between is set after a patient and before the first test.
 	between bool
-	// note is where an NTE goes.
+	// The notes before the first test: of the message, of the patient or the visit, and
+	// of the order.
+	messageNotes, patientNotes, orderNotes string
+	// note is where an NTE goes; nil for nowhere.
 	note *string
 }
 
@@ -113,41 +166,50 @@ func (r *reader) test() *TestReport {
 	return &r.in.Tests[len(r.in.Tests)-1]
 }
 
-func (r *reader) segment(s er7.Segment) error {
+func (r *reader) segment(s er7.Segment) {
 	switch s.Name() {
 	case "PID":
 		r.alone()
 		r.person(s)
 	case "ORC":
 		r.alone()
-		r.orc, r.note, r.open = s, nil, true
+		r.orderNotes = ""
+		r.orc, r.note, r.open = s, &r.orderNotes, true
 	case "OBR":
 		r.begin(s)
 	case "OBX":
-		return r.observation(s)
+		r.observation(s)
 	case "SPM":
 		r.specimen(s)
 	case "NTE":
 		r.comment(s)
-	default:
-		r.note = nil
 	}
-	return nil
 }
 
 // alone makes a report of an ORC that no OBR followed: news of the order, not of a test.
 func (r *reader) alone() {
 	if r.open {
-		r.in.Tests = append(r.in.Tests, TestReport{Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.head})
+		r.in.Tests = append(r.in.Tests, TestReport{
+			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes(), Notes: r.orderNotes,
+		})
 		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
 		r.open, r.note = false, nil
 	}
 }
 
+// headWithNotes returns the head of the patient's reports with the notes of the message, the
+// patient and the visit.
+func (r *reader) headWithNotes() orders.ResultsMetadata {
+	h := r.head
+	h.Notes = optional(strings.TrimSpace(r.messageNotes + "\n" + r.patientNotes))
+	return h
+}
+
 // person begins with a patient. A message may have several; what was said of the last
 // one's orders does not hold for the next.
 func (r *reader) person(s er7.Segment) {
-	r.orc, r.spm, r.note = er7.Segment{}, er7.Segment{}, nil
+	r.orc, r.specimens = er7.Segment{}, nil
+	r.patientNotes, r.orderNotes, r.note = "", "", &r.patientNotes
 	n := s.Field(5).Name()
 	r.patient = Patient{Family: n.Family, Given: n.Given}
 	r.head = orders.ResultsMetadata{Laboratory: r.sender, Patient: n.Full()}
@@ -196,7 +258,8 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 func (r *reader) begin(s er7.Segment) {
 	c := s.Field(4).Coded()
 	r.in.Tests = append(r.in.Tests, TestReport{
-		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(), Patient: r.patient, Head: r.head,
+		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(), Patient: r.patient, Head: r.headWithNotes(),
+		Parent: parent(s), Notes: r.orderNotes,
 	})
 	r.between = false
 	t := r.test()
@@ -206,10 +269,13 @@ func (r *reader) begin(s er7.Segment) {
 		}
 	}
 	r.order(t, s)
-	r.open = false
+	r.open, r.orderNotes = false, ""
 	if t.Filler == "" {
 		t.Filler = r.orc.Field(3).Text()
 	}
+	key := t.key()
+	t.occurrence = r.byKey[key]
+	r.byKey[key]++
 	t.At = r.in.Sent
 	if at, ok := stamp(s.Field(22), r.opts.Zone); ok {
 		t.At = at
@@ -221,36 +287,103 @@ func (r *reader) begin(s er7.Segment) {
 		p = r.orc.Field(12).Person()
 	}
 	t.Head.Provider = optional(p.Full())
-	if r.spm.Number() > 0 {
-		spm := r.spm
-		r.spm = er7.Segment{}
-		r.specimen(spm)
+	for _, spm := range r.specimens {
+		t.addSpecimen(r.readSpecimen(spm))
+	}
+	if !r.specimenFirst {
+		r.specimens = nil
+	}
+	if source := s.Field(15); !source.Empty() { // before version 2.5
+		t.source = &Specimen{Type: term(source.Component(1)), Site: term(source.Component(4))}
 	}
 	r.note, r.seen = &t.Notes, map[string]int{}
 }
 
-// specimen notes where the sample is named; in some messages before its test, in
-// others after it.
+// parent reads the result and the order that led to a test; nil if there is none.
+func parent(obr er7.Segment) *orders.ParentResult {
+	result, order := obr.Field(26), obr.Field(29)
+	p := orders.ParentResult{
+		PlacerNumber: order.Component(1).Text(), FillerNumber: order.Component(2).Text(),
+		Result: term(result.Component(1)), Group: result.Component(2).Whole(), Value: result.Component(3).Whole(),
+	}
+	if p == (orders.ParentResult{}) {
+		return nil
+	}
+	return &p
+}
+
+// term reads a coded value with all of its codes; nil if there is none.
+func term(p er7.Part) *orders.Coded {
+	c := p.Coded()
+	out := orders.Coded{Text: c.Display(), Codes: codesOf(c)}
+	if out.Text == "" && out.Codes == nil {
+		return nil
+	}
+	return &out
+}
+
+// terms reads the coded values of a field that repeats.
+func terms(p er7.Part) []orders.Coded {
+	var out []orders.Coded
+	for _, one := range p.Repetitions() {
+		if t := term(one); t != nil {
+			out = append(out, *t)
+		}
+	}
+	return out
+}
+
+// codesOf returns what a coded value has besides its text.
+func codesOf(c er7.Coded) []orders.Code {
+	var out []orders.Code
+	for _, code := range c.Codes {
+		if code.Code != "" || code.Text != "" && code.Text != c.Display() {
+			out = append(out, orders.Code(code))
+		}
+	}
+	return out
+}
+
+// specimen notes where the sample is described; in some messages before its tests, in
+// others after its test.
 func (r *reader) specimen(s er7.Segment) {
-	r.note = nil
 	t := r.test()
-	if t == nil {
-		r.spm = s
+	if r.specimenFirst || t == nil {
+		if len(r.specimens) > 0 && t != nil && r.specimens[0].Number() < t.Segment {
+			r.specimens = nil // those of the tests before
+		}
+		r.specimens, r.note = append(r.specimens, s), &r.orderNotes
 		return
 	}
+	t.addSpecimen(r.readSpecimen(s))
+	r.note = &t.Notes
+}
+
+func (r *reader) readSpecimen(s er7.Segment) Specimen {
 	id := s.Field(2).Component(2).Subcomponent(1).Text()
 	if id == "" {
 		id = s.Field(2).Component(1).Subcomponent(1).Text()
 	}
-	if id != "" {
-		t.Sample = id
+	return Specimen{
+		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), Site: term(s.Field(8)),
+		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)),
 	}
-	if at := r.moment(s.Field(17)); at != nil {
-		t.Collected = at
+}
+
+// addSpecimen adds a sample. One that the laboratory has no id for is called after the test.
+// The first one is that of the test.
+func (t *TestReport) addSpecimen(s Specimen) {
+	first := len(t.Specimens) == 0
+	switch {
+	case s.ID == "" && first:
+		s.ID = t.Filler
+	case s.ID == "":
+		s.ID = fmt.Sprintf("%s-%d", t.Filler, len(t.Specimens)+1)
 	}
-	if at := r.moment(s.Field(18)); at != nil {
-		t.Received = at
+	if first {
+		t.Sample, t.Collected, t.Received = s.ID, cmp.Or(s.Collected, t.Collected), cmp.Or(s.Received, t.Received)
 	}
+	t.Specimens = append(t.Specimens, s)
 }
 
 func (r *reader) comment(s er7.Segment) {

@@ -429,7 +429,7 @@ func TestTextOfSeveralSegmentsAndNotes(t *testing.T) {
 	in, err := hl7.Read(m, nil)
 	require.NoError(t, err)
 	test := in.Tests[0]
-	require.Equal(t, "about the test\nsecond line", test.Notes)
+	require.Equal(t, "about the test\nsecond line\nof the specimen", test.Notes)
 	require.Equal(t, "S7", test.Sample)
 	require.Equal(t, "2026-03-01T00:00:00+00:00", test.Collected.Timestamp.String())
 	require.Len(t, test.Observations, 3)
@@ -473,7 +473,21 @@ func TestDocuments(t *testing.T) {
 	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|||CM", ferrF, "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^JVBERg==||||||F")))
 	require.Equal(t, []orders.Trigger{orders.FinalResult}, triggers(b.told()))
 	require.Empty(t, b.told()[0].Results.Results)
-	require.Equal(t, "AE", b.send(b.report(n, ana, ferrF, "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F")))
+}
+
+// A document that cannot be decoded is refused with a warning, and its message is taken in.
+func TestBadDocument(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	raw := b.report(n, ana, ferrF, ferritin("9", "L", "F"), "OBX|2|ED|PDF^Report^L||LIS^AP^PDF^Base64^not base64||||||F", ironF, iron)
+	answer, err := er7.Parse(b.back.Handle(t.Context(), raw, nil), nil)
+	require.NoError(t, err)
+	require.Equal(t, "AA", answer.Segment("MSA").Field(1).Text())
+	fault := answer.Segment("ERR")
+	require.Equal(t, "OBX^5^5", fault.Field(2).Raw())
+	require.Equal(t, "W", fault.Field(4).Text())
+	require.Equal(t, map[string]string{"Ferritin": "9", "Iron": "90"}, values(b.told()[0]))
+	require.Equal(t, orders.FinalResult, b.told()[0].On)
 }
 
 // The laboratory's own report is shown while it says all that the results say.

@@ -1,5 +1,7 @@
 package er7
 
+import "bytes"
+
 // Batch is a file of messages, with or without the envelopes that HL7 has for them.
 type Batch struct {
 	lead  string
@@ -11,6 +13,12 @@ type Batch struct {
 type Item struct {
 	Message  *Message
 	Envelope Segment
+}
+
+// IsBatch reports whether text begins with the envelope of a batch or of a file.
+func IsBatch(raw []byte) bool {
+	text := bytes.TrimLeft(bytes.TrimPrefix(raw, []byte("\ufeff")), "\r\n\t ")
+	return bytes.HasPrefix(text, []byte("FHS")) || bytes.HasPrefix(text, []byte("BHS"))
 }
 
 // ParseBatch reads a file of any number of messages. The limits of the options are

@@ -51,9 +51,13 @@ type Coded struct {
 	Original string
 }
 
-// Coded reads a CE, CNE or CWE.
+// Coded reads a CE, CNE or CWE that is a field; of a component, its subcomponents.
 func (p Part) Coded() Coded {
-	at := func(n int) string { return p.Component(n).Text() }
+	part := p.Component
+	if p.level >= component {
+		part = p.Subcomponent
+	}
+	at := func(n int) string { return part(n).Text() }
 	return Coded{[3]Code{{at(1), at(2), at(3)}, {at(4), at(5), at(6)}, {at(10), at(11), at(12)}}, at(9)}
 }
 
