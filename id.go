@@ -1,6 +1,10 @@
 package healthlab
 
-import "github.com/google/uuid"
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+)
 
 // TeamID names a team: the customer whose users and orders these are. A team sees
 // its own things only; what belongs to another team is [NotFound] to it.
@@ -31,3 +35,12 @@ const (
 	// Production has real people. What only a sandbox may do is refused.
 	Production Environment = "production"
 )
+
+// Check returns Invalid unless e is Sandbox or Production. Services take no default: a
+// wrong one would let invented people into production, or refuse real ones.
+func (e Environment) Check() error {
+	if e != Sandbox && e != Production {
+		return fmt.Errorf("%w: Options.Environment is sandbox or production", Invalid)
+	}
+	return nil
+}

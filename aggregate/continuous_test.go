@@ -37,7 +37,7 @@ func newWatch(ctx context.Context, t require.TestingT, opts *aggregate.Options) 
 	w.store = memory.New(&memory.Options{Now: clock})
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, nil)
+	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
 	o := aggregate.Options{}
 	if opts != nil {

@@ -18,7 +18,7 @@ func Example() {
 	providers, _ := healthdata.ReadProviders(strings.NewReader(`[{"slug": "manual", "name": "Manual",
 		"source_type": "app", "class": "manual", "resources": [{"resource": "steps"}]}]`))
 	store := memory.New(nil)
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})

@@ -1,6 +1,7 @@
 package healthdata_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,6 +55,7 @@ func newStation(t *testing.T, opts healthdata.Options) *station {
 	require.NoError(t, err)
 	store := memory.New(nil)
 	s := &station{T: t, store: store, providers: providers, log: store.WebhookLog(), team: healthlab.TeamID{UUID: uuid.New()}, now: stationNow}
+	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	opts.Now = func() time.Time { return s.now }
 	opts.NewID = func() uuid.UUID {
 		id := uuid.New()
@@ -144,7 +146,7 @@ func ExampleService_IngestSamples() {
 		Resources: []healthdata.ProviderResource{{Resource: "glucose"}},
 	}})
 	store := memory.New(nil)
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	team := healthlab.TeamID{UUID: uuid.New()}
 	zone := "Europe/Paris"
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &zone})

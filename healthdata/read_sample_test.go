@@ -27,7 +27,7 @@ func ExampleService_Samples() {
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}},
 	}})
 	store := memory.New(nil)
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{PageSize: 2})
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, PageSize: 2})
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1"})
 	_, _ = health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
@@ -202,7 +202,7 @@ func TestCursorBelongsToItsQuery(t *testing.T) {
 func TestCursorOutlivesThePageSize(t *testing.T) {
 	s := newStation(t, healthdata.Options{PageSize: 3})
 	s.samples("heartrate", band, everyMinute(20)...)
-	wider, err := healthdata.New(s.store.Users(), s.store.Data(), s.providers, &healthdata.Options{PageSize: 100})
+	wider, err := healthdata.New(s.store.Users(), s.store.Data(), s.providers, &healthdata.Options{Environment: healthlab.Sandbox, PageSize: 100})
 	require.NoError(t, err)
 	q := healthdata.SampleQuery{Resource: "heartrate"}
 	first := s.page(q)
@@ -363,7 +363,8 @@ func TestPagesShowEachSampleOnce(t *testing.T) {
 		for i := range services {
 			var err error
 			services[i], err = healthdata.New(s.store.Users(), s.store.Data(), s.providers, &healthdata.Options{
-				PageSize: rapid.IntRange(1, 40).Draw(rt, "page size"), Now: func() time.Time { return s.now },
+				Environment: healthlab.Sandbox,
+				PageSize:    rapid.IntRange(1, 40).Draw(rt, "page size"), Now: func() time.Time { return s.now },
 			})
 			require.NoError(rt, err)
 		}
@@ -460,7 +461,8 @@ func FuzzCursor(f *testing.F) {
 	}})
 	require.NoError(f, err)
 	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
-		PageSize: 3, Now: func() time.Time { return stationNow },
+		Environment: healthlab.Sandbox,
+		PageSize:    3, Now: func() time.Time { return stationNow },
 		NewUserID: func() uuid.UUID { return uuid.MustParse("6f1c0b52-0000-4000-8000-000000000001") },
 	})
 	require.NoError(f, err)

@@ -23,7 +23,7 @@ type Service struct {
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Environment is where the service runs. Default healthlab.Sandbox.
+	// Environment is sandbox or production. Required.
 	Environment healthlab.Environment
 	// MaxUsers is how many users a team may have. Default [SandboxUsers] in a sandbox, no
 	// limit in production.
@@ -119,8 +119,8 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 		s.opts = *opts
 	}
 	o := &s.opts
-	if o.Environment == "" {
-		o.Environment = healthlab.Sandbox
+	if err := o.Environment.Check(); err != nil {
+		return nil, err
 	}
 	if o.MaxUsers == 0 && o.Environment == healthlab.Sandbox {
 		o.MaxUsers = SandboxUsers

@@ -26,7 +26,7 @@ func ExampleService_IngestSummaries() {
 		Resources: []healthdata.ProviderResource{{Resource: "sleep"}},
 	}})
 	store := memory.New(nil)
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	team := healthlab.TeamID{UUID: uuid.New()}
 	zone := "Europe/Paris"
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &zone})

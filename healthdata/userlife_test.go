@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 			{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
 		})
 		require.NoError(t, err)
-		s, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+		s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 		require.NoError(t, err)
 		running, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -182,6 +182,7 @@ func TestErasureForgetsWhatLiesOutside(t *testing.T) {
 		require.NoError(t, err)
 		calls := 0
 		s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
+			Environment: healthlab.Sandbox,
 			Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
 				func(ctx context.Context, who healthlab.TeamID, user healthlab.UserID) error {
 					calls++
@@ -233,6 +234,7 @@ func TestEraseGivesWayToUndo(t *testing.T) {
 				providers, err := healthdata.NewProviders(nil)
 				require.NoError(t, err)
 				s, err := healthdata.New(&unsure{store.Users(), tt.err}, store.Data(), providers, &healthdata.Options{
+					Environment: healthlab.Sandbox,
 					Log: slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{
 						ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 							if a.Key == slog.TimeKey {

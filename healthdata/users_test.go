@@ -1,6 +1,7 @@
 package healthdata_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ func newWorld(t *testing.T, opts healthdata.Options) *world {
 	t.Helper()
 	w := &world{T: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
 	w.store = memory.New(&memory.Options{Now: func() time.Time { return w.now }})
+	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	opts.Now = func() time.Time {
 		w.read++
 		return w.now
@@ -102,7 +104,7 @@ func day(s string) *healthlab.Date {
 func ExampleService_CreateOrGet() {
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders(nil)
-	service, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	service, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 
 	// The first sign-up creates the user …
 	ann := healthdata.NewUser{ClientUserID: "patient-17", FallbackTimeZone: new("Europe/Vienna")}

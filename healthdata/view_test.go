@@ -16,7 +16,7 @@ func TestViewIsOfALiveUser(t *testing.T) {
 	store := memory.New(nil)
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	s, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
 	owner := healthlab.TeamID{UUID: uuid.UUID{7}}
 	u, err := s.CreateUser(t.Context(), owner, healthdata.NewUser{ClientUserID: "patient-12"})

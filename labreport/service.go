@@ -39,7 +39,7 @@ type Settings struct {
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Environment decides whether the sandbox's quota holds. Default: production.
+	// Environment is sandbox, where the quota holds, or production. Required.
 	Environment healthlab.Environment
 	// Settings returns what a team has switched on. Default: everything.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
@@ -75,9 +75,6 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
-	if o.Environment == "" {
-		o.Environment = healthlab.Production
-	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{true, true}, nil }
 	}
@@ -136,6 +133,9 @@ func New(store Store, blobs BlobStore, users Users, extract TextExtractor, reade
 	}
 	if opts != nil {
 		s.opts = *opts
+	}
+	if err := s.opts.Environment.Check(); err != nil {
+		return nil, err
 	}
 	s.opts.defaults()
 	return s, nil

@@ -2,6 +2,7 @@ package labreport_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,6 +95,7 @@ func newDesk(t *testing.T, opts labreport.Options) *desk {
 	d := &desk{paper: &paper{pages: generate("six columns", layouts["six columns"], 1).pages}, store: &journal{Store: m.ParsingJobs()}, blobs: m.Blobs(),
 		team: healthlab.TeamID{UUID: uuid.New()}, user: healthlab.UserID{UUID: uuid.New()}, now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
 	opts.Now = func() time.Time { return d.now }
+	opts.Environment = cmp.Or(opts.Environment, healthlab.Production)
 	s, err := labreport.New(d.store, d.blobs, everybody{d.user}, d.paper, nil, &opts)
 	require.NoError(t, err)
 	d.Service = s
@@ -386,7 +388,7 @@ func (s *shut) Put(ctx context.Context, key string, content io.Reader) error {
 // A file never lies there without a job that knows of it.
 func TestAFileThatCannotBeKept(t *testing.T) {
 	d := newDesk(t, labreport.Options{})
-	s, err := labreport.New(d.store, &shut{d.blobs, 1}, everybody{d.user}, d.paper, nil, &labreport.Options{Now: func() time.Time { return d.now }})
+	s, err := labreport.New(d.store, &shut{d.blobs, 1}, everybody{d.user}, d.paper, nil, &labreport.Options{Environment: healthlab.Production, Now: func() time.Time { return d.now }})
 	require.NoError(t, err)
 	png := labreport.File{Data: []byte("\x89PNG\r\n\x1a\n")}
 	_, err = s.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{png, png}})

@@ -25,7 +25,7 @@ func phones(t *testing.T, opts linking.Options) (*place, *linking.Service) {
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual"},
 	})
 	require.NoError(t, err)
-	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Now: p.clock})
+	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: p.clock})
 	require.NoError(t, err)
 	u, err := p.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func newInstalled(t *testing.T) *installed {
 	store := memory.New(&memory.Options{Now: clock})
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	p.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	p.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	ann, err := p.health.CreateUser(t.Context(), p.team, healthdata.NewUser{ClientUserID: "patient-17"})
 	require.NoError(t, err)
@@ -289,7 +289,7 @@ func ExampleApps() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders(nil)
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	apps, _ := linking.NewApps(store.Apps(), health, bytes.Repeat([]byte{7}, 32), nil) // 32 random bytes
 

@@ -37,13 +37,13 @@ func Example() {
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "acme_scale", Name: "Acme Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
 	})
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
 	service, _ := linking.New(store.Linking(), health, map[string]linking.ProviderConnector{
 		"acme_scale": {Password: scale{}},
-	}, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, nil)
+	}, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
 
 	// The customer's backend asks for a token and opens the pages with it.
 	offer, _ := service.CreateToken(ctx, team, linking.NewToken{User: ann.ID, RedirectURL: "https://app.example/done?visit=7"})
@@ -76,11 +76,12 @@ func ExampleService_Redeem() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	store := memory.New(nil)
 	providers, _ := healthdata.NewProviders(nil)
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)})
 	service, _ := linking.New(store.Linking(), health, nil, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
-		AppScheme: "clinicapp", Random: bytes.NewReader([]byte{0x01, 0x23, 0xab, 0xcd}), // for the example alone
+		Environment: healthlab.Sandbox,
+		AppScheme:   "clinicapp", Random: bytes.NewReader([]byte{0x01, 0x23, 0xab, 0xcd}), // for the example alone
 	})
 
 	code, _ := service.CreateCode(ctx, team, ann.ID, nil)

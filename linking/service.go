@@ -30,8 +30,8 @@ type Service struct {
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Environment is where the service runs; it shows in codes and in the address of
-	// the link pages. Default healthlab.Sandbox.
+	// Environment is sandbox or production. It shows in codes and in the address of the link
+	// pages. Required.
 	Environment healthlab.Environment
 	// Region is us or eu. Default us.
 	Region string
@@ -134,6 +134,9 @@ func New(store Store, users *healthdata.Service, connectors map[string]ProviderC
 	if opts != nil {
 		s.opts = *opts
 	}
+	if err := s.opts.Environment.Check(); err != nil {
+		return nil, err
+	}
 	s.opts.setDefaults()
 	s.roster = newRoster(connectors, s.opts.Clients, seal)
 	if s.opts.Region != "us" && s.opts.Region != "eu" {
@@ -148,9 +151,6 @@ func (o *Options) setDefaults() {
 		if *s == "" {
 			*s = def
 		}
-	}
-	if o.Environment == "" {
-		o.Environment = healthlab.Sandbox
 	}
 	orText(&o.Region, "us")
 	orText(&o.BaseURL, "http://localhost:8080")

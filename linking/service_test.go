@@ -2,6 +2,7 @@ package linking_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -45,7 +46,7 @@ func newPlace(t *testing.T) *place {
 		{Slug: "acme_scale", Name: "Scale", AuthType: "password", SourceType: "device", Class: "cloud"},
 	})
 	require.NoError(t, err)
-	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Now: p.clock})
+	p.health, err = healthdata.New(p.store.Users(), p.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: p.clock})
 	require.NoError(t, err)
 	u, err := p.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)
@@ -60,6 +61,7 @@ func (p *place) service(seal healthlab.Sealer, opts linking.Options, keys ...[]b
 	opts.Now = p.clock
 	revoker := linkingmock.NewMockRevoker(gomock.NewController(p.t))
 	revoker.EXPECT().Revoke(gomock.Any(), gomock.Any()).Return(errors.New("no answer")).AnyTimes()
+	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: scale{}, Revoker: revoker}}, seal, keys, &opts)
 	require.NoError(p.t, err)
 	return s
@@ -77,13 +79,13 @@ func TestNew(t *testing.T) {
 	seal := sealer(t, "a", map[string][]byte{"a": key(1)})
 	store := p.store.Linking()
 	for name, err := range map[string]error{
-		"no store":         second(linking.New(nil, p.health, nil, seal, [][]byte{key(2)}, nil)),
-		"no users":         second(linking.New(store, nil, nil, seal, [][]byte{key(2)}, nil)),
-		"no sealer":        second(linking.New(store, p.health, nil, nil, [][]byte{key(2)}, nil)),
-		"no key":           second(linking.New(store, p.health, nil, seal, nil, nil)),
-		"short key":        second(linking.New(store, p.health, nil, seal, [][]byte{key(2), key(2)[:31]}, nil)),
-		"unknown provider": second(linking.New(store, p.health, map[string]linking.ProviderConnector{"x": {}}, seal, [][]byte{key(2)}, nil)),
-		"unknown region":   second(linking.New(store, p.health, nil, seal, [][]byte{key(2)}, &linking.Options{Region: "mars"})),
+		"no store":         second(linking.New(nil, p.health, nil, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
+		"no users":         second(linking.New(store, nil, nil, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
+		"no sealer":        second(linking.New(store, p.health, nil, nil, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
+		"no key":           second(linking.New(store, p.health, nil, seal, nil, &linking.Options{Environment: healthlab.Sandbox})),
+		"short key":        second(linking.New(store, p.health, nil, seal, [][]byte{key(2), key(2)[:31]}, &linking.Options{Environment: healthlab.Sandbox})),
+		"unknown provider": second(linking.New(store, p.health, map[string]linking.ProviderConnector{"x": {}}, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox})),
+		"unknown region":   second(linking.New(store, p.health, nil, seal, [][]byte{key(2)}, &linking.Options{Environment: healthlab.Sandbox, Region: "mars"})),
 	} {
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
@@ -172,7 +174,7 @@ func TestCloseDuringASignIn(t *testing.T) {
 		require.NoError(t, err)
 	})
 	s, err := linking.New(p.store.Linking(), p.health, map[string]linking.ProviderConnector{"acme_scale": {Password: flow}}, seal, [][]byte{key(2)},
-		&linking.Options{Now: p.clock})
+		&linking.Options{Environment: healthlab.Sandbox, Now: p.clock})
 	require.NoError(t, err)
 	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user})
 	require.NoError(t, err)

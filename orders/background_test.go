@@ -3,12 +3,14 @@ package orders_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 )
@@ -20,7 +22,7 @@ func TestBackground(t *testing.T) {
 		d := newDesk(t, func(o *orders.Options) { o.Now = time.Now })
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
-		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Keys: d.store.OrderKeys()})
+		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Keys: d.store.OrderKeys(), Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		d.Service = service
 		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000

@@ -24,7 +24,7 @@ func newCompendium(t *testing.T, on bool) (*orders.Service, healthlab.TeamID) {
 	require.NoError(t, err)
 	store := memory.New(nil)
 	s, err := orders.New(store.Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), book,
-		sandbox.NewLab(nil), &orders.Options{Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: on}, nil
 		}})
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func newLabs(t *testing.T, registry *orders.Registry, markers ...catalogue.Marke
 	})
 	require.NoError(t, err)
 	s, err := orders.New(memory.New(nil).Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
-		sandbox.NewLab(nil), &orders.Options{Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
+		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: true}, nil
 		}})
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func Example() {
 	check(err)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
 	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	desk, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Now: now})
+	desk, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Now: now})
 	check(err)
 
 	team, patient := healthlab.TeamID{UUID: uuid.New()}, healthlab.UserID{UUID: uuid.New()}

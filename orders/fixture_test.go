@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -52,7 +53,7 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	d.store = memory.New(&memory.Options{Now: d.now})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
 	opts := &orders.Options{
-		Environment: healthlab.Sandbox, Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(), MatchTestRuns: d.store.MatchTestRuns(),
+		Environment: healthlab.Sandbox, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(), MatchTestRuns: d.store.MatchTestRuns(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

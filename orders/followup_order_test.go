@@ -167,7 +167,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
-			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, &orders.Options{Now: d.now})
+			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 			require.NoError(t, err)
 			d.Service = service
 			first, err := d.creates(nil, "walk-in", named("two"))
@@ -382,7 +382,7 @@ func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 func TestLabThatReusesSampleIDs(t *testing.T) {
 	d := newDesk(t)
 	lab := &reusing{d.lab, true}
-	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Now: d.now})
+	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	one := d.placed("walk-in", fated("never_again"))

@@ -79,7 +79,7 @@ func TestProxyFromDemographics(t *testing.T) {
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newDesk(t)
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
-		_, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Portal: &orders.Portal{Key: make([]byte, n)}})
+		_, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &orders.Portal{Key: make([]byte, n)}})
 		require.ErrorIs(t, err, want, n)
 	}
 }

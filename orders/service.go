@@ -15,8 +15,7 @@ import (
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Environment says whether orders may be simulated. Default: production, where
-	// they may not.
+	// Environment is sandbox, where orders may be simulated, or production. Required.
 	Environment healthlab.Environment
 	// Settings returns what a team has switched on. Default: nothing is.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
@@ -113,9 +112,6 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
-	if o.Environment == "" {
-		o.Environment = healthlab.Production
-	}
 	if o.Settings == nil {
 		o.Settings = func(context.Context, healthlab.TeamID) (Settings, error) { return Settings{}, nil }
 	}
@@ -204,6 +200,9 @@ func New(store Store, users Users, cat catalogue.Source, lab LabBackend, opts *O
 		return nil, err
 	}
 	if err := s.opts.Portal.check(); err != nil {
+		return nil, err
+	}
+	if err := s.opts.Environment.Check(); err != nil {
 		return nil, err
 	}
 	s.opts.defaults()

@@ -329,7 +329,7 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	d := newDesk(t)
 	lab := &interrupted{LabBackend: d.lab}
-	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Now: d.now})
+	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	on := healthlab.DateOf(d.now())
@@ -523,7 +523,7 @@ func TestSimulateRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, orders.Completed, kit.LowLevel())
 
-	production := newDesk(t, func(o *orders.Options) { o.Environment = "" })
+	production := newDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
 	_, err = production.Simulate(t.Context(), production.team, production.placed("walk-in").ID, "", orders.SimulationFlags{})
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }

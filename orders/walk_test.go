@@ -150,7 +150,7 @@ func (d *desk) checkWalk(t require.TestingT, o orders.Order) {
 // at once, while others place and cancel. Every order is placed at the lab once.
 func TestTwoProcesses(t *testing.T) {
 	d := newDesk(t)
-	other, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Now: d.now})
+	other, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	const customers, each = 4, 10
 	var wg sync.WaitGroup

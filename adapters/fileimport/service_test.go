@@ -57,7 +57,8 @@ func newIngestion(t *testing.T) *ingestion {
 	})
 	require.NoError(t, err)
 	service, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
-		Now: func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) },
+		Environment: healthlab.Sandbox,
+		Now:         func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) },
 	})
 	require.NoError(t, err)
 	team := healthlab.TeamID{UUID: uuid.MustParse("6ba7b810-9dad-41d1-80b4-00c04fd430c8")}

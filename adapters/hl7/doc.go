@@ -7,7 +7,7 @@
 //	lab := hl7.New(mllp.NewClient("lab.example.com:2575", nil), hl7.NewMemoryJournal(), &hl7.Options{
 //		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
 //	})
-//	desk, err := orders.New(store, users, catalogue, lab, nil)
+//	desk, err := orders.New(store, users, catalogue, lab, &orders.Options{Environment: healthlab.Production})
 //	go mllp.NewServer(lab, nil).Serve(ctx, listener)
 //
 // Names to know:

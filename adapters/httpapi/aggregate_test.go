@@ -33,7 +33,7 @@ func newAsker(t *testing.T, opts *aggregate.Options) asker {
 	store := memory.New(nil)
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
 	user, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
 	require.NoError(t, err)

@@ -130,8 +130,9 @@ func newPatientRemoval(t *testing.T, wait time.Duration) *removal {
 	}
 	connectors["acme_own"] = linking.ProviderConnector{OAuth: port} // it cannot move
 	m.links, err = linking.New(store.Linking(), m.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
-		Now:      func() time.Time { return m.now },
-		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return m.settings, nil },
+		Environment: healthlab.Sandbox,
+		Now:         func() time.Time { return m.now },
+		Settings:    func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return m.settings, nil },
 	})
 	require.NoError(t, err)
 	m.pulls = newPulls(t, store, m.health, connectors, &pull.Options{Now: func() time.Time { return m.now }})

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"testing"
@@ -60,6 +61,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 	store := memory.New(nil)
 	c := &clinic{t: t, logs: &contract.Logs{}}
 	opts.Log = c.logs.Logger()
+	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	c.health, err = healthdata.New(store.Users(), store.Data(), providers, opts)
 	require.NoError(t, err)
 	for team, user := range map[healthlab.TeamID]*healthlab.UserID{team: &c.user, otherTeam: &c.foreign} {

@@ -156,7 +156,8 @@ func newCredOffice(t *testing.T) *credOffice {
 	connectors := map[string]linking.ProviderConnector{"acme_band": flows, "acme_own": flows, "acme_fixed": fixed}
 	clients := o.store.TeamClients()
 	o.links, err = linking.New(o.store.Linking(), o.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
-		Now: clock, Clients: clients,
+		Environment: healthlab.Sandbox,
+		Now:         clock, Clients: clients,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Bulk: true}, nil
 		},

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -84,6 +85,7 @@ func newLinks(t *testing.T, store *memory.Store, health *healthdata.Service, opt
 	}
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
+	opts.Environment = cmp.Or(opts.Environment, healthlab.Sandbox)
 	s, err := linking.New(store.Linking(), health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, opts)
 	require.NoError(t, err)
 	return s
@@ -116,7 +118,7 @@ func newCounter(t *testing.T) *counter {
 	require.NoError(t, err)
 	clock := func() time.Time { return c.now }
 	store := memory.New(&memory.Options{Now: clock})
-	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	u, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)

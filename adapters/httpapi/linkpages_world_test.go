@@ -87,7 +87,7 @@ func newTown(t *testing.T, pages func(*httpapi.LinkPages), links func(*linking.O
 
 	store := memory.New(&memory.Options{Now: w.clock})
 	var err error
-	w.health, err = healthdata.New(store.Users(), store.Data(), townProviders(t), &healthdata.Options{Now: w.clock})
+	w.health, err = healthdata.New(store.Users(), store.Data(), townProviders(t), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.clock})
 	require.NoError(t, err)
 	flows := map[string]linking.ProviderConnector{}
 	for _, p := range w.health.Providers().List("") {
@@ -97,7 +97,7 @@ func newTown(t *testing.T, pages func(*httpapi.LinkPages), links func(*linking.O
 	}
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	opts := linking.Options{Now: w.clock, BaseURL: base, Timeout: 2 * time.Second, Settings: w.teamSettings}
+	opts := linking.Options{Environment: healthlab.Sandbox, Now: w.clock, BaseURL: base, Timeout: 2 * time.Second, Settings: w.teamSettings}
 	if links != nil {
 		links(&opts)
 	}

@@ -48,7 +48,7 @@ func newHeadquarters(t *testing.T) *headquarters {
 	hq.orgs = newOrganisations(t, hq.store)
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	health, err := healthdata.New(hq.store.Users(), hq.store.Data(), providers, nil)
+	health, err := healthdata.New(hq.store.Users(), hq.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
 	teams, err := healthdata.NewTeams(hq.store.Teams(), providers, healthdata.TeamChoices{})
 	require.NoError(t, err)

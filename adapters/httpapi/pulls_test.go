@@ -100,7 +100,7 @@ func newDepot(t *testing.T, now func() time.Time) *depot {
 		{Slug: "manual", Name: "Manual", SourceType: "app", Class: "manual", Resources: []healthdata.ProviderResource{{Resource: "steps"}}},
 	})
 	require.NoError(t, err)
-	d.health, err = healthdata.New(d.store.Users(), d.store.Data(), providers, &healthdata.Options{Now: now})
+	d.health, err = healthdata.New(d.store.Users(), d.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: now})
 	require.NoError(t, err)
 	d.pulls = newPulls(t, d.store, d.health, map[string]linking.ProviderConnector{"acme_band": {Listener: hears{}}}, &pull.Options{Now: now, Demo: d})
 	h := httpapi.Handler(httpapi.Config{Authenticate: byTeamID, Health: d.health, Pulls: d.pulls})

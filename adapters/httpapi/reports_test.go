@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -75,6 +76,7 @@ func newReports(t *testing.T, store *memory.Store, users labreport.Users, opts *
 		o = *opts
 	}
 	o.Now, o.Log = func() time.Time { return clinicNow }, logs.Logger()
+	o.Environment = cmp.Or(o.Environment, healthlab.Production)
 	s, err := labreport.New(store.ParsingJobs(), store.Blobs(), users, scripted{}, nil, &o)
 	require.NoError(t, err)
 	return s

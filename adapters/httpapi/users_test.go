@@ -48,7 +48,7 @@ func newOffice(t *testing.T) *office {
 	providers = providers.WithLogos(func(slug string) string { return "https://static.example.com/providers/" + slug + ".svg" })
 	clock := func() time.Time { return c.now }
 	store := memory.New(&memory.Options{Now: clock})
-	c.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	c.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	h := httpapi.Handler(httpapi.Config{
 		Authenticate: byTeamID,

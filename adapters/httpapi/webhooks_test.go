@@ -116,7 +116,7 @@ func newHealth(t *testing.T, store *memory.Store) *healthdata.Service {
 	t.Helper()
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(t, err)
-	s, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	s, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(t, err)
 	return s
 }

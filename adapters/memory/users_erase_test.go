@@ -87,7 +87,8 @@ func Example() {
 	})
 	eventID := uuid.New()
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
-		NewID: func() uuid.UUID { return eventID },
+		Environment: healthlab.Sandbox,
+		NewID:       func() uuid.UUID { return eventID },
 	})
 
 	// A person connects a source …

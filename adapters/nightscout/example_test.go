@@ -51,9 +51,9 @@ func Example() {
 	clock := func() time.Time { return noon }
 	store := memory.New(&memory.Options{Now: clock})
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{nightscout.Record()})
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": bytes.Repeat([]byte{1}, 32)}) // 32 random bytes
-	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: clock})
+	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
 	keeper, _ := linking.NewKeeper(store.Grants(), health, connectors, sealer, &linking.KeeperOptions{Now: clock})
 	pulls, _ := pull.New(store.Pulls(), health, keeper, connectors, &pull.Options{Now: clock})
 

@@ -59,7 +59,7 @@ func newLife(t *testing.T) *life {
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
-	l.links, err = linking.New(l.store.Linking(), l.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: l.now})
+	l.links, err = linking.New(l.store.Linking(), l.health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: l.now})
 	require.NoError(t, err)
 	keeper, err := linking.NewKeeper(l.store.Grants(), l.health, connectors, seal, &linking.KeeperOptions{Now: l.now})
 	require.NoError(t, err)

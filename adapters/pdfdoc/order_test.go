@@ -49,7 +49,8 @@ func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
 	anybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	d.documents = &orders.Documents{Printer: p, Files: d.store.Blobs()}
 	d.Service, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
-		Now: func() time.Time { return noon }, People: d.people, Documents: d.documents,
+		Environment: healthlab.Production,
+		Now:         func() time.Time { return noon }, People: d.people, Documents: d.documents,
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{Paper: paper}, nil
 		},

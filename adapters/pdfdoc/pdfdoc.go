@@ -5,6 +5,7 @@
 //
 //	printer, err := pdfdoc.New(nil)
 //	desk, err := orders.New(store, users, catalogue, lab, &orders.Options{
+//		Environment: healthlab.Production,
 //		Documents: &orders.Documents{Printer: printer, Files: files},
 //	})
 //

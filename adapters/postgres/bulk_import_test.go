@@ -48,7 +48,8 @@ func importer(t *testing.T, pool *pgxpool.Pool, now func() time.Time) (*healthda
 	require.NoError(t, err)
 	connectors := map[string]linking.ProviderConnector{linkedProvider: {Porter: pair{}}}
 	links, err := linking.New(s.Linking(), health, connectors, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
-		Now: now, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
+		Environment: healthlab.Sandbox,
+		Now:         now, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Bulk: true, OwnOAuth: []string{linkedProvider}, RejectDuplicates: true}, nil
 		},
 	})

@@ -88,7 +88,8 @@ func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error)
 	}
 	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	return orders.New(s.Orders(), everybody, book, lab, &orders.Options{
-		Centers: centers, BookingKeys: seal, Now: func() time.Time { return noon.Time }, LabTimeout: time.Minute,
+		Environment: healthlab.Production,
+		Centers:     centers, BookingKeys: seal, Now: func() time.Time { return noon.Time }, LabTimeout: time.Minute,
 		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{PSCScheduling: true}, nil

@@ -4,7 +4,7 @@
 //	pool, err := pgxpool.New(ctx, "postgres://…")
 //	err = postgres.Migrate(ctx, pool)
 //	store := postgres.New(pool, nil)
-//	service, err := healthdata.New(store.Users(), store.Data(), …)
+//	service, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
 //	go store.Run(ctx)
 //
 // # Transactions

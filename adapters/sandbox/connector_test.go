@@ -51,7 +51,7 @@ func newDesk(t *testing.T, edit ...func(*linking.ProviderConnector)) *desk {
 	require.NoError(t, err)
 	store := memory.New(nil)
 	clock := func() time.Time { return d.now }
-	d.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	d.health, err = healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	flows := map[string]linking.ProviderConnector{}
 	for _, slug := range []string{"acme_band", "acme_own", "acme_strict", "acme_scale", "acme_cgm"} {
@@ -66,7 +66,8 @@ func newDesk(t *testing.T, edit ...func(*linking.ProviderConnector)) *desk {
 	sealer, err := healthlab.NewAESSealer("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	d.Service, err = linking.New(store.Linking(), d.health, flows, sealer, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{
-		Now: clock, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return d.settings, nil },
+		Environment: healthlab.Sandbox,
+		Now:         clock, Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) { return d.settings, nil },
 	})
 	require.NoError(t, err)
 	return d

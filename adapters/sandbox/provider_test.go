@@ -275,7 +275,8 @@ func TestServiceTakesEverything(t *testing.T) {
 			require.NoError(t, err)
 			store := memory.New(nil)
 			health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{
-				Now: func() time.Time { return time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC) },
+				Environment: healthlab.Sandbox,
+				Now:         func() time.Time { return time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC) },
 			})
 			require.NoError(t, err)
 			team := healthlab.TeamID{UUID: uuid.New()}

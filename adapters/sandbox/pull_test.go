@@ -54,7 +54,7 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	}})
 	require.NoError(t, err)
 	w.store = memory.New(&memory.Options{Now: clock})
-	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Now: clock, NewID: func() uuid.UUID {
+	w.health, err = healthdata.New(w.store.Users(), w.store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock, NewID: func() uuid.UUID {
 		w.ids = append(w.ids, uuid.New())
 		return w.ids[len(w.ids)-1]
 	}})
@@ -63,7 +63,7 @@ func newWatch(t *testing.T, slugs ...string) *watch {
 	require.NoError(t, err)
 	w.band = sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: clock, PushKey: []byte("key")})
 	flows := map[string]linking.ProviderConnector{"acme_band": w.band.Flows()}
-	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Now: clock})
+	w.links, err = linking.New(w.store.Linking(), w.health, flows, seal, [][]byte{bytes.Repeat([]byte{2}, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	w.keeper, err = linking.NewKeeper(w.store.Grants(), w.health, flows, seal, &linking.KeeperOptions{Now: clock})
 	require.NoError(t, err)

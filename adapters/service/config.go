@@ -81,8 +81,8 @@ type Config struct {
 	// Printer prints documents of orders. Default: there are none.
 	Printer orders.Printer
 
-	// Extractors read report files by type, and Reader finds results on their pages.
-	// Without extractors no reports are read.
+	// Extractors read report files by type, and Reader finds results on their pages. Without
+	// Extractors no reports are read. Default of Reader: labreport.NewReader(nil).
 	Extractors labreport.Extractors
 	Reader     *labreport.Reader
 	// Reports adjusts labreport. Environment and Log are set.
@@ -111,7 +111,7 @@ func (c *Config) check() error {
 			wrong = append(wrong, what)
 		}
 	}
-	missing(c.Environment != healthlab.Sandbox && c.Environment != healthlab.Production, "Environment is sandbox or production")
+	missing(c.Environment.Check() != nil, "Environment is sandbox or production")
 	missing(!strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://"), "URL begins with http:// or https://")
 	missing(strings.HasSuffix(c.URL, "/"), "URL has no slash at the end")
 	missing(c.Store == nil, "Store is required")
@@ -119,7 +119,6 @@ func (c *Config) check() error {
 	missing(len(c.Secret) < secretBytes, fmt.Sprintf("Secret has at least %d bytes", secretBytes))
 	missing(c.Providers == nil, "Providers is required")
 	missing(c.Laboratory != nil && c.Catalogue == nil, "Laboratory needs Catalogue")
-	missing(c.Extractors != nil && c.Reader == nil, "Extractors need Reader")
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: service: %s", healthlab.Invalid, strings.Join(wrong, "; "))
 	}

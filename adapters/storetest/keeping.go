@@ -173,7 +173,7 @@ func newKeepers(t *testing.T, h LinkingHarness) *keepers {
 		{Slug: "acme_scale", Name: "Scale", AuthType: "oauth", Class: "cloud", SourceType: "device"},
 	})
 	require.NoError(t, err)
-	k.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Now: k.clock})
+	k.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: k.clock})
 	require.NoError(t, err)
 	k.seal, err = healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)

@@ -93,7 +93,7 @@ func newLinkWorld(t *testing.T, h LinkingHarness) *linkWorld {
 	providers, err := healthdata.NewProviders(list)
 	require.NoError(t, err)
 	clock := func() time.Time { return w.now }
-	w.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Now: clock})
+	w.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	sealer, err := healthlab.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
@@ -101,7 +101,8 @@ func newLinkWorld(t *testing.T, h LinkingHarness) *linkWorld {
 	w.service, err = linking.New(h.Linking, w.health, map[string]linking.ProviderConnector{
 		"acme_band": {OAuth: flows}, "acme_scale": {Password: flows}, "acme_cgm": {Email: flows},
 	}, sealer, [][]byte{bytes.Repeat([]byte{8}, 32)}, &linking.Options{
-		Now: clock, BaseURL: "https://api.example",
+		Environment: healthlab.Sandbox,
+		Now:         clock, BaseURL: "https://api.example",
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Redirects: linkRules}, nil
 		},
@@ -438,13 +439,13 @@ func BenchLinking(b *testing.B, newStore func(t testing.TB) LinkingHarness) {
 	ref := healthdata.UserRef{Team: healthlab.TeamID{UUID: uuid.New()}}
 	providers, err := healthdata.NewProviders(nil)
 	require.NoError(b, err)
-	health, err := healthdata.New(h.Users, h.Data, providers, nil)
+	health, err := healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)
 	u, err := health.CreateUser(b.Context(), ref.Team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(b, err)
 	sealer, err := healthlab.NewAESSealer("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(b, err)
-	service, err := linking.New(h.Linking, health, nil, sealer, [][]byte{bytes.Repeat([]byte{8}, 32)}, nil)
+	service, err := linking.New(h.Linking, health, nil, sealer, [][]byte{bytes.Repeat([]byte{8}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)
 	b.Run("CreateToken", func(b *testing.B) {
 		b.ReportAllocs()

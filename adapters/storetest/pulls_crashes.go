@@ -78,7 +78,7 @@ func newCrashWorld(t *testing.T, h PullHarness) *crashWorld {
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}}, Backfill: healthdata.Backfill{Mode: "pull"},
 	}})
 	require.NoError(t, err)
-	w.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Now: clock})
+	w.health, err = healthdata.New(h.Users, h.Data, providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	require.NoError(t, err)
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	desk, err := orders.New(memory.New(nil).Orders(), everybody, book, backend, nil)
+	desk, err := orders.New(memory.New(nil).Orders(), everybody, book, backend, &orders.Options{Environment: healthlab.Production})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	if err != nil {
 		return err
 	}

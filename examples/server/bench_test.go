@@ -27,7 +27,7 @@ func BenchmarkMonthByDay(b *testing.B) {
 	store := postgres.New(pool, nil)
 	providers, err := readProviders("")
 	require.NoError(b, err)
-	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)
 	team := teamOf("bench")
 	u, err := health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: "bench"})

@@ -37,11 +37,11 @@ func BenchmarkLinkToken(b *testing.B) {
 	store := postgres.New(pool, nil)
 	providers, err := readProviders("")
 	require.NoError(b, err)
-	health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)
 	seal, err := master(bytes.Repeat([]byte{2}, masterBytes)).sealer()
 	require.NoError(b, err)
-	links, err := linking.New(store.Linking(), health, nil, seal, [][]byte{bytes.Repeat([]byte{1}, 32)}, nil)
+	links, err := linking.New(store.Linking(), health, nil, seal, [][]byte{bytes.Repeat([]byte{1}, 32)}, &linking.Options{Environment: healthlab.Sandbox})
 	require.NoError(b, err)
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, err := health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: "ann"})

@@ -46,7 +46,7 @@ func BenchmarkFirstSync(b *testing.B) {
 		store := postgres.New(pool, nil)
 		providers, err := readProviders("")
 		require.NoError(b, err)
-		health, err := healthdata.New(store.Users(), store.Data(), providers, nil)
+		health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 		require.NoError(b, err)
 		team := teamOf("bench")
 		server := httptest.NewServer(httpapi.Handler(httpapi.Config{

@@ -39,10 +39,11 @@ func service() (*healthdata.Service, *linking.Service, *bulk.Service) {
 	providers, _ := healthdata.NewProviders([]healthdata.Provider{
 		{Slug: "acme_band", Name: "Acme Band", AuthType: "oauth", SourceType: "device", Class: "cloud"},
 	})
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, nil)
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)}) // 32 random bytes
 	connectors := map[string]linking.ProviderConnector{"acme_band": {OAuth: band{}, Porter: band{}}}
 	links, _ := linking.New(store.Linking(), health, connectors, sealer, [][]byte{make([]byte, 32)}, &linking.Options{
+		Environment: healthlab.Sandbox,
 		Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 			return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
 		},

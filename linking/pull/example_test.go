@@ -37,7 +37,7 @@ func Example() {
 		Resources: []healthdata.ProviderResource{{Resource: "heartrate"}},
 		Backfill:  healthdata.Backfill{DefaultDays: 10, Mode: "pull"},
 	}})
-	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Now: clock})
+	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, Now: clock})
 	sealer, _ := healthlab.NewAESSealer("2026", map[string][]byte{"2026": make([]byte, 32)}) // 32 random bytes
 	keeper, _ := linking.NewKeeper(store.Grants(), health, nil, sealer, &linking.KeeperOptions{Now: clock})
 	pulls, _ := pull.New(store.Pulls(), health, keeper, nil, &pull.Options{Demo: nightly{}, Now: clock})

@@ -108,7 +108,7 @@ func TestLinkingAgain(t *testing.T) {
 				p.Backfill.DefaultDays = 20 // one request
 			})
 			w.cloud.hourly = true
-			links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Now: w.now})
+			links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
 			require.NoError(t, err)
 			s := w.service(nil)
 			ann := w.person("ann")
@@ -175,7 +175,7 @@ func TestIngestionBounds(t *testing.T) {
 	require.Len(t, w.stored(u.ID), 48)
 
 	// The last day, and seven more for what comes late.
-	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Now: w.now})
+	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
 	require.NoError(t, err)
 	s = w.service(func(o *pull.Options) { o.Pause = links.Pause })
 	w.wait(time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC).Sub(noon) - time.Microsecond)
@@ -200,7 +200,7 @@ func TestIngestionBounds(t *testing.T) {
 // What people send by themselves ends with the window, too; and the window moves.
 func TestIngestionBoundsOfUploads(t *testing.T) {
 	w := newWorld(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
-	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Now: w.now})
+	links, err := linking.New(w.store.Linking(), w.health, nil, sealer(t), [][]byte{make([]byte, 32)}, &linking.Options{Environment: healthlab.Sandbox, Now: w.now})
 	require.NoError(t, err)
 	s, err := pull.New(w.spy, w.health, w.keeper, nil, &pull.Options{Now: w.now, Pause: links.Pause})
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.cloud.hourly = true
 	s := w.service(nil)
-	health, err := healthdata.New(w.store.Users(), w.store.Data(), w.health.Providers(), &healthdata.Options{Now: w.now, Uploaded: s.Uploaded})
+	health, err := healthdata.New(w.store.Users(), w.store.Data(), w.health.Providers(), &healthdata.Options{Environment: healthlab.Sandbox, Now: w.now, Uploaded: s.Uploaded})
 	require.NoError(t, err)
 	ann := w.person("ann")
 	due := func() time.Time {

@@ -1,0 +1,128 @@
+// Embed is a program of a clinic that has its own members in PostgreSQL, with healthlab in
+// the same process and the same database: one transaction makes a member and the member's
+// health record, and both are there or neither is.
+//
+//	go run ./examples/embed -database-url postgres://localhost/clinic
+//	curl -d name=Kim http://127.0.0.1:8080/members
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/memory"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/healthdata"
+)
+
+// team is the clinic: one team has all members.
+var team = healthlab.TeamID{UUID: uuid.MustParse("6f0a1c1e-0000-4000-8000-000000000001")}
+
+func main() {
+	database := flag.String("database-url", "", "postgres://… of the clinic's database")
+	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *database, *addr, func(string) {}); err != nil {
+		fmt.Fprintln(os.Stderr, "embed:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends, and calls ready with the address once it listens.
+func run(ctx context.Context, database, addr string, ready func(url string)) error {
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := postgres.Migrate(ctx, pool); err != nil {
+		return err
+	}
+	if _, err := pool.Exec(ctx, `create table if not exists member (id uuid primary key, name text not null)`); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	url := "http://" + listener.Addr().String()
+	health, err := assemble(ctx, pool, url)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+
+	// The program's own pages beside the API.
+	mux := http.NewServeMux()
+	mux.Handle("/", health.Handler())
+	mux.HandleFunc("POST /members", func(w http.ResponseWriter, r *http.Request) {
+		id, err := addMember(r.Context(), pool, health.Health.Providers(), r.FormValue("name"))
+		if err != nil {
+			http.Error(w, "the member was not added", http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, id)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	work := make(chan error, 1)
+	go func() { work <- health.Run(ctx) }()
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	ready(url)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-work
+}
+
+// assemble makes the service. A real program keeps its secret, and files on disk.
+func assemble(ctx context.Context, pool *pgxpool.Pool, url string) (*service.Service, error) {
+	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", SourceType: "app"}})
+	if err != nil {
+		return nil, err
+	}
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, err
+	}
+	return service.New(ctx, service.Config{
+		Environment: healthlab.Production, URL: url, Store: postgres.New(pool, nil), Files: memory.New(nil).Blobs(),
+		Secret: secret, Providers: providers,
+	})
+}
+
+// addMember adds a member, and the user of healthlab with the member's id, in one
+// transaction: a Store made of a transaction writes in it, events included.
+func addMember(ctx context.Context, pool *pgxpool.Pool, providers *healthdata.Providers, name string) (uuid.UUID, error) {
+	id := uuid.New()
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `insert into member (id, name) values ($1, nullif($2, ''))`, id, name); err != nil {
+			return err
+		}
+		store := postgres.New(tx, nil)
+		health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Production})
+		if err != nil {
+			return err
+		}
+		_, err = health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: id.String()})
+		return err
+	})
+	return id, err
+}
