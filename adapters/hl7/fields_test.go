@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
@@ -402,4 +404,40 @@ func TestNoFieldIsLost(t *testing.T) {
 		})
 	}
 	t.Logf("%d values of %d messages", values, len(files)+len(recorded))
+}
+
+// Results without a certain order go to the service, which holds them: those of another
+// patient without the order, so that nothing gives them to it.
+func TestReviewTeam(t *testing.T) {
+	team := healthlab.TeamID{UUID: uuid.New()}
+	b := newBench(t, func(o *hl7.Options) { o.ReviewTeam, o.LabSlug = team, "northlab" })
+	s := submission()
+	n := b.submit(s)
+	bob := "PID|1||78^^^LIS||Poe^Bob||19700101|M"
+	require.Equal(t, "AA", b.send(b.report("OTHER", bob, ferrF, ferritin("9", "L", "F"), ironF, iron)))
+	require.Equal(t, "AA", b.send(b.report(n, bob, ferrF, ferritin("9", "L", "F"))))
+	require.Equal(t, "AA", b.send(b.report("", bob, "OBR|1|||x^X||||||||||||||||||||||P", "OBX|1|NM|x^X||1||||||P")))
+	require.NoError(t, b.back.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
+	status := strings.Replace(string(b.report("OTHER", bob, "ORC|SC|OTHER|F1||IP")), "ORU^R01^ORU_R01", "ORM^O01", 1)
+	require.Equal(t, "AA", b.send([]byte(status)))
+
+	told := b.told()
+	require.Equal(t, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.FinalResult}, triggers(told))
+	require.Equal(t, orders.ReportedPatient{FirstName: "Bob", LastName: "Poe", DOB: healthlab.Date{Year: 1970, Month: 1, Day: 1}, Gender: orders.Male}, *told[0].Patient)
+	require.Equal(t, team, told[0].Team)
+	require.Equal(t, "northlab", told[0].Lab)
+	require.Len(t, told[0].Results.Results, 2)
+	require.Empty(t, told[0].SampleID)
+	for i, m := range told[:3] {
+		require.True(t, m.Order.IsZero(), i)
+	}
+	require.Equal(t, s.Order.TeamID, told[1].Team)
+	require.Equal(t, n, told[1].SampleID)
+	require.Equal(t, s.Order.ID, told[3].Order)
+	require.Equal(t, "Ana", told[3].Patient.FirstName)
+	list, err := b.back.Review(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 1, "news of an order cannot be reviewed as results")
+	require.Equal(t, hl7.ReviewNoMatch, list[0].Review)
 }

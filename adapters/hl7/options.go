@@ -35,6 +35,11 @@ type Options struct {
 	// one is held for review. Default: results do not say whose they are, and a result
 	// under review is the laboratory's of the order that it names.
 	LabSlug string
+	// ReviewTeam reviews results that name no order of ours, through the orders.Service,
+	// which needs orders.Options.Reviews. Those that name an order of another patient, or
+	// a cancelled one, are reviewed by the order's team. Default: they wait in the journal,
+	// for [Backend.Review].
+	ReviewTeam healthlab.TeamID
 	// Message is what orders go out as. Default [OML].
 	Message OrderMessage
 	// Version is the HL7 version that orders declare. Default 2.5.1.

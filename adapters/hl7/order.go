@@ -238,4 +238,6 @@ func (r request) dossier(m *er7.Message) Dossier {
 type Patient struct {
 	Family, Given string
 	DOB           healthlab.Date `json:",omitzero"`
+	// Gender is that of a report; empty if it does not say. It is not compared.
+	Gender orders.Gender `json:",omitzero"`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -97,8 +98,8 @@ func (b *Backend) header(message []byte) *er7.Message {
 
 // Receive takes in a message of the laboratory, whichever way it came: results, news
 // of orders, answers that came late. A message that was taken in before changes
-// nothing. What belongs to no order for certain is kept for review. Invalid if the
-// message is not one that can be understood; any other error means that it is to be
+// nothing. What belongs to no order for certain is kept for review, by the team that
+// [Options] name or here. Invalid if the message is not one that can be understood; any other error means that it is to be
 // handed in again.
 func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
 	_, err := b.receive(ctx, m)
@@ -164,15 +165,22 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 		return fmt.Errorf("take in HL7 message: %w", err)
 	}
 	code, _ := m.Type()
+	results := code == "ORU" || code == "OUL"
 	fresh, err := b.journal.Take(ctx, d, d.Numbers, func(found map[string]*Dossier) Outcome {
-		mine, review := sort(in, found, d.Resolves != 0)
-		out := Outcome{Review: review}
+		mine, rest := assign(in, found, d.Resolves != 0)
+		var out Outcome
+		for i, u := range rest {
+			if m := u.message(d, i, &b.opts); results && m != nil {
+				out.Messages = append(out.Messages, *m)
+			} else {
+				out.Review = u.reason
+			}
+		}
 		for _, n := range d.Numbers {
 			held := found[n]
 			if held == nil || len(mine[n]) == 0 {
 				continue
 			}
-			results := code == "ORU" || code == "OUL"
 			held.take(mine[n], results)
 			if !results {
 				out.Messages = append(out.Messages, held.news(mine[n], d, &b.opts)...)
@@ -200,7 +208,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, d Delivery) err
 	if err != nil {
 		return err
 	}
-	mine, _ := sort(in, found, d.Resolves != 0)
+	mine, _ := assign(in, found, d.Resolves != 0)
 	for n, tests := range mine {
 		for _, t := range tests {
 			for _, doc := range t.Documents {
@@ -230,10 +238,27 @@ func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*D
 	return found, nil
 }
 
-// sort finds the order of each test, by number, and why some have none. A person who
+// unassigned are tests of one message that belong to no order for certain, for one reason.
+type unassigned struct {
+	reason string
+	// held is the order that they name; nil for none, or several.
+	held    *Dossier
+	patient Patient
+	tests   []TestReport
+}
+
+// assign finds the order of each test, by number, and those that have none. A person who
 // attaches a message knows the patient.
-func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]TestReport, string) {
-	mine, review := map[string][]TestReport{}, ""
+func assign(in Incoming, found map[string]*Dossier, attached bool) (map[string][]TestReport, []unassigned) {
+	mine := map[string][]TestReport{}
+	var rest []unassigned
+	leave := func(reason string, held *Dossier, t TestReport) {
+		i := slices.IndexFunc(rest, func(u unassigned) bool { return u.reason == reason && u.held == held && u.patient == t.Patient })
+		if i < 0 {
+			i, rest = len(rest), append(rest, unassigned{reason: reason, held: held, patient: t.Patient})
+		}
+		rest[i].tests = append(rest[i].tests, t)
+	}
 	for _, t := range in.Tests {
 		var known []string
 		for _, n := range t.Numbers {
@@ -243,18 +268,54 @@ func sort(in Incoming, found map[string]*Dossier, attached bool) (map[string][]T
 		}
 		switch {
 		case len(known) == 0:
-			review = ReviewNoMatch
+			leave(ReviewNoMatch, nil, t)
 		case len(t.Numbers) > 1:
-			review = ReviewNumbers
+			leave(ReviewNumbers, nil, t)
 		case !attached && !found[known[0]].Patient.matches(t.Patient):
-			review = ReviewPatient
+			leave(ReviewPatient, found[known[0]], t)
 		case !attached && (found[known[0]].Cancelled || found[known[0]].Refused):
-			review = ReviewCancelled
+			leave(ReviewCancelled, found[known[0]], t)
 		default:
 			mine[known[0]] = append(mine[known[0]], t)
 		}
 	}
-	return mine, review
+	return mine, rest
+}
+
+// message hands the results to the orders.Service, which holds them for review; nil if
+// there is no team that reviews them, or nothing to review. One whose patient is another
+// than the order's names the specimen alone, so that the order is no more than a candidate.
+func (u unassigned) message(d Delivery, n int, opts *Options) *orders.Message {
+	if opts.ReviewTeam.IsZero() {
+		return nil
+	}
+	report := Dossier{Number: "1"} // the sample is called so if the laboratory has no number
+	report.take(u.tests, true)
+	if len(report.State.Tests) == 0 {
+		return nil
+	}
+	done := report.complete(opts)
+	results, _ := report.results(opts, done)
+	m := orders.Message{
+		ID: short([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
+		Results: &results,
+		Patient: &orders.ReportedPatient{FirstName: u.patient.Given, LastName: u.patient.Family, DOB: u.patient.DOB, Gender: u.patient.Gender},
+	}
+	if done {
+		m.On = orders.FinalResult
+	}
+	if u.held != nil {
+		m.Team, m.SampleID = u.held.Team, u.held.SampleID
+		if u.reason == ReviewCancelled {
+			m.Order, m.Patient = u.held.Order, u.held.patient()
+		}
+	}
+	return &m
+}
+
+// patient is that of the order, with whom reports were compared.
+func (d *Dossier) patient() *orders.ReportedPatient {
+	return &orders.ReportedPatient{FirstName: d.Patient.Given, LastName: d.Patient.Family, DOB: d.Patient.DOB}
 }
 
 // matches reports whether a report can be of the patient, by as much as it says: not with
@@ -371,7 +432,7 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 		return fmt.Errorf("attach HL7 message: %w", err)
 	}
 	var rest []TestReport // but for those that found their order by themselves
-	mine, _ := sort(in, found, false)
+	mine, _ := assign(in, found, false)
 	for _, t := range in.Tests {
 		placed := slices.ContainsFunc(t.Numbers, func(n string) bool {
 			return slices.ContainsFunc(mine[n], func(m TestReport) bool { return m.Segment == t.Segment })

@@ -212,6 +212,12 @@ func (r *reader) person(s er7.Segment) {
 	r.patientNotes, r.orderNotes, r.note = "", "", &r.patientNotes
 	n := s.Field(5).Name()
 	r.patient = Patient{Family: n.Family, Given: n.Given}
+	switch strings.ToUpper(s.Field(8).Text()) {
+	case "F":
+		r.patient.Gender = orders.Female
+	case "M":
+		r.patient.Gender = orders.Male
+	}
 	r.head = orders.ResultsMetadata{Laboratory: r.sender, Patient: n.Full()}
 	r.between = true
 	if at, err := s.Field(7).Stamp(r.opts.Zone); err == nil && at.Precision >= er7.Day {

@@ -3,10 +3,16 @@
 // each of them does and ends.
 //
 //	go run ./examples/hl7lab
+//
+// With -serve it plays the laboratory alone, for a clinic in another program, such as
+// examples/server: it takes orders at an address or in a folder, and reports results.
+//
+//	go run ./examples/hl7lab -serve 127.0.0.1:2575
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -30,7 +36,17 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
+	var o serveOptions
+	flag.StringVar(&o.target, "serve", "", "`address or folder` where the laboratory takes orders: host:port, or a folder with orders and results in it (default: play both ends)")
+	flag.StringVar(&o.results, "results", "127.0.0.1:2576", "`address` that results are sent to, with an address to serve")
+	flag.DurationVar(&o.delay, "delay", 2*time.Second, "time from an order to its results")
+	flag.BoolVar(&o.stray, "stray", false, "after each order, send a result that fits no order, too")
+	flag.Parse()
+	play := func() error { return run(ctx, os.Stdout) }
+	if o.target != "" {
+		play = func() error { return serveLab(ctx, os.Stdout, o) }
+	}
+	if err := play(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)

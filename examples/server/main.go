@@ -73,6 +73,7 @@ type config struct {
 	grantLife     time.Duration
 	sandboxSpeed  float64
 	sandboxUsers  int
+	hl7           hl7Lab
 	importPath    string
 	importUser    string
 	filesPath     string
@@ -119,6 +120,9 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
 	f.Float64Var(&c.sandboxSpeed, "sandbox-speed", 0, "how many `times` as fast as at a laboratory the orders of a sandbox move by themselves: at 1 each step takes a day, at 8640 ten seconds; at 0 they wait to be simulated")
 	f.IntVar(&c.sandboxUsers, "sandbox-users", healthdata.SandboxUsers, "`number` of users that a team of a sandbox may have")
+	f.StringVar(&c.hl7.target, "lab-hl7", "", "`address or folder` of a laboratory that speaks HL7, in place of the sandbox's: host:port takes orders over MLLP; a folder gets them in orders and is read in results (docs/hl7-laboratory.md)")
+	f.StringVar(&c.hl7.listen, "lab-hl7-listen", "127.0.0.1:2576", "`address` to listen on for the results of the laboratory over MLLP")
+	f.StringVar(&c.hl7.journal, "lab-hl7-journal", "", "`file` that remembers which orders the laboratory has, and what it sent (default: memory; with embedded:DIR, DIR.hl7)")
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
@@ -166,7 +170,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 			return config{}, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
 		}
 	}
-	return c, errors.Join(c.checkAPI(), c.checkPortal(), c.readTeamKeys(teamKeys), c.readSecrets())
+	return c, errors.Join(c.checkAPI(), c.checkPortal(), c.hl7.check(c.databaseURL), c.readTeamKeys(teamKeys), c.readSecrets())
 }
 
 // apiFlags are the flags of the API's shapes and limits.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // zones, also where the machine has none
 
@@ -55,7 +56,9 @@ type host struct {
 	url     string
 	store   *storage
 	handler http.Handler
-	closers []func() error // at the end
+	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.
+	receiveResults func(context.Context) error
+	closers        []func() error // at the end
 }
 
 // build makes the service, which will answer at url, out of the parts. It starts
@@ -83,7 +86,10 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 	if c.webhookProxy != nil {
 		parts.Notifier = webhook.NewHTTP(&webhook.HTTPOptions{Guard: parts.Guard, Timeout: min(15*time.Second, c.lease/2), Proxy: c.webhookProxy})
 	}
-	for _, add := range []func(*service.Config) error{s.addFiles, s.addOrders, s.addReports, s.addManagement} {
+	if err := s.addOrders(ctx, &parts); err != nil {
+		return nil, err
+	}
+	for _, add := range []func(*service.Config) error{s.addFiles, s.addReports, s.addManagement} {
 		if err := add(&parts); err != nil {
 			return nil, err
 		}
@@ -112,7 +118,7 @@ func (c *config) api() httpapi.Config {
 }
 
 // addOrders adds the desk where tests are ordered, with an invented catalogue.
-func (s *host) addOrders(c *service.Config) error {
+func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 	book, err := catalogue.ReadStaticCatalog(bytes.NewReader(exampleLab))
 	if err != nil {
 		return err
@@ -129,14 +135,28 @@ func (s *host) addOrders(c *service.Config) error {
 	if err != nil {
 		return err
 	}
-	c.Catalogue, c.Laboratory = book, sandbox.NewLab(&sandbox.LabOptions{Catalogue: book, Step: s.labStep()})
+	if c.Laboratory, err = s.laboratory(ctx, sandbox.NewLab(&sandbox.LabOptions{Catalogue: book, Step: s.labStep()})); err != nil {
+		return err
+	}
+	c.Catalogue = book
 	c.Orders = orders.Options{
 		Registry: registry, Messenger: &sandbox.Outbox{}, Settings: s.orderSettings, Centers: centers, Zips: uszips.Embedded(),
-		Providers:  []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
-		RedrawLabs: []string{"northlab"}, Portal: portal, SandboxMoves: s.sandboxSpeed > 0,
+		Providers:  []orders.AppointmentProvider{{Slug: labSlug, Type: orders.PatientServiceCenter}},
+		RedrawLabs: []string{labSlug}, Portal: portal, SandboxMoves: s.sandboxSpeed > 0 || s.hl7.target != "", LabName: s.labName(),
 	}
 	c.Printer, err = s.printer()
 	return err
+}
+
+// labSlug is the laboratory of the invented catalogue.
+const labSlug = "northlab"
+
+// labName names the feed of the laboratory: the cursors of two have nothing in common.
+func (s *host) labName() string {
+	if s.hl7.target != "" {
+		return "hl7"
+	}
+	return "" // the default
 }
 
 // portal is where the flags say that patients see their orders; nil for nowhere.
@@ -275,6 +295,14 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	defer stopBackground()
 	worked := make(chan error, 1)
 	go func() { worked <- s.Run(background) }()
+	var receiving sync.WaitGroup
+	if s.receiveResults != nil {
+		receiving.Go(func() {
+			if err := s.receiveResults(background); err != nil {
+				s.log.Error("laboratory results are not received any more", "error", err)
+			}
+		})
+	}
 	// ReadTimeout ends the context of a request, so it is as long as the longest request.
 	server := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout,
@@ -313,6 +341,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	s.handOver(grace, stdout)
 	stopBackground()
 	err = errors.Join(err, <-worked)
+	receiving.Wait()
 	for _, closer := range s.closers {
 		err = errors.Join(err, closer())
 	}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// hl7Lab is how a laboratory that speaks HL7 is reached.
+type hl7Lab struct {
+	target  string // host:port, or a folder; empty for none
+	listen  string // where results come in over MLLP
+	journal string // the file of the journal; empty for memory
+}
+
+// check settles the defaults and refuses what does not fit together.
+func (l *hl7Lab) check(databaseURL string) error {
+	if l.target == "" {
+		if l.journal != "" {
+			return errors.New("-lab-hl7-journal goes with -lab-hl7")
+		}
+		return nil
+	}
+	if dir, private := strings.CutPrefix(databaseURL, embeddedPrefix); private {
+		l.journal = cmp.Or(l.journal, filepath.Clean(dir)+".hl7")
+	}
+	if databaseURL != "" && l.journal == "" {
+		return errors.New("-lab-hl7 with -database-url needs -lab-hl7-journal: a file that remembers which orders the laboratory has")
+	}
+	return nil
+}
+
+// address returns the address of the laboratory; false if the target is a folder.
+func (l *hl7Lab) address() (string, bool) {
+	host, port, err := net.SplitHostPort(l.target)
+	return l.target, err == nil && host != "" && port != "" && !strings.ContainsRune(l.target, os.PathSeparator)
+}
+
+// labWithSandboxVisits is a laboratory that speaks HL7, and the sandbox's centers.
+type labWithSandboxVisits struct {
+	*hl7.Backend
+	orders.SlotBackend
+	orders.BookingBackend
+}
+
+// laboratory returns the laboratory that the flags name: one that speaks HL7, else the
+// sandbox's.
+func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBackend, error) {
+	if s.hl7.target == "" {
+		return own, nil
+	}
+	journal := hl7.NewMemoryJournal()
+	if s.hl7.journal != "" {
+		var err error
+		if journal, err = hl7.OpenFileJournal(s.hl7.journal); err != nil {
+			return nil, err
+		}
+	}
+	s.closers = append(s.closers, journal.Close)
+	options := &hl7.Options{
+		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: strings.ToUpper(labSlug)},
+		LabSlug: labSlug, ReviewTeam: s.team, Processing: "T", Log: s.log,
+		// The service for orders is made later, and before the laboratory sends anything.
+		Documents: hl7.Reports(func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
+			return s.Orders.KeepReport(ctx, team, order, id, pdf)
+		}),
+	}
+	if s.environment == healthlab.Production {
+		options.Processing = "P"
+	}
+	var backend *hl7.Backend
+	if address, ok := s.hl7.address(); ok {
+		client := mllp.NewClient(address, nil)
+		s.closers = append(s.closers, client.Close)
+		backend = hl7.New(client, journal, options)
+		results, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.hl7.listen)
+		if err != nil {
+			return nil, fmt.Errorf("-lab-hl7-listen: %w", err)
+		}
+		s.receiveResults = func(ctx context.Context) error {
+			return mllp.NewServer(backend, &mllp.ServerOptions{Log: s.log}).Serve(ctx, results)
+		}
+	} else {
+		out, in := filepath.Join(s.hl7.target, "orders"), filepath.Join(s.hl7.target, "results")
+		if err := errors.Join(os.MkdirAll(out, 0o700), os.MkdirAll(in, 0o700)); err != nil {
+			return nil, fmt.Errorf("-lab-hl7: %w", err)
+		}
+		folder := hl7.NewFolder(out, in, &hl7.FolderOptions{Every: time.Second, Log: s.log})
+		backend = hl7.New(folder, journal, options)
+		s.receiveResults = func(ctx context.Context) error { return folder.Run(ctx, backend.Receive) }
+	}
+	return labWithSandboxVisits{backend, own, own}, nil
+}
