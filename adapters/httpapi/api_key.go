@@ -129,6 +129,20 @@ func NewKey(random io.Reader, env healthlab.Environment, region Region) (string,
 	return key, SumKey(key), nil
 }
 
+// CheckKey returns Invalid unless a text has the form of [NewKey]'s keys for this
+// environment and region.
+func CheckKey(key string, env healthlab.Environment, region Region) error {
+	prefix, err := keyPrefix(env, region)
+	if err != nil {
+		return fmt.Errorf("check API key: %w", err)
+	}
+	digits, ok := strings.CutPrefix(key, prefix)
+	if _, err := hex.DecodeString(digits); !ok || err != nil || len(digits) != 2*keyBytes {
+		return fmt.Errorf("%w: an API key is %s and %d hexadecimal digits", healthlab.Invalid, prefix, 2*keyBytes)
+	}
+	return nil
+}
+
 // KeyHint returns what may be shown of a key later: its prefix and its last four
 // characters. Keep it beside the sum, which cannot be turned back.
 func KeyHint(key string) string {

@@ -14,30 +14,24 @@
 //	go run ./examples/server export -database-url postgres://… -team ID -user ID -resource heartrate
 //
 // writes the samples of one user and resource as JSON, one sample a line.
+//
+// Each flag can also be set by an environment variable, HEALTHLAB_DATABASE_URL for
+// -database-url, and by a line "database-url VALUE" of the file that -config names. A flag wins
+// over the environment, and the environment over the file. -print-config prints what holds.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 
-	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
-	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/orders"
 )
 
 func main() {
@@ -55,205 +49,17 @@ func main() {
 	}
 }
 
-// config is what the flags say.
-type config struct {
-	addr          string
-	apiKey        string
-	managementKey string
-	teamKeys      []teamKey
-	providers     string
-	connectors    string
-	databaseURL   string
-	secretFile    string
-	master        master
-	webhookURL    string
-	webhookSecret string
-	webhookProxy  *url.URL
-	lease         time.Duration
-	grantLife     time.Duration
-	sandboxSpeed  float64
-	sandboxUsers  int
-	hl7           hl7Lab
-	importPath    string
-	importUser    string
-	filesPath     string
-	reportWorkers int
-	paper         orders.Paper
-	portalURL     string
-	fonts         []string
-	environment   healthlab.Environment
-	tour          bool
-	compat        bool
-	compatService string
-	keyHeader     string
-	teamRate      float64
-	deletionGrace time.Duration
-	addressRate   float64
-	ignoreUnknown bool
-	invite        bool
-	brand         string
-	brandColor    string
-	log           *slog.Logger
-}
-
-// flags reads the command line.
-func flags(args []string, stderr io.Writer) (config, error) {
-	c := config{log: slog.New(slog.NewTextHandler(stderr, nil))}
-	f := flag.NewFlagSet("server", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
-	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
-	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
-	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
-	var teamKeys []string // read later: the flags would quote what is wrong
-	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of the organisation: its teams, their API keys, settings, OAuth credentials, webhook endpoints and continuous queries (default: closed)")
-	f.Func("team-management-key", "`KEY=TEAM,TEAM`: a key that opens the management of these teams of the organisation alone; may be repeated", func(text string) error {
-		teamKeys = append(teamKeys, text)
-		return nil
-	})
-	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
-	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
-	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
-	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
-	proxy := f.String("webhook-proxy", "", "`URL` of an egress proxy that events are sent through; it must refuse private addresses itself")
-	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")
-	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
-	f.Float64Var(&c.sandboxSpeed, "sandbox-speed", 0, "how many `times` as fast as at a laboratory the orders of a sandbox move by themselves: at 1 each step takes a day, at 8640 ten seconds; at 0 they wait to be simulated")
-	f.IntVar(&c.sandboxUsers, "sandbox-users", healthdata.SandboxUsers, "`number` of users that a team of a sandbox may have")
-	f.StringVar(&c.hl7.target, "lab-hl7", "", "`address or folder` of a laboratory that speaks HL7, in place of the sandbox's: host:port takes orders over MLLP; a folder gets them in orders and is read in results (docs/hl7-laboratory.md)")
-	f.StringVar(&c.hl7.listen, "lab-hl7-listen", "127.0.0.1:2576", "`address` to listen on for the results of the laboratory over MLLP")
-	f.StringVar(&c.hl7.journal, "lab-hl7-journal", "", "`file` that remembers which orders the laboratory has, and what it sent (default: memory; with embedded:DIR, DIR.hl7)")
-	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
-	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
-	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
-	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
-	paper := f.String("paper", string(orders.Letter), "what documents are printed on: letter or a4")
-	f.Func("font", "TrueType `file` for letters of documents that DejaVu Sans lacks, such as Chinese; may be repeated", func(name string) error {
-		c.fonts = append(c.fonts, name)
-		return nil
-	})
-	f.StringVar(&c.portalURL, "portal-url", "", "`URL` of the portal where patients see their orders, which this program does not serve; links to it are signed with what the secret makes for \"portal links\" (default: there is no portal)")
-	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
-	c.apiFlags(f)
-	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
-	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
-	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
-	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
-	if err := f.Parse(args); err != nil {
-		return config{}, err
-	}
-	if f.NArg() > 0 {
-		return config{}, errors.New("arguments other than flags are not expected")
-	}
-	c.environment = healthlab.Environment(*env)
-	if c.environment != healthlab.Sandbox && c.environment != healthlab.Production {
-		return config{}, errors.New("-env is sandbox or production")
-	}
-	if c.tour && c.environment != healthlab.Sandbox {
-		return config{}, errors.New("-tour makes things up, which only a sandbox may do")
-	}
-	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
-		return config{}, errors.New("-paper is letter or a4")
-	}
-	if c.sandboxSpeed < 0 || c.sandboxUsers < 1 {
-		return config{}, errors.New("-sandbox-speed is 0 or more, -sandbox-users 1 or more")
-	}
-	if c.lease < time.Second {
-		return config{}, errors.New("-lease is a second or more")
-	}
-	if c.webhookSecret != "" && c.webhookURL == "" {
-		return config{}, errors.New("-webhook-secret goes with -webhook-url")
-	}
-	if *proxy != "" {
-		var err error
-		if c.webhookProxy, err = url.Parse(*proxy); err != nil || c.webhookProxy.Host == "" || c.webhookProxy.Scheme != "http" && c.webhookProxy.Scheme != "https" {
-			return config{}, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
-		}
-	}
-	return c, errors.Join(c.checkAPI(), c.checkPortal(), c.hl7.check(c.databaseURL), c.readTeamKeys(teamKeys), c.readSecrets())
-}
-
-// apiFlags are the flags of the API's shapes and limits.
-func (c *config) apiFlags(f *flag.FlagSet) {
-	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
-	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
-	f.StringVar(&c.keyHeader, "api-key-header", "", "`name` of the header with the API key (default x-service-api-key)")
-	f.Float64Var(&c.teamRate, "team-rate", -1, "requests a second that a team may make of this process; 0 is no limit (default: 200 in production, no limit in a sandbox)")
-	f.Float64Var(&c.addressRate, "address-rate", -1, "requests a second that an address without a key may make of this process; 0 is no limit (default: 20 in production, no limit in a sandbox)")
-	f.DurationVar(&c.deletionGrace, "deletion-grace", healthdata.GracePeriod, "how long the deletion of a user can be undone; 0: not at all")
-	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
-}
-
-// checkAPI checks them, and settles the limits.
-func (c *config) checkAPI() error {
-	for _, limit := range []struct {
-		rate     *float64
-		standard float64
-	}{{&c.teamRate, 200}, {&c.addressRate, 20}} {
-		switch {
-		case *limit.rate >= 0:
-		case c.environment == healthlab.Production:
-			*limit.rate = limit.standard
-		default:
-			*limit.rate = 0
-		}
-	}
-	if c.deletionGrace < 0 {
-		return errors.New("-deletion-grace is 0 or more")
-	}
-	if c.deletionGrace == 0 {
-		c.deletionGrace = -1 // zero means the default
-	}
-	if strings.Trim(c.keyHeader, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return errors.New("-api-key-header has letters, digits, and - _ . only")
-	}
-	if c.compatService != "" && !c.compat {
-		return errors.New("-compat-service goes with -compat")
-	}
-	return nil
-}
-
-// checkPortal checks where the portal is, if there is one.
-func (c *config) checkPortal() error {
-	if u, err := url.Parse(c.portalURL); c.portalURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return errors.New("-portal-url is a http:// or https:// URL") // err quotes it
-	}
-	c.portalURL = strings.TrimSuffix(c.portalURL, "/")
-	return nil
-}
-
-// readSecrets reads or makes the secret, and the API key if the flags name none.
-func (c *config) readSecrets() error {
-	if dir, private := strings.CutPrefix(c.databaseURL, embeddedPrefix); private {
-		c.secretFile = cmp.Or(c.secretFile, filepath.Clean(dir)+".secret")
-		c.filesPath = cmp.Or(c.filesPath, filepath.Clean(dir)+".files")
-	}
-	if c.databaseURL != "" && c.secretFile == "" {
-		return errors.New("-database-url needs -secret-file: what is sealed in the database must be opened by the next process")
-	}
-	if c.databaseURL != "" && c.filesPath == "" {
-		return errors.New("-database-url needs -files: a folder that all processes on the database see")
-	}
-	var err error
-	if c.master, err = newMaster(c.secretFile); err != nil || c.apiKey != "" {
-		return err
-	}
-	random, err := c.master.reader("API key")
-	if err != nil {
-		return err
-	}
-	c.apiKey, _, err = httpapi.NewKey(random, c.environment, region)
-	return err
-}
-
 // run is the program without its process: it serves until ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "export" {
 		return runExport(ctx, args[1:], stdout, stderr)
 	}
-	c, err := flags(args, stderr)
+	c, settings, err := flags(args, stderr)
 	if err != nil {
 		return err
+	}
+	if c.printConfig {
+		return printSettings(stdout, settings)
 	}
 	// Links name the address, so it has to be known first.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)

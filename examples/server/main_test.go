@@ -207,6 +207,30 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// A flag wins over the environment, the environment over the file, and secrets are not
+// printed.
+func TestSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "server.conf")
+	require.NoError(t, os.WriteFile(file, []byte("# a comment\nbrand From the file\nbrand-color 112233\npaper a4\nmanagement-key mk_from_file\n"), 0o600))
+	t.Setenv("HEALTHLAB_BRAND_COLOR", "445566")
+	t.Setenv("HEALTHLAB_PAPER", "a4")
+	t.Setenv("HEALTHLAB_DATABASE_URL", "postgres://clinic:hidden@db.example.com/clinic")
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-config", file, "-paper", "letter", "-secret-file", secretFile(t), "-files", t.TempDir(), "-print-config"}, &out, io.Discard))
+	for _, line := range []string{"brand From the file", "brand-color 445566", "paper letter", "management-key (set)",
+		"database-url postgres://clinic:xxxxx@db.example.com/clinic", "webhook-secret"} {
+		require.Contains(t, strings.Split(out.String(), "\n"), line)
+	}
+	require.NotContains(t, out.String(), "mk_from_file")
+	require.NotContains(t, out.String(), "hidden")
+
+	err := run(t.Context(), []string{"-api-key", "mykey"}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "-api-key")
+	require.ErrorContains(t, err, "sk_us_")
+	require.NotContains(t, err.Error(), "mykey")
+	require.Error(t, run(t.Context(), []string{"-config", "no-such-file"}, io.Discard, io.Discard))
+}
+
 // BenchmarkStart measures the built program as a whole: from its start to the line that
 // says it listens, and what it keeps in memory when idle.
 func BenchmarkStart(b *testing.B) {

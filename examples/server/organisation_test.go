@@ -96,7 +96,7 @@ func TestOrganisation(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"mk_secret", "mk_secret=", "mk_secret=x", "=" + second} {
-		_, err := flags([]string{"-team-management-key", bad}, io.Discard)
+		_, _, err := flags([]string{"-team-management-key", bad}, io.Discard)
 		require.EqualError(t, err, "-team-management-key is KEY=TEAM,TEAM")
 	}
 }

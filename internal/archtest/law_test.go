@@ -123,7 +123,8 @@ var modules = map[string][]string{
 	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
 	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
 
-	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net"},
+	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
+		"github.com/peterbourgon/ff/v3"},
 }
 
 // testModules lists the third-party modules that tests may import in addition.
