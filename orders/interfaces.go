@@ -177,8 +177,9 @@ type Message struct {
 	AccountNumber string
 	// Visit is news of an appointment of the order; On is then empty. Nil for none.
 	Visit *VisitNews
-	// Results come with PartialResult, FinalResult and CorrectedResult; nil otherwise: a
-	// redraw is offered by the service, where results are missing. What they leave out and
+	// Results come with PartialResult, FinalResult and CorrectedResult, and with
+	// SampleRejected if there are missing results alone; nil otherwise: a redraw is offered
+	// by the service, where results are missing. What they leave out and
 	// the catalogue or the order knows is filled in: LOINC codes, the markers that results
 	// come from, bounds and flags that follow from a reference range, the head; and, in a
 	// report that is all there will be, required results of which it does not say a word

@@ -503,9 +503,13 @@ func allCriticalIn(before, now OrderResults) bool {
 	})
 }
 
-// withdraw takes back what was reported of a sample that the lab cannot use.
+// withdraw takes back what was reported of a sample that the lab cannot use. A report of
+// missing results alone says why, and stays.
 func (r *Record) withdraw() {
-	r.Results, r.Interpretation, r.HasMissingResults, r.ReportFile = nil, nil, nil, ""
+	r.Interpretation, r.ReportFile = nil, ""
+	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
+		r.Results, r.HasMissingResults = nil, nil
+	}
 }
 
 // alarm tells of a critical result, once for each, and when its report was fetched.

@@ -69,6 +69,52 @@ func TestResultsWithdrawnWithTheSample(t *testing.T) {
 	require.Nil(t, last.Data.Interpretation)
 }
 
+// Susceptibilities of two isolates have the same codes: a correction changes those of its
+// group, and a new critical result of the other isolate is told.
+func TestCorrectionOfOneIsolate(t *testing.T) {
+	d := newDesk(t)
+	o := d.requisitioned("walk-in")
+	susceptible := func(group, result string, flag orders.Interpretation) orders.LabResult {
+		return orders.LabResult{Name: "Ampicillin", Slug: "ampicillin", LOINC: ptr("18864-9"), Group: group, Result: result, Interpretation: flag}
+	}
+	report := func(id string, on orders.Trigger, results ...orders.LabResult) {
+		require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+			m.ID, m.On, m.Results = id, on, &orders.OrderResults{Results: results}
+		})))
+	}
+	report("1", orders.FinalResult, susceptible("1", "R", orders.Abnormal), susceptible("2", "S", orders.Critical))
+	report("2", orders.CorrectedResult, susceptible("2", "R", orders.Critical))
+	results, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Equal(t, "S", *results.Results[0].PreviousResult)
+	report("3", orders.CorrectedResult, susceptible("1", "R", orders.Abnormal), susceptible("2", "R", orders.Critical))
+	results, err = d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Nil(t, results.Results[0].PreviousResult, "it was not there before")
+	require.Equal(t, "S", *results.Results[1].PreviousResult)
+}
+
+// A laboratory that rejects a sample says why, for each result that is missing.
+func TestReasonsOfARejectedSample(t *testing.T) {
+	d := newDesk(t)
+	o := d.requisitioned("walk-in")
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) { m.On = orders.PartialResult })))
+	require.NoError(t, d.Receive(t.Context(), d.report(o, func(m *orders.Message) {
+		m.On, m.Detail, m.Results = orders.SampleRejected, orders.SampleStabilityExceeded, &orders.OrderResults{
+			Metadata: orders.ResultsMetadata{Notes: ptr("SAMPLE REJECTED: shipped frozen")}, MissingResults: []orders.MissingResult{{Name: "Iron", Note: ptr("frozen")}},
+		}
+	})))
+	got := d.get(o)
+	require.Equal(t, orders.SampleError, got.LowLevel())
+	require.Nil(t, got.Interpretation)
+	require.True(t, *got.HasMissingResults)
+	results, err := d.Results(t.Context(), d.team, o.ID)
+	require.NoError(t, err)
+	require.Empty(t, results.Results)
+	require.Equal(t, "SAMPLE REJECTED: shipped frozen", *results.Metadata.Notes)
+	require.Equal(t, "frozen", *results.MissingResults[0].Note)
+}
+
 // A team hears of every result that is critical, once, and since when there were results.
 func TestEachCriticalResultIsTold(t *testing.T) {
 	d := newDesk(t)

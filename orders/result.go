@@ -214,9 +214,11 @@ type MissingResult struct {
 	LOINCSlug           *string        `json:"loinc_slug"`
 	ProviderID          *string        `json:"provider_id"`
 	SourceMarkers       []SourceMarker `json:"source_markers" wire:"nullable"`
-	// Group and Parent are as in [LabResult].
-	Group  string        `json:"group,omitempty"`
-	Parent *ParentResult `json:"parent,omitempty"`
+	// Group, Codes, Methods and Parent are as in [LabResult].
+	Group   string        `json:"group,omitempty"`
+	Codes   []Code        `json:"codes,omitempty"`
+	Methods []Coded       `json:"methods,omitempty"`
+	Parent  *ParentResult `json:"parent,omitempty"`
 }
 
 // SampleData is what is known of one sample.
@@ -229,9 +231,15 @@ type SampleData struct {
 	// PerformingLaboratories are by the key that results name.
 	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories" wire:"nullable"`
 	ClinicalInformation    *ClinicalInformation            `json:"clinical_information"`
-	// SpecimenType is what was collected, SpecimenSite where on the body.
-	SpecimenType *Coded `json:"specimen_type,omitempty"`
-	SpecimenSite *Coded `json:"specimen_site,omitempty"`
+	// SpecimenType is what was collected, and SpecimenSite from where on the body, each with
+	// its modifiers. CollectionMethod is how, and CollectionSite where the needle or the like
+	// went in.
+	SpecimenType     *Coded  `json:"specimen_type,omitempty"`
+	TypeModifiers    []Coded `json:"type_modifiers,omitempty"`
+	SpecimenSite     *Coded  `json:"specimen_site,omitempty"`
+	SiteModifiers    []Coded `json:"site_modifiers,omitempty"`
+	CollectionMethod *Coded  `json:"collection_method,omitempty"`
+	CollectionSite   *Coded  `json:"collection_site,omitempty"`
 	// Conditions are those of the specimen at the laboratory, RejectReasons why the
 	// laboratory refused it.
 	Conditions    []Coded `json:"conditions,omitempty"`

@@ -2,6 +2,9 @@ package hl7_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
@@ -106,7 +110,7 @@ func TestMissingResults(t *testing.T) {
 		"Iron":                  {string(orders.UnknownFailure), "TNP"},
 		"Iron binding capacity": {string(orders.QuantityNotSufficientFailure), "QNS"},
 		"Unsaturated capacity":  {string(orders.CollectionProcessFailure), "CANC: hemolyzed"},
-		"Transferrin":           {string(orders.CollectionProcessFailure), "Tube clotted"},
+		"Transferrin":           {string(orders.CollectionProcessFailure), "Test not performed\nTube clotted"},
 		"Iron saturation":       {string(orders.UnknownFailure), ""},
 		"Iron panel":            {string(orders.UnknownFailure), ""},
 	}, got)
@@ -145,6 +149,10 @@ func TestRejectedSample(t *testing.T) {
 	m := reportOf(t, "rejected.hl7")
 	require.Equal(t, orders.SampleRejected, m.On)
 	require.Equal(t, orders.SampleStabilityExceeded, m.Detail)
+	require.Equal(t, "SAMPLE REJECTED: shipped frozen\nCourier was late", *m.Results.Metadata.Notes)
+	require.Empty(t, m.Results.Results)
+	require.Len(t, m.Results.MissingResults, 2)
+	require.Equal(t, []string{"Missing collection date HL70490:RA"}, codedTexts(m.Results.SampleInformation["S9"].RejectReasons))
 }
 
 // A rejected sample is also told beside results of another one.
@@ -280,7 +288,10 @@ func sentValues(m *er7.Message) (tests map[int][]string, notes []string) {
 			c := prl.Component(1).Coded()
 			add(c.Codes[0].Code, c.Codes[0].Text, prl.Component(2).Whole(), prl.Component(3).Whole(), eip.Component(1).Text(), eip.Component(2).Text())
 		case "SPM":
-			values := slices.Concat(coded(s.Field(4)), coded(s.Field(8)), coded(s.Field(21)), coded(s.Field(24)))
+			var values []string
+			for _, n := range []int{4, 5, 7, 8, 9, 10, 21, 24} {
+				values = append(values, coded(s.Field(n))...)
+			}
 			if code == "OUL" && event != "R24" || obr == 0 {
 				first = values
 			} else {
@@ -440,4 +451,109 @@ func TestReviewTeam(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1, "news of an order cannot be reviewed as results")
 	require.Equal(t, hl7.ReviewNoMatch, list[0].Review)
+}
+
+// randomReport writes a final report in which every value is another text.
+func randomReport(r *rand.Rand, number string) []string {
+	n := 0
+	value := func() string {
+		if n++; r.IntN(4) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("v%d.", n)
+	}
+	always := func() string { n++; return fmt.Sprintf("v%d.", n) }
+	coded := func(separator string) string {
+		parts := []string{value(), value(), "L", value(), value(), "SCT", "", "", value(), value(), value(), "X"}
+		return strings.Join(parts, separator)
+	}
+	repeated := func(separator string) string {
+		return strings.Join([]string{coded(separator), coded(separator)}[:1+r.IntN(2)], "~")
+	}
+	out := []string{"PID|1||77||ROE^ANA||19840509"}
+	notes := func(most int) {
+		for range r.IntN(most + 1) {
+			out = append(out, "NTE|1||"+always())
+		}
+	}
+	segment := func(name string, fields map[int]string) {
+		last := slices.Max(slices.Collect(maps.Keys(fields)))
+		text := name
+		for i := 1; i <= last; i++ {
+			text += "|" + fields[i]
+		}
+		out = append(out, text)
+	}
+	notes(2)
+	if r.IntN(2) == 0 {
+		out = append(out, "PV1|1|O")
+		notes(2)
+	}
+	sameFiller := r.IntN(2) == 0
+	for range 1 + r.IntN(4) {
+		obr := map[int]string{2: number, 3: "F1", 4: "CODE^Test^L", 7: "20260302", 22: "20260304", 25: "F"}
+		if !sameFiller {
+			obr[3] = always()
+		}
+		if r.IntN(2) == 0 {
+			obr[26] = coded("&") + "^" + value() + "^" + value()
+			obr[29] = value() + "^" + value()
+		}
+		if r.IntN(4) == 0 {
+			out = append(out, "ORC|RE|"+number)
+		}
+		segment("OBR", obr)
+		for i := range 1 + r.IntN(4) {
+			obx := map[int]string{1: fmt.Sprint(i), 2: "ST", 3: "R^Result^L", 4: value(), 5: value(), 11: "F", 17: repeated("^")}
+			switch r.IntN(3) {
+			case 0:
+				obx[2], obx[5] = "CWE", repeated("^")
+			case 1:
+				obx[2] = "TX"
+			}
+			segment("OBX", obx)
+			notes(1)
+		}
+		for range r.IntN(3) {
+			spm := map[int]string{1: "1", 2: "^" + value()}
+			for _, f := range []int{4, 5, 7, 8, 9, 10, 21, 24} {
+				if r.IntN(2) == 0 {
+					spm[f] = coded("^")
+				}
+			}
+			for _, f := range []int{5, 9, 21, 24} {
+				if spm[f] != "" {
+					spm[f] += "~" + coded("^")
+				}
+			}
+			segment("SPM", spm)
+		}
+	}
+	return out
+}
+
+// No value of a final report is lost, however tests, isolates and samples share numbers and
+// codes: the results of the order have all of them.
+func TestNoFieldOfRandomReportsIsLost(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range prove.Count(300, 20_000) {
+		b := newBench(t, nil)
+		number := b.submit(submission())
+		raw := b.report(number, randomReport(r, number)...)
+		m, err := er7.Parse(raw, nil)
+		require.NoError(t, err)
+		require.Equal(t, "AA", b.send(raw))
+		told := b.told()
+		require.Len(t, told, 1, string(raw))
+		got := texts(t, told[0].Results)
+		sent, notes := sentValues(m)
+		for _, values := range sent {
+			for _, v := range values {
+				if strings.HasPrefix(v, "v") && !slices.ContainsFunc(got, func(g string) bool { return strings.Contains(g, v) }) {
+					require.Fail(t, "a value is lost", "%s of\n%s", v, strings.ReplaceAll(string(raw), "\r", "\n"))
+				}
+			}
+		}
+		requireTexts(t, notes, got)
+	}
 }

@@ -157,7 +157,8 @@ func (t *TestReport) samples() (first orders.SampleData, more map[string]orders.
 	data := func(s Specimen) orders.SampleData {
 		return orders.SampleData{
 			SampleID: optional(s.ID), ControlNumber: optional(t.Filler), DateCollected: s.Collected, DateReceived: s.Received, DateReported: reported(t.At),
-			SpecimenType: s.Type, SpecimenSite: s.Site, Conditions: s.Conditions, RejectReasons: s.RejectReasons,
+			SpecimenType: s.Type, TypeModifiers: s.TypeModifiers, SpecimenSite: s.Site, SiteModifiers: s.SiteModifiers,
+			CollectionMethod: s.CollectionMethod, CollectionSite: s.CollectionSite, Conditions: s.Conditions, RejectReasons: s.RejectReasons,
 		}
 	}
 	if len(t.Specimens) == 0 {
@@ -183,12 +184,18 @@ func describe(s *orders.SampleData, from orders.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
 	s.DateReported = cmp.Or(s.DateReported, from.DateReported)
-	s.SpecimenType, s.SpecimenSite = cmp.Or(s.SpecimenType, from.SpecimenType), cmp.Or(s.SpecimenSite, from.SpecimenSite)
-	if s.Conditions == nil {
-		s.Conditions = from.Conditions
+	for to, other := range map[**orders.Coded]*orders.Coded{
+		&s.SpecimenType: from.SpecimenType, &s.SpecimenSite: from.SpecimenSite,
+		&s.CollectionMethod: from.CollectionMethod, &s.CollectionSite: from.CollectionSite,
+	} {
+		*to = cmp.Or(*to, other)
 	}
-	if s.RejectReasons == nil {
-		s.RejectReasons = from.RejectReasons
+	for to, other := range map[*[]orders.Coded][]orders.Coded{
+		&s.TypeModifiers: from.TypeModifiers, &s.SiteModifiers: from.SiteModifiers, &s.Conditions: from.Conditions, &s.RejectReasons: from.RejectReasons,
+	} {
+		if *to == nil {
+			*to = other
+		}
 	}
 }
 
@@ -384,6 +391,8 @@ func contradict(a, b orders.SampleData) bool {
 	one := func(a, b *orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	list := func(a, b []orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	return one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||
+		one(a.CollectionMethod, b.CollectionMethod) || one(a.CollectionSite, b.CollectionSite) ||
+		list(a.TypeModifiers, b.TypeModifiers) || list(a.SiteModifiers, b.SiteModifiers) ||
 		list(a.Conditions, b.Conditions) || list(a.RejectReasons, b.RejectReasons)
 }
 
@@ -436,18 +445,28 @@ func (s *State) unreported(key string) bool {
 
 // reasons are the laboratory's words on why a result of a test is missing, the nearest first.
 func (s *State) reasons(r orders.LabResult, t HeldTest) []string {
-	out := []string{text(r.Notes)}
-	if bare := len(strings.Fields(r.Result)) == 1 && notPerformed(r); !bare {
-		out = append(out, r.Result)
-	}
-	out = append(out, t.Notes)
+	out := []string{text(r.Notes), r.Result, t.Notes}
 	for _, data := range append([]orders.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
 		for _, why := range data.RejectReasons {
 			out = append(out, why.Text)
 		}
 	}
-	out = append(out, s.notes(), r.Result)
-	return slices.DeleteFunc(out, func(words string) bool { return strings.TrimSpace(words) == "" })
+	return append(out, s.notes())
+}
+
+// note returns what the laboratory says of a missing result; where that is a word alone,
+// such as TNP, also the next reason.
+func (s *State) note(r orders.LabResult, t HeldTest) string {
+	own := strings.TrimSpace(r.Result + "\n" + text(r.Notes))
+	if len(strings.Fields(own)) > 1 {
+		return own
+	}
+	for _, other := range s.reasons(r, t)[2:] {
+		if other != "" {
+			return strings.TrimSpace(own + "\n" + other)
+		}
+	}
+	return own
 }
 
 // why infers from the laboratory's words why a result of a test is missing.
@@ -463,12 +482,9 @@ func (s *State) why(r orders.LabResult, t HeldTest) (failure orders.FailureType,
 func (s *State) missing(r orders.LabResult, t HeldTest) orders.MissingResult {
 	out := orders.MissingResult{
 		Name: r.Name, Slug: r.Slug, LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
-		Group: r.Group, Parent: r.Parent,
+		Group: r.Group, Codes: r.Codes, Methods: r.Methods, Parent: r.Parent, Note: optional(s.note(r, t)),
 	}
 	out.InferredFailureType, _ = s.why(r, t)
-	if words := s.reasons(r, t); len(words) > 0 {
-		out.Note = &words[0]
-	}
 	return out
 }
 
@@ -536,8 +552,11 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 	if digest == s.Told && s.Report == was {
 		return nil
 	}
-	if m.Results != nil {
+	switch {
+	case m.Results != nil:
 		m.ReportFile = s.Report
+	case m.On == orders.SampleRejected && len(results.MissingResults) > 0:
+		results.Results, m.Results = nil, &results
 	}
 	s.Told = digest
 	s.Count++
@@ -628,13 +647,14 @@ func digestOf(done, stopped bool, r *orders.OrderResults) string {
 		for _, id := range slices.Sorted(maps.Keys(r.SampleInformation)) {
 			sample := r.SampleInformation[id]
 			add("sample", id)
-			for _, c := range []*orders.Coded{sample.SpecimenType, sample.SpecimenSite} {
+			for _, c := range []*orders.Coded{sample.SpecimenType, sample.SpecimenSite, sample.CollectionMethod, sample.CollectionSite} {
 				if c != nil {
 					coded("specimen", *c)
 				}
 			}
-			coded("condition", sample.Conditions...)
-			coded("rejected", sample.RejectReasons...)
+			for _, list := range [][]orders.Coded{sample.TypeModifiers, sample.SiteModifiers, sample.Conditions, sample.RejectReasons} {
+				coded("list", list...)
+			}
 			if c := sample.ClinicalInformation; c != nil {
 				add("notes", text(c.Notes))
 			}

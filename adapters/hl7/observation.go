@@ -2,6 +2,7 @@ package hl7
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // observation reads an OBX.
 func (r *reader) observation(s er7.Segment) {
 	r.note = nil
+	r.alone() // an ORC without an OBR has results of its own
 	t := r.test()
 	if t == nil {
 		return // of the patient or the order, not of a test
@@ -43,6 +45,9 @@ func (r *reader) observation(s er7.Segment) {
 		// Text of several lines comes as several segments.
 		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
 			last.Result.Result = strings.TrimLeft(last.Result.Result+"\n"+result.Result, "\n")
+			if !reflect.DeepEqual(last.Result.Methods, result.Methods) {
+				last.Result.Methods = append(last.Result.Methods, result.Methods...)
+			}
 			r.note = notes(&last.Result)
 			return
 		}

@@ -70,10 +70,13 @@ type TestReport struct {
 
 // Specimen is what a message says of one sample.
 type Specimen struct {
-	ID                        string
-	Collected, Received       *orders.TimestampWithOffset
-	Type, Site                *orders.Coded
-	Conditions, RejectReasons []orders.Coded
+	ID                  string
+	Collected, Received *orders.TimestampWithOffset
+	Type, Site          *orders.Coded
+	// TypeModifiers and SiteModifiers are those of Type and Site.
+	TypeModifiers, SiteModifiers     []orders.Coded
+	CollectionMethod, CollectionSite *orders.Coded
+	Conditions, RejectReasons        []orders.Coded
 }
 
 // Observation is one result of a test, or the news that there is none.
@@ -300,7 +303,10 @@ func (r *reader) begin(s er7.Segment) {
 		r.specimens = nil
 	}
 	if source := s.Field(15); !source.Empty() { // before version 2.5
-		t.source = &Specimen{Type: term(source.Component(1)), Site: term(source.Component(4))}
+		t.source = &Specimen{Type: term(source.Component(1)), Site: term(source.Component(4)), CollectionMethod: term(source.Component(6))}
+		if free := source.Component(3).Whole(); t.source.Type == nil && free != "" {
+			t.source.Type = &orders.Coded{Text: free}
+		}
 	}
 	r.note, r.seen = &t.Notes, map[string]int{}
 }
@@ -371,7 +377,8 @@ func (r *reader) readSpecimen(s er7.Segment) Specimen {
 		id = s.Field(2).Component(1).Subcomponent(1).Text()
 	}
 	return Specimen{
-		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), Site: term(s.Field(8)),
+		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), TypeModifiers: terms(s.Field(5)),
+		Site: term(s.Field(8)), SiteModifiers: terms(s.Field(9)), CollectionMethod: term(s.Field(7)), CollectionSite: term(s.Field(10)),
 		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)),
 	}
 }

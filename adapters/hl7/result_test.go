@@ -310,7 +310,9 @@ func TestCancelledByTheLaboratory(t *testing.T) {
 	require.Equal(t, "AA", b.send(b.report(n, ana, gone, "NTE|1||Quantity not sufficient", goneIron)))
 	require.Equal(t, []orders.Trigger{orders.SampleRejected}, triggers(b.told()))
 	require.Equal(t, orders.SampleQuantityNotSufficient, b.told()[0].Detail)
-	require.Nil(t, b.told()[0].Results)
+	require.Empty(t, b.told()[0].Results.Results)
+	require.Len(t, b.told()[0].Results.MissingResults, 2)
+	require.Equal(t, "Quantity not sufficient", *b.told()[0].Results.MissingResults[0].Note)
 
 	// Whose a specimen without its label is, nobody knows.
 	b = newBench(t, nil)

@@ -115,13 +115,16 @@ func fullRecord(team, name string) orders.Record {
 			SourceMarkers: []orders.SourceMarker{{MarkerID: 12, Name: "Glucose", Slug: "glucose", ProviderID: ptr("001")}}}},
 		MissingResults: []orders.MissingResult{{Name: "Urea", Slug: "urea", InferredFailureType: orders.InternalLabFailure,
 			Note: ptr("spilt"), LOINC: ptr("1"), LOINCSlug: ptr("urea"), ProviderID: ptr("2"),
-			Group: "1", Parent: &orders.ParentResult{FillerNumber: "F1"}, SourceMarkers: []orders.SourceMarker{{MarkerID: 13, Name: "Urea", Slug: "urea"}}}},
+			Group: "1", Codes: []orders.Code{{Code: "TNP"}}, Methods: []orders.Coded{{Text: "Culture"}}, Parent: &orders.ParentResult{FillerNumber: "F1"},
+			SourceMarkers: []orders.SourceMarker{{MarkerID: 13, Name: "Urea", Slug: "urea"}}}},
 		SampleInformation: map[string]orders.SampleData{"A100200": {SampleID: ptr("A100200"), ControlNumber: ptr("c"),
 			DateCollected: &orders.TimestampWithOffset{Timestamp: at, TimezoneOffset: -25200},
 			PerformingLaboratories: map[string]orders.PerformingLaboratory{"A": {Name: "Northlab", PhoneNumber: ptr("1"),
 				MedicalDirector: ptr("D"), Address: &orders.Address{FirstLine: "1 Lab Way", City: "Reno", State: "NV", Zip: "89501", Country: "US"}}},
 			ClinicalInformation: &orders.ClinicalInformation{Fasting: true, Notes: ptr("n")},
 			SpecimenType:        &orders.Coded{Text: "Urine", Codes: []orders.Code{{Code: "UR", Text: "Urine", System: "HL70487"}}}, SpecimenSite: &orders.Coded{Text: "left arm"},
+			TypeModifiers: []orders.Coded{{Text: "midstream"}}, SiteModifiers: []orders.Coded{{Text: "upper"}},
+			CollectionMethod: &orders.Coded{Text: "catch"}, CollectionSite: &orders.Coded{Text: "vein"},
 			Conditions: []orders.Coded{{Text: "frozen"}}, RejectReasons: []orders.Coded{{Text: "clotted"}}}},
 	}
 	return r
