@@ -129,6 +129,11 @@ type Config struct {
 	// filter must not return everything.
 	IgnoreUnknown bool
 
+	// Observe is told of each request to an operation of the contract when it begins; the
+	// function that it returns is told the status when it has been answered. Both are called
+	// from many goroutines and must not block. Default: none.
+	Observe func(operation string) (answered func(status int))
+
 	// Log receives what answered 500, with ids and causes and no values. Default:
 	// slog.Default().
 	Log *slog.Logger

@@ -40,7 +40,11 @@ func (a api) serve(op operation) http.Handler {
 		// What is public, such as a logo, says so itself.
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		out := &tracker{ResponseWriter: w}
+		out := &tracker{ResponseWriter: w, status: http.StatusOK}
+		if a.Observe != nil {
+			answered := a.Observe(op.id)
+			defer func() { answered(out.status) }()
+		}
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
@@ -227,10 +231,13 @@ func frames() []string {
 type tracker struct {
 	http.ResponseWriter
 	started bool
+	status  int
 }
 
 func (t *tracker) WriteHeader(status int) {
-	t.started = t.started || status >= http.StatusOK
+	if !t.started {
+		t.started, t.status = status >= http.StatusOK, status
+	}
 	t.ResponseWriter.WriteHeader(status)
 }
 

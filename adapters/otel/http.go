@@ -1,13 +1,25 @@
 package otel
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
+
+// Observe measures the answers of the API. Give it to httpapi's Config.
+func (t *Telemetry) Observe(operation string) (answered func(status int)) {
+	began := time.Now()
+	return func(status int) {
+		t.answered.Record(context.Background(), time.Since(began).Seconds(),
+			metric.WithAttributes(attribute.String("operation", operation), attribute.Int("status", status)))
+	}
+}
 
 // Handler makes a span "api request" of each request to next, below the span of the header
 // traceparent (W3C Trace Context) if there is one. The span has the method, the status and the

@@ -1,10 +1,12 @@
-// Package otel connects a delivery of events to OpenTelemetry: what a
-// [webhook.Dispatcher] does as metrics, each request that it makes as a span. Requests to
-// providers are spans, too ([Telemetry.Puller]).
+// Package otel connects a service to OpenTelemetry: what a [webhook.Dispatcher] does, what the
+// API answers and what providers answer as metrics, and each of these requests as a span.
 //
 //	o, err := otel.New(meters, traces)
 //	d, err := webhook.NewDispatcher(types, store.Deliveries(), store.Endpoints(), o.Notifier(send), seal,
 //		&webhook.Options{Hooks: o.Hooks()})
+//
+// [Telemetry.Observe] measures the API, [Telemetry.Puller] the requests to a provider, and
+// [Telemetry.Backlog] what waits to be delivered.
 //
 // Nothing here names a team, a user, an endpoint or an event: metrics and spans leave the
 // deployment, and figures by endpoint are in the log of attempts. [Telemetry.Handler] makes
@@ -12,6 +14,10 @@
 //
 // # Metrics
 //
+//	healthlab.api.duration               how long answers of the API took, in seconds, by operation and status
+//	healthlab.pull.duration              how long requests to providers took, in seconds, by provider and outcome
+//	healthlab.webhook.backlog            what waits to be delivered, by kind: events that are not routed, deliveries
+//	healthlab.webhook.backlog.age        the age of the oldest of it, in seconds
 //	healthlab.webhook.attempts           requests, by class and whether it was the first of its delivery
 //	healthlab.webhook.attempt.duration   how long they took, in seconds, by class
 //	healthlab.webhook.lag                from the event to the end of an attempt that was accepted, in seconds
@@ -53,14 +59,18 @@ type Telemetry struct {
 	tracer trace.Tracer
 
 	attempts, ended, work, endpoints, faults metric.Int64Counter
-	took, lag, workTook                      metric.Float64Histogram
+	took, lag, workTook, answered, pulled    metric.Float64Histogram
+
+	backlog    metric.Int64ObservableGauge
+	backlogAge metric.Float64ObservableGauge
+	meter      metric.Meter
 }
 
 // New returns a Telemetry that reports to these providers. It fails if the provider
 // refuses an instrument.
 func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, error) {
-	t := &Telemetry{tracer: traces.Tracer(scope)}
-	m := meters.Meter(scope)
+	t := &Telemetry{tracer: traces.Tracer(scope), meter: meters.Meter(scope)}
+	m := t.meter
 	var errs []error
 	count := func(c *metric.Int64Counter, name, unit, about string) {
 		var err error
@@ -80,7 +90,29 @@ func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, 
 	time(&t.workTook, "healthlab.webhook.work.duration", "How long a batch of work took.")
 	count(&t.endpoints, "healthlab.webhook.endpoints", "{endpoint}", "Endpoints paused, resumed and disabled.")
 	count(&t.faults, "healthlab.webhook.faults", "{fault}", "What should not happen often.")
-	return t, errors.Join(errs...)
+	time(&t.answered, "healthlab.api.duration", "How long an answer of the API took.")
+	time(&t.pulled, "healthlab.pull.duration", "How long a request to a provider took.")
+	var err error
+	t.backlog, err = m.Int64ObservableGauge("healthlab.webhook.backlog", metric.WithUnit("{item}"), metric.WithDescription("What waits to be delivered."))
+	errs = append(errs, err)
+	t.backlogAge, err = m.Float64ObservableGauge("healthlab.webhook.backlog.age", metric.WithUnit("s"), metric.WithDescription("The age of the oldest of it."))
+	return t, errors.Join(append(errs, err)...)
+}
+
+// Backlog reports what waits to be delivered whenever metrics are read, as the function
+// counts it: the method Backlog of a store. A count that fails leaves the metrics out.
+func (t *Telemetry) Backlog(count func(ctx context.Context) (webhook.Backlog, error)) error {
+	_, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		b, err := count(ctx)
+		if err != nil {
+			return err
+		}
+		o.ObserveInt64(t.backlog, int64(b.Unrouted), metric.WithAttributes(attribute.String("kind", "event")))
+		o.ObserveInt64(t.backlog, int64(b.Unfinished), metric.WithAttributes(attribute.String("kind", "delivery")))
+		o.ObserveFloat64(t.backlogAge, b.Oldest.Seconds())
+		return nil
+	}, t.backlog, t.backlogAge)
+	return err
 }
 
 // Hooks returns what a Dispatcher tells of its work.

@@ -2,16 +2,18 @@ package otel
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Puller returns next, the puller of a provider, with a span around each request. The spans
+// Puller returns next, the puller of a provider, measured and with a span around each request. The spans
 // of a run are of one trace, which has the id that the introspection of historical pulls
 // shows as trace_id. It is marked as sampled: sample by a processor, or by
 // WithRemoteParentSampled of the SDK's ParentBased.
@@ -36,7 +38,12 @@ func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.
 	ctx, span := p.t.tracer.Start(inTrace(ctx, r.Trace), "pull", trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("provider", p.provider), attribute.String("resource", r.Resource)))
 	defer span.End()
+	began, outcome := time.Now(), "ok"
 	page, err := p.next.Pull(ctx, r)
+	if err != nil {
+		outcome = healthlab.KindOf(err).Error()
+	}
+	p.t.pulled.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(attribute.String("provider", p.provider), attribute.String("outcome", outcome)))
 	if err != nil {
 		span.SetStatus(codes.Error, healthlab.KindOf(err).Error()) // the text may be the provider's
 		return page, err

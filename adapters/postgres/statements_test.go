@@ -19,7 +19,7 @@ import (
 // statements are all statements by the name of their constant, but those of lists of
 // users and of erasing, which come from tables.
 var statements = map[string]string{
-	"setTeam": setTeam, "setSteady": setSteady, "selectMigration": selectMigration, "insertMigration": insertMigration, "countMigrations": countMigrations,
+	"setTeam": setTeam, "setSteady": setSteady, "selectMigration": selectMigration, "insertMigration": insertMigration, "countMigrations": countMigrations, "selectBacklog": selectBacklog,
 	"selectNames": selectNames, "drawSeq": drawSeq, "insertEvents": insertEvents, "insertPending": insertPending,
 	"selectMessage": selectMessage,
 	"insertUser":    insertUser, "updateUser": updateUser, "deleteConnections": deleteConnections, "insertConnection": insertConnection,

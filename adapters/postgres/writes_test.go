@@ -60,7 +60,7 @@ var looks = []string{
 	"Organisations.Team", "Organisations.Teams", "Organisations.Keys", "Organisations.Key", "Organisations.FindKey",
 	"Pulls.Tasks", "Pulls.People", "Pulls.Quarantined",
 	"Endpoints.Get", "Endpoints.List", "Endpoints.Armed", "Deliveries.Due", "WebhookLog.Attempts", "WebhookLog.Message",
-	"Ping", "Run", // Run is RunFolding and RunRetention
+	"Ping", "Backlog", "Run", // Run is RunFolding and RunRetention
 	"Signal.Send", "Signal.Listen", // they tell others to look, and no table knows
 }
 
@@ -84,6 +84,11 @@ func TestEveryWriteIsKnown(t *testing.T) {
 		name, method := store.Type().Method(i).Name, store.Method(i)
 		if method.Type().NumOut() == 0 {
 			continue // a setting
+		}
+		if method.Type().Out(0) == reflect.TypeFor[webhook.Backlog]() {
+			require.True(t, unknown[name], name)
+			delete(unknown, name)
+			continue
 		}
 		if method.Type().Out(0) == reflect.TypeFor[error]() {
 			require.True(t, unknown[name], name)

@@ -25,6 +25,7 @@ import (
 type config struct {
 	printConfig   bool
 	addr          string
+	metricsAddr   string
 	apiKey        string
 	managementKey string
 	teamKeys      []teamKey
@@ -72,6 +73,7 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	f := flag.NewFlagSet("server", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+	f.StringVar(&c.metricsAddr, "metrics-addr", "", "`address` for /metrics, /healthz and /readyz apart from the API (default: in a sandbox they are beside the API; in production there is no /metrics)")
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")

@@ -56,6 +56,7 @@ type host struct {
 	url     string
 	store   *storage
 	handler http.Handler
+	metrics http.Handler
 	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.
 	receiveResults func(context.Context) error
 	closers        []func() error // at the end
@@ -89,7 +90,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 	if err := s.addOrders(ctx, &parts); err != nil {
 		return nil, err
 	}
-	for _, add := range []func(*service.Config) error{s.addFiles, s.addReports, s.addManagement} {
+	for _, add := range []func(*service.Config) error{s.addFiles, s.addReports, s.addManagement, s.addMetrics} {
 		if err := add(&parts); err != nil {
 			return nil, err
 		}
@@ -100,7 +101,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 	if err := s.admitFirstTeam(ctx); err != nil {
 		return nil, err
 	}
-	s.handler = s.withProviders(s.Handler(), s.Authenticate, from.connectors)
+	s.handler = s.withMetrics(s.withProviders(s.Handler(), s.Authenticate, from.connectors))
 	return s, nil
 }
 
@@ -290,6 +291,10 @@ func readProviders(file string) (*healthdata.Providers, error) {
 
 // serve does what the flags ask for, and serves until ctx ends.
 func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Writer) error {
+	stopMetrics, err := s.serveMetrics(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("-metrics-addr: %w", err), listener.Close())
+	}
 	// Background work outlives ctx by as long as it takes to hand over what is held.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
@@ -342,6 +347,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	stopBackground()
 	err = errors.Join(err, <-worked)
 	receiving.Wait()
+	err = errors.Join(err, stopMetrics())
 	for _, closer := range s.closers {
 		err = errors.Join(err, closer())
 	}
@@ -457,15 +463,15 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 // handOver waits until every event is with its receivers, as long as grace allows, and
 // says what is left. What is in a database waits there.
 func (s *host) handOver(grace context.Context, stdout io.Writer) {
-	if s.store.held == nil {
+	if !s.store.volatile {
 		fmt.Fprintln(stdout, "stopped: everything is in the database")
 		return
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		unrouted, unfinished := s.store.held()
-		if unrouted+unfinished == 0 {
+		left, _ := s.store.backlog(context.WithoutCancel(grace)) // memory has no other errors
+		if left.Unrouted+left.Unfinished == 0 {
 			fmt.Fprintln(stdout, "stopped: nothing is held")
 			return
 		}
@@ -473,7 +479,7 @@ func (s *host) handOver(grace context.Context, stdout io.Writer) {
 		select {
 		case <-tick.C:
 		case <-grace.Done():
-			fmt.Fprintf(stdout, "stopped: %d deliveries and %d events were still held in memory, and are lost\n", unfinished, unrouted)
+			fmt.Fprintf(stdout, "stopped: %d deliveries and %d events were still held in memory, and are lost\n", left.Unfinished, left.Unrouted)
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/embedded"
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/webhook"
 )
 
 // storage is the store that the flags name, with what comes with it.
@@ -21,8 +22,12 @@ type storage struct {
 	// blobs keeps files where the flags name no folder; nil with a database, which needs
 	// one.
 	blobs labreport.BlobStore
-	// held counts what would be lost with this process; nil where nothing would.
-	held func() (unrouted, unfinished int)
+	// backlog counts what is not delivered, and volatile says that it would be lost with
+	// this process.
+	backlog  func(context.Context) (webhook.Backlog, error)
+	volatile bool
+	// pool is that of the database; nil for none.
+	pool *pgxpool.Pool
 	// ended is closed when the storage has ended by itself; nil where it cannot.
 	ended <-chan struct{}
 	// close gives everything back.
@@ -33,7 +38,7 @@ type storage struct {
 func openStorage(ctx context.Context, address string) (*storage, error) {
 	if address == "" {
 		store := memory.New(nil)
-		return &storage{Store: store, blobs: store.Blobs(), held: store.Backlog, close: func(context.Context) error { return nil }}, nil
+		return &storage{Store: store, blobs: store.Blobs(), backlog: store.Backlog, volatile: true, close: func(context.Context) error { return nil }}, nil
 	}
 	dir, private := strings.CutPrefix(address, embeddedPrefix)
 	if !private {
@@ -75,8 +80,9 @@ func openPostgres(ctx context.Context, address string) (*storage, error) {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
+	store := postgres.New(pool, nil)
 	return &storage{
-		Store: postgres.New(pool, nil),
+		Store: store, backlog: store.Backlog, pool: pool,
 		close: func(context.Context) error {
 			pool.Close()
 			return nil

@@ -124,7 +124,7 @@ var modules = map[string][]string{
 	"adapters/blob": {"filippo.io/age", "github.com/minio/minio-go/v7"},
 
 	"examples": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/jackc/pgx/v5", "golang.org/x/net",
-		"github.com/peterbourgon/ff/v3"},
+		"github.com/peterbourgon/ff/v3", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
 }
 
 // testModules lists the third-party modules that tests may import in addition.
