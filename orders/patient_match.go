@@ -16,7 +16,7 @@ type ReportedPatient struct {
 	FirstName, LastName string
 	// DOB is the birth date; zero if the lab does not say, or says it in a way that
 	// can be read as two days.
-	DOB healthlab.Date
+	DOB healthlab.Date `json:",omitzero"`
 	// Gender is empty if the lab does not say.
 	Gender Gender
 }

@@ -427,7 +427,7 @@ func TestReviewTeam(t *testing.T) {
 	bob := "PID|1||78^^^LIS||Poe^Bob||19700101|M"
 	require.Equal(t, "AA", b.send(b.report("OTHER", bob, ferrF, ferritin("9", "L", "F"), ironF, iron)))
 	require.Equal(t, "AA", b.send(b.report(n, bob, ferrF, ferritin("9", "L", "F"))))
-	require.Equal(t, "AA", b.send(b.report("", bob, "OBR|1|||x^X||||||||||||||||||||||P", "OBX|1|NM|x^X||1||||||P")))
+	require.Equal(t, "AA", b.send(b.report("", "PID|1||79||Moe", "OBR|1|||x^X||||||||||||||||||||||P", "OBX|1|NM|x^X||1||||||P")))
 	require.NoError(t, b.back.Cancel(t.Context(), s.Order.TeamID, s.Order.ID))
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
 	status := strings.Replace(string(b.report("OTHER", bob, "ORC|SC|OTHER|F1||IP")), "ORU^R01^ORU_R01", "ORM^O01", 1)

@@ -522,7 +522,7 @@ func (d *Dossier) report(tests []TestReport, changed bool) {
 // nil if that is nothing that it does not know.
 func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *orders.Message {
 	s := &d.State
-	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: delivery.At, Lab: opts.LabSlug}
+	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: delivery.At, Lab: opts.LabSlug, Patient: d.patient()}
 	for _, t := range s.Tests {
 		if t.Data.DateCollected != nil && (m.CollectedAt.IsZero() || t.Data.DateCollected.Timestamp.Before(m.CollectedAt)) {
 			m.CollectedAt = t.Data.DateCollected.Timestamp.Time

@@ -51,6 +51,7 @@ func TestPartialFinalCorrected(t *testing.T) {
 	for _, m := range told {
 		require.Equal(t, s.Order.ID, m.Order)
 		require.Equal(t, s.Order.TeamID, m.Team)
+		require.Equal(t, "Roe & Söhne", m.Patient.LastName, "the report was compared with the order; the laboratory spells ROE")
 		require.Equal(t, n, m.SampleID)
 		require.Equal(t, time.Date(2026, 3, 2, 19, 0, 0, 0, time.UTC), m.CollectedAt.UTC())
 	}
