@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -192,6 +194,34 @@ func connectionAddress(r *http.Request) string {
 		return netip.PrefixFrom(addr, 64).Masked().String()
 	}
 	return addr.String()
+}
+
+// ForwardedAddress returns a function for Config.ClientAddress for a service behind proxies
+// that add to the header X-Forwarded-For: the client is the last address there that is not
+// a trusted proxy. What an untrusted address says of others is not believed.
+func ForwardedAddress(trusted []netip.Prefix) func(*http.Request) string {
+	isProxy := func(text string) bool {
+		addr, err := netip.ParseAddr(text)
+		return err == nil && slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+	}
+	return func(r *http.Request) string {
+		client := r.RemoteAddr
+		if at, err := netip.ParseAddrPort(client); err != nil || !isProxy(at.Addr().Unmap().String()) {
+			return connectionAddress(r)
+		}
+		named := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for _, text := range slices.Backward(named) {
+			addr, err := netip.ParseAddr(strings.TrimSpace(text))
+			if err != nil {
+				break // not the form of an address: believe no more
+			}
+			client = netip.AddrPortFrom(addr, 0).String()
+			if !isProxy(addr.Unmap().String()) {
+				break
+			}
+		}
+		return connectionAddress(&http.Request{RemoteAddr: client})
+	}
 }
 
 // isToken reports whether s may be the name of a header; letters, digits, and - _ .

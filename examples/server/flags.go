@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,12 @@ type config struct {
 	printConfig   bool
 	addr          string
 	metricsAddr   string
+	publicURL     string
+	tlsCert       string
+	tlsKey        string
+	proxies       []netip.Prefix
+	invented      []string
+	labCatalogue  string
 	apiKey        string
 	managementKey string
 	teamKeys      []teamKey
@@ -73,6 +80,17 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	f := flag.NewFlagSet("server", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+	f.StringVar(&c.publicURL, "public-url", "", "`URL` under which callers and browsers reach the service, such as https://api.example.com: for links, callbacks and cookies (default: the address that it listens on)")
+	f.StringVar(&c.tlsCert, "tls-cert", "", "`file` with the certificate and its chain (PEM), to answer over TLS")
+	f.StringVar(&c.tlsKey, "tls-key", "", "`file` with the key of the certificate (PEM)")
+	f.Func("trusted-proxy", "`addresses` of a proxy in front of the service, such as 10.0.0.0/8, whose X-Forwarded-For is believed; may be repeated", func(text string) error {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return errors.New("addresses are written like 10.0.0.0/8")
+		}
+		c.proxies = append(c.proxies, prefix)
+		return nil
+	})
 	f.StringVar(&c.metricsAddr, "metrics-addr", "", "`address` for /metrics, /healthz and /readyz apart from the API (default: in a sandbox they are beside the API; in production there is no /metrics)")
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
@@ -95,6 +113,14 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	f.StringVar(&c.hl7.target, "lab-hl7", "", "`address or folder` of a laboratory that speaks HL7, in place of the sandbox's: host:port takes orders over MLLP; a folder gets them in orders and is read in results (docs/hl7-laboratory.md)")
 	f.StringVar(&c.hl7.listen, "lab-hl7-listen", "127.0.0.1:2576", "`address` to listen on for the results of the laboratory over MLLP")
 	f.StringVar(&c.hl7.journal, "lab-hl7-journal", "", "`file` that remembers which orders the laboratory has, and what it sent (default: memory; with embedded:DIR, DIR.hl7)")
+	f.StringVar(&c.labCatalogue, "lab-catalogue", "", "JSON `file` with the laboratories, markers and lab tests that can be ordered (default in a sandbox: invented ones)")
+	f.Func("invented", "`part` of the sandbox that production uses: lab, registry or messenger; may be repeated", func(part string) error {
+		if !slices.Contains([]string{inventedLab, inventedRegistry, inventedMessenger}, part) {
+			return errors.New("a part is lab, registry or messenger")
+		}
+		c.invented = append(c.invented, part)
+		return nil
+	})
 	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
 	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
 	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
@@ -149,7 +175,7 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 			return config{}, nil, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
 		}
 	}
-	return c, f, errors.Join(c.checkAPI(), c.checkPortal(), c.hl7.check(c.databaseURL), c.readTeamKeys(teamKeys), c.readSecrets())
+	return c, f, errors.Join(c.checkAPI(), c.checkPortal(), c.checkNetwork(), c.hl7.check(c.databaseURL), c.readTeamKeys(teamKeys), c.readSecrets())
 }
 
 // apiFlags are the flags of the API's shapes and limits.
@@ -198,6 +224,27 @@ func (c *config) checkPortal() error {
 		return errors.New("-portal-url is a http:// or https:// URL") // err quotes it
 	}
 	c.portalURL = strings.TrimSuffix(c.portalURL, "/")
+	return nil
+}
+
+// uses reports whether an invented part is used: in a sandbox, and in production if it is
+// named.
+func (c *config) uses(part string) bool {
+	return c.environment == healthlab.Sandbox || slices.Contains(c.invented, part)
+}
+
+// checkNetwork checks where the service is reached, and what production must have.
+func (c *config) checkNetwork() error {
+	if u, err := url.Parse(c.publicURL); c.publicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "") {
+		return errors.New("-public-url is http:// or https:// and a host")
+	}
+	c.publicURL = strings.TrimRight(c.publicURL, "/")
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return errors.New("-tls-cert and -tls-key go together")
+	}
+	if c.environment == healthlab.Production && c.hl7.target != "" && c.labCatalogue == "" {
+		return errors.New("-lab-hl7 in production needs -lab-catalogue: the invented tests are no laboratory's")
+	}
 	return nil
 }
 

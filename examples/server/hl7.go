@@ -101,5 +101,8 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 		backend = hl7.New(folder, journal, options)
 		s.receiveResults = func(ctx context.Context) error { return folder.Run(ctx, backend.Receive) }
 	}
+	if !s.uses(inventedLab) {
+		return backend, nil
+	}
 	return labWithSandboxVisits{backend, own, own}, nil
 }

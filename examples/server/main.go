@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s, err := build(ctx, c, kept, "http://"+listener.Addr().String())
+	s, err := build(ctx, c, kept, c.baseURL(listener.Addr()))
 	if err != nil {
 		err = errors.Join(err, listener.Close())
 	} else {
@@ -79,4 +79,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storageGrace)
 	defer cancel()
 	return errors.Join(err, kept.close(closing))
+}
+
+// baseURL is where the service is reached that listens at an address.
+func (c *config) baseURL(listens net.Addr) string {
+	switch {
+	case c.publicURL != "":
+		return c.publicURL
+	case c.tlsCert != "":
+		return "https://" + listens.String()
+	}
+	return "http://" + listens.String()
 }

@@ -26,13 +26,11 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/service"
-	"github.com/healthlab-dev/healthlab/adapters/uszips"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -101,7 +99,7 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 	if err := s.admitFirstTeam(ctx); err != nil {
 		return nil, err
 	}
-	s.handler = s.withMetrics(s.withProviders(s.Handler(), s.Authenticate, from.connectors))
+	s.handler = s.withTransportSecurity(s.withMetrics(s.withProviders(s.Handler(), s.Authenticate, from.connectors)))
 	return s, nil
 }
 
@@ -112,41 +110,13 @@ func (c *config) api() httpapi.Config {
 		KeyHeader: c.keyHeader, IgnoreUnknown: c.ignoreUnknown,
 		Limits: httpapi.Limits{Timeout: requestTimeout, TeamRate: c.teamRate, AddressRate: c.addressRate, AddressBurst: int(4 * c.addressRate)},
 	}
+	if len(c.proxies) > 0 {
+		api.ClientAddress = httpapi.ForwardedAddress(c.proxies)
+	}
 	if c.compat {
 		api.Compat = &httpapi.Compat{Service: c.compatService}
 	}
 	return api
-}
-
-// addOrders adds the desk where tests are ordered, with an invented catalogue.
-func (s *host) addOrders(ctx context.Context, c *service.Config) error {
-	book, err := catalogue.ReadStaticCatalog(bytes.NewReader(exampleLab))
-	if err != nil {
-		return err
-	}
-	registry, err := sandbox.Registry()
-	if err != nil {
-		return err
-	}
-	centers, err := orders.ReadCenterIndex(bytes.NewReader(exampleCenters))
-	if err != nil {
-		return err
-	}
-	portal, err := s.portal()
-	if err != nil {
-		return err
-	}
-	if c.Laboratory, err = s.laboratory(ctx, sandbox.NewLab(&sandbox.LabOptions{Catalogue: book, Step: s.labStep()})); err != nil {
-		return err
-	}
-	c.Catalogue = book
-	c.Orders = orders.Options{
-		Registry: registry, Messenger: &sandbox.Outbox{}, Settings: s.orderSettings, Centers: centers, Zips: uszips.Embedded(),
-		Providers:  []orders.AppointmentProvider{{Slug: labSlug, Type: orders.PatientServiceCenter}},
-		RedrawLabs: []string{labSlug}, Portal: portal, SandboxMoves: s.sandboxSpeed > 0 || s.hl7.target != "", LabName: s.labName(),
-	}
-	c.Printer, err = s.printer()
-	return err
 }
 
 // labSlug is the laboratory of the invented catalogue.
@@ -319,7 +289,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	if err != nil {
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
-		go func() { failed <- server.Serve(listener) }()
+		go func() { failed <- s.answer(server, listener) }()
 		fmt.Fprintf(stdout, "listening on %s\napi key: %s\n", s.url, s.apiKey)
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
@@ -369,6 +339,26 @@ func (s *config) labStep() time.Duration {
 	}
 	const day = 24 * time.Hour
 	return max(time.Second, time.Duration(float64(day)/s.sandboxSpeed))
+}
+
+// answer serves with TLS if the flags name a certificate.
+func (s *host) answer(server *http.Server, l net.Listener) error {
+	if s.tlsCert != "" {
+		return server.ServeTLS(l, s.tlsCert, s.tlsKey)
+	}
+	return server.Serve(l)
+}
+
+// withTransportSecurity tells browsers to use https alone for a year, where that is how the
+// service is reached (RFC 6797).
+func (s *host) withTransportSecurity(next http.Handler) http.Handler {
+	if !strings.HasPrefix(s.url, "https://") {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // requestTimeout is the longest that a request may take. A refresh waits for a minute at most.

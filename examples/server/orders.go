@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/healthlab-dev/healthlab/adapters/sandbox"
+	"github.com/healthlab-dev/healthlab/adapters/service"
+	"github.com/healthlab-dev/healthlab/adapters/uszips"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+)
+
+// Parts of the sandbox that -invented lets production use.
+const (
+	inventedLab       = "lab"       // the laboratory, its catalogue, its visits and its centers
+	inventedRegistry  = "registry"  // insurers and diagnosis codes
+	inventedMessenger = "messenger" // messages to patients are not sent
+)
+
+// addOrders adds lab orders: in a sandbox with an invented laboratory, in production with the
+// laboratory of the flags. Without a laboratory there are no lab orders.
+func (s *host) addOrders(ctx context.Context, c *service.Config) error {
+	if s.hl7.target == "" && !s.uses(inventedLab) {
+		return nil
+	}
+	book, err := s.catalogue()
+	if err != nil {
+		return err
+	}
+	portal, err := s.portal()
+	if err != nil {
+		return err
+	}
+	own := sandbox.NewLab(&sandbox.LabOptions{Catalogue: book, Step: s.labStep()})
+	if c.Laboratory, err = s.laboratory(ctx, own); err != nil {
+		return err
+	}
+	c.Catalogue = book
+	c.Orders = orders.Options{
+		Settings: s.orderSettings, Zips: uszips.Embedded(), RedrawLabs: []string{labSlug}, Portal: portal,
+		SandboxMoves: s.sandboxSpeed > 0 || s.hl7.target != "", LabName: s.labName(),
+	}
+	if s.uses(inventedLab) {
+		if c.Orders.Centers, err = orders.ReadCenterIndex(bytes.NewReader(exampleCenters)); err != nil {
+			return err
+		}
+		c.Orders.Providers = []orders.AppointmentProvider{{Slug: labSlug, Type: orders.PatientServiceCenter}}
+	}
+	if s.uses(inventedRegistry) {
+		if c.Orders.Registry, err = sandbox.Registry(); err != nil {
+			return err
+		}
+	}
+	if s.uses(inventedMessenger) {
+		c.Orders.Messenger = &sandbox.Outbox{}
+	}
+	c.Printer, err = s.printer()
+	return err
+}
+
+// catalogue is what can be ordered: the file of the flags, else an invented one.
+func (c *config) catalogue() (*catalogue.StaticCatalog, error) {
+	text := exampleLab
+	if c.labCatalogue != "" {
+		var err error
+		if text, err = os.ReadFile(c.labCatalogue); err != nil {
+			return nil, fmt.Errorf("-lab-catalogue: %w", err)
+		}
+	}
+	book, err := catalogue.ReadStaticCatalog(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("-lab-catalogue: %w", err)
+	}
+	return book, nil
+}
