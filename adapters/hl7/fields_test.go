@@ -208,6 +208,17 @@ func TestSpecimenOfEarlierMessage(t *testing.T) {
 	}
 }
 
+// A message may have results without an OBR.
+func TestResultsOfAnOrderWithoutATest(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|F1||CM", iron, "NTE|1||fasting")))
+	m := b.told()[0]
+	require.Equal(t, orders.FinalResult, m.On)
+	require.Equal(t, map[string]string{"Iron": "90"}, values(m))
+	require.Equal(t, "fasting", *m.Results.Results[0].Notes)
+}
+
 // A batch is read by Handle, by ReceiveAll and by ReadAll.
 func TestBatch(t *testing.T) {
 	envelope := func(messages ...[]byte) []byte {

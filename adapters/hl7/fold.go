@@ -256,12 +256,15 @@ func (d *Dossier) complete(opts *Options) bool {
 			return false
 		}
 	}
-	final := map[string]bool{}
+	final, reported := map[string]bool{}, map[string]bool{}
 	known := false
+	for _, h := range s.Results {
+		reported[h.Test] = true
+	}
 	for key, t := range s.Tests {
 		done := rank(t.Status) > 0
 		if t.Status == "" {
-			done = slices.ContainsFunc(slices.Collect(maps.Values(s.Results)), func(h Held) bool { return h.Test == key })
+			done = reported[key]
 		}
 		if !done {
 			return false
@@ -328,8 +331,9 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 			out.Results = append(out.Results, h.Result)
 		}
 	}
+	unreported := s.unreported()
 	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
-		if t := s.Tests[key]; done && s.unreported(key) {
+		if t := s.Tests[key]; done && unreported[key] {
 			gone := orders.LabResult{Name: t.Name, Slug: slug(t.Name), SourceMarkers: d.source(t, opts), Parent: t.Parent}
 			if len(t.Codes) > 0 {
 				gone.ProviderID = optional(t.Codes[0])
@@ -361,6 +365,9 @@ func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string
 	add := func(id string, data orders.SampleData) string {
 		key := id
 		for n := 2; contradict(to[key], data); n++ {
+			if n > 50 { // enough to look for the same one
+				n = len(to) + 1
+			}
 			key = fmt.Sprintf("%s-%d", id, n)
 		}
 		if have, ok := to[key]; ok {
@@ -420,27 +427,34 @@ func (h Held) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))
 }
 
-// unreported reports whether a test ended and has no result, no missing one, and no
-// document. A test whose results are those of tests that it led to is not one.
-func (s *State) unreported(key string) bool {
-	t := s.Tests[key]
-	if rank(t.Status) == 0 || t.Status != "X" && t.Document {
-		return false
+// unreported returns the keys of the tests that ended and have no result, no missing one, and
+// no document. A test whose results are those of tests that it led to is not one.
+func (s *State) unreported() map[string]bool {
+	out := map[string]bool{}
+	children := map[string]int{} // tests by the number of their parent's test
+	parent := func(t HeldTest) string {
+		if t.Parent == nil {
+			return ""
+		}
+		return t.Parent.FillerNumber
+	}
+	for _, t := range s.Tests {
+		children[parent(t)]++
+	}
+	for key, t := range s.Tests {
+		number := text(t.Data.ControlNumber)
+		others := children[number]
+		if parent(t) == number {
+			others--
+		}
+		out[key] = t.Status == "X" || rank(t.Status) > 0 && !t.Document && (number == "" || others == 0)
 	}
 	for _, h := range s.Results {
-		if h.Test == key && (t.Status != "X" || h.absent()) {
-			return false
+		if s.Tests[h.Test].Status != "X" || h.absent() {
+			out[h.Test] = false
 		}
 	}
-	if t.Status == "X" {
-		return true
-	}
-	for other, o := range s.Tests {
-		if p := o.Parent; other != key && p != nil && p.FillerNumber != "" && p.FillerNumber == text(t.Data.ControlNumber) {
-			return false
-		}
-	}
-	return true
+	return out
 }
 
 // reasons are the laboratory's words on why a result of a test is missing, the nearest first.
@@ -454,6 +468,10 @@ func (s *State) reasons(r orders.LabResult, t HeldTest) []string {
 	return append(out, s.notes())
 }
 
+// longestReason bounds how much of the notes on a test or a patient, in characters, is
+// repeated with each of its missing results.
+const longestReason = 1000
+
 // note returns what the laboratory says of a missing result; where that is a word alone,
 // such as TNP, also the next reason.
 func (s *State) note(r orders.LabResult, t HeldTest) string {
@@ -463,7 +481,7 @@ func (s *State) note(r orders.LabResult, t HeldTest) string {
 	}
 	for _, other := range s.reasons(r, t)[2:] {
 		if other != "" {
-			return strings.TrimSpace(own + "\n" + other)
+			return strings.TrimSpace(own + "\n" + string([]rune(other)[:min(len([]rune(other)), longestReason)]))
 		}
 	}
 	return own
@@ -568,23 +586,24 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 // why.
 func (d *Dossier) gone() bool {
 	s := &d.State
+	lost := s.unreported()
 	for key, t := range s.Tests {
-		lost := t.Status == "X"
-		if !lost && s.unreported(key) {
-			failure, _ := s.why(orders.LabResult{}, t)
-			lost = failure != orders.UnknownFailure
+		failure, _ := s.why(orders.LabResult{}, t)
+		lost[key] = t.Status == "X" || lost[key] && failure != orders.UnknownFailure
+	}
+	for _, h := range s.Results {
+		t := s.Tests[h.Test]
+		if t.Status == "X" {
+			continue
 		}
-		for _, h := range s.Results {
-			if h.Test != key || t.Status == "X" {
-				continue
-			}
-			failure, _ := s.why(h.Result, t)
-			if !h.absent() || h.Status != "X" && h.Result.Result == "" && failure == orders.UnknownFailure {
-				return false
-			}
-			lost = true
+		failure, _ := s.why(h.Result, t)
+		if !h.absent() || h.Status != "X" && h.Result.Result == "" && failure == orders.UnknownFailure {
+			return false
 		}
-		if !lost {
+		lost[h.Test] = true
+	}
+	for key := range s.Tests {
+		if !lost[key] {
 			return false // without results, such as a report that is a document
 		}
 	}
@@ -601,8 +620,9 @@ func (d *Dossier) refusal() orders.StatusDetail {
 			}
 		}
 	}
+	unreported := s.unreported()
 	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
-		if _, detail := s.why(orders.LabResult{}, s.Tests[key]); s.unreported(key) && detail != "" {
+		if _, detail := s.why(orders.LabResult{}, s.Tests[key]); unreported[key] && detail != "" {
 			return detail
 		}
 	}

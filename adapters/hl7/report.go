@@ -196,7 +196,8 @@ func (r *reader) alone() {
 			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes(), Notes: r.orderNotes,
 		})
 		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
-		r.open, r.note = false, nil
+		r.open, r.between, r.seen = false, false, map[string]int{}
+		r.note = &r.in.Tests[len(r.in.Tests)-1].Notes
 	}
 }
 
