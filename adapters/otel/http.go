@@ -3,7 +3,6 @@ package otel
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -14,9 +13,9 @@ import (
 
 // Observe measures the answers of the API. Give it to httpapi's Config.
 func (t *Telemetry) Observe(operation string) (answered func(status int)) {
-	began := time.Now()
+	began := t.now()
 	return func(status int) {
-		t.answered.Record(context.Background(), time.Since(began).Seconds(),
+		t.answered.Record(context.Background(), t.now().Sub(began).Seconds(),
 			metric.WithAttributes(attribute.String("operation", operation), attribute.Int("status", status)))
 	}
 }

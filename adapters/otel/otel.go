@@ -57,6 +57,7 @@ const scope = "github.com/healthlab-dev/healthlab/adapters/otel"
 // Telemetry measures deliveries. Safe for concurrent use.
 type Telemetry struct {
 	tracer trace.Tracer
+	now    func() time.Time
 
 	attempts, ended, work, endpoints, faults metric.Int64Counter
 	took, lag, workTook, answered, pulled    metric.Float64Histogram
@@ -69,7 +70,7 @@ type Telemetry struct {
 // New returns a Telemetry that reports to these providers. It fails if the provider
 // refuses an instrument.
 func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, error) {
-	t := &Telemetry{tracer: traces.Tracer(scope), meter: meters.Meter(scope)}
+	t := &Telemetry{tracer: traces.Tracer(scope), now: time.Now, meter: meters.Meter(scope)}
 	m := t.meter
 	var errs []error
 	count := func(c *metric.Int64Counter, name, unit, about string) {

@@ -2,7 +2,6 @@ package otel
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -38,12 +37,12 @@ func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.
 	ctx, span := p.t.tracer.Start(inTrace(ctx, r.Trace), "pull", trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("provider", p.provider), attribute.String("resource", r.Resource)))
 	defer span.End()
-	began, outcome := time.Now(), "ok"
+	began, outcome := p.t.now(), "ok"
 	page, err := p.next.Pull(ctx, r)
 	if err != nil {
 		outcome = healthlab.KindOf(err).Error()
 	}
-	p.t.pulled.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(attribute.String("provider", p.provider), attribute.String("outcome", outcome)))
+	p.t.pulled.Record(ctx, p.t.now().Sub(began).Seconds(), metric.WithAttributes(attribute.String("provider", p.provider), attribute.String("outcome", outcome)))
 	if err != nil {
 		span.SetStatus(codes.Error, healthlab.KindOf(err).Error()) // the text may be the provider's
 		return page, err

@@ -114,5 +114,5 @@ func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	fmt.Fprintln(w, text)
+	_, _ = fmt.Fprintln(w, text)
 }

@@ -137,19 +137,18 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.Uploaded(ctx, team, user, provider, resource, got)
 	}
-	type ofUser = func(context.Context, healthlab.TeamID, healthlab.UserID) error
 	if s.config.Laboratory != nil {
-		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), ofUser(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		opts.BeforeDelete = append(slices.Clone(opts.BeforeDelete), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 			return s.Orders.CancelForDeletion(ctx, team, user)
-		}))
-		opts.Forget = append(slices.Clone(opts.Forget), ofUser(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		})
+		opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 			return s.Orders.Forget(ctx, team, user)
-		}))
+		})
 	}
 	if s.config.Extractors != nil {
-		opts.Forget = append(slices.Clone(opts.Forget), ofUser(func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+		opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 			return s.Reports.Forget(ctx, team, user)
-		}))
+		})
 	}
 	if s.Health, err = healthdata.New(s.config.Store.Users(), s.config.Store.Data(), s.config.Providers, &opts); err != nil {
 		return err

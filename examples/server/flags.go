@@ -35,6 +35,7 @@ type config struct {
 	labCatalogue  string
 	apiKey        string
 	managementKey string
+	teamKeyTexts  []string // read after parsing: the flags would quote what is wrong
 	teamKeys      []teamKey
 	providers     string
 	connectors    string
@@ -43,6 +44,7 @@ type config struct {
 	master        master
 	webhookURL    string
 	webhookSecret string
+	proxyURL      string
 	webhookProxy  *url.URL
 	lease         time.Duration
 	grantLife     time.Duration
@@ -79,6 +81,30 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	c := config{log: slog.New(slog.NewTextHandler(stderr, nil))}
 	f := flag.NewFlagSet("server", flag.ContinueOnError)
 	f.SetOutput(stderr)
+	f.StringVar((*string)(&c.environment), "env", string(healthlab.Sandbox), "sandbox or production")
+	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
+	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
+	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
+	f.String("config", "", "`file` with settings: a line for each, with the name of a flag, a space and the value")
+	for _, group := range []func(*flag.FlagSet){c.networkFlags, c.storageFlags, c.keyFlags, c.providerFlags, c.eventFlags, c.orderFlags, c.linkFlags, c.apiFlags} {
+		group(f)
+	}
+	if err := ff.Parse(f, args, ff.WithEnvVarPrefix("HEALTHLAB"), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser)); err != nil {
+		return config{}, nil, err
+	}
+	if f.NArg() > 0 {
+		return config{}, nil, errors.New("arguments other than flags are not expected")
+	}
+	// The environment is first: the others depend on it.
+	for _, check := range []func() error{c.checkEnvironment, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.readSecrets} {
+		if err := check(); err != nil {
+			return config{}, nil, err
+		}
+	}
+	return c, f, nil
+}
+
+func (c *config) networkFlags(f *flag.FlagSet) {
 	f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 	f.StringVar(&c.publicURL, "public-url", "", "`URL` under which callers and browsers reach the service, such as https://api.example.com: for links, callbacks and cookies (default: the address that it listens on)")
 	f.StringVar(&c.tlsCert, "tls-cert", "", "`file` with the certificate and its chain (PEM), to answer over TLS")
@@ -92,24 +118,42 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 		return nil
 	})
 	f.StringVar(&c.metricsAddr, "metrics-addr", "", "`address` for /metrics, /healthz and /readyz apart from the API (default: in a sandbox they are beside the API; in production there is no /metrics)")
+}
+
+func (c *config) storageFlags(f *flag.FlagSet) {
 	f.StringVar(&c.databaseURL, "database-url", "", "where everything is kept: postgres://… for a PostgreSQL server, embedded:`DIR` for a private one in a folder (default: in memory, until the process ends)")
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that seals other secrets in the database and signs link tokens, made if it is not there; all processes on one database need the same (default: one that ends with the process; with embedded:DIR, DIR.secret)")
+	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
+	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
+	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
+	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
+}
+
+func (c *config) keyFlags(f *flag.FlagSet) {
 	f.StringVar(&c.apiKey, "api-key", "", "the team's API `key` (default: one is made of the secret and printed)")
-	var teamKeys []string // read later: the flags would quote what is wrong
 	f.StringVar(&c.managementKey, "management-key", "", "`key` that opens the management of the organisation: its teams, their API keys, settings, OAuth credentials, webhook endpoints and continuous queries (default: closed)")
 	f.Func("team-management-key", "`KEY=TEAM,TEAM`: a key that opens the management of these teams of the organisation alone; may be repeated", func(text string) error {
-		teamKeys = append(teamKeys, text)
+		c.teamKeyTexts = append(c.teamKeyTexts, text)
 		return nil
 	})
+}
+
+func (c *config) providerFlags(f *flag.FlagSet) {
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
+	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
+	f.IntVar(&c.sandboxUsers, "sandbox-users", healthdata.SandboxUsers, "`number` of users that a team of a sandbox may have")
+}
+
+func (c *config) eventFlags(f *flag.FlagSet) {
 	f.StringVar(&c.webhookURL, "webhook-url", "", "`URL` that events are sent to")
 	f.StringVar(&c.webhookSecret, "webhook-secret", "", "`secret` that events are signed with, whsec_… (default: one is made and printed)")
-	proxy := f.String("webhook-proxy", "", "`URL` of an egress proxy that events are sent through; it must refuse private addresses itself")
+	f.StringVar(&c.proxyURL, "webhook-proxy", "", "`URL` of an egress proxy that events are sent through; it must refuse private addresses itself")
 	f.DurationVar(&c.lease, "lease", time.Minute, "how long a delivery or a pull is one process's to make before another one takes it over; half of it is the most that a provider may take, and a receiver, up to 15 s")
-	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
+}
+
+func (c *config) orderFlags(f *flag.FlagSet) {
 	f.Float64Var(&c.sandboxSpeed, "sandbox-speed", 0, "how many `times` as fast as at a laboratory the orders of a sandbox move by themselves: at 1 each step takes a day, at 8640 ten seconds; at 0 they wait to be simulated")
-	f.IntVar(&c.sandboxUsers, "sandbox-users", healthdata.SandboxUsers, "`number` of users that a team of a sandbox may have")
 	f.StringVar(&c.hl7.target, "lab-hl7", "", "`address or folder` of a laboratory that speaks HL7, in place of the sandbox's: host:port takes orders over MLLP; a folder gets them in orders and is read in results (docs/hl7-laboratory.md)")
 	f.StringVar(&c.hl7.listen, "lab-hl7-listen", "127.0.0.1:2576", "`address` to listen on for the results of the laboratory over MLLP")
 	f.StringVar(&c.hl7.journal, "lab-hl7-journal", "", "`file` that remembers which orders the laboratory has, and what it sent (default: memory; with embedded:DIR, DIR.hl7)")
@@ -121,61 +165,66 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 		c.invented = append(c.invented, part)
 		return nil
 	})
-	f.StringVar(&c.importPath, "import", "", "`file or folder` with recordings (FIT, GPX) or a phone's export.xml to read at the start")
-	f.StringVar(&c.importUser, "import-user", "import", "client_user_id of the `user` that the import belongs to")
-	f.StringVar(&c.filesPath, "files", "", "`folder` that keeps uploaded lab reports and documents of orders, encrypted (default: memory; with embedded:DIR, DIR.files)")
-	f.IntVar(&c.reportWorkers, "report-workers", 1, "`number` of lab reports that are read at a time")
-	paper := f.String("paper", string(orders.Letter), "what documents are printed on: letter or a4")
+	f.StringVar((*string)(&c.paper), "paper", string(orders.Letter), "what documents are printed on: letter or a4")
 	f.Func("font", "TrueType `file` for letters of documents that DejaVu Sans lacks, such as Chinese; may be repeated", func(name string) error {
 		c.fonts = append(c.fonts, name)
 		return nil
 	})
 	f.StringVar(&c.portalURL, "portal-url", "", "`URL` of the portal where patients see their orders, which this program does not serve; links to it are signed with what the secret makes for \"portal links\" (default: there is no portal)")
-	env := f.String("env", string(healthlab.Sandbox), "sandbox or production")
-	c.apiFlags(f)
-	f.BoolVar(&c.invite, "invite", false, "make a user and print the address of its link pages, to open in a browser")
+}
+
+func (c *config) linkFlags(f *flag.FlagSet) {
 	f.StringVar(&c.brand, "brand", "Example Clinic", "`name` that the link pages show")
 	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
-	f.BoolVar(&c.tour, "tour", false, "play the main job once, then serve")
-	f.BoolVar(&c.printConfig, "print-config", false, "print the settings that hold, without secrets, and stop")
-	f.String("config", "", "`file` with settings: a line for each, with the name of a flag, a space and the value")
-	if err := ff.Parse(f, args, ff.WithEnvVarPrefix("HEALTHLAB"), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser)); err != nil {
-		return config{}, nil, err
+}
+
+// checkEnvironment checks the environment, and what only one of the two has.
+func (c *config) checkEnvironment() error {
+	if c.environment.Check() != nil {
+		return errors.New("-env is sandbox or production")
 	}
-	if f.NArg() > 0 {
-		return config{}, nil, errors.New("arguments other than flags are not expected")
-	}
-	c.environment = healthlab.Environment(*env)
-	if c.environment != healthlab.Sandbox && c.environment != healthlab.Production {
-		return config{}, nil, errors.New("-env is sandbox or production")
+	if c.tour && c.environment != healthlab.Sandbox {
+		return errors.New("-tour makes things up, which only a sandbox may do")
 	}
 	if c.apiKey != "" {
 		if err := httpapi.CheckKey(c.apiKey, c.environment, region); err != nil {
-			return config{}, nil, fmt.Errorf("-api-key: %w", err)
+			return fmt.Errorf("-api-key: %w", err)
 		}
-	}
-	if c.tour && c.environment != healthlab.Sandbox {
-		return config{}, nil, errors.New("-tour makes things up, which only a sandbox may do")
-	}
-	if c.paper = orders.Paper(*paper); c.paper != orders.Letter && c.paper != orders.A4 {
-		return config{}, nil, errors.New("-paper is letter or a4")
 	}
 	if c.sandboxSpeed < 0 || c.sandboxUsers < 1 {
-		return config{}, nil, errors.New("-sandbox-speed is 0 or more, -sandbox-users 1 or more")
+		return errors.New("-sandbox-speed is 0 or more, -sandbox-users 1 or more")
 	}
+	return nil
+}
+
+// checkOrders checks what lab orders need.
+func (c *config) checkOrders() error {
+	if c.paper != orders.Letter && c.paper != orders.A4 {
+		return errors.New("-paper is letter or a4")
+	}
+	if c.environment == healthlab.Production && c.hl7.target != "" && c.labCatalogue == "" {
+		return errors.New("-lab-hl7 in production needs -lab-catalogue: the invented tests are no laboratory's")
+	}
+	return c.hl7.check(c.databaseURL)
+}
+
+// checkEvents checks how events are sent.
+func (c *config) checkEvents() error {
 	if c.lease < time.Second {
-		return config{}, nil, errors.New("-lease is a second or more")
+		return errors.New("-lease is a second or more")
 	}
 	if c.webhookSecret != "" && c.webhookURL == "" {
-		return config{}, nil, errors.New("-webhook-secret goes with -webhook-url")
+		return errors.New("-webhook-secret goes with -webhook-url")
 	}
-	if *proxy != "" {
-		var err error
-		if c.webhookProxy, err = url.Parse(*proxy); err != nil || c.webhookProxy.Host == "" || c.webhookProxy.Scheme != "http" && c.webhookProxy.Scheme != "https" {
-			return config{}, nil, errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
-		}
+	if c.proxyURL == "" {
+		return nil
 	}
-	return c, f, errors.Join(c.checkAPI(), c.checkPortal(), c.checkNetwork(), c.hl7.check(c.databaseURL), c.readTeamKeys(teamKeys), c.readSecrets())
+	u, err := url.Parse(c.proxyURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("-webhook-proxy is a http:// or https:// URL") // err quotes it, and a password in it
+	}
+	c.webhookProxy = u
+	return nil
 }
 
 // apiFlags are the flags of the API's shapes and limits.
@@ -233,7 +282,7 @@ func (c *config) uses(part string) bool {
 	return c.environment == healthlab.Sandbox || slices.Contains(c.invented, part)
 }
 
-// checkNetwork checks where the service is reached, and what production must have.
+// checkNetwork checks where the service is reached.
 func (c *config) checkNetwork() error {
 	if u, err := url.Parse(c.publicURL); c.publicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "") {
 		return errors.New("-public-url is http:// or https:// and a host")
@@ -241,9 +290,6 @@ func (c *config) checkNetwork() error {
 	c.publicURL = strings.TrimRight(c.publicURL, "/")
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return errors.New("-tls-cert and -tls-key go together")
-	}
-	if c.environment == healthlab.Production && c.hl7.target != "" && c.labCatalogue == "" {
-		return errors.New("-lab-hl7 in production needs -lab-catalogue: the invented tests are no laboratory's")
 	}
 	return nil
 }

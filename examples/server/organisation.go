@@ -23,8 +23,8 @@ type teamKey struct {
 // String shows no key.
 func (teamKey) String() string { return "management key" }
 
-func (c *config) readTeamKeys(texts []string) error {
-	for _, text := range texts {
+func (c *config) readTeamKeys() error {
+	for _, text := range c.teamKeyTexts {
 		k, err := readTeamKey(text)
 		if err != nil {
 			return err

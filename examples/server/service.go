@@ -325,20 +325,20 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 }
 
 // maxUsers is how many users a team may have; 0 for no limit.
-func (s *config) maxUsers() int {
-	if s.environment == healthlab.Production {
+func (c *config) maxUsers() int {
+	if c.environment == healthlab.Production {
 		return 0
 	}
-	return s.sandboxUsers
+	return c.sandboxUsers
 }
 
 // labStep is how long a step of an order takes at the sandbox's laboratory.
-func (s *config) labStep() time.Duration {
-	if s.sandboxSpeed == 0 {
+func (c *config) labStep() time.Duration {
+	if c.sandboxSpeed == 0 {
 		return 0 // its default
 	}
 	const day = 24 * time.Hour
-	return max(time.Second, time.Duration(float64(day)/s.sandboxSpeed))
+	return max(time.Second, time.Duration(float64(day)/c.sandboxSpeed))
 }
 
 // answer serves with TLS if the flags name a certificate.
