@@ -253,7 +253,18 @@ func TestBatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, read, 1)
 
-	// A message of another kind is refused by itself; a malformed batch as a whole.
+	// A message that is malformed or of another kind is refused by itself, a malformed
+	// envelope as a whole.
+	bad := []byte("MSH|^~\\&|LIS|N|||20260302||ORU^R01|B1|P|2.5.1\rPID|1||\xff")
+	raw = envelope(bad, b.report(n, ana, iron))
+	answers, err = er7.ParseBatch(b.back.Handle(t.Context(), raw, nil), nil)
+	require.NoError(t, err)
+	require.Equal(t, "AE", answers.Messages()[0].Segment("MSA").Field(1).Text())
+	require.Equal(t, "B1", answers.Messages()[0].Segment("MSA").Field(2).Text())
+	require.Equal(t, "AA", answers.Messages()[1].Segment("MSA").Field(1).Text())
+	require.ErrorIs(t, b.back.ReceiveAll(t.Context(), raw), healthlab.Invalid)
+	_, err = hl7.ReadAll(raw, nil)
+	require.ErrorIs(t, err, healthlab.Invalid)
 	query := []byte("MSH|^~\\&|LIS|N|||20260302||QRY^A19|Q1|P|2.5.1")
 	answers, err = er7.ParseBatch(b.back.Handle(t.Context(), envelope(query, b.report(n, ana, ironF, iron)), nil), nil)
 	require.NoError(t, err)

@@ -163,6 +163,10 @@ func (f *Folder) file(ctx context.Context, name string, take func(context.Contex
 		return "failed", nil
 	}
 	verdict := "done"
+	for _, err := range batch.Faults() {
+		f.opts.Log.Warn("HL7 message refused", "error", err.Error())
+		verdict = "failed"
+	}
 	for _, m := range batch.Messages() {
 		err := take(ctx, m)
 		if errors.Is(err, healthlab.Invalid) {

@@ -144,6 +144,7 @@ func TestFolder(t *testing.T) {
 	}
 	head := "FHS|^~\\&\rBHS|^~\\&\r"
 	put("batch.hl7", head+string(b.report(n, ana, ferrP, ferritin("9", "L", "P")))+"\r"+string(b.report(n, ana, ferrF, ferritin("9.5", "L", "F"), ironF, iron))+"\rBTS|2\rFTS|1\r")
+	put("partly.hl7", head+"MSH|^~\\&\rsecret\r"+string(b.report("GONE", ana, ferrF, ferritin("9", "L", "F")))+"\rBTS|2\rFTS|1\r")
 	put("broken.hl7", "MSH|^~\\&\rsecret")
 	put("other.hl7", "MSH|^~\\&|||||||ADT^A01")
 	put("half.part", "MSH|")
@@ -157,7 +158,10 @@ func TestFolder(t *testing.T) {
 	require.Equal(t, 1, swept, "the broken one")
 	swept, err = f.Sweep(t.Context(), back.Receive)
 	require.NoError(t, err)
-	require.Equal(t, 2, swept)
+	require.Equal(t, 3, swept)
+	review, err := back.Review(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Len(t, review, 1, "what can be read of a file is taken in")
 	batch, err := back.Updates(t.Context(), "", 10)
 	require.NoError(t, err)
 	require.Equal(t, []orders.Trigger{orders.PartialResult, orders.FinalResult}, triggers(batch.Messages))
@@ -169,7 +173,7 @@ func TestFolder(t *testing.T) {
 		return back.Receive(context.WithoutCancel(ctx), m)
 	}
 	require.NoError(t, f.Run(ctx, take))
-	for _, name := range []string{"done/batch.hl7", "done/1-batch.hl7", "failed/broken.hl7", "failed/other.hl7", "half.part"} {
+	for _, name := range []string{"done/batch.hl7", "done/1-batch.hl7", "failed/broken.hl7", "failed/partly.hl7", "failed/other.hl7", "half.part"} {
 		require.FileExists(t, filepath.Join(in, name))
 	}
 	_, err = hl7.NewFolder("", filepath.Join(in, "none"), nil).Sweep(t.Context(), failing)

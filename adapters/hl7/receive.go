@@ -31,7 +31,7 @@ const (
 // to an order; AE that it is malformed or could not be kept, AR that no such messages
 // are taken. An AA with an error of severity W names an embedded document that could not be
 // decoded. A batch (FHS, BHS) is answered with a batch that has an acknowledgement of each
-// message; one that is malformed with a single AE.
+// message; one whose envelope is malformed with a single AE.
 func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byte {
 	if fault != nil {
 		return b.opts.answer(nil, rejected, fault)
@@ -70,8 +70,16 @@ func (b *Backend) handleBatch(ctx context.Context, raw []byte) []byte {
 	}
 	head := "BHS|^~\\&|||||" + er7.FormatStamp(b.opts.Now().In(b.opts.Zone)) + "\r"
 	out, n := []byte(head), 0
-	for _, m := range batch.Messages() {
-		if answer := b.Handle(ctx, m.Bytes(), nil); answer != nil {
+	for _, i := range batch.Items() {
+		var answer []byte
+		switch {
+		case i.Message != nil:
+			answer = b.Handle(ctx, i.Message.Bytes(), nil)
+		case i.Err != nil:
+			b.opts.Log.Warn("HL7 message refused", "error", i.Err.Error())
+			answer = b.opts.answer(b.header(i.Raw), refused, i.Err)
+		}
+		if answer != nil {
 			out = append(out, answer...)
 			n++
 		}
@@ -107,13 +115,14 @@ func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
 }
 
 // ReceiveAll takes in a message, or a batch of them (FHS, BHS), as it came. The error
-// joins those of the messages, as [Backend.Receive] returns them; the others were taken in.
-// Invalid, and nothing was taken in, if raw is malformed.
+// joins those of the messages, as [Backend.Receive] returns them, and of those that are
+// malformed; the others were taken in.
 func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	batch, err := er7.ParseBatch(raw, b.opts.parsing())
 	if err != nil {
 		return err
 	}
+	err = errors.Join(batch.Faults()...)
 	for _, m := range batch.Messages() {
 		err = errors.Join(err, b.Receive(ctx, m))
 	}

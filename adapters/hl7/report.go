@@ -126,6 +126,9 @@ func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
 	if err != nil {
 		return nil, err
 	}
+	if faults := batch.Faults(); len(faults) > 0 {
+		return nil, faults[0]
+	}
 	var out []Incoming
 	for _, m := range batch.Messages() {
 		in, err := Read(m, o)

@@ -9,21 +9,25 @@ type Batch struct {
 }
 
 // Item is one message of a batch, or one segment of its envelope: FHS, BHS, BTS or
-// FTS. Exactly one of the two is there.
+// FTS. Exactly one of Message, Envelope and Err is there.
 type Item struct {
 	Message  *Message
 	Envelope Segment
+	// Err says why a message cannot be read, as a [SyntaxError], and Raw is its text.
+	Err error
+	Raw []byte
 }
 
 // IsBatch reports whether text begins with the envelope of a batch or of a file.
 func IsBatch(raw []byte) bool {
-	text := bytes.TrimLeft(bytes.TrimPrefix(raw, []byte("\ufeff")), "\r\n\t ")
+	text := bytes.TrimLeft(bytes.TrimPrefix(raw, []byte(byteOrderMark)), "\r\n\t\x0b ")
 	return bytes.HasPrefix(text, []byte("FHS")) || bytes.HasPrefix(text, []byte("BHS"))
 }
 
 // ParseBatch reads a file of any number of messages. The limits of the options are
-// those of the whole file. The fault is a [SyntaxError]; its numbers count the
-// segments of the file.
+// those of the whole file. A message that is malformed is an [Item] with an error; the others
+// are read. The error is a [SyntaxError] if the envelope is malformed, or every message; its
+// numbers count the segments of the file.
 func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	opts := o.withDefaults()
 	lead, lines, err := cut(raw, opts)
@@ -38,9 +42,10 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 		case name == "MSH":
 			m, rest, err := message(lines, number, opts)
 			if err != nil {
-				return nil, err
+				b.items = append(b.items, Item{Err: err, Raw: joinLines(lines[:len(lines)-len(rest)])})
+			} else {
+				b.items = append(b.items, Item{Message: m})
 			}
-			b.items = append(b.items, Item{Message: m})
 			number, lines = number+len(lines)-len(rest), rest
 			continue
 		case name == "FHS" || name == "BHS":
@@ -62,7 +67,18 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 		b.items = append(b.items, Item{Envelope: s})
 		number, lines = number+1, lines[1:]
 	}
+	if faults := b.Faults(); len(faults) > 0 && len(b.Messages()) == 0 {
+		return nil, faults[0]
+	}
 	return b, nil
+}
+
+func joinLines(lines []line) []byte {
+	var out []byte
+	for _, l := range lines {
+		out = append(append(out, l.text...), l.end...)
+	}
+	return out
 }
 
 // Items returns messages and envelopes in order.
@@ -79,15 +95,29 @@ func (b *Batch) Messages() []*Message {
 	return out
 }
 
+// Faults returns why messages of the batch cannot be read, in order.
+func (b *Batch) Faults() []error {
+	var out []error
+	for _, i := range b.items {
+		if i.Err != nil {
+			out = append(out, i.Err)
+		}
+	}
+	return out
+}
+
 // Append appends the file to p, byte for byte as it was read.
 func (b *Batch) Append(p []byte) []byte {
 	p = append(p, b.lead...)
 	for _, i := range b.items {
-		if i.Message != nil {
+		switch {
+		case i.Message != nil:
 			p = i.Message.Append(p)
-			continue
+		case i.Err != nil:
+			p = append(p, i.Raw...)
+		default:
+			p = append(append(p, i.Envelope.raw...), i.Envelope.end...)
 		}
-		p = append(append(p, i.Envelope.raw...), i.Envelope.end...)
 	}
 	return p
 }

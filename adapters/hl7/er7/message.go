@@ -74,8 +74,8 @@ func Parse(raw []byte, o *Options) (*Message, error) {
 	return m, nil
 }
 
-// message reads a message from the lines of one or more, and returns those after it.
-// first is the number of its first line.
+// message reads a message from the lines of one or more, and returns those after it, also
+// where it is malformed. first is the number of its first line.
 func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	if lines[0].name() != "MSH" {
 		return nil, nil, &SyntaxError{Number: first, Problem: "a message begins with the segment MSH"}
@@ -86,25 +86,25 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	}
 	d, problem, field := delimitersOf(lines[0].text)
 	if problem != "" {
-		return nil, nil, &SyntaxError{Segment: "MSH", Number: first, Field: field, Problem: problem}
+		return nil, lines[n:], &SyntaxError{Segment: "MSH", Number: first, Field: field, Problem: problem}
 	}
 	m := &Message{syn: &syntax{d, opts.Charset}, segs: make([]Segment, n)}
 	for i, l := range lines[:n] {
 		if err := l.check(d.Field, first+i); err != nil {
-			return nil, nil, err
+			return nil, lines[n:], err
 		}
 		m.segs[i] = Segment{raw: l.text, end: l.end, number: i + 1, syn: m.syn}
 	}
 	if declared := m.segs[0].Field(18).Repetition(1).Component(1); !declared.Empty() {
 		cs, ok := CharsetOf(declared.raw)
 		if !ok {
-			return nil, nil, &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "the character set is not one of those that can be read"}
+			return nil, lines[n:], &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "the character set is not one of those that can be read"}
 		}
 		m.syn.charset = cs
 	}
 	for i := range m.segs {
 		if err := m.segs[i].checkText(first + i); err != nil {
-			return nil, nil, err
+			return nil, lines[n:], err
 		}
 	}
 	return m, lines[n:], nil

@@ -226,7 +226,7 @@ func TestBatch(t *testing.T) {
 	for name, text := range map[string]string{
 		"outside of a message": "BHS|^~\\&\rPID|1",
 		"bad envelope":         "BHS|^^\r" + report,
-		"bad second":           report + "MSH|^~\\&\rpid|1",
+		"bad message":          "BHS|^~\\&\rMSH|^~\\&\rpid|1\rBTS|1",
 		"bad trailer":          "BHS|^~\\&\rBTS!1",
 		"bad bytes":            "BHS|^~\\&|\xff\r",
 		"nothing":              "\r\n",
@@ -235,6 +235,16 @@ func TestBatch(t *testing.T) {
 		var at *er7.SyntaxError
 		require.True(t, errors.As(err, &at), name)
 	}
-	_, err = er7.ParseBatch([]byte(report+"MSH|^~\\&\rPID|1||\xff"), nil)
-	require.EqualError(t, err, "HL7 message: segment 7 (PID-3): the text is not in the character set of the message")
+
+	// A malformed message is refused by itself.
+	bad := "MSH|^~\\&\rPID|1||\xff\r"
+	text = "BHS|^~\\&\r" + bad + report + "MSH|^~\\&\rpid|1\rBTS|3"
+	b, err = er7.ParseBatch([]byte(text), nil)
+	require.NoError(t, err)
+	require.Equal(t, text, string(b.Append(nil)))
+	require.Len(t, b.Messages(), 1)
+	require.Equal(t, bad, string(b.Items()[1].Raw))
+	require.Len(t, b.Faults(), 2)
+	require.EqualError(t, b.Faults()[0], "HL7 message: segment 3 (PID-3): the text is not in the character set of the message")
+	require.ErrorIs(t, b.Faults()[1], healthlab.Invalid)
 }
