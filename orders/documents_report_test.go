@@ -52,6 +52,29 @@ func TestReportOfACorrectedTransaction(t *testing.T) {
 	require.Contains(t, string(file), "CORRECTED REPORT")
 }
 
+// A report prints isolates with their susceptibilities, samples and notes.
+func TestReportOfACulture(t *testing.T) {
+	a := newArchive(t)
+	o := a.requisitioned("walk-in")
+	susceptible := func(group, of string) orders.LabResult {
+		return orders.LabResult{Name: "Ampicillin", LOINC: ptr("18864-9"), Group: group, Result: "R", Methods: []orders.Coded{{Text: "MIC"}},
+			Parent: &orders.ParentResult{Group: group, Value: of}}
+	}
+	require.NoError(t, a.Receive(t.Context(), a.report(o, func(m *orders.Message) {
+		m.Results = &orders.OrderResults{
+			Metadata: orders.ResultsMetadata{Notes: ptr("took antibiotics")},
+			Results:  []orders.LabResult{susceptible("1", "Escherichia coli"), susceptible("2", "Klebsiella pneumoniae"), {Name: "Colour", Result: "red", Group: "1"}},
+			SampleInformation: map[string]orders.SampleData{"S1": {SpecimenType: &orders.Coded{Text: "Urine"}, TypeModifiers: []orders.Coded{{Text: "midstream"}},
+				SpecimenSite: &orders.Coded{Text: "Bladder"}, Conditions: []orders.Coded{{Text: "Autolyzed"}}, RejectReasons: []orders.Coded{{Text: "Clotted"}}}},
+		}
+	})))
+	file, err := a.Report(t.Context(), a.team, o.ID)
+	require.NoError(t, err)
+	for _, want := range []string{"took antibiotics", "Of Escherichia coli, Group 1", "Of Klebsiella pneumoniae, Group 2", "Method: MIC", "Urine, midstream", "Bladder", "Autolyzed", "Clotted"} {
+		require.Contains(t, string(file), want)
+	}
+}
+
 // A report that came with results which are held is nobody's: it is neither shown nor
 // left behind, and goes where the results go.
 func TestReportOfHeldResults(t *testing.T) {

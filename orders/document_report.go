@@ -1,0 +1,309 @@
+package orders
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+)
+
+// report is what came out of an order, or of a journey.
+func (r *Record) report(results OrderResults, zone *time.Location) Document {
+	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: r.number(), Subject: r.subject(), At: r.UpdatedAt.Time}
+	switch {
+	case results.Metadata.Status == ResultPartial:
+		d.Remarks = append(d.Remarks, "PARTIAL REPORT: more results are to come")
+	case results.Metadata.Status == ResultCorrected:
+		d.Remarks = append(d.Remarks, "CORRECTED REPORT: it takes the place of earlier ones")
+	default:
+		d.Remarks = append(d.Remarks, "FINAL REPORT")
+	}
+	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == Critical {
+		d.Remarks = append(d.Remarks, "CRITICAL RESULT")
+	}
+	d.Sections = append(d.Sections, r.identitySection(), reportHead(r, &results, zone))
+	for _, id := range slices.Sorted(maps.Keys(results.SampleInformation)) {
+		d.Sections = append(d.Sections, sampleSection(id, results.SampleInformation[id]))
+	}
+	d.Sections = append(d.Sections, resultTable(results, zone))
+	if len(results.MissingResults) > 0 {
+		t := &Table{Columns: []string{"Test", "Reason"}, Widths: []int{5, 9}}
+		for _, m := range results.MissingResults {
+			t.Rows = append(t.Rows, Row{Cells: []string{joined(" ", m.Name, bracket("LOINC", m.LOINC)), joined(": ", inWords(string(m.InferredFailureType)), textOf(m.Note))}})
+		}
+		d.Sections = append(d.Sections, Section{Heading: "Not reported", Table: t})
+	}
+	if labs := performedBy(results.SampleInformation); len(labs) > 0 {
+		d.Sections = append(d.Sections, Section{Heading: "Performed by", Paragraphs: labs})
+	}
+	return d
+}
+
+// reportHead has what the laboratory says of the order. What the head of the page, the
+// patient or a sample says already is left out.
+func reportHead(r *Record, results *OrderResults, zone *time.Location) Section {
+	m := &results.Metadata
+	var f sheet
+	f.add("Order", r.ID.String())
+	f.add("Ordered", stamp(r.CreatedAt.Time, zone))
+	f.add("Test", r.LabTest.Name)
+	if m.SpecimenNumber != r.number() {
+		f.add("Specimen", m.SpecimenNumber)
+	}
+	if p := r.PatientDetails; p == nil || !sameName(m.Patient, textOf(p.FirstName)+" "+textOf(p.LastName)) {
+		f.add("Name at the laboratory", m.Patient)
+	}
+	if p := r.PatientDetails; p == nil || m.DOB != p.DOB.String() {
+		f.add("Birth date there", m.DOB)
+	}
+	f.add("Age", m.Age)
+	f.add("Patient id there", textOf(m.PatientID))
+	f.add("Account there", textOf(m.AccountID))
+	f.add("Physician", textOf(m.Provider))
+	f.add("Laboratory", textOf(m.Laboratory))
+	lab := cmp.Or(r.LabTest.Lab, &catalogue.Lab{})
+	if lab.Name != textOf(m.Laboratory) {
+		f.add("Ordered from", lab.Name)
+	}
+	f.add("CLIA number", cmp.Or(textOf(m.CLIANumber), textOf(lab.CLIANumber)))
+	f.add("Medical director", textOf(lab.MedicalDirector))
+	sample := func(has func(SampleData) *TimestampWithOffset) bool {
+		for _, s := range results.SampleInformation {
+			if has(s) != nil {
+				return true
+			}
+		}
+		return false
+	}
+	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateCollected }) {
+		f.add("Collected", stampText(m.DateCollected))
+	}
+	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateReceived }) {
+		f.add("Received", stampText(m.DateReceived))
+	}
+	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateReported }) {
+		f.add("Reported", stampText(&m.DateReported))
+	}
+	if i := textOf(m.Interpretation); i != string(Critical) {
+		f.word("Interpretation", i)
+	}
+	f.add("Notes", textOf(m.Notes))
+	return Section{Heading: "Report", Fields: f}
+}
+
+// sameName tells whether two ways to write a name have the same words: laboratories put
+// the last name first, and write capitals.
+func sameName(a, b string) bool {
+	words := func(s string) []string {
+		return slices.Sorted(slices.Values(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ' ' || r == ',' || r == '^' })))
+	}
+	return slices.Equal(words(a), words(b))
+}
+
+func sampleSection(id string, s SampleData) Section {
+	var f sheet
+	f.add("Sample", id)
+	if textOf(s.SampleID) != id {
+		f.add("Sample id", textOf(s.SampleID))
+	}
+	f.add("Control number", textOf(s.ControlNumber))
+	f.add("Specimen", codedText(append(coded(s.SpecimenType), s.TypeModifiers...)))
+	f.add("Site", codedText(slices.Concat(coded(s.SpecimenSite), s.SiteModifiers, coded(s.CollectionSite))))
+	f.add("Method", codedText(coded(s.CollectionMethod)))
+	f.add("Condition", codedText(s.Conditions))
+	f.add("Rejected", codedText(s.RejectReasons))
+	f.add("Collected", s.DateCollected.local())
+	f.add("Received", s.DateReceived.local())
+	f.add("Reported", s.DateReported.local())
+	if c := s.ClinicalInformation; c != nil {
+		f.add("Fasting", yes(c.Fasting))
+		f.add("Notes", textOf(c.Notes))
+		f.add("Information", textOf(c.Information))
+		f.add("Total volume", textOf(c.TotalVolume))
+	}
+	return Section{Heading: "Sample", Fields: f}
+}
+
+func coded(c *Coded) []Coded {
+	if c == nil {
+		return nil
+	}
+	return []Coded{*c}
+}
+
+// codedText is the text of terms.
+func codedText(list []Coded) string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Text)
+	}
+	return joined(", ", out...)
+}
+
+// local writes an instant with the offset that it was noted with.
+func (t *TimestampWithOffset) local() string {
+	if t == nil {
+		return ""
+	}
+	return stamp(t.Timestamp.Time, time.FixedZone("", t.TimezoneOffset))
+}
+
+// resultTable has the results under the ordered markers that they come from.
+func resultTable(results OrderResults, zone *time.Location) Section {
+	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
+	groups := map[string][]LabResult{}
+	var order []string
+	first, several := map[string]string{}, map[string]bool{} // groups of results of one code
+	for _, one := range results.Results {
+		if group, ok := first[one.key()]; ok && group != one.Group {
+			several[one.key()] = true
+		} else {
+			first[one.key()] = one.Group
+		}
+		var names []string
+		for _, m := range one.SourceMarkers {
+			names = append(names, m.Name)
+		}
+		group := strings.Join(names, ", ")
+		if _, ok := groups[group]; !ok {
+			order = append(order, group)
+		}
+		groups[group] = append(groups[group], one)
+	}
+	for _, group := range order {
+		if group != "" && (len(groups[group]) > 1 || groups[group][0].Name != group) {
+			t.Rows = append(t.Rows, Row{Cells: []string{group, "", "", "", ""}, Group: true})
+		}
+		for _, one := range groups[group] {
+			t.Rows = append(t.Rows, resultRow(one, several[one.key()], zone))
+		}
+	}
+	return Section{Heading: "Results", Table: t}
+}
+
+// resultRow prints a result; its group, where there are several of its code.
+func resultRow(one LabResult, several bool, zone *time.Location) Row {
+	row := Row{Strong: one.Interpretation == Abnormal || one.Interpretation == Critical}
+	// What is longer than a few words has the whole width.
+	const words = 60
+	result, long := one.Result, ""
+	if len([]rune(result)) > words {
+		result, long = "See below", result
+	}
+	row.Cells = []string{joined(" ", one.Name, bracket("LOINC", one.LOINC)), result, flagOf(one), textOf(one.Unit), rangeOf(one)}
+	var at string
+	if one.Timestamp != nil {
+		at = "At " + stamp(one.Timestamp.Time, zone)
+	}
+	var lab string
+	if one.PerformingLaboratory != nil {
+		lab = "Laboratory: " + *one.PerformingLaboratory
+	}
+	row.Remark = joined("\n", correction(one, zone), one.isolate(several), long, textOf(one.Notes), joined(". ", at, lab, method(one.Methods)))
+	return row
+}
+
+// isolate says which result led to this one, and its group where there are several of its
+// code.
+func (r *LabResult) isolate(several bool) string {
+	var of, group string
+	if p := r.Parent; p != nil {
+		if of = p.Value; of == "" && p.Result != nil {
+			of = p.Result.Text
+		}
+	}
+	if of != "" {
+		of = "Of " + of
+	}
+	if several && r.Group != "" {
+		group = "Group " + r.Group
+	}
+	return joined(", ", of, group)
+}
+
+func method(list []Coded) string {
+	if text := codedText(list); text != "" {
+		return "Method: " + text
+	}
+	return ""
+}
+
+// correction marks a corrected result; empty for one that was not corrected.
+func correction(one LabResult, zone *time.Location) string {
+	if one.CorrectedAt == nil {
+		return ""
+	}
+	mark := "CORRECTED " + stamp(one.CorrectedAt.Time, zone)
+	if one.PreviousResult == nil {
+		return mark + ": not reported before"
+	}
+	return mark + ": reported before as " + *one.PreviousResult
+}
+
+// rangeOf is the reference range as the lab words it, else by its bounds.
+func rangeOf(one LabResult) string {
+	low, high := one.MinRangeValue, one.MaxRangeValue
+	switch {
+	case textOf(one.ReferenceRange) != "":
+		return *one.ReferenceRange
+	case low != nil && high != nil:
+		return low.String() + "-" + high.String()
+	case low != nil:
+		return ">= " + low.String()
+	case high != nil:
+		return "<= " + high.String()
+	}
+	return ""
+}
+
+func bracket(name string, v *string) string {
+	if textOf(v) == "" {
+		return ""
+	}
+	return "(" + name + " " + *v + ")"
+}
+
+// flagOf says what is to be seen at once: the lab's own flag, and what it means.
+func flagOf(one LabResult) string {
+	var words []string
+	switch {
+	case one.IsAboveMaxRange != nil && *one.IsAboveMaxRange:
+		words = append(words, "High")
+	case one.IsBelowMinRange != nil && *one.IsBelowMinRange:
+		words = append(words, "Low")
+	}
+	if one.Interpretation == Abnormal && len(words) == 0 || one.Interpretation == Critical {
+		words = append(words, inWords(string(one.Interpretation)))
+	}
+	text := strings.Join(words, ", ")
+	if own := one.SourceInterpretation; own != "" && !strings.EqualFold(own, text) {
+		text = joined(" ", text, "("+own+")")
+	}
+	return text
+}
+
+// performedBy lists the laboratories that did the work, by the name that results call
+// them.
+func performedBy(samples map[string]SampleData) []string {
+	labs := map[string]PerformingLaboratory{}
+	for _, s := range samples {
+		maps.Copy(labs, s.PerformingLaboratories)
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labs)) {
+		l := labs[key]
+		address := ""
+		if l.Address != nil {
+			address = l.Address.line()
+		}
+		director := ""
+		if textOf(l.MedicalDirector) != "" {
+			director = "medical director " + *l.MedicalDirector
+		}
+		out = append(out, joined(": ", key, joined(", ", l.Name, address, textOf(l.PhoneNumber), director)))
+	}
+	return out
+}
