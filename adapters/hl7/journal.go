@@ -26,7 +26,8 @@ type Journal interface {
 	// delivery that it resolves is not under review any more; NotFound if it was not.
 	Take(ctx context.Context, d Delivery, numbers []string, change func(map[string]*Dossier) Outcome) (bool, error)
 	// Feed returns at most n entries after a place, in the order in which they were
-	// written. The places grow, from 1.
+	// written. The places grow, from 1. A place that is not reached yet, as of another
+	// journal that was lost, means the start.
 	Feed(ctx context.Context, after int64, n int) ([]Entry, error)
 	// Review returns at most n deliveries that a person is to look at, after a place.
 	Review(ctx context.Context, after int64, n int) ([]Delivery, error)

@@ -77,6 +77,20 @@ func TestFileJournal(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A cursor that outlived its journal hides nothing of the next one.
+func TestCursorOfAnotherJournal(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))
+	batch, err := b.back.Updates(t.Context(), "50", 10)
+	require.NoError(t, err)
+	require.Len(t, batch.Messages, 1)
+	require.Equal(t, "1", batch.Cursor)
+	batch, err = b.back.Updates(t.Context(), batch.Cursor, 10)
+	require.NoError(t, err)
+	require.Empty(t, batch.Messages)
+}
+
 // A dossier that a caller edits afterwards is not ours any more.
 func TestJournalSharesNothing(t *testing.T) {
 	j := hl7.NewMemoryJournal()

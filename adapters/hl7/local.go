@@ -264,6 +264,9 @@ func (j *LocalJournal) Feed(ctx context.Context, after int64, n int) ([]Entry, e
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if after > int64(len(j.feed)) {
+		after = 0 // the place is one of a journal that is gone
+	}
 	var out []Entry
 	for i := max(after, 0); i < int64(len(j.feed)) && len(out) < n; i++ {
 		e := Entry{Place: i + 1}
