@@ -182,3 +182,31 @@ func slug(name string) string {
 	}
 	return strings.TrimSuffix(b.String(), "-")
 }
+
+// laboratory notes who did the work.
+func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
+	name := s.Field(23).Component(1).Text()
+	if name == "" {
+		name = s.Field(15).Component(2).Text()
+	}
+	if s.Field(15).Component(3).Text() == "CLIA" {
+		t.CLIA = s.Field(15).Component(1).Text()
+	} else if id := s.Field(23).Component(10).Text(); id != "" && s.Field(23).Component(6).Subcomponent(1).Text() == "CLIA" {
+		t.CLIA = id
+	}
+	if t.CLIA != "" {
+		t.Head.CLIANumber = optional(t.CLIA)
+	}
+	if name == "" {
+		return
+	}
+	lab := orders.PerformingLaboratory{Name: name, MedicalDirector: optional(s.Field(25).Person().Full())}
+	if a := s.Field(24).Address(); a != (er7.Address{}) {
+		lab.Address = &orders.Address{FirstLine: a.Street, SecondLine: optional(a.Other), City: a.City, State: a.State, Zip: a.Zip, Country: a.Country}
+	}
+	if t.Laboratories == nil {
+		t.Laboratories = map[string]orders.PerformingLaboratory{}
+	}
+	t.Laboratories[name] = lab
+	l.PerformingLaboratory = &name
+}

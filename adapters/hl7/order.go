@@ -7,7 +7,6 @@ import (
 
 	"github.com/mozillazg/go-unidecode"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
@@ -232,12 +231,4 @@ func (r request) dossier(m *er7.Message) Dossier {
 		d.Tests = append(d.Tests, Test{Code: code, Marker: orders.SourceMarker{MarkerID: t.ID, Name: t.Name, Slug: t.Slug, ProviderID: t.ProviderID}})
 	}
 	return d
-}
-
-// Patient is who an order is for, as far as reports are compared with it.
-type Patient struct {
-	Family, Given string
-	DOB           healthlab.Date `json:",omitzero"`
-	// Gender is that of a report; empty if it does not say. It is not compared.
-	Gender orders.Gender `json:",omitzero"`
 }

@@ -1,7 +1,6 @@
 package hl7
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -68,15 +67,23 @@ type TestReport struct {
 	source *Specimen
 }
 
-// Specimen is what a message says of one sample.
-type Specimen struct {
-	ID                  string
-	Collected, Received *orders.TimestampWithOffset
-	Type, Site          *orders.Coded
-	// TypeModifiers and SiteModifiers are those of Type and Site.
-	TypeModifiers, SiteModifiers     []orders.Coded
-	CollectionMethod, CollectionSite *orders.Coded
-	Conditions, RejectReasons        []orders.Coded
+// key tells a test from the others of its order. Susceptibilities of several isolates have
+// the same numbers and codes, and another parent.
+func (t *TestReport) key() string {
+	key := t.Filler
+	for _, c := range t.Codes {
+		key += "|" + c
+	}
+	if p := t.Parent; p != nil {
+		key += "|parent " + p.FillerNumber + "|" + p.Group
+		if p.Result != nil && len(p.Result.Codes) > 0 {
+			key += "|" + p.Result.Codes[0].Code
+		}
+	}
+	if t.occurrence > 0 {
+		key += fmt.Sprint("#", t.occurrence)
+	}
+	return key
 }
 
 // Observation is one result of a test, or the news that there is none.
@@ -326,81 +333,6 @@ func parent(obr er7.Segment) *orders.ParentResult {
 		return nil
 	}
 	return &p
-}
-
-// term reads a coded value with all of its codes; nil if there is none.
-func term(p er7.Part) *orders.Coded {
-	c := p.Coded()
-	out := orders.Coded{Text: c.Display(), Codes: codesOf(c)}
-	if out.Text == "" && out.Codes == nil {
-		return nil
-	}
-	return &out
-}
-
-// terms reads the coded values of a field that repeats.
-func terms(p er7.Part) []orders.Coded {
-	var out []orders.Coded
-	for _, one := range p.Repetitions() {
-		if t := term(one); t != nil {
-			out = append(out, *t)
-		}
-	}
-	return out
-}
-
-// codesOf returns what a coded value has besides its text.
-func codesOf(c er7.Coded) []orders.Code {
-	var out []orders.Code
-	for _, code := range c.Codes {
-		if code.Code != "" || code.Text != "" && code.Text != c.Display() {
-			out = append(out, orders.Code(code))
-		}
-	}
-	return out
-}
-
-// specimen notes where the sample is described; in some messages before its tests, in
-// others after its test.
-func (r *reader) specimen(s er7.Segment) {
-	t := r.test()
-	if r.specimenFirst || t == nil {
-		if len(r.specimens) > 0 && t != nil && r.specimens[0].Number() < t.Segment {
-			r.specimens = nil // those of the tests before
-		}
-		r.specimens, r.note = append(r.specimens, s), &r.orderNotes
-		return
-	}
-	t.addSpecimen(r.readSpecimen(s))
-	r.note = &t.Notes
-}
-
-func (r *reader) readSpecimen(s er7.Segment) Specimen {
-	id := s.Field(2).Component(2).Subcomponent(1).Text()
-	if id == "" {
-		id = s.Field(2).Component(1).Subcomponent(1).Text()
-	}
-	return Specimen{
-		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), TypeModifiers: terms(s.Field(5)),
-		Site: term(s.Field(8)), SiteModifiers: terms(s.Field(9)), CollectionMethod: term(s.Field(7)), CollectionSite: term(s.Field(10)),
-		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)),
-	}
-}
-
-// addSpecimen adds a sample. One that the laboratory has no id for is called after the test.
-// The first one is that of the test.
-func (t *TestReport) addSpecimen(s Specimen) {
-	first := len(t.Specimens) == 0
-	switch {
-	case s.ID == "" && first:
-		s.ID = t.Filler
-	case s.ID == "":
-		s.ID = fmt.Sprintf("%s-%d", t.Filler, len(t.Specimens)+1)
-	}
-	if first {
-		t.Sample, t.Collected, t.Received = s.ID, cmp.Or(s.Collected, t.Collected), cmp.Or(s.Received, t.Received)
-	}
-	t.Specimens = append(t.Specimens, s)
 }
 
 func (r *reader) comment(s er7.Segment) {

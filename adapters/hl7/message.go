@@ -1,0 +1,167 @@
+package hl7
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+)
+
+// news returns what a message about the order itself means for it.
+func (d *Dossier) news(tests []TestReport, in Delivery, opts *Options) []orders.Message {
+	var out []orders.Message
+	seen := map[orders.Trigger]bool{}
+	for _, t := range tests {
+		on, ok := opts.Statuses[t.OrderStatus]
+		if !ok && t.Control == "OK" {
+			on, ok = orders.LabAccepted, true
+		}
+		if !ok || seen[on] {
+			continue
+		}
+		seen[on] = true
+		m := orders.Message{
+			ID: short([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
+		}
+		if on == orders.SampleReceived && t.Collected != nil {
+			m.CollectedAt = t.Collected.Timestamp.Time
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// tell returns what the order's service is to be told after a delivery with these tests;
+// nil if that is nothing that it does not know.
+func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *orders.Message {
+	s := &d.State
+	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: delivery.At, Lab: opts.LabSlug, Patient: d.patient()}
+	for _, t := range s.Tests {
+		if t.Data.DateCollected != nil && (m.CollectedAt.IsZero() || t.Data.DateCollected.Timestamp.Before(m.CollectedAt)) {
+			m.CollectedAt = t.Data.DateCollected.Timestamp.Time
+		}
+	}
+	done := d.complete(opts) || s.ToldDone
+	results, some := d.results(opts, done || s.Stopped)
+	done = done || s.Stopped && some // what there is, is all there will be
+	switch {
+	case s.ToldDone:
+		m.On, m.Results = orders.CorrectedResult, &results
+	case done && !d.gone():
+		m.On, m.Results, s.ToldDone = orders.FinalResult, &results, true
+	case some:
+		m.On, m.Results = orders.PartialResult, &results
+	case s.Stopped && d.Method == catalogue.Testkit && !done:
+		m.On = orders.Stopped
+	case done, s.Stopped:
+		m.On, m.Detail = orders.SampleRejected, d.refusal()
+	default:
+		d.report(tests, false)
+		return nil // received, and no result yet
+	}
+	digest := digestOf(m.On == orders.CorrectedResult || m.On == orders.FinalResult, m.On == orders.SampleRejected || m.On == orders.Stopped, m.Results)
+	was := s.Report
+	d.report(tests, digest != s.Told)
+	if digest == s.Told && s.Report == was {
+		return nil
+	}
+	switch {
+	case m.Results != nil:
+		m.ReportFile = s.Report
+	case m.On == orders.SampleRejected && len(results.MissingResults) > 0:
+		results.Results, m.Results = nil, &results
+	}
+	s.Told = digest
+	s.Count++
+	m.ID = short([]byte(d.Number), []byte(delivery.Key), []byte(digest))
+	return &m
+}
+
+// report notes which document says all that the results say, once the tests of a delivery
+// were taken, which changed the results or did not: the one of a delivery that is of all
+// tests, where nothing of it was outdated and it had no other. What is withdrawn, or
+// what newer documents speak of a part only, says it no more.
+func (d *Dossier) report(tests []TestReport, changed bool) {
+	s := &d.State
+	var ids []string
+	here := map[string]bool{}
+	fresh, news := true, false
+	for _, t := range tests {
+		key := t.key()
+		if held, ok := s.Tests[key]; ok {
+			here[key] = true
+			fresh = fresh && held.Status == t.Status && held.At.Equal(t.At)
+		}
+		news = news || t.Withdrawn
+		for _, doc := range t.Documents {
+			if id := documentID(d.Number, doc); doc.ContentType == "application/pdf" && !slices.Contains(ids, id) {
+				ids, news = append(ids, id), true
+			}
+		}
+	}
+	switch {
+	case fresh && len(ids) == 1 && len(here) == len(s.Tests):
+		s.Report = ids[0]
+	case changed, fresh && news:
+		s.Report = ""
+	}
+}
+
+// digestOf tells whether a message would be news. The head of a report changes with
+// every message, so it is no news.
+func digestOf(done, stopped bool, r *orders.OrderResults) string {
+	b := make([]byte, 0, 4096)
+	add := func(parts ...string) {
+		for _, p := range parts {
+			b = append(append(b, p...), 0)
+		}
+	}
+	add(strconv.FormatBool(done), strconv.FormatBool(stopped))
+	coded := func(name string, list ...orders.Coded) {
+		for _, c := range list {
+			add(name, c.Text)
+			for _, code := range c.Codes {
+				add(code.Code, code.Text, code.System)
+			}
+		}
+	}
+	if r != nil {
+		add(text(r.Metadata.Notes))
+		for _, l := range r.Results {
+			add("result", l.Name, l.Result, string(l.Type), text(l.Unit), text(l.Notes), text(l.ReferenceRange), string(l.Interpretation),
+				l.SourceInterpretation, text(l.LOINC), text(l.ProviderID), text(l.SourceSampleID), text(l.PerformingLaboratory), l.Group)
+			coded("codes", orders.Coded{Codes: l.Codes})
+			coded("method", l.Methods...)
+			if p := l.Parent; p != nil {
+				add("parent", p.PlacerNumber, p.FillerNumber, p.Group, p.Value)
+			}
+			if l.Timestamp != nil {
+				b = l.Timestamp.Append(b)
+			}
+		}
+		for _, m := range r.MissingResults {
+			add("missing", m.Name, string(m.InferredFailureType), text(m.Note), text(m.LOINC), text(m.ProviderID), m.Group)
+		}
+		for _, id := range slices.Sorted(maps.Keys(r.SampleInformation)) {
+			sample := r.SampleInformation[id]
+			add("sample", id)
+			for _, c := range []*orders.Coded{sample.SpecimenType, sample.SpecimenSite, sample.CollectionMethod, sample.CollectionSite} {
+				if c != nil {
+					coded("specimen", *c)
+				}
+			}
+			for _, list := range [][]orders.Coded{sample.TypeModifiers, sample.SiteModifiers, sample.Conditions, sample.RejectReasons} {
+				coded("list", list...)
+			}
+			if c := sample.ClinicalInformation; c != nil {
+				add("notes", text(c.Notes))
+			}
+		}
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

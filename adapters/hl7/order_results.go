@@ -1,0 +1,137 @@
+package hl7
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// results returns what is known, and whether any of it is a result.
+func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) {
+	s := &d.State
+	out := orders.OrderResults{Metadata: s.Head, Results: []orders.LabResult{}, SampleInformation: map[string]orders.SampleData{}}
+	out.Metadata.Status = orders.ResultPartial
+	if done {
+		out.Metadata.Status, out.MissingResults = orders.ResultFinal, []orders.MissingResult{}
+	}
+	out.Metadata.Notes = optional(s.notes())
+	sampleOf := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
+		sampleOf[key] = d.addSamples(out.SampleInformation, s.Tests[key])
+	}
+	for _, k := range s.inOrder() {
+		h := s.Results[k]
+		t := s.Tests[h.Test]
+		h.Result.SourceMarkers, h.Result.SourceSampleID = d.source(t, opts), optional(sampleOf[h.Test])
+		h.Result.Result = strings.TrimRight(h.Result.Result, "\n")
+		switch {
+		case h.Status == "D" || h.Status == "W" || h.Status == "R":
+			// Deleted, wrong, or not verified yet: not to be shown.
+		case h.absent():
+			if done {
+				out.MissingResults = append(out.MissingResults, s.missing(h.Result, t))
+			}
+		case h.Result.Result != "":
+			if n := h.Result.Notes; n == nil || *n == "" {
+				h.Result.Notes = nil
+				if h.Result.Type == orders.RangeResult || h.Result.Type == orders.CommentResult {
+					h.Result.Notes = optional(h.Result.Result)
+				}
+			}
+			out.Results = append(out.Results, h.Result)
+		}
+	}
+	unreported := s.unreported()
+	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
+		if t := s.Tests[key]; done && unreported[key] {
+			gone := orders.LabResult{Name: t.Name, Slug: slug(t.Name), SourceMarkers: d.source(t, opts), Parent: t.Parent}
+			if len(t.Codes) > 0 {
+				gone.ProviderID = optional(t.Codes[0])
+			}
+			out.MissingResults = append(out.MissingResults, s.missing(gone, t))
+		}
+	}
+	return out, len(out.Results) > 0
+}
+
+// inOrder returns the keys of the results in the order in which they were first reported.
+func (s *State) inOrder() []string {
+	return slices.SortedFunc(maps.Keys(s.Results), func(a, b string) int { return s.Results[a].Seq - s.Results[b].Seq })
+}
+
+// notes returns the notes on the patient and the visits in the order in which they were
+// reported.
+func (s *State) notes() string {
+	list := slices.SortedFunc(maps.Keys(s.Notes), func(a, b string) int {
+		return cmp.Or(s.Notes[a].Compare(s.Notes[b]), strings.Compare(a, b))
+	})
+	return strings.Join(list, "\n")
+}
+
+// addSamples adds the samples of a test and returns the key of its first one. Several tests
+// may be of one sample; one that is described in another way, such as an isolate under the
+// number of the blood that it grew from, gets a key of its own.
+func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string {
+	add := func(id string, data orders.SampleData) string {
+		key := id
+		for n := 2; contradict(to[key], data); n++ {
+			if n > 50 { // enough to look for the same one
+				n = len(to) + 1
+			}
+			key = fmt.Sprintf("%s-%d", id, n)
+		}
+		if have, ok := to[key]; ok {
+			labs := maps.Clone(data.PerformingLaboratories)
+			if labs == nil {
+				labs = map[string]orders.PerformingLaboratory{}
+			}
+			maps.Copy(labs, have.PerformingLaboratories)
+			if len(labs) > 0 {
+				have.PerformingLaboratories = labs
+			}
+			describe(&have, data)
+			have.ClinicalInformation = joined(have.ClinicalInformation, data.ClinicalInformation)
+			data = have
+		}
+		to[key] = data
+		return key
+	}
+	first := add(cmp.Or(t.Sample, d.SampleID, d.Number), t.Data)
+	for _, id := range slices.Sorted(maps.Keys(t.More)) {
+		add(id, t.More[id])
+	}
+	return first
+}
+
+// contradict reports whether two descriptions cannot be of one sample.
+func contradict(a, b orders.SampleData) bool {
+	one := func(a, b *orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
+	list := func(a, b []orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
+	return one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||
+		one(a.CollectionMethod, b.CollectionMethod) || one(a.CollectionSite, b.CollectionSite) ||
+		list(a.TypeModifiers, b.TypeModifiers) || list(a.SiteModifiers, b.SiteModifiers) ||
+		list(a.Conditions, b.Conditions) || list(a.RejectReasons, b.RejectReasons)
+}
+
+// joined returns the notes of two tests.
+func joined(a, b *orders.ClinicalInformation) *orders.ClinicalInformation {
+	if a == nil || b == nil || text(a.Notes) == text(b.Notes) {
+		return cmp.Or(a, b)
+	}
+	return &orders.ClinicalInformation{Notes: optional(text(a.Notes) + "\n" + text(b.Notes))}
+}
+
+func (d *Dossier) source(t HeldTest, opts *Options) []orders.SourceMarker {
+	var out []orders.SourceMarker
+	for _, o := range d.Tests {
+		if t.is(o, opts) {
+			out = append(out, o.Marker)
+		}
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package hl7
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Patient is who an order is for, as far as reports are compared with it.
+type Patient struct {
+	Family, Given string
+	DOB           healthlab.Date `json:",omitzero"`
+	// Gender is that of a report; empty if it does not say. It is not compared.
+	Gender orders.Gender `json:",omitzero"`
+}
+
+// matches reports whether a report can be of the patient, by as much as it says: not with
+// another birth date, nor with another name. Where the birth date is the same, one of the
+// two names may differ, since people change them; without it, neither may.
+func (p Patient) matches(q Patient) bool {
+	known := !p.DOB.IsZero() && !q.DOB.IsZero()
+	if known && p.DOB != q.DOB {
+		return false
+	}
+	family, given := compare(p.Family, q.Family), compare(p.Given, q.Given)
+	if known {
+		return family != otherName || given != otherName
+	}
+	return family == sameName && given == sameName
+}
+
+// likeness is how two names look beside each other.
+type likeness int
+
+const (
+	sameName likeness = iota // or one of them is missing
+	otherName
+	otherScript // they cannot be compared
+)
+
+// compare compares names as laboratories write them: shortened, in capitals, and without
+// the letters that they do not have.
+func compare(a, b string) likeness {
+	begins := func(of func(rune) bool) (bool, string, string) {
+		fold := func(s string) string {
+			return strings.Map(func(r rune) rune {
+				if of(r) {
+					return r
+				}
+				return -1
+			}, strings.ToLower(s))
+		}
+		a, b := fold(a), fold(b)
+		return strings.HasPrefix(a, b) || strings.HasPrefix(b, a), a, b
+	}
+	if same, _, _ := begins(unicode.IsLetter); same {
+		return sameName
+	}
+	same, a, b := begins(func(r rune) bool { return r >= 'a' && r <= 'z' })
+	switch {
+	case a != "" && b != "" && same:
+		return sameName
+	case (a == "") != (b == ""):
+		return otherScript
+	}
+	return otherName
+}
+
+// patient is that of the order, with whom reports were compared.
+func (d *Dossier) patient() *orders.ReportedPatient {
+	return &orders.ReportedPatient{FirstName: d.Patient.Given, LastName: d.Patient.Family, DOB: d.Patient.DOB}
+}

@@ -1,0 +1,77 @@
+package hl7
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// Why a person is to look at a delivery.
+const (
+	// ReviewNoMatch: no order of ours has the number, or there is none.
+	ReviewNoMatch = "no_match"
+	// ReviewPatient: the order is another patient's.
+	ReviewPatient = "patient_mismatch"
+	// ReviewNumbers: its numbers are those of several orders.
+	ReviewNumbers = "contradicting_numbers"
+	// ReviewCancelled: the order was cancelled, or the laboratory had refused it.
+	ReviewCancelled = "match_cancelled"
+)
+
+// Review lists at most n messages that a person is to look at, after a place (zero is
+// the start), with the reason and the message as it came.
+func (b *Backend) Review(ctx context.Context, after int64, n int) ([]Delivery, error) {
+	return b.journal.Review(ctx, after, n)
+}
+
+// Attach gives a message under review to an order, because a person says so. All of
+// its tests go there that had no order, whatever numbers they have. NotFound if the message is not under
+// review, or the order was never submitted.
+func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
+	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
+	held, err := b.journal.Dossier(ctx, number)
+	if err == nil && (held.Order != order || held.Team != team) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	list, err := b.journal.Review(ctx, place-1, 1)
+	if err == nil && (len(list) == 0 || list[0].Place != place) {
+		err = healthlab.NotFound
+	}
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	m, err := er7.Parse(list[0].Raw, &er7.Options{MaxBytes: len(list[0].Raw), Charset: b.opts.Charset})
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	in, err := Read(m, &b.opts)
+	if err != nil {
+		return err
+	}
+	found, err := b.dossiers(ctx, in.numbers())
+	if err != nil {
+		return fmt.Errorf("attach HL7 message: %w", err)
+	}
+	var rest []TestReport // but for those that found their order by themselves
+	mine, _ := assign(in, found, false)
+	for _, t := range in.Tests {
+		placed := slices.ContainsFunc(t.Numbers, func(n string) bool {
+			return slices.ContainsFunc(mine[n], func(m TestReport) bool { return m.Segment == t.Segment })
+		})
+		if !placed {
+			t.Numbers = []string{number}
+			rest = append(rest, t)
+		}
+	}
+	in.Tests = rest
+	return b.take(ctx, m, in, Delivery{
+		Key: short([]byte("attach"), []byte(list[0].Key), []byte(number)), At: b.opts.Now(), Raw: list[0].Raw, Numbers: []string{number}, Resolves: place,
+	})
+}

@@ -1,0 +1,285 @@
+package hl7
+
+import (
+	"cmp"
+	"maps"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// State is what was reported of an order so far, gathered over its messages. It does
+// not depend on the order in which they came, nor on how often.
+type State struct {
+	Head     orders.ResultsMetadata
+	HeadAt   time.Time
+	Tests    map[string]HeldTest
+	Results  map[string]Held
+	Closed   bool // the laboratory says that there is no more to come
+	Stopped  bool // the laboratory stopped the order
+	Seq      int  // of what was seen, for the order of results
+	Told     string
+	ToldDone bool
+	Report   string // the document that says all that the results say; empty for none
+	Count    int    // of messages told
+	// Notes are those on the patient and the visits, with when each was first reported.
+	Notes map[string]time.Time
+}
+
+// HeldTest is where a test stands.
+type HeldTest struct {
+	Codes  []string
+	Name   string
+	Status string
+	At     time.Time
+	Notes  string
+	// Sample is the id of the first sample and Data what is known of it; More are the
+	// other samples by id.
+	Sample string
+	Data   orders.SampleData
+	More   map[string]orders.SampleData
+	Parent *orders.ParentResult
+	// Document: a document came with the test.
+	Document bool
+}
+
+// Held is the newest of what was reported of one result.
+type Held struct {
+	Test   string
+	Status string
+	At     time.Time
+	Seq    int
+	Result orders.LabResult
+}
+
+// take gathers what a message says of the order and, if it is one of results, of its
+// tests.
+func (d *Dossier) take(tests []TestReport, results bool) {
+	s := &d.State
+	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
+	if s.Tests == nil {
+		s.Tests, s.Results = map[string]HeldTest{}, map[string]Held{}
+	}
+	if s.Notes == nil {
+		s.Notes = map[string]time.Time{}
+	}
+	for _, t := range tests {
+		if d.SampleID == "" {
+			d.SampleID = t.Filler
+		}
+		switch {
+		case t.OrderStatus == "CM":
+			s.Closed = true
+		case t.OrderStatus == "CA" || t.Control == "OC" || t.Control == "UA":
+			s.Stopped = true
+		}
+		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
+			continue // of the order, not of what was measured
+		}
+		if n := text(t.Head.Notes); n != "" {
+			if at, ok := s.Notes[n]; !ok || t.At.Before(at) {
+				s.Notes[n] = t.At
+			}
+		}
+		if head := t.Head; !t.At.Before(s.HeadAt) {
+			head.SpecimenNumber = t.Sample
+			head.DateReported = date(t.At)
+			if t.Collected != nil {
+				head.DateCollected = optional(t.Collected.Timestamp.String())
+			}
+			if t.Received != nil {
+				head.DateReceived = optional(t.Received.Timestamp.String())
+			}
+			s.Head, s.HeadAt = head, t.At
+		}
+		s.test(t)
+	}
+}
+
+func (s *State) test(t TestReport) {
+	key := t.key()
+	held, ok := s.Tests[key]
+	first, more := t.samples()
+	if !ok || newer(t.Status, t.At, held.Status, held.At) {
+		first.PerformingLaboratories = held.Data.PerformingLaboratories
+		if t.Sample == held.Sample {
+			describe(&first, held.Data)
+		}
+		if more == nil {
+			more = held.More
+		}
+		held = HeldTest{
+			Codes: t.Codes, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample, Data: first, More: more,
+			Parent: t.Parent, Document: held.Document,
+		}
+	} else if t.Sample == held.Sample {
+		describe(&held.Data, first)
+	}
+	held.Document = held.Document || len(t.Documents) > 0
+	held.Data.PerformingLaboratories = maps.Clone(held.Data.PerformingLaboratories)
+	for name, lab := range t.Laboratories {
+		if held.Data.PerformingLaboratories == nil {
+			held.Data.PerformingLaboratories = map[string]orders.PerformingLaboratory{}
+		}
+		held.Data.PerformingLaboratories[name] = lab
+	}
+	s.Tests[key] = held
+	for _, o := range t.Observations {
+		k := key + "|" + o.Key
+		old, ok := s.Results[k]
+		if ok && !newer(o.Status, t.At, old.Status, old.At) {
+			continue
+		}
+		now := Held{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
+		if !ok {
+			s.Seq++
+			now.Seq = s.Seq
+		}
+		if o.Status == "U" && o.Result.Result == "" && ok {
+			now.Result = old.Result // final now, and not sent again
+		}
+		s.Results[k] = now
+	}
+}
+
+// samples returns what a report says of its samples: of the first one, and of the others by
+// id.
+func (t *TestReport) samples() (first orders.SampleData, more map[string]orders.SampleData) {
+	data := func(s Specimen) orders.SampleData {
+		return orders.SampleData{
+			SampleID: optional(s.ID), ControlNumber: optional(t.Filler), DateCollected: s.Collected, DateReceived: s.Received, DateReported: reported(t.At),
+			SpecimenType: s.Type, TypeModifiers: s.TypeModifiers, SpecimenSite: s.Site, SiteModifiers: s.SiteModifiers,
+			CollectionMethod: s.CollectionMethod, CollectionSite: s.CollectionSite, Conditions: s.Conditions, RejectReasons: s.RejectReasons,
+		}
+	}
+	if len(t.Specimens) == 0 {
+		first = data(Specimen{ID: t.Sample})
+	} else {
+		first = data(t.Specimens[0])
+		for _, s := range t.Specimens[1:] {
+			if more == nil {
+				more = map[string]orders.SampleData{}
+			}
+			more[s.ID] = data(s)
+		}
+	}
+	first.DateCollected, first.DateReceived = t.Collected, t.Received
+	if t.Notes != "" {
+		first.ClinicalInformation = &orders.ClinicalInformation{Notes: optional(t.Notes)}
+	}
+	return first, more
+}
+
+// describe fills in what is not known of a sample from another description of it.
+func describe(s *orders.SampleData, from orders.SampleData) {
+	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
+	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
+	s.DateReported = cmp.Or(s.DateReported, from.DateReported)
+	for to, other := range map[**orders.Coded]*orders.Coded{
+		&s.SpecimenType: from.SpecimenType, &s.SpecimenSite: from.SpecimenSite,
+		&s.CollectionMethod: from.CollectionMethod, &s.CollectionSite: from.CollectionSite,
+	} {
+		*to = cmp.Or(*to, other)
+	}
+	for to, other := range map[*[]orders.Coded][]orders.Coded{
+		&s.TypeModifiers: from.TypeModifiers, &s.SiteModifiers: from.SiteModifiers, &s.Conditions: from.Conditions, &s.RejectReasons: from.RejectReasons,
+	} {
+		if *to == nil {
+			*to = other
+		}
+	}
+}
+
+// newer reports whether a report replaces another of the same thing.
+func newer(status string, at time.Time, held string, heldAt time.Time) bool {
+	if final, was := rank(status) > 0, rank(held) > 0; final != was {
+		return final // a preliminary result never replaces a final one, however late it comes
+	}
+	if !at.Equal(heldAt) {
+		return at.After(heldAt)
+	}
+	return rank(status) >= rank(held)
+}
+
+// rank orders statuses where times do not: what is preliminary gives way to what is
+// final, and that to what corrects it.
+func rank(status string) int {
+	switch status {
+	case "F", "U":
+		return 1
+	case "X":
+		return 2
+	case "C", "W":
+		return 3
+	case "D":
+		return 4
+	}
+	return 0 // P, I, R, S, A and unknown codes
+}
+
+// complete reports whether everything that was ordered is there, or never will be.
+func (d *Dossier) complete(opts *Options) bool {
+	s := &d.State
+	if len(s.Tests) == 0 {
+		return false
+	}
+	for _, h := range s.Results {
+		if rank(h.Status) == 0 {
+			return false
+		}
+	}
+	final, reported := map[string]bool{}, map[string]bool{}
+	known := false
+	for _, h := range s.Results {
+		reported[h.Test] = true
+	}
+	for key, t := range s.Tests {
+		done := rank(t.Status) > 0
+		if t.Status == "" {
+			done = reported[key]
+		}
+		if !done {
+			return false
+		}
+		for _, o := range d.Tests {
+			if t.is(o, opts) {
+				final[o.Code], known = true, true
+			}
+		}
+	}
+	if s.Closed || !known {
+		return true
+	}
+	for _, o := range d.Tests {
+		if !final[o.Code] {
+			return false
+		}
+	}
+	return true
+}
+
+// is reports whether a reported test is one that was ordered.
+func (t HeldTest) is(o Test, opts *Options) bool {
+	for _, c := range t.Codes {
+		if c == o.Code || opts.Tests[c] == o.Code && o.Code != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func reported(at time.Time) *orders.TimestampWithOffset {
+	if at.IsZero() {
+		return nil
+	}
+	_, offset := at.Zone()
+	return &orders.TimestampWithOffset{Timestamp: healthlab.At(at), TimezoneOffset: offset}
+}
+
+func date(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return healthlab.At(at).String()
+}
