@@ -9,11 +9,11 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 )
 
-// What an acknowledgement says.
+// The codes of acknowledgements.
 const (
 	accepted = "AA"
 	refused  = "AE" // the content is wrong
-	rejected = "AR" // the message is not one for us, or not now
+	rejected = "AR" // not received here, or not now
 )
 
 // Codes of errors in acknowledgements, from the standard's table of them.
@@ -73,7 +73,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, fault er
 		}
 	}
 	h.Set(3, us.Application).Set(4, us.Facility).
-		Set(10, "A"+short([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
+		Set(10, "A"+shortID([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
 	b.Add("MSA").Set(1, code).Set(2, id)
 	if fault != nil {
 		err := b.Add("ERR").Set(4, severity)
@@ -105,8 +105,8 @@ func (*unsupportedError) Error() string {
 
 func (*unsupportedError) Unwrap() error { return healthlab.Invalid }
 
-// verdict is what a laboratory answered.
-type verdict struct {
+// acknowledgement is an answer of the laboratory.
+type acknowledgement struct {
 	code string
 	// sample is the number that it gave the order; empty if it did not.
 	sample string
@@ -114,9 +114,9 @@ type verdict struct {
 	faults []string
 }
 
-// verdictOf reads an acknowledgement: ACK, ORL or ORR.
-func verdictOf(m *er7.Message) verdict {
-	v := verdict{code: m.Segment("MSA").Field(1).Text()}
+// readAcknowledgement reads an acknowledgement: ACK, ORL or ORR.
+func readAcknowledgement(m *er7.Message) acknowledgement {
+	v := acknowledgement{code: m.Segment("MSA").Field(1).Text()}
 	for s := range m.Segments() {
 		switch s.Name() {
 		case "ERR":
@@ -138,7 +138,7 @@ func verdictOf(m *er7.Message) verdict {
 }
 
 // has reports whether the laboratory named one of the faults.
-func (v verdict) has(codes ...string) bool {
+func (v acknowledgement) has(codes ...string) bool {
 	for _, f := range v.faults {
 		for _, c := range codes {
 			if f == c {
@@ -149,8 +149,8 @@ func (v verdict) has(codes ...string) bool {
 	return false
 }
 
-// err is what the verdict means for who asked.
-func (v verdict) err() error {
+// err returns the error that the acknowledgement means; nil if the laboratory accepts.
+func (v acknowledgement) err() error {
 	switch v.code {
 	case "AA", "CA":
 		if v.has("UA", "UC") {
@@ -163,8 +163,8 @@ func (v verdict) err() error {
 		}
 		return fmt.Errorf("%w: the laboratory refuses the message", healthlab.Invalid)
 	case "AR", "CR":
-		// Not for its content: a type, a version or a receiver that is not set up, or a
-		// bad moment. No order ends for that.
+		// The type, the version or the receiver is not set up, or the laboratory is busy:
+		// the order stays open.
 		return fmt.Errorf("%w: the laboratory does not take messages of this kind now", healthlab.Unavailable)
 	}
 	return fmt.Errorf("%w: the laboratory's answer says neither yes nor no", healthlab.Unavailable)

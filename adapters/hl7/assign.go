@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// unassigned are tests of one message that belong to no order for certain, for one reason.
+// unassigned are tests of one message that no order gets, for one reason.
 type unassigned struct {
 	reason string
 	// held is the order that they name; nil for none, or several.
@@ -16,8 +16,8 @@ type unassigned struct {
 	tests   []TestReport
 }
 
-// assign finds the order of each test, by number, and those that have none. A person who
-// attaches a message knows the patient.
+// assign finds the order of each test by number, and returns the tests without one. In a
+// message that a person attached, the patient is not compared.
 func assign(in Incoming, found map[string]*Dossier, attached bool) (map[string][]TestReport, []unassigned) {
 	mine := map[string][]TestReport{}
 	var rest []unassigned
@@ -51,14 +51,14 @@ func assign(in Incoming, found map[string]*Dossier, attached bool) (map[string][
 	return mine, rest
 }
 
-// message hands the results to the orders.Service, which holds them for review; nil if
-// there is no team that reviews them, or nothing to review. One whose patient is another
-// than the order's names the specimen alone, so that the order is no more than a candidate.
+// message returns the results for the review queue of the orders.Service; nil without a
+// review team or without results. If the patient is another than the order's, the message
+// names the specimen and not the order, so that the order stays a candidate.
 func (u unassigned) message(d Delivery, n int, opts *Options) *orders.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil
 	}
-	report := Dossier{Number: "1"} // the sample is called so if the laboratory has no number
+	report := Dossier{Number: "1"} // the id of a sample without one
 	report.take(u.tests, true)
 	if len(report.State.Tests) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (u unassigned) message(d Delivery, n int, opts *Options) *orders.Message {
 	done := report.complete(opts)
 	results, _ := report.results(opts, done)
 	m := orders.Message{
-		ID: short([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
+		ID: shortID([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
 		Results: &results,
 		Patient: &orders.ReportedPatient{FirstName: u.patient.Given, LastName: u.patient.Family, DOB: u.patient.DOB, Gender: u.patient.Gender},
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Sender sends a message to the laboratory and returns the first answer that is
-// accepted. It may send it again; after an error it is not known whether it arrived.
-// An empty answer means that the message is on its way and that there will be none.
-// It must be safe for concurrent use. An mllp.Client is one, and a [Folder].
+// Sender sends a message to the laboratory and returns the first answer that accept takes.
+// It may send the message several times; after an error it may have arrived or not. An empty
+// answer means that there will be none. Implementations, such as mllp.Client and [Folder],
+// must be safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
 }
@@ -33,9 +33,9 @@ func New(s Sender, j Journal, o *Options) *Backend {
 	return &Backend{sender: s, journal: j, opts: o.withDefaults()}
 }
 
-// Submit implements orders.LabBackend. An order whose answer got lost is sent again as
-// the same message, byte for byte. A laboratory that answers without a number of its
-// own knows the order by ours. Kits are not a laboratory's to send: Invalid.
+// Submit implements orders.LabBackend. A repeat sends the same message, byte for byte. The
+// sample id is the laboratory's order number if it answers with one, else ours. Invalid for
+// a kit, which laboratories of this kind do not send.
 func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accepted, error) {
 	if err := ctx.Err(); err != nil {
 		return orders.Accepted{}, err
@@ -66,7 +66,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 		v.sample = d.Number
 	}
 	var out orders.Accepted
-	record := Delivery{Key: short([]byte("answer"), d.Request), At: b.opts.Now(), Raw: answer, Numbers: []string{d.Number}}
+	record := Delivery{Key: shortID([]byte("answer"), d.Request), At: b.opts.Now(), Raw: answer, Numbers: []string{d.Number}}
 	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
 		if held := found[d.Number]; held != nil {
 			held.Answered, held.Refused = fault == nil, fault != nil
@@ -90,7 +90,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	return orders.Accepted{SampleID: d.SampleID}, nil
 }
 
-// open writes the order, unless it was written before.
+// open stores the order message, unless it is stored.
 func (b *Backend) open(ctx context.Context, s orders.Submission) (Dossier, error) {
 	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
 	d, err := b.journal.Dossier(ctx, r.number)
@@ -104,7 +104,7 @@ func (b *Backend) open(ctx context.Context, s orders.Submission) (Dossier, error
 		}
 		r.insurance = &in
 	}
-	r.messageID = "O" + short([]byte(r.number), []byte(r.control))
+	r.messageID = "O" + shortID([]byte(r.number), []byte(r.control))
 	m, err := r.message()
 	if err != nil {
 		return Dossier{}, err
@@ -113,10 +113,10 @@ func (b *Backend) open(ctx context.Context, s orders.Submission) (Dossier, error
 }
 
 // exchange sends a message and reads the answer.
-func (b *Backend) exchange(ctx context.Context, message []byte) (verdict, []byte, error) {
+func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement, []byte, error) {
 	sent, err := er7.Parse(message, nil)
 	if err != nil {
-		return verdict{}, nil, err
+		return acknowledgement{}, nil, err
 	}
 	var reply *er7.Message
 	answer, err := b.sender.Send(ctx, message, func(answer []byte) bool {
@@ -129,14 +129,14 @@ func (b *Backend) exchange(ctx context.Context, message []byte) (verdict, []byte
 	})
 	switch {
 	case err != nil:
-		return verdict{}, nil, err
+		return acknowledgement{}, nil, err
 	case len(answer) == 0:
-		return verdict{code: "CA"}, nil, nil
+		return acknowledgement{code: "CA"}, nil, nil
 	}
-	return verdictOf(reply), answer, nil
+	return readAcknowledgement(reply), answer, nil
 }
 
-// Cancel implements orders.LabBackend: an order message that takes the tests back.
+// Cancel implements orders.LabBackend: it sends an order message that cancels the tests.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
 	d, err := b.journal.Dossier(ctx, number)
@@ -157,13 +157,13 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 		return fmt.Errorf("cancel order: %w", err)
 	}
 	switch fault := v.err(); {
-	case fault == nil, v.has(codeUnknownKey): // it has it not any more, or never had it
+	case fault == nil, v.has(codeUnknownKey): // the order is unknown there
 	case errors.Is(fault, healthlab.Invalid):
 		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
 	default:
 		return fmt.Errorf("cancel order: %w", fault)
 	}
-	record := Delivery{Key: short([]byte("answer"), message), At: b.opts.Now(), Raw: answer, Numbers: []string{number}}
+	record := Delivery{Key: shortID([]byte("answer"), message), At: b.opts.Now(), Raw: answer, Numbers: []string{number}}
 	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
 		if held := found[number]; held != nil {
 			held.Cancelled = true
@@ -176,8 +176,8 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	return nil
 }
 
-// cancellation writes the message that takes an order back, from the one that placed
-// it: the same header but for its id, the patient, and each test.
+// cancellation returns the message that cancels an order: the header of the one that placed
+// it with another id, the patient, and each test.
 func (b *Backend) cancellation(d Dossier) ([]byte, error) {
 	placed, err := er7.Parse(d.Request, nil)
 	if err != nil {
@@ -189,7 +189,7 @@ func (b *Backend) cancellation(d Dossier) ([]byte, error) {
 		out.Header().Set(n, h.Field(n).Text())
 	}
 	code, event := placed.Type()
-	out.Header().Set(9, code, event, code+"_"+event).Set(10, "O"+short([]byte(d.Number), []byte(cancelOrder)))
+	out.Header().Set(9, code, event, code+"_"+event).Set(10, "O"+shortID([]byte(d.Number), []byte(cancelOrder)))
 	n := 0
 	for s := range placed.Segments() {
 		switch s.Name() {

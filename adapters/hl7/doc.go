@@ -13,14 +13,15 @@
 // Names to know:
 //
 //   - [Options] says how one laboratory speaks: names, codes, zone, version.
-//   - [Journal] keeps what was sent and what came; what came is acknowledged after it
-//     was kept. [NewMemoryJournal] forgets with the process, [OpenFileJournal] does not.
-//   - [Read] turns a result message into plain values, without keeping anything.
-//   - [Backend.Review] lists what came and belongs to no order for certain. It is never
-//     attached to one by guessing; [Backend.Attach] does it when a person says so.
+//   - [Journal] stores orders and messages; a message is acknowledged after it was stored.
+//     [NewMemoryJournal] ends with the process, [OpenFileJournal] does not.
+//   - [Read] turns a result message into plain values, without storing anything.
+//   - [Options].ReviewTeam: results that belong to no order for certain go to the review
+//     queue of the orders.Service. Without it, [Backend.Review] lists them, and
+//     [Backend.Attach] assigns one to an order.
 //   - [Folder] exchanges messages as files.
 //
-// Results of one order are gathered over all its messages: a laboratory may send what
-// is new or everything so far, twice, and in any order. What this package is not: a
-// store of documents (see [Documents]), and not an integration engine.
+// A laboratory may send new results or all results so far, repeat messages, and send them in
+// any order. The package is no store of documents (see [Documents]) and no integration
+// engine.
 package hl7

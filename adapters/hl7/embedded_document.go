@@ -30,5 +30,5 @@ func (r *reader) document(t *TestReport, s er7.Segment) {
 
 // documentID is the same for the same document of the same order.
 func documentID(number string, d Document) string {
-	return short([]byte(number), []byte(d.Title), d.Data)
+	return shortID([]byte(number), []byte(d.Title), d.Data)
 }

@@ -18,8 +18,7 @@ import (
 
 // FolderOptions adjusts a Folder. The zero value, and nil, mean the defaults.
 type FolderOptions struct {
-	// Every is how long to wait between looks at the folder of what came in. Default
-	// 10 s.
+	// Every is the interval between reads of the incoming folder. Default 10 s.
 	Every time.Duration
 	// Settle is how long a file must not have changed before it is read, since it may
 	// still be written. Default 5 s.
@@ -76,14 +75,14 @@ func (f *Folder) Send(ctx context.Context, message []byte, _ func([]byte) bool) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(f.out, short(message)+".hl7")
+	name := filepath.Join(f.out, shortID(message)+".hl7")
 	if err := write(name, message); err != nil {
 		return nil, fmt.Errorf("write HL7 file: %w: %w", healthlab.Unavailable, err)
 	}
 	return nil, nil
 }
 
-// write makes a file appear complete or not at all.
+// write writes a file atomically.
 func write(name string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), "*.part")
 	if err != nil {
@@ -146,8 +145,8 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 	return n, errors.Join(faults...)
 }
 
-// file takes in the messages of a file, and returns where it goes. An error means that
-// it stays.
+// file receives the messages of a file and returns the directory that it moves to. After an
+// error it stays.
 func (f *Folder) file(ctx context.Context, name string, take func(context.Context, *er7.Message) error) (string, error) {
 	file, err := os.Open(name) //nolint:gosec // the host names the folder
 	if err != nil {

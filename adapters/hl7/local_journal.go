@@ -16,8 +16,7 @@ import (
 )
 
 // LocalJournal is a [Journal] of one process: in memory, and in a file if it was
-// opened with one. It keeps every order and every message of the feed, and forgets
-// none: a laboratory with many of them asks for a journal in a database.
+// opened with one. It keeps every order and every message of the feed in memory.
 type LocalJournal struct {
 	mu       sync.Mutex
 	dossiers map[string][]byte // as JSON, so that callers share no memory with it
@@ -36,8 +35,9 @@ func NewMemoryJournal() *LocalJournal {
 }
 
 // OpenFileJournal returns a journal that survives the process: everything is in a
-// file, which is on the disk when a call returns. It is one process's at a time. The
-// file holds results of patients; the process alone may read it. Invalid if the file is something else.
+// file, which is on the disk when a call returns. One process at a time may open it. The
+// file holds results of patients, unencrypted, with mode 0600. Invalid if the file is not a
+// journal.
 func OpenFileJournal(path string) (*LocalJournal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the host names the file
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenFileJournal(path string) (*LocalJournal, error) {
 	j := NewMemoryJournal()
 	end, err := j.replay(f)
 	if err == nil {
-		err = f.Truncate(end) // a line that a crash cut short was never answered
+		err = f.Truncate(end) // a line that a crash cut short was not acknowledged
 	}
 	if err == nil {
 		_, err = f.Seek(end, io.SeekStart)
@@ -100,7 +100,7 @@ func (j *LocalJournal) replay(f io.Reader) (int64, error) {
 	}
 }
 
-// write makes a change last, and applies it.
+// write stores a change and applies it.
 func (j *LocalJournal) write(c change) error {
 	if c.Delivery != nil {
 		c.Delivery.Place = j.place + 1
@@ -117,8 +117,8 @@ func (j *LocalJournal) write(c change) error {
 	return j.apply(c)
 }
 
-// append writes a line so that it is on the disk. What could not be written whole is
-// taken back; if not even that is possible, nothing is written any more.
+// append writes and syncs a line, or truncates the file to what it was. After a failed
+// truncation the journal refuses writes.
 func (j *LocalJournal) append(line []byte) error {
 	if j.failed != nil {
 		return fmt.Errorf("%w: the journal's file failed before: %w", healthlab.Unavailable, j.failed)

@@ -11,8 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// news returns what a message about the order itself means for it.
-func (d *Dossier) news(tests []TestReport, in Delivery, opts *Options) []orders.Message {
+// statusMessages returns the messages to the orders.Service that follow from a status
+// message of the laboratory.
+func (d *Dossier) statusMessages(tests []TestReport, in Delivery, opts *Options) []orders.Message {
 	var out []orders.Message
 	seen := map[orders.Trigger]bool{}
 	for _, t := range tests {
@@ -25,7 +26,7 @@ func (d *Dossier) news(tests []TestReport, in Delivery, opts *Options) []orders.
 		}
 		seen[on] = true
 		m := orders.Message{
-			ID: short([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
+			ID: shortID([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
 		}
 		if on == orders.SampleReceived && t.Collected != nil {
 			m.CollectedAt = t.Collected.Timestamp.Time
@@ -35,9 +36,9 @@ func (d *Dossier) news(tests []TestReport, in Delivery, opts *Options) []orders.
 	return out
 }
 
-// tell returns what the order's service is to be told after a delivery with these tests;
-// nil if that is nothing that it does not know.
-func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *orders.Message {
+// resultMessage returns the message to the orders.Service after a delivery with these tests;
+// nil if it would repeat the last one.
+func (d *Dossier) resultMessage(tests []TestReport, delivery Delivery, opts *Options) *orders.Message {
 	s := &d.State
 	m := orders.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: delivery.At, Lab: opts.LabSlug, Patient: d.patient()}
 	for _, t := range s.Tests {
@@ -45,28 +46,28 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 			m.CollectedAt = t.Data.DateCollected.Timestamp.Time
 		}
 	}
-	done := d.complete(opts) || s.ToldDone
+	done := d.complete(opts) || s.FinalSent
 	results, some := d.results(opts, done || s.Stopped)
-	done = done || s.Stopped && some // what there is, is all there will be
+	done = done || s.Stopped && some
 	switch {
-	case s.ToldDone:
+	case s.FinalSent:
 		m.On, m.Results = orders.CorrectedResult, &results
-	case done && !d.gone():
-		m.On, m.Results, s.ToldDone = orders.FinalResult, &results, true
+	case done && !d.rejected():
+		m.On, m.Results, s.FinalSent = orders.FinalResult, &results, true
 	case some:
 		m.On, m.Results = orders.PartialResult, &results
 	case s.Stopped && d.Method == catalogue.Testkit && !done:
 		m.On = orders.Stopped
 	case done, s.Stopped:
-		m.On, m.Detail = orders.SampleRejected, d.refusal()
+		m.On, m.Detail = orders.SampleRejected, d.rejectDetail()
 	default:
-		d.report(tests, false)
+		d.updateReport(tests, false)
 		return nil // received, and no result yet
 	}
 	digest := digestOf(m.On == orders.CorrectedResult || m.On == orders.FinalResult, m.On == orders.SampleRejected || m.On == orders.Stopped, m.Results)
 	was := s.Report
-	d.report(tests, digest != s.Told)
-	if digest == s.Told && s.Report == was {
+	d.updateReport(tests, digest != s.SentDigest)
+	if digest == s.SentDigest && s.Report == was {
 		return nil
 	}
 	switch {
@@ -75,17 +76,17 @@ func (d *Dossier) tell(tests []TestReport, delivery Delivery, opts *Options) *or
 	case m.On == orders.SampleRejected && len(results.MissingResults) > 0:
 		results.Results, m.Results = nil, &results
 	}
-	s.Told = digest
+	s.SentDigest = digest
 	s.Count++
-	m.ID = short([]byte(d.Number), []byte(delivery.Key), []byte(digest))
+	m.ID = shortID([]byte(d.Number), []byte(delivery.Key), []byte(digest))
 	return &m
 }
 
-// report notes which document says all that the results say, once the tests of a delivery
-// were taken, which changed the results or did not: the one of a delivery that is of all
-// tests, where nothing of it was outdated and it had no other. What is withdrawn, or
-// what newer documents speak of a part only, says it no more.
-func (d *Dossier) report(tests []TestReport, changed bool) {
+// updateReport sets State.Report after the tests of a delivery were taken; changed says
+// whether they changed the results. A document covers all results if it is the only PDF of a
+// delivery that has all tests, and none of them outdated. A document that is withdrawn, or
+// older than a document of some tests, does not.
+func (d *Dossier) updateReport(tests []TestReport, changed bool) {
 	s := &d.State
 	var ids []string
 	here := map[string]bool{}
@@ -111,8 +112,8 @@ func (d *Dossier) report(tests []TestReport, changed bool) {
 	}
 }
 
-// digestOf tells whether a message would be news. The head of a report changes with
-// every message, so it is no news.
+// digestOf returns the same text for messages that say the same. It leaves out the head of
+// the report but for its notes, since the head changes with every message.
 func digestOf(done, stopped bool, r *orders.OrderResults) string {
 	b := make([]byte, 0, 4096)
 	add := func(parts ...string) {

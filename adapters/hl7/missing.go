@@ -10,9 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// gone reports whether the laboratory will report nothing of anything, and says so or says
-// why.
-func (d *Dossier) gone() bool {
+// rejected reports whether the laboratory reports no result of any test, and says that it
+// will not or why.
+func (d *Dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
 	for key, t := range s.Tests {
@@ -32,14 +32,14 @@ func (d *Dossier) gone() bool {
 	}
 	for key := range s.Tests {
 		if !lost[key] {
-			return false // without results, such as a report that is a document
+			return false // such as a report that is a document
 		}
 	}
 	return true
 }
 
-// refusal returns why the laboratory reports nothing of the order, if it says so.
-func (d *Dossier) refusal() orders.StatusDetail {
+// rejectDetail returns the first known reason of a rejected order; empty if there is none.
+func (d *Dossier) rejectDetail() orders.StatusDetail {
 	s := &d.State
 	for _, k := range s.inOrder() {
 		if h := s.Results[k]; h.absent() {
@@ -57,8 +57,8 @@ func (d *Dossier) refusal() orders.StatusDetail {
 	return ""
 }
 
-// unreported returns the keys of the tests that ended and have no result, no missing one, and
-// no document. A test whose results are those of tests that it led to is not one.
+// unreported returns the keys of the final tests without a result, a missing result and a
+// document. Parents of other tests are left out.
 func (s *State) unreported() map[string]bool {
 	out := map[string]bool{}
 	children := map[string]int{} // tests by the number of their parent's test
@@ -96,8 +96,8 @@ func (s *State) missing(r orders.LabResult, t HeldTest) orders.MissingResult {
 	return out
 }
 
-// note returns what the laboratory says of a missing result; where that is a word alone,
-// such as TNP, also the next reason.
+// note returns the laboratory's words on a missing result, and the next reason if they are
+// one word, such as TNP.
 func (s *State) note(r orders.LabResult, t HeldTest) string {
 	own := strings.TrimSpace(r.Result + "\n" + text(r.Notes))
 	if len(strings.Fields(own)) > 1 {
@@ -111,8 +111,8 @@ func (s *State) note(r orders.LabResult, t HeldTest) string {
 	return own
 }
 
-// longestReason bounds how much of the notes on a test or a patient, in characters, is
-// repeated with each of its missing results.
+// longestReason is how many characters of the notes on a test or a patient each missing
+// result repeats.
 const longestReason = 1000
 
 // why infers from the laboratory's words why a result of a test is missing.
@@ -136,24 +136,24 @@ func (s *State) reasons(r orders.LabResult, t HeldTest) []string {
 	return append(out, s.notes())
 }
 
-// absent reports whether the laboratory says that there is no result: by the status, by the
-// text, or by nothing where a final result belongs.
-func (h Held) absent() bool {
+// absent reports whether a result is missing: cancelled, or final with no value or with one
+// such as TNP.
+func (h HeldResult) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))
 }
 
-// notPerformed reports whether the text of a result, or one of its codes, says that there is
-// none.
+// notPerformed reports whether the text of a result, or one of its codes, says that the test
+// was not performed.
 func notPerformed(r orders.LabResult) bool {
 	says := func(words string) bool { return absence.MatchString(strings.TrimLeft(words, " *-(")) }
 	return r.Type == orders.CommentResult && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c orders.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
-// absence is how laboratories write that a test was not performed.
+// absence matches the words for a test that was not performed.
 var absence = regexp.MustCompile(`(?i)^(TNP|QNS|CANC|CANCEL|CANCELED|CANCELLED|DNR|TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|NOT (PERFORMED|DONE|TESTED)|` +
 	`QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) REJECTED)([^\pL\pN]|$)`)
 
-// reason infers from a laboratory's words why there is no result.
+// reason infers from a laboratory's words why a result is missing.
 func reason(words string) (orders.FailureType, orders.StatusDetail) {
 	words = strings.ToLower(words)
 	for _, r := range reasons {
@@ -166,13 +166,13 @@ func reason(words string) (orders.FailureType, orders.StatusDetail) {
 	return orders.UnknownFailure, ""
 }
 
-// Words that laboratories explain a missing result with, and what they mean.
+// reasons maps words in notes on missing results to causes. The first match counts.
 var reasons = []struct {
 	words   []string
 	failure orders.FailureType
 	detail  orders.StatusDetail
 }{
-	{[]string{"mislabel", "unlabel"}, orders.CollectionProcessFailure, ""}, // it is not known whose it is
+	{[]string{"mislabel", "unlabel"}, orders.CollectionProcessFailure, ""}, // the patient is not certain
 	{[]string{"quantity not sufficient", "qns", "insufficient", "not enough"}, orders.QuantityNotSufficientFailure, orders.SampleQuantityNotSufficient},
 	{[]string{"hemoly", "haemoly"}, orders.CollectionProcessFailure, orders.SampleHemolyzed},
 	{[]string{"contaminat"}, orders.CollectionProcessFailure, orders.SampleContaminated},

@@ -15,7 +15,7 @@ import (
 // observation reads an OBX.
 func (r *reader) observation(s er7.Segment) {
 	r.note = nil
-	r.alone() // an ORC without an OBR has results of its own
+	r.finishOrder() // an ORC without an OBR has results of its own
 	t := r.test()
 	if t == nil {
 		return // of the patient or the order, not of a test

@@ -87,7 +87,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Insurance is what an order says of who pays.
+// Insurance is who pays for an order.
 type Insurance struct {
 	// PlanID, CompanyID and CompanyName are the payor's.
 	PlanID, CompanyID, CompanyName string
@@ -101,7 +101,7 @@ type Insurance struct {
 }
 
 // Documents keeps documents. Put may be called again with the same document, which is
-// told by its id. It must be safe for concurrent use; after an error the message is
+// identified by its id. It must be safe for concurrent use; after an error the message is
 // not acknowledged, and comes again.
 type Documents interface {
 	Put(ctx context.Context, d Document) error
@@ -112,7 +112,7 @@ type Documents interface {
 // message that they came in, as do those of orders that are gone.
 //
 // A report is that of an order's results while it came with all of their tests, alone and
-// last ([orders.Message.ReportFile]). One that comes after the results is told as a
+// last ([orders.Message.ReportFile]). One that comes after the results is reported as a
 // correction of an order that is completed: what can be read of it is another now.
 type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
 
@@ -159,7 +159,7 @@ func (o *Options) withDefaults() Options {
 		out.Zone = time.UTC
 	}
 	if out.Number == nil {
-		out.Number = func(o orders.Order) string { return short(o.ID.UUID[:]) }
+		out.Number = func(o orders.Order) string { return shortID(o.ID.UUID[:]) }
 	}
 	if out.TestCode == nil {
 		system := out.CodeSystem
@@ -188,9 +188,8 @@ func (o *Options) parsing() *er7.Options {
 	return &er7.Options{MaxBytes: o.MaxBytes, Charset: o.Charset}
 }
 
-// short is 16 letters and digits that are the same for the same bytes: 80 bits of
-// their hash.
-func short(parts ...[]byte) string {
+// shortID returns 16 letters and digits made from the hash of the parts.
+func shortID(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write(p)

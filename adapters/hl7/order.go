@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// control says what an order message asks for.
+// control is the order control code (ORC-1).
 type control string
 
 const (
@@ -20,7 +20,7 @@ const (
 	cancelOrder control = "CA"
 )
 
-// request is everything that an order message is made of.
+// request has the content of an order message.
 type request struct {
 	orders.Submission
 	control   control
@@ -46,7 +46,7 @@ func (r request) message() (*er7.Message, error) {
 	return b.Build()
 }
 
-// tests are the markers that the laboratory is asked for.
+// tests are the ordered markers.
 func (r request) tests() []catalogue.Marker {
 	out := make([]catalogue.Marker, 0, len(r.Order.LabTest.Markers))
 	for _, m := range r.Order.LabTest.Markers {
@@ -60,8 +60,8 @@ func (r request) tests() []catalogue.Marker {
 	return out
 }
 
-// carried returns text in letters that the character set of the laboratory has: as it is,
-// or transliterated to ASCII.
+// carried returns text as it is, or transliterated to ASCII if the character set of the
+// laboratory lacks a letter.
 func (r request) carried(s string) string {
 	if r.opts.Charset.Carries(s) {
 		return s
@@ -174,8 +174,8 @@ func (r request) answers(b *er7.Builder, m catalogue.Marker) {
 	}
 }
 
-// question finds what was asked; its number stands for one that is not in the
-// catalogue any more.
+// question returns a question of the catalogue; one with the id as text if the catalogue does
+// not have it.
 func question(m catalogue.Marker, id int64) catalogue.Question {
 	if m.AOE != nil {
 		for _, q := range m.AOE.Questions {

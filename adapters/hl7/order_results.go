@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// results returns what is known, and whether any of it is a result.
+// results returns the report of the order so far, and whether it has a result.
 func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) {
 	s := &d.State
 	out := orders.OrderResults{Metadata: s.Head, Results: []orders.LabResult{}, SampleInformation: map[string]orders.SampleData{}}
@@ -31,7 +31,7 @@ func (d *Dossier) results(opts *Options, done bool) (orders.OrderResults, bool) 
 		h.Result.Result = strings.TrimRight(h.Result.Result, "\n")
 		switch {
 		case h.Status == "D" || h.Status == "W" || h.Status == "R":
-			// Deleted, wrong, or not verified yet: not to be shown.
+			// Deleted, wrong or not verified.
 		case h.absent():
 			if done {
 				out.MissingResults = append(out.MissingResults, s.missing(h.Result, t))
@@ -79,8 +79,8 @@ func (s *State) notes() string {
 func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string {
 	add := func(id string, data orders.SampleData) string {
 		key := id
-		for n := 2; contradict(to[key], data); n++ {
-			if n > 50 { // enough to look for the same one
+		for n := 2; describedOtherwise(to[key], data); n++ {
+			if n > 50 { // do not look for an equal one further
 				n = len(to) + 1
 			}
 			key = fmt.Sprintf("%s-%d", id, n)
@@ -108,8 +108,8 @@ func (d *Dossier) addSamples(to map[string]orders.SampleData, t HeldTest) string
 	return first
 }
 
-// contradict reports whether two descriptions cannot be of one sample.
-func contradict(a, b orders.SampleData) bool {
+// describedOtherwise reports whether two descriptions of a sample differ.
+func describedOtherwise(a, b orders.SampleData) bool {
 	one := func(a, b *orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	list := func(a, b []orders.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	return one(a.SpecimenType, b.SpecimenType) || one(a.SpecimenSite, b.SpecimenSite) ||

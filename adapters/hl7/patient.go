@@ -8,17 +8,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Patient is who an order is for, as far as reports are compared with it.
+// Patient identifies the patient of an order or of a report.
 type Patient struct {
 	Family, Given string
 	DOB           healthlab.Date `json:",omitzero"`
-	// Gender is that of a report; empty if it does not say. It is not compared.
+	// Gender is read from reports; empty if unknown. It is not compared.
 	Gender orders.Gender `json:",omitzero"`
 }
 
-// matches reports whether a report can be of the patient, by as much as it says: not with
-// another birth date, nor with another name. Where the birth date is the same, one of the
-// two names may differ, since people change them; without it, neither may.
+// matches reports whether a report can be of the patient. Another birth date excludes it.
+// With the same birth date, either the family or the given name may differ, since people
+// change them; without a birth date, neither may.
 func (p Patient) matches(q Patient) bool {
 	known := !p.DOB.IsZero() && !q.DOB.IsZero()
 	if known && p.DOB != q.DOB {
@@ -31,18 +31,18 @@ func (p Patient) matches(q Patient) bool {
 	return family == sameName && given == sameName
 }
 
-// likeness is how two names look beside each other.
-type likeness int
+// nameMatch is the outcome of comparing two names.
+type nameMatch int
 
 const (
-	sameName likeness = iota // or one of them is missing
+	sameName nameMatch = iota // or one of them is missing
 	otherName
 	otherScript // they cannot be compared
 )
 
 // compare compares names as laboratories write them: shortened, in capitals, and without
 // the letters that they do not have.
-func compare(a, b string) likeness {
+func compare(a, b string) nameMatch {
 	begins := func(of func(rune) bool) (bool, string, string) {
 		fold := func(s string) string {
 			return strings.Map(func(r rune) rune {
@@ -68,7 +68,7 @@ func compare(a, b string) likeness {
 	return otherName
 }
 
-// patient is that of the order, with whom reports were compared.
+// patient returns the patient of the order.
 func (d *Dossier) patient() *orders.ReportedPatient {
 	return &orders.ReportedPatient{FirstName: d.Patient.Given, LastName: d.Patient.Family, DOB: d.Patient.DOB}
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 )
 
-// Handle takes in what a connection brings, and returns the acknowledgement. It is an
-// mllp.Handler. AA, or CA, means that the message was kept, whether or not it belongs
-// to an order; AE that it is malformed or could not be kept, AR that no such messages
-// are taken. An AA with an error of severity W names an embedded document that could not be
+// Handle receives a message or a batch and returns the acknowledgement. It implements
+// mllp.Handler. AA or CA: the message was kept, whether or not it belongs to an order. AE:
+// it is malformed or could not be kept. AR: messages of this type are not received. An AA with an error of severity W names an embedded document that could not be
 // decoded. A batch (FHS, BHS) is answered with a batch that has an acknowledgement of each
 // message; one whose envelope is malformed with a single AE.
 func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byte {
@@ -46,7 +45,7 @@ func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byt
 	}
 }
 
-// handleBatch takes in the messages of a batch one by one.
+// handleBatch receives the messages of a batch one by one.
 func (b *Backend) handleBatch(ctx context.Context, raw []byte) []byte {
 	batch, err := er7.ParseBatch(raw, b.opts.parsing())
 	if err != nil {
@@ -89,19 +88,17 @@ func (b *Backend) header(message []byte) *er7.Message {
 	return m
 }
 
-// Receive takes in a message of the laboratory, whichever way it came: results, news
-// of orders, answers that came late. A message that was taken in before changes
-// nothing. What belongs to no order for certain is kept for review, by the team that
-// [Options] name or here. Invalid if the message is not one that can be understood; any other error means that it is to be
-// handed in again.
+// Receive receives a message of the laboratory over any transport: results, statuses of
+// orders, late answers. A repeat changes nothing. Results that belong to no order for certain
+// are kept for review ([Options].ReviewTeam, [Backend.Review]). Invalid if the message cannot
+// be read; after any other error, call it again with the message.
 func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
 	_, err := b.receive(ctx, m)
 	return err
 }
 
-// ReceiveAll takes in a message, or a batch of them (FHS, BHS), as it came. The error
-// joins those of the messages, as [Backend.Receive] returns them, and of those that are
-// malformed; the others were taken in.
+// ReceiveAll parses and receives a message or a batch (FHS, BHS). It joins the errors of
+// messages that are malformed or that [Backend.Receive] refuses; the others were received.
 func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	batch, err := er7.ParseBatch(raw, b.opts.parsing())
 	if err != nil {
@@ -114,7 +111,7 @@ func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// receive takes in a message. The warning names a part of it that could not be read.
+// receive is Receive. The warning names a part of the message that could not be read.
 func (b *Backend) receive(ctx context.Context, m *er7.Message) (warning, err error) {
 	in, err := Read(m, &b.opts)
 	if err != nil {
@@ -127,7 +124,7 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (warning, err err
 	return warning, b.take(ctx, m, in, Delivery{Key: keyOf(m), At: b.opts.Now(), Raw: m.Bytes(), Numbers: in.numbers()})
 }
 
-// keyOf is the same for messages that say the same, whatever their headers.
+// keyOf returns the same key for messages that differ in their headers alone.
 func keyOf(m *er7.Message) string {
 	code, event := m.Type()
 	parts := [][]byte{[]byte(code), []byte(event), []byte(m.Header().Field(3).Raw()), []byte(m.Header().Field(4).Raw())}
@@ -136,10 +133,10 @@ func keyOf(m *er7.Message) string {
 			parts = append(parts, []byte(s.Raw()))
 		}
 	}
-	return short(parts...)
+	return shortID(parts...)
 }
 
-// numbers are all numbers of orders in a message.
+// numbers returns all order numbers of a message.
 func (in Incoming) numbers() []string {
 	var out []string
 	for _, t := range in.Tests {
@@ -152,8 +149,8 @@ func (in Incoming) numbers() []string {
 	return out
 }
 
-// take keeps a delivery and what it changes. Documents are kept first: putting them
-// twice does no harm.
+// take stores a delivery and its effects. Documents come first: storing them twice has no
+// effect.
 func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Delivery) error {
 	if err := b.putDocuments(ctx, in, d); err != nil {
 		return fmt.Errorf("take in HL7 message: %w", err)
@@ -177,9 +174,9 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, d Deliv
 			}
 			held.take(mine[n], results)
 			if !results {
-				out.Messages = append(out.Messages, held.news(mine[n], d, &b.opts)...)
+				out.Messages = append(out.Messages, held.statusMessages(mine[n], d, &b.opts)...)
 			}
-			if told := held.tell(mine[n], d, &b.opts); told != nil {
+			if told := held.resultMessage(mine[n], d, &b.opts); told != nil {
 				out.Messages = append(out.Messages, *told)
 			}
 		}
@@ -216,7 +213,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, d Delivery) err
 	return nil
 }
 
-// dossiers returns those of the numbers that there are.
+// dossiers returns the known orders by number.
 func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*Dossier, error) {
 	found := map[string]*Dossier{}
 	for _, n := range numbers {

@@ -104,14 +104,14 @@ func (HeldTest) GoString() string { return hidden }
 // LogValue shows nothing of what HeldTest holds.
 func (HeldTest) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// String shows nothing of what Held holds.
-func (Held) String() string { return hidden }
+// String shows nothing of what HeldResult holds.
+func (HeldResult) String() string { return hidden }
 
-// GoString shows nothing of what Held holds.
-func (Held) GoString() string { return hidden }
+// GoString shows nothing of what HeldResult holds.
+func (HeldResult) GoString() string { return hidden }
 
-// LogValue shows nothing of what Held holds.
-func (Held) LogValue() slog.Value { return slog.StringValue(hidden) }
+// LogValue shows nothing of what HeldResult holds.
+func (HeldResult) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 // String shows nothing of what Specimen holds.
 func (Specimen) String() string { return hidden }

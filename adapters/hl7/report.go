@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Incoming is what a result message says. Printing or logging it shows nothing.
+// Incoming is the content of a result message. Printing or logging it shows nothing.
 type Incoming struct {
 	// ControlID is what the laboratory calls the message, and Sent when it wrote it;
 	// zero if it does not say.
@@ -23,17 +23,16 @@ type Incoming struct {
 	Refused []*er7.SyntaxError
 }
 
-// TestReport is what a message says of one test.
+// TestReport is the part of a message about one test.
 type TestReport struct {
 	// Segment is the number of its OBR in the message.
 	Segment int
-	// Patient is whom the results are of, as far as the message says.
+	// Patient is the patient that the message names.
 	Patient Patient
 	// Head is what is known of the report as a whole.
 	Head orders.ResultsMetadata
-	// Numbers are the names of the order it belongs to: the placer order numbers of OBR
-	// and ORC or, without them, of the order that it came from. There are two where the
-	// message contradicts itself.
+	// Numbers are the placer order numbers of OBR and ORC; without them, that of the parent
+	// order. Two numbers contradict each other.
 	Numbers []string
 	// Filler is the laboratory's number.
 	Filler string
@@ -67,7 +66,7 @@ type TestReport struct {
 	source *Specimen
 }
 
-// key tells a test from the others of its order. Susceptibilities of several isolates have
+// key identifies a test within its order. Susceptibilities of several isolates have
 // the same numbers and codes, and another parent.
 func (t *TestReport) key() string {
 	key := t.Filler
@@ -86,13 +85,13 @@ func (t *TestReport) key() string {
 	return key
 }
 
-// Observation is one result of a test, or the news that there is none.
+// Observation is one OBX: a result, or the statement that there is none.
 type Observation struct {
-	// Key tells it from the others of its test.
+	// Key identifies it within its test.
 	Key string
 	// Status is that of the observation: P, F, C, X, D and so on.
 	Status string
-	// Result is what was measured; without a text if there is nothing.
+	// Result has no text if the OBX has no value.
 	Result orders.LabResult
 }
 
@@ -116,7 +115,7 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	for s := range m.Segments() {
 		r.segment(s)
 	}
-	r.alone()
+	r.finishOrder()
 	for i := range r.in.Tests {
 		if t := &r.in.Tests[i]; t.source != nil && len(t.Specimens) == 0 {
 			t.addSpecimen(*t.source)
@@ -182,14 +181,14 @@ func (r *reader) test() *TestReport {
 func (r *reader) segment(s er7.Segment) {
 	switch s.Name() {
 	case "PID":
-		r.alone()
+		r.finishOrder()
 		r.person(s)
 	case "ORC":
-		r.alone()
+		r.finishOrder()
 		r.orderNotes = ""
 		r.orc, r.note, r.open = s, &r.orderNotes, true
 	case "OBR":
-		r.begin(s)
+		r.beginTest(s)
 	case "OBX":
 		r.observation(s)
 	case "SPM":
@@ -199,8 +198,8 @@ func (r *reader) segment(s er7.Segment) {
 	}
 }
 
-// alone makes a report of an ORC that no OBR followed: news of the order, not of a test.
-func (r *reader) alone() {
+// finishOrder makes a report of an ORC without an OBR: the status of an order.
+func (r *reader) finishOrder() {
 	if r.open {
 		r.in.Tests = append(r.in.Tests, TestReport{
 			Segment: r.orc.Number(), Filler: r.orc.Field(3).Text(), At: r.in.Sent, Patient: r.patient, Head: r.headWithNotes(), Notes: r.orderNotes,
@@ -219,8 +218,7 @@ func (r *reader) headWithNotes() orders.ResultsMetadata {
 	return h
 }
 
-// person begins with a patient. A message may have several; what was said of the last
-// one's orders does not hold for the next.
+// person reads a PID. A message may have several patients.
 func (r *reader) person(s er7.Segment) {
 	r.orc, r.specimens = er7.Segment{}, nil
 	r.patientNotes, r.orderNotes, r.note = "", "", &r.patientNotes
@@ -253,7 +251,7 @@ func age(born, on healthlab.Date) int {
 	return max(years, 0)
 }
 
-// order notes what the order of a test is called and how it stands.
+// order reads the numbers and the status of the order of a test.
 func (r *reader) order(t *TestReport, obr er7.Segment) {
 	own := []er7.Part{obr.Field(2), r.orc.Field(2)}
 	if obr.Number() > 0 && !r.open && !obr.Field(2).Empty() {
@@ -275,7 +273,7 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 	}
 }
 
-func (r *reader) begin(s er7.Segment) {
+func (r *reader) beginTest(s er7.Segment) {
 	c := s.Field(4).Coded()
 	r.in.Tests = append(r.in.Tests, TestReport{
 		Segment: s.Number(), Filler: s.Field(3).Text(), Name: c.Display(), Status: s.Field(25).Text(), Patient: r.patient, Head: r.headWithNotes(),

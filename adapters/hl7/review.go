@@ -10,27 +10,27 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Why a person is to look at a delivery.
+// The reasons for review.
 const (
-	// ReviewNoMatch: no order of ours has the number, or there is none.
+	// ReviewNoMatch: the message names no order, or an unknown one.
 	ReviewNoMatch = "no_match"
-	// ReviewPatient: the order is another patient's.
+	// ReviewPatient: the patient is not the order's.
 	ReviewPatient = "patient_mismatch"
-	// ReviewNumbers: its numbers are those of several orders.
+	// ReviewNumbers: the message names several orders for one test.
 	ReviewNumbers = "contradicting_numbers"
-	// ReviewCancelled: the order was cancelled, or the laboratory had refused it.
+	// ReviewCancelled: the order was cancelled, or refused by the laboratory.
 	ReviewCancelled = "match_cancelled"
 )
 
-// Review lists at most n messages that a person is to look at, after a place (zero is
-// the start), with the reason and the message as it came.
+// Review returns at most n messages under review after a place (zero is the start), with
+// the reason and the message as it came.
 func (b *Backend) Review(ctx context.Context, after int64, n int) ([]Delivery, error) {
 	return b.journal.Review(ctx, after, n)
 }
 
-// Attach gives a message under review to an order, because a person says so. All of
-// its tests go there that had no order, whatever numbers they have. NotFound if the message is not under
-// review, or the order was never submitted.
+// Attach assigns a message under review to an order. The order gets all tests of the message
+// that had none, whatever numbers they have. NotFound if the message is not under review, or
+// the order was never submitted.
 func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
 	held, err := b.journal.Dossier(ctx, number)
@@ -59,7 +59,7 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 	if err != nil {
 		return fmt.Errorf("attach HL7 message: %w", err)
 	}
-	var rest []TestReport // but for those that found their order by themselves
+	var rest []TestReport // without those that had an order
 	mine, _ := assign(in, found, false)
 	for _, t := range in.Tests {
 		placed := slices.ContainsFunc(t.Numbers, func(n string) bool {
@@ -72,6 +72,6 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 	}
 	in.Tests = rest
 	return b.take(ctx, m, in, Delivery{
-		Key: short([]byte("attach"), []byte(list[0].Key), []byte(number)), At: b.opts.Now(), Raw: list[0].Raw, Numbers: []string{number}, Resolves: place,
+		Key: shortID([]byte("attach"), []byte(list[0].Key), []byte(number)), At: b.opts.Now(), Raw: list[0].Raw, Numbers: []string{number}, Resolves: place,
 	})
 }

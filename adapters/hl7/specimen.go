@@ -19,8 +19,8 @@ type Specimen struct {
 	Conditions, RejectReasons        []orders.Coded
 }
 
-// specimen notes where the sample is described; in some messages before its tests, in
-// others after its test.
+// specimen reads an SPM, which stands before its tests in some messages and after its test in
+// others.
 func (r *reader) specimen(s er7.Segment) {
 	t := r.test()
 	if r.specimenFirst || t == nil {
@@ -46,8 +46,8 @@ func (r *reader) readSpecimen(s er7.Segment) Specimen {
 	}
 }
 
-// addSpecimen adds a sample. One that the laboratory has no id for is called after the test.
-// The first one is that of the test.
+// addSpecimen adds a sample. Its id defaults to the laboratory's number of the test. The first
+// sample is that of the results.
 func (t *TestReport) addSpecimen(s Specimen) {
 	first := len(t.Specimens) == 0
 	switch {

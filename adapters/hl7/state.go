@@ -9,25 +9,31 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// State is what was reported of an order so far, gathered over its messages. It does
-// not depend on the order in which they came, nor on how often.
+// State is everything that the messages of a laboratory have reported of one order. The
+// order of the messages and repeats do not change it.
 type State struct {
-	Head     orders.ResultsMetadata
-	HeadAt   time.Time
-	Tests    map[string]HeldTest
-	Results  map[string]Held
-	Closed   bool // the laboratory says that there is no more to come
-	Stopped  bool // the laboratory stopped the order
-	Seq      int  // of what was seen, for the order of results
-	Told     string
-	ToldDone bool
-	Report   string // the document that says all that the results say; empty for none
-	Count    int    // of messages told
+	// Head is that of the newest report, and HeadAt when it was reported.
+	Head   orders.ResultsMetadata
+	HeadAt time.Time
+	// Tests and Results are by keys of their own.
+	Tests   map[string]HeldTest
+	Results map[string]HeldResult
+	// Closed: the laboratory has reported everything. Stopped: it has cancelled the order.
+	Closed, Stopped bool
+	// Seq is the highest HeldResult.Seq.
+	Seq int
+	// SentDigest is that of the last message to the orders.Service, FinalSent says whether a
+	// final result was among them, and Count is how many there were.
+	SentDigest string `json:"Told"`
+	FinalSent  bool   `json:"ToldDone"`
+	Count      int
+	// Report is the id of the PDF document that covers all results; empty for none.
+	Report string
 	// Notes are those on the patient and the visits, with when each was first reported.
 	Notes map[string]time.Time
 }
 
-// HeldTest is where a test stands.
+// HeldTest is the newest report of one test.
 type HeldTest struct {
 	Codes  []string
 	Name   string
@@ -44,8 +50,9 @@ type HeldTest struct {
 	Document bool
 }
 
-// Held is the newest of what was reported of one result.
-type Held struct {
+// HeldResult is the newest report of one result. Seq is its place in the order in which
+// results were first reported.
+type HeldResult struct {
 	Test   string
 	Status string
 	At     time.Time
@@ -53,13 +60,12 @@ type Held struct {
 	Result orders.LabResult
 }
 
-// take gathers what a message says of the order and, if it is one of results, of its
-// tests.
+// take adds what a message says of the order and, if it has results, of its tests.
 func (d *Dossier) take(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
 	if s.Tests == nil {
-		s.Tests, s.Results = map[string]HeldTest{}, map[string]Held{}
+		s.Tests, s.Results = map[string]HeldTest{}, map[string]HeldResult{}
 	}
 	if s.Notes == nil {
 		s.Notes = map[string]time.Time{}
@@ -75,7 +81,7 @@ func (d *Dossier) take(tests []TestReport, results bool) {
 			s.Stopped = true
 		}
 		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
-			continue // of the order, not of what was measured
+			continue // the status of the order
 		}
 		if n := text(t.Head.Notes); n != "" {
 			if at, ok := s.Notes[n]; !ok || t.At.Before(at) {
@@ -131,13 +137,13 @@ func (s *State) test(t TestReport) {
 		if ok && !newer(o.Status, t.At, old.Status, old.At) {
 			continue
 		}
-		now := Held{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
+		now := HeldResult{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
 		if !ok {
 			s.Seq++
 			now.Seq = s.Seq
 		}
 		if o.Status == "U" && o.Result.Result == "" && ok {
-			now.Result = old.Result // final now, and not sent again
+			now.Result = old.Result // final without a repeat of the value
 		}
 		s.Results[k] = now
 	}
@@ -171,7 +177,7 @@ func (t *TestReport) samples() (first orders.SampleData, more map[string]orders.
 	return first, more
 }
 
-// describe fills in what is not known of a sample from another description of it.
+// describe fills in the unknown fields of a sample from another description of it.
 func describe(s *orders.SampleData, from orders.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
@@ -191,7 +197,7 @@ func describe(s *orders.SampleData, from orders.SampleData) {
 	}
 }
 
-// newer reports whether a report replaces another of the same thing.
+// newer reports whether a report replaces another one of the same test or result.
 func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	if final, was := rank(status) > 0, rank(held) > 0; final != was {
 		return final // a preliminary result never replaces a final one, however late it comes
@@ -202,8 +208,7 @@ func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	return rank(status) >= rank(held)
 }
 
-// rank orders statuses where times do not: what is preliminary gives way to what is
-// final, and that to what corrects it.
+// rank orders statuses of equal times: preliminary, final, cancelled, corrected, deleted.
 func rank(status string) int {
 	switch status {
 	case "F", "U":
@@ -218,7 +223,7 @@ func rank(status string) int {
 	return 0 // P, I, R, S, A and unknown codes
 }
 
-// complete reports whether everything that was ordered is there, or never will be.
+// complete reports whether each ordered test is final or cancelled.
 func (d *Dossier) complete(opts *Options) bool {
 	s := &d.State
 	if len(s.Tests) == 0 {
