@@ -121,6 +121,8 @@ func TestNotPerformed(t *testing.T) {
 	for value, missing := range map[string]bool{
 		"TNP": true, "tnp": true, "QNS": true, "Canc": true, "CANCELLED": true, "Canceled by physician": true, "TNP - hemolyzed": true, "*QNS*": true,
 		"Test not performed. Lipemic": true, "NOT DONE": true, "DNR": true, "Quantity not sufficient": true, "SPECIMEN REJECTED": true, "": true,
+		"Unable to calculate": true, "No specimen received": true, "CXL": true, "Specimen not received": true, "Insufficient volume": true, "No growth": false,
+		"Specimen adequate": false, "Not applicable": false, "Unable to exclude malignancy": false,
 		"Insufficient": false, "Cancer cells seen": false, "Not detected": false, "Negative": false, "Qnsx": false, "see note": false, "0": false,
 	} {
 		t.Run(value, func(t *testing.T) {
@@ -133,6 +135,16 @@ func TestNotPerformed(t *testing.T) {
 			require.Len(t, told[0].Results.Results, 2-len(told[0].Results.MissingResults))
 		})
 	}
+}
+
+// A value that cannot be calculated is missing, and says nothing of the sample.
+func TestNotCalculated(t *testing.T) {
+	b := newBench(t, nil)
+	n := b.submit(submission())
+	require.Equal(t, "AA", b.send(b.report(n, ana, "ORC|RE|$|||CM", ferrF, "OBX|1|ST|2276-4^Ferritin^LN||Unable to calculate||||||F")))
+	m := b.told()[0]
+	require.Equal(t, orders.FinalResult, m.On)
+	require.Equal(t, orders.MissingResultCalcFailure, m.Results.MissingResults[0].InferredFailureType)
 }
 
 // An empty result that is not final may still come.

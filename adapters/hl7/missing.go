@@ -25,8 +25,8 @@ func (d *Dossier) rejected() bool {
 			continue
 		}
 		failure, _ := s.why(h.Result, t)
-		if !h.absent() || h.Status != "X" && h.Result.Result == "" && failure == orders.UnknownFailure {
-			return false
+		if !h.absent() || failure == orders.MissingResultCalcFailure || h.Status != "X" && h.Result.Result == "" && failure == orders.UnknownFailure {
+			return false // nothing is wrong with the sample
 		}
 		lost[h.Test] = true
 	}
@@ -150,8 +150,9 @@ func notPerformed(r orders.LabResult) bool {
 }
 
 // absence matches the words for a test that was not performed.
-var absence = regexp.MustCompile(`(?i)^(TNP|QNS|CANC|CANCEL|CANCELED|CANCELLED|DNR|TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|NOT (PERFORMED|DONE|TESTED)|` +
-	`QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) REJECTED)([^\pL\pN]|$)`)
+var absence = regexp.MustCompile(`(?i)^(TNP|DNP|QNS|NSQ|DNR|CANC|CNCL|CXL|CANCEL|CANCELED|CANCELLED|NOT (PERFORMED|DONE|TESTED|CALCULATED)|` +
+	`TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|UNABLE TO (PERFORM|REPORT|CALCULATE)|QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|` +
+	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
 
 // reason infers from a laboratory's words why a result is missing.
 func reason(words string) (orders.FailureType, orders.StatusDetail) {
@@ -179,6 +180,8 @@ var reasons = []struct {
 	{[]string{"stability", "too old", "expired", "thawed", "frozen", "temperature"}, orders.DropOffFailure, orders.SampleStabilityExceeded},
 	{[]string{"clotted", "wrong tube", "improper", "not centrifuged"}, orders.CollectionProcessFailure, orders.SampleImproperCollection},
 	{[]string{"lab accident", "laboratory accident", "lab error", "laboratory error"}, orders.InternalLabFailure, ""},
+	{[]string{"leak", "broken"}, orders.DropOffFailure, ""},
+	{[]string{"unable to calculate", "not calculated", "cannot be calculated"}, orders.MissingResultCalcFailure, ""},
 	{[]string{"duplicate"}, orders.NonFailure, ""},
 	{[]string{"not ordered", "order entry"}, orders.OrderEntryFailure, ""},
 }
