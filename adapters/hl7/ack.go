@@ -31,13 +31,13 @@ var codeTexts = map[string]string{
 	codeUnsupportedType: "Unsupported message type", codeInternal: "Application internal error",
 }
 
-// answer writes an acknowledgement of m, which is nil if it could not be read. The fault of
+// answer writes an acknowledgement of m, which is nil if it could not be read. The error of
 // an accepted message is a warning. Nil if the sender wants none.
-func (o *Options) answer(m *er7.Message, code string, fault error) []byte {
-	out, err := o.answerIn(er7.ASCII, m, code, fault)
+func (o *Options) answer(m *er7.Message, code string, problem error) []byte {
+	out, err := o.answerIn(er7.ASCII, m, code, problem)
 	if err != nil {
 		// The sender's names have letters that ASCII does not have.
-		out, err = o.answerIn(er7.UTF8, m, code, fault)
+		out, err = o.answerIn(er7.UTF8, m, code, problem)
 	}
 	if out == nil || err != nil {
 		return nil
@@ -45,7 +45,7 @@ func (o *Options) answer(m *er7.Message, code string, fault error) []byte {
 	return out.Bytes()
 }
 
-func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, fault error) (*er7.Message, error) {
+func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problem error) (*er7.Message, error) {
 	b := er7.NewBuilder(er7.Standard(), cs)
 	h := b.Header().Set(7, er7.FormatStamp(o.Now().In(o.Zone))).Set(9, "ACK")
 	id, version, severity := "", o.Version, "E"
@@ -75,20 +75,20 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, fault er
 	h.Set(3, us.Application).Set(4, us.Facility).
 		Set(10, "A"+shortID([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
 	b.Add("MSA").Set(1, code).Set(2, id)
-	if fault != nil {
+	if problem != nil {
 		err := b.Add("ERR").Set(4, severity)
 		number := codeInternal
 		var at *er7.SyntaxError
 		var unsupported *unsupportedError
 		switch {
-		case errors.As(fault, &at):
+		case errors.As(problem, &at):
 			number = codeSegmentSequence
 			if at.Field > 0 {
 				number = codeDataType
 				err.Set(2, at.Segment, fmt.Sprint(at.Number), fmt.Sprint(at.Field))
 			}
 			err.Set(8, at.Error())
-		case errors.As(fault, &unsupported):
+		case errors.As(problem, &unsupported):
 			number = codeUnsupportedType
 		}
 		err.Set(3, number, codeTexts[number], "HL70357")
@@ -110,8 +110,8 @@ type acknowledgement struct {
 	code string
 	// sample is the number that it gave the order; empty if it did not.
 	sample string
-	// faults are the codes of what was wrong.
-	faults []string
+	// errors are the codes of the errors.
+	errors []string
 }
 
 // readAcknowledgement reads an acknowledgement: ACK, ORL or ORR.
@@ -124,22 +124,22 @@ func readAcknowledgement(m *er7.Message) acknowledgement {
 			if code == "" { // before version 2.5
 				code = s.Field(1).Component(4).Text()
 			}
-			v.faults = append(v.faults, code)
+			v.errors = append(v.errors, code)
 		case "ORC", "OBR":
 			if v.sample == "" {
 				v.sample = s.Field(3).Text()
 			}
 			if s.Name() == "ORC" && (s.Field(1).Text() == "UA" || s.Field(1).Text() == "UC") {
-				v.faults = append(v.faults, s.Field(1).Text())
+				v.errors = append(v.errors, s.Field(1).Text())
 			}
 		}
 	}
 	return v
 }
 
-// has reports whether the laboratory named one of the faults.
+// has reports whether the laboratory named one of the error codes.
 func (v acknowledgement) has(codes ...string) bool {
-	for _, f := range v.faults {
+	for _, f := range v.errors {
 		for _, c := range codes {
 			if f == c {
 				return true
@@ -159,7 +159,7 @@ func (v acknowledgement) err() error {
 		return nil
 	case "AE", "CE":
 		if v.has(codeLocked, codeInternal) {
-			return fmt.Errorf("%w: the laboratory has a fault of its own", healthlab.Unavailable)
+			return fmt.Errorf("%w: the laboratory has an internal error", healthlab.Unavailable)
 		}
 		return fmt.Errorf("%w: the laboratory refuses the message", healthlab.Invalid)
 	case "AR", "CR":

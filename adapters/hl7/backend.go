@@ -58,9 +58,9 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
-	fault := v.err()
-	if fault != nil && !errors.Is(fault, healthlab.Invalid) {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", fault)
+	refusal := v.err()
+	if refusal != nil && !errors.Is(refusal, healthlab.Invalid) {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	if v.code == "AA" && v.sample == "" {
 		v.sample = d.Number
@@ -69,7 +69,7 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	record := Delivery{Key: shortID([]byte("answer"), d.Request), At: b.opts.Now(), Raw: answer, Numbers: []string{d.Number}}
 	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {
 		if held := found[d.Number]; held != nil {
-			held.Answered, held.Refused = fault == nil, fault != nil
+			held.Answered, held.Refused = refusal == nil, refusal != nil
 			if held.SampleID == "" {
 				held.SampleID = v.sample
 			}
@@ -80,8 +80,8 @@ func (b *Backend) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 	if err != nil {
 		return orders.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
-	if fault != nil {
-		return orders.Accepted{}, fmt.Errorf("submit order: %w", fault)
+	if refusal != nil {
+		return orders.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	d, err = b.journal.Dossier(ctx, d.Number) // another process may have been first
 	if err != nil {
@@ -156,12 +156,12 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	if err != nil {
 		return fmt.Errorf("cancel order: %w", err)
 	}
-	switch fault := v.err(); {
-	case fault == nil, v.has(codeUnknownKey): // the order is unknown there
-	case errors.Is(fault, healthlab.Invalid):
+	switch refusal := v.err(); {
+	case refusal == nil, v.has(codeUnknownKey): // the order is unknown there
+	case errors.Is(refusal, healthlab.Invalid):
 		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
 	default:
-		return fmt.Errorf("cancel order: %w", fault)
+		return fmt.Errorf("cancel order: %w", refusal)
 	}
 	record := Delivery{Key: shortID([]byte("answer"), message), At: b.opts.Now(), Raw: answer, Numbers: []string{number}}
 	_, err = b.journal.Take(ctx, record, record.Numbers, func(found map[string]*Dossier) Outcome {

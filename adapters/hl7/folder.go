@@ -124,7 +124,7 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 		return 0, fmt.Errorf("read HL7 folder: %w", err)
 	}
 	n := 0
-	var faults []error
+	var errs []error
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() || strings.HasSuffix(e.Name(), ".part") || strings.HasPrefix(e.Name(), ".") ||
@@ -133,16 +133,16 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 		}
 		verdict, err := f.file(ctx, filepath.Join(f.in, e.Name()), take)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		if err := f.move(e.Name(), verdict); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		n++
 	}
-	return n, errors.Join(faults...)
+	return n, errors.Join(errs...)
 }
 
 // file receives the messages of a file and returns the directory that it moves to. After an
@@ -162,7 +162,7 @@ func (f *Folder) file(ctx context.Context, name string, take func(context.Contex
 		return "failed", nil
 	}
 	verdict := "done"
-	for _, err := range batch.Faults() {
+	for _, err := range batch.Errors() {
 		f.opts.Log.Warn("HL7 message refused", "error", err.Error())
 		verdict = "failed"
 	}

@@ -16,9 +16,9 @@ import (
 // it is malformed or could not be kept. AR: messages of this type are not received. An AA with an error of severity W names an embedded document that could not be
 // decoded. A batch (FHS, BHS) is answered with a batch that has an acknowledgement of each
 // message; one whose envelope is malformed with a single AE.
-func (b *Backend) Handle(ctx context.Context, message []byte, fault error) []byte {
-	if fault != nil {
-		return b.opts.answer(nil, rejected, fault)
+func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []byte {
+	if frameErr != nil {
+		return b.opts.answer(nil, rejected, frameErr)
 	}
 	if er7.IsBatch(message) {
 		return b.handleBatch(ctx, message)
@@ -104,7 +104,7 @@ func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(batch.Faults()...)
+	err = errors.Join(batch.Errors()...)
 	for _, m := range batch.Messages() {
 		err = errors.Join(err, b.Receive(ctx, m))
 	}

@@ -132,8 +132,8 @@ func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	if faults := batch.Faults(); len(faults) > 0 {
-		return nil, faults[0]
+	if errs := batch.Errors(); len(errs) > 0 {
+		return nil, errs[0]
 	}
 	var out []Incoming
 	for _, m := range batch.Messages() {

@@ -86,16 +86,16 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	lab.clinic = mllp.NewClient(clinicAddress, nil)
-	book, err := catalogue.ReadStaticCatalog(strings.NewReader(cat))
+	source, err := catalogue.ReadStaticCatalog(strings.NewReader(cat))
 	if err != nil {
 		return err
 	}
-	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	desk, err := orders.New(memory.New(nil).Orders(), everybody, book, backend, &orders.Options{Environment: healthlab.Production})
+	anyUser := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	service, err := orders.New(memory.New(nil).Orders(), anyUser, source, backend, &orders.Options{Environment: healthlab.Production})
 	if err != nil {
 		return err
 	}
-	c := &clinic{out: out, desk: desk, team: healthlab.TeamID{UUID: uuid.New()}}
+	c := &clinic{out: out, service: service, team: healthlab.TeamID{UUID: uuid.New()}}
 	if err := c.order(ctx); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func run(ctx context.Context, out io.Writer) error {
 		if err := lab.send(ctx, r); err != nil {
 			return err
 		}
-		if err := c.look(ctx); err != nil {
+		if err := c.update(ctx); err != nil {
 			return err
 		}
 	}
@@ -132,16 +132,16 @@ func serve(ctx context.Context, servers *sync.WaitGroup, s *mllp.Server) (string
 	return l.Addr().String(), nil
 }
 
-// clinic is who orders.
+// clinic orders tests.
 type clinic struct {
-	out    io.Writer
-	desk   *orders.Service
-	team   healthlab.TeamID
-	placed orders.OrderID
+	out     io.Writer
+	service *orders.Service
+	team    healthlab.TeamID
+	placed  orders.OrderID
 }
 
 func (c *clinic) order(ctx context.Context) error {
-	o, err := c.desk.Place(ctx, c.team, orders.PlaceRequest{
+	o, err := c.service.Place(ctx, c.team, orders.PlaceRequest{
 		UserID:   healthlab.UserID{UUID: uuid.New()},
 		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
 		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
@@ -154,19 +154,19 @@ func (c *clinic) order(ctx context.Context) error {
 	c.placed = o.ID
 	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
 	// A host runs RunPlacing and RunUpdates in the background; here we take turns.
-	if _, err := c.desk.PlaceDue(ctx); err != nil {
+	if _, err := c.service.PlaceDue(ctx); err != nil {
 		return err
 	}
-	return c.look(ctx)
+	return c.update(ctx)
 }
 
-// look takes in what the laboratory reported, and prints how the order stands.
-func (c *clinic) look(ctx context.Context) error {
-	n, err := c.desk.TakeUpdates(ctx)
+// update receives the reports of the laboratory and prints the status of the order.
+func (c *clinic) update(ctx context.Context) error {
+	n, err := c.service.TakeUpdates(ctx)
 	if err != nil {
 		return err
 	}
-	o, err := c.desk.Get(ctx, c.team, c.placed)
+	o, err := c.service.Get(ctx, c.team, c.placed)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (c *clinic) look(ctx context.Context) error {
 	if o.Interpretation == nil || n == 0 {
 		return nil
 	}
-	results, err := c.desk.Results(ctx, c.team, c.placed)
+	results, err := c.service.Results(ctx, c.team, c.placed)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (c *clinic) look(ctx context.Context) error {
 	return nil
 }
 
-// laboratory is the other end: it takes orders, and reports.
+// laboratory takes orders and sends reports.
 type laboratory struct {
 	out    io.Writer
 	clinic *mllp.Client
@@ -195,9 +195,9 @@ type laboratory struct {
 }
 
 // Handle implements mllp.Handler: it takes an order and gives it a number.
-func (l *laboratory) Handle(_ context.Context, message []byte, fault error) []byte {
+func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) []byte {
 	m, err := er7.Parse(message, nil)
-	if fault != nil || err != nil {
+	if frameErr != nil || err != nil {
 		return nil
 	}
 	l.mu.Lock()
@@ -231,7 +231,7 @@ type report struct {
 	iron     [3]string
 }
 
-// reports are what comes of the order, with everything that a connection does to it.
+// reports returns the reports of the order, with repeats, late and wrong ones.
 func (l *laboratory) reports() []report {
 	partial := report{what: "a partial report", at: "20260303090000-0700", ferritin: [3]string{"9.0", "L", "P"}}
 	final := report{what: "the final report", at: "20260303150000-0700", ferritin: [3]string{"9.5", "L", "F"}, iron: [3]string{"90", "N", "F"}}

@@ -53,9 +53,9 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 			return err
 		}
 		say(out, "lab: takes orders at %s, sends results to %s\n", listener.Addr(), o.results)
-		return mllp.NewServer(mllp.HandlerFunc(func(_ context.Context, message []byte, fault error) []byte {
+		return mllp.NewServer(mllp.HandlerFunc(func(_ context.Context, message []byte, frameErr error) []byte {
 			m, err := er7.Parse(message, nil)
-			if fault != nil || err != nil {
+			if frameErr != nil || err != nil {
 				return nil
 			}
 			return l.take(ctx, m)

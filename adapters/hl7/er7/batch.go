@@ -67,8 +67,8 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 		b.items = append(b.items, Item{Envelope: s})
 		number, lines = number+1, lines[1:]
 	}
-	if faults := b.Faults(); len(faults) > 0 && len(b.Messages()) == 0 {
-		return nil, faults[0]
+	if errs := b.Errors(); len(errs) > 0 && len(b.Messages()) == 0 {
+		return nil, errs[0]
 	}
 	return b, nil
 }
@@ -95,8 +95,8 @@ func (b *Batch) Messages() []*Message {
 	return out
 }
 
-// Faults returns why messages of the batch cannot be read, in order.
-func (b *Batch) Faults() []error {
+// Errors returns why messages of the batch cannot be read, in order.
+func (b *Batch) Errors() []error {
 	var out []error
 	for _, i := range b.items {
 		if i.Err != nil {

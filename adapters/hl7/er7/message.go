@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Limits of what is read, where the options say nothing else.
+// Default limits of messages and files.
 const (
 	DefaultMaxBytes    = 16 << 20
 	DefaultMaxSegments = 100_000
@@ -55,7 +55,7 @@ type syntax struct {
 }
 
 // Parse reads one message. Lines may end as they like; a byte order mark before the
-// message, and blank lines and control characters after its segments, are kept. The fault is a
+// message, and blank lines and control characters after its segments, are kept. The error is a
 // [SyntaxError].
 func Parse(raw []byte, o *Options) (*Message, error) {
 	opts := o.withDefaults()

@@ -244,7 +244,7 @@ func TestBatch(t *testing.T) {
 	require.Equal(t, text, string(b.Append(nil)))
 	require.Len(t, b.Messages(), 1)
 	require.Equal(t, bad, string(b.Items()[1].Raw))
-	require.Len(t, b.Faults(), 2)
-	require.EqualError(t, b.Faults()[0], "HL7 message: segment 3 (PID-3): the text is not in the character set of the message")
-	require.ErrorIs(t, b.Faults()[1], healthlab.Invalid)
+	require.Len(t, b.Errors(), 2)
+	require.EqualError(t, b.Errors()[0], "HL7 message: segment 3 (PID-3): the text is not in the character set of the message")
+	require.ErrorIs(t, b.Errors()[1], healthlab.Invalid)
 }

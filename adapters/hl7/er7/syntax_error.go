@@ -12,10 +12,10 @@ import (
 type SyntaxError struct {
 	// Segment is the name of the segment, or empty where there is none to be read.
 	Segment string
-	// Number is the place of the segment in the message, from 1; 0 if the fault is of
+	// Number is the place of the segment in the message, from 1; 0 if the error is of
 	// the message as a whole.
 	Number int
-	// Field is the number of the field; 0 if the fault is of the whole segment.
+	// Field is the number of the field; 0 if the error is of the whole segment.
 	Field int
 	// Problem is the rule that was broken.
 	Problem string

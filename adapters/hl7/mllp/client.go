@@ -23,7 +23,7 @@ type ClientOptions struct {
 	Timeout time.Duration
 	// Attempts is how often a message is sent before it is given up. Default 3.
 	Attempts int
-	// Backoff is how long to wait after so many attempts (from 1). Default 1 s, doubled
+	// Backoff is the delay after the n-th attempt, from 1. Default 1 s, doubled
 	// each time, at most 30 s.
 	Backoff func(attempts int) time.Duration
 	// MaxBytes bounds an answer. Default [DefaultMaxBytes].

@@ -20,7 +20,7 @@ const (
 // DefaultMaxBytes bounds a message where the options say nothing else.
 const DefaultMaxBytes = 16 << 20
 
-// What is wrong with a frame. After either of them a [Reader] goes on with the next
+// Errors of a frame. After either of them a [Reader] continues with the next
 // frame.
 var (
 	// ErrTooLarge is a frame that is longer than is allowed. It was read to its end and
@@ -38,14 +38,14 @@ func Append(b, message []byte) []byte {
 	return append(b, endBlock, carriageReturn)
 }
 
-// Reader finds frames in a stream. What stands between frames is skipped.
+// Reader reads frames from a stream. It skips bytes between frames.
 type Reader struct {
 	in     io.Reader
 	max    int
 	buf    [4096]byte
 	have   []byte // what was read into buf and not looked at yet
 	inside bool   // a start block was read, and its frame is not over
-	// begun is called when a frame begins, and ended when it is over: for deadlines.
+	// begun and ended are called at the start and at the end of a frame, for deadlines.
 	begun, ended func()
 }
 
@@ -57,7 +57,7 @@ func NewReader(in io.Reader, maxBytes int) *Reader {
 	return &Reader{in: in, max: maxBytes, begun: func() {}, ended: func() {}}
 }
 
-// fill reads until there is something to look at.
+// fill reads until the buffer is not empty.
 func (r *Reader) fill() error {
 	for len(r.have) == 0 {
 		n, err := r.in.Read(r.buf[:])

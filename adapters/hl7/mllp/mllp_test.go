@@ -101,10 +101,10 @@ func FuzzReader(f *testing.F) {
 }
 
 // echo answers with what it was sent, and with what was wrong.
-var echo = mllp.HandlerFunc(func(_ context.Context, message []byte, fault error) []byte {
+var echo = mllp.HandlerFunc(func(_ context.Context, message []byte, frameErr error) []byte {
 	switch {
-	case fault != nil:
-		return []byte("refused: " + fault.Error())
+	case frameErr != nil:
+		return []byte("refused: " + frameErr.Error())
 	case string(message) == "silence":
 		return nil
 	}

@@ -14,20 +14,19 @@ import (
 
 // Handler answers messages.
 //
-// Handle is called with the message of a frame, or with the fault of one that could
-// not be read ([ErrTooLarge], [ErrUnterminated]) and no message. What it returns is
-// sent back; nothing is sent if that is empty. Calls of one connection come one after
-// another, those of several at once.
+// Handle gets the message of a frame, or the error of a frame that could not be read
+// ([ErrTooLarge], [ErrUnterminated]) and no message. The server sends what it returns, unless
+// that is empty. Calls of one connection are sequential, those of several concurrent.
 type Handler interface {
-	Handle(ctx context.Context, message []byte, fault error) []byte
+	Handle(ctx context.Context, message []byte, frameErr error) []byte
 }
 
 // HandlerFunc is a function as [Handler].
-type HandlerFunc func(ctx context.Context, message []byte, fault error) []byte
+type HandlerFunc func(ctx context.Context, message []byte, frameErr error) []byte
 
 // Handle implements [Handler].
-func (f HandlerFunc) Handle(ctx context.Context, message []byte, fault error) []byte {
-	return f(ctx, message, fault)
+func (f HandlerFunc) Handle(ctx context.Context, message []byte, frameErr error) []byte {
+	return f(ctx, message, frameErr)
 }
 
 // ServerOptions adjusts a Server. The zero value, and nil, mean the defaults.
@@ -41,7 +40,7 @@ type ServerOptions struct {
 	// FrameTimeout is how long a frame may take from its first byte to its last, and an
 	// answer to be sent. Default 30 s.
 	FrameTimeout time.Duration
-	// IdleTimeout closes a connection on which nothing comes. Default: none, since labs
+	// IdleTimeout closes idle connections. Default: none, since labs
 	// keep theirs open for days.
 	IdleTimeout time.Duration
 	// Now is the clock that deadlines are set by. Default time.Now.
