@@ -24,7 +24,7 @@ func BenchmarkHandle(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if i == len(reports) { // nobody measures a repeat
+		if i == len(reports) { // repeats are not measured
 			b.StopTimer()
 			bench.back = hl7.New(bench.lab, hl7.NewMemoryJournal(), nil)
 			reports = reports[:0]

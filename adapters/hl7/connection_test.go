@@ -52,9 +52,9 @@ func TestBadInputOverOneConnection(t *testing.T) {
 		}
 		send("\x1c\r")
 		answer("AR", "")
-		send("\x0b" + good[:len(good)/2]) // nobody ends it, and nothing follows
+		send("\x0b" + good[:len(good)/2]) // no end, and nothing follows
 		answer("AR", "")
-		send("\x0b" + good[:len(good)/2] + frame(good)) // nobody ends it, and another follows
+		send("\x0b" + good[:len(good)/2] + frame(good)) // no end, and another frame follows
 		answer("AR", "")
 		answer("AA", "R1")
 		send(frame(strings.Replace(good, "ROE", "RO\xcb", 1)))

@@ -17,7 +17,7 @@ import (
 )
 
 // A clinic sends an order over a connection, and takes in what the laboratory reports.
-// What comes twice is told once; what belongs to nobody waits for a person.
+// A repeat is reported once; a result without an order waits for review.
 func Example() {
 	ctx := context.Background()
 	ours, theirs := net.Pipe()

@@ -23,7 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// Results say whose they are where the options do, and have no text that nobody keeps.
+// Results name the laboratory of the options, and their text has no NUL.
 func TestTextAndLabOfResults(t *testing.T) {
 	for _, lab := range []string{"", "northlab"} {
 		b := newBench(t, func(o *hl7.Options) { o.LabSlug = lab })
@@ -268,10 +268,10 @@ func TestSeveralPatients(t *testing.T) {
 	}
 	list, err := b.back.Review(t.Context(), 0, 10)
 	require.NoError(t, err)
-	require.Len(t, list, 1, "the test without a number is nobody's")
+	require.Len(t, list, 1, "the test without a number has no order")
 }
 
-// What the laboratory has not verified yet, nobody sees.
+// Results that are not verified are not shown.
 func TestNotVerified(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
@@ -315,7 +315,7 @@ func TestCancelledByTheLaboratory(t *testing.T) {
 	require.Len(t, b.told()[0].Results.MissingResults, 2)
 	require.Equal(t, "Quantity not sufficient", *b.told()[0].Results.MissingResults[0].Note)
 
-	// Whose a specimen without its label is, nobody knows.
+	// The patient of a mislabelled specimen is not certain.
 	b = newBench(t, nil)
 	n = b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, gone, "NTE|1||Specimen mislabelled", goneIron)))
@@ -394,7 +394,7 @@ func TestObservations(t *testing.T) {
 		"below zero":              {"OBX|1|NM|x^X^L||-2||-3--1||||F", "numeric -2 -2 - [-3,-1] false false normal - x"},
 		"critical":                {"OBX|1|NM|x^X^L||5||1-3|HH~A|||F", "numeric 5 5 - [1,3] true false critical - x"},
 		"the lab's own flag":      {"OBX|1|NM|x^X^L||5|||PANIC|||F", "numeric 5 5 - [-,-] - - critical - x"},
-		"a flag nobody knows":     {"OBX|1|NM|x^X^L||5||1-9|?|||F", "numeric 5 5 - [1,9] false false unknown - x"},
+		"an unknown flag":         {"OBX|1|NM|x^X^L||5||1-9|?|||F", "numeric 5 5 - [1,9] false false unknown - x"},
 		"a local code, mapped":    {"OBX|1|NM|ferr^Ferritin^L||5||||||F", "numeric 5 5 - [-,-] - - unknown 2276-4 ferr"},
 		"LOINC second":            {"OBX|1|NM|x^X^L^2276-4^F^LN||5|^per litre|||||F", "numeric 5 5 per litre [-,-] - - unknown 2276-4 x"},
 		"escaped text":            {`OBX|1|TX|x^X^L||a \T\ b\.br\c||||||F`, "comment a & b\nc -1 - [-,-] - - unknown - x"},

@@ -141,7 +141,7 @@ func TestServerGoesOnAfterABadFrame(t *testing.T) {
 		send("\x1c\r")
 		require.Equal(t, "refused: "+mllp.ErrTooLarge.Error(), next())
 
-		// Nobody ends this one. After a minute it is refused.
+		// A frame without an end is refused after a minute.
 		began := time.Now()
 		send("\x0bhalf a message")
 		require.Equal(t, "refused: "+mllp.ErrUnterminated.Error(), next())
