@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
@@ -47,12 +48,17 @@ func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id Transact
 // is at least one. A later order's results replace those of earlier ones of the same
 // LOINC code, else lab's code, else slug; those of one order stay side by side, as the
 // lab reported them. What is missing is what the latest misses, and what an earlier
-// one missed and no later one reports. The head is the latest's; once the transaction is
-// completed, its status is final, or corrected if one of the reports is. It is pure.
+// one missed and no later one reports. The head is the latest's, with the notes of all;
+// once the transaction is completed, its status is final, or corrected if one of the
+// reports is. It is pure.
 func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	latest := parts[len(parts)-1]
 	out := OrderResults{Metadata: latest.Metadata, Results: []LabResult{}, MissingResults: []MissingResult{}, OrderTransaction: &t}
+	var notes []string
 	for _, p := range parts {
+		if n := textOf(p.Metadata.Notes); n != "" && !slices.Contains(notes, n) {
+			notes = append(notes, n)
+		}
 		out.Results = supersede(out.Results, p.Results)
 		if p.SampleInformation != nil {
 			if out.SampleInformation == nil {
@@ -72,6 +78,7 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 			}
 		}
 	}
+	out.Metadata.Notes = nonEmpty(strings.Join(notes, "\n"))
 	worst := Worst(out.Results)
 	out.Metadata.Interpretation = &worst
 	out.Metadata.Status = ResultPartial

@@ -41,6 +41,9 @@ func TestMergeKeepsAReportWhole(t *testing.T) {
 	require.Equal(t, []string{"P. mirabilis", "E. faecalis", "red", "sweet", "not asked"}, texts(got))
 	require.Equal(t, orders.UnknownInterpretation, orders.Worst(first.Results[1:2]))
 	require.Equal(t, orders.Normal, *got.Metadata.Interpretation)
+	first.Metadata.Notes = ptr("took antibiotics")
+	got = merge(first, orders.OrderResults{Metadata: orders.ResultsMetadata{Notes: ptr("fasting")}}, first)
+	require.Equal(t, "took antibiotics\nfasting", *got.Metadata.Notes)
 }
 
 // What the lab takes back with the sample is not to be read any more, or told.

@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -74,8 +75,8 @@ type Options struct {
 	// Statuses maps the statuses of a status message (ORC-25, else ORC-5) to what they
 	// mean for an order. Default: IP is SampleReceived.
 	Statuses map[string]orders.Trigger
-	// Insurance finds the record that an order is billed to. Default: orders go out
-	// without insurance.
+	// Insurance returns the record that an order is billed to, such as what [InsuranceOf]
+	// makes of orders.Service.Insurance. Default: orders go out without insurance.
 	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Insurance, error)
 	// Documents keeps the documents that come in messages. [Reports] puts them where an
 	// orders.Service finds them. Default: they stay in the journal, in the message that
@@ -98,6 +99,20 @@ type Insurance struct {
 	Insured      er7.Name
 	InsuredDOB   healthlab.Date
 	Relationship string
+}
+
+// InsuranceOf returns a coverage as an order message has it.
+func InsuranceOf(c orders.Coverage) Insurance {
+	r := c.Record
+	relationship := map[orders.Relationship]string{orders.RelationSelf: "SEL", orders.RelationSpouse: "SPO"}[r.Relationship]
+	a := r.Company.Address
+	return Insurance{
+		PlanID: r.PayorCode, CompanyID: r.PayorCode, CompanyName: r.Company.Name,
+		CompanyAddress: er7.Address{Street: a.FirstLine, Other: text(a.SecondLine), City: a.City, State: a.State, Zip: a.Zip, Country: a.Country},
+		GroupNumber:    text(r.GroupID), PolicyNumber: r.MemberID,
+		Insured: er7.Name{Family: r.Insured.LastName, Given: r.Insured.FirstName}, InsuredDOB: r.Insured.DOB,
+		Relationship: cmp.Or(relationship, "OTH"),
+	}
 }
 
 // Documents keeps documents. Put may be called again with the same document, which is

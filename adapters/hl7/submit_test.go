@@ -193,3 +193,17 @@ func TestCancel(t *testing.T) {
 	_, err := b.back.Submit(t.Context(), s)
 	require.ErrorIs(t, err, healthlab.Invalid, "it is not placed again")
 }
+
+func TestInsuranceOf(t *testing.T) {
+	in := hl7.InsuranceOf(orders.Coverage{Record: orders.InsuranceRecord{
+		MemberID: "77", PayorCode: "P1", Relationship: orders.RelationSpouse, GroupID: ptr("G"),
+		Insured: orders.PersonDetails{FirstName: "Bo", LastName: "Roe", DOB: healthlab.Date{Year: 1980, Month: 1, Day: 2}},
+		Company: orders.CompanyDetails{Name: "Payor", Address: orders.Address{FirstLine: "1 Pay Rd", City: "Reno", State: "NV", Zip: "89501", Country: "US"}},
+	}})
+	require.Equal(t, hl7.Insurance{
+		PlanID: "P1", CompanyID: "P1", CompanyName: "Payor", GroupNumber: "G", PolicyNumber: "77", Relationship: "SPO",
+		CompanyAddress: er7.Address{Street: "1 Pay Rd", City: "Reno", State: "NV", Zip: "89501", Country: "US"},
+		Insured:        er7.Name{Family: "Roe", Given: "Bo"}, InsuredDOB: healthlab.Date{Year: 1980, Month: 1, Day: 2},
+	}, in)
+	require.Equal(t, "OTH", hl7.InsuranceOf(orders.Coverage{}).Relationship)
+}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
@@ -76,6 +78,10 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 		Documents: hl7.Reports(func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
 			return s.Orders.KeepReport(ctx, team, order, id, pdf)
 		}),
+		Insurance: func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (hl7.Insurance, error) {
+			coverage, err := s.Orders.Insurance(ctx, team, id)
+			return hl7.InsuranceOf(coverage), err
+		},
 	}
 	if s.environment == healthlab.Production {
 		options.Processing = "P"
