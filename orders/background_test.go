@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +24,8 @@ func TestBackground(t *testing.T) {
 		d := newDesk(t, func(o *orders.Options) { o.Now = time.Now })
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
-		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Keys: d.store.OrderKeys(), Log: slog.New(slog.DiscardHandler)})
+		var logged syncBuffer
+		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Keys: d.store.OrderKeys(), Log: slog.New(slog.NewTextHandler(&logged, nil))})
 		require.NoError(t, err)
 		d.Service = service
 		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000
@@ -31,11 +34,30 @@ func TestBackground(t *testing.T) {
 		go func() { done <- service.Run(ctx) }()
 		time.Sleep(9 * time.Hour)
 		require.Equal(t, orders.Ordered, d.get(o).LowLevel())
+		require.Less(t, strings.Count(logged.String(), "lab updates"), 10*60, "a line each minute of the outage")
 		time.Sleep(24 * time.Hour)
 		require.Equal(t, orders.Completed, d.get(o).LowLevel(), "it went on by itself")
 		stop()
 		require.NoError(t, <-done)
 	})
+}
+
+// syncBuffer is a log that many write to.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // outage is a lab that is away until a time.

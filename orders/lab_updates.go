@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +20,35 @@ import (
 // maxMessages bounds how many ids of messages an order remembers.
 const maxMessages = 200
 
+// feedPause says when a feed that failed is read again: after a second, then twice as long
+// each time, at most a minute. So an outage of the lab is a line in the log each minute.
+// Safe for concurrent use.
+type feedPause struct {
+	mu       sync.Mutex
+	failures int
+	until    time.Time
+}
+
+// over reports whether the feed may be read.
+func (p *feedPause) over(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !now.Before(p.until)
+}
+
+// read notes how a reading ended.
+func (p *feedPause) read(now time.Time, err error) {
+	const first, doublings, longest = time.Second, 6, time.Minute
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.failures, p.until = 0, time.Time{}
+		return
+	}
+	p.until = now.Add(min(first<<min(p.failures, doublings), longest))
+	p.failures++
+}
+
 // runUpdates takes in what the lab reports, until ctx ends. The feed is one process's at a
 // time.
 func (s *Service) runUpdates(ctx context.Context) error {
@@ -26,10 +56,14 @@ func (s *Service) runUpdates(ctx context.Context) error {
 		cursor string
 		until  time.Time
 	}
+	var pause feedPause
 	loop := &work.Loop[feed]{
 		Name: "lab updates",
 		Claim: func(ctx context.Context, _ int) ([]feed, error) {
 			now := s.now()
+			if !pause.over(now) {
+				return nil, nil
+			}
 			until := now.Add(s.opts.Lease)
 			cursor, ok, err := s.store.ClaimFeed(ctx, s.opts.LabName, now, until)
 			if err != nil || !ok {
@@ -39,6 +73,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 		},
 		Do: func(ctx context.Context, f feed) error {
 			_, err := s.pull(ctx, f.cursor, f.until)
+			pause.read(s.now(), err)
 			return err
 		},
 		// One would do; with two, a claim that got the feed still waits before the next.
