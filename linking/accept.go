@@ -116,6 +116,9 @@ func (s *Service) beginWith(ctx context.Context, token, provider string, ok func
 	if err != nil {
 		return nil, err
 	}
+	if err := x.permits(provider); err != nil {
+		return nil, err
+	}
 	if t.provider, t.settings, err = s.accepted(ctx, x.Team, provider, ok); err != nil {
 		return nil, err
 	}

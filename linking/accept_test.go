@@ -170,6 +170,21 @@ func TestPageOffers(t *testing.T) {
 	require.Equal(t, [3][]string{nil, {"health_connect"}, nil}, slugs(linking.NewToken{FilterOnProviders: []string{"health_connect"}}))
 }
 
+// A token that was made for one provider connects no other, whichever operation is called.
+func TestTokenOfOneProvider(t *testing.T) {
+	p, s := phones(t, linking.Options{})
+	offer, err := s.CreateToken(t.Context(), team, linking.NewToken{User: p.user, Provider: "acme_scale"})
+	require.NoError(t, err)
+	_, err = s.Accept(t.Context(), offer.Token, linking.Acceptance{Provider: "manual"})
+	requireRule(t, linking.RuleInvalidProvider, err)
+	_, err = s.DeviceCode(t.Context(), offer.Token, "health_connect")
+	requireRule(t, linking.RuleInvalidProvider, err)
+	require.Empty(t, p.connected())
+	_, err = s.Accept(t.Context(), offer.Token, linking.Acceptance{Provider: "acme_scale", Demo: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"acme_scale"}, p.connected())
+}
+
 func TestBrowsers(t *testing.T) {
 	_, s := phones(t, linking.Options{})
 	a, err := s.NewBrowser()

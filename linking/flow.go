@@ -366,6 +366,9 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	if err != nil {
 		return nil, err
 	}
+	if err := x.permits(provider); err != nil {
+		return nil, err
+	}
 	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, flows...); err != nil {
 		return nil, err
 	}

@@ -389,7 +389,9 @@ func (s *Service) Start(ctx context.Context, token, provider string) (Session, e
 	at := s.now()
 	x, err := s.open(ctx, token, at)
 	if err == nil && provider != "" {
-		_, _, err = s.offered(ctx, x.Team, provider)
+		if err = x.permits(provider); err == nil {
+			_, _, err = s.offered(ctx, x.Team, provider)
+		}
 	}
 	if err == nil {
 		x, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {

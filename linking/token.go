@@ -120,7 +120,8 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 // NewToken says for whom a link token is, and how the link pages behave.
 type NewToken struct {
 	User healthlab.UserID
-	// Provider, when set, is the only choice of the pages; empty offers all.
+	// Provider, when set, is the only one that the token connects, on the pages and by every
+	// operation; empty is all.
 	Provider string
 	// RedirectURL is where the pages send the person at the end; empty for their own
 	// last page. It is absolute; the schemes of apps are welcome.
