@@ -134,14 +134,6 @@ func errProvider() error {
 	return rule(RuleInvalidProvider, "this provider cannot be linked in this way")
 }
 
-// permits refuses another provider than the one that the token was made for.
-func (x *Session) permits(provider string) error {
-	if x.Options.Provider != "" && x.Options.Provider != provider {
-		return rule(RuleInvalidProvider, "the link token was made for another provider; create one for this provider, or for all")
-	}
-	return nil
-}
-
 // errCode is the same for a code that is not there and one that is kept from who asks.
 func errCode() error {
 	return rule(RuleCodeInvalid, "there is no such code; look at it again, or create a new one")

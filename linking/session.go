@@ -264,3 +264,11 @@ func stepPlace(s *Session, step int) []byte {
 func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) []byte {
 	return fmt.Appendf(nil, "grant %s %s %s", team, user, provider)
 }
+
+// permits refuses another provider than the one that the token was made for.
+func (s *Session) permits(provider string) error {
+	if s.Options.Provider != "" && s.Options.Provider != provider {
+		return rule(RuleInvalidProvider, "the link token was made for another provider; create one for this provider, or for all")
+	}
+	return nil
+}
