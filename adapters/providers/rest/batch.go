@@ -23,11 +23,11 @@ type Batch struct {
 	joined map[string]map[string]json.RawMessage
 	// id is the key of the item that the kind was asked for.
 	id string
-	// item is the one that is read.
-	item  json.RawMessage
-	owner *string
-	zone  string
-	dev   *healthdata.DeviceInfo
+	// item is the one that is read, and answer what it stands in.
+	item, answer json.RawMessage
+	owner        *string
+	zone         string
+	dev          *healthdata.DeviceInfo
 }
 
 // group is what items of one Pulled have in common.
@@ -60,6 +60,10 @@ func (b *Batch) Stored() bool { return b.joined == nil }
 
 // ID is the key of the item that this kind was asked for, for kinds with For.
 func (b *Batch) ID() string { return b.id }
+
+// Answer returns a text, number or bool of the whole answer as a text, by the names of its
+// member with dots between them; empty if there is none.
+func (b *Batch) Answer(path string) string { return word(at(b.answer, path)) }
 
 func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pulled {
 	g := group{source: source, zone: b.zone}
@@ -163,6 +167,7 @@ func (b *Batch) read(body json.RawMessage) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	b.answer = body
 	for _, item := range items {
 		b.item, b.owner, b.zone, b.dev = item, nil, "", nil
 		b.kind.Read(item, b)

@@ -43,7 +43,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("connector: %w", err)
 	}
-	return &Connector{&Flow{d.OAuth, client, NewHTTP(&o), o.Origin}, d, o, base}, nil
+	return &Connector{&Flow{d.OAuth, client, NewHTTP(&o), o.Origin, o.MessageURL}, d, o, base}, nil
 }
 
 // Flows returns all that the connector can do, for packages linking and pull.
@@ -51,7 +51,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{
 		OAuth: c, Refresher: c, Porter: c, Puller: c, As: c.As, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
 	}
-	if c.def.OAuth.Revocation.URL != "" {
+	if c.def.OAuth.Revocation.URL != "" || c.def.OAuth.Revoke != nil {
 		out.Revoker = c
 	}
 	if c.def.Listen != nil {
@@ -76,7 +76,7 @@ func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, e
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
 	}
 	other, flow := *c, *c.Flow
-	flow.Client = Client{client.ID, client.Secret}
+	flow.Client, flow.MessageURL = Client{client.ID, client.Secret}, "" // the address is that of the connector's own client
 	other.Flow = &flow
 	return other.Flows(), nil
 }

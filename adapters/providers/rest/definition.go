@@ -66,6 +66,8 @@ type Kind struct {
 	// For is a kind of whose items each is asked for by itself: this kind's answer is one
 	// item's details.
 	For string
+	// Ask puts the key of an item into the query, for kinds whose path has no {id}.
+	Ask func(q url.Values, key string)
 	// With lists kinds that are asked for with the same key before each item of For.
 	// [Batch.Joined] finds their answers by the key.
 	With []string

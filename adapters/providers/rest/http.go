@@ -26,6 +26,10 @@ type Options struct {
 	// VerifyToken is the word that the provider repeats in handshakes of its messages, where
 	// it has one.
 	VerifyToken string
+	// MessageURL is the address of this service to which the provider sends messages, such as
+	// https://HOST/v2/link/push/SLUG. Connectors to providers with a subscription for each
+	// person subscribe it after the sign-in. Empty: they do not subscribe.
+	MessageURL string
 	// MaxBytes bounds the body of an answer. Default 16 MiB.
 	MaxBytes int64
 }
@@ -49,6 +53,9 @@ func (o *Options) withDefaults() Options {
 	}
 	return out
 }
+
+// formType is the media type of forms.
+const formType = "application/x-www-form-urlencoded"
 
 // HTTP makes requests behind a guard. Safe for concurrent use.
 type HTTP struct {

@@ -62,10 +62,13 @@ type OAuth struct {
 	EndErrors []string
 	// Revocation is how a grant is ended; the zero value where the provider has no way.
 	Revocation Revocation
+	// Revoke ends a grant where Revocation cannot say how. Its tokens are fresh: they were
+	// renewed for it.
+	Revoke func(ctx context.Context, s *SignedIn) error
 	// Minimum are the scopes without which nothing works.
 	Minimum []string
 	// Account finds the provider's own id of the person after the sign-in, and may register
-	// the person. Nil where the provider has no id.
+	// the person or subscribe to messages. Nil where the provider has no id.
 	Account func(ctx context.Context, s *SignedIn) (string, error)
 }
 
@@ -89,11 +92,14 @@ type Revocation struct {
 	Token  RevocationToken
 }
 
-// SignedIn is a person who has just signed in.
+// SignedIn is a person with fresh tokens.
 type SignedIn struct {
 	// Access is the access token, and Token the whole answer of the token URL, a JSON object.
 	Access string
 	Token  json.RawMessage
+	// Client is the one that the tokens are for, and MessageURL as in Options.
+	Client     Client
+	MessageURL string
 
 	flow *Flow
 }
@@ -106,6 +112,15 @@ func (s *SignedIn) GoString() string { return s.String() }
 
 // Do makes a request with the person's access token. An answer other than 2xx is an error.
 func (s *SignedIn) Do(ctx context.Context, method, address string, body io.Reader) (*Answer, error) {
+	return s.send(ctx, method, address, "application/json", body)
+}
+
+// Form posts a form with the person's access token. An answer other than 2xx is an error.
+func (s *SignedIn) Form(ctx context.Context, address string, form url.Values) (*Answer, error) {
+	return s.send(ctx, http.MethodPost, address, formType, strings.NewReader(form.Encode()))
+}
+
+func (s *SignedIn) send(ctx context.Context, method, address, contentType string, body io.Reader) (*Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.flow.at(address), body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
@@ -113,7 +128,7 @@ func (s *SignedIn) Do(ctx context.Context, method, address string, body io.Reade
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Authorization", "Bearer "+s.Access)
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", contentType)
 	}
 	a, err := s.flow.HTTP.Do(req)
 	switch {
@@ -133,8 +148,13 @@ type Flow struct {
 	OAuth  OAuth
 	Client Client
 	HTTP   *HTTP
-	// Origin is as in Options.
-	Origin string
+	// Origin and MessageURL are as in Options.
+	Origin, MessageURL string
+}
+
+// signedIn is a person with the tokens of an answer.
+func (f *Flow) signedIn(access string, body []byte) *SignedIn {
+	return &SignedIn{Access: access, Token: body, Client: f.Client, MessageURL: f.MessageURL, flow: f}
 }
 
 // at is an address, at the flow's origin.
@@ -237,7 +257,7 @@ func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking
 	g := linking.Grant{Scopes: f.scopes(body), ExpiresAt: f.expiry(token, at)}
 	g.Secret = tokens{token.AccessToken, token.RefreshToken}.bytes()
 	if f.OAuth.Account != nil {
-		g.ExternalUserID, err = f.OAuth.Account(ctx, &SignedIn{Access: token.AccessToken, Token: body, flow: f})
+		g.ExternalUserID, err = f.OAuth.Account(ctx, f.signedIn(token.AccessToken, body))
 	}
 	if err != nil {
 		return linking.Grant{}, err
@@ -291,19 +311,8 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 	if err != nil {
 		return linking.Renewal{}, err
 	}
-	if t.Refresh == "" {
-		return linking.Renewal{}, &linking.GrantError{Type: healthdata.FailureTokenRefresh}
-	}
-	params := map[string]string{}
-	for _, m := range []map[string]string{f.OAuth.TokenParams, f.OAuth.RefreshParams} {
-		for name, value := range m {
-			params[name] = value
-		}
-	}
 	at := f.HTTP.now()
-	token, _, err := f.token(ctx, params, func(ctx context.Context) (*oauth2.Token, error) {
-		return f.library("", nil).TokenSource(ctx, &oauth2.Token{RefreshToken: t.Refresh}).Token()
-	})
+	token, _, err := f.renew(ctx, t)
 	if err != nil {
 		return linking.Renewal{}, err
 	}
@@ -312,6 +321,22 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 		fresh.Refresh = t.Refresh
 	}
 	return linking.Renewal{Secret: fresh.bytes(), ExpiresAt: f.expiry(token, at)}, nil
+}
+
+// renew returns fresh tokens, and the answer with them.
+func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, error) {
+	if t.Refresh == "" {
+		return nil, nil, &linking.GrantError{Type: healthdata.FailureTokenRefresh}
+	}
+	params := map[string]string{}
+	for _, m := range []map[string]string{f.OAuth.TokenParams, f.OAuth.RefreshParams} {
+		for name, value := range m {
+			params[name] = value
+		}
+	}
+	return f.token(ctx, params, func(ctx context.Context) (*oauth2.Token, error) {
+		return f.library("", nil).TokenSource(ctx, &oauth2.Token{RefreshToken: t.Refresh}).Token()
+	})
 }
 
 // token runs a call of the OAuth library behind the guard, and returns the whole answer, a
@@ -423,6 +448,17 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 	if err != nil {
 		return err
 	}
+	if f.OAuth.Revoke != nil {
+		token, body, err := f.renew(ctx, t)
+		var over *linking.GrantError
+		switch {
+		case errors.As(err, &over):
+			return nil // the grant has ended
+		case err != nil:
+			return err
+		}
+		return f.OAuth.Revoke(ctx, f.signedIn(token.AccessToken, body))
+	}
 	req, err := f.revocation(ctx, t)
 	if err != nil {
 		return fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
@@ -468,7 +504,7 @@ func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Content-Type", formType)
 	switch {
 	case o.Revocation.Token == RevokeBearer:
 		req.Header.Set("Authorization", "Bearer "+t.Access)

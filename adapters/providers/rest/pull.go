@@ -174,6 +174,9 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	for name, values := range w.kind.Query {
 		q[name] = slices.Clone(values)
 	}
+	if w.asked && w.kind.Ask != nil {
+		w.kind.Ask(q, id)
+	}
 	if !w.asked {
 		w.kind.Range.set(q, w.from, w.to, w.r.Zone)
 		if w.kind.Pages != nil {
@@ -197,7 +200,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 	}
 	if method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Content-Type", formType)
 	}
 	req.Header.Set("Accept", "application/json")
 	for name, value := range c.def.Header {
