@@ -101,12 +101,13 @@ func TestFailingStore(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	require.Eventually(t, func() bool { return s.Ready(t.Context()) == nil }, time.Minute, time.Millisecond)
-	store.set(broken)
+	store.set(broken, nil)
 	require.ErrorIs(t, s.Ready(t.Context()), broken)
 	stop()
 	require.NoError(t, <-ended)
 	require.ErrorIs(t, s.Run(t.Context()), healthlab.Precondition, "it has run")
 
+	store.set(broken, broken)
 	s, err = service.New(t.Context(), c)
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Run(t.Context()), broken)
@@ -116,25 +117,29 @@ func TestFailingStore(t *testing.T) {
 // failing is a store that can be broken: it does not answer, and its work fails.
 type failing struct {
 	*memory.Store
-	mu    sync.Mutex
-	fault error
+	mu        sync.Mutex
+	ping, run error
 }
 
-func (f *failing) set(err error) {
+// set makes Ping and Run return errors.
+func (f *failing) set(ping, run error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fault = err
+	f.ping, f.run = ping, run
 }
 
 func (f *failing) Ping(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.fault
+	return f.ping
 }
 
 func (f *failing) Run(ctx context.Context) error {
-	if err := f.Ping(ctx); err != nil {
-		return err
+	f.mu.Lock()
+	fault := f.run
+	f.mu.Unlock()
+	if fault != nil {
+		return fault
 	}
 	<-ctx.Done()
 	return nil
