@@ -2,6 +2,7 @@ package double_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
+	"github.com/healthlab-dev/healthlab/adapters/providers/withings"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -90,9 +92,59 @@ func TestOuraMessages(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
 }
 
+func TestWithingsMessages(t *testing.T) {
+	p, one := providers["withings"], double.NewPerson(3, noon, 20)
+	var theirs *double.WithingsServer
+	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
+		s, truth := double.Withings(o)
+		theirs = s
+		return s.Server, truth
+	}
+	d := deploy(t, p, double.Options{People: []*double.Person{one}})
+	inlet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard, err := d.pulls.Listen(t.Context(), "withings", linking.Message{Method: r.Method, Query: r.URL.Query()})
+		if err != nil {
+			heard.Status = http.StatusUnauthorized
+		}
+		w.WriteHeader(heard.Status)
+	}))
+	t.Cleanup(inlet.Close)
+	o := options(d.url, d.now)
+	o.MessageURL = inlet.URL + "/v2/link/push/withings?token=verify"
+	var err error
+	d.connector, err = withings.New(client, o)
+	require.NoError(t, err)
+	u := d.link(one)
+	require.Len(t, theirs.Subscriptions(), 8)
+	require.Contains(t, theirs.Subscriptions(), one.ID+" 44 "+o.MessageURL)
+	d.fetch([]healthlab.UserID{u})
+
+	// A changed score arrives with the next request.
+	last := &one.Nights[len(one.Nights)-1]
+	last.Score = 7
+	body := double.WithingsMessage(one, 44, last.Start, last.End)
+	send := func(body []byte, token string) error {
+		_, err := d.pulls.Listen(t.Context(), "withings", linking.Message{Method: http.MethodPost, Body: body, Query: map[string][]string{"token": {token}}})
+		return err
+	}
+	require.ErrorIs(t, send(body, "guess"), healthlab.Unauthenticated)
+	require.NoError(t, send(body, "verify"))
+	for range 1000 {
+		_, err := d.pulls.Step(t.Context())
+		require.NoError(t, err)
+		d.wait(100 * time.Millisecond)
+	}
+	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
+
+	require.NoError(t, send(double.WithingsUnlink(one), "verify"))
+	user, err := d.health.User(t.Context(), team, u)
+	require.NoError(t, err)
+	require.Equal(t, healthdata.ConnectionError, user.Connection("withings").Status)
+}
+
 // A grant that is revoked cannot be renewed.
 func TestRevoke(t *testing.T) {
-	for _, name := range []string{"whoop", "oura", "strava"} {
+	for _, name := range []string{"whoop", "oura", "strava", "withings"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})

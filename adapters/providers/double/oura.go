@@ -127,9 +127,13 @@ func ouraWorkout(p *Person, w *Workout) object {
 // pulse calls add for a heart rate every two hours of the day, between the nights' series.
 func (p *Person) pulse(add func(time.Time, float64)) {
 	for i := range p.Days {
-		for hour := 10; hour < 22; hour += 2 {
-			add(p.Days[i].Date.Add(time.Duration(hour)*time.Hour+150*time.Second), float64(p.Days[i].AverageHR+hour/2))
-		}
+		p.Days[i].pulse(add)
+	}
+}
+
+func (d *Day) pulse(add func(time.Time, float64)) {
+	for hour := 10; hour < 22; hour += 2 {
+		add(d.Date.Add(time.Duration(hour)*time.Hour+150*time.Second), float64(d.AverageHR+hour/2))
 	}
 }
 

@@ -55,6 +55,10 @@ type Server struct {
 	limited func(h http.Header, left int, wait time.Duration)
 	// granted adds members to the answer with tokens.
 	granted func(*Person) object
+	// tokens writes the answer of the token URL. Default reply.
+	tokens func(w http.ResponseWriter, status int, doc object)
+	// codeLife is how long a code works. 0: always.
+	codeLife time.Duration
 
 	mu        sync.Mutex
 	people    map[string]*Person
@@ -68,7 +72,10 @@ type Server struct {
 	recent    []time.Time
 }
 
-type code struct{ person, challenge, redirect string }
+type code struct {
+	person, challenge, redirect string
+	at                          time.Time
+}
 
 type grant struct {
 	person string
@@ -96,7 +103,10 @@ func newServer(name string, at paths, o Options) *Server {
 		s.people[p.ID] = p
 	}
 	s.mux.HandleFunc("GET "+at.authorize, s.login)
-	s.mux.HandleFunc("POST "+at.token, s.token)
+	s.tokens = func(w http.ResponseWriter, status int, doc object) { reply(w, status, doc) }
+	if at.token != "" {
+		s.mux.HandleFunc("POST "+at.token, s.token)
+	}
 	if at.revoke != "" {
 		s.mux.HandleFunc(at.revoke, s.end)
 	}
@@ -146,7 +156,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.issued++
 		word := fmt.Sprint("code-", s.issued)
-		s.codes[word] = code{person, q.Get("code_challenge"), q.Get("redirect_uri")}
+		s.codes[word] = code{person, q.Get("code_challenge"), q.Get("redirect_uri"), s.opts.Now()}
 		s.mu.Unlock()
 		answer := back.Query()
 		answer.Set("code", word)
@@ -177,7 +187,7 @@ func reply(w http.ResponseWriter, status int, doc any) {
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	refuse := func(status int, code string) { reply(w, status, map[string]string{"error": code}) }
+	refuse := func(status int, code string) { s.tokens(w, status, object{"error": code}) }
 	if r.PostFormValue("client_id") != s.opts.ClientID || r.PostFormValue("client_secret") != s.opts.ClientSecret {
 		refuse(http.StatusUnauthorized, "invalid_client")
 		return
@@ -188,7 +198,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		c, ok := s.codes[r.PostFormValue("code")]
 		delete(s.codes, r.PostFormValue("code"))
 		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-		if !ok || c.redirect != r.PostFormValue("redirect_uri") ||
+		if !ok || s.codeLife > 0 && s.opts.Now().Sub(c.at) > s.codeLife || c.redirect != r.PostFormValue("redirect_uri") ||
 			c.challenge != "" && c.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
 			refuse(http.StatusBadRequest, "invalid_grant")
 			return
@@ -219,7 +229,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	if s.granted != nil {
 		maps.Copy(answer, s.granted(s.people[person]))
 	}
-	reply(w, http.StatusOK, answer)
+	s.tokens(w, http.StatusOK, answer)
 }
 
 // end ends the grant of a bearer token, or of one in the query.
@@ -235,13 +245,22 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
 		return
 	}
-	delete(s.access, word)
-	for t, person := range s.refresh {
-		if person == g.person {
+	s.revoke(g.person)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// revoke ends the tokens of a person. The caller holds the lock.
+func (s *Server) revoke(person string) {
+	for t, g := range s.access {
+		if g.person == person {
+			delete(s.access, t)
+		}
+	}
+	for t, of := range s.refresh {
+		if of == person {
 			delete(s.refresh, t)
 		}
 	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 func bearer(r *http.Request) string {
@@ -264,7 +283,7 @@ func (s *Server) one(path string, answer func(p *Person, id string) any) {
 
 func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, error)) {
 	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		p, status := s.admit(w, bearer(r))
+		p, status, _ := s.admit(w, bearer(r))
 		if status != 0 {
 			reply(w, status, map[string]string{"title": http.StatusText(status)})
 			return
@@ -282,8 +301,9 @@ func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, er
 	})
 }
 
-// admit counts a request, and returns whose it is, or a status that refuses it.
-func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int) {
+// admit counts a request, and returns whose it is, or a status that refuses it and how long
+// to wait.
+func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
@@ -301,19 +321,19 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int) {
 		}
 		if len(s.recent) >= l.Requests {
 			s.refused++
-			return nil, http.StatusTooManyRequests
+			return nil, http.StatusTooManyRequests, wait
 		}
 		s.recent = append(s.recent, now)
 	}
 	f := s.opts.Faults
 	if f.Every > 0 && s.requests%f.Every == 0 {
-		return nil, http.StatusServiceUnavailable
+		return nil, http.StatusServiceUnavailable, 0
 	}
 	g, ok := s.access[token]
 	if !ok || !g.ends.After(now) || f.Reject > 0 && s.requests%f.Reject == f.Reject-1 {
-		return nil, http.StatusUnauthorized
+		return nil, http.StatusUnauthorized, 0
 	}
-	return s.people[g.person], 0
+	return s.people[g.person], 0, 0
 }
 
 // page cuts a list at a token, and returns the token of the rest; empty at the end.

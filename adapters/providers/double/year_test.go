@@ -25,6 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/providers/strava"
 	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
+	"github.com/healthlab-dev/healthlab/adapters/providers/withings"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -67,6 +68,14 @@ var providers = map[string]provider{
 	"strava": {
 		record: strava.Record(), double: double.Strava, limit: double.Limit{Requests: 100, Per: 15 * time.Minute},
 		make: func(o *rest.Options) (*rest.Connector, error) { return strava.New(client, o) },
+	},
+	"withings": {
+		record: withings.Record(), limit: double.Limit{Requests: 120, Per: time.Minute},
+		double: func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
+			s, truth := double.Withings(o)
+			return s.Server, truth
+		},
+		make: func(o *rest.Options) (*rest.Connector, error) { return withings.New(client, o) },
 	},
 }
 
@@ -204,7 +213,7 @@ func (d *deployment) link(p *double.Person) healthlab.UserID {
 // fetch fetches until the history of all people is there.
 func (d *deployment) fetch(users []healthlab.UserID) {
 	d.t.Helper()
-	for range 200_000 {
+	for range 2_000_000 {
 		n, err := d.pulls.Step(d.t.Context())
 		require.NoError(d.t, err)
 		if n > 0 {
@@ -241,7 +250,11 @@ func (d *deployment) stored(u healthlab.UserID) double.Truth {
 			all, err := d.health.AllSamples(d.t.Context(), team, u, healthdata.SampleQuery{Resource: r.Resource, From: from, To: to})
 			require.NoError(d.t, err)
 			for _, s := range all {
-				key := s.Timestamp.UTC().Format(time.RFC3339)
+				key := s.Timestamp.UTC().Format(time.RFC3339Nano)
+				if s.Value == nil {
+					values[key+" systolic"], values[key+" diastolic"] = *s.Systolic, *s.Diastolic
+					continue
+				}
 				if s.Type != nil {
 					key += " " + *s.Type
 				}
@@ -332,6 +345,21 @@ func members(out map[string]float64, s healthdata.Summary) {
 		real("low", v.Low)
 		real("medium", v.Medium)
 		real("high", v.High)
+	case *healthdata.Body:
+		key = v.CalendarDate.String()
+		real("weight", v.Weight)
+		real("fat", v.Fat)
+		real("lean", v.LeanBodyMassKilogram)
+		real("muscle", v.MuscleMassPercentage)
+		real("water", v.WaterPercentage)
+		real("bone", v.BoneMassPercentage)
+		real("visceral", v.VisceralFatIndex)
+	case *healthdata.Electrocardiogram:
+		key = v.SessionStart.UTC().Format(time.RFC3339)
+		put("end", float64(v.SessionEnd.Unix()))
+		put("count", float64(v.VoltageSampleCount))
+		whole("mean", v.HeartRateMean)
+		real("hz", v.SamplingFrequencyHz)
 	case *healthdata.Profile:
 		key = "profile"
 		whole("height", v.Height)

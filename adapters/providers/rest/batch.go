@@ -23,8 +23,9 @@ type Batch struct {
 	joined map[string]map[string]json.RawMessage
 	// id is the key of the item that the kind was asked for.
 	id string
-	// item is the one that is read, and answer what it stands in.
+	// item is the one that is read, answer what it stands in, and texts are members of that.
 	item, answer json.RawMessage
+	texts        map[string]string
 	owner        *string
 	zone         string
 	dev          *healthdata.DeviceInfo
@@ -63,7 +64,14 @@ func (b *Batch) ID() string { return b.id }
 
 // Answer returns a text, number or bool of the whole answer as a text, by the names of its
 // member with dots between them; empty if there is none.
-func (b *Batch) Answer(path string) string { return word(at(b.answer, path)) }
+func (b *Batch) Answer(path string) string {
+	text, known := b.texts[path]
+	if !known {
+		text = word(at(b.answer, path))
+		b.texts[path] = text
+	}
+	return text
+}
 
 func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pulled {
 	g := group{source: source, zone: b.zone}
@@ -167,7 +175,7 @@ func (b *Batch) read(body json.RawMessage) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	b.answer = body
+	b.answer, b.texts = body, map[string]string{}
 	for _, item := range items {
 		b.item, b.owner, b.zone, b.dev = item, nil, "", nil
 		b.kind.Read(item, b)

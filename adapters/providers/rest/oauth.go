@@ -110,6 +110,9 @@ func (*SignedIn) String() string { return "sign-in" }
 // GoString is String.
 func (s *SignedIn) GoString() string { return s.String() }
 
+// Now is the connector's clock.
+func (s *SignedIn) Now() time.Time { return s.flow.HTTP.now() }
+
 // Do makes a request with the person's access token. An answer other than 2xx is an error.
 func (s *SignedIn) Do(ctx context.Context, method, address string, body io.Reader) (*Answer, error) {
 	return s.send(ctx, method, address, "application/json", body)

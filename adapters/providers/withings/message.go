@@ -1,0 +1,59 @@
+package withings
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// categories are the resources that messages of a category are about.
+var categories = map[int][]string{
+	1:       {"weight", "fat", "lean_body_mass", "body", "heartrate"},
+	2:       {"body_temperature"},
+	4:       {"blood_pressure", "heartrate", "blood_oxygen"},
+	16:      {"activity", "steps", "distance", "calories_active", "floors_climbed", "heartrate", "blood_oxygen", "workouts"},
+	44:      {"sleep", "sleep_cycle", "heartrate", "respiratory_rate", "hrv"},
+	aboutMe: {"profile"},
+	54:      {"electrocardiogram", "electrocardiogram_voltage"},
+	62:      {"hrv"},
+}
+
+// aboutMe is the category of messages about the person.
+const aboutMe = 46
+
+// listen answers the handshake, or reads a message.
+func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+	if m.Method == http.MethodHead {
+		return linking.Heard{Status: http.StatusOK}, nil
+	}
+	form, err := url.ParseQuery(string(m.Body))
+	if !rest.Same(rest.Query(&m, "token"), l.VerifyToken) && !rest.Same(form.Get("token"), l.VerifyToken) {
+		return linking.Heard{}, rest.NotTheirs()
+	}
+	category, bad := strconv.Atoi(form.Get("appli"))
+	if err != nil || bad != nil || form.Get("userid") == "" {
+		return linking.Heard{}, rest.NotReadable()
+	}
+	heard := linking.Heard{Status: http.StatusOK}
+	n := linking.Announced{ExternalUserID: form.Get("userid"), Resources: categories[category]}
+	// A day that grows is announced by equal messages.
+	n.ID = fmt.Sprintf("%s %d", m.Body, m.At.Truncate(time.Minute).Unix())
+	switch what := form.Get("action"); {
+	case category == aboutMe && (what == "delete" || what == "unlink"):
+		n.Resources, n.Unlinked = nil, true
+	case n.Resources == nil:
+		return heard, nil // a category that is not read
+	}
+	if seconds, err := strconv.ParseInt(form.Get("startdate"), 10, 64); err == nil {
+		n.Since = time.Unix(seconds, 0).UTC()
+	} else if day, err := time.Parse(time.DateOnly, form.Get("date")); err == nil {
+		n.Since = day.Add(-rest.Day)
+	}
+	heard.News = []linking.Announced{n}
+	return heard, nil
+}
