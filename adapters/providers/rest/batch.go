@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -21,6 +22,8 @@ type Batch struct {
 	groups map[string][]group
 	kind   *Kind
 	joined map[string]map[string]json.RawMessage
+	// person is the fallback zone of the person.
+	person *time.Location
 	// id is the key of the item that the kind was asked for.
 	id string
 	// item is the one that is read, answer what it stands in, and texts are members of that.
@@ -37,7 +40,9 @@ type group struct {
 	source              healthdata.SourceType
 }
 
-func newBatch(k *Kind) *Batch { return &Batch{data: Data{}, groups: map[string][]group{}, kind: k} }
+func newBatch(k *Kind) *Batch {
+	return &Batch{data: Data{}, groups: map[string][]group{}, kind: k, person: time.UTC}
+}
 
 // Owner says whose the item is, in the provider's words.
 func (b *Batch) Owner(id string) {
@@ -61,6 +66,9 @@ func (b *Batch) Stored() bool { return b.joined == nil }
 
 // ID is the key of the item that this kind was asked for, for kinds with For.
 func (b *Batch) ID() string { return b.id }
+
+// LocalDay is the day of an instant in the person's fallback zone; in UTC for a stored page.
+func (b *Batch) LocalDay(t healthlab.Time) healthlab.Date { return healthlab.DateOf(t.In(b.person)) }
 
 // Answer returns a text, number or bool of the whole answer as a text, by the names of its
 // member with dots between them; empty if there is none.
@@ -193,6 +201,8 @@ func (k *Kind) items(body json.RawMessage) ([]json.RawMessage, error) {
 	}
 	list := at(body, k.Items)
 	switch {
+	case k.Whole && len(list) > 0:
+		return []json.RawMessage{list}, nil
 	case len(list) == 0 && k.Items != "":
 		if len(body) == 0 || body[0] != '{' {
 			return nil, errShape

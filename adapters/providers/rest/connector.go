@@ -36,6 +36,9 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	if client.ID == "" || client.Secret == "" && d.OAuth.ClientAuth != ClientNone {
 		p.Add("client", "a client has an id and a secret", "client")
 	}
+	if client.Key == "" && d.KeyHeader != "" {
+		p.Add("client", "a client of this provider has a key besides", "client")
+	}
 	base, err := url.Parse(rebase(d.BaseURL, o.Origin))
 	if err != nil {
 		p.Add("url", "must be a URL", "base_url")
@@ -55,10 +58,13 @@ func (c *Connector) Flows() linking.ProviderConnector {
 		out.Revoker = c
 	}
 	if c.def.Listen != nil {
-		out.Listener, out.OwnListener = &listener{Listening{c.Client, c.opts.VerifyToken}, c.def.Listen}, true
+		out.Listener, out.OwnListener = &listener{Listening{c.Client, c.opts.VerifyToken, c.def}, c.def.Listen}, true
 	}
 	return out
 }
+
+// keyDetail is the name of a client's Key among the details of a team's own client.
+const keyDetail = "key"
 
 // As is the provider as another client knows it. See [linking.ProviderConnector].
 func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, error) {
@@ -69,14 +75,21 @@ func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, e
 	if client.Secret == "" && c.def.OAuth.ClientAuth != ClientNone {
 		p.Add("missing", "must not be empty", "client_secret")
 	}
+	key := client.Details[keyDetail]
+	if key == "" && c.def.KeyHeader != "" {
+		p.Add("missing", "must not be empty", "details", keyDetail)
+	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
+		if name == keyDetail && c.def.KeyHeader != "" {
+			continue
+		}
 		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
 	}
 	if err := p.Err(); err != nil {
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
 	}
 	other, flow := *c, *c.Flow
-	flow.Client, flow.MessageURL = Client{client.ID, client.Secret}, "" // the address is that of the connector's own client
+	flow.Client, flow.MessageURL = Client{client.ID, client.Secret, key}, "" // the address is that of the connector's own client
 	other.Flow = &flow
 	return other.Flows(), nil
 }

@@ -21,7 +21,9 @@ type Definition struct {
 	BaseURL string
 	// Header is sent with every request for data.
 	Header map[string]string
-	Kinds  []Kind
+	// KeyHeader is the header of the client's Key. Empty: clients have none.
+	KeyHeader string
+	Kinds     []Kind
 	// Rates reads the limits that an answer's headers state. Nil if there are none.
 	Rates func(h http.Header, now time.Time) []linking.Rate
 	// Wait is how long an answer of 429 without Retry-After asks to wait. Nil if it never
@@ -55,6 +57,8 @@ type Kind struct {
 	Range Range
 	// Pages says how pages go on. Nil: there is one.
 	Pages Pages
+	// Whole reads an answer, or its member Items, as one item even if it is a list.
+	Whole bool
 	// Items is the member of the answer that holds the items, with dots between the names of
 	// nested ones. Empty: the answer is the list, or an object that is the only item.
 	Items string

@@ -9,7 +9,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/textproto"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,21 @@ type Listening struct {
 	Client Client
 	// VerifyToken is as in Options.
 	VerifyToken string
+
+	def *Definition
+}
+
+// Read decodes items that a message brings, as [Definition.Read] does.
+func (l *Listening) Read(kind string, items []byte) ([]linking.ResourceData, error) {
+	data, err := l.def.Read(kind, items)
+	if err != nil {
+		return nil, err
+	}
+	var out []linking.ResourceData
+	for _, resource := range slices.Sorted(maps.Keys(data)) {
+		out = append(out, linking.ResourceData{Resource: resource, Items: data[resource]})
+	}
+	return out, nil
 }
 
 // String shows no secret.

@@ -21,7 +21,12 @@ import (
 )
 
 // Client is the OAuth client that the provider registered.
-type Client struct{ ID, Secret string }
+type Client struct {
+	ID, Secret string
+	// Key is a further secret that is sent with every request for data, where
+	// [Definition.KeyHeader] names its header.
+	Key string
+}
 
 // String shows no secret.
 func (Client) String() string { return "OAuth client" }

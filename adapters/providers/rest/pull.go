@@ -206,6 +206,9 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)
 	}
+	if c.def.KeyHeader != "" {
+		req.Header.Set(c.def.KeyHeader, c.Client.Key)
+	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	return req, nil
 }
@@ -257,6 +260,7 @@ func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
 func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) {
 	if w.kind == w.own {
 		b := newBatch(w.own)
+		b.person = w.r.Zone
 		if b.joined = w.Joined; b.joined == nil {
 			b.joined = map[string]map[string]json.RawMessage{}
 		}

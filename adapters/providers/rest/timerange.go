@@ -26,10 +26,11 @@ var (
 type Range struct {
 	// From and To are the names of the query parameters. Without From, all is asked for.
 	From, To string
-	// Format writes instants. Default RFC3339. It is not used with Days.
+	// Format writes instants. Default RFC3339.
 	Format Format
 	// Days asks for days in the person's zone, from the first to the last that the range
-	// touches.
+	// touches. With a Format, days are asked for as instants, from the midnight of the first
+	// to the last second of the last.
 	Days bool
 	// Before and After widen the range; with Days in whole days. A collection that leaves
 	// out its last day has an After of one.
@@ -62,6 +63,11 @@ func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	start, end := from.Add(-r.Before), to.Add(r.After)
 	format := r.Format
 	switch {
+	case r.Days && format != nil:
+		q.Set(r.From, format(healthlab.DateOf(start.In(zone)).At(zone)))
+		next := healthlab.DateOf(end.Add(-time.Microsecond).In(zone)).AddDays(1)
+		q.Set(r.To, format(next.At(zone).Add(-time.Second)))
+		return
 	case r.Days:
 		q.Set(r.From, healthlab.DateOf(start.In(zone)).String())
 		q.Set(r.To, healthlab.DateOf(end.Add(-time.Microsecond).In(zone)).String())
