@@ -59,6 +59,8 @@ type Server struct {
 	tokens func(w http.ResponseWriter, status int, doc object)
 	// codeLife is how long a code works. 0: always.
 	codeLife time.Duration
+	// permanent says that access tokens work for ten years and there are no refresh tokens.
+	permanent bool
 
 	mu        sync.Mutex
 	people    map[string]*Person
@@ -188,7 +190,11 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	refuse := func(status int, code string) { s.tokens(w, status, object{"error": code}) }
-	if r.PostFormValue("client_id") != s.opts.ClientID || r.PostFormValue("client_secret") != s.opts.ClientSecret {
+	id, secret, basic := r.BasicAuth()
+	if !basic {
+		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	if id != s.opts.ClientID || secret != s.opts.ClientSecret {
 		refuse(http.StatusUnauthorized, "invalid_client")
 		return
 	}
@@ -223,9 +229,16 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			delete(s.access, t)
 		}
 	}
-	s.access[access] = grant{person, s.opts.Now().Add(s.opts.TokenLife)}
-	s.refresh[renewal] = person
-	answer := object{"access_token": access, "refresh_token": renewal, "token_type": "bearer", "expires_in": int(s.opts.TokenLife / time.Second)}
+	life := s.opts.TokenLife
+	if s.permanent {
+		life = 10 * 365 * 24 * time.Hour
+	}
+	s.access[access] = grant{person, s.opts.Now().Add(life)}
+	answer := object{"access_token": access, "token_type": "bearer", "expires_in": int(life / time.Second)}
+	if !s.permanent {
+		s.refresh[renewal] = person
+		answer["refresh_token"] = renewal
+	}
 	if s.granted != nil {
 		maps.Copy(answer, s.granted(s.people[person]))
 	}

@@ -177,18 +177,13 @@ func KeyOf(member string) func(json.RawMessage) string {
 	return func(item json.RawMessage) string { return word(at(item, member)) }
 }
 
-// read reads the items of an answer into the batch, and returns how many there were.
-func (b *Batch) read(body json.RawMessage) (int, error) {
-	items, err := b.kind.items(body)
-	if err != nil {
-		return 0, err
-	}
+// read reads items of an answer into the batch.
+func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range items {
 		b.item, b.owner, b.zone, b.dev = item, nil, "", nil
 		b.kind.Read(item, b)
 	}
-	return len(items), nil
 }
 
 // errShape says that an answer is not of the documented shape.

@@ -80,7 +80,7 @@ func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, e
 		p.Add("missing", "must not be empty", "details", keyDetail)
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
-		if name == keyDetail && c.def.KeyHeader != "" {
+		if name == keyDetail && c.def.KeyHeader != "" || name == c.def.MessageKey {
 			continue
 		}
 		p.Add("unknown", "is not a detail of this provider", "details", name[:min(len(name), 64)])
@@ -91,5 +91,8 @@ func (c *Connector) As(client linking.OAuthClient) (linking.ProviderConnector, e
 	other, flow := *c, *c.Flow
 	flow.Client, flow.MessageURL = Client{client.ID, client.Secret, key}, "" // the address is that of the connector's own client
 	other.Flow = &flow
+	if name := c.def.MessageKey; name != "" {
+		other.opts.VerifyToken = client.Details[name]
+	}
 	return other.Flows(), nil
 }

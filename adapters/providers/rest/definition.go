@@ -36,6 +36,9 @@ type Definition struct {
 	Refused func(a *Answer) error
 	// Listen reads a message of the provider. Nil if it sends none.
 	Listen func(l *Listening, m linking.Message) (linking.Heard, error)
+	// MessageKey is the name of the detail of a client that holds its Options.VerifyToken, for
+	// providers where each client has its own. Empty if all clients share that of Options.
+	MessageKey string
 	// Setup lists what the owner of a client has to set up at the provider.
 	Setup []linking.SetupStep
 }
@@ -55,6 +58,10 @@ type Kind struct {
 	Query url.Values
 	// Range says how the range is asked for; the zero value asks for all.
 	Range Range
+	// Time returns the instant of an item, for collections that cannot be asked for a range:
+	// items outside of the range are left out. The pages of such a collection come newest
+	// first, and end with the first whose last item is before the range.
+	Time func(item json.RawMessage) time.Time
 	// Pages says how pages go on. Nil: there is one.
 	Pages Pages
 	// Whole reads an answer, or its member Items, as one item even if it is a list.
@@ -131,6 +138,21 @@ func (d *Definition) of(resource string) (out []*Kind) {
 		}
 	}
 	return out
+}
+
+// within returns the items of a range, and whether the last one is before it.
+func (k *Kind) within(items []json.RawMessage, from, to time.Time) (kept []json.RawMessage, past bool) {
+	if k.Time == nil {
+		return items, false
+	}
+	for _, item := range items {
+		at := k.Time(item)
+		past = !at.IsZero() && at.Before(from)
+		if !past && at.Before(to) {
+			kept = append(kept, item)
+		}
+	}
+	return kept, past
 }
 
 // joins returns the kinds that are read before this one for a resource.

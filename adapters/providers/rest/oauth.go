@@ -89,8 +89,13 @@ const (
 	RevokeQuery RevocationToken = "query"
 )
 
+// accountPart stands for the provider's id of the person in addresses and paths.
+const accountPart = "{account}"
+
 // Revocation is the request that ends a grant.
 type Revocation struct {
+	// URL is the address. {account} is the provider's id of the person, which tokens that were
+	// imported do not have: they cannot be revoked then.
 	URL string
 	// Method is the HTTP method. Default POST.
 	Method string
@@ -183,6 +188,8 @@ func rebase(address, origin string) string {
 type tokens struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token,omitempty"`
+	// Account is the provider's id of the person, where the address of the revocation has it.
+	Account string `json:"account,omitempty"`
 }
 
 func (tokens) String() string   { return "tokens" }
@@ -205,13 +212,13 @@ func (*Flow) Pack(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
 		return nil, fmt.Errorf("%w: there is no access token", healthlab.Invalid)
 	}
-	return tokens(t).bytes(), nil
+	return tokens{Access: t.Access, Refresh: t.Refresh}.bytes(), nil
 }
 
 // Unpack reads the tokens of a secret.
 func (*Flow) Unpack(secret []byte) (linking.Tokens, error) {
 	t, err := readTokens(secret)
-	return linking.Tokens(t), err
+	return linking.Tokens{Access: t.Access, Refresh: t.Refresh}, err
 }
 
 // library is the configuration for the OAuth library.
@@ -263,13 +270,17 @@ func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking
 		return linking.Grant{}, err
 	}
 	g := linking.Grant{Scopes: f.scopes(body), ExpiresAt: f.expiry(token, at)}
-	g.Secret = tokens{token.AccessToken, token.RefreshToken}.bytes()
 	if f.OAuth.Account != nil {
 		g.ExternalUserID, err = f.OAuth.Account(ctx, f.signedIn(token.AccessToken, body))
 	}
 	if err != nil {
 		return linking.Grant{}, err
 	}
+	secret := tokens{Access: token.AccessToken, Refresh: token.RefreshToken}
+	if strings.Contains(f.OAuth.Revocation.URL, accountPart) {
+		secret.Account = g.ExternalUserID
+	}
+	g.Secret = secret.bytes()
 	return g, nil
 }
 
@@ -324,7 +335,7 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 	if err != nil {
 		return linking.Renewal{}, err
 	}
-	fresh := tokens{token.AccessToken, token.RefreshToken}
+	fresh := tokens{token.AccessToken, token.RefreshToken, t.Account}
 	if fresh.Refresh == "" {
 		fresh.Refresh = t.Refresh
 	}
@@ -508,7 +519,14 @@ func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) 
 			form.Set("client_secret", f.Client.Secret)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, f.at(o.Revocation.URL), strings.NewReader(form.Encode()))
+	address := o.Revocation.URL
+	if strings.Contains(address, accountPart) {
+		if t.Account == "" {
+			return nil, errors.New("imported tokens have no account")
+		}
+		address = strings.ReplaceAll(address, accountPart, url.PathEscape(t.Account))
+	}
+	req, err := http.NewRequestWithContext(ctx, method, f.at(address), strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ type window struct {
 	own      *Kind // the kind whose items are read
 	kind     *Kind // the collection that is asked: own, or one that is joined or listed
 	from, to time.Time
+	past     bool // the last item of the page is before the range
 }
 
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
@@ -165,7 +166,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 		}
 	}
-	path := strings.NewReplacer("{account}", url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.kind.Path)
+	path := strings.NewReplacer(accountPart, url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.kind.Path)
 	where, err := url.Parse(strings.TrimSuffix(c.base.String(), "/") + path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
@@ -259,6 +260,12 @@ func (c *Connector) verdict(k *Kind, a *Answer) (empty bool, err error) {
 // read reads an answer: the items of the own kind, or what is kept of a joined one.
 func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) {
 	if w.kind == w.own {
+		all, err := w.own.items(body)
+		if err != nil {
+			return nil, 0, err
+		}
+		items, past := w.own.within(all, w.from, w.to)
+		w.past = past
 		b := newBatch(w.own)
 		b.person = w.r.Zone
 		if b.joined = w.Joined; b.joined == nil {
@@ -267,8 +274,8 @@ func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) 
 		if w.asked {
 			b.id = w.Queue[0]
 		}
-		n, err := b.read(body)
-		return b.data[w.r.Resource], n, err
+		b.read(body, items)
+		return b.data[w.r.Resource], len(all), nil
 	}
 	if w.Joined == nil {
 		w.Joined = map[string]map[string]json.RawMessage{}
@@ -285,10 +292,12 @@ func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) 
 		kept[w.Queue[0]] = w.kind.reduce(body)
 		return nil, 1, nil
 	}
-	items, err := w.kind.items(body)
+	all, err := w.kind.items(body)
 	if err != nil {
 		return nil, 0, err
 	}
+	items, past := w.kind.within(all, w.from, w.to)
+	w.past = past
 	for _, item := range items {
 		key := w.kind.Key(item)
 		if key == "" {
@@ -299,7 +308,7 @@ func (c *Connector) read(w *window, body []byte) ([]linking.Pulled, int, error) 
 			w.Queue = append(w.Queue, key)
 		}
 	}
-	return nil, len(items), nil
+	return nil, len(all), nil
 }
 
 // reduce keeps the members of an item that a join needs.
@@ -328,7 +337,7 @@ func (c *Connector) next(w *window, body []byte, n, kinds int) (string, error) {
 			delete(kept, at.Queue[0])
 		}
 		at.Queue, at.Step = at.Queue[1:], 0
-	} else if token = ""; w.kind.Pages != nil {
+	} else if token = ""; w.kind.Pages != nil && !w.past {
 		token = w.kind.Pages.next(at.Token, body, n)
 		if token != "" && (token == at.Token || at.Page >= maxPages) {
 			return "", fmt.Errorf("%w: the provider's pages do not come to an end", healthlab.Invalid)
@@ -371,9 +380,11 @@ func (d *Definition) Read(kind string, page []byte) (Data, error) {
 		}
 		return nil, fmt.Errorf("%w: kind: must be one of %s", healthlab.Invalid, strings.Join(names, ", "))
 	}
-	b := newBatch(k)
-	if _, err := b.read(page); err != nil {
+	items, err := k.items(page)
+	if err != nil {
 		return nil, fmt.Errorf("%w: the page is not of the documented shape", healthlab.Invalid)
 	}
+	b := newBatch(k)
+	b.read(page, items)
 	return b.data, nil
 }
