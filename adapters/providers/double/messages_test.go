@@ -92,6 +92,36 @@ func TestOuraMessages(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Unauthenticated)
 }
 
+func TestSuuntoMessages(t *testing.T) {
+	d, one, u := linked(t, "suunto")
+	nights := d.counted(u, "sleep")
+	require.Equal(t, 20, nights)
+	send := func(doc map[string]any, secret string) error {
+		body, header := double.SuuntoMessage(doc, secret)
+		_, err := d.pulls.Listen(t.Context(), "suunto", linking.Message{Method: http.MethodPost, Header: header, Body: body})
+		return err
+	}
+
+	// A night that comes with the message is stored at once, and replaces the one before.
+	last := one.Nights[len(one.Nights)-1]
+	last.Score = 7
+	require.ErrorIs(t, send(double.SuuntoSleep(one, &last), "guess"), healthlab.Unauthenticated)
+	require.NoError(t, send(double.SuuntoSleep(one, &last), "verify"))
+	require.Equal(t, nights, d.counted(u, "sleep"))
+	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
+
+	// A workout that was changed is fetched.
+	workout := &one.Workouts[len(one.Workouts)-1]
+	workout.AverageHR++
+	require.NoError(t, send(double.SuuntoWorkout(one, workout), "verify"))
+	for range 1000 {
+		_, err := d.pulls.Step(t.Context())
+		require.NoError(t, err)
+		d.wait(100 * time.Millisecond)
+	}
+	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
+}
+
 func TestWithingsMessages(t *testing.T) {
 	p, one := providers["withings"], double.NewPerson(3, noon, 20)
 	var theirs *double.WithingsServer
@@ -144,7 +174,7 @@ func TestWithingsMessages(t *testing.T) {
 
 // A grant that is revoked cannot be renewed.
 func TestRevoke(t *testing.T) {
-	for _, name := range []string{"whoop", "oura", "strava", "withings"} {
+	for _, name := range []string{"whoop", "oura", "strava", "suunto", "withings"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})

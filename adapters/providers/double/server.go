@@ -57,6 +57,10 @@ type Server struct {
 	granted func(*Person) object
 	// tokens writes the answer of the token URL. Default reply.
 	tokens func(w http.ResponseWriter, status int, doc object)
+	// accessToken makes an access token of a unique word. Default: the word.
+	accessToken func(p *Person, word string) string
+	// key is a header that every request for data needs, and its value. Default: none.
+	key, keyValue string
 	// codeLife is how long a code works. 0: always.
 	codeLife time.Duration
 	// permanent says that access tokens work for ten years and there are no refresh tokens.
@@ -224,6 +228,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	}
 	s.issued++
 	access, renewal := fmt.Sprint("access-", s.issued), fmt.Sprint("refresh-", s.issued)
+	if s.accessToken != nil {
+		access = s.accessToken(s.people[person], access)
+	}
 	for t, g := range s.access {
 		if g.person == person {
 			delete(s.access, t)
@@ -297,6 +304,9 @@ func (s *Server) one(path string, answer func(p *Person, id string) any) {
 func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, error)) {
 	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		p, status, _ := s.admit(w, bearer(r))
+		if s.key != "" && r.Header.Get(s.key) != s.keyValue {
+			status = http.StatusUnauthorized
+		}
 		if status != 0 {
 			reply(w, status, map[string]string{"title": http.StatusText(status)})
 			return

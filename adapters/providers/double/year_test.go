@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/oura"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/providers/strava"
+	"github.com/healthlab-dev/healthlab/adapters/providers/suunto"
 	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
 	"github.com/healthlab-dev/healthlab/adapters/providers/withings"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -68,6 +69,12 @@ var providers = map[string]provider{
 	"strava": {
 		record: strava.Record(), double: double.Strava, limit: double.Limit{Requests: 100, Per: 15 * time.Minute},
 		make: func(o *rest.Options) (*rest.Connector, error) { return strava.New(client, o) },
+	},
+	"suunto": {
+		record: suunto.Record(), double: double.Suunto, limit: double.Limit{Requests: 60, Per: time.Minute},
+		make: func(o *rest.Options) (*rest.Connector, error) {
+			return suunto.New(rest.Client{ID: client.ID, Secret: client.Secret, Key: double.SuuntoKey}, o)
+		},
 	},
 	"withings": {
 		record: withings.Record(), limit: double.Limit{Requests: 120, Per: time.Minute},
@@ -181,7 +188,7 @@ func (d *deployment) signIn(p *double.Person) linking.Grant {
 // link connects a person.
 func (d *deployment) link(p *double.Person) healthlab.UserID {
 	d.t.Helper()
-	u, err := d.health.CreateUser(d.t.Context(), team, healthdata.NewUser{ClientUserID: p.ID})
+	u, err := d.health.CreateUser(d.t.Context(), team, healthdata.NewUser{ClientUserID: p.ID, FallbackTimeZone: rest.Ptr("Africa/Lagos")}) // the person's offset
 	require.NoError(d.t, err)
 	g := d.signIn(p)
 	x := linking.Session{

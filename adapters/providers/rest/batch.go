@@ -180,10 +180,25 @@ func KeyOf(member string) func(json.RawMessage) string {
 // read reads items of an answer into the batch.
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
-	for _, item := range items {
+	for _, item := range b.kind.latest(items) {
 		b.item, b.owner, b.zone, b.dev = item, nil, "", nil
 		b.kind.Read(item, b)
 	}
+}
+
+// latest leaves out the items that a later one of the same answer revises.
+func (k *Kind) latest(items []json.RawMessage) []json.RawMessage {
+	if !k.Revised {
+		return items
+	}
+	seen, out := map[string]bool{}, []json.RawMessage{}
+	for _, item := range slices.Backward(items) {
+		if key := k.Key(item); key == "" || !seen[key] {
+			seen[key], out = true, append(out, item)
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // errShape says that an answer is not of the documented shape.

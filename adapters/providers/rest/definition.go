@@ -82,9 +82,11 @@ type Kind struct {
 	// With lists kinds that are asked for with the same key before each item of For.
 	// [Batch.Joined] finds their answers by the key.
 	With []string
-	// Key returns the key of an item for Join and For; an empty one leaves it out. Nil in
-	// kinds that no other kind names.
+	// Key returns the key of an item for Join, For and Revised; an empty one leaves it out of
+	// Join and For. Nil in kinds that no other kind names.
 	Key func(item json.RawMessage) string
+	// Revised reads, of the items of an answer with an equal Key, the last one only.
+	Revised bool
 	// Keep lists the members that joined items keep; nil keeps all.
 	Keep []string
 	// Missing lists statuses that mean that there is no data, such as 404.
