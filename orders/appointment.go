@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // Appointment is a visit for an order: a phlebotomist's to the patient, or the
@@ -65,7 +66,7 @@ type AppointmentAddress struct {
 // UnmarshalJSON reads what is published; the postal code may be called zip.
 func (a *AppointmentAddress) UnmarshalJSON(b []byte) error {
 	type plain AppointmentAddress
-	return unmarshalZip(b, (*plain)(a), &a.ZipCode)
+	return rules.UnmarshalZip(b, (*plain)(a), &a.ZipCode)
 }
 
 // LngLat is a place on earth, in degrees.

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // TestBackground runs the loops as a host does, in time that passes by itself, through
@@ -25,7 +26,7 @@ func TestBackground(t *testing.T) {
 		d.lab = sandbox.NewLab(&sandbox.LabOptions{Step: time.Hour})
 		lab := &outage{LabBackend: d.lab, until: time.Now().Add(10 * time.Hour)}
 		var logged syncBuffer
-		service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Keys: d.store.OrderKeys(), Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Keys: d.store.OrderKeys(), Log: slog.New(slog.NewTextHandler(&logged, nil))})
 		require.NoError(t, err)
 		d.Service = service
 		o := d.placed("kit", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 1950 }) // the clock begins in 2000

@@ -12,18 +12,19 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // newCompendium is the service of the sandbox's catalogue, with procedure codes.
 func newCompendium(t *testing.T, on bool) (*orders.Service, healthlab.TeamID) {
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	registry, err := orders.NewRegistry(orders.RegistryContents{Markers: []catalogue.MarkerFacts{
+	registry, err := people.NewRegistry(people.RegistryContents{Markers: []catalogue.MarkerFacts{
 		{Lab: "northlab", ProviderID: "N002", CPTCodes: []string{"C2"}, Popularity: 0.9}, {Lab: "southlab", ProviderID: "S002", CPTCodes: []string{"C2"}, Popularity: 0.5},
 	}})
 	require.NoError(t, err)
 	store := memory.New(nil)
-	s, err := orders.New(store.Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), book,
+	s, err := orders.New(store.Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), book,
 		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: on}, nil
 		}})
@@ -77,12 +78,12 @@ func TestCompendium(t *testing.T) {
 }
 
 // newLabs is the service of a catalogue of three labs, 1 to 3.
-func newLabs(t *testing.T, registry *orders.Registry, markers ...catalogue.MarkerComplete) (*orders.Service, healthlab.TeamID) {
+func newLabs(t *testing.T, registry *people.Registry, markers ...catalogue.MarkerComplete) (*orders.Service, healthlab.TeamID) {
 	catalogue, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{
 		Labs: []catalogue.Lab{{ID: 1, Slug: "northlab"}, {ID: 2, Slug: "southlab"}, {ID: 3, Slug: "eastlab"}}, Markers: markers,
 	})
 	require.NoError(t, err)
-	s, err := orders.New(memory.New(nil).Orders(), orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
+	s, err := orders.New(memory.New(nil).Orders(), people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil }), catalogue,
 		sandbox.NewLab(nil), &orders.Options{Environment: healthlab.Production, Registry: registry, Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{CompendiumTools: true}, nil
 		}})
@@ -179,7 +180,7 @@ func TestCompendiumBehindManyMatches(t *testing.T) {
 	for i := range 150 {
 		markers = append(markers, marker(1000+i, 1, fmt.Sprintf("Panel %03d", i), fmt.Sprintf("N%d", i), fmt.Sprintf("c%d", i)))
 	}
-	registry, err := orders.NewRegistry(orders.RegistryContents{Markers: []catalogue.MarkerFacts{
+	registry, err := people.NewRegistry(people.RegistryContents{Markers: []catalogue.MarkerFacts{
 		{Lab: "northlab", ProviderID: "N3", CPTCodes: []string{"C1"}}, {Lab: "northlab", ProviderID: "N147", CPTCodes: []string{"C2"}}}})
 	require.NoError(t, err)
 	s, team := newLabs(t, registry, markers...)

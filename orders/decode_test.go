@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // reads decodes a text, which must be sound.
@@ -114,16 +115,16 @@ func TestDecodeAreas(t *testing.T) {
 func TestDecodePayors(t *testing.T) {
 	for _, text := range []string{`{"payor_code": "P1", "name": "One", "ids": {"a": ["7"]}}`, `{"code": "P1", "name": "One", "ids": {"a": ["7"]}}`,
 		`{"payor_code": "P1", "code": "P2", "name": "One", "ids": {"a": ["7"]}}`} {
-		require.Equal(t, orders.RegistryPayor{Payor: orders.Payor{PayorCode: "P1", Name: "One"}, IDs: map[string][]string{"a": {"7"}}},
-			reads[orders.RegistryPayor](t, text), text)
+		require.Equal(t, people.RegistryPayor{Payor: people.Payor{PayorCode: "P1", Name: "One"}, IDs: map[string][]string{"a": {"7"}}},
+			reads[people.RegistryPayor](t, text), text)
 	}
-	registry, err := orders.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "name": "One", "ids": {"a": ["7"]}}],
+	registry, err := people.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "name": "One", "ids": {"a": ["7"]}}],
 		"state_plans": {"PLAN": {"AZ": "P1"}}}`))
 	require.NoError(t, err, "the code of the plan is known")
 	require.NotNil(t, registry)
-	_, err = orders.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "ids": {"b": ["7"]}}]}`))
+	_, err = people.ReadRegistry(strings.NewReader(`{"clearing_houses": ["a"], "payors": [{"code": "P1", "ids": {"b": ["7"]}}]}`))
 	require.ErrorContains(t, err, "payors[0].ids")
-	_, err = orders.ReadRegistry(strings.NewReader(`{"payors": [{"code": "P1", "colour": "red"}]}`))
+	_, err = people.ReadRegistry(strings.NewReader(`{"payors": [{"code": "P1", "colour": "red"}]}`))
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 

@@ -12,7 +12,7 @@
 //     [catalogue.CollectionMethod]: [Next] asks it, [Diagram] draws it, [Statuses] lists what an
 //     order can be.
 //   - [Service] is what handlers and hosts call: place, get, list, register, cancel.
-//   - [Store] keeps orders; [LabBackend] is a laboratory; [Users] and [catalogue.Source]
+//   - [Store] keeps orders; [LabBackend] is a laboratory; [people.Users] and [catalogue.Source]
 //     say who can be a patient and what can be ordered.
 //   - [catalogue.StaticCatalog] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
 //     and search it. [catalogue.LabTestStore] keeps the tests that teams make of its markers.

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"github.com/healthlab-dev/healthlab/orders/people"
 	"io"
 	"time"
 )
@@ -80,7 +81,7 @@ type Section struct {
 	// are lines to write on, by what is written there.
 	Paragraphs, Steps, Choices, Signs []string
 	// Picture is a signature; nil for none.
-	Picture *ImageBlob
+	Picture *people.ImageBlob
 }
 
 // Field is something with a name.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // sheet collects the fields of a section; what nothing is known of is left out.
@@ -88,7 +89,7 @@ func postal(first string, second *string, city, state, zip, country string) stri
 	return joined(", ", first, textOf(second), city, joined(" ", state, zip), country)
 }
 
-func (a Address) line() string {
+func addressLine(a people.Address) string {
 	return postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country)
 }
 
@@ -154,13 +155,13 @@ func (o *Order) patientSection() Section {
 	return Section{Heading: "Patient", Fields: f}
 }
 
-func guarantorSection(heading string, g *GuarantorDetails) []Section {
+func guarantorSection(heading string, g *people.GuarantorDetails) []Section {
 	if g == nil {
 		return nil
 	}
 	var f sheet
 	f.add("Name", g.FirstName, g.LastName)
-	f.add("Address", g.Address.line())
+	f.add("Address", addressLine(g.Address))
 	f.add("Phone", g.PhoneNumber)
 	f.add("E-mail", textOf(g.Email))
 	if g.HouseholdIncome != nil {
@@ -262,7 +263,7 @@ func (r *Record) physicianSection() Section {
 
 // billingSections say who pays. The coverage is the record that the order names; nil
 // for none.
-func (r *Record) billingSections(c *Coverage) []Section {
+func (r *Record) billingSections(c *people.Coverage) []Section {
 	var f sheet
 	f.word("Billing", string(r.BillingType))
 	f.add("Diagnosis codes", strings.Join(r.ICDCodes, ", "))
@@ -274,8 +275,8 @@ func (r *Record) billingSections(c *Coverage) []Section {
 		f.add("Assessment, plan", textOf(in.AssessmentPlan))
 		if p := in.ResponsibleDetails; p != nil {
 			f.add("Policy holder", p.FirstName, p.LastName)
-			f.add("Holder's address", p.Address.address().line())
-			f.add("Holder's phone", p.PhoneNumber, "("+cmp.Or(p.PhoneType, usualPhone)+")")
+			f.add("Holder's address", addressLine(p.Address.Address()))
+			f.add("Holder's phone", p.PhoneNumber, "("+cmp.Or(p.PhoneType, people.DefaultPhoneType)+")")
 		}
 		f.add("Patient is holder's", textOf(in.ResponsibleRelationship))
 	}
@@ -287,7 +288,7 @@ func (r *Record) billingSections(c *Coverage) []Section {
 	record := c.Record
 	g.add("Payor", record.Company.Name)
 	g.add("Payor code", record.PayorCode)
-	g.add("Payor's address", record.Company.Address.line())
+	g.add("Payor's address", addressLine(record.Company.Address))
 	g.add("Member number", record.MemberID)
 	g.add("Group", textOf(record.GroupID))
 	g.add("Insured", record.Insured.FirstName, record.Insured.LastName)
@@ -295,7 +296,7 @@ func (r *Record) billingSections(c *Coverage) []Section {
 	g.word("Gender", string(record.Insured.Gender))
 	g.add("Phone", record.Insured.PhoneNumber)
 	g.add("E-mail", record.Insured.Email)
-	g.add("Address", record.Insured.Address.line())
+	g.add("Address", addressLine(record.Insured.Address))
 	g.add("Patient is insured's", string(record.Relationship))
 	out = append(out, Section{Heading: "Insurance", Fields: g})
 	return append(out, guarantorSection("Guarantor", record.Guarantor)...)
@@ -303,7 +304,7 @@ func (r *Record) billingSections(c *Coverage) []Section {
 
 // requisition is the form that asks the lab to test the sample. The comment is left out
 // where the lab takes none.
-func (r *Record) requisition(c *Coverage, comment string, zone *time.Location) Document {
+func (r *Record) requisition(c *people.Coverage, comment string, zone *time.Location) Document {
 	d := Document{Kind: RequisitionForm, Title: "Laboratory requisition", Number: r.number(), Subject: r.subject(), At: r.reachedAt(RequisitionCreated)}
 	if r.Priority {
 		d.Remarks = append(d.Remarks, "PRIORITY")

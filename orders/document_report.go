@@ -297,7 +297,7 @@ func performedBy(samples map[string]SampleData) []string {
 		l := labs[key]
 		address := ""
 		if l.Address != nil {
-			address = l.Address.line()
+			address = addressLine(*l.Address)
 		}
 		director := ""
 		if textOf(l.MedicalDirector) != "" {

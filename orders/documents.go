@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Documents says how a Service makes documents.
@@ -73,9 +74,9 @@ func (s *Service) Requisition(ctx context.Context, team healthlab.TeamID, id Ord
 		return nil, fmt.Errorf("print requisition: %w", noDocument("the order has no requisition"))
 	}
 	return s.kept(ctx, &r, RequisitionForm, func() (Document, error) {
-		var coverage *Coverage
+		var coverage *people.Coverage
 		if r.HealthInsuranceID != nil && s.opts.People != nil {
-			c, err := s.Insurance(ctx, team, *r.HealthInsuranceID)
+			c, err := s.people.Insurance(ctx, team, *r.HealthInsuranceID)
 			if err != nil && healthlab.KindOf(err) != healthlab.NotFound {
 				return Document{}, err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // A journey's report is headed by the order that the newest results are of, and says that
@@ -82,7 +83,7 @@ func TestReportOfHeldResults(t *testing.T) {
 	hold := func(t *testing.T) (*archive, orders.Order, orders.Order, orders.UnmatchedResult) {
 		a := newArchive(t)
 		a.settings.UnmatchedResults = true
-		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *orders.PatientDetailsInput) { p.FirstName = "Ben" }))
+		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Ben" }))
 		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *orders.Message) { m.On = orders.PartialResult })))
 		require.NoError(t, a.KeepReport(t.Context(), a.team, mine.ID, "BEN", ben))
 		held := a.held(a.report(mine, func(m *orders.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))

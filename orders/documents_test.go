@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // typewriter prints documents as what stands on them.
@@ -97,20 +98,20 @@ func noFile(t testing.TB, file []byte, err error) {
 func TestRequisitionOfAPolicyHolder(t *testing.T) {
 	a := newArchive(t)
 	for _, row := range []struct {
-		edit func(*orders.ResponsiblePerson)
+		edit func(*people.ResponsiblePerson)
 		want []string
 	}{
-		{func(p *orders.ResponsiblePerson) { p.Address.Zip = "89501" }, []string{"11 Holder St, Reno, NV 89501, US", "+15550103 (Mobile)"}},
-		{func(p *orders.ResponsiblePerson) { p.Address.ZipCode, p.PhoneType = ptr("89501-1234"), "Home" }, []string{"11 Holder St, Reno, NV 89501-1234, US", "+15550103 (Home)"}},
-		{func(p *orders.ResponsiblePerson) {
+		{func(p *people.ResponsiblePerson) { p.Address.Zip = "89501" }, []string{"11 Holder St, Reno, NV 89501, US", "+15550103 (Mobile)"}},
+		{func(p *people.ResponsiblePerson) { p.Address.ZipCode, p.PhoneType = ptr("89501-1234"), "Home" }, []string{"11 Holder St, Reno, NV 89501-1234, US", "+15550103 (Home)"}},
+		{func(p *people.ResponsiblePerson) {
 			p.Address.ZipCode, p.Address.Country, p.Address.State, p.Address.SecondLine.Text = ptr("K1A 0B1"), "CA", "Ontario", "Unit 2"
 		}, []string{"11 Holder St, Unit 2, Reno, Ontario K1A 0B1, CA"}},
 	} {
 		o := a.placed("walk-in", func(r *orders.PlaceRequest) {
-			p := &orders.ResponsiblePerson{FirstName: "Dora", LastName: "Holder", PhoneNumber: "+15550103",
-				Address: orders.AddressInput{FirstLine: "11 Holder St", City: "Reno", State: "NV"}}
+			p := &people.ResponsiblePerson{FirstName: "Dora", LastName: "Holder", PhoneNumber: "+15550103",
+				Address: people.AddressInput{FirstLine: "11 Holder St", City: "Reno", State: "NV"}}
 			row.edit(p)
-			r.HealthInsurance = &orders.HealthInsuranceInput{ResponsibleDetails: p}
+			r.HealthInsurance = &people.HealthInsuranceInput{ResponsibleDetails: p}
 		})
 		a.work()
 		file, err := a.Requisition(t.Context(), a.team, o.ID)
@@ -153,7 +154,7 @@ func TestRequisition(t *testing.T) {
 	// An imported order has a requisition elsewhere.
 	a.settings.OrderImport = true
 	in, err := a.Import(ctx, a.team, orders.ImportRequest{UserID: a.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest, SampleID: "IMP-1",
-		OrderSet: catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}}, PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address())})
+		OrderSet: catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}}, PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address())})
 	require.NoError(t, err)
 	file, err = a.Requisition(ctx, a.team, in.ID)
 	noFile(t, file, err)
@@ -304,7 +305,7 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	var err error
-	a.Service, err = orders.New(a.store.Orders(), orders.UsersFunc(a.user1), book(t), lab, a.opts)
+	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.user1), book(t), lab, a.opts)
 	require.NoError(t, err)
 	o := a.placed("walk-in")
 	_, err = a.PlaceDue(ctx)
@@ -414,7 +415,7 @@ func TestCollectionInstructions(t *testing.T) {
 	shelf, err := catalogue.NewStaticCatalog(contents)
 	require.NoError(t, err)
 	a.opts.LabTests = a.store.LabTests()
-	a.Service, err = orders.New(a.store.Orders(), orders.UsersFunc(a.user1), shelf, a.lab, a.opts)
+	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.user1), shelf, a.lab, a.opts)
 	require.NoError(t, err)
 
 	file, err := a.LabTestInstructions(ctx, a.team, test("kit"))
@@ -597,7 +598,7 @@ func TestNoDocuments(t *testing.T) {
 	require.NoError(t, d.Forget(ctx, d.team, d.user))
 	for _, bad := range []*orders.Documents{{}, {Printer: &typewriter{}, FormURL: "https://x.example.com"}} {
 		d.opts.Documents = bad
-		_, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, d.opts)
+		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, d.opts)
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // A clinic sends a test kit to a patient, and a laboratory reports what it found.
@@ -30,7 +31,7 @@ func Example() {
 		"lab_accounts": [{"lab": "northlab", "status": "active", "allowed_billing": {"client_bill": ["AZ"]}}]}`))
 	check(err)
 	lab := sandbox.NewLab(&sandbox.LabOptions{Now: now, Step: 24 * time.Hour})
-	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	desk, err := orders.New(memory.New(nil).Orders(), everybody, cat, lab, &orders.Options{Environment: healthlab.Production, Now: now})
 	check(err)
 
@@ -38,9 +39,9 @@ func Example() {
 	order, err := desk.Place(ctx, team, orders.PlaceRequest{
 		UserID:   patient,
 		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
-		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
-			Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
-		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+		PatientDetails: people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+			Gender: people.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
+		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	})
 	check(err)
 

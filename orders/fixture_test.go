@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -78,7 +79,7 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 func (d *desk) again() {
 	d.t.Helper()
 	var err error
-	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(d.t, d.more...), d.lab, d.opts)
+	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(d.t, d.more...), d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
@@ -259,13 +260,13 @@ func book(t testing.TB, more ...catalogue.LabAccount) *catalogue.StaticCatalog {
 	return b
 }
 
-func address() orders.PatientAddressInput {
-	return orders.PatientAddressInput{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
+func address() people.PatientAddressInput {
+	return people.PatientAddressInput{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
 }
 
-func patient() orders.PatientDetailsInput {
-	return orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
-		Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"}
+func patient() people.PatientDetailsInput {
+	return people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+		Gender: people.Female, PhoneNumber: "+15550100", Email: "ana@example.com"}
 }
 
 // asks is a request for a test of the book.
@@ -287,7 +288,7 @@ func (d *desk) placed(name string, edit ...func(*orders.PlaceRequest)) orders.Or
 }
 
 func (d *desk) kit() orders.TestkitRequest {
-	return orders.TestkitRequest{UserID: d.user, LabTestID: test("kit"), ShippingDetails: orders.ShippingDetailsInput{
+	return orders.TestkitRequest{UserID: d.user, LabTestID: test("kit"), ShippingDetails: people.ShippingDetailsInput{
 		ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US", PhoneNumber: "+15550102"}}
 }
 

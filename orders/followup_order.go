@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // UpdateReason is why an order replaces another one.
@@ -199,10 +200,10 @@ type ImportRequest struct {
 	BillingType      catalogue.BillingType      `json:"billing_type"`
 	OrderSet         catalogue.OrderSet         `json:"order_set"`
 	CollectionMethod catalogue.CollectionMethod `json:"collection_method"`
-	Physician        *PhysicianInput            `json:"physician"`
-	PatientDetails   PatientDetailsInput        `json:"patient_details"`
+	Physician        *people.PhysicianInput     `json:"physician"`
+	PatientDetails   people.PatientDetailsInput `json:"patient_details"`
 	// PatientAddress is taken as it is; the forms of its state and zip are not checked.
-	PatientAddress ImportAddressInput `json:"patient_address"`
+	PatientAddress people.ImportAddressInput `json:"patient_address"`
 	// SampleID is the lab's number of the order; no other order has it.
 	SampleID string `json:"sample_id"`
 	// LabAccountID may be pending.
@@ -235,7 +236,7 @@ func (r *ImportRequest) Check(today healthlab.Date) error {
 func (r *ImportRequest) place() PlaceRequest {
 	set := r.OrderSet
 	req := PlaceRequest{UserID: r.UserID, OrderSet: &set, Physician: r.Physician, BillingType: r.BillingType,
-		LabAccountID: r.LabAccountID, PatientDetails: r.PatientDetails, PatientAddress: PatientAddressInput(r.PatientAddress)}
+		LabAccountID: r.LabAccountID, PatientDetails: r.PatientDetails, PatientAddress: people.PatientAddressInput(r.PatientAddress)}
 	if r.CollectionMethod != "" {
 		req.CollectionMethod = &r.CollectionMethod
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func TestRedraw(t *testing.T) {
@@ -167,7 +168,7 @@ func TestRecreationAtTheRightLab(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
-			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 			require.NoError(t, err)
 			d.Service = service
 			first, err := d.creates(nil, "walk-in", named("two"))
@@ -197,7 +198,7 @@ func TestImport(t *testing.T) {
 	d := newDesk(t)
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
 		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}},
-		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
+		PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address()), SampleID: "R-1"}
 	req.PatientAddress.Zip = "somewhere"
 	_, err := d.Import(t.Context(), d.team, req)
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
@@ -235,7 +236,7 @@ func TestImportChecksNoForms(t *testing.T) {
 	d.settings.OrderImport = true
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
 		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("east")}},
-		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
+		PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address()), SampleID: "R-1"}
 	req.PatientAddress.State, req.PatientAddress.Zip = "Arizona", "n/a"
 	_, err := d.Import(t.Context(), d.team, req)
 	requireRule(t, err, catalogue.NoLabAccount, healthlab.Precondition)
@@ -259,7 +260,7 @@ func TestImportForAnInsurer(t *testing.T) {
 	d.settings.OrderImport = true
 	req := orders.ImportRequest{UserID: d.user, BillingType: catalogue.CommercialInsurance, CollectionMethod: catalogue.WalkInTest,
 		OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("asked")}},
-		PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: "R-1"}
+		PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address()), SampleID: "R-1"}
 	o, err := d.Import(t.Context(), d.team, req)
 	require.NoError(t, err)
 	require.NotNil(t, o.HealthInsuranceID)
@@ -282,7 +283,7 @@ func (d *desk) accountsOf(accounts ...catalogue.LabAccount) {
 			{LabTest: catalogue.LabTest{ID: test("south"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 2}},
 		Accounts: accounts})
 	require.NoError(d.t, err)
-	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, d.opts)
+	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, d.opts)
 	require.NoError(d.t, err)
 }
 
@@ -353,7 +354,7 @@ func TestImportFindsThePendingAccount(t *testing.T) {
 		d.accountsOf(tc.accounts...)
 		o, err := d.Import(t.Context(), d.team, orders.ImportRequest{UserID: d.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest,
 			OrderSet:       catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}},
-			PatientDetails: patient(), PatientAddress: orders.ImportAddressInput(address()), SampleID: fmt.Sprint("R-", i)})
+			PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address()), SampleID: fmt.Sprint("R-", i)})
 		if tc.rule != "" {
 			requireRule(t, err, tc.rule, healthlab.Precondition)
 			continue
@@ -382,7 +383,7 @@ func (r *reusing) Submit(ctx context.Context, s orders.Submission) (orders.Accep
 func TestLabThatReusesSampleIDs(t *testing.T) {
 	d := newDesk(t)
 	lab := &reusing{d.lab, true}
-	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	one := d.placed("walk-in", fated("never_again"))

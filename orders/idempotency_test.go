@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // once places an order under a key, and renders the answer as a handler does.
@@ -37,7 +38,7 @@ func (d *desk) once(s *orders.Service, key string, edit ...func(*orders.PlaceReq
 // once. There is one order; each answer is the stored one, or asks to ask again.
 func TestOneKeyOneOrder(t *testing.T) {
 	d := newDesk(t)
-	other, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	callers := prove.Count(100, 1000)
 	answers := make([]string, callers)

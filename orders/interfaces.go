@@ -2,38 +2,12 @@ package orders
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
-
-// Users says which users a team has.
-//
-// HasUser reports whether the team has this user, alive. Implementations must be safe
-// for concurrent use.
-type Users interface {
-	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
-}
-
-// UsersFunc is a function as [Users]: it returns nil for a user that the team has, and
-// an error that is NotFound for one that it does not have.
-//
-//	orders.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-//		_, err := health.User(ctx, team, id)
-//		return err
-//	})
-type UsersFunc func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
-
-// HasUser implements [Users].
-func (f UsersFunc) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
-	err := f(ctx, team, id)
-	if errors.Is(err, healthlab.NotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
 
 // Settings is what a team has switched on. The zero value has everything off.
 type Settings struct {
@@ -81,7 +55,7 @@ type Settings struct {
 	AsyncConfirmation bool
 	// RequiredConsents are those that a patient must have given when the service's
 	// own physicians order.
-	RequiredConsents []ConsentType
+	RequiredConsents []people.ConsentType
 }
 
 // LabBackend hands orders to laboratories, and brings what they report.
@@ -127,7 +101,7 @@ type Submission struct {
 	AccountNumber string
 	// Comment is the text for the requisition; empty for none.
 	Comment    string
-	Physician  *PhysicianInput
+	Physician  *people.PhysicianInput
 	AOEAnswers []catalogue.AOEAnswer
 }
 

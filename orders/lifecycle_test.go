@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files and diagrams")
@@ -265,7 +266,7 @@ func newOrder(m catalogue.CollectionMethod, registrable bool) orders.Order {
 		OrderTransaction: orders.OrderTransaction{ID: orders.TransactionID{UUID: id("transaction")}},
 	}
 	if registrable {
-		o.ShippingDetails = &orders.ShippingDetails{ReceiverName: "Front desk"}
+		o.ShippingDetails = &people.ShippingDetails{ReceiverName: "Front desk"}
 	}
 	return o
 }

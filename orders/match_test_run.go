@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // MatchTestRunID names a test run of the queue of unmatched results.
@@ -517,10 +518,10 @@ func (r *trialRun) trialName() string {
 func (r *trialRun) request(user healthlab.UserID) PlaceRequest {
 	req := PlaceRequest{
 		UserID: user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{r.test.ID}},
-		Physician: &PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "1000000004"},
-		PatientDetails: PatientDetailsInput{FirstName: "Test", LastName: r.trialName(), Gender: Female, PhoneNumber: "+15550100",
+		Physician: &people.PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "1000000004"},
+		PatientDetails: people.PatientDetailsInput{FirstName: "Test", LastName: r.trialName(), Gender: people.Female, PhoneNumber: "+15550100",
 			DOB: healthlab.Date{Year: 1985, Month: 6, Day: 15}, Email: "test@example.com"},
-		PatientAddress: PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: rules.HomeCountry},
+		PatientAddress: people.PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: rules.HomeCountry},
 	}
 	for marker, q := range r.test.Questions() {
 		if _, preset := q.Preset(r.test.Fasting, r.opts.FastingCodes); preset || !q.Required {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func TestMergeResults(t *testing.T) {
@@ -96,7 +97,7 @@ func TestResendWhileOrdersGo(t *testing.T) {
 		all = append(all, d.placed("kit").ID)
 		d.later(time.Second)
 	}
-	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, orders.UsersFunc(d.user1), book(t), d.lab, d.opts)
+	s, err := orders.New(vanishing{d.store.Orders(), all[1]}, people.UsersFunc(d.user1), book(t), d.lab, d.opts)
 	require.NoError(t, err)
 	got, err := s.Resend(t.Context(), d.team, orders.ResendRequest{OrderIDs: all})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // OrderID names an order. It is issued by the service (UUID version 7).
@@ -31,9 +32,9 @@ type Order struct {
 	ID     OrderID          `json:"id"`
 	TeamID healthlab.TeamID `json:"team_id"`
 	// PatientDetails is null until a registrable kit is registered.
-	PatientDetails *PatientDetails `json:"patient_details"`
+	PatientDetails *people.PatientDetails `json:"patient_details"`
 	// PatientAddress is null until a registrable kit is registered.
-	PatientAddress *PatientAddress `json:"patient_address"`
+	PatientAddress *people.PatientAddress `json:"patient_address"`
 	// LabTest is what was ordered, as it was when it was ordered.
 	LabTest catalogue.LabTest `json:"lab_test"`
 	// Details is what only orders of this collection method have.
@@ -55,7 +56,7 @@ type Order struct {
 	// LastEvent equals the last of Events.
 	LastEvent OrderEvent `json:"last_event"`
 	// Physician who ordered; null when the service's own network did.
-	Physician *Physician `json:"physician"`
+	Physician *people.Physician `json:"physician"`
 	// HealthInsuranceID is the insurance record used for billing, or null.
 	HealthInsuranceID *uuid.UUID `json:"health_insurance_id"`
 	// RequisitionFormURL is deprecated: a signed URL of the requisition, valid for 7 days
@@ -64,7 +65,7 @@ type Order struct {
 	// Priority asks some labs to do it at once.
 	Priority bool `json:"priority"`
 	// ShippingDetails is where a registrable kit goes; null for every other order.
-	ShippingDetails *ShippingDetails `json:"shipping_details"`
+	ShippingDetails *people.ShippingDetails `json:"shipping_details"`
 	// ActivateBy is the day on which a scheduled order goes to the lab; null means
 	// at once.
 	ActivateBy *healthlab.Date `json:"activate_by"`

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -21,18 +22,18 @@ func ptr[T any](v T) *T { return &v }
 // fullOrder has every field set.
 func fullOrder(t testing.TB) orders.Order {
 	o := newOrder(catalogue.Testkit, true)
-	o.PatientDetails = &orders.PatientDetails{
+	o.PatientDetails = &people.PatientDetails{
 		FirstName: ptr("Ana"), LastName: ptr("Roe"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
-		Gender: orders.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana@example.com"),
-		MedicalProxy: &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", Address: orders.Address{
+		Gender: people.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana@example.com"),
+		MedicalProxy: &people.GuarantorDetails{FirstName: "Bo", LastName: "Roe", Address: people.Address{
 			FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}, PhoneNumber: "+15550101"},
-		Race: ptr(orders.Race("asian")), Ethnicity: ptr(orders.Ethnicity("other")),
-		SexualOrientation: ptr(orders.SexualOrientation("dont_know")), GenderIdentity: ptr(orders.GenderIdentity("genderqueer")),
+		Race: ptr(people.Race("asian")), Ethnicity: ptr(people.Ethnicity("other")),
+		SexualOrientation: ptr(people.SexualOrientation("dont_know")), GenderIdentity: ptr(people.GenderIdentity("genderqueer")),
 	}
-	o.PatientAddress = &orders.PatientAddress{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", SecondLine: ptr("Unit 2"),
+	o.PatientAddress = &people.PatientAddress{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", SecondLine: ptr("Unit 2"),
 		City: "Mesa", State: "AZ", Zip: "85201", Country: "US", PhoneNumber: ptr("+15550100"), AccessNotes: ptr("Side gate")}
 	o.SampleID, o.Notes, o.ClinicalNotes = ptr("A100200"), ptr("a note"), ptr("a comment")
-	o.Physician = &orders.Physician{FirstName: "Cy", LastName: "Vale", NPI: "1234567890"}
+	o.Physician = &people.Physician{FirstName: "Cy", LastName: "Vale", NPI: "1234567890"}
 	o.HealthInsuranceID, o.RequisitionFormURL, o.Priority = ptr(id("insurance")), ptr("https://files.example.com/r"), true
 	o.ActivateBy, o.Passthrough, o.ICDCodes = &healthlab.Date{Year: 2026, Month: 4, Day: 1}, ptr("ours"), []string{"E11.9"}
 	o.HasABN, o.Interpretation, o.HasMissingResults = true, ptr(orders.Abnormal), ptr(false)
@@ -92,7 +93,7 @@ func TestDecodeToleratesWhatOthersSend(t *testing.T) {
 		"status": "somewhere_else", "unknown": 1}`), &o))
 	require.Equal(t, healthlab.Date{Year: 1984, Month: 5, Day: 9}, o.PatientDetails.DOB)
 	require.Equal(t, "85201", o.PatientAddress.Zip)
-	require.Equal(t, orders.Gender("something new"), o.PatientDetails.Gender)
+	require.Equal(t, people.Gender("something new"), o.PatientDetails.Gender)
 	require.Equal(t, orders.Registered, o.Events[0].Status.LowLevel())
 	require.Equal(t, orders.StatusDetail("brand_new"), *o.Events[0].StatusDetail)
 	require.Equal(t, catalogue.MultiChoiceQuestion, o.LabTest.Markers[0].AOE.Questions[0].Type)
@@ -122,7 +123,7 @@ func TestNothingOfThePatientIsPrinted(t *testing.T) {
 	log.Info("order", "order", o, "pointer", &o, "details", o.PatientDetails, "address", o.PatientAddress, "shipping", o.ShippingDetails,
 		"proxy", o.PatientDetails.MedicalProxy)
 	r := orders.Record{Order: o, Results: &orders.OrderResults{Results: []orders.LabResult{{Result: "Ana"}}}}
-	req := orders.PlaceRequest{PatientDetails: orders.PatientDetailsInput{FirstName: "Ana"}}
+	req := orders.PlaceRequest{PatientDetails: people.PatientDetailsInput{FirstName: "Ana"}}
 	kept := orders.ImportRequest{PatientDetails: req.PatientDetails}
 	log.Info("more", "record", r, "results", r.Results, "request", req, "create", orders.CreateRequest{PlaceRequest: req}, "import", kept,
 		"message", orders.Message{Results: r.Results}, "submission", orders.Submission{Order: o})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // ReportedPatient is whom a result is about, as the laboratory says. Printing or
@@ -18,7 +19,7 @@ type ReportedPatient struct {
 	// can be read as two days.
 	DOB healthlab.Date `json:",omitzero"`
 	// Gender is empty if the lab does not say.
-	Gender Gender
+	Gender people.Gender
 }
 
 // agreement is how what a lab reports of a patient compares with an order's.
@@ -79,13 +80,13 @@ func (p ReportedPatient) known() bool {
 
 // of compares a patient with what a lab reports. Name and birth date decide; genders
 // that contradict each other make two people of one.
-func (p ReportedPatient) of(o *PatientDetails) agreement {
+func (p ReportedPatient) of(o *people.PatientDetails) agreement {
 	if o == nil || !p.known() {
 		return silent
 	}
 	name := plainName(p.FirstName, p.LastName)
-	known := func(g Gender) bool { return g == Female || g == Male }
-	if name != plainName(o.name()) || p.DOB != o.DOB || known(p.Gender) && known(o.Gender) && p.Gender != o.Gender {
+	known := func(g people.Gender) bool { return g == people.Female || g == people.Male }
+	if name != plainName(o.Name()) || p.DOB != o.DOB || known(p.Gender) && known(o.Gender) && p.Gender != o.Gender {
 		return differs
 	}
 	return agrees

@@ -9,25 +9,26 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // withRegistry gives a desk one payor and a marker that no insurer pays for.
 func withRegistry(t testing.TB) func(*orders.Options) {
-	r, err := orders.NewRegistry(orders.RegistryContents{
+	r, err := people.NewRegistry(people.RegistryContents{
 		ClearingHouses: []string{"house_a"},
-		Payors:         []orders.RegistryPayor{{Payor: orders.Payor{PayorCode: "P1", Name: "Payor One"}, IDs: map[string][]string{"house_a": {"1"}}}},
-		Diagnoses:      []orders.DiagnosisEntry{{Code: "E11.9", Description: "Type 2 diabetes"}},
-		NotInsurable:   []orders.NotInsurable{{Lab: "northlab", ProviderID: "code-glucose", States: []string{"AZ"}}},
+		Payors:         []people.RegistryPayor{{Payor: people.Payor{PayorCode: "P1", Name: "Payor One"}, IDs: map[string][]string{"house_a": {"1"}}}},
+		Diagnoses:      []people.DiagnosisEntry{{Code: "E11.9", Description: "Type 2 diabetes"}},
+		NotInsurable:   []people.NotInsurable{{Lab: "northlab", ProviderID: "code-glucose", States: []string{"AZ"}}},
 	})
 	require.NoError(t, err)
 	return func(o *orders.Options) { o.Registry = r }
 }
 
 func TestRegistryTellsAllThatIsWrong(t *testing.T) {
-	_, err := orders.NewRegistry(orders.RegistryContents{
-		Payors:     []orders.RegistryPayor{{Payor: orders.Payor{PayorCode: "P"}}, {Payor: orders.Payor{PayorCode: "P"}, IDs: map[string][]string{"x": nil}}},
+	_, err := people.NewRegistry(people.RegistryContents{
+		Payors:     []people.RegistryPayor{{Payor: people.Payor{PayorCode: "P"}}, {Payor: people.Payor{PayorCode: "P"}, IDs: map[string][]string{"x": nil}}},
 		StatePlans: map[string]map[string]string{"FED": {"AZ": "Q"}},
-		Diagnoses:  []orders.DiagnosisEntry{{Code: "nope"}},
+		Diagnoses:  []people.DiagnosisEntry{{Code: "nope"}},
 	})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
@@ -43,12 +44,12 @@ func TestInsuranceOnTheDayOfTheDraw(t *testing.T) {
 	second := d.insure()
 	require.NotEqual(t, first, second)
 	for at, want := range map[time.Time]any{drawn: first, d.now().Add(-time.Microsecond): first, d.now(): second, {}: second} {
-		c, err := d.InsuranceAt(t.Context(), d.team, d.user, true, at)
+		c, err := d.People().InsuranceAt(t.Context(), d.team, d.user, true, at)
 		require.NoError(t, err)
 		require.Equal(t, want, c.ID)
 	}
-	_, err := d.InsuranceAt(t.Context(), d.team, d.user, true, drawn.Add(-time.Hour))
-	requireRule(t, err, orders.InsuranceNotFound, healthlab.NotFound)
+	_, err := d.People().InsuranceAt(t.Context(), d.team, d.user, true, drawn.Add(-time.Hour))
+	requireRule(t, err, people.InsuranceNotFound, healthlab.NotFound)
 }
 
 func TestNoInsurerPaysForAMarker(t *testing.T) {
@@ -67,10 +68,10 @@ func TestProxyFromDemographics(t *testing.T) {
 	young := func(r *orders.PlaceRequest) { r.PatientDetails.DOB = healthlab.Date{Year: 2012, Month: 1, Day: 1} }
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", young))
 	requireRule(t, err, orders.MedicalProxyRequired, healthlab.Precondition)
-	home := orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
-	_, err = d.SetUserInfo(t.Context(), d.team, d.user, orders.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
-		PhoneNumber: "5550100", Gender: "female", DOB: patient().DOB, Address: orders.UserAddressInput{AddressInput: home},
-		MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "5550101", Address: home}})
+	home := people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
+	_, err = d.People().SetUserInfo(t.Context(), d.team, d.user, people.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
+		PhoneNumber: "5550100", Gender: "female", DOB: patient().DOB, Address: people.UserAddressInput{AddressInput: home},
+		MedicalProxy: &people.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "5550101", Address: home}})
 	require.NoError(t, err)
 	require.Equal(t, "Bo", d.placed("walk-in", young).PatientDetails.MedicalProxy.FirstName)
 }
@@ -79,7 +80,7 @@ func TestProxyFromDemographics(t *testing.T) {
 func TestPortalNeedsAKey(t *testing.T) {
 	d := newDesk(t)
 	for n, want := range map[int]error{0: healthlab.Invalid, 31: healthlab.Invalid, 32: nil, 64: nil} {
-		_, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &orders.Portal{Key: make([]byte, n)}})
+		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Portal: &orders.Portal{Key: make([]byte, n)}})
 		require.ErrorIs(t, err, want, n)
 	}
 }

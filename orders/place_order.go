@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Place places an order for a patient who is known. It is stored, with its first
@@ -107,7 +108,7 @@ func (m placeOptions) carries(lab *catalogue.Lab, accounts catalogue.Accounts) *
 
 // prepare asks the world what the rules need to know, and applies them.
 func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest, m placeOptions, at time.Time) (Record, error) {
-	if err := s.known(ctx, team, req.UserID); err != nil {
+	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
 	}
 	w, err := req.selection()
@@ -161,30 +162,18 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 		return Record{}, err
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
-	r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
+	r.PatientDetails, r.PatientAddress = req.PatientDetails.Details(), req.PatientAddress.Address()
 	r.PatientDetails.MedicalProxy = proxy
 	r.Priority, r.BillingType, r.ICDCodes, r.HealthInsuranceID = req.Priority, billing, slices.Clone(req.ICDCodes), insurance
 	r.ActivateBy, r.Scheduled = req.ActivateBy, req.ActivateBy != nil
 	r.Passthrough, r.ClinicalNotes = req.Passthrough, req.ClinicalNotes
-	r.Physician, r.PhysicianInput = req.Physician.physician(), req.Physician
+	r.Physician, r.PhysicianInput = req.Physician.Physician(), req.Physician
 	r.HealthInsurance = req.HealthInsurance
-	r.Consents, r.AOEAnswers, r.CreatorMemberID = given(req.Consents, at), aoe, req.CreatorMemberID
+	r.Consents, r.AOEAnswers, r.CreatorMemberID = people.FillConsents(req.Consents, at), aoe, req.CreatorMemberID
 	if account != nil {
 		r.Comment = comment(req.ClinicalNotes, account.DefaultClinicalNotes)
 	}
 	return r, nil
-}
-
-// known checks that the team has the user.
-func (s *Service) known(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	ok, err := s.users.HasUser(ctx, team, id)
-	if err != nil {
-		return fmt.Errorf("find user: %w", err)
-	}
-	if !ok {
-		return rules.Missing(UserNotFound, "the team has no such user")
-	}
-	return nil
 }
 
 // selection returns what the request orders. RuleErrors: NO_TESTS_SELECTED and
@@ -213,7 +202,7 @@ func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequ
 	if len(req.ICDCodes) == 0 && !by.imported {
 		return nil, rules.Broken(ICDCodesRequired, "an insurer needs a diagnosis code")
 	}
-	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !s.opts.Registry.diagnosis(c) }) {
+	if slices.ContainsFunc(req.ICDCodes, func(c string) bool { return !s.opts.Registry.ValidDiagnosis(c) }) {
 		return nil, rules.Broken(ICDCodeInvalid, "a diagnosis code is not valid")
 	}
 	none := rules.Broken(InsuranceMissing, "the patient has no primary insurance record")
@@ -228,7 +217,7 @@ func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequ
 		return nil, fmt.Errorf("find insurance: %w", err)
 	}
 	for _, m := range t.Markers {
-		if t.Lab != nil && !s.opts.Registry.insurable(t.Lab.Slug, m, req.PatientAddress.State) {
+		if t.Lab != nil && !s.opts.Registry.Insurable(t.Lab.Slug, m, req.PatientAddress.State) {
 			return nil, rules.Broken(MarkerNotInsurable, "no insurer pays for a marker in the patient's state")
 		}
 	}
@@ -237,9 +226,9 @@ func (s *Service) pays(ctx context.Context, team healthlab.TeamID, req PlaceRequ
 
 // spoken fills in the medical proxy of a minor that the request leaves out, from the
 // user's demographics.
-func (s *Service) spoken(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p PatientDetailsInput, day healthlab.Date) (*GuarantorDetails, error) {
-	if p.MedicalProxy != nil || ageOn(p.DOB, day) >= adult || s.opts.People == nil {
-		return p.MedicalProxy.guarantor(), nil
+func (s *Service) spoken(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p people.PatientDetailsInput, day healthlab.Date) (*people.GuarantorDetails, error) {
+	if p.MedicalProxy != nil || people.Age(p.DOB, day) >= adult || s.opts.People == nil {
+		return p.MedicalProxy.Details(), nil
 	}
 	info, err := s.opts.People.UserInfo(ctx, team, user)
 	if errors.Is(err, healthlab.NotFound) {
@@ -290,18 +279,18 @@ func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Tr
 		return events, err
 	})
 	if err != nil {
-		return Order{}, fmt.Errorf("place order: %w", rules.NotFound(err, UserNotFound, "the team has no such user"))
+		return Order{}, fmt.Errorf("place order: %w", rules.NotFound(err, people.UserNotFound, "the team has no such user"))
 	}
 	return stored.Order, nil
 }
 
 // Physicians returns the physicians of a team. NotFound unless it is the caller's.
-func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]Physician, error) {
+func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
 	if caller != team {
 		return nil, rules.Missing(TeamNotFound, "there is no such team")
 	}
 	if s.opts.Physicians == nil {
-		return []Physician{}, nil
+		return []people.Physician{}, nil
 	}
 	found, err := s.opts.Physicians(ctx, team)
 	if err != nil {

@@ -12,21 +12,22 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // insure gives the user of a desk demographics and an insurance record, and returns its
 // id.
 func (d *desk) insure() uuid.UUID {
 	d.t.Helper()
-	home := orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
-	_, err := d.SetUserInfo(d.t.Context(), d.team, d.user, orders.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
-		PhoneNumber: "5550100", Gender: "female", DOB: patient().DOB, Address: orders.UserAddressInput{AddressInput: home}})
+	home := people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
+	_, err := d.People().SetUserInfo(d.t.Context(), d.team, d.user, people.UserInfoRequest{FirstName: "Ana", LastName: "Roe", Email: "ana@example.com",
+		PhoneNumber: "5550100", Gender: "female", DOB: patient().DOB, Address: people.UserAddressInput{AddressInput: home}})
 	require.NoError(d.t, err)
-	_, err = d.AddInsurance(d.t.Context(), d.team, d.user, orders.InsuranceRequest{PayorCode: "P1", MemberID: "M", Relationship: orders.RelationSelf,
-		Insured: orders.PersonDetailsInput{FirstName: "Ana", LastName: "Roe", Gender: "FEMALE", DOB: patient().DOB, Email: "ana@example.com",
+	_, err = d.People().AddInsurance(d.t.Context(), d.team, d.user, people.InsuranceRequest{PayorCode: "P1", MemberID: "M", Relationship: people.RelationSelf,
+		Insured: people.PersonDetailsInput{FirstName: "Ana", LastName: "Roe", Gender: "FEMALE", DOB: patient().DOB, Email: "ana@example.com",
 			PhoneNumber: "5550100", Address: home}})
 	require.NoError(d.t, err)
-	c, err := d.InsuranceAt(d.t.Context(), d.team, d.user, true, d.now())
+	c, err := d.People().InsuranceAt(d.t.Context(), d.team, d.user, true, d.now())
 	require.NoError(d.t, err)
 	return c.ID
 }
@@ -65,7 +66,7 @@ func TestPlaceRules(t *testing.T) {
 		rule string
 		kind healthlab.Kind
 	}{
-		{"unknown user", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
+		{"unknown user", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, people.UserNotFound, healthlab.NotFound},
 		{"nothing selected", func(r *orders.PlaceRequest) { r.OrderSet = nil }, catalogue.NoTestsSelected, healthlab.Precondition},
 		{"empty set", set(), catalogue.NoTestsSelected, healthlab.Precondition},
 		{"set and test", func(r *orders.PlaceRequest) { r.LabTestID = ptr(test("walk-in")) }, catalogue.ConflictingSelection, healthlab.Precondition},
@@ -110,7 +111,7 @@ func TestPlaceRules(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
-			d.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse}
+			d.settings.RequiredConsents = []people.ConsentType{people.TermsOfUse}
 			_, err := d.Place(t.Context(), d.team, d.asks("walk-in", agreed, tc.edit))
 			requireRule(t, err, tc.rule, tc.kind)
 			page, err := d.List(t.Context(), orders.Query{Team: d.team})
@@ -122,7 +123,7 @@ func TestPlaceRules(t *testing.T) {
 
 // agreed gives the consent that the tests require.
 func agreed(r *orders.PlaceRequest) {
-	r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse}}
+	r.Consents = []people.Consent{{ConsentType: people.TermsOfUse}}
 }
 
 func TestMinors(t *testing.T) {
@@ -135,8 +136,8 @@ func TestMinors(t *testing.T) {
 	_, err := d.Place(t.Context(), d.team, d.asks("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3})))
 	requireRule(t, err, orders.MedicalProxyRequired, healthlab.Precondition)
 	o := d.placed("walk-in", born(healthlab.Date{Year: 2008, Month: 3, Day: 3}), func(r *orders.PlaceRequest) {
-		r.PatientDetails.MedicalProxy = &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
-			Address: orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
+		r.PatientDetails.MedicalProxy = &people.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+			Address: people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
 	})
 	require.Equal(t, "Bo", o.PatientDetails.MedicalProxy.FirstName)
 }
@@ -185,7 +186,7 @@ func TestLabAccounts(t *testing.T) {
 			b, err := catalogue.NewStaticCatalog(catalogue.StaticCatalogContents{Labs: []catalogue.Lab{north, south}, Accounts: tc.accounts,
 				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production})
 			require.NoError(t, err)
 			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
 				if tc.want != "" {
@@ -214,7 +215,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 					TeamIDAllowlist: []healthlab.TeamID{d.team}, AllowedBilling: map[catalogue.BillingType][]string{catalogue.ClientBill: {"az"}}}},
 				Tests: []catalogue.BookTest{{LabTest: catalogue.LabTest{ID: test("walk-in"), Method: catalogue.WalkInTest, Status: catalogue.LabTestActive}, LabID: 1}}})
 			require.NoError(t, err)
-			service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production})
+			service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, &orders.Options{Environment: healthlab.Production})
 			require.NoError(t, err)
 			needed := flow == catalogue.OrderDelegated || flow == catalogue.FullyDelegated
 			_, err = service.Place(t.Context(), d.team, d.asks("walk-in"))
@@ -224,7 +225,7 @@ func TestDelegatedAccountNeedsAPhysician(t *testing.T) {
 				require.NoError(t, err)
 			}
 			o, err := service.Place(t.Context(), d.team, d.asks("walk-in", func(r *orders.PlaceRequest) {
-				r.Physician = &orders.PhysicianInput{FirstName: "Cy", LastName: "Vale", NPI: "1234567893"}
+				r.Physician = &people.PhysicianInput{FirstName: "Cy", LastName: "Vale", NPI: "1234567893"}
 			}))
 			require.NoError(t, err)
 			require.Equal(t, "Vale", o.Physician.LastName)
@@ -240,7 +241,7 @@ func TestPlacedAsAsked(t *testing.T) {
 		r.BillingType, r.ICDCodes, r.Priority = catalogue.CommercialInsurance, []string{"E11.9"}, true
 		r.ClinicalNotes, r.Passthrough, r.CreatorMemberID = ptr("fast please"), ptr("ours"), &member
 		r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}, {MarkerID: 13, QuestionID: 134, Answer: "Y"}, {MarkerID: 13, QuestionID: 134, Answer: "N"}}
-		r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse}}
+		r.Consents = []people.Consent{{ConsentType: people.TermsOfUse}}
 	})
 	require.Equal(t, catalogue.CommercialInsurance, o.BillingType)
 	require.Equal(t, insurance, *o.HealthInsuranceID)
@@ -312,7 +313,7 @@ func TestKitRules(t *testing.T) {
 		rule string
 		kind healthlab.Kind
 	}{
-		{"unknown user", func(r *orders.TestkitRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
+		{"unknown user", func(r *orders.TestkitRequest) { r.UserID = healthlab.UserID{UUID: id("stranger")} }, people.UserNotFound, healthlab.NotFound},
 		{"unknown test", func(r *orders.TestkitRequest) { r.LabTestID = test("nothing") }, catalogue.LabTestNotFound, healthlab.NotFound},
 		{"not a kit", func(r *orders.TestkitRequest) { r.LabTestID = test("walk-in") }, catalogue.MethodNotSupported, healthlab.Precondition},
 		{"not a kit, of a kind that is not switched on", func(r *orders.TestkitRequest) { r.LabTestID = test("on site") }, catalogue.MethodNotSupported, healthlab.Precondition},
@@ -373,7 +374,7 @@ func TestRegisterRules(t *testing.T) {
 		rule string
 		kind healthlab.Kind
 	}{
-		{"unknown user", func(r *orders.RegisterRequest) { r.UserID = &healthlab.UserID{UUID: id("stranger")} }, orders.UserNotFound, healthlab.NotFound},
+		{"unknown user", func(r *orders.RegisterRequest) { r.UserID = &healthlab.UserID{UUID: id("stranger")} }, people.UserNotFound, healthlab.NotFound},
 		{"state", func(r *orders.RegisterRequest) { r.PatientAddress.State, r.PatientAddress.Zip = "TX", "78701" }, catalogue.BillingStateNotAllowed, healthlab.Precondition},
 		{"consent", func(r *orders.RegisterRequest) { r.Consents = nil }, orders.ConsentRequired, healthlab.Precondition},
 		{"minor", func(r *orders.RegisterRequest) {
@@ -384,7 +385,7 @@ func TestRegisterRules(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
-			d.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse}
+			d.settings.RequiredConsents = []people.ConsentType{people.TermsOfUse}
 			name := func(o orders.Order, sample string) {
 				_, err := d.store.Orders().Update(t.Context(), d.team, o.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 					r.SampleID = &sample
@@ -404,7 +405,7 @@ func TestRegisterRules(t *testing.T) {
 			require.NoError(t, err)
 			name(d.placed("kit", agreed), "bound")
 			req := orders.RegisterRequest{SampleID: "A1", PatientDetails: patient(), PatientAddress: address(),
-				Consents: []orders.Consent{{ConsentType: orders.TermsOfUse}}}
+				Consents: []people.Consent{{ConsentType: people.TermsOfUse}}}
 			tc.edit(&req)
 			before := d.get(kits[0])
 			_, err = d.Register(t.Context(), d.team, req)
@@ -422,16 +423,16 @@ func TestRequestProblems(t *testing.T) {
 		r.UserID = healthlab.UserID{}
 		r.BillingType, r.CollectionMethod, r.ICDCodes = "SECRET", ptr(catalogue.CollectionMethod("SECRET")), []string{"SECRET!"}
 		r.ClinicalNotes, r.Passthrough = &long, ptr("a\x00")
-		r.Physician = &orders.PhysicianInput{SignatureImage: &orders.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET"), LicensedStates: []string{"AZ", ""}}
-		r.Consents = []orders.Consent{{ConsentType: "SECRET"}}
-		r.HealthInsurance = &orders.HealthInsuranceInput{BackImage: &orders.ImageBlob{ContentType: "SECRET"}, ResponsibleRelationship: ptr("SECRET"),
-			ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "SECRET;", LastName: "Roe", PhoneNumber: "+SECRET",
-				Address: orders.AddressInput{FirstLine: "1", City: "1", State: "AZ", Country: "US", Zip: "SECRET"}},
+		r.Physician = &people.PhysicianInput{SignatureImage: &people.ImageBlob{ContentType: "SECRET"}, Email: ptr("SECRET"), LicensedStates: []string{"AZ", ""}}
+		r.Consents = []people.Consent{{ConsentType: "SECRET"}}
+		r.HealthInsurance = &people.HealthInsuranceInput{BackImage: &people.ImageBlob{ContentType: "SECRET"}, ResponsibleRelationship: ptr("SECRET"),
+			ResponsibleDetails: &people.ResponsiblePerson{FirstName: "SECRET;", LastName: "Roe", PhoneNumber: "+SECRET",
+				Address: people.AddressInput{FirstLine: "1", City: "1", State: "AZ", Country: "US", Zip: "SECRET"}},
 			DiagnosisCodes: []string{"SECRET"}}
-		r.PatientDetails = orders.PatientDetailsInput{FirstName: " SECRET", LastName: "SECRET@", DOB: healthlab.Date{Year: 2026, Month: 3, Day: 3},
-			Gender: "SECRET", Email: "SECRET@", Race: ptr(orders.Race("SECRET")), HouseholdSize: ptr(-1),
-			MedicalProxy: &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
-		r.PatientAddress = orders.PatientAddressInput{Zip: "SECRET", AccessNotes: &long}
+		r.PatientDetails = people.PatientDetailsInput{FirstName: " SECRET", LastName: "SECRET@", DOB: healthlab.Date{Year: 2026, Month: 3, Day: 3},
+			Gender: "SECRET", Email: "SECRET@", Race: ptr(people.Race("SECRET")), HouseholdSize: ptr(-1),
+			MedicalProxy: &people.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1"}}
+		r.PatientAddress = people.PatientAddressInput{Zip: "SECRET", AccessNotes: &long}
 	})
 	_, err := d.Place(t.Context(), d.team, req)
 	var invalid *healthlab.InvalidError

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // PortalContext is what a link to the patient portal is for.
@@ -88,10 +89,10 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 	if portal == nil {
 		return PortalLink{}, fmt.Errorf("portal link: %w", healthlab.Unimplemented)
 	}
-	_, err := s.UserInfo(ctx, team, user)
+	_, err := s.people.UserInfo(ctx, team, user)
 	var rule *healthlab.RuleError
-	if errors.As(err, &rule) && rule.Type == UserInfoNotFound {
-		return PortalLink{}, &healthlab.RuleError{Kind: healthlab.Invalid, Type: DemographicsMissing, Msg: "the user has no demographics"}
+	if errors.As(err, &rule) && rule.Type == people.UserInfoNotFound {
+		return PortalLink{}, &healthlab.RuleError{Kind: healthlab.Invalid, Type: people.DemographicsMissing, Msg: "the user has no demographics"}
 	}
 	if err != nil {
 		return PortalLink{}, err

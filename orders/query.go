@@ -146,7 +146,7 @@ func (q *Query) Match(o *Order) bool {
 	if q.Interpretation != "" && read != q.Interpretation || q.Critical != nil && (read == Critical) != *q.Critical {
 		return false
 	}
-	name := o.PatientDetails.name()
+	name := o.PatientDetails.Name()
 	if q.PatientName != "" && !rules.ContainsFold(name, q.PatientName) || q.Recipient != "" && !rules.ContainsFold(o.Recipient(), q.Recipient) {
 		return false
 	}
@@ -166,7 +166,7 @@ func (q *Query) Less(a, b *Order) bool {
 	var c int
 	switch q.Sort {
 	case SortPatientName:
-		x, y := a.PatientDetails.sortName(), b.PatientDetails.sortName()
+		x, y := a.PatientDetails.SortName(), b.PatientDetails.SortName()
 		if (x == "") != (y == "") {
 			return y == "" // those without a name last, in both directions
 		}
@@ -180,32 +180,6 @@ func (q *Query) Less(a, b *Order) bool {
 		return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) < 0
 	}
 	return c < 0 == (q.Direction == catalogue.Ascending)
-}
-
-// name is "first last", of what there is.
-func (p *PatientDetails) name() string {
-	if p == nil {
-		return ""
-	}
-	return join(p.FirstName, p.LastName)
-}
-
-// sortName is "last first" in lower case, of what there is.
-func (p *PatientDetails) sortName() string {
-	if p == nil {
-		return ""
-	}
-	return strings.ToLower(join(p.LastName, p.FirstName))
-}
-
-func join(parts ...*string) string {
-	var out []string
-	for _, p := range parts {
-		if p != nil && *p != "" {
-			out = append(out, *p)
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 // From reads the lower bound of a list: a date-time, or a day, which means its first

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // OrderResults is what came out of an order.
@@ -278,10 +279,10 @@ func (t *TimestampWithOffset) UnmarshalJSON(b []byte) error {
 
 // PerformingLaboratory did a part of the work.
 type PerformingLaboratory struct {
-	Name            string   `json:"name"`
-	PhoneNumber     *string  `json:"phone_number"`
-	MedicalDirector *string  `json:"medical_director"`
-	Address         *Address `json:"address"`
+	Name            string          `json:"name"`
+	PhoneNumber     *string         `json:"phone_number"`
+	MedicalDirector *string         `json:"medical_director"`
+	Address         *people.Address `json:"address"`
 }
 
 // ClinicalInformation is what the lab was told of the patient's state.

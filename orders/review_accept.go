@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // AcceptRequest gives a result under review to an order, or to a user.
@@ -79,7 +80,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		return Order{}, fmt.Errorf("team settings: %w", err)
 	}
 	if req.UserID != nil {
-		if err := s.known(ctx, team, *req.UserID); err != nil {
+		if err := people.CheckUser(ctx, s.users, team, *req.UserID); err != nil {
 			return Order{}, err
 		}
 	}
@@ -434,7 +435,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	if s.opts.People != nil {
 		info, err := s.opts.People.UserInfo(ctx, item.Team, user)
 		if err == nil {
-			r.PatientDetails, r.PatientAddress = info.patient()
+			r.PatientDetails, r.PatientAddress = patientOf(info)
 			return &r, nil
 		}
 		if !errors.Is(err, healthlab.NotFound) {
@@ -444,14 +445,14 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	return nil, unfit(ReviewNotPossible, "nothing is known of the user: set their demographics first")
 }
 
-// patient is a user as a patient.
-func (u UserInfo) patient() (*PatientDetails, *PatientAddress) {
+// patientOf returns a user as a patient.
+func patientOf(u people.UserInfo) (*people.PatientDetails, *people.PatientAddress) {
 	a := u.Address
-	return &PatientDetails{
-			FirstName: &u.FirstName, LastName: &u.LastName, DOB: u.DOB, Gender: Gender(plainName(u.Gender)), PhoneNumber: &u.PhoneNumber,
+	return &people.PatientDetails{
+			FirstName: &u.FirstName, LastName: &u.LastName, DOB: u.DOB, Gender: people.Gender(plainName(u.Gender)), PhoneNumber: &u.PhoneNumber,
 			Email: &u.Email, MedicalProxy: u.MedicalProxy, Race: u.Race, Ethnicity: u.Ethnicity,
 			SexualOrientation: u.SexualOrientation, GenderIdentity: u.GenderIdentity,
-		}, &PatientAddress{
+		}, &people.PatientAddress{
 			ReceiverName: u.FirstName + " " + u.LastName, FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
 			Zip: cmp.Or(a.Zip, a.ZipCode), Country: a.Country, PhoneNumber: &u.PhoneNumber, AccessNotes: a.AccessNotes,
 		}

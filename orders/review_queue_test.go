@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Text that no store keeps is noted, and a lab's feed goes on.
@@ -106,7 +107,7 @@ func TestAcceptedSpecimens(t *testing.T) {
 	t.Run("another order's", func(t *testing.T) {
 		d := newReviewDesk(t)
 		o := d.requisitioned("walk-in")
-		mine := d.placed("walk-in", as("patient", func(p *orders.PatientDetailsInput) { p.FirstName = "Anna" }))
+		mine := d.placed("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Anna" }))
 		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.Patient.FirstName = "Anna" }))
 		require.Equal(t, orders.MatchSampleMismatch, r.DecisionCode)
 		got := d.accepts(r, orders.AcceptRequest{OrderID: &mine.ID})

@@ -7,7 +7,6 @@ const (
 	CancelNotAllowed       = "CANCEL_NOT_ALLOWED"
 	KitNotFound            = "KIT_NOT_FOUND"
 	KitNotRegistrable      = "KIT_NOT_REGISTRABLE"
-	UserNotFound           = "USER_NOT_FOUND"
 	AlreadyRecreated       = "ALREADY_RECREATED"
 	ICDCodesRequired       = "ICD_CODES_REQUIRED"
 	ICDCodeInvalid         = "ICD_CODE_INVALID"

@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Options adjusts a Service. The zero value, and nil, mean the defaults.
@@ -21,7 +22,7 @@ type Options struct {
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
 	// People keeps demographics, insurance records and teams' own payors. Default:
 	// nobody has any.
-	People PersonStore
+	People people.Store
 	// Reviews keeps results that match no order for certain, in the store of the orders.
 	// Default: such results are not taken in.
 	Reviews ReviewStore
@@ -36,10 +37,10 @@ type Options struct {
 	// are asked for. Nil means all.
 	CentralLabs []string
 	// Physicians returns a team's own physicians. Default: none.
-	Physicians func(ctx context.Context, team healthlab.TeamID) ([]Physician, error)
+	Physicians func(ctx context.Context, team healthlab.TeamID) ([]people.Physician, error)
 	// Registry knows payors and diagnosis codes. Default: no payor is known, and of
 	// codes the form alone counts.
-	Registry *Registry
+	Registry *people.Registry
 	// Portal is where patients see their orders. Default: there is none.
 	Portal *Portal
 	// LabName names the lab's feed of messages in the Store, for hosts with several
@@ -178,8 +179,9 @@ func (o *Options) defaults() {
 type Service struct {
 	store     Store // for callers: without the orders of deleted users
 	allOrders Store // for background work: with them
-	users     Users
+	users     people.Users
 	catalogue *catalogue.Service
+	people    *people.Service
 	lab       LabBackend
 	slots     SlotBackend    // nil: the lab offers no times
 	bookings  BookingBackend // nil: the lab takes no bookings
@@ -188,7 +190,7 @@ type Service struct {
 }
 
 // New returns a Service. All four seams are required; nil options mean the defaults.
-func New(store Store, users Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
+func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, opts *Options) (*Service, error) {
 	if store == nil || users == nil || cat == nil || lab == nil {
 		return nil, fmt.Errorf("%w: orders need a store, users, a catalogue and a lab", healthlab.Invalid)
 	}
@@ -217,8 +219,22 @@ func New(store Store, users Users, cat catalogue.Source, lab LabBackend, opts *O
 			return settings.CompendiumTools, err
 		},
 	})
+	s.people = people.New(s.opts.People, users, &people.Options{
+		Registry: s.opts.Registry, Now: s.opts.Now, NewID: s.opts.NewID,
+		MayReadInsurance: func(ctx context.Context, team healthlab.TeamID) (bool, error) {
+			settings, err := s.opts.Settings(ctx, team)
+			return settings.InsuranceRead, err
+		},
+		MayAddPayors: func(ctx context.Context, team healthlab.TeamID) (bool, error) {
+			settings, err := s.opts.Settings(ctx, team)
+			return settings.OwnPayors, err
+		},
+	})
 	return s, nil
 }
+
+// People keeps demographics and insurance.
+func (s *Service) People() *people.Service { return s.people }
 
 // Catalogue answers what the team can order.
 func (s *Service) Catalogue() *catalogue.Service { return s.catalogue }

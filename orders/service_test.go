@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func levels(text string) []orders.LowLevel {
@@ -329,7 +330,7 @@ func (i *interrupted) Submit(ctx context.Context, s orders.Submission) (orders.A
 func TestActivationMovesWhileTheLabIsAsked(t *testing.T) {
 	d := newDesk(t)
 	lab := &interrupted{LabBackend: d.lab}
-	service, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	service, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	d.Service = service
 	on := healthlab.DateOf(d.now())

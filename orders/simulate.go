@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // SimulationFlags says what a simulated lab finds.
@@ -386,9 +387,9 @@ func simulatedDue(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResu
 }
 
 func simulatedHead(o *Order, at time.Time) ResultsMetadata {
-	h := ResultsMetadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.name()}
+	h := ResultsMetadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
 	if o.PatientDetails != nil {
-		h.Age, h.DOB = strconv.Itoa(ageOn(o.PatientDetails.DOB, today(at))), o.PatientDetails.DOB.String()
+		h.Age, h.DOB = strconv.Itoa(people.Age(o.PatientDetails.DOB, today(at))), o.PatientDetails.DOB.String()
 	}
 	if o.SampleID != nil {
 		h.SpecimenNumber = *o.SampleID

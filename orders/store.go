@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Record is an order as it is kept: what is published, and what is not.
@@ -26,10 +27,10 @@ type Record struct {
 	// the date is cleared.
 	Scheduled bool
 	// PhysicianInput is the team's own physician, as submitted.
-	PhysicianInput *PhysicianInput
+	PhysicianInput *people.PhysicianInput
 	// HealthInsurance is what the patient's card said, as submitted.
-	HealthInsurance *HealthInsuranceInput
-	Consents        []Consent
+	HealthInsurance *people.HealthInsuranceInput
+	Consents        []people.Consent
 	AOEAnswers      []catalogue.AOEAnswer
 	// CreatorMemberID is who placed it, as the team says.
 	CreatorMemberID *uuid.UUID

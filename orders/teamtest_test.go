@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func ownTest() catalogue.LabTestRequest {
@@ -142,7 +143,7 @@ func TestPageOfManySelections(t *testing.T) {
 	tests, cat := memory.New(nil).LabTests(), &askedBook{StaticCatalog: book(t)}
 	d := newDesk(t, func(o *orders.Options) { o.LabTests = tests })
 	d.selections(tests, many)
-	s, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), cat, d.lab, d.opts)
+	s, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), cat, d.lab, d.opts)
 	require.NoError(t, err)
 	q := catalogue.LabTestQuery{Team: d.team, Generation: catalogue.GeneratedAll, Limit: limit}
 	seen := map[catalogue.LabTestID]bool{}
@@ -198,7 +199,7 @@ func TestSampleOfSelectedMarkers(t *testing.T) {
 	d := newDesk(t)
 	b, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	d.Service, err = orders.New(d.store.Orders(), orders.UsersFunc(d.user1), b, d.lab, d.opts)
+	d.Service, err = orders.New(d.store.Orders(), people.UsersFunc(d.user1), b, d.lab, d.opts)
 	require.NoError(t, err)
 	for method, want := range map[catalogue.CollectionMethod]catalogue.SampleType{catalogue.Testkit: catalogue.DriedBloodSpot, catalogue.WalkInTest: catalogue.Serum} {
 		o := d.placed("kit", func(r *orders.PlaceRequest) {

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // PlaceTestkit orders a kit whose patient is not known yet. The lab sends the kit at once;
@@ -36,7 +37,7 @@ func (s *Service) placeTestkit(ctx context.Context, team healthlab.TeamID, id Or
 }
 
 func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id OrderID, req TestkitRequest, at time.Time) (Record, error) {
-	if err := s.known(ctx, team, req.UserID); err != nil {
+	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
 	}
 	settings, err := s.opts.Settings(ctx, team)
@@ -59,7 +60,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 		return Record{}, err
 	}
 	r := s.newRecord(team, id, req.UserID, chosen, account, at)
-	r.ShippingDetails, r.Passthrough = req.ShippingDetails.details(), req.Passthrough
+	r.ShippingDetails, r.Passthrough = req.ShippingDetails.Details(), req.Passthrough
 	r.AOEAnswers = presets(chosen.LabTest, s.opts.FastingCodes)
 	return r, nil
 }
@@ -104,7 +105,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		return Order{}, err
 	}
 	if req.UserID != nil {
-		if err := s.known(ctx, team, *req.UserID); err != nil {
+		if err := people.CheckUser(ctx, s.users, team, *req.UserID); err != nil {
 			return Order{}, err
 		}
 	}
@@ -119,7 +120,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err := catalogue.CheckBilling(account, found.BillingType, req.PatientAddress.State); err != nil {
 		return Order{}, err
 	}
-	if err := ordering(account, req.Physician.enrich(), req.Consents, settings.RequiredConsents); err != nil {
+	if err := ordering(account, req.Physician.Input(), req.Consents, settings.RequiredConsents); err != nil {
 		return Order{}, err
 	}
 	user := found.UserID
@@ -140,16 +141,16 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		if req.UserID != nil {
 			r.UserID = *req.UserID
 		}
-		r.PatientDetails, r.PatientAddress = req.PatientDetails.details(), req.PatientAddress.address()
+		r.PatientDetails, r.PatientAddress = req.PatientDetails.Details(), req.PatientAddress.Address()
 		r.PatientDetails.MedicalProxy = proxy
 		// What happened before is no news to whoever has the kit in their hands.
 		for _, n := range r.patientNotices() {
 			r.Notifications.Told = append(slices.Clone(r.Notifications.Told), n.ID)
 		}
-		r.PhysicianInput = req.Physician.enrich()
-		r.Physician = r.PhysicianInput.physician()
+		r.PhysicianInput = req.Physician.Input()
+		r.Physician = r.PhysicianInput.Physician()
 		r.HealthInsurance = req.HealthInsurance
-		r.Consents = given(req.Consents, st.At)
+		r.Consents = people.FillConsents(req.Consents, st.At)
 		return r.apply(st)
 	})
 	return r.Order, err

@@ -311,7 +311,7 @@ func (r *RawResult) ReportedName() string {
 	if r.Patient == nil {
 		return ""
 	}
-	return strings.ToLower(join(r.Patient.FirstName, r.Patient.LastName))
+	return strings.ToLower(rules.Join(r.Patient.FirstName, r.Patient.LastName))
 }
 
 // ReportedDOB is the reported birth date as YYYY-MM-DD; empty if there is none.

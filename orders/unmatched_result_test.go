@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // newReviewDesk is a desk whose team reviews results.
@@ -75,7 +76,7 @@ func (d *desk) held(m orders.Message) orders.UnmatchedResult {
 	return all[0]
 }
 
-func as(user string, edit func(*orders.PatientDetailsInput)) func(*orders.PlaceRequest) {
+func as(user string, edit func(*people.PatientDetailsInput)) func(*orders.PlaceRequest) {
 	return func(r *orders.PlaceRequest) {
 		r.UserID = healthlab.UserID{UUID: id(user)}
 		if edit != nil {
@@ -112,7 +113,7 @@ func TestResultsAreJudged(t *testing.T) {
 		{"specimen alone", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.Patient = nil }}, orders.MatchSampleMismatch},
 		{"swapped birth date", nil, []func(*orders.Message){person(func(p *orders.ReportedPatient) { p.DOB.Month, p.DOB.Day = 9, 5 })}, orders.MatchSampleMismatch},
 		{"other first name", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.FirstName = "Anna" })}, orders.MatchSampleMismatch},
-		{"other gender", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = orders.Male })}, orders.MatchSampleMismatch},
+		{"other gender", nil, []func(*orders.Message){bySample, person(func(p *orders.ReportedPatient) { p.Gender = people.Male })}, orders.MatchSampleMismatch},
 		{"another specimen", nil, []func(*orders.Message){func(m *orders.Message) { m.SampleID = "other" }}, orders.MatchSampleMismatch},
 		{"leading zeros", nil, []func(*orders.Message){bySample, func(m *orders.Message) { m.SampleID = "00" + m.SampleID }}, orders.MatchPatient},
 		{"twins", func(d *desk, _ orders.Order) { d.requisitioned("walk-in", as("patient", nil)) }, []func(*orders.Message){bySample}, orders.MatchSeveralPeople},
@@ -226,9 +227,9 @@ func TestAcceptUnmatched(t *testing.T) {
 		requireRule(t, err, orders.ReviewNeedsChoice, healthlab.Invalid)
 		_, err = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{UserID: &other})
 		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
-		home := orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
-		_, err = d.SetUserInfo(t.Context(), d.team, other, orders.UserInfoRequest{FirstName: "Ana", LastName: "Moe", Email: "ana@example.com",
-			PhoneNumber: "5550100", Gender: "Female", DOB: patient().DOB, Address: orders.UserAddressInput{AddressInput: home}})
+		home := people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
+		_, err = d.People().SetUserInfo(t.Context(), d.team, other, people.UserInfoRequest{FirstName: "Ana", LastName: "Moe", Email: "ana@example.com",
+			PhoneNumber: "5550100", Gender: "Female", DOB: patient().DOB, Address: people.UserAddressInput{AddressInput: home}})
 		require.NoError(t, err)
 		got := accept(d, r, orders.AcceptRequest{UserID: &other})
 		require.Equal(t, other, got.UserID)
@@ -247,7 +248,7 @@ func TestAcceptUnmatched(t *testing.T) {
 			kind healthlab.Kind
 		}{
 			{orders.AcceptRequest{UserID: &other, OrderID: &o.ID}, orders.ReviewInconsistent, healthlab.Invalid},
-			{orders.AcceptRequest{UserID: &nobody}, orders.UserNotFound, healthlab.NotFound},
+			{orders.AcceptRequest{UserID: &nobody}, people.UserNotFound, healthlab.NotFound},
 			{orders.AcceptRequest{OrderID: &none}, orders.OrderNotFound, healthlab.NotFound},
 			{orders.AcceptRequest{}, orders.ReviewNeedsChoice, healthlab.Invalid},
 		} {
@@ -324,7 +325,7 @@ func TestResolveUnmatched(t *testing.T) {
 // truth is a person of the adversarial world: who they are, and which orders are theirs.
 type truth struct {
 	user   healthlab.UserID
-	input  orders.PatientDetailsInput
+	input  people.PatientDetailsInput
 	orders []orders.Order
 }
 
@@ -347,7 +348,7 @@ func newAdversary(t testing.TB, seed uint64) *adversary {
 		a.mu.Unlock()
 		p.input.FirstName, p.input.LastName = pick(a.r, firsts), pick(a.r, lasts)
 		p.input.DOB = pick(a.r, []healthlab.Date{{Year: 1984, Month: 5, Day: 9}, {Year: 1984, Month: 9, Day: 5}, {Year: 1984, Month: 5, Day: 19}})
-		p.input.Gender = pick(a.r, []orders.Gender{orders.Female, orders.Male, orders.UnknownGender})
+		p.input.Gender = pick(a.r, []people.Gender{people.Female, people.Male, people.UnknownGender})
 		a.people = append(a.people, p)
 		for range 1 + a.r.IntN(2) {
 			o := a.placed(pick(a.r, []string{"walk-in", "kit", "at home"}), func(req *orders.PlaceRequest) { req.UserID, req.PatientDetails = p.user, p.input })

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // scheduling checks that appointments of a type can be made at all.
@@ -66,7 +67,7 @@ func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Dat
 	default:
 		return rules.Broken(OrderNotBookable, "an order that is "+string(r.LastEvent.Status)+" takes no appointment")
 	}
-	if t == Phlebotomy && (r.PatientDetails == nil || ageOn(r.PatientDetails.DOB, on) < 18) {
+	if t == Phlebotomy && (r.PatientDetails == nil || people.Age(r.PatientDetails.DOB, on) < 18) {
 		return rules.Broken(PatientTooYoung, "the patient is under 18 on the day of the visit")
 	}
 	i := r.activeVisit()
@@ -297,9 +298,9 @@ func (s *Service) notHeld(t AppointmentType, err error) error {
 func (r *Record) booking(v *Visit) Booking {
 	b := Booking{Appointment: v.ID, Team: r.TeamID, Order: r.ID, Type: v.Type, Provider: v.Provider, Slot: v.Slot, Address: v.Address}
 	if p := r.PatientDetails; p != nil {
-		b.Patient = PatientDetails{FirstName: p.FirstName, LastName: p.LastName, DOB: p.DOB, Gender: p.Gender, PhoneNumber: p.PhoneNumber, Email: p.Email}
+		b.Patient = people.PatientDetails{FirstName: p.FirstName, LastName: p.LastName, DOB: p.DOB, Gender: p.Gender, PhoneNumber: p.PhoneNumber, Email: p.Email}
 		if g := p.MedicalProxy; g != nil {
-			b.Patient.MedicalProxy = &GuarantorDetails{FirstName: g.FirstName, LastName: g.LastName, Address: g.Address, PhoneNumber: g.PhoneNumber, Email: g.Email}
+			b.Patient.MedicalProxy = &people.GuarantorDetails{FirstName: g.FirstName, LastName: g.LastName, Address: g.Address, PhoneNumber: g.PhoneNumber, Email: g.Email}
 		}
 	}
 	notes := v.AppointmentNotes

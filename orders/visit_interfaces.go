@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Zips says where postal codes are. Implementations must be safe for concurrent use.
@@ -116,7 +117,7 @@ type Booking struct {
 	Address AppointmentAddress
 	// Patient has the name, birth date, gender, phone number, e-mail address and medical
 	// proxy; everything else is empty.
-	Patient PatientDetails
+	Patient people.PatientDetails
 	// Notes are instructions for this visit; empty for none.
 	Notes string
 	// SampleID is the lab's number of the order; empty before its requisition.

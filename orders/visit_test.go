@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 const home, center = orders.Phlebotomy, orders.PatientServiceCenter
@@ -616,8 +617,8 @@ func TestBookingRefused(t *testing.T) {
 	d.settings.Minors = true
 	young, err := d.Place(t.Context(), d.team, d.asks("at home", func(r *orders.PlaceRequest) {
 		r.PatientDetails.DOB.Year = 2010
-		r.PatientDetails.MedicalProxy = &orders.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
-			Address: orders.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
+		r.PatientDetails.MedicalProxy = &people.GuarantorInput{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+			Address: people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}
 	}))
 	require.NoError(t, err)
 	d.work()

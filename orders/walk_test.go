@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // TestRandomWalks mixes calls of the API with messages of labs and carriers, sensible
@@ -150,7 +151,7 @@ func (d *desk) checkWalk(t require.TestingT, o orders.Order) {
 // at once, while others place and cancel. Every order is placed at the lab once.
 func TestTwoProcesses(t *testing.T) {
 	d := newDesk(t)
-	other, err := orders.New(d.store.Orders(), orders.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
+	other, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, &orders.Options{Environment: healthlab.Production, Now: d.now})
 	require.NoError(t, err)
 	const customers, each = 4, 10
 	var wg sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // example returns a message of testdata; $ is the order's number.
@@ -469,7 +470,7 @@ func TestReviewTeam(t *testing.T) {
 
 	told := b.told()
 	require.Equal(t, []orders.Trigger{orders.FinalResult, orders.FinalResult, orders.PartialResult, orders.FinalResult}, triggers(told))
-	require.Equal(t, orders.ReportedPatient{FirstName: "Bob", LastName: "Poe", DOB: healthlab.Date{Year: 1970, Month: 1, Day: 1}, Gender: orders.Male}, *told[0].Patient)
+	require.Equal(t, orders.ReportedPatient{FirstName: "Bob", LastName: "Poe", DOB: healthlab.Date{Year: 1970, Month: 1, Day: 1}, Gender: people.Male}, *told[0].Patient)
 	require.Equal(t, team, told[0].Team)
 	require.Equal(t, "northlab", told[0].Lab)
 	require.Len(t, told[0].Results.Results, 2)

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -93,13 +94,13 @@ func ptr[T any](v T) *T { return &v }
 func submission() orders.Submission {
 	return orders.Submission{
 		Stage: orders.SubmitRequisition, AccountNumber: "ACC 7", Comment: "call first\nthen write | or ^",
-		Physician: &orders.PhysicianInput{FirstName: "Jo", LastName: "Doe", NPI: "1234567893"},
+		Physician: &people.PhysicianInput{FirstName: "Jo", LastName: "Doe", NPI: "1234567893"},
 		Order: orders.Order{
 			ID: orders.OrderID{UUID: uuid.New()}, TeamID: healthlab.TeamID{UUID: uuid.New()}, UserID: healthlab.UserID{UUID: uuid.New()},
 			CreatedAt: healthlab.At(noon), ICDCodes: []string{"D50.9", "R53.83"}, Details: orders.Details{Type: catalogue.WalkInTest},
-			PatientDetails: &orders.PatientDetails{FirstName: ptr("Ana"), LastName: ptr("Roe & Söhne"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
-				Gender: orders.Female, PhoneNumber: ptr("+14805550100"), Email: ptr("ana@example.com"), Race: ptr(orders.Race("asian")), Ethnicity: ptr(orders.Ethnicity("other"))},
-			PatientAddress: &orders.PatientAddress{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+			PatientDetails: &people.PatientDetails{FirstName: ptr("Ana"), LastName: ptr("Roe & Söhne"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+				Gender: people.Female, PhoneNumber: ptr("+14805550100"), Email: ptr("ana@example.com"), Race: ptr(people.Race("asian")), Ethnicity: ptr(people.Ethnicity("other"))},
+			PatientAddress: &people.PatientAddress{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 			LabTest: catalogue.LabTest{Name: "Iron", Slug: "iron", Fasting: true, Markers: []catalogue.Marker{
 				{ID: 11, Name: "Ferritin", Slug: "ferritin", ProviderID: ptr("4598"), AOE: &catalogue.AOE{Questions: []catalogue.Question{
 					{ID: 1, Code: "FAST", Value: "Fasting?", Type: catalogue.ChoiceQuestion, Answers: []catalogue.Answer{{Code: "Y", Value: "Yes"}}},

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // observation reads an OBX.
@@ -202,7 +203,7 @@ func (r *reader) laboratory(t *TestReport, l *orders.LabResult, s er7.Segment) {
 	}
 	lab := orders.PerformingLaboratory{Name: name, MedicalDirector: optional(s.Field(25).Person().Full())}
 	if a := s.Field(24).Address(); a != (er7.Address{}) {
-		lab.Address = &orders.Address{FirstLine: a.Street, SecondLine: optional(a.Other), City: a.City, State: a.State, Zip: a.Zip, Country: a.Country}
+		lab.Address = &people.Address{FirstLine: a.Street, SecondLine: optional(a.Other), City: a.City, State: a.State, Zip: a.Zip, Country: a.Country}
 	}
 	if t.Laboratories == nil {
 		t.Laboratories = map[string]orders.PerformingLaboratory{}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // OrderMessage is the kind of message that orders go out as.
@@ -102,9 +103,9 @@ type Insurance struct {
 }
 
 // InsuranceOf returns a coverage as an order message has it.
-func InsuranceOf(c orders.Coverage) Insurance {
+func InsuranceOf(c people.Coverage) Insurance {
 	r := c.Record
-	relationship := map[orders.Relationship]string{orders.RelationSelf: "SEL", orders.RelationSpouse: "SPO"}[r.Relationship]
+	relationship := map[people.Relationship]string{people.RelationSelf: "SEL", people.RelationSpouse: "SPO"}[r.Relationship]
 	a := r.Company.Address
 	return Insurance{
 		PlanID: r.PayorCode, CompanyID: r.PayorCode, CompanyName: r.Company.Name,

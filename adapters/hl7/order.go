@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // control is the order control code (ORC-1).
@@ -146,9 +147,9 @@ func (r request) test(b *er7.Builder, n int, m catalogue.Marker) {
 	}
 }
 
-func (r request) physician() *orders.Physician {
+func (r request) physician() *people.Physician {
 	if p := r.Submission.Physician; p != nil {
-		return &orders.Physician{FirstName: p.FirstName, LastName: p.LastName, NPI: p.NPI}
+		return &people.Physician{FirstName: p.FirstName, LastName: p.LastName, NPI: p.NPI}
 	}
 	return r.Order.Physician
 }
@@ -196,13 +197,13 @@ func choice(q catalogue.Question, code string) string {
 	return ""
 }
 
-func sex(g orders.Gender) string {
+func sex(g people.Gender) string {
 	switch g {
-	case orders.Female:
+	case people.Female:
 		return "F"
-	case orders.Male:
+	case people.Male:
 		return "M"
-	case orders.OtherGender:
+	case people.OtherGender:
 		return "O"
 	}
 	return "U"

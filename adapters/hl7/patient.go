@@ -6,6 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Patient identifies the patient of an order or of a report.
@@ -13,7 +14,7 @@ type Patient struct {
 	Family, Given string
 	DOB           healthlab.Date `json:",omitzero"`
 	// Gender is read from reports; empty if unknown. It is not compared.
-	Gender orders.Gender `json:",omitzero"`
+	Gender people.Gender `json:",omitzero"`
 }
 
 // matches reports whether a report can be of the patient. Another birth date excludes it.

@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Incoming is the content of a result message. Printing or logging it shows nothing.
@@ -226,9 +227,9 @@ func (r *reader) person(s er7.Segment) {
 	r.patient = Patient{Family: n.Family, Given: n.Given}
 	switch strings.ToUpper(s.Field(8).Text()) {
 	case "F":
-		r.patient.Gender = orders.Female
+		r.patient.Gender = people.Female
 	case "M":
-		r.patient.Gender = orders.Male
+		r.patient.Gender = people.Male
 	}
 	r.head = orders.ResultsMetadata{Laboratory: r.sender, Patient: n.Full()}
 	r.between = true

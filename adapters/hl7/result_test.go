@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Results name the laboratory of the options, and their text has no NUL.
@@ -247,7 +248,7 @@ func TestSeveralOrders(t *testing.T) {
 func TestSeveralPatients(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
-	other.Order.PatientDetails = &orders.PatientDetails{FirstName: ptr("Eve"), LastName: ptr("Poe"), DOB: healthlab.Date{Year: 1990, Month: 1, Day: 1}}
+	other.Order.PatientDetails = &people.PatientDetails{FirstName: ptr("Eve"), LastName: ptr("Poe"), DOB: healthlab.Date{Year: 1990, Month: 1, Day: 1}}
 	n, m := b.submit(mine), b.submit(other)
 	eve := "PID|2||88||POE^EVE||19900101|F"
 	bare := "OBR|1|||4598^Ferritin^L||||||||||||||||||||||F"

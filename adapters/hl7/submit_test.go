@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/er7"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func TestOrderMessage(t *testing.T) {
@@ -27,7 +28,7 @@ func TestOrderMessage(t *testing.T) {
 	s.Order.HealthInsuranceID = ptr(uuid.New())
 	s.Order.SampleID = ptr("KIT7")
 	s.Order.Priority = true
-	s.Order.PatientDetails.MedicalProxy = &orders.GuarantorDetails{FirstName: "Eva", LastName: "Roe", PhoneNumber: "5", Address: orders.Address{City: "Mesa"}}
+	s.Order.PatientDetails.MedicalProxy = &people.GuarantorDetails{FirstName: "Eva", LastName: "Roe", PhoneNumber: "5", Address: people.Address{City: "Mesa"}}
 	number := b.submit(s)
 	m := b.lab.sent[0]
 	require.Len(t, number, 16)
@@ -70,7 +71,7 @@ func TestOlderOrderMessage(t *testing.T) {
 	})
 	s := submission()
 	s.Order.LabTest.Markers = nil
-	s.Physician, s.Order.Physician = nil, &orders.Physician{LastName: "Poe", NPI: "9"}
+	s.Physician, s.Order.Physician = nil, &people.Physician{LastName: "Poe", NPI: "9"}
 	b.submit(s)
 	m := b.lab.sent[0]
 	require.Equal(t, "ORM^O01^ORM_O01", m.Header().Field(9).Raw())
@@ -195,15 +196,15 @@ func TestCancel(t *testing.T) {
 }
 
 func TestInsuranceOf(t *testing.T) {
-	in := hl7.InsuranceOf(orders.Coverage{Record: orders.InsuranceRecord{
-		MemberID: "77", PayorCode: "P1", Relationship: orders.RelationSpouse, GroupID: ptr("G"),
-		Insured: orders.PersonDetails{FirstName: "Bo", LastName: "Roe", DOB: healthlab.Date{Year: 1980, Month: 1, Day: 2}},
-		Company: orders.CompanyDetails{Name: "Payor", Address: orders.Address{FirstLine: "1 Pay Rd", City: "Reno", State: "NV", Zip: "89501", Country: "US"}},
+	in := hl7.InsuranceOf(people.Coverage{Record: people.InsuranceRecord{
+		MemberID: "77", PayorCode: "P1", Relationship: people.RelationSpouse, GroupID: ptr("G"),
+		Insured: people.PersonDetails{FirstName: "Bo", LastName: "Roe", DOB: healthlab.Date{Year: 1980, Month: 1, Day: 2}},
+		Company: people.CompanyDetails{Name: "Payor", Address: people.Address{FirstLine: "1 Pay Rd", City: "Reno", State: "NV", Zip: "89501", Country: "US"}},
 	}})
 	require.Equal(t, hl7.Insurance{
 		PlanID: "P1", CompanyID: "P1", CompanyName: "Payor", GroupNumber: "G", PolicyNumber: "77", Relationship: "SPO",
 		CompanyAddress: er7.Address{Street: "1 Pay Rd", City: "Reno", State: "NV", Zip: "89501", Country: "US"},
 		Insured:        er7.Name{Family: "Roe", Given: "Bo"}, InsuredDOB: healthlab.Date{Year: 1980, Month: 1, Day: 2},
 	}, in)
-	require.Equal(t, "OTH", hl7.InsuranceOf(orders.Coverage{}).Relationship)
+	require.Equal(t, "OTH", hl7.InsuranceOf(people.Coverage{}).Relationship)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // with is a copy of an object with further keys.
@@ -82,7 +83,7 @@ func TestRefusalsByField(t *testing.T) {
 func TestInsuranceNeedsDemographics(t *testing.T) {
 	c := newClinic(t, nil)
 	reply := c.post(c.about("insurance"), anInsurance(nil), 400)
-	require.Equal(t, orders.DemographicsMissing, reply.ErrorType(t))
+	require.Equal(t, people.DemographicsMissing, reply.ErrorType(t))
 	require.Contains(t, string(reply.Body), "PATCH /v2/user/{user_id}/info")
 }
 

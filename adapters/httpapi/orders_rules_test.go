@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // remade is a clinic with other orders: none yet, and what edit makes of the shop.
@@ -159,7 +160,7 @@ func TestRulesOverHTTP(t *testing.T) {
 		}, place(kitTest, nil), 400, catalogue.BillingStateNotAllowed},
 		{"a diagnosis that there is not", nil, place(kitTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"X"}}), 400, orders.ICDCodeInvalid},
 		{"a marker that no insurer pays", func(x *shop) {
-			x.registry.NotInsurable = []orders.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"MN"}}}
+			x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"MN"}}}
 		}, func(c *clinic) *contract.Reply {
 			c.Send(c.t, "PATCH", c.about("info"), anInfo(nil)).Want(c.t, 200)
 			c.post(c.about("insurance"), anInsurance(nil), 200)
@@ -168,7 +169,7 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"nobody to order", func(x *shop) {
 			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.DelegatedFlow = catalogue.OrderDelegated })
 		}, place(kitTest, nil), 400, orders.PhysicianRequired},
-		{"a consent that was not given", func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.TermsOfUse} }, place(kitTest, nil), 400, orders.ConsentRequired},
+		{"a consent that was not given", func(x *shop) { x.settings.RequiredConsents = []people.ConsentType{people.TermsOfUse} }, place(kitTest, nil), 400, orders.ConsentRequired},
 		{"a question without an answer", nil, place(kitTest, addOn(1009)), 400, catalogue.AOEMissing},
 		{"an answer that is none of those allowed", nil, place(kitTest, object{"order_set": addOn(1009)["order_set"], "collection_method": "walk_in_test",
 			"aoe_answers": []object{{"marker_id": 1009, "question_id": 5000000001, "answer": "perhaps"}}}), 400, catalogue.AOEInvalid},
@@ -228,7 +229,7 @@ func TestRulesOverHTTP(t *testing.T) {
 			require.NoError(c.t, err)
 			return object{"user_id": u.ID.String()}
 		}), 422, strings.ToLower(orders.ReviewNotPossible)},
-		{"a clearing house that there is not", nil, send("GET", "/v3/insurance/search/payor?provider=house_z&provider_payor_id=1", nil), 422, strings.ToLower(orders.ClearingHouseUnknown)},
+		{"a clearing house that there is not", nil, send("GET", "/v3/insurance/search/payor?provider=house_z&provider_payor_id=1", nil), 422, strings.ToLower(people.ClearingHouseUnknown)},
 		{"a marker that comes with another one", func(x *shop) {
 			i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 1011 })
 			x.book.Markers[i].IsOrderable = new(bool)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // report lets the lab report results of an order.
@@ -407,7 +408,7 @@ func TestWhereKitsAreRegistered(t *testing.T) {
 			continue
 		}
 		body["user_id"] = absent
-		c.refused("POST", "/v3/order/testkit/register", body, 404, orders.UserNotFound)
+		c.refused("POST", "/v3/order/testkit/register", body, 404, people.UserNotFound)
 		delete(body, "user_id")
 		require.Equal(t, orders.Registered, c.order("POST", "/v3/order/testkit/register", body).LowLevel(), "%s", low)
 		require.Equal(t, orders.Cancelled, c.order("POST", path+"/cancel", nil).LowLevel(), "a registered kit is cancelled")

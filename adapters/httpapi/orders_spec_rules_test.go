@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // A key counts for a day, whatever comes with it; then it is another request's.
@@ -108,7 +109,7 @@ func TestKitGoesToItsPatient(t *testing.T) {
 	require.NoError(t, err)
 	body := object{"user_id": c.foreign.String(), "sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress(),
 		"physician": object{"first_name": "Cy", "last_name": "Vale", "npi": "1234567893", "licensed_states": []string{"MN"}}}
-	c.refused("POST", "/v3/order/testkit/register", body, 404, orders.UserNotFound)
+	c.refused("POST", "/v3/order/testkit/register", body, 404, people.UserNotFound)
 	body["user_id"] = u.ID.String()
 	got := c.order("POST", "/v3/order/testkit/register", body)
 	require.Equal(t, u.ID, got.UserID)
@@ -147,7 +148,7 @@ func TestRulesOfRegistration(t *testing.T) {
 		"nobody to order": {func(x *shop) {
 			linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.DelegatedFlow = catalogue.FullyDelegated })
 		}, nil, orders.PhysicianRequired},
-		"a consent": {func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.HIPAAAuthorization} },
+		"a consent": {func(x *shop) { x.settings.RequiredConsents = []people.ConsentType{people.HIPAAAuthorization} },
 			object{"consents": []object{{"consentType": "terms-of-use"}}}, orders.ConsentRequired},
 		"a minor":                 {func(*shop) {}, object{"patient_details": aMinor(nil)}, orders.MinorNotAllowed},
 		"a minor without a proxy": {func(x *shop) { x.settings.Minors = true }, object{"patient_details": aMinor(nil)}, orders.MedicalProxyRequired},
@@ -158,7 +159,7 @@ func TestRulesOfRegistration(t *testing.T) {
 			c.refused("POST", "/v3/order/testkit/register", register(c, row.edits), 400, row.rule)
 		})
 	}
-	c := remade(t, func(x *shop) { x.settings.RequiredConsents = []orders.ConsentType{orders.HIPAAAuthorization} })
+	c := remade(t, func(x *shop) { x.settings.RequiredConsents = []people.ConsentType{people.HIPAAAuthorization} })
 	c.order("POST", "/v3/order/testkit/register", register(c, object{"consents": []object{{"consentType": "hipaa-authorization", "version": "2", "timeOfConsent": "2026-03-01T00:00:00Z"}}}))
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // anImport is the body of an order that was placed elsewhere.
@@ -151,7 +152,7 @@ func TestRegistrationBringsNoOldMessages(t *testing.T) {
 // A state is the same in small letters, where an installation has it so.
 func TestMarkerIsNotInsurableInSmallLetters(t *testing.T) {
 	c := remade(t, func(x *shop) {
-		x.registry.NotInsurable = []orders.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
+		x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
 	})
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	c.post(c.about("insurance"), anInsurance(nil), 200)
@@ -301,7 +302,7 @@ func TestReplacementForAnotherPatient(t *testing.T) {
 func TestPayorSearchNeedsBothHalves(t *testing.T) {
 	c := newClinic(t, nil)
 	for _, query := range []string{"provider=house_a", "provider_payor_id=1", "insurance_name=a&provider=house_a", "insurance_name=a&provider_payor_id=1"} {
-		require.Equal(t, orders.PayorSearchMissing, c.get("/v3/insurance/search/payor?"+query, 400).ErrorType(t), query)
+		require.Equal(t, people.PayorSearchMissing, c.get("/v3/insurance/search/payor?"+query, 400).ErrorType(t), query)
 	}
 }
 
@@ -339,7 +340,7 @@ func TestOrderOfTheChecks(t *testing.T) {
 		status int
 		rule   string
 	}{
-		{nil, 404, orders.UserNotFound},
+		{nil, 404, people.UserNotFound},
 		{object{"user_id": c.user.String()}, 400, catalogue.NoTestsSelected},
 		{object{"order_set": set(absent, object{"marker_ids": []int{}})}, 400, catalogue.AddOnRequiresMethod},
 		{object{"collection_method": "testkit"}, 400, catalogue.AddOnIDsMissing},

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // timed is a clinic whose clock stands at now.
@@ -163,7 +164,7 @@ func TestInsuranceOfTheDayOverHTTP(t *testing.T) {
 	second := c.order("POST", "/v3/order", c.request(walkInTest, insured))
 	require.NotEqual(t, *first.HealthInsuranceID, *second.HealthInsuranceID)
 	for query, member := range map[string]string{"": "M-2", "?is_primary=true": "M-2", "?is_primary=false": "M-3"} {
-		var latest orders.InsuranceRecord
+		var latest people.InsuranceRecord
 		c.get(c.about("insurance/latest"+query), 200).JSON(t, &latest)
 		require.Equal(t, member, latest.MemberID)
 	}
@@ -171,7 +172,7 @@ func TestInsuranceOfTheDayOverHTTP(t *testing.T) {
 	c.get("/v3/order/"+first.ID.String(), 200).JSON(t, &again)
 	require.Equal(t, first.HealthInsuranceID, again.HealthInsuranceID)
 	for at, o := range map[time.Time]orders.Order{drawn: first, now: second} {
-		of, err := c.config.Orders.InsuranceAt(t.Context(), team, c.user, true, at)
+		of, err := c.config.Orders.People().InsuranceAt(t.Context(), team, c.user, true, at)
 		require.NoError(t, err)
 		require.Equal(t, *o.HealthInsuranceID, of.ID)
 	}

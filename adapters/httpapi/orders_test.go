@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // orderPairs are the types of orders and their schemas.
@@ -78,7 +79,7 @@ var portalKey = []byte("0123456789abcdef0123456789abcdef")
 // shop is what the service of orders is made of.
 type shop struct {
 	book     catalogue.StaticCatalogContents
-	registry orders.RegistryContents
+	registry people.RegistryContents
 	lab      orders.LabBackend
 	store    orders.Store
 	settings orders.Settings // of the clinic's own team
@@ -111,8 +112,8 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 		Providers:   []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
 		Documents: &orders.Documents{Printer: titles{}, Files: store.Blobs(), FormURL: "https://lab.example.com" + httpapi.RequisitionFormPath, FormKeys: seal},
-		Physicians: func(context.Context, healthlab.TeamID) ([]orders.Physician, error) {
-			return []orders.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
+		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {
+			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
 		Reviews: store.Reviews(), MatchTestRuns: store.MatchTestRuns(),
 		MatchTestRunUser: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
@@ -133,7 +134,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	}
 	book, err := catalogue.NewStaticCatalog(x.book)
 	require.NoError(t, err)
-	x.options.Registry, err = orders.NewRegistry(x.registry)
+	x.options.Registry, err = people.NewRegistry(x.registry)
 	require.NoError(t, err)
 	s, err := orders.New(x.store, users, book, x.lab, &x.options)
 	require.NoError(t, err)
@@ -306,7 +307,7 @@ func TestOrderIsRefused(t *testing.T) {
 		want  int
 		rule  string
 	}{
-		{"user of another team", walkInTest, object{"user_id": c.foreign.String()}, 404, orders.UserNotFound},
+		{"user of another team", walkInTest, object{"user_id": c.foreign.String()}, 404, people.UserNotFound},
 		{"nothing selected", walkInTest, object{"order_set": nil}, 400, catalogue.NoTestsSelected},
 		{"empty set", walkInTest, object{"order_set": object{}}, 400, catalogue.NoTestsSelected},
 		{"two selections", walkInTest, object{"lab_test_id": walkInTest}, 400, catalogue.ConflictingSelection},
@@ -449,7 +450,7 @@ func TestOrderIsImported(t *testing.T) {
 	require.ElementsMatch(t, []string{"body.user_id", "body.billing_type", "body.order_set", "body.collection_method",
 		"body.patient_details", "body.patient_address", "body.sample_id"}, c.post("/v3/order/import", `{}`, 422).Locs(t))
 	body["sample_id"], body["user_id"] = "REQ-2", absent
-	c.refused("POST", "/v3/order/import", body, 404, orders.UserNotFound)
+	c.refused("POST", "/v3/order/import", body, 404, people.UserNotFound)
 
 	// The account of the other team is pending: enough for an import, not for an order.
 	other := c.With("x-service-api-key", "other")

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // personOperations are about who users are and who pays for them.
@@ -42,12 +43,12 @@ func anyUser(in *wire.In) healthlab.UserID {
 func (a api) setUserInfo(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := anyUser(in)
-	var body orders.UserInfoRequest
+	var body people.UserInfoRequest
 	in.Body(&body)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	info, err := a.Orders.SetUserInfo(r.Context(), team, user, body)
+	info, err := a.Orders.People().SetUserInfo(r.Context(), team, user, body)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (a api) readUserInfo(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	info, err := a.Orders.UserInfo(r.Context(), team, user)
+	info, err := a.Orders.People().UserInfo(r.Context(), team, user)
 	if err != nil {
 		return err
 	}
@@ -85,14 +86,14 @@ func (a api) createPortalURL(w http.ResponseWriter, r *http.Request, team health
 func (a api) createInsurance(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := anyUser(in)
-	var body orders.InsuranceRequest
+	var body people.InsuranceRequest
 	in.Body(&body)
 	once := onceFrom(in, r, team, "create_insurance "+user.String(), user)
 	if err := in.ErrAnd(func() error { return body.Check(a.Orders.Today()) }); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.InsuranceRecord, error) {
-		return a.Orders.AddInsurance(ctx, team, user, body)
+	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (people.InsuranceRecord, error) {
+		return a.Orders.People().AddInsurance(ctx, team, user, body)
 	}))
 }
 
@@ -102,7 +103,7 @@ func (a api) readLatestInsurance(w http.ResponseWriter, r *http.Request, team he
 	if err := in.Err(); err != nil {
 		return err
 	}
-	record, err := a.Orders.LatestInsurance(r.Context(), team, user, primary)
+	record, err := a.Orders.People().LatestInsurance(r.Context(), team, user, primary)
 	if err != nil {
 		return err
 	}
@@ -111,11 +112,11 @@ func (a api) readLatestInsurance(w http.ResponseWriter, r *http.Request, team he
 
 func (a api) searchPayors(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	q := orders.PayorQuery{Name: text(in, "insurance_name"), ClearingHouse: text(in, "provider"), ProviderPayorID: text(in, "provider_payor_id")}
+	q := people.PayorQuery{Name: text(in, "insurance_name"), ClearingHouse: text(in, "provider"), ProviderPayorID: text(in, "provider_payor_id")}
 	if err := in.Err(); err != nil {
 		return err
 	}
-	found, err := a.Orders.SearchPayors(r.Context(), team, q)
+	found, err := a.Orders.People().SearchPayors(r.Context(), team, q)
 	if err != nil {
 		return err
 	}
@@ -134,8 +135,8 @@ type payorByCode struct {
 	Code       string             `json:"code"`
 	Name       string             `json:"name"`
 	Aliases    []string           `json:"aliases"`
-	OrgAddress orders.Address     `json:"org_address"`
-	Source     orders.PayorSource `json:"source"`
+	OrgAddress people.Address     `json:"org_address"`
+	Source     people.PayorSource `json:"source"`
 }
 
 func (a api) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
@@ -145,13 +146,13 @@ func (a api) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team hea
 	if err := in.Err(); err != nil {
 		return err
 	}
-	var q orders.PayorQuery
+	var q people.PayorQuery
 	for to, from := range map[*string]*string{&q.Name: body.InsuranceName, &q.ClearingHouse: body.Provider, &q.ProviderPayorID: body.ProviderID} {
 		if from != nil {
 			*to = *from
 		}
 	}
-	found, err := a.Orders.SearchPayors(r.Context(), team, q)
+	found, err := a.Orders.People().SearchPayors(r.Context(), team, q)
 	if err != nil {
 		return err
 	}
@@ -164,14 +165,14 @@ func (a api) searchPayorsByBody(w http.ResponseWriter, r *http.Request, team hea
 
 func (a api) createPayor(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	var body orders.PayorRequest
+	var body people.PayorRequest
 	in.Body(&body)
 	once := onceFrom(in, r, team, "create_payor", healthlab.UserID{})
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (orders.Payor, error) {
-		return a.Orders.AddPayor(ctx, team, body)
+	return a.answerOnce(w, r, once, body, nil, answered(func(ctx context.Context) (people.Payor, error) {
+		return a.Orders.People().AddPayor(ctx, team, body)
 	}))
 }
 
@@ -181,7 +182,7 @@ func (a api) searchDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusOK, a.Orders.SearchDiagnoses(query))
+	return wire.JSON(w, http.StatusOK, a.Orders.People().SearchDiagnoses(query))
 }
 
 // diagnosisCodesIn is the body with codes to be checked.
@@ -196,5 +197,5 @@ func (a api) checkDiagnoses(w http.ResponseWriter, r *http.Request, _ healthlab.
 	if err := in.Err(); err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusOK, a.Orders.CheckDiagnoses(body.Codes))
+	return wire.JSON(w, http.StatusOK, a.Orders.People().CheckDiagnoses(body.Codes))
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // personPairs are the types of persons and their schemas.
 func personPairs() []contract.Pair {
 	return append(httpapi.PersonBodies(), []contract.Pair{
-		{Schema: "UserInfo", Value: orders.UserInfo{}},
-		{Schema: "UserInfoRequest", Value: orders.UserInfoRequest{}, Input: true},
-		{Schema: "InsuranceRecord", Value: orders.InsuranceRecord{}},
-		{Schema: "InsuranceRequest", Value: orders.InsuranceRequest{}, Input: true,
+		{Schema: "UserInfo", Value: people.UserInfo{}},
+		{Schema: "UserInfoRequest", Value: people.UserInfoRequest{}, Input: true},
+		{Schema: "InsuranceRecord", Value: people.InsuranceRecord{}},
+		{Schema: "InsuranceRequest", Value: people.InsuranceRequest{}, Input: true,
 			Enums: map[string][]string{"relationship": {"Self", "Spouse", "Other"}}},
-		{Schema: "Payor", Value: orders.Payor{}},
-		{Schema: "PayorRequest", Value: orders.PayorRequest{}, Input: true},
-		{Schema: "Diagnosis", Value: orders.Diagnosis{}},
-		{Schema: "DiagnosisCheck", Value: orders.DiagnosisCheck{}},
+		{Schema: "Payor", Value: people.Payor{}},
+		{Schema: "PayorRequest", Value: people.PayorRequest{}, Input: true},
+		{Schema: "Diagnosis", Value: people.Diagnosis{}},
+		{Schema: "DiagnosisCheck", Value: people.DiagnosisCheck{}},
 		{Schema: "PortalLink", Value: orders.PortalLink{}},
 		{Schema: "PortalRequest", Value: orders.PortalRequest{}, Input: true,
 			Enums: map[string][]string{"context": {"launch", "communications"}}},
@@ -52,8 +53,8 @@ func (c *clinic) about(rest string) string { return "/v2/user/" + c.user.String(
 
 func TestUserInfo(t *testing.T) {
 	c := newClinic(t, nil)
-	c.refused("GET", c.about("info/latest"), nil, 404, orders.UserInfoNotFound)
-	var kept, got orders.UserInfo
+	c.refused("GET", c.about("info/latest"), nil, 404, people.UserInfoNotFound)
+	var kept, got people.UserInfo
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200).JSON(t, &kept)
 	require.Equal(t, "55802", kept.Address.Zip)
 	require.Equal(t, "55802", kept.Address.ZipCode)
@@ -72,34 +73,34 @@ func TestUserInfo(t *testing.T) {
 	}, c.Send(t, "PATCH", c.about("info"), anInfo(object{"first_name": "A<b>", "phone_number": "55-5", "dob": "2099-01-01", "race": "none",
 		"address": object{"first_line": "1 Elm Street", "city": "Duluth", "state": "Mn", "zip": "55802", "zip_code": "55803"}})).Want(t, 422).Locs(t))
 	for _, nobody := range []string{"me", absent, c.foreign.String()} {
-		c.refused("GET", "/v2/user/"+nobody+"/info/latest", nil, 404, orders.UserNotFound)
-		c.refused("PATCH", "/v2/user/"+nobody+"/info", anInfo(nil), 404, orders.UserNotFound)
-		c.refused("POST", "/v2/user/"+nobody+"/insurance", anInsurance(nil), 404, orders.UserNotFound)
-		c.refused("GET", "/v2/user/"+nobody+"/insurance/latest", nil, 404, orders.UserNotFound)
+		c.refused("GET", "/v2/user/"+nobody+"/info/latest", nil, 404, people.UserNotFound)
+		c.refused("PATCH", "/v2/user/"+nobody+"/info", anInfo(nil), 404, people.UserNotFound)
+		c.refused("POST", "/v2/user/"+nobody+"/insurance", anInsurance(nil), 404, people.UserNotFound)
+		c.refused("GET", "/v2/user/"+nobody+"/insurance/latest", nil, 404, people.UserNotFound)
 	}
 }
 
 func TestInsurance(t *testing.T) {
 	c := newClinic(t, nil)
-	c.refused("POST", c.about("insurance"), anInsurance(nil), 400, orders.DemographicsMissing)
+	c.refused("POST", c.about("insurance"), anInsurance(nil), 400, people.DemographicsMissing)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
-	c.refused("GET", c.about("insurance/latest"), nil, 404, orders.InsuranceNotFound)
-	c.refused("POST", c.about("insurance"), anInsurance(object{"payor_code": "OAK"}), 400, orders.PayorNotFound)
+	c.refused("GET", c.about("insurance/latest"), nil, 404, people.InsuranceNotFound)
+	c.refused("POST", c.about("insurance"), anInsurance(object{"payor_code": "OAK"}), 400, people.PayorNotFound)
 	c.refused("POST", "/v3/order", c.request(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}}), 400, orders.InsuranceMissing)
 
-	add := func(edits object) orders.InsuranceRecord {
-		var out orders.InsuranceRecord
+	add := func(edits object) people.InsuranceRecord {
+		var out people.InsuranceRecord
 		c.post(c.about("insurance"), anInsurance(edits), 200).JSON(t, &out)
 		return out
 	}
-	latest := func(query string) orders.InsuranceRecord {
-		var out orders.InsuranceRecord
+	latest := func(query string) people.InsuranceRecord {
+		var out people.InsuranceRecord
 		c.get(c.about("insurance/latest"+query), 200).JSON(t, &out)
 		return out
 	}
 	first := add(nil)
 	require.True(t, first.IsPrimary)
-	require.Equal(t, orders.Female, first.Insured.Gender)
+	require.Equal(t, people.Female, first.Insured.Gender)
 	require.Equal(t, "Aspen Mutual Health", first.Company.Name)
 	require.Equal(t, first, latest(""))
 	second := add(object{"is_primary": false, "payor_code": "MEDFED"})
@@ -119,7 +120,7 @@ func TestInsurance(t *testing.T) {
 
 	// The newest primary record pays.
 	o := c.order("POST", "/v3/order", c.request(walkInTest, object{"billing_type": "commercial_insurance", "icd_codes": []string{"E11.9"}}))
-	kept, err := c.config.Orders.Insurance(t.Context(), team, *o.HealthInsuranceID)
+	kept, err := c.config.Orders.People().Insurance(t.Context(), team, *o.HealthInsuranceID)
 	require.NoError(t, err)
 	require.Equal(t, third, kept.Record)
 	c.refused("POST", "/v3/order", c.request(walkInTest, object{"billing_type": "commercial_insurance"}), 400, orders.ICDCodesRequired)
@@ -133,7 +134,7 @@ func TestInsurance(t *testing.T) {
 func TestPayors(t *testing.T) {
 	c := newClinic(t, nil)
 	codes := func(query string) []string {
-		var found []orders.Payor
+		var found []people.Payor
 		c.get("/v3/insurance/search/payor?"+query, 200).JSON(t, &found)
 		out := []string{}
 		for _, p := range found {
@@ -145,15 +146,15 @@ func TestPayors(t *testing.T) {
 	require.Equal(t, []string{"BIRCH"}, codes("insurance_name=bRHp"))
 	require.Equal(t, []string{"CEDAR"}, codes("provider=house_b&provider_payor_id=CED3"))
 	require.Empty(t, codes("insurance_name=mutual&provider=house_b&provider_payor_id=CED3"))
-	c.refused("GET", "/v3/insurance/search/payor", nil, 400, orders.PayorSearchMissing)
-	c.refused("GET", "/v3/insurance/search/payor?provider=house_b", nil, 400, orders.PayorSearchMissing)
+	c.refused("GET", "/v3/insurance/search/payor", nil, 400, people.PayorSearchMissing)
+	c.refused("GET", "/v3/insurance/search/payor?provider=house_b", nil, 400, people.PayorSearchMissing)
 	c.get("/v3/insurance/search/payor?provider=house_z&provider_payor_id=1", 422)
 
 	body := object{"name": "Our Own Plan", "address": object{"first_line": "9 Own Way", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US"},
 		"provider": "house_a", "provider_payor_id": "OWN1"}
-	var own orders.Payor
+	var own people.Payor
 	c.post("/v3/payor", body, 200).JSON(t, &own)
-	require.Equal(t, orders.TeamPayor, own.Source)
+	require.Equal(t, people.TeamPayor, own.Source)
 	require.Equal(t, []string{own.PayorCode}, codes("insurance_name=our%20own"))
 	require.Equal(t, []string{own.PayorCode}, codes("provider=house_a&provider_payor_id=OWN1"))
 	other := c.With("x-service-api-key", "other")
@@ -162,20 +163,20 @@ func TestPayors(t *testing.T) {
 	require.ElementsMatch(t, []string{"body.name", "body.provider_payor_id"},
 		c.post("/v3/payor", object{"name": "", "provider": "house_a", "address": body["address"]}, 422).Locs(t))
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
-	var record orders.InsuranceRecord
+	var record people.InsuranceRecord
 	c.post(c.about("insurance"), anInsurance(object{"payor_code": own.PayorCode}), 200).JSON(t, &record)
 	require.Equal(t, own.Name, record.Company.Name)
 
 	require.JSONEq(t, `[{"code":"ASPEN","name":"Aspen Mutual Health","aliases":["Aspen","AMH"],"source":"platform","org_address":
 		{"first_line":"100 Policy Way","second_line":null,"city":"Duluth","state":"MN","zip":"55802","zip_code":"55802","country":"US","access_notes":null}}]`,
 		string(c.post("/v3/insurance/search/payor", object{"insurance_name": "aspen"}, 200).Body))
-	c.refused("POST", "/v3/insurance/search/payor", object{}, 400, orders.PayorSearchMissing)
+	c.refused("POST", "/v3/insurance/search/payor", object{}, 400, people.PayorSearchMissing)
 }
 
 func TestDiagnoses(t *testing.T) {
 	c := newClinic(t, nil)
 	codes := func(query string) []string {
-		var found []orders.Diagnosis
+		var found []people.Diagnosis
 		c.get("/v3/insurance/search/diagnosis?diagnosis_query="+query, 200).JSON(t, &found)
 		var out []string
 		for _, d := range found {
@@ -190,22 +191,22 @@ func TestDiagnoses(t *testing.T) {
 	require.Empty(t, codes("zzz"))
 	c.get("/v3/insurance/search/diagnosis", 422)
 
-	check := func(list ...string) (out orders.DiagnosisCheck) {
+	check := func(list ...string) (out people.DiagnosisCheck) {
 		c.post("/v3/insurance/validate_icd_codes", object{"codes": list}, 200).JSON(t, &out)
 		return out
 	}
-	fine := orders.DiagnosisCheck{Valid: true, Errors: []string{}, Violations: []orders.DiagnosisConflict{}, Warnings: []orders.DiagnosisOverlap{}}
+	fine := people.DiagnosisCheck{Valid: true, Errors: []string{}, Violations: []people.DiagnosisConflict{}, Warnings: []people.DiagnosisOverlap{}}
 	require.Equal(t, fine, check("E11.9", "I10"))
 	require.Equal(t, fine, check([]string{}...))
 	bad := check("E11.9", "nonsense", "E10.9", "E11", "E99.9", "R73.9")
 	require.False(t, bad.Valid)
 	require.Equal(t, []string{"codes[1] is not an ICD-10 code", "codes[3] is not a known code", "codes[4] is not a known code"}, bad.Errors)
-	require.Equal(t, []orders.DiagnosisConflict{
+	require.Equal(t, []people.DiagnosisConflict{
 		{Code: "E11.9", ConflictsWith: "E10.9", Type: "excludes1"}, {Code: "E11.9", ConflictsWith: "R73.9", Type: "excludes1"},
 		{Code: "E10.9", ConflictsWith: "R73.9", Type: "excludes1"}}, bad.Violations)
 	odd := check("R05.9", "J45.909")
 	require.True(t, odd.Valid)
-	require.Equal(t, []orders.DiagnosisOverlap{{Code: "R05.9", OverlapsWith: "J45.909", Type: "excludes2"}}, odd.Warnings)
+	require.Equal(t, []people.DiagnosisOverlap{{Code: "R05.9", OverlapsWith: "J45.909", Type: "excludes2"}}, odd.Warnings)
 }
 
 func TestPortalURL(t *testing.T) {
@@ -228,5 +229,5 @@ func TestPortalURL(t *testing.T) {
 	require.Equal(t, c.user, token.User)
 	c.refused("POST", c.about("create_portal_url"), object{"context": "launch", "order_id": absent}, 404, orders.OrderNotFound)
 	require.Equal(t, []string{"body.context"}, c.post(c.about("create_portal_url"), object{"context": "sms"}, 422).Locs(t))
-	c.refused("POST", "/v2/user/"+absent+"/create_portal_url", object{"context": "launch"}, 404, orders.UserNotFound)
+	c.refused("POST", "/v2/user/"+absent+"/create_portal_url", object{"context": "launch"}, 404, people.UserNotFound)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // unmatchedPairs are the types of results under review and their schemas.
@@ -88,7 +89,7 @@ func TestUnmatchedResults(t *testing.T) {
 
 	c.post(path+"/accept", nil, 422) // it points to nobody alone
 	c.refused("POST", path+"/accept", object{"order_id": absent}, 404, orders.OrderNotFound)
-	c.refused("POST", path+"/accept", object{"user_id": c.foreign.String()}, 404, orders.UserNotFound)
+	c.refused("POST", path+"/accept", object{"user_id": c.foreign.String()}, 404, people.UserNotFound)
 	var accepted orders.Order
 	c.post(path+"/accept", object{"order_id": o.ID.String(), "user_id": c.user.String(), "note": "sure"}, 200).JSON(t, &accepted)
 	require.Equal(t, o.ID, accepted.ID)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // personTable keeps who people are and who pays for them, in bytes that no caller can
@@ -55,8 +55,8 @@ func (t *personTable) erase(team healthlab.TeamID, user healthlab.UserID) {
 	}
 }
 
-// Persons returns the store as an [orders.PersonStore].
-func (s *Store) Persons() orders.PersonStore { return persons{s} }
+// Persons returns the store as an [people.Store].
+func (s *Store) Persons() people.Store { return persons{s} }
 
 type persons struct{ s *Store }
 
@@ -72,7 +72,7 @@ func document(v any) ([]byte, error) {
 	return doc, nil
 }
 
-func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info orders.UserInfo) error {
+func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
 	doc, err := document(info)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user he
 	return nil
 }
 
-func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info orders.UserInfo, err error) {
+func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info people.UserInfo, err error) {
 	if err := v.s.lock(ctx); err != nil {
 		return info, err
 	}
@@ -97,7 +97,7 @@ func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healt
 	return info, json.Unmarshal(doc, &info)
 }
 
-func (v persons) AddCoverage(ctx context.Context, c orders.Coverage) error {
+func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	doc, err := document(c.Record)
 	if err != nil {
 		return err
@@ -126,30 +126,30 @@ func (v persons) AddCoverage(ctx context.Context, c orders.Coverage) error {
 	return nil
 }
 
-func (k keptCoverage) load(id uuid.UUID) (orders.Coverage, error) {
-	c := orders.Coverage{ID: id, Team: k.team, User: k.user, ValidFrom: k.from, ValidUntil: k.until}
+func (k keptCoverage) load(id uuid.UUID) (people.Coverage, error) {
+	c := people.Coverage{ID: id, Team: k.team, User: k.user, ValidFrom: k.from, ValidUntil: k.until}
 	return c, json.Unmarshal(k.doc, &c.Record)
 }
 
-func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (orders.Coverage, error) {
+func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.Coverage{}, err
+		return people.Coverage{}, err
 	}
 	defer v.s.mu.Unlock()
 	k, ok := v.s.persons.coverages[id]
 	if !ok || k.team != team || v.s.users.isDeleted(team, k.user) {
-		return orders.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
+		return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 	}
 	return k.load(id)
 }
 
-func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (orders.Coverage, error) {
+func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.Coverage{}, err
+		return people.Coverage{}, err
 	}
 	defer v.s.mu.Unlock()
 	if v.s.users.isDeleted(team, user) {
-		return orders.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
+		return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 	}
 	for id, k := range v.s.persons.coverages {
 		valid := k.until.IsZero() && (at.IsZero() || !at.Before(k.from)) || !at.IsZero() && !at.Before(k.from) && at.Before(k.until)
@@ -157,10 +157,10 @@ func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user hea
 			return k.load(id)
 		}
 	}
-	return orders.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
+	return people.Coverage{}, fmt.Errorf("%w: insurance record", healthlab.NotFound)
 }
 
-func (v persons) AddPayor(ctx context.Context, p orders.KeptPayor) error {
+func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
 	p.CreatedAt = instant(p.CreatedAt)
 	doc, err := document(p)
 	if err != nil {
@@ -180,14 +180,14 @@ func (v persons) AddPayor(ctx context.Context, p orders.KeptPayor) error {
 	return nil
 }
 
-func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]orders.KeptPayor, error) {
+func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var out []orders.KeptPayor
+	var out []people.KeptPayor
 	for _, k := range v.s.persons.payors[team] {
-		var p orders.KeptPayor
+		var p people.KeptPayor
 		if err := json.Unmarshal(k.doc, &p); err != nil {
 			return nil, err
 		}

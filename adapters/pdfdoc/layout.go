@@ -17,6 +17,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // Measures, in millimetres; letters in points.
@@ -591,7 +592,7 @@ const (
 
 // picture shows a signature. It is decoded here: what comes from outside does not go
 // into the file as it is.
-func (l *layout) picture(p *orders.ImageBlob) {
+func (l *layout) picture(p *people.ImageBlob) {
 	img, err := decode(p.Content)
 	if err != nil {
 		l.lines(margin, style{small, false}, l.wrap("(A signature was given, and is no picture that can be shown.)", style{small, false}, l.inner()))

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -36,7 +37,7 @@ var (
 type desk struct {
 	*orders.Service
 	store     *memory.Store
-	people    orders.PersonStore
+	people    people.Store
 	documents *orders.Documents
 }
 
@@ -46,7 +47,7 @@ func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
 	d.people = d.store.Persons()
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
-	anybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	anybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	d.documents = &orders.Documents{Printer: p, Files: d.store.Blobs()}
 	d.Service, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
 		Environment: healthlab.Production,
@@ -60,7 +61,7 @@ func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
 }
 
 // signature is a picture of somebody's hand.
-func signature(t testing.TB) *orders.ImageBlob {
+func signature(t testing.TB) *people.ImageBlob {
 	img := image.NewNRGBA(image.Rect(0, 0, 300, 80))
 	for x := range 300 {
 		for w := range 4 {
@@ -69,7 +70,7 @@ func signature(t testing.TB) *orders.ImageBlob {
 	}
 	var b bytes.Buffer
 	require.NoError(t, png.Encode(&b, img))
-	return &orders.ImageBlob{Content: b.Bytes(), ContentType: "image/png"}
+	return &people.ImageBlob{Content: b.Bytes(), ContentType: "image/png"}
 }
 
 // keep puts an order into the store that has gone through the triggers.
@@ -97,12 +98,12 @@ func record(t testing.TB) (orders.Record, []string) {
 	var r orders.Record
 	r.ID = orders.OrderID{UUID: named("order")}
 	r.CreatedAt, r.Details = at, orders.NewDetails(catalogue.WalkInTest, named("details"), named("shipment"), at)
-	r.PatientDetails = &orders.PatientDetails{FirstName: ptr("Anastasia-Maria"), LastName: ptr("O'Roe Vandenberghe"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
-		Gender: orders.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana.o.roe@example.com"), Race: ptr(orders.Race("asian")),
-		Ethnicity: ptr(orders.Ethnicity("hispanic")), SexualOrientation: ptr(orders.SexualOrientation("dont_know")), GenderIdentity: ptr(orders.GenderIdentity("female")),
-		MedicalProxy: &orders.GuarantorDetails{FirstName: "Boris", LastName: "Щербаков", PhoneNumber: "+15550101", HouseholdIncome: ptr(52123), HouseholdSize: ptr(7), Email: ptr("boris@example.com"),
-			Address: orders.Address{FirstLine: "9 Proxy Rd", SecondLine: ptr("b/2"), City: "Yuma", State: "AZ", Zip: "85364", Country: "US"}}}
-	r.PatientAddress = &orders.PatientAddress{ReceiverName: "Front Desk", FirstLine: "7 Calle Ñandú", SecondLine: ptr("Unit 2"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US",
+	r.PatientDetails = &people.PatientDetails{FirstName: ptr("Anastasia-Maria"), LastName: ptr("O'Roe Vandenberghe"), DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+		Gender: people.Female, PhoneNumber: ptr("+15550100"), Email: ptr("ana.o.roe@example.com"), Race: ptr(people.Race("asian")),
+		Ethnicity: ptr(people.Ethnicity("hispanic")), SexualOrientation: ptr(people.SexualOrientation("dont_know")), GenderIdentity: ptr(people.GenderIdentity("female")),
+		MedicalProxy: &people.GuarantorDetails{FirstName: "Boris", LastName: "Щербаков", PhoneNumber: "+15550101", HouseholdIncome: ptr(52123), HouseholdSize: ptr(7), Email: ptr("boris@example.com"),
+			Address: people.Address{FirstLine: "9 Proxy Rd", SecondLine: ptr("b/2"), City: "Yuma", State: "AZ", Zip: "85364", Country: "US"}}}
+	r.PatientAddress = &people.PatientAddress{ReceiverName: "Front Desk", FirstLine: "7 Calle Ñandú", SecondLine: ptr("Unit 2"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US",
 		PhoneNumber: ptr("+15550102"), AccessNotes: ptr("Side gate, code 4711")}
 	r.LabTest = catalogue.LabTest{Name: "Metabolic basics", Description: ptr("Sugar, kidney and liver"), SampleType: catalogue.Serum, Method: catalogue.WalkInTest, Fasting: true, Status: catalogue.LabTestActive,
 		Lab: &catalogue.Lab{ID: 1, Slug: "northlab", Name: "Northlab", FirstLineAddress: "1 Aurora Way", City: "Duluth", Zipcode: "55802"},
@@ -114,11 +115,11 @@ func record(t testing.TB) (orders.Record, []string) {
 		}}
 	r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 1, QuestionID: 5, Answer: "Y"}, {MarkerID: 1, QuestionID: 6, Answer: "Metformin 500 mg"}}
 	r.SampleID, r.Notes, r.Comment = ptr("SBX4F00A1B2C3"), ptr("A note of the order"), "Order's comment\nAccount's comment"
-	r.PhysicianInput = &orders.PhysicianInput{FirstName: "Cyril", LastName: "Vale", Email: ptr("vale@example.com"), NPI: "1234567893", LicensedStates: []string{"AZ", "NM"}, SignatureImage: signature(t)}
+	r.PhysicianInput = &people.PhysicianInput{FirstName: "Cyril", LastName: "Vale", Email: ptr("vale@example.com"), NPI: "1234567893", LicensedStates: []string{"AZ", "NM"}, SignatureImage: signature(t)}
 	r.BillingType, r.ICDCodes, r.Priority = catalogue.CommercialInsurance, []string{"E11.9", "I10"}, true
 	r.LabAccountNumber = "ACC-778"
-	r.HealthInsurance = &orders.HealthInsuranceInput{Subjective: ptr("tired"), AssessmentPlan: ptr("rule out anemia"), PayorCode: ptr("P1"), InsuranceID: ptr("W77"), ResponsibleRelationship: ptr("Other"),
-		ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "Dora", LastName: "Holder", PhoneNumber: "+15550103", Address: orders.AddressInput{FirstLine: "11 Holder St", City: "Reno", State: "NV", Zip: "89501", Country: "US"}},
+	r.HealthInsurance = &people.HealthInsuranceInput{Subjective: ptr("tired"), AssessmentPlan: ptr("rule out anemia"), PayorCode: ptr("P1"), InsuranceID: ptr("W77"), ResponsibleRelationship: ptr("Other"),
+		ResponsibleDetails: &people.ResponsiblePerson{FirstName: "Dora", LastName: "Holder", PhoneNumber: "+15550103", Address: people.AddressInput{FirstLine: "11 Holder St", City: "Reno", State: "NV", Zip: "89501", Country: "US"}},
 		DiagnosisCodes:     []string{"Z00.0"}}
 	return r, []string{
 		"Anastasia-Maria O'Roe Vandenberghe", "1984-05-09", "Female", "+15550100", "ana.o.roe@example.com", "Asian", "Hispanic", "Dont know",
@@ -137,12 +138,12 @@ func TestRequisitionHasEverything(t *testing.T) {
 		d := newDesk(t, p, paper)
 		o, values := record(t)
 		o.HealthInsuranceID = ptr(named("coverage"))
-		c := orders.Coverage{ID: named("coverage"), Team: team, User: ana, ValidFrom: noon, Record: orders.InsuranceRecord{MemberID: "MEM-9", PayorCode: "PAY-3", Relationship: "Spouse", GroupID: ptr("GRP-4"), IsPrimary: true,
-			Company: orders.CompanyDetails{Name: "Invented Mutual", Address: orders.Address{FirstLine: "1 Payor Plaza", City: "Omaha", State: "NE", Zip: "68102", Country: "US"}},
-			Insured: orders.PersonDetails{FirstName: "Ines", LastName: "Holder", Gender: orders.Female, DOB: healthlab.Date{Year: 1980, Month: 1, Day: 2}, Email: "ines@example.com", PhoneNumber: "+15550104",
-				Address: orders.Address{FirstLine: "12 Insured St", City: "Elko", State: "NV", Zip: "89801", Country: "US"}},
-			Guarantor: &orders.GuarantorDetails{FirstName: "Gus", LastName: "Payer", PhoneNumber: "+15550105", Address: orders.Address{FirstLine: "13 Guarantor St", City: "Ely", State: "NV", Zip: "89301", Country: "US"}}}}
-		err := d.people.PutUserInfo(t.Context(), team, ana, orders.UserInfo{FirstName: "Ana", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}})
+		c := people.Coverage{ID: named("coverage"), Team: team, User: ana, ValidFrom: noon, Record: people.InsuranceRecord{MemberID: "MEM-9", PayorCode: "PAY-3", Relationship: "Spouse", GroupID: ptr("GRP-4"), IsPrimary: true,
+			Company: people.CompanyDetails{Name: "Invented Mutual", Address: people.Address{FirstLine: "1 Payor Plaza", City: "Omaha", State: "NE", Zip: "68102", Country: "US"}},
+			Insured: people.PersonDetails{FirstName: "Ines", LastName: "Holder", Gender: people.Female, DOB: healthlab.Date{Year: 1980, Month: 1, Day: 2}, Email: "ines@example.com", PhoneNumber: "+15550104",
+				Address: people.Address{FirstLine: "12 Insured St", City: "Elko", State: "NV", Zip: "89801", Country: "US"}},
+			Guarantor: &people.GuarantorDetails{FirstName: "Gus", LastName: "Payer", PhoneNumber: "+15550105", Address: people.Address{FirstLine: "13 Guarantor St", City: "Ely", State: "NV", Zip: "89301", Country: "US"}}}}
+		err := d.people.PutUserInfo(t.Context(), team, ana, people.UserInfo{FirstName: "Ana", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}})
 		require.NoError(t, err)
 		err = d.people.AddCoverage(t.Context(), c)
 		require.NoError(t, err)
@@ -178,7 +179,7 @@ func TestReportHasEverything(t *testing.T) {
 		MissingResults: []orders.MissingResult{{Name: "Urea", InferredFailureType: orders.QuantityNotSufficientFailure, Note: ptr("spilt"), LOINC: ptr("3094-0")}},
 		SampleInformation: map[string]orders.SampleData{"S-1": {SampleID: ptr("S-1"), ControlNumber: ptr("CTRL-5"), DateCollected: &orders.TimestampWithOffset{Timestamp: at, TimezoneOffset: -7 * 3600}, DateReceived: &orders.TimestampWithOffset{Timestamp: at},
 			ClinicalInformation:    &orders.ClinicalInformation{Fasting: true, Notes: ptr("hemolyzed"), Information: ptr("left arm"), TotalVolume: ptr("8 mL")},
-			PerformingLaboratories: map[string]orders.PerformingLaboratory{"LAB-A": {Name: "Northlab North", PhoneNumber: ptr("+15550106"), MedicalDirector: ptr("Dr. Mara Keen"), Address: &orders.Address{FirstLine: "5 Frost St", City: "Bemidji", State: "MN", Zip: "56601", Country: "US"}}}}},
+			PerformingLaboratories: map[string]orders.PerformingLaboratory{"LAB-A": {Name: "Northlab North", PhoneNumber: ptr("+15550106"), MedicalDirector: ptr("Dr. Mara Keen"), Address: &people.Address{FirstLine: "5 Frost St", City: "Bemidji", State: "MN", Zip: "56601", Country: "US"}}}}},
 	}
 	o.Interpretation = o.Results.Metadata.Interpretation
 	id := d.keep(t, o, orders.LabAccepted, orders.FinalResult)
@@ -278,7 +279,7 @@ func TestAnyText(t *testing.T) {
 		text := func(of string) string { return rapid.String().Draw(t, of) }
 		return orders.Document{Title: text("title"), Number: text("number"), Subject: text("subject"), At: noon, Paper: orders.A4, Sections: []orders.Section{{
 			Heading: text("heading"), Fields: []orders.Field{{Name: text("name"), Value: text("value")}}, Paragraphs: []string{text("text")}, Steps: []string{text("step")},
-			Picture: &orders.ImageBlob{Content: rapid.SliceOf(rapid.Byte()).Draw(t, "picture")},
+			Picture: &people.ImageBlob{Content: rapid.SliceOf(rapid.Byte()).Draw(t, "picture")},
 		}}}
 	})
 	for seed := range prove.Count(20, 500) {

@@ -19,6 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // A clinic is a team with many orders of two years, which are the same in every run.
@@ -88,11 +89,11 @@ func (c *clinic) order(n int) orders.Record {
 	sample := fmt.Sprintf("S%08d", n)
 	o.SampleID = &sample
 	if method == catalogue.Testkit && r.IntN(20) == 0 { // a kit that is not registered
-		o.ShippingDetails = &orders.ShippingDetails{ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
+		o.ShippingDetails = &people.ShippingDetails{ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
 		o.UserID = healthlab.UserID{UUID: idOf(3, c.rows)}
 	} else {
-		o.PatientDetails = &orders.PatientDetails{FirstName: &first, LastName: &last, DOB: born, Gender: orders.Female}
-		o.PatientAddress = &orders.PatientAddress{ReceiverName: first + " " + last, FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
+		o.PatientDetails = &people.PatientDetails{FirstName: &first, LastName: &last, DOB: born, Gender: people.Female}
+		o.PatientAddress = &people.PatientAddress{ReceiverName: first + " " + last, FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
 		if r.IntN(50) == 0 {
 			o.PatientAddress.ReceiverName = often(r, c.first) + " " + last
 		}

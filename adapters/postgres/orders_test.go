@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func newOrders(t testing.TB) storetest.OrdersHarness {
@@ -176,15 +177,15 @@ func placeOrder(t testing.TB, s *postgres.Store, u healthdata.User) orders.Recor
 func insure(t testing.TB, s *postgres.Store, u healthdata.User) {
 	t.Helper()
 	born := healthlab.Date{Year: 1984, Month: 5, Day: 9}
-	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, orders.UserInfo{FirstName: "Ana", DOB: born}))
-	require.NoError(t, s.Persons().AddCoverage(t.Context(), orders.Coverage{ID: uuid.New(), Team: u.Team, User: u.ID, ValidFrom: noon.Time,
-		Record: orders.InsuranceRecord{Insured: orders.PersonDetails{DOB: born}}}))
+	require.NoError(t, s.Persons().PutUserInfo(t.Context(), u.Team, u.ID, people.UserInfo{FirstName: "Ana", DOB: born}))
+	require.NoError(t, s.Persons().AddCoverage(t.Context(), people.Coverage{ID: uuid.New(), Team: u.Team, User: u.ID, ValidFrom: noon.Time,
+		Record: people.InsuranceRecord{Insured: people.PersonDetails{DOB: born}}}))
 	end := noon.Add(time.Minute)
 	scope := orders.KeyScope{Team: u.Team, Endpoint: "insurance", Key: u.ID.String()}
 	_, err := s.OrderKeys().StartKey(t.Context(), scope, "", orders.OrderID{UUID: uuid.New()}, noon.Time, end)
 	require.NoError(t, err)
 	require.NoError(t, s.OrderKeys().FinishKey(t.Context(), scope, end, []byte("answer"), u.ID, end))
-	require.NoError(t, s.Persons().AddPayor(t.Context(), orders.KeptPayor{Team: u.Team, Payor: orders.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
+	require.NoError(t, s.Persons().AddPayor(t.Context(), people.KeptPayor{Team: u.Team, Payor: people.Payor{PayorCode: uuid.NewString()}, CreatedAt: noon.Time}))
 }
 
 // hold keeps a result of a user under review, and starts a test run of the team.

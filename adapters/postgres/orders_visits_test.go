@@ -24,6 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // What a process of the test of bookings is told.
@@ -86,7 +87,7 @@ func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error)
 	if err != nil {
 		return nil, err
 	}
-	everybody := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	everybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	return orders.New(s.Orders(), everybody, book, lab, &orders.Options{
 		Environment: healthlab.Production,
 		Centers:     centers, BookingKeys: seal, Now: func() time.Time { return noon.Time }, LabTimeout: time.Minute,

@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Persons returns the store as an [orders.PersonStore].
-func (s *Store) Persons() orders.PersonStore { return persons{s} }
+// Persons returns the store as an [people.Store].
+func (s *Store) Persons() people.Store { return persons{s} }
 
 type persons struct{ s *Store }
 
@@ -79,7 +79,7 @@ func missingRow(err error, what string) error {
 	return err
 }
 
-func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info orders.UserInfo) error {
+func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
 	doc, err := document(info)
 	if err != nil {
 		return err
@@ -89,21 +89,21 @@ func (v persons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user he
 	})
 }
 
-func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info orders.UserInfo, err error) {
+func (v persons) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (info people.UserInfo, err error) {
 	err = v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectInfo, team.UUID, user.UUID).QueryRow(func(row pgx.Row) error {
 			var doc []byte
 			if err := row.Scan(&doc); err != nil {
 				return err
 			}
-			info = orders.UserInfo{}
+			info = people.UserInfo{}
 			return json.Unmarshal(doc, &info)
 		})
 	})
 	return info, missingRow(err, "demographics")
 }
 
-func (v persons) AddCoverage(ctx context.Context, c orders.Coverage) error {
+func (v persons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	doc, err := document(c.Record)
 	if err != nil {
 		return err
@@ -129,11 +129,11 @@ func (v persons) AddCoverage(ctx context.Context, c orders.Coverage) error {
 }
 
 // coverage reads one record.
-func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (orders.Coverage, error) {
-	var c orders.Coverage
+func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string, args ...any) (people.Coverage, error) {
+	var c people.Coverage
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
-			c = orders.Coverage{Team: team}
+			c = people.Coverage{Team: team}
 			var doc []byte
 			var until *time.Time
 			if err := row.Scan(&c.User.UUID, &c.ID, &c.ValidFrom, &until, &doc); err != nil {
@@ -149,15 +149,15 @@ func (v persons) coverage(ctx context.Context, team healthlab.TeamID, sql string
 	return c, missingRow(err, "insurance record")
 }
 
-func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (orders.Coverage, error) {
+func (v persons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
 	return v.coverage(ctx, team, selectCoverage, team.UUID, id)
 }
 
-func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (orders.Coverage, error) {
+func (v persons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
 	return v.coverage(ctx, team, selectCoverageAt, team.UUID, user.UUID, primary, nullable(at.UTC()))
 }
 
-func (v persons) AddPayor(ctx context.Context, p orders.KeptPayor) error {
+func (v persons) AddPayor(ctx context.Context, p people.KeptPayor) error {
 	p.CreatedAt = instant(p.CreatedAt)
 	doc, err := document(p)
 	if err != nil {
@@ -168,14 +168,14 @@ func (v persons) AddPayor(ctx context.Context, p orders.KeptPayor) error {
 	})
 }
 
-func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]orders.KeptPayor, error) {
-	var out []orders.KeptPayor
+func (v persons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
+	var out []people.KeptPayor
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectPayors, team.UUID).Query(func(rows pgx.Rows) error {
 			out = nil
 			for rows.Next() {
 				var doc []byte
-				var p orders.KeptPayor
+				var p people.KeptPayor
 				if err := rows.Scan(&doc); err != nil {
 					return err
 				}

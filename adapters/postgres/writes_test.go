@@ -23,7 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/linking"
 	"github.com/healthlab-dev/healthlab/linking/pull"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
@@ -172,21 +172,21 @@ var personWrites = map[string]prepare{
 	},
 	"Persons.PutUserInfo": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Persons().PutUserInfo(ctx, u.Team, u.ID, orders.UserInfo{FirstName: "Ana", DOB: healthlab.DateOf(noon.Time)})
+			return s.Persons().PutUserInfo(ctx, u.Team, u.ID, people.UserInfo{FirstName: "Ana", DOB: healthlab.DateOf(noon.Time)})
 		}
 	},
 	"Persons.AddCoverage": func(t testing.TB, s *postgres.Store, u healthdata.User) write {
 		insure(t, s, u)
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Persons().AddCoverage(ctx, orders.Coverage{
+			return s.Persons().AddCoverage(ctx, people.Coverage{
 				ID: u.ID.UUID, Team: u.Team, User: u.ID, ValidFrom: noon.Time,
-				Record: orders.InsuranceRecord{Insured: orders.PersonDetails{DOB: healthlab.DateOf(noon.Time)}},
+				Record: people.InsuranceRecord{Insured: people.PersonDetails{DOB: healthlab.DateOf(noon.Time)}},
 			})
 		}
 	},
 	"Persons.AddPayor": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Persons().AddPayor(ctx, orders.KeptPayor{Team: u.Team, Payor: orders.Payor{PayorCode: u.ID.String()}, CreatedAt: noon.Time})
+			return s.Persons().AddPayor(ctx, people.KeptPayor{Team: u.Team, Payor: people.Payor{PayorCode: u.ID.String()}, CreatedAt: noon.Time})
 		}
 	},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -32,7 +33,7 @@ type Store interface {
 	Orders() orders.Store
 	OrderKeys() orders.Keys
 	LabTests() catalogue.LabTestStore
-	Persons() orders.PersonStore
+	Persons() people.Store
 	Continuous() aggregate.ContinuousStore
 	ContinuousWork() aggregate.ContinuousWork
 	Priorities() aggregate.PriorityStore

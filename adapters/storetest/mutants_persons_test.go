@@ -10,61 +10,61 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // brokenPersons is a store of persons with methods replaced.
 type brokenPersons struct {
-	orders.PersonStore
-	put      func(context.Context, healthlab.TeamID, healthlab.UserID, orders.UserInfo) error
-	add      func(context.Context, orders.Coverage) error
-	coverage func(context.Context, healthlab.TeamID, uuid.UUID) (orders.Coverage, error)
-	at       func(context.Context, healthlab.TeamID, healthlab.UserID, bool, time.Time) (orders.Coverage, error)
-	payors   func(context.Context, healthlab.TeamID) ([]orders.KeptPayor, error)
+	people.Store
+	put      func(context.Context, healthlab.TeamID, healthlab.UserID, people.UserInfo) error
+	add      func(context.Context, people.Coverage) error
+	coverage func(context.Context, healthlab.TeamID, uuid.UUID) (people.Coverage, error)
+	at       func(context.Context, healthlab.TeamID, healthlab.UserID, bool, time.Time) (people.Coverage, error)
+	payors   func(context.Context, healthlab.TeamID) ([]people.KeptPayor, error)
 	teams    []healthlab.TeamID
 }
 
-func (b *brokenPersons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info orders.UserInfo) error {
+func (b *brokenPersons) PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
 	if b.put != nil {
 		return b.put(ctx, team, user, info)
 	}
-	return b.PersonStore.PutUserInfo(ctx, team, user, info)
+	return b.Store.PutUserInfo(ctx, team, user, info)
 }
 
-func (b *brokenPersons) AddCoverage(ctx context.Context, c orders.Coverage) error {
+func (b *brokenPersons) AddCoverage(ctx context.Context, c people.Coverage) error {
 	b.teams = append(b.teams, c.Team)
 	if b.add != nil {
 		return b.add(ctx, c)
 	}
-	return b.PersonStore.AddCoverage(ctx, c)
+	return b.Store.AddCoverage(ctx, c)
 }
 
-func (b *brokenPersons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (orders.Coverage, error) {
+func (b *brokenPersons) Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
 	if b.coverage != nil {
 		return b.coverage(ctx, team, id)
 	}
-	return b.PersonStore.Coverage(ctx, team, id)
+	return b.Store.Coverage(ctx, team, id)
 }
 
-func (b *brokenPersons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (orders.Coverage, error) {
+func (b *brokenPersons) CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
 	if b.at != nil {
 		return b.at(ctx, team, user, primary, at)
 	}
-	return b.PersonStore.CoverageAt(ctx, team, user, primary, at)
+	return b.Store.CoverageAt(ctx, team, user, primary, at)
 }
 
-func (b *brokenPersons) Payors(ctx context.Context, team healthlab.TeamID) ([]orders.KeptPayor, error) {
+func (b *brokenPersons) Payors(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
 	if b.payors != nil {
 		return b.payors(ctx, team)
 	}
-	return b.PersonStore.Payors(ctx, team)
+	return b.Store.Payors(ctx, team)
 }
 
 func spoiltPersons(spoil func(*brokenPersons)) func(*testing.T) {
 	return func(t *testing.T) {
 		storetest.RunPersons(t, func(testing.TB) storetest.PersonsHarness {
 			s := memory.New(nil)
-			b := &brokenPersons{PersonStore: s.Persons()}
+			b := &brokenPersons{Store: s.Persons()}
 			spoil(b)
 			return storetest.PersonsHarness{Persons: b, Users: s.Users()}
 		})
@@ -74,52 +74,52 @@ func spoiltPersons(spoil func(*brokenPersons)) func(*testing.T) {
 // personMutants are stores of persons that break one promise each.
 var personMutants = []mutant{
 	{"keeps the first demographics", spoiltPersons(func(b *brokenPersons) {
-		b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info orders.UserInfo) error {
+		b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
 			if _, err := b.UserInfo(ctx, team, user); err == nil {
 				return nil
 			}
-			return b.PersonStore.PutUserInfo(ctx, team, user, info)
+			return b.Store.PutUserInfo(ctx, team, user, info)
 		}
 	}), "Info/RoundTrip"},
 	{"insures people whom nobody knows", spoiltPersons(func(b *brokenPersons) {
-		b.add = func(ctx context.Context, c orders.Coverage) error {
+		b.add = func(ctx context.Context, c people.Coverage) error {
 			if _, err := b.UserInfo(ctx, c.Team, c.User); err != nil {
-				_ = b.PutUserInfo(ctx, c.Team, c.User, orders.UserInfo{DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}})
+				_ = b.PutUserInfo(ctx, c.Team, c.User, people.UserInfo{DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}})
 			}
-			return b.PersonStore.AddCoverage(ctx, c)
+			return b.Store.AddCoverage(ctx, c)
 		}
 	}), "Coverage/NeedsDemographics"},
 	{"shows other teams' records", spoiltPersons(func(b *brokenPersons) {
-		b.coverage = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (orders.Coverage, error) {
+		b.coverage = func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error) {
 			for _, other := range b.teams {
-				if c, err := b.PersonStore.Coverage(ctx, other, id); err == nil {
+				if c, err := b.Store.Coverage(ctx, other, id); err == nil {
 					return c, nil
 				}
 			}
-			return b.PersonStore.Coverage(ctx, team, id)
+			return b.Store.Coverage(ctx, team, id)
 		}
 	}), "Coverage/OtherTeam"},
 	{"asks for the latest record only", spoiltPersons(func(b *brokenPersons) {
-		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, _ time.Time) (orders.Coverage, error) {
-			return b.PersonStore.CoverageAt(ctx, team, user, primary, time.Time{})
+		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, _ time.Time) (people.Coverage, error) {
+			return b.Store.CoverageAt(ctx, team, user, primary, time.Time{})
 		}
 	}), "Coverage/Validity"},
 	{"forgets what is primary", spoiltPersons(func(b *brokenPersons) {
-		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ bool, at time.Time) (orders.Coverage, error) {
-			return b.PersonStore.CoverageAt(ctx, team, user, true, at)
+		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ bool, at time.Time) (people.Coverage, error) {
+			return b.Store.CoverageAt(ctx, team, user, true, at)
 		}
 	}), "Coverage/Validity"},
 	{"believes a slow clock", spoiltPersons(func(b *brokenPersons) {
-		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (orders.Coverage, error) {
+		b.at = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (people.Coverage, error) {
 			if at.IsZero() {
 				at = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)
 			}
-			return b.PersonStore.CoverageAt(ctx, team, user, primary, at)
+			return b.Store.CoverageAt(ctx, team, user, primary, at)
 		}
 	}), "Coverage/LaterCallWins"},
 	{"mixes teams' payors", spoiltPersons(func(b *brokenPersons) {
-		b.payors = func(ctx context.Context, team healthlab.TeamID) ([]orders.KeptPayor, error) {
-			own, err := b.PersonStore.Payors(ctx, team)
+		b.payors = func(ctx context.Context, team healthlab.TeamID) ([]people.KeptPayor, error) {
+			own, err := b.Store.Payors(ctx, team)
 			if err != nil || len(own) == 0 {
 				return own, err
 			}
@@ -127,8 +127,8 @@ var personMutants = []mutant{
 		}
 	}), "Payors/RoundTrip"},
 	{"goes on without its caller", spoiltPersons(func(b *brokenPersons) {
-		b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info orders.UserInfo) error {
-			return b.PersonStore.PutUserInfo(context.WithoutCancel(ctx), team, user, info)
+		b.put = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info people.UserInfo) error {
+			return b.Store.PutUserInfo(context.WithoutCancel(ctx), team, user, info)
 		}
 	}), "ContextEnded"},
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // orderNoon is the instant around which the fixtures live.
@@ -61,32 +62,32 @@ func fullRecord(team, name string) orders.Record {
 	ship.OutboundTrackingNumber, ship.OutboundTrackingURL, ship.OutboundCourier = ptr("1Z"), ptr("https://t.example.com/1Z"), ptr("swift")
 	ship.InboundTrackingNumber, ship.InboundTrackingURL, ship.InboundCourier = ptr("2Z"), ptr("https://t.example.com/2Z"), ptr("slow")
 	ship.Notes = ptr("ring twice")
-	r.PatientDetails = &orders.PatientDetails{FirstName: ptr("Ana"), LastName: ptr("Roe"),
-		DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}, Gender: orders.Female, PhoneNumber: ptr("+15550100"),
-		Email: ptr("ana@example.com"), Race: ptr(orders.Race("asian")), Ethnicity: ptr(orders.Ethnicity("other")),
-		SexualOrientation: ptr(orders.SexualOrientation("dont_know")), GenderIdentity: ptr(orders.GenderIdentity("female")),
-		MedicalProxy: &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
+	r.PatientDetails = &people.PatientDetails{FirstName: ptr("Ana"), LastName: ptr("Roe"),
+		DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}, Gender: people.Female, PhoneNumber: ptr("+15550100"),
+		Email: ptr("ana@example.com"), Race: ptr(people.Race("asian")), Ethnicity: ptr(people.Ethnicity("other")),
+		SexualOrientation: ptr(people.SexualOrientation("dont_know")), GenderIdentity: ptr(people.GenderIdentity("female")),
+		MedicalProxy: &people.GuarantorDetails{FirstName: "Bo", LastName: "Roe", PhoneNumber: "+15550101",
 			HouseholdIncome: ptr(1), HouseholdSize: ptr(2), Email: ptr("bo@example.com"),
-			Address: orders.Address{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}}
-	r.PatientAddress = &orders.PatientAddress{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", SecondLine: ptr("Unit 2"), City: "Mesa",
+			Address: people.Address{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}}}
+	r.PatientAddress = &people.PatientAddress{ReceiverName: "Ana Roe", FirstLine: "7 Elm Rd", SecondLine: ptr("Unit 2"), City: "Mesa",
 		State: "AZ", Zip: "85201", Country: "US", PhoneNumber: ptr("+15550100"), AccessNotes: ptr("Side gate")}
-	r.ShippingDetails = &orders.ShippingDetails{ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", SecondLine: ptr("b"), City: "Mesa",
+	r.ShippingDetails = &people.ShippingDetails{ReceiverName: "Front Desk", FirstLine: "8 Elm Rd", SecondLine: ptr("b"), City: "Mesa",
 		State: "AZ", Zip: "85201", Country: "US", PhoneNumber: "+15550102"}
 	r.SampleID, r.Notes, r.ClinicalNotes = ptr("A100200"), ptr("a note"), ptr("a comment")
-	r.Physician = &orders.Physician{FirstName: "Cy", LastName: "Vale", NPI: "1234567890"}
+	r.Physician = &people.Physician{FirstName: "Cy", LastName: "Vale", NPI: "1234567890"}
 	r.HealthInsuranceID, r.RequisitionFormURL, r.Priority = ptr(named("insurance")), ptr("https://f.example.com"), true
 	r.ActivateBy, r.Passthrough, r.ICDCodes, r.HasABN = &day, ptr("ours"), []string{"E11.9"}, true
 	r.BillingType, r.Interpretation, r.HasMissingResults = catalogue.CommercialInsurance, ptr(orders.Critical), ptr(true)
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = &day, &day
 	r.LabAccountID, r.LabAccountNumber = &catalogue.LabAccountID{UUID: named("account")}, "778"
 	r.Comment, r.Scheduled, r.CreatorMemberID = "both comments", true, ptr(named("member"))
-	r.PhysicianInput = &orders.PhysicianInput{FirstName: "Cy", LastName: "Vale", Email: ptr("cy@example.com"), NPI: "1234567890",
-		LicensedStates: []string{"AZ"}, SignatureImage: &orders.ImageBlob{Content: []byte{1, 0, 255}, ContentType: "image/png"}}
-	r.HealthInsurance = &orders.HealthInsuranceInput{FrontImage: &orders.ImageBlob{Content: []byte{7}, ContentType: "image/png"},
+	r.PhysicianInput = &people.PhysicianInput{FirstName: "Cy", LastName: "Vale", Email: ptr("cy@example.com"), NPI: "1234567890",
+		LicensedStates: []string{"AZ"}, SignatureImage: &people.ImageBlob{Content: []byte{1, 0, 255}, ContentType: "image/png"}}
+	r.HealthInsurance = &people.HealthInsuranceInput{FrontImage: &people.ImageBlob{Content: []byte{7}, ContentType: "image/png"},
 		Subjective: ptr("tired"), PayorCode: ptr("P1"), InsuranceID: ptr("77"), ResponsibleRelationship: ptr("Other"),
-		ResponsibleDetails: &orders.ResponsiblePerson{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1", PhoneType: "Mobile"},
+		ResponsibleDetails: &people.ResponsiblePerson{FirstName: "Bo", LastName: "Roe", PhoneNumber: "1", PhoneType: "Mobile"},
 		DiagnosisCodes:     []string{"E11.9"}}
-	r.Consents = []orders.Consent{{ConsentType: orders.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
+	r.Consents = []people.Consent{{ConsentType: people.TermsOfUse, Version: "1.0", TimeOfConsent: &at}}
 	r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 12, QuestionID: 1 << 40, Answer: "Y"}}
 	r.SMSEnabled = ptr(true)
 	r.Notifications = orders.Notifications{Due: orderNoon.Add(3 * time.Hour), Notify: true, Told: []uuid.UUID{named("told")},
@@ -120,7 +121,7 @@ func fullRecord(team, name string) orders.Record {
 		SampleInformation: map[string]orders.SampleData{"A100200": {SampleID: ptr("A100200"), ControlNumber: ptr("c"),
 			DateCollected: &orders.TimestampWithOffset{Timestamp: at, TimezoneOffset: -25200},
 			PerformingLaboratories: map[string]orders.PerformingLaboratory{"A": {Name: "Northlab", PhoneNumber: ptr("1"),
-				MedicalDirector: ptr("D"), Address: &orders.Address{FirstLine: "1 Lab Way", City: "Reno", State: "NV", Zip: "89501", Country: "US"}}},
+				MedicalDirector: ptr("D"), Address: &people.Address{FirstLine: "1 Lab Way", City: "Reno", State: "NV", Zip: "89501", Country: "US"}}},
 			ClinicalInformation: &orders.ClinicalInformation{Fasting: true, Notes: ptr("n")},
 			SpecimenType:        &orders.Coded{Text: "Urine", Codes: []orders.Code{{Code: "UR", Text: "Urine", System: "HL70487"}}}, SpecimenSite: &orders.Coded{Text: "left arm"},
 			TypeModifiers: []orders.Coded{{Text: "midstream"}}, SiteModifiers: []orders.Coded{{Text: "upper"}},

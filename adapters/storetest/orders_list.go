@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // onPaper is a record as text: what is published and what is not.
@@ -28,10 +29,10 @@ func onPaper(t testing.TB, r orders.Record) string {
 func shelf(t *testing.T, s *ordersT) {
 	t.Helper()
 	hour := func(n int) healthlab.Time { return healthlab.At(orderNoon.Add(time.Duration(n) * time.Hour)) }
-	patient := func(first, last, dob string) *orders.PatientDetails {
+	patient := func(first, last, dob string) *people.PatientDetails {
 		day, err := healthlab.ParseDate(dob)
 		require.NoError(t, err)
-		p := &orders.PatientDetails{DOB: day, Gender: orders.Female}
+		p := &people.PatientDetails{DOB: day, Gender: people.Female}
 		if first != "" {
 			p.FirstName = &first
 		}
@@ -42,7 +43,7 @@ func shelf(t *testing.T, s *ordersT) {
 	}
 	for i, o := range []struct {
 		name, team string
-		patient    *orders.PatientDetails
+		patient    *people.PatientDetails
 		receiver   string
 		shipping   bool
 		method     catalogue.CollectionMethod
@@ -66,9 +67,9 @@ func shelf(t *testing.T, s *ordersT) {
 		r.Details = orders.NewDetails(o.method, named("details"), named("shipment"), hour(i))
 		switch {
 		case o.shipping:
-			r.ShippingDetails = &orders.ShippingDetails{ReceiverName: o.receiver}
+			r.ShippingDetails = &people.ShippingDetails{ReceiverName: o.receiver}
 		case o.receiver != "":
-			r.PatientAddress = &orders.PatientAddress{ReceiverName: o.receiver}
+			r.PatientAddress = &people.PatientAddress{ReceiverName: o.receiver}
 		}
 		if o.read != "" {
 			r.Interpretation = &o.read
@@ -168,7 +169,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 	},
 	"Renamed": func(t *testing.T, s *ordersT) {
 		r := newRecord("a", "1")
-		r.PatientDetails = &orders.PatientDetails{FirstName: ptr("Zoë"), LastName: ptr("Ångström"), DOB: birthday}
+		r.PatientDetails = &people.PatientDetails{FirstName: ptr("Zoë"), LastName: ptr("Ångström"), DOB: birthday}
 		s.place(t, r)
 		found := func(q orders.Query) int {
 			q.Team = r.TeamID
@@ -180,7 +181,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 		require.Equal(t, []int{1, 1, 1}, []int{found(orders.Query{PatientName: "ZOË Å"}), found(orders.Query{Search: "ångs"}), found(orders.Query{Search: "1984-05"})})
 		_, err := s.Update(t.Context(), r.TeamID, r.ID, edits(func(r *orders.Record) {
 			r.PatientDetails.FirstName, r.PatientDetails.DOB = ptr("Bo"), healthlab.Date{Year: 1990, Month: 1, Day: 2}
-			r.PatientAddress = &orders.PatientAddress{ReceiverName: "Front Desk"}
+			r.PatientAddress = &people.PatientAddress{ReceiverName: "Front Desk"}
 		}))
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 0, 1, 1, 1}, []int{found(orders.Query{PatientName: "zoë"}), found(orders.Query{PatientName: "bo å"}),

@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -80,7 +81,7 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 		return nil, err
 	}
 	lab := &walkLab{}
-	users := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	users := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	for _, p := range processes {
 		s, err := orders.New(p.Orders, users, book, lab, &orders.Options{
 			Environment: healthlab.Sandbox, Now: func() time.Time { return orderNoon },
@@ -105,9 +106,9 @@ func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
 func walkRequest(method catalogue.CollectionMethod) orders.PlaceRequest {
 	return orders.PlaceRequest{
 		UserID: orderUser("ana"), OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: named("test " + string(method))}}},
-		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: orders.Female, PhoneNumber: "+15550100",
+		PatientDetails: people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: people.Female, PhoneNumber: "+15550100",
 			Email: "ana@example.com"},
-		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	}
 }
 

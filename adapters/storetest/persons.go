@@ -12,16 +12,16 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // PersonsHarness is a fresh, empty store that keeps persons and users.
 type PersonsHarness struct {
-	Persons orders.PersonStore
+	Persons people.Store
 	Users   healthdata.Users
 }
 
-// RunPersons runs the contract of [orders.PersonStore]. newStore returns a fresh, empty
+// RunPersons runs the contract of [people.Store]. newStore returns a fresh, empty
 // store and registers its own cleanup on t.
 func RunPersons(t *testing.T, newStore func(t testing.TB) PersonsHarness) {
 	for name, run := range personCases {
@@ -29,50 +29,50 @@ func RunPersons(t *testing.T, newStore func(t testing.TB) PersonsHarness) {
 	}
 }
 
-func postal(line string) orders.Address {
-	return orders.Address{FirstLine: line, SecondLine: ptr("b"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
+func postal(line string) people.Address {
+	return people.Address{FirstLine: line, SecondLine: ptr("b"), City: "Mesa", State: "AZ", Zip: "85201", Country: "US"}
 }
 
-func guarantor() *orders.GuarantorDetails {
-	return &orders.GuarantorDetails{FirstName: "Bo", LastName: "Roe", Address: postal("7 Elm Rd"), PhoneNumber: "+15550102",
+func guarantor() *people.GuarantorDetails {
+	return &people.GuarantorDetails{FirstName: "Bo", LastName: "Roe", Address: postal("7 Elm Rd"), PhoneNumber: "+15550102",
 		HouseholdIncome: ptr(50000), HouseholdSize: ptr(3), Email: ptr("bo@example.com")}
 }
 
 var birthday = healthlab.Date{Year: 1984, Month: 5, Day: 9}
 
 // userInfo has no field at its zero value.
-func userInfo(first string) orders.UserInfo {
-	return orders.UserInfo{
+func userInfo(first string) people.UserInfo {
+	return people.UserInfo{
 		FirstName: first, LastName: "Roe", Email: "ana@example.com", PhoneNumber: "+15550101", Gender: "Female", DOB: birthday,
-		Address: orders.UserAddress{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", Zip: "85201", ZipCode: "85201",
+		Address: people.UserAddress{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", Zip: "85201", ZipCode: "85201",
 			Country: "US", AccessNotes: ptr("side gate")},
-		MedicalProxy: guarantor(), Race: ptr(orders.Race("other")), Ethnicity: ptr(orders.Ethnicity("other")),
-		SexualOrientation: ptr(orders.SexualOrientation("other")), GenderIdentity: ptr(orders.GenderIdentity("other")),
+		MedicalProxy: guarantor(), Race: ptr(people.Race("other")), Ethnicity: ptr(people.Ethnicity("other")),
+		SexualOrientation: ptr(people.SexualOrientation("other")), GenderIdentity: ptr(people.GenderIdentity("other")),
 	}
 }
 
 // coverage has no field at its zero value, but that nobody has ended it.
-func coverage(team, user, name string, at time.Time) orders.Coverage {
-	return orders.Coverage{
+func coverage(team, user, name string, at time.Time) people.Coverage {
+	return people.Coverage{
 		ID: named("coverage " + name), Team: orderTeam(team), User: orderUser(user), ValidFrom: at,
-		Record: orders.InsuranceRecord{
-			MemberID: name, PayorCode: "P1", Relationship: orders.RelationSpouse, GroupID: ptr("G"), Guarantor: guarantor(), IsPrimary: true,
-			Insured: orders.PersonDetails{FirstName: "Ana", LastName: "Roe", Gender: orders.Female, DOB: birthday, Email: "ana@example.com",
+		Record: people.InsuranceRecord{
+			MemberID: name, PayorCode: "P1", Relationship: people.RelationSpouse, GroupID: ptr("G"), Guarantor: guarantor(), IsPrimary: true,
+			Insured: people.PersonDetails{FirstName: "Ana", LastName: "Roe", Gender: people.Female, DOB: birthday, Email: "ana@example.com",
 				PhoneNumber: "+15550101", Address: postal("7 Elm Rd")},
-			Company: orders.CompanyDetails{Name: "Payor", Address: postal("1 Main St")},
+			Company: people.CompanyDetails{Name: "Payor", Address: postal("1 Main St")},
 		},
 	}
 }
 
-func keptPayor(team, code string, at time.Time) orders.KeptPayor {
-	return orders.KeptPayor{
-		Payor: orders.Payor{PayorCode: code, Name: "Payor", Aliases: []string{"P"}, OrgAddress: postal("1 Main St"), Source: orders.TeamPayor},
+func keptPayor(team, code string, at time.Time) people.KeptPayor {
+	return people.KeptPayor{
+		Payor: people.Payor{PayorCode: code, Name: "Payor", Aliases: []string{"P"}, OrgAddress: postal("1 Main St"), Source: people.TeamPayor},
 		Team:  orderTeam(team), ClearingHouse: "house_a", ProviderPayorID: "77", CreatedAt: at,
 	}
 }
 
 // latest reads the record that has not ended.
-func (h PersonsHarness) latest(t *testing.T, team, user string, primary bool) (orders.Coverage, error) {
+func (h PersonsHarness) latest(t *testing.T, team, user string, primary bool) (people.Coverage, error) {
 	t.Helper()
 	return h.Persons.CoverageAt(t.Context(), orderTeam(team), orderUser(user), primary, time.Time{})
 }
@@ -211,14 +211,14 @@ var personCases = map[string]func(*testing.T, PersonsHarness){
 	},
 	"Payors/RoundTrip": func(t *testing.T, h PersonsHarness) {
 		later := keptPayor("a", "2", orderNoon.Add(time.Second))
-		for _, p := range []orders.KeptPayor{later, keptPayor("a", "3", orderNoon), keptPayor("a", "1", orderNoon), keptPayor("b", "1", orderNoon)} {
+		for _, p := range []people.KeptPayor{later, keptPayor("a", "3", orderNoon), keptPayor("a", "1", orderNoon), keptPayor("b", "1", orderNoon)} {
 			in := p
 			in.CreatedAt = p.CreatedAt.Add(300 * time.Nanosecond)
 			require.NoError(t, h.Persons.AddPayor(t.Context(), in))
 		}
 		got, err := h.Persons.Payors(t.Context(), orderTeam("a"))
 		require.NoError(t, err)
-		require.Equal(t, []orders.KeptPayor{keptPayor("a", "1", orderNoon), keptPayor("a", "3", orderNoon), later}, got)
+		require.Equal(t, []people.KeptPayor{keptPayor("a", "1", orderNoon), keptPayor("a", "3", orderNoon), later}, got)
 		none, err := h.Persons.Payors(t.Context(), orderTeam("c"))
 		require.NoError(t, err)
 		require.Empty(t, none)

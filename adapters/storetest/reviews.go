@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -50,7 +51,7 @@ func rawResult(team, name string, at time.Time) orders.RawResult {
 			Interpretation: ptr(orders.Normal), ResultStatus: ptr(orders.ResultFinal), CreatedAt: healthlab.At(at), UpdatedAt: healthlab.At(at),
 		},
 		Message: orders.Message{ID: name, Team: orderTeam(team), Order: orderID("o"), SampleID: "S", On: orders.FinalResult, At: at,
-			Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: orders.Female},
+			Patient: &orders.ReportedPatient{FirstName: "Ana", LastName: "Roe", DOB: birthday, Gender: people.Female},
 			Lab:     "northlab", AccountNumber: "7", Results: &orders.OrderResults{Results: []orders.LabResult{}}},
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 func main() {
@@ -90,7 +91,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	anyUser := orders.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
+	anyUser := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
 	service, err := orders.New(memory.New(nil).Orders(), anyUser, source, backend, &orders.Options{Environment: healthlab.Production})
 	if err != nil {
 		return err
@@ -144,9 +145,9 @@ func (c *clinic) order(ctx context.Context) error {
 	o, err := c.service.Place(ctx, c.team, orders.PlaceRequest{
 		UserID:   healthlab.UserID{UUID: uuid.New()},
 		OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
-		PatientDetails: orders.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
-			Gender: orders.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
-		PatientAddress: orders.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
+		PatientDetails: people.PatientDetailsInput{FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9},
+			Gender: people.Female, PhoneNumber: "+15550100", Email: "ana@example.com"},
+		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	})
 	if err != nil {
 		return err

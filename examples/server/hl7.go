@@ -79,7 +79,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (orders.LabBack
 			return s.Orders.KeepReport(ctx, team, order, id, pdf)
 		}),
 		Insurance: func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (hl7.Insurance, error) {
-			coverage, err := s.Orders.Insurance(ctx, team, id)
+			coverage, err := s.Orders.People().Insurance(ctx, team, id)
 			return hl7.InsuranceOf(coverage), err
 		},
 	}

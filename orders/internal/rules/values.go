@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -58,4 +60,34 @@ func ClonePtr[T any](p *T) *T {
 	}
 	v := *p
 	return &v
+}
+
+// UnmarshalZip reads an address, with its postal code under either name.
+func UnmarshalZip(b []byte, into any, zip *string) error {
+	if err := json.Unmarshal(b, into); err != nil {
+		return err
+	}
+	if *zip != "" || !bytes.Contains(b, []byte(`"zip`)) {
+		return nil
+	}
+	var other struct {
+		Zip     string `json:"zip"`
+		ZipCode string `json:"zip_code"`
+	}
+	if err := json.Unmarshal(b, &other); err != nil {
+		return err
+	}
+	*zip = cmp.Or(other.Zip, other.ZipCode)
+	return nil
+}
+
+// Join writes the texts that there are, with spaces between them.
+func Join(parts ...*string) string {
+	var out []string
+	for _, p := range parts {
+		if p != nil && *p != "" {
+			out = append(out, *p)
+		}
+	}
+	return strings.Join(out, " ")
 }

@@ -1,4 +1,4 @@
-package orders
+package people
 
 import (
 	"bytes"
@@ -219,8 +219,8 @@ func (g *Registry) Facts(lab, providerID string) (catalogue.MarkerFacts, bool) {
 	return f, ok
 }
 
-// diagnosis reports whether a code may be given to an insurer.
-func (g *Registry) diagnosis(code string) bool {
+// ValidDiagnosis reports whether a code may be given to an insurer.
+func (g *Registry) ValidDiagnosis(code string) bool {
 	if !rules.ICDForm.MatchString(code) {
 		return false
 	}
@@ -231,8 +231,8 @@ func (g *Registry) diagnosis(code string) bool {
 	return ok && !g.diagnoses[i].Header
 }
 
-// insurable reports whether insurers pay for a marker in a state.
-func (g *Registry) insurable(lab string, m catalogue.Marker, state string) bool {
+// Insurable reports whether insurers pay for a marker in a state.
+func (g *Registry) Insurable(lab string, m catalogue.Marker, state string) bool {
 	return g == nil || m.ProviderID == nil || !slices.ContainsFunc(g.never, func(n NotInsurable) bool {
 		return n.Lab == lab && n.ProviderID == *m.ProviderID && (len(n.States) == 0 || slices.ContainsFunc(n.States, func(s string) bool { return strings.EqualFold(s, state) }))
 	})
@@ -302,7 +302,7 @@ func (s *Service) CheckDiagnoses(codes []string) DiagnosisCheck {
 	g := s.opts.Registry
 	valid := make([]bool, len(codes))
 	for i, code := range codes {
-		switch valid[i] = g.diagnosis(code); {
+		switch valid[i] = g.ValidDiagnosis(code); {
 		case !rules.ICDForm.MatchString(code):
 			out.Errors = append(out.Errors, fmt.Sprintf("codes[%d] is not an ICD-10 code", i))
 		case !valid[i]:

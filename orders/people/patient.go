@@ -1,12 +1,12 @@
-package orders
+package people
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // PatientDetails says who the patient is. Printing or logging it shows nothing.
@@ -114,53 +114,33 @@ func (a Address) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what is published; the postal code may be called zip_code.
 func (a *Address) UnmarshalJSON(b []byte) error {
-	return unmarshalZip(b, (*plainAddress)(a), &a.Zip)
+	return rules.UnmarshalZip(b, (*plainAddress)(a), &a.Zip)
 }
 
 // UnmarshalJSON reads what is published; the postal code may be called zip_code.
 func (a *PatientAddress) UnmarshalJSON(b []byte) error {
 	type plain PatientAddress
-	return unmarshalZip(b, (*plain)(a), &a.Zip)
+	return rules.UnmarshalZip(b, (*plain)(a), &a.Zip)
 }
 
 // UnmarshalJSON reads what is published; the postal code may be called zip_code.
 func (s *ShippingDetails) UnmarshalJSON(b []byte) error {
 	type plain ShippingDetails
-	return unmarshalZip(b, (*plain)(s), &s.Zip)
+	return rules.UnmarshalZip(b, (*plain)(s), &s.Zip)
 }
 
-// unmarshalZip reads an address, with its postal code under either name.
-func unmarshalZip(b []byte, into any, zip *string) error {
-	if err := json.Unmarshal(b, into); err != nil {
-		return err
+// Name returns "first last", of what there is.
+func (p *PatientDetails) Name() string {
+	if p == nil {
+		return ""
 	}
-	if *zip != "" || !bytes.Contains(b, []byte(`"zip`)) {
-		return nil
-	}
-	var other struct {
-		Zip     string `json:"zip"`
-		ZipCode string `json:"zip_code"`
-	}
-	if err := json.Unmarshal(b, &other); err != nil {
-		return err
-	}
-	*zip = cmp.Or(other.Zip, other.ZipCode)
-	return nil
+	return rules.Join(p.FirstName, p.LastName)
 }
 
-// Physician is who ordered.
-type Physician struct {
-	FirstName string `json:"first_name"`
-	LastName  string `json:"last_name"`
-	NPI       string `json:"npi"`
-}
-
-// Consent is something that a patient has agreed to. Its names on the wire are in
-// camel case.
-type Consent struct {
-	ConsentType ConsentType `json:"consentType"`
-	// Version of the text; 1.0 if not given.
-	Version string `json:"version" wire:"opt"`
-	// TimeOfConsent is when it was given; the time of the request if not given.
-	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`
+// SortName returns "last first" in lower case, of what there is.
+func (p *PatientDetails) SortName() string {
+	if p == nil {
+		return ""
+	}
+	return strings.ToLower(rules.Join(p.LastName, p.FirstName))
 }

@@ -1,0 +1,10 @@
+// Package people answers one question: who is the patient of a lab order, and who pays for
+// them?
+//
+// A [Service] keeps the demographics of users ([UserInfo]), their insurance records
+// ([InsuranceRecord]) and the payors that teams add, in a [Store]. A [Registry] knows payors
+// and diagnosis codes (ICD-10-CM). The other types are what orders and documents say of a
+// patient, a guarantor and a physician, and what requests give for them.
+//
+// Printing or logging a value of a person shows nothing of it.
+package people

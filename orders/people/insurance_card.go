@@ -1,0 +1,63 @@
+package people
+
+import (
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// HealthInsuranceInput is what a patient's insurance card says. Deprecated where an
+// order is placed: create the insurance record on the user instead. Kits are still
+// registered with it.
+type HealthInsuranceInput struct {
+	FrontImage            *ImageBlob `json:"front_image"`
+	BackImage             *ImageBlob `json:"back_image"`
+	PatientSignatureImage *ImageBlob `json:"patient_signature_image"`
+	// Subjective is symptoms and what was tried; AssessmentPlan the physician's view.
+	Subjective     *string `json:"subjective"`
+	AssessmentPlan *string `json:"assessment_plan"`
+	PayorCode      *string `json:"payor_code"`
+	// InsuranceID is the member number on the card.
+	InsuranceID *string `json:"insurance_id"`
+	// ResponsibleRelationship is Self, Spouse or Other: what the patient is to the
+	// holder of the policy.
+	ResponsibleRelationship *string            `json:"responsible_relationship"`
+	ResponsibleDetails      *ResponsiblePerson `json:"responsible_details"`
+	DiagnosisCodes          []string           `json:"diagnosis_codes" wire:"opt"`
+}
+
+// ResponsiblePerson is the holder of a policy.
+type ResponsiblePerson struct {
+	FirstName   string       `json:"first_name"`
+	LastName    string       `json:"last_name"`
+	Address     AddressInput `json:"address"`
+	PhoneNumber string       `json:"phone_number"`
+	// PhoneType is Mobile if it is not given.
+	PhoneType string `json:"phone_type" wire:"opt"`
+}
+
+// DefaultPhoneType is the type of a phone whose type is not given.
+const DefaultPhoneType = "Mobile"
+
+// Check adds every problem of the card to problems, at a path.
+func (h HealthInsuranceInput) Check(problems *healthlab.Problems, at ...any) {
+	c := rules.Check{Problems: problems, At: at}
+	checkImage(c, h.FrontImage, "front_image")
+	checkImage(c, h.BackImage, "back_image")
+	checkImage(c, h.PatientSignatureImage, "patient_signature_image")
+	c.Optional(h.Subjective, "subjective", 10*rules.MaxNotes)
+	c.Optional(h.AssessmentPlan, "assessment_plan", 10*rules.MaxNotes)
+	c.Optional(h.PayorCode, "payor_code", rules.MaxText)
+	c.Optional(h.InsuranceID, "insurance_id", rules.MaxText)
+	rules.OptionalOf(c, h.ResponsibleRelationship, []string{"Self", "Spouse", "Other"}, "responsible_relationship")
+	if r := h.ResponsibleDetails; r != nil {
+		checkGuarantor(c.Under("responsible_details"), GuarantorInput{
+			FirstName: r.FirstName, LastName: r.LastName, Address: r.Address, PhoneNumber: r.PhoneNumber,
+		})
+		c.Under("responsible_details").Text(r.PhoneType, "phone_type", 0, rules.MaxText)
+	}
+	for i, code := range h.DiagnosisCodes {
+		if !rules.ICDForm.MatchString(code) {
+			c.Add("icd_form", "must be an ICD-10 code, such as E11.9", "diagnosis_codes", i)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package people
+
+import (
+	"context"
+	"errors"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Users says which users a team has.
+//
+// HasUser reports whether the team has this user, alive. Implementations must be safe
+// for concurrent use.
+type Users interface {
+	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
+}
+
+// UsersFunc is a function as [Users]: it returns nil for a user that the team has, and
+// an error that is NotFound for one that it does not have.
+//
+//	orders.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+//		_, err := health.User(ctx, team, id)
+//		return err
+//	})
+type UsersFunc func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
+
+// HasUser implements [Users].
+func (f UsersFunc) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
+	err := f(ctx, team, id)
+	if errors.Is(err, healthlab.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
