@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -55,7 +56,7 @@ func TestDecodeMemberOfATransaction(t *testing.T) {
 func TestDecodeAddressOfAVisit(t *testing.T) {
 	for _, text := range []string{`{"city": "Mesa", "zip_code": "85201"}`, `{"city": "Mesa", "zip": "85201", "country": "US"}`,
 		`{"city": "Mesa", "zip_code": "85201", "zip": "85202"}`} {
-		require.Equal(t, orders.AppointmentAddress{City: "Mesa", ZipCode: "85201"}, reads[orders.Appointment](t, `{"address": `+text+`}`).Address)
+		require.Equal(t, appointment.Address{City: "Mesa", ZipCode: "85201"}, reads[orders.Appointment](t, `{"address": `+text+`}`).Address)
 	}
 }
 
@@ -93,11 +94,11 @@ func TestDecodeDatesOfASample(t *testing.T) {
 func TestDecodeAreas(t *testing.T) {
 	for _, text := range []string{`{"name": "phleb", "service_types": ["appointment-ready"]}`, `{"name": "phleb", "tier": ["appointment-ready"]}`,
 		`{"name": "phleb", "service_types": ["appointment-ready"], "tier": []}`} {
-		require.Equal(t, orders.PhlebotomyProvider{Name: "phleb", ServiceTypes: []orders.ServiceTier{orders.AppointmentReady}},
-			reads[orders.PhlebotomyProvider](t, text))
+		require.Equal(t, appointment.PhlebotomyProvider{Name: "phleb", ServiceTypes: []appointment.ServiceTier{appointment.ReadyTier}},
+			reads[appointment.PhlebotomyProvider](t, text))
 	}
 	for _, text := range []string{`{"distance": "7", "site_code": "A"}`, `{"distance": 7, "site_code": "A"}`} {
-		require.Equal(t, orders.PSCLocation{Distance: "7", SiteCode: "A"}, reads[orders.PSCLocation](t, text))
+		require.Equal(t, appointment.PSCLocation{Distance: "7", SiteCode: "A"}, reads[appointment.PSCLocation](t, text))
 	}
 	for text, want := range map[string]bool{
 		`{"radius": "25", "appointment_with_service": true}`:                                true,
@@ -107,9 +108,9 @@ func TestDecodeAreas(t *testing.T) {
 		`{"radius": "25", "appointment_with_somebody": null}`:                               false,
 		`{"radius": "25"}`: false,
 	} {
-		require.Equal(t, orders.PSCAreaDetails{Radius: "25", AppointmentWithService: want}, reads[orders.PSCAreaDetails](t, text), text)
+		require.Equal(t, appointment.PSCAreaDetails{Radius: "25", AppointmentWithService: want}, reads[appointment.PSCAreaDetails](t, text), text)
 	}
-	require.Error(t, json.Unmarshal([]byte(`{"appointment_with_somebody": "yes"}`), new(orders.PSCAreaDetails)))
+	require.Error(t, json.Unmarshal([]byte(`{"appointment_with_somebody": "yes"}`), new(appointment.PSCAreaDetails)))
 }
 
 func TestDecodePayors(t *testing.T) {

@@ -17,8 +17,8 @@
 //   - [catalogue.StaticCatalog] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
 //     and search it. [catalogue.LabTestStore] keeps the tests that teams make of its markers.
 //   - [Appointment] is a visit for an order: [Service.HomeSlots] and [Service.CenterSlots]
-//     find a time, [Service.BookVisit] books it. [Centers] and [Zips] say where patients
-//     can go; [SlotBackend] and [BookingBackend] are what a lab that makes appointments
+//     find a time, [Service.BookVisit] books it. [appointment.Centers] and [appointment.Zips] say where patients
+//     can go; [appointment.SlotBackend] and [BookingBackend] are what a lab that makes appointments
 //     does beside.
 //   - [Document] is what stands on a requisition, label, instruction, notice or report;
 //     a [Printer] makes a file of it, and [Documents] says how a Service does.

@@ -2,9 +2,10 @@ package orders
 
 import (
 	"context"
-	"github.com/healthlab-dev/healthlab/orders/people"
 	"io"
 	"time"
+
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // DocumentKind is what a document is for.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // Ending is what follows for an order that reaches a status in which it may end.
@@ -79,7 +80,7 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 		return nil, nil
 	}
 	s := visitStep{on: on, at: st.At, ids: &eventIDs{base: st.EventID}}
-	if on != VisitDone {
+	if on != appointment.VisitDone {
 		origin := "order_completed"
 		switch stages[r.LowLevel()] {
 		case StageCancelled:
@@ -94,7 +95,7 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 
 // endsVisit returns the trigger that ends the active appointment when its order reaches a
 // status; empty if the appointment goes on, or if there is none.
-func (r *Record) endsVisit(to LowLevel, st Step) VisitTrigger {
+func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	i := r.activeVisit()
 	if i < 0 {
 		return ""
@@ -102,14 +103,14 @@ func (r *Record) endsVisit(to LowLevel, st Step) VisitTrigger {
 	v := &r.Visits[i]
 	e, ends := endings[to]
 	switch {
-	case st.On == SampleDrawn && v.agreed() && v.Type == Phlebotomy:
-		return VisitDone
+	case st.On == SampleDrawn && v.agreed() && v.Type == appointment.Phlebotomy:
+		return appointment.VisitDone
 	case !ends:
 		return ""
 	case !v.Status.Published():
-		return VisitRefused
+		return appointment.VisitRefused
 	case e.VisitTookPlace && v.agreed() && v.StartAt != nil && !v.StartAt.After(st.At):
-		return VisitDone
+		return appointment.VisitDone
 	}
-	return VisitDropped
+	return appointment.VisitDropped
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -56,6 +57,10 @@ type Settings struct {
 	// RequiredConsents are those that a patient must have given when the service's
 	// own physicians order.
 	RequiredConsents []people.ConsentType
+}
+
+func (s Settings) appointments() appointment.Settings {
+	return appointment.Settings{PSCScheduling: s.PSCScheduling, PatientManagedPSC: s.PatientManagedPSC, CachedAvailability: s.CachedAvailability}
 }
 
 // LabBackend hands orders to laboratories, and brings what they report.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
@@ -193,7 +194,7 @@ func (r *Record) booked() bool {
 // when it was nearer than that.
 func (r *Record) visitNotices() []notice {
 	i := r.activeVisit()
-	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != VisitConfirmed || r.Visits[i].StartAt == nil {
+	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != appointment.VisitConfirmed || r.Visits[i].StartAt == nil {
 		return nil
 	}
 	v := &r.Visits[i]

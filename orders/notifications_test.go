@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -208,7 +209,7 @@ func TestRemindersOfAppointments(t *testing.T) {
 	require.Equal(t, []string{"sms appointment_scheduled"}, sent(out, o)[before:])
 	_, err := d.RescheduleVisit(t.Context(), d.team, moved.ID, center, orders.RescheduleRequest{BookingKey: keys[120]})
 	require.NoError(t, err)
-	_, err = d.CancelVisit(t.Context(), d.team, dropped.ID, center, orders.DefaultCancellationReasons(center)[0].ID, nil)
+	_, err = d.CancelVisit(t.Context(), d.team, dropped.ID, center, appointment.DefaultCancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	reminded := func(o orders.Order) (n int) {
 		d.settle()
@@ -236,14 +237,14 @@ func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
 	out := &sandbox.Outbox{}
 	d := newVisits(t, func(o *orders.Options) {
 		o.Messenger = out
-		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, orders.PSCSchedulingViaService))
+		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService))
 	})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: 2 * day, PatientManaged: []string{"eastlab"}})
 	d.again()
 	d.settings.Reminders = true
 	o, none := d.placed("east", fated("never_again")), d.placed("east", fated("never_again"))
 	d.work()
-	slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
+	slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
 	require.NoError(t, err)
 	d.booked(o, center, noted("dropped"), func(r *orders.BookRequest) { r.BookingKey = keysOf(slots)[100] })
 	reminded := func(o orders.Order) (n int) {
@@ -256,10 +257,10 @@ func TestNobodyIsRemindedWhoHasBooked(t *testing.T) {
 	}
 	d.wait(day)
 	d.settle()
-	require.Equal(t, orders.VisitReserved, d.visit(o, center).Status)
+	require.Equal(t, appointment.VisitReserved, d.visit(o, center).Status)
 	require.Equal(t, []int{0, 2}, []int{reminded(o), reminded(none)})
 	d.later(day)
-	require.Equal(t, orders.VisitCancelled, d.visit(o, center).Status)
+	require.Equal(t, appointment.VisitCancelled, d.visit(o, center).Status)
 	d.settle()
 	require.Equal(t, []int{0, 2}, []int{reminded(o), reminded(none)})
 	d.wait(day)

@@ -132,24 +132,6 @@ func (Appointment) GoString() string { return rules.Redacted }
 // LogValue shows nothing of what Appointment holds.
 func (Appointment) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
 
-// String shows nothing of what AppointmentAddress holds.
-func (AppointmentAddress) String() string { return rules.Redacted }
-
-// GoString shows nothing of what AppointmentAddress holds.
-func (AppointmentAddress) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what AppointmentAddress holds.
-func (AppointmentAddress) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
-// String shows nothing of what AppointmentAddressInput holds.
-func (AppointmentAddressInput) String() string { return rules.Redacted }
-
-// GoString shows nothing of what AppointmentAddressInput holds.
-func (AppointmentAddressInput) GoString() string { return rules.Redacted }
-
-// LogValue shows nothing of what AppointmentAddressInput holds.
-func (AppointmentAddressInput) LogValue() slog.Value { return slog.StringValue(rules.Redacted) }
-
 // String shows nothing of what Visit holds.
 func (Visit) String() string { return rules.Redacted }
 

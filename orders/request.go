@@ -81,7 +81,7 @@ func (r *PlaceRequest) Check(today healthlab.Date) error {
 		r.HealthInsurance.Check(&p, "health_insurance")
 	}
 	if r.BillingType != "" {
-		rules.OneOf(&p, r.BillingType, billingTypes, "billing_type")
+		rules.OneOf(&p, r.BillingType, catalogue.BillingTypes(), "billing_type")
 	}
 	for i, code := range r.ICDCodes {
 		if r.BillingType != catalogue.CommercialInsurance && !rules.ICDForm.MatchString(code) {
@@ -142,5 +142,3 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	people.CheckConsents(&p, r.Consents, "consents")
 	return p.Err()
 }
-
-var billingTypes = []catalogue.BillingType{catalogue.ClientBill, catalogue.CommercialInsurance, catalogue.PatientBillPassthrough, catalogue.PatientBill}

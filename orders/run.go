@@ -30,8 +30,8 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.visits != nil && s.bookings != nil {
 		add("appointments", s.attending().Run)
 	}
-	if s.opts.SlotCache != nil && s.slots != nil && s.opts.Centers != nil {
-		add("slot cache", s.runSlotCache)
+	if s.opts.SlotCache != nil {
+		add("slot cache", s.appointments.RunCache)
 	}
 	if sandbox && s.opts.MatchTestRuns != nil {
 		add("test runs", s.trying().Run)

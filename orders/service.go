@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
@@ -81,22 +82,22 @@ type Options struct {
 	// the test says. Default: FSTING.
 	FastingCodes []string
 	// Centers says where patients can go. Default: nobody knows of any place.
-	Centers Centers
+	Centers appointment.Centers
 	// Zips says where postal codes are; Centers needs it.
-	Zips Zips
+	Zips appointment.Zips
 	// Providers are those who make appointments, beside phlebotomy providers of which
 	// nothing is to be said: centers take appointments where their lab's slug is
 	// among them. Default: none.
-	Providers []AppointmentProvider
+	Providers []appointment.Provider
 	// BookingKeys seals the keys of the slots that are offered; every process needs
 	// the same. Default: nobody can book.
 	BookingKeys healthlab.Sealer
 	// SlotCache keeps free slots for those who take them some minutes old. Default:
 	// the provider is always asked.
-	SlotCache SlotCache
+	SlotCache appointment.SlotCache
 	// CancellationReasons are why an appointment of a type can be cancelled. Default:
-	// [DefaultCancellationReasons].
-	CancellationReasons func(AppointmentType) []CancellationReason
+	// [appointment.DefaultCancellationReasons].
+	CancellationReasons func(appointment.Type) []appointment.CancellationReason
 	// Documents says how documents are made. Default: there are none.
 	Documents *Documents
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
@@ -150,7 +151,7 @@ func (o *Options) defaults() {
 		o.Portal = &p
 	}
 	if o.CancellationReasons == nil {
-		o.CancellationReasons = DefaultCancellationReasons
+		o.CancellationReasons = appointment.DefaultCancellationReasons
 	}
 	if o.KeyLease <= 0 {
 		o.KeyLease = time.Minute
@@ -177,16 +178,16 @@ func (o *Options) defaults() {
 // problem; a rule of the business that forbids something is a [healthlab.RuleError]
 // with one of the names of this package.
 type Service struct {
-	store     Store // for callers: without the orders of deleted users
-	allOrders Store // for background work: with them
-	users     people.Users
-	catalogue *catalogue.Service
-	people    *people.Service
-	lab       LabBackend
-	slots     SlotBackend    // nil: the lab offers no times
-	bookings  BookingBackend // nil: the lab takes no bookings
-	visits    VisitStore     // nil: the store keeps no appointments
-	opts      Options
+	store        Store // for callers: without the orders of deleted users
+	allOrders    Store // for background work: with them
+	users        people.Users
+	catalogue    *catalogue.Service
+	people       *people.Service
+	appointments *appointment.Service
+	lab          LabBackend
+	bookings     BookingBackend // nil: the lab takes no bookings
+	visits       VisitStore     // nil: the store keeps no appointments
+	opts         Options
 }
 
 // New returns a Service. All four seams are required; nil options mean the defaults.
@@ -208,7 +209,6 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 		return nil, err
 	}
 	s.opts.defaults()
-	s.slots, _ = lab.(SlotBackend)
 	s.bookings, _ = lab.(BookingBackend)
 	s.visits, _ = store.(VisitStore)
 	s.catalogue = catalogue.New(cat, &catalogue.Options{
@@ -230,8 +230,21 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 			return settings.OwnPayors, err
 		},
 	})
+	slots, _ := lab.(appointment.SlotBackend)
+	s.appointments = appointment.New(s.catalogue, slots, &appointment.Options{
+		Centers: s.opts.Centers, Zips: s.opts.Zips, Providers: s.opts.Providers, BookingKeys: s.opts.BookingKeys,
+		SlotCache: s.opts.SlotCache, Feeds: store, LabTimeout: s.opts.LabTimeout, Lease: s.opts.Lease, Idle: s.opts.Idle,
+		Now: s.opts.Now, NewID: s.opts.NewID, Log: s.opts.Log,
+		Settings: func(ctx context.Context, team healthlab.TeamID) (appointment.Settings, error) {
+			settings, err := s.opts.Settings(ctx, team)
+			return settings.appointments(), err
+		},
+	})
 	return s, nil
 }
+
+// Appointments says where and when samples can be taken.
+func (s *Service) Appointments() *appointment.Service { return s.appointments }
 
 // People keeps demographics and insurance.
 func (s *Service) People() *people.Service { return s.people }
@@ -246,7 +259,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 // wants.
 func (s *Service) Today() healthlab.Date { return today(s.now()) }
 
-func today(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
+func today(at time.Time) healthlab.Date { return rules.UTCDay(at) }
 
 // Get returns one order.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {

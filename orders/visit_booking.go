@@ -11,44 +11,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // scheduling checks that appointments of a type can be made at all.
-func (s *Service) scheduling(ctx context.Context, team healthlab.TeamID, t AppointmentType) (Settings, error) {
+func (s *Service) scheduling(ctx context.Context, team healthlab.TeamID, t appointment.Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
 		return settings, fmt.Errorf("team settings: %w", err)
 	}
-	if s.slots == nil || s.bookings == nil || s.visits == nil || s.opts.BookingKeys == nil ||
-		t == PatientServiceCenter && s.opts.Centers == nil {
-		return settings, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: AppointmentsNotOffered, Msg: "this installation makes no appointments"}
+	if s.bookings == nil || s.visits == nil {
+		return settings, appointment.NotOffered()
 	}
-	if t == PatientServiceCenter && !settings.PSCScheduling {
-		return settings, &healthlab.RuleError{Kind: healthlab.Unavailable, Type: SchedulingNotEnabled, Msg: "appointments at centers are not switched on for the team"}
-	}
-	return settings, nil
-}
-
-// provider returns what is configured of a provider of a type; false if nothing is.
-func (s *Service) provider(t AppointmentType, slug string) (AppointmentProvider, bool) {
-	for _, p := range s.opts.Providers {
-		if p.Type == t && p.Slug == slug {
-			return p, true
-		}
-	}
-	return AppointmentProvider{Slug: slug, Type: t}, false
-}
-
-func notEnabled(what string) error {
-	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: catalogue.FeatureNotEnabled, Msg: what + " is not switched on for the team"}
+	return settings, s.appointments.Offer(t, settings.appointments())
 }
 
 // methodOfVisit is how the order's sample is collected that visits of a type are for.
-func methodOfVisit(t AppointmentType) catalogue.CollectionMethod {
-	if t == Phlebotomy {
+func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
+	if t == appointment.Phlebotomy {
 		return catalogue.AtHomePhlebotomy
 	}
 	return catalogue.WalkInTest
@@ -56,7 +39,7 @@ func methodOfVisit(t AppointmentType) catalogue.CollectionMethod {
 
 // bookable checks that an appointment can be made for an order as it stands. What is
 // held longer than its lease is given up for the new one.
-func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Date, at time.Time) error {
+func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Date, at time.Time) error {
 	if r.Method() != methodOfVisit(t) {
 		return rules.Broken(OrderNotBookable, "the order's sample is collected in another way")
 	}
@@ -67,7 +50,7 @@ func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Dat
 	default:
 		return rules.Broken(OrderNotBookable, "an order that is "+string(r.LastEvent.Status)+" takes no appointment")
 	}
-	if t == Phlebotomy && (r.PatientDetails == nil || people.Age(r.PatientDetails.DOB, on) < 18) {
+	if t == appointment.Phlebotomy && (r.PatientDetails == nil || people.Age(r.PatientDetails.DOB, on) < 18) {
 		return rules.Broken(PatientTooYoung, "the patient is under 18 on the day of the visit")
 	}
 	i := r.activeVisit()
@@ -88,7 +71,7 @@ func (r *Record) bookable(t AppointmentType, settings Settings, on healthlab.Dat
 // If the provider does not answer in time, or does not confirm at once, the appointment is
 // pending, and is confirmed or cancelled in the background. While another call books with
 // the same key, it is IDEMPOTENCY_IN_PROGRESS (Conflict).
-func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, req BookRequest) (Appointment, error) {
+func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, req BookRequest) (Appointment, error) {
 	if err := req.Check(); err != nil {
 		return Appointment{}, err
 	}
@@ -96,21 +79,21 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	if err != nil {
 		return Appointment{}, err
 	}
-	async := req.AsyncConfirmation && t == PatientServiceCenter
+	async := req.AsyncConfirmation && t == appointment.PatientServiceCenter
 	if async && !settings.AsyncConfirmation {
-		return Appointment{}, notEnabled("asynchronous confirmation")
+		return Appointment{}, rules.NotEnabled("asynchronous confirmation")
 	}
 	at := s.now()
-	key, err := s.openKey(ctx, team, t, req.BookingKey, at)
+	key, err := s.appointments.OpenKey(ctx, team, t, req.BookingKey, at)
 	if err != nil {
 		return Appointment{}, err
 	}
-	p, known := s.provider(t, key.Slot.Provider)
+	p, known := s.appointments.Provider(t, key.Slot.Provider)
 	switch {
-	case t == PatientServiceCenter && !known:
-		return Appointment{}, rules.Broken(SchedulingNotSupported, "the lab takes no appointments")
+	case t == appointment.PatientServiceCenter && !known:
+		return Appointment{}, rules.Broken(appointment.SchedulingNotSupported, "the lab takes no appointments")
 	case p.PatientManaged && !settings.PatientManagedPSC:
-		return Appointment{}, notEnabled("a patient-managed provider")
+		return Appointment{}, rules.NotEnabled("a patient-managed provider")
 	}
 	v := Visit{PatientManaged: p.PatientManaged, Slot: key.Slot, Keys: []uuid.UUID{key.ID}, Open: true, Next: at,
 		Deadline: at.Add(defaultAsyncTimeout)}
@@ -123,7 +106,7 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	if v.Appointment, err = s.placeOf(ctx, v.Appointment, key); err != nil {
 		return Appointment{}, err
 	}
-	if t == Phlebotomy {
+	if t == appointment.Phlebotomy {
 		if err := s.nearPatient(ctx, team, id, v.Address.ZipCode, "booking_key"); err != nil {
 			return Appointment{}, err
 		}
@@ -139,29 +122,22 @@ func (s *Service) MayBookOnce(ctx context.Context, team healthlab.TeamID) error 
 		return fmt.Errorf("team settings: %w", err)
 	}
 	if !settings.BookingIdempotency {
-		return notEnabled("an idempotency key for bookings")
+		return rules.NotEnabled("an idempotency key for bookings")
 	}
 	return nil
 }
 
 // placeOf fills in where and when an appointment with a slot takes place.
-func (s *Service) placeOf(ctx context.Context, a Appointment, k bookingKey) (Appointment, error) {
+func (s *Service) placeOf(ctx context.Context, a Appointment, k appointment.BookingKey) (Appointment, error) {
 	start, end := healthlab.At(k.Slot.Start), healthlab.At(k.Slot.End)
 	a.StartAt, a.EndAt, a.Location = &start, &end, k.Slot.Location
 	zone := k.Slot.Zone
-	if k.Type == PatientServiceCenter {
-		lab, err := s.labBySlug(ctx, k.Lab)
+	if k.Type == appointment.PatientServiceCenter {
+		center, err := s.appointments.Center(ctx, k.Lab, k.Slot.SiteCode)
 		if err != nil {
 			return a, err
 		}
-		sites, err := s.opts.Centers.CentersAt(ctx, lab.ID, []string{k.Slot.SiteCode})
-		if err != nil {
-			return a, fmt.Errorf("find center: %w", err)
-		}
-		if len(sites) == 0 || sites[0].Inactive {
-			return a, rules.Broken(SiteUnknown, "nobody can go to this center now")
-		}
-		a.Address, a.Location, zone = sites[0].Metadata.Address(), sites[0].Location, sites[0].IANATimezone
+		a.Address, a.Location, zone = center.Metadata.Address(), center.Location, center.IANATimezone
 	} else if k.Address != nil {
 		a.Address = *k.Address
 	}
@@ -171,36 +147,14 @@ func (s *Service) placeOf(ctx context.Context, a Appointment, k bookingKey) (App
 	return a, nil
 }
 
-func (s *Service) labBySlug(ctx context.Context, slug string) (catalogue.Lab, error) {
-	labs, err := s.catalogue.Labs(ctx)
-	if err != nil {
-		return catalogue.Lab{}, fmt.Errorf("find labs: %w", err)
-	}
-	i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.Slug == slug })
-	if i < 0 {
-		return catalogue.Lab{}, rules.Missing(catalogue.LabNotFound, "there is no such lab")
-	}
-	return labs[i], nil
-}
-
-// dayOf is the local day of an instant in a zone; the day in UTC where there is none.
-func dayOf(at time.Time, zone *string) healthlab.Date {
-	if zone != nil {
-		if loc, err := zoneOf(*zone); err == nil {
-			return healthlab.DateOf(at.In(loc))
-		}
-	}
-	return today(at)
-}
-
 // book holds the slot, asks the provider, and records what it says.
-func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v Visit, k bookingKey, settings Settings, at time.Time, wait time.Duration) (Appointment, error) {
-	v.ID, v.Status, v.Events = s.opts.NewID(), VisitHeld, []AppointmentEvent{}
+func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v Visit, k appointment.BookingKey, settings Settings, at time.Time, wait time.Duration) (Appointment, error) {
+	v.ID, v.Status, v.Events = s.opts.NewID(), appointment.VisitHeld, []AppointmentEvent{}
 	v.OrderID = id
 	v.ProviderID = v.ID.String()
 	day := today(at)
 	if v.StartAt != nil {
-		day = dayOf(v.StartAt.Time, v.IANATimezone)
+		day = appointment.LocalDay(v.StartAt.Time, v.IANATimezone)
 	}
 	lease := healthlab.At(at.Add(s.opts.Lease)).Time
 	ids := eventIDs{base: s.opts.NewID()}
@@ -234,7 +188,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 	case i >= 0 && r.Visits[i].Status.Published():
 		return r.Visits[i].Appointment, nil
 	case fault != nil && kind == healthlab.NotFound:
-		return Appointment{}, slotGone()
+		return Appointment{}, appointment.SlotGone()
 	case fault != nil && kind == healthlab.Invalid:
 		return Appointment{}, rules.Broken(BookingRefused, "the provider does not take the booking")
 	default:
@@ -247,7 +201,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id OrderID, v
 // given up.
 func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.Date, s visitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.activeVisit()
-	same := i >= 0 && r.Visits[i].Status == VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
+	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
 	if same && r.VisitWork.Lease.After(s.at) {
 		return uuid.Nil, nil, inProgress()
 	}
@@ -262,7 +216,7 @@ func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.D
 	}
 	var events []healthlab.Event
 	if i >= 0 {
-		s.on = VisitRefused
+		s.on = appointment.VisitRefused
 		told, err := r.happen(i, s)
 		if err != nil {
 			return uuid.Nil, nil, err
@@ -271,7 +225,7 @@ func (r *Record) hold(v Visit, key uuid.UUID, settings Settings, day healthlab.D
 	}
 	journey := r.OrderTransaction.ID
 	v.UserID, v.OrderTransactionID = r.UserID, &journey
-	if v.Type == Phlebotomy && v.Address.AccessNotes == nil && r.PatientAddress != nil {
+	if v.Type == appointment.Phlebotomy && v.Address.AccessNotes == nil && r.PatientAddress != nil {
 		v.Address.AccessNotes = r.PatientAddress.AccessNotes
 	}
 	r.Visits = append(slices.Clone(r.Visits), v)
@@ -283,13 +237,13 @@ func notConfirmed() error {
 }
 
 // notHeld says why a slot was not held.
-func (s *Service) notHeld(t AppointmentType, err error) error {
+func (s *Service) notHeld(t appointment.Type, err error) error {
 	var taken *HeldError
 	switch {
 	case errors.As(err, &taken) && strings.HasPrefix(taken.Name, HoldVisit):
 		return rules.Broken(AppointmentExists, "the patient has an appointment with this provider")
 	case errors.As(err, &taken):
-		return slotGone()
+		return appointment.SlotGone()
 	}
 	return fmt.Errorf("book appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 }
@@ -349,32 +303,32 @@ func (r *Record) freed(lease time.Time) {
 func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id OrderID, req VisitRequest) (Appointment, error) {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
-	req.Address.check(c.Under("address"))
+	req.Address.CheckAt(&p, "address")
 	c.Text(req.Provider, "provider", 1, rules.MaxText)
 	c.Optional(req.AppointmentNotes, "appointment_notes", rules.MaxNotes)
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
-	settings, err := s.scheduling(ctx, team, Phlebotomy)
+	settings, err := s.scheduling(ctx, team, appointment.Phlebotomy)
 	if err != nil {
 		return Appointment{}, err
 	}
-	if !streetNumber(req.Address.FirstLine) {
-		return Appointment{}, rules.Broken(StreetNumberMissing, "the address has a street number")
+	if !appointment.HasStreetNumber(req.Address.FirstLine) {
+		return Appointment{}, rules.Broken(appointment.StreetNumberMissing, "the address has a street number")
 	}
-	address := req.Address.address()
-	area, err := s.served(ctx, address.ZipCode[:5])
+	address := req.Address.Address()
+	area, err := s.appointments.Served(ctx, address.ZipCode[:5])
 	if err != nil {
 		return Appointment{}, err
 	}
-	if !slices.ContainsFunc(area.Providers, func(p PhlebotomyProvider) bool {
-		return p.Name == req.Provider && slices.Contains(p.ServiceTypes, AppointmentRequest)
+	if !slices.ContainsFunc(area.Providers, func(p appointment.PhlebotomyProvider) bool {
+		return p.Name == req.Provider && slices.Contains(p.ServiceTypes, appointment.RequestTier)
 	}) {
 		return Appointment{}, rules.Broken(ProviderNotAvailable, "the provider takes no requests there")
 	}
 	at := s.now()
 	v := Visit{Open: true, Next: at, Deadline: at.Add(defaultAsyncTimeout)}
-	v.Type, v.Provider, v.AppointmentNotes, v.Address = Phlebotomy, req.Provider, req.AppointmentNotes, address
+	v.Type, v.Provider, v.AppointmentNotes, v.Address = appointment.Phlebotomy, req.Provider, req.AppointmentNotes, address
 	if s.opts.Zips != nil {
 		if zip, ok, err := s.opts.Zips.FindZip(ctx, address.ZipCode[:5]); err == nil && ok {
 			v.Location = zip.Location
@@ -383,7 +337,7 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 	if err := s.nearPatient(ctx, team, id, address.ZipCode, "address", "zip_code"); err != nil {
 		return Appointment{}, err
 	}
-	return s.book(ctx, team, id, v, bookingKey{}, settings, at, min(s.opts.LabTimeout, defaultSyncTimeout))
+	return s.book(ctx, team, id, v, appointment.BookingKey{}, settings, at, min(s.opts.LabTimeout, defaultSyncTimeout))
 }
 
 // maxVisitMiles is how far from the patient's address a visit may take place.
@@ -417,7 +371,7 @@ func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id Ord
 
 // Visit returns the active appointment of an order; if none is, the latest. RuleError
 // APPOINTMENT_NOT_FOUND if it never had one of this type.
-func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType) (Appointment, error) {
+func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type) (Appointment, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
 		return Appointment{}, fmt.Errorf("get appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
@@ -435,7 +389,7 @@ func noAppointment() error { return rules.Missing(AppointmentNotFound, "the orde
 // provider; a visit at home stays at its address. RuleErrors APPOINTMENT_NOT_FOUND,
 // APPOINTMENT_NOT_RESCHEDULABLE, and as [Service.BookVisit]; after BOOKING_NOT_CONFIRMED
 // the appointment stays where it was until the outcome is known.
-func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, req RescheduleRequest) (Appointment, error) {
+func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, req RescheduleRequest) (Appointment, error) {
 	check := BookRequest{BookingKey: req.BookingKey, AppointmentNotes: req.Notes}
 	if err := check.Check(); err != nil {
 		return Appointment{}, err
@@ -444,7 +398,7 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 		return Appointment{}, err
 	}
 	at := s.now()
-	key, err := s.openKey(ctx, team, t, req.BookingKey, at)
+	key, err := s.appointments.OpenKey(ctx, team, t, req.BookingKey, at)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -463,7 +417,7 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 		switch {
 		case !v.CanReschedule:
 			return nil, rules.Broken(NotReschedulable, "the appointment cannot get another time now")
-		case v.Provider != key.Slot.Provider || t == Phlebotomy && !samePlace(v.Address, key.Address):
+		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !samePlace(v.Address, key.Address):
 			return nil, rules.Broken(SlotOfOtherPlace, "the slot is another provider's, or at another address")
 		case r.VisitWork.Lease.After(at), v.Move != nil && v.Move.Key != key.ID:
 			return nil, rules.Broken(NotReschedulable, "the appointment is being changed")
@@ -497,7 +451,7 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 	case fault == nil:
 		return r.Visits[r.visit(visit)].Appointment, nil
 	case kind == healthlab.NotFound:
-		return Appointment{}, slotGone()
+		return Appointment{}, appointment.SlotGone()
 	case kind == healthlab.Invalid, kind == healthlab.Precondition:
 		return Appointment{}, rules.Broken(NotReschedulable, "the provider does not move the appointment")
 	}
@@ -505,7 +459,7 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 }
 
 // samePlace reports whether a visit at home would be at the same door.
-func samePlace(a AppointmentAddress, b *AppointmentAddress) bool {
+func samePlace(a appointment.Address, b *appointment.Address) bool {
 	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 	return b != nil && a.FirstLine == b.FirstLine && same(a.SecondLine, b.SecondLine) && a.City == b.City && a.State == b.State &&
 		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
@@ -522,7 +476,7 @@ func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, 
 			r.planVisits(at)
 			return nil, nil
 		}
-		return r.moved(i, b, fault, visitStep{on: VisitMoved, at: at, ids: &following}, s)
+		return r.moved(i, b, fault, visitStep{on: appointment.VisitMoved, at: at, ids: &following}, s)
 	})
 	if err != nil {
 		return r, fmt.Errorf("record reschedule: %w", err)
@@ -533,7 +487,7 @@ func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, 
 // moved records what a provider answered to the call that moves.
 func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	_, movable := NextVisit(v.Type, v.Status, VisitMoved, VisitFacts{Timed: true, Requisition: r.hasRequisition()})
+	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitMoved, appointment.Facts{Timed: true, Requisition: r.hasRequisition()})
 	switch kind := healthlab.KindOf(fault); {
 	case !movable:
 		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
@@ -558,14 +512,14 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 // CancelVisit cancels an order's appointment. The provider is told in the background.
 // RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
 // CANCELLATION_REASON_UNKNOWN.
-func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t AppointmentType, reason uuid.UUID, notes *string) (Appointment, error) {
+func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, reason uuid.UUID, notes *string) (Appointment, error) {
 	var p healthlab.Problems
 	rules.Check{Problems: &p}.Optional(notes, "notes", rules.MaxNotes)
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
 	reasons := s.opts.CancellationReasons(t)
-	why := slices.IndexFunc(reasons, func(r CancellationReason) bool { return r.ID == reason })
+	why := slices.IndexFunc(reasons, func(r appointment.CancellationReason) bool { return r.ID == reason })
 	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
 	var visit int
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
@@ -582,11 +536,11 @@ func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id Ord
 		}
 		v.Reason = reasons[why].Name
 		data := said{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,
-			"is_refundable": reasons[why].IsRefundable && (t != Phlebotomy || v.StartAt == nil || !at.After(v.StartAt.Add(-refundBefore)))}
+			"is_refundable": reasons[why].IsRefundable && (t != appointment.Phlebotomy || v.StartAt == nil || !at.After(v.StartAt.Add(-refundBefore)))}
 		if notes != nil {
 			v.Remark, data["notes"] = *notes, *notes
 		}
-		return r.happen(visit, visitStep{on: VisitDropped, at: at, ids: &following, data: because(data)})
+		return r.happen(visit, visitStep{on: appointment.VisitDropped, at: at, ids: &following, data: because(data)})
 	})
 	if err != nil {
 		return Appointment{}, fmt.Errorf("cancel appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
@@ -595,18 +549,6 @@ func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id Ord
 }
 
 // CancellationReasons returns why appointments of a type can be cancelled.
-func (s *Service) CancellationReasons(t AppointmentType) []CancellationReason {
+func (s *Service) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
 	return slices.Clone(s.opts.CancellationReasons(t))
-}
-
-// DefaultCancellationReasons are reasons that fit most visits.
-func DefaultCancellationReasons(t AppointmentType) []CancellationReason {
-	named := func(name string, refundable bool) CancellationReason {
-		return CancellationReason{ID: uuid.NewSHA1(uuid.Nil, []byte("cancellation reason: "+name)), Name: name, IsRefundable: refundable}
-	}
-	common := []CancellationReason{named("The time does not suit", true), named("The test is not needed any more", true), named("Other", true)}
-	if t == Phlebotomy {
-		return append(common, named("The patient was not at home", false))
-	}
-	return append(common, named("Another place suits better", true))
 }

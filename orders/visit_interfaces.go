@@ -8,38 +8,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Zips says where postal codes are. Implementations must be safe for concurrent use.
-type Zips interface {
-	// FindZip returns where the middle of a five-digit postal code is, and its state;
-	// false if nobody knows.
-	FindZip(ctx context.Context, code string) (Zip, bool, error)
-}
-
-// Zip is what is known of a postal code.
-type Zip struct {
-	Location LngLat
-	// State has two letters.
-	State string
-}
-
-// SlotBackend is a [LabBackend] that knows where and when samples can be taken. A
-// Service looks for it once, in its constructor. Implementations must be safe for
-// concurrent use.
-type SlotBackend interface {
-	// ServedAt returns which phlebotomy providers come to a five-digit postal code, in
-	// any order; none if nobody does.
-	ServedAt(ctx context.Context, zip string) ([]Served, error)
-	// FreeSlots returns the slots that begin in the asked span of time and are free
-	// now, in any order. Asking changes nothing at the provider. Faults: Invalid (the
-	// place makes no sense to the provider), Unavailable and anything else (try
-	// later).
-	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)
-}
-
-// BookingBackend is a [LabBackend] that takes bookings of what its [SlotBackend]
+// BookingBackend is a [LabBackend] that takes bookings of what its [appointment.SlotBackend]
 // offers. A Service looks for it once, in its constructor. Implementations must be safe
 // for concurrent use.
 //
@@ -62,59 +35,18 @@ type BookingBackend interface {
 	CancelVisit(ctx context.Context, v VisitCancellation) error
 }
 
-// Served says that a phlebotomy provider comes to an area, and how it is booked there.
-type Served struct {
-	Provider string
-	Tiers    []ServiceTier
-}
-
-// SlotQuery asks for free slots: of centers of one lab, or at an address.
-type SlotQuery struct {
-	Type AppointmentType
-	// Lab is the slug of the lab whose centers are asked for, Sites are the centers.
-	Lab   string
-	Sites []Center
-	// Address is where the phlebotomist is to come.
-	Address AppointmentAddress
-	// From (inclusive) and To (exclusive) are the span of time in which slots begin.
-	From, To time.Time
-}
-
-// Slot is a time at a place that can be booked.
-type Slot struct {
-	// Provider is the configured slug of who comes, or of whose center it is.
-	Provider string `json:"provider"`
-	// SiteCode names the center; empty for a visit at home.
-	SiteCode string    `json:"site_code,omitempty"`
-	Start    time.Time `json:"start"`
-	End      time.Time `json:"end"`
-	// Expires is until when it may be booked; zero means until it begins.
-	Expires time.Time `json:"expires,omitzero"`
-	// Zone is the IANA name of the zone of a visit at home; a center knows its own.
-	Zone string `json:"zone,omitempty"`
-	// Location is where a visit at home takes place; a center knows its own.
-	Location LngLat `json:"location,omitzero"`
-	// Price is in the smallest unit of the currency.
-	Price    int64 `json:"price,omitempty"`
-	Priority bool  `json:"priority,omitempty"`
-	// Places is how many appointments the slot has room for now.
-	Places int `json:"places"`
-	// Key is the provider's own name of the slot; empty if it cannot be booked.
-	Key string `json:"key,omitempty"`
-}
-
 // Booking is what a provider gets to make or move an appointment.
 type Booking struct {
 	// Appointment names it, from the first call on.
 	Appointment uuid.UUID
 	Team        healthlab.TeamID
 	Order       OrderID
-	Type        AppointmentType
+	Type        appointment.Type
 	Provider    string
 	// Slot is what was chosen; its Key is empty where only a visit is asked for.
-	Slot Slot
+	Slot appointment.Slot
 	// Address is where the sample is taken, with how to get in.
-	Address AppointmentAddress
+	Address appointment.Address
 	// Patient has the name, birth date, gender, phone number, e-mail address and medical
 	// proxy; everything else is empty.
 	Patient people.PatientDetails
@@ -145,7 +77,7 @@ type VisitCancellation struct {
 	Appointment uuid.UUID
 	Team        healthlab.TeamID
 	Provider    string
-	// Reason is the name of a [CancellationReason]; Notes is free text. Both may be
+	// Reason is the name of a [appointment.CancellationReason]; Notes is free text. Both may be
 	// empty.
 	Reason, Notes string
 }
@@ -153,30 +85,11 @@ type VisitCancellation struct {
 // VisitNews is what a provider reports of an appointment, as a part of a [Message].
 type VisitNews struct {
 	Appointment uuid.UUID
-	On          VisitTrigger
+	On          appointment.Trigger
 	// Start and End are the new time; zero if it is the same.
 	Start, End time.Time
 	ProviderID string
 	ExternalID string
 	// Data is the provider's own data of the step, a JSON object; nil for none.
 	Data json.RawMessage
-}
-
-// AppointmentProvider is somebody who makes appointments.
-type AppointmentProvider struct {
-	// Slug is its configured name. For centers it is the slug of their lab.
-	Slug string
-	Type AppointmentType
-	// PatientManaged: after the booking, only the patient and the lab can change the
-	// appointment, and it is confirmed later. For centers only.
-	PatientManaged bool
-}
-
-// CancellationReason is why an appointment is cancelled.
-type CancellationReason struct {
-	ID   uuid.UUID `json:"id"`
-	Name string    `json:"name"`
-	// IsRefundable: what was paid is given back, if the visit is more than 24 hours
-	// away.
-	IsRefundable bool `json:"is_refundable"`
 }

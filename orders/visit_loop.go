@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -91,9 +92,9 @@ func (s *Service) timePassed(ctx context.Context, claimed Record) (Record, error
 			return -1, visitStep{}
 		}
 		v := &r.Visits[i]
-		st := visitStep{on: VisitDropped, at: at}
+		st := visitStep{on: appointment.VisitDropped, at: at}
 		if !v.Status.Published() {
-			st.on = VisitRefused
+			st.on = appointment.VisitRefused
 		}
 		switch auto := r.autoCancelAt(v); {
 		case !auto.IsZero() && !auto.After(at):
@@ -169,16 +170,16 @@ func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 	v.learn(n.ProviderID, n.ExternalID)
 	s := visitStep{on: n.On, at: at, ids: &eventIDs{base: base}, data: n.Data, start: n.Start, end: n.End}
 	var events []healthlab.Event
-	if v.Status == VisitHeld && v.Type == Phlebotomy && (n.On == VisitAgreed || n.On == VisitKept) {
+	if v.Status == appointment.VisitHeld && v.Type == appointment.Phlebotomy && (n.On == appointment.VisitAgreed || n.On == appointment.VisitKept) {
 		first := s
-		first.on, first.data = VisitAsked, nil
+		first.on, first.data = appointment.VisitAsked, nil
 		told, err := r.happen(i, first)
 		if err != nil {
 			return nil, err
 		}
 		events = told
 	}
-	if n.On == VisitAgreed {
+	if n.On == appointment.VisitAgreed {
 		if v.Open && v.agreed() {
 			v.Open = false // the answer that it owed
 			r.planVisits(at)
@@ -186,20 +187,20 @@ func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 		}
 		v.Open = false
 		if !r.hasRequisition() {
-			s.on = VisitKept
-			if v.Status == VisitReserved {
+			s.on = appointment.VisitKept
+			if v.Status == appointment.VisitReserved {
 				r.planVisits(at)
 				return events, nil // it waits for the requisition
 			}
 		}
 	}
-	if s.on == VisitMoved && s.data == nil {
+	if s.on == appointment.VisitMoved && s.data == nil {
 		s.data = because(said{"origin": "provider", "is_reschedule": true})
 	}
-	if s.on == VisitDropped {
+	if s.on == appointment.VisitDropped {
 		v.Told = true
 		if !v.Status.Published() {
-			s.on = VisitRefused
+			s.on = appointment.VisitRefused
 		}
 	}
 	told, err := r.happen(i, s)

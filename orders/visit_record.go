@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -21,7 +22,7 @@ type Visit struct {
 	// move before it is confirmed.
 	PatientManaged bool
 	// Slot is what was chosen; empty for a visit that was only asked for.
-	Slot Slot
+	Slot appointment.Slot
 	// Keys name the booking keys that were used for it, the latest last.
 	Keys []uuid.UUID
 	// Open: the provider owes an answer to the call that books.
@@ -44,7 +45,7 @@ type Visit struct {
 // VisitMove is another slot that a provider was asked for.
 type VisitMove struct {
 	Key  uuid.UUID
-	Slot Slot
+	Slot appointment.Slot
 	// Notes are those of the visit afterwards; null for none.
 	Notes *string
 }
@@ -87,7 +88,7 @@ func (r *Record) activeVisit() int {
 
 // shownVisit returns the place of the appointment that a team sees: the active one,
 // else the latest; -1 if there is none of this type.
-func (r *Record) shownVisit(t AppointmentType) int {
+func (r *Record) shownVisit(t appointment.Type) int {
 	shown := -1
 	for i, v := range r.Visits {
 		if v.Type == t && v.Status.Published() && (shown < 0 || !v.Status.Final() || r.Visits[shown].Status.Final()) {
@@ -108,7 +109,7 @@ func (r *Record) Holds() []string {
 		if v.Move != nil {
 			out = append(out, holdSlot+v.Move.Key.String())
 		}
-		if v.Type == Phlebotomy && !v.Status.Final() {
+		if v.Type == appointment.Phlebotomy && !v.Status.Final() {
 			out = append(out, HoldVisit+v.Provider+" "+r.UserID.String())
 		}
 	}
@@ -140,7 +141,7 @@ func (e *HeldError) Unwrap() error { return healthlab.Conflict }
 
 // visitStep is one thing that happens to an appointment.
 type visitStep struct {
-	on  VisitTrigger
+	on  appointment.Trigger
 	at  time.Time
 	ids *eventIDs
 	// data is the provider's own, or ours, of the step; nil for none.
@@ -177,7 +178,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.start.IsZero()
 	from := v.Status
-	to, ok := NextVisit(v.Type, from, s.on, VisitFacts{Timed: timed, Requisition: r.hasRequisition()})
+	to, ok := appointment.Next(v.Type, from, s.on, appointment.Facts{Timed: timed, Requisition: r.hasRequisition()})
 	if !ok {
 		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.on))
 	}
@@ -197,7 +198,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	at := healthlab.At(s.at)
 	v.EventStatus, v.EventData = to.EventStatus(), s.data
 	v.Events = append(slices.Clone(v.Events), AppointmentEvent{CreatedAt: at, Status: v.EventStatus, Data: s.data})
-	v.CanReschedule = v.StartAt != nil && !v.PatientManaged && !to.Final() && to != VisitInProgress
+	v.CanReschedule = v.StartAt != nil && !v.PatientManaged && !to.Final() && to != appointment.VisitInProgress
 	name := EventAppointmentUpdated
 	if !from.Published() {
 		name = EventAppointmentCreated
@@ -221,11 +222,11 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 }
 
 // effects returns what a step of an appointment means for its order.
-func (r *Record) effects(v *Visit, from AppointmentStatus, on VisitTrigger) []Trigger {
+func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
 	if !r.hasRequisition() {
 		return nil
 	}
-	agreed := v.Status == VisitConfirmed && from != VisitConfirmed
+	agreed := v.Status == appointment.VisitConfirmed && from != appointment.VisitConfirmed
 	var out []Trigger
 	if made := !from.Published() && !v.PatientManaged; made || agreed && v.PatientManaged {
 		out = append(out, AppointmentMade)
@@ -233,13 +234,13 @@ func (r *Record) effects(v *Visit, from AppointmentStatus, on VisitTrigger) []Tr
 	switch {
 	case agreed:
 		out = append(out, AppointmentConfirmed)
-	case on == VisitMoved && v.Status == VisitConfirmed && v.Type == PatientServiceCenter:
+	case on == appointment.VisitMoved && v.Status == appointment.VisitConfirmed && v.Type == appointment.PatientServiceCenter:
 		out = append(out, AppointmentMoved, AppointmentConfirmed)
-	case on == VisitMoved && v.Status == VisitConfirmed:
+	case on == appointment.VisitMoved && v.Status == appointment.VisitConfirmed:
 		out = append(out, AppointmentMoved)
-	case v.Status == VisitCancelled:
+	case v.Status == appointment.VisitCancelled:
 		out = append(out, AppointmentDropped)
-	case v.Status == VisitCompleted && v.Type == Phlebotomy:
+	case v.Status == appointment.VisitCompleted && v.Type == appointment.Phlebotomy:
 		out = append(out, SampleDrawn)
 	}
 	return out
@@ -308,11 +309,11 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 		}
 		events = made
 	}
-	if v.Status != VisitReserved {
+	if v.Status != appointment.VisitReserved {
 		r.planVisits(s.at)
 		return events, nil
 	}
-	s.on = VisitAgreed
+	s.on = appointment.VisitAgreed
 	agreed, err := r.happen(i, s)
 	return append(events, agreed...), err
 }
@@ -338,12 +339,14 @@ func (r *Record) autoCancelAt(v *Visit) time.Time {
 
 // agreed reports whether it is settled that the visit takes place, whatever its provider
 // still has to say.
-func (v *Visit) agreed() bool { return v.Status == VisitConfirmed || v.Status == VisitInProgress }
+func (v *Visit) agreed() bool {
+	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
+}
 
 // calls reports whether the provider is to be called about an appointment.
 func (v *Visit) calls() bool {
 	if v.Status.Final() {
-		return v.Status != VisitCompleted && !v.Told
+		return v.Status != appointment.VisitCompleted && !v.Told
 	}
 	return v.Open || v.Move != nil
 }
@@ -391,13 +394,13 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 	switch {
 	case v.Status.Final():
 		// It was cancelled while the call was under way; so it is taken back.
-		v.Told, v.Next = v.Status == VisitCompleted || refused, s.at
+		v.Told, v.Next = v.Status == appointment.VisitCompleted || refused, s.at
 		r.planVisits(s.at)
 		return nil, nil
 	case refused:
-		s.on, s.data = VisitDropped, because(said{"origin": "provider", "reason": "not_available"})
+		s.on, s.data = appointment.VisitDropped, because(said{"origin": "provider", "reason": "not_available"})
 		if !v.Status.Published() {
-			s.on = VisitRefused
+			s.on = appointment.VisitRefused
 		}
 		v.Told = true
 		return r.happen(i, s)
@@ -418,11 +421,11 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 	}
 	if fault == nil && b.Confirmed {
 		v.Open, v.Attempts = false, 0
-		s.on = VisitAgreed
+		s.on = appointment.VisitAgreed
 		if !r.hasRequisition() {
-			s.on = VisitKept
+			s.on = appointment.VisitKept
 		}
-		if !v.agreed() && (s.on != VisitKept || v.Status != VisitReserved) {
+		if !v.agreed() && (s.on != appointment.VisitKept || v.Status != appointment.VisitReserved) {
 			told, err := r.happen(i, s)
 			if err != nil {
 				return nil, err
@@ -442,18 +445,18 @@ func (r *Record) announce(i int, b Booked, fault error, s visitStep) ([]healthla
 		return nil, nil
 	}
 	switch {
-	case fault == nil && (v.Type == Phlebotomy || v.PatientManaged):
+	case fault == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
 		v.Deadline = time.Time{} // it says so when it knows
-		s.on = VisitAsked
+		s.on = appointment.VisitAsked
 		if v.PatientManaged {
-			s.on = VisitKept
+			s.on = appointment.VisitKept
 		}
 	case fault != nil || !b.Confirmed:
-		s.on = VisitAsked
+		s.on = appointment.VisitAsked
 	default:
 		return nil, nil
 	}
-	if s.on == VisitAsked {
+	if s.on == appointment.VisitAsked {
 		s.start, s.end = time.Time{}, time.Time{}
 	}
 	return r.happen(i, s)

@@ -2,11 +2,10 @@ package orders
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
@@ -69,66 +68,11 @@ func millis(n *int, def time.Duration) time.Duration {
 
 // VisitRequest asks for a visit at home, whose time the provider finds.
 type VisitRequest struct {
-	Address AppointmentAddressInput `json:"address"`
+	Address appointment.AddressInput `json:"address"`
 	// Provider must be bookable by request at the address.
 	Provider         string  `json:"provider"`
 	AppointmentNotes *string `json:"appointment_notes"`
 }
-
-// AppointmentAddressInput is where a visit is to take place, in a request.
-type AppointmentAddressInput struct {
-	// FirstLine has a street number.
-	FirstLine  string  `json:"first_line"`
-	SecondLine *string `json:"second_line"`
-	City       string  `json:"city"`
-	// State is two upper-case letters.
-	State string `json:"state"`
-	// ZipCode is five digits, or ZIP+4. Zip is another name of it; a request gives one
-	// of them.
-	ZipCode string  `json:"zip_code" wire:"opt"`
-	Zip     *string `json:"zip,omitempty" wire:"in"`
-	// Country may be said; visits are in the US, whatever it is.
-	Country     *string `json:"country,omitempty" wire:"in"`
-	AccessNotes *string `json:"access_notes"`
-	// Unit is deprecated; use SecondLine.
-	Unit *string `json:"unit"`
-}
-
-// Check returns Invalid with every problem of the address itself.
-func (a *AppointmentAddressInput) Check() error {
-	var p healthlab.Problems
-	a.check(rules.Check{Problems: &p})
-	return p.Err()
-}
-
-func (a *AppointmentAddressInput) check(c rules.Check) {
-	c.Address(a.FirstLine, a.SecondLine, a.City, a.State, rules.HomeCountry)
-	zip, field := a.ZipCode, "zip_code"
-	if a.Zip != nil && zip == "" {
-		zip, field = *a.Zip, "zip"
-	}
-	if c.Text(zip, field, 1, rules.MaxText) && !rules.ZipForm.MatchString(zip) {
-		c.Add("zip_form", "must be five digits, or five, a hyphen and four", field)
-	}
-	if rules.ZipForm.MatchString(zip) && slices.Contains(rules.StatesOfUS, a.State) && rules.StateOfZip(zip[:5]) != a.State {
-		c.Add("zip_state", "must be a postal code of the state", field)
-	}
-	if a.Zip != nil && *a.Zip != zip {
-		c.Add("conflict", "is another name of zip_code, and says something else", "zip")
-	}
-	c.Optional(a.Country, "country", rules.MaxText)
-	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
-	c.Optional(a.Unit, "unit", rules.MaxText)
-}
-
-// address is the address as it is published.
-func (a *AppointmentAddressInput) address() AppointmentAddress {
-	return AppointmentAddress{FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
-		ZipCode: rules.ZipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
-}
-
-// streetNumber reports whether a line has a number in it.
-func streetNumber(line string) bool { return strings.ContainsAny(line, "0123456789") }
 
 // RescheduleRequest gives an appointment another time.
 type RescheduleRequest struct {

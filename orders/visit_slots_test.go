@@ -9,14 +9,15 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 func TestHomeSlots(t *testing.T) {
 	d := newVisits(t)
-	slots, err := d.HomeSlots(t.Context(), d.team, nil, homeAddress())
+	slots, err := d.Appointments().HomeSlots(t.Context(), d.team, nil, homeAddress())
 	require.NoError(t, err)
 	require.Equal(t, "America/Phoenix", *slots.Timezone)
-	require.Len(t, slots.Slots, orders.AvailabilityDays)
+	require.Len(t, slots.Slots, appointment.AvailabilityDays)
 	for i, day := range slots.Slots {
 		require.Equal(t, healthlab.Date{Year: 2026, Month: 3, Day: 2}.AddDays(i), day.Date)
 		require.Nil(t, day.Location)
@@ -29,78 +30,78 @@ func TestHomeSlots(t *testing.T) {
 	}
 	other := homeAddress()
 	other.FirstLine = "1 Other Street"
-	slots, err = d.HomeSlots(t.Context(), d.team, nil, other)
+	slots, err = d.Appointments().HomeSlots(t.Context(), d.team, nil, other)
 	require.NoError(t, err)
-	require.Len(t, slots.Slots, orders.AvailabilityDays)
-	require.Len(t, keysOf(slots), 4*orders.AvailabilityDays, "any address of the area is served")
+	require.Len(t, slots.Slots, appointment.AvailabilityDays)
+	require.Len(t, keysOf(slots), 4*appointment.AvailabilityDays, "any address of the area is served")
 	start := healthlab.Date{Year: 2026, Month: 5, Day: 1}
-	slots, err = d.HomeSlots(t.Context(), d.team, &start, homeAddress())
+	slots, err = d.Appointments().HomeSlots(t.Context(), d.team, &start, homeAddress())
 	require.NoError(t, err)
 	require.Equal(t, start, slots.Slots[0].Date)
 	require.Equal(t, start.AddDays(13), slots.Slots[13].Date)
 	require.Len(t, keysOf(slots), 14*4)
 
-	refused := func(edit func(*orders.AppointmentAddressInput), start *healthlab.Date, rule string) {
+	refused := func(edit func(*appointment.AddressInput), start *healthlab.Date, rule string) {
 		t.Helper()
 		a := homeAddress()
 		edit(&a)
-		_, err := d.HomeSlots(t.Context(), d.team, start, a)
+		_, err := d.Appointments().HomeSlots(t.Context(), d.team, start, a)
 		requireRule(t, err, rule, healthlab.Precondition)
 	}
-	same := func(*orders.AppointmentAddressInput) {}
-	refused(func(a *orders.AppointmentAddressInput) { a.FirstLine = "Example Avenue" }, nil, orders.StreetNumberMissing)
-	refused(func(a *orders.AppointmentAddressInput) { a.State, a.ZipCode = "NY", "10001" }, nil, orders.AreaNotServed)
-	refused(func(a *orders.AppointmentAddressInput) { a.State, a.ZipCode = "WI", "54650" }, nil, orders.AreaNotServed)
-	refused(same, &healthlab.Date{Year: 2026, Month: 3, Day: 1}, orders.StartDateInPast)
+	same := func(*appointment.AddressInput) {}
+	refused(func(a *appointment.AddressInput) { a.FirstLine = "Example Avenue" }, nil, appointment.StreetNumberMissing)
+	refused(func(a *appointment.AddressInput) { a.State, a.ZipCode = "NY", "10001" }, nil, appointment.AreaNotServed)
+	refused(func(a *appointment.AddressInput) { a.State, a.ZipCode = "WI", "54650" }, nil, appointment.AreaNotServed)
+	refused(same, &healthlab.Date{Year: 2026, Month: 3, Day: 1}, appointment.StartDateInPast)
 	d.at = time.Date(2026, 3, 3, 5, 0, 0, 0, time.UTC) // the evening of the second in Phoenix
 	yesterday := healthlab.Date{Year: 2026, Month: 3, Day: 2}
-	slots, err = d.HomeSlots(t.Context(), d.team, &yesterday, homeAddress())
+	slots, err = d.Appointments().HomeSlots(t.Context(), d.team, &yesterday, homeAddress())
 	require.NoError(t, err, "it is still today there")
 	require.Equal(t, yesterday, slots.Slots[0].Date)
 	d.at = time.Date(2026, 3, 3, 8, 0, 0, 0, time.UTC)
-	refused(same, &yesterday, orders.StartDateInPast)
-	_, err = d.HomeSlots(t.Context(), d.team, nil, orders.AppointmentAddressInput{ZipCode: "1", Zip: ptr("2")})
+	refused(same, &yesterday, appointment.StartDateInPast)
+	_, err = d.Appointments().HomeSlots(t.Context(), d.team, nil, appointment.AddressInput{ZipCode: "1", Zip: ptr("2")})
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 func TestCenterSlots(t *testing.T) {
 	d := newVisits(t)
-	ask := func(edit func(*orders.CenterSlotsRequest)) (orders.AvailabilitySlots, error) {
-		req := orders.CenterSlotsRequest{Lab: "northlab", Zip: "85201"}
+	ask := func(edit func(*appointment.CenterSlotsRequest)) (appointment.AvailabilitySlots, error) {
+		req := appointment.CenterSlotsRequest{Lab: "northlab", Zip: "85201"}
 		edit(&req)
-		return d.CenterSlots(t.Context(), d.team, req)
+		return d.Appointments().CenterSlots(t.Context(), d.team, req)
 	}
-	slots, err := ask(func(*orders.CenterSlotsRequest) {})
+	slots, err := ask(func(*appointment.CenterSlotsRequest) {})
 	require.NoError(t, err)
 	require.Nil(t, slots.Timezone)
-	require.Len(t, slots.Slots, 2*orders.AvailabilityDays, "two of the centers can be booked")
+	require.Len(t, slots.Slots, 2*appointment.AvailabilityDays, "two of the centers can be booked")
 	require.Equal(t, "THERE", slots.Slots[0].Location.Code)
 	require.Equal(t, 10, *slots.Slots[0].Location.Distance)
 	require.Equal(t, "FAR", slots.Slots[14].Location.Code)
 	require.Len(t, slots.Slots[0].Slots, 10*3, "from seven to five")
 	require.Len(t, slots.Slots[1].Slots, 5*3, "from seven to twelve")
-	slots, err = ask(func(r *orders.CenterSlotsRequest) { r.SiteCodes, r.Zip = []string{"FAR", "THERE"}, "10001" })
+	slots, err = ask(func(r *appointment.CenterSlotsRequest) { r.SiteCodes, r.Zip = []string{"FAR", "THERE"}, "10001" })
 	require.NoError(t, err)
-	require.Len(t, slots.Slots, 2*orders.AvailabilityDays)
+	require.Len(t, slots.Slots, 2*appointment.AvailabilityDays)
 	require.Nil(t, slots.Slots[0].Location.Distance)
 	for _, tc := range []struct {
-		edit func(*orders.CenterSlotsRequest)
+		edit func(*appointment.CenterSlotsRequest)
 		rule string
 		kind healthlab.Kind
 	}{
-		{func(r *orders.CenterSlotsRequest) { r.Zip = "" }, orders.PlaceMissing, healthlab.Precondition},
-		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"a", "b", "c", "d"} }, orders.TooManySites, healthlab.Precondition},
-		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"NOWHERE"} }, orders.SiteUnknown, healthlab.Precondition},
-		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"CLOSED"} }, orders.SiteUnknown, healthlab.Precondition},
-		{func(r *orders.CenterSlotsRequest) { r.SiteCodes = []string{"HERE"} }, orders.NoSlots, healthlab.NotFound},
-		{func(r *orders.CenterSlotsRequest) { r.Zip = "10001" }, orders.NoSlots, healthlab.NotFound},
-		{func(r *orders.CenterSlotsRequest) { r.Zip = "00000" }, orders.ZipCodeUnknown, healthlab.Precondition},
-		{func(r *orders.CenterSlotsRequest) { r.Start = &healthlab.Date{Year: 2026, Month: 3, Day: 1} }, orders.StartDateInPast, healthlab.Precondition},
+		{func(r *appointment.CenterSlotsRequest) { r.Zip = "" }, appointment.PlaceMissing, healthlab.Precondition},
+		{func(r *appointment.CenterSlotsRequest) { r.SiteCodes = []string{"a", "b", "c", "d"} }, appointment.TooManySites, healthlab.Precondition},
+		{func(r *appointment.CenterSlotsRequest) { r.SiteCodes = []string{"NOWHERE"} }, appointment.SiteUnknown, healthlab.Precondition},
+		{func(r *appointment.CenterSlotsRequest) { r.SiteCodes = []string{"CLOSED"} }, appointment.SiteUnknown, healthlab.Precondition},
+		{func(r *appointment.CenterSlotsRequest) { r.SiteCodes = []string{"HERE"} }, appointment.NoSlots, healthlab.NotFound},
+		{func(r *appointment.CenterSlotsRequest) { r.Zip = "10001" }, appointment.NoSlots, healthlab.NotFound},
+		{func(r *appointment.CenterSlotsRequest) { r.Zip = "00000" }, appointment.ZipCodeUnknown, healthlab.Precondition},
+		{func(r *appointment.CenterSlotsRequest) { r.Start = &healthlab.Date{Year: 2026, Month: 3, Day: 1} }, appointment.StartDateInPast, healthlab.Precondition},
 	} {
 		_, err := ask(tc.edit)
 		requireRule(t, err, tc.rule, tc.kind)
 	}
-	_, err = ask(func(r *orders.CenterSlotsRequest) { r.Lab, r.Radius = "southlab", 7 })
+	_, err = ask(func(r *appointment.CenterSlotsRequest) { r.Lab, r.Radius = "southlab", 7 })
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Len(t, invalid.Problems, 2)
@@ -121,11 +122,11 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 		{"America/New_York", healthlab.Date{Year: 2026, Month: 11, Day: 1}, time.Time{}, time.Date(2026, 11, 1, 4, 30, 0, 0, time.UTC)},
 		{"Australia/Lord_Howe", healthlab.Date{Year: 2026, Month: 10, Day: 4}, time.Time{}, time.Date(2026, 10, 3, 12, 0, 0, 0, time.UTC)},
 	} {
-		c := centerAt(1, "C", mesa.Lng, mesa.Lat, orders.PSCSchedulingViaService)
+		c := centerAt(1, "C", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService)
 		c.IANATimezone = tc.zone
 		d := newVisits(t, func(o *orders.Options) { o.Centers = atlas(t, c) })
 		d.at = tc.now
-		slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
+		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"C"}})
 		require.NoError(t, err)
 		loc := zone(t, tc.zone)
 		seen := map[time.Time]bool{}
@@ -133,7 +134,7 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 			for i, s := range day.Slots {
 				local := s.Start.In(loc)
 				require.Equal(t, day.Date, healthlab.DateOf(local))
-				back, err := orders.WallTime(day.Date, local.Hour(), local.Minute(), loc)
+				back, err := appointment.WallTime(day.Date, local.Hour(), local.Minute(), loc)
 				require.NoError(t, err, "clocks show it")
 				require.True(t, back.Equal(s.Start.Time) || s.Start.Sub(back) == time.Hour || s.Start.Sub(back) == 30*time.Minute, "the first or the second time")
 				require.Equal(t, 20*time.Minute, s.End.Sub(s.Start.Time))
@@ -144,34 +145,7 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 				}
 			}
 		}
-		require.True(t, slices.ContainsFunc(slots.Slots, func(s orders.DaySlots) bool { return s.Date == tc.day && len(s.Slots) > 0 }))
-	}
-}
-
-func TestWallTime(t *testing.T) {
-	newYork, spring, autumn := zone(t, "America/New_York"), healthlab.Date{Year: 2026, Month: 3, Day: 8}, healthlab.Date{Year: 2026, Month: 11, Day: 1}
-	for _, tc := range []struct {
-		day          healthlab.Date
-		hour, minute int
-		loc          *time.Location
-		want         string
-	}{
-		{spring, 1, 59, newYork, "2026-03-08T06:59:00Z"}, {spring, 3, 0, newYork, "2026-03-08T07:00:00Z"},
-		{autumn, 1, 30, newYork, "2026-11-01T05:30:00Z"}, {autumn, 2, 0, newYork, "2026-11-01T07:00:00Z"}, {autumn, 0, 30, newYork, "2026-11-01T04:30:00Z"},
-		{healthlab.Date{Year: 2026, Month: 4, Day: 5}, 1, 45, zone(t, "Australia/Lord_Howe"), "2026-04-04T14:45:00Z"},
-	} {
-		got, err := orders.WallTime(tc.day, tc.hour, tc.minute, tc.loc)
-		require.NoError(t, err)
-		require.Equal(t, tc.want, got.Format(time.RFC3339))
-	}
-	for _, tc := range []struct {
-		day          healthlab.Date
-		hour, minute int
-		loc          *time.Location
-	}{{spring, 2, 0, newYork}, {spring, 2, 59, newYork}, {healthlab.Date{Year: 2026, Month: 10, Day: 4}, 2, 15, zone(t, "Australia/Lord_Howe")},
-		{spring, 24, 0, newYork}, {spring, -1, 0, newYork}, {healthlab.Date{Year: 2026, Month: 2, Day: 30}, 12, 0, time.UTC}} {
-		_, err := orders.WallTime(tc.day, tc.hour, tc.minute, tc.loc)
-		require.ErrorIs(t, err, healthlab.Invalid)
+		require.True(t, slices.ContainsFunc(slots.Slots, func(s appointment.DaySlots) bool { return s.Date == tc.day && len(s.Slots) > 0 }))
 	}
 }
 

@@ -14,11 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-const home, center = orders.Phlebotomy, orders.PatientServiceCenter
+const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
 
 // visitsOn is a team that has everything about appointments switched on.
 var visitsOn = orders.Settings{PSCScheduling: true, PreRequisitionBooking: true, PatientManagedPSC: true,
@@ -31,7 +32,7 @@ func newVisits(t testing.TB, edit ...func(*orders.Options)) *desk {
 	require.NoError(t, err)
 	d := newDesk(t, append([]func(*orders.Options){withPlaces(t), func(o *orders.Options) {
 		o.BookingKeys = seal
-		o.Providers = []orders.AppointmentProvider{{Slug: "northlab", Type: center}, {Slug: "eastlab", Type: center, PatientManaged: true}}
+		o.Providers = []appointment.Provider{{Slug: "northlab", Type: center}, {Slug: "eastlab", Type: center, PatientManaged: true}}
 		o.Retry = func(int) time.Duration { return time.Minute }
 	}}, edit...)...)
 	d.settings = visitsOn
@@ -39,26 +40,26 @@ func newVisits(t testing.TB, edit ...func(*orders.Options)) *desk {
 	return d
 }
 
-func homeAddress() orders.AppointmentAddressInput {
-	return orders.AppointmentAddressInput{FirstLine: "100 Example Avenue", City: "Phoenix", State: "AZ", ZipCode: "85004"}
+func homeAddress() appointment.AddressInput {
+	return appointment.AddressInput{FirstLine: "100 Example Avenue", City: "Phoenix", State: "AZ", ZipCode: "85004"}
 }
 
 // keys returns the booking keys of free slots, by the time of day at the place.
 func (d *desk) homeKeys() []string {
 	d.t.Helper()
-	slots, err := d.HomeSlots(d.t.Context(), d.team, nil, homeAddress())
+	slots, err := d.Appointments().HomeSlots(d.t.Context(), d.team, nil, homeAddress())
 	require.NoError(d.t, err)
 	return keysOf(slots)
 }
 
 func (d *desk) centerKeys(sites ...string) []string {
 	d.t.Helper()
-	slots, err := d.CenterSlots(d.t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites})
+	slots, err := d.Appointments().CenterSlots(d.t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites})
 	require.NoError(d.t, err)
 	return keysOf(slots)
 }
 
-func keysOf(a orders.AvailabilitySlots) []string {
+func keysOf(a appointment.AvailabilitySlots) []string {
 	var out []string
 	for _, day := range a.Slots {
 		for _, slot := range day.Slots {
@@ -71,14 +72,14 @@ func keysOf(a orders.AvailabilitySlots) []string {
 }
 
 // tomorrow is the key of a slot more than a day away.
-func (d *desk) tomorrow(t orders.AppointmentType) string {
+func (d *desk) tomorrow(t appointment.Type) string {
 	if t == home {
 		return d.homeKeys()[8]
 	}
 	return d.centerKeys("THERE")[60]
 }
 
-func (d *desk) books(o orders.Order, t orders.AppointmentType, edit ...func(*orders.BookRequest)) (orders.Appointment, error) {
+func (d *desk) books(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) (orders.Appointment, error) {
 	var req orders.BookRequest
 	for _, e := range edit {
 		e(&req)
@@ -93,14 +94,14 @@ func noted(notes string) func(*orders.BookRequest) {
 	return func(r *orders.BookRequest) { r.AppointmentNotes = ptr("sandbox:" + notes) }
 }
 
-func (d *desk) booked(o orders.Order, t orders.AppointmentType, edit ...func(*orders.BookRequest)) orders.Appointment {
+func (d *desk) booked(o orders.Order, t appointment.Type, edit ...func(*orders.BookRequest)) orders.Appointment {
 	d.t.Helper()
 	a, err := d.books(o, t, edit...)
 	require.NoError(d.t, err)
 	return a
 }
 
-func (d *desk) visit(o orders.Order, t orders.AppointmentType) orders.Appointment {
+func (d *desk) visit(o orders.Order, t appointment.Type) orders.Appointment {
 	d.t.Helper()
 	a, err := d.Visit(d.t.Context(), d.team, o.ID, t)
 	require.NoError(d.t, err)
@@ -116,7 +117,7 @@ func checkVisit(t require.TestingT, a orders.Appointment) {
 	require.Equal(t, a.EventStatus, a.Events[len(a.Events)-1].Status)
 	require.Equal(t, string(a.EventData), string(a.Events[len(a.Events)-1].Data))
 	require.Equal(t, a.StartAt == nil, a.EndAt == nil)
-	if a.Status == orders.VisitConfirmed || a.Status == orders.VisitReserved {
+	if a.Status == appointment.VisitConfirmed || a.Status == appointment.VisitReserved {
 		require.NotNil(t, a.StartAt)
 	}
 }
@@ -154,15 +155,15 @@ func (d *desk) heard(a orders.Appointment) string {
 
 func TestVisitLifecycleEveryStateAndTrigger(t *testing.T) {
 	var b strings.Builder
-	all := []orders.AppointmentStatus{orders.VisitHeld, orders.VisitPending, orders.VisitReserved, orders.VisitConfirmed,
-		orders.VisitInProgress, orders.VisitCompleted, orders.VisitCancelled, orders.VisitWithdrawn}
-	for _, typ := range orders.AppointmentTypes() {
-		for _, facts := range []orders.VisitFacts{{}, {Timed: true}, {Timed: true, Requisition: true}} {
+	all := []appointment.Status{appointment.VisitHeld, appointment.VisitPending, appointment.VisitReserved, appointment.VisitConfirmed,
+		appointment.VisitInProgress, appointment.VisitCompleted, appointment.VisitCancelled, appointment.VisitWithdrawn}
+	for _, typ := range appointment.Types() {
+		for _, facts := range []appointment.Facts{{}, {Timed: true}, {Timed: true, Requisition: true}} {
 			fmt.Fprintf(&b, "%s timed=%t requisition=%t\n", typ, facts.Timed, facts.Requisition)
 			for _, from := range all {
 				fmt.Fprintf(&b, "  %s\n", from)
-				for _, on := range orders.VisitTriggers() {
-					if to, ok := orders.NextVisit(typ, from, on, facts); ok {
+				for _, on := range appointment.Triggers() {
+					if to, ok := appointment.Next(typ, from, on, facts); ok {
 						fmt.Fprintf(&b, "    %-14s -> %s\n", on, to)
 					}
 				}
@@ -170,13 +171,13 @@ func TestVisitLifecycleEveryStateAndTrigger(t *testing.T) {
 		}
 	}
 	golden(t, "testdata/visit_lifecycle.golden", b.String())
-	require.Equal(t, []orders.AppointmentStatus{orders.VisitPending, orders.VisitReserved, orders.VisitConfirmed, orders.VisitInProgress,
-		orders.VisitCompleted, orders.VisitCancelled}, orders.AppointmentStatuses())
+	require.Equal(t, []appointment.Status{appointment.VisitPending, appointment.VisitReserved, appointment.VisitConfirmed, appointment.VisitInProgress,
+		appointment.VisitCompleted, appointment.VisitCancelled}, appointment.Statuses())
 }
 
 func TestVisitDiagrams(t *testing.T) {
-	for _, typ := range orders.AppointmentTypes() {
-		golden(t, "../docs/appointment-lifecycle-"+string(typ)+".mmd", orders.VisitDiagram(typ))
+	for _, typ := range appointment.Types() {
+		golden(t, "../docs/appointment-lifecycle-"+string(typ)+".mmd", appointment.Diagram(typ))
 	}
 }
 
@@ -186,7 +187,7 @@ func TestVisitToACenter(t *testing.T) {
 	d.work()
 	a := d.booked(o, center, func(r *orders.BookRequest) { r.AppointmentNotes = ptr("left arm") })
 	checkVisit(t, a)
-	require.Equal(t, orders.VisitConfirmed, a.Status)
+	require.Equal(t, appointment.VisitConfirmed, a.Status)
 	require.Equal(t, "scheduled", life(a))
 	require.Equal(t, "scheduled", d.heard(a))
 	require.Equal(t, d.user, a.UserID)
@@ -320,7 +321,7 @@ func TestVisitOnRequest(t *testing.T) {
 	}{
 		{func(r *orders.VisitRequest) { r.Provider = "phleb_ready" }, orders.ProviderNotAvailable},
 		{func(r *orders.VisitRequest) { r.Address.State, r.Address.ZipCode = "NY", "10001" }, orders.ProviderNotAvailable},
-		{func(r *orders.VisitRequest) { r.Address.FirstLine = "Elm Road" }, orders.StreetNumberMissing},
+		{func(r *orders.VisitRequest) { r.Address.FirstLine = "Elm Road" }, appointment.StreetNumberMissing},
 	} {
 		bad := req
 		tc.edit(&bad)
@@ -339,11 +340,11 @@ func zone(t testing.TB, name string) *time.Location {
 // A provider that takes a booking and does not answer: the appointment is pending, and
 // there is one in the end, whether the team books again or not.
 func TestOneAppointmentAfterATimeout(t *testing.T) {
-	for _, typ := range orders.AppointmentTypes() {
+	for _, typ := range appointment.Types() {
 		for _, again := range []bool{false, true} {
 			for _, fate := range []string{"silent", "down", "down,silent"} {
 				d := newVisits(t)
-				o := d.placed(map[orders.AppointmentType]string{home: "at home", center: "walk-in"}[typ])
+				o := d.placed(map[appointment.Type]string{home: "at home", center: "walk-in"}[typ])
 				d.work()
 				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + fate)}
 				first, err := d.BookVisit(t.Context(), d.team, o.ID, typ, req)
@@ -359,7 +360,7 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 				d.later(time.Minute)
 				a := d.visit(o, typ)
 				require.Equal(t, first.ID, a.ID)
-				require.Equal(t, orders.VisitConfirmed, a.Status)
+				require.Equal(t, appointment.VisitConfirmed, a.Status)
 				require.Equal(t, life(a), d.heard(a))
 				require.Equal(t, 1, d.lab.Appointments(o.ID))
 				require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
@@ -401,7 +402,7 @@ func TestRescheduleTimeout(t *testing.T) {
 	require.Equal(t, "scheduled scheduled", d.heard(a))
 	require.Equal(t, 1, d.lab.Appointments(o.ID))
 	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
-	requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
+	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 	require.Equal(t, moved.StartAt, d.visit(o, center).StartAt)
 }
 
@@ -428,7 +429,7 @@ func TestAsyncConfirmation(t *testing.T) {
 		require.Equal(t, tc.order == "appointment_scheduled", d.lab.Appointments(o.ID) == 1)
 	}
 	_, err := d.books(d.placed("walk-in"), center, async, noted("gone"))
-	requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
+	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 	_, err = d.books(d.placed("walk-in"), center, async, noted("refused"))
 	requireRule(t, err, orders.BookingRefused, healthlab.Precondition)
 	// Without it, an appointment that the provider does not confirm is pending as well.
@@ -449,10 +450,10 @@ func TestAsyncConfirmation(t *testing.T) {
 // have confirmed it.
 func TestPatientManaged(t *testing.T) {
 	d := newVisits(t, func(o *orders.Options) {
-		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, orders.PSCSchedulingViaService))
+		o.Centers = atlas(t, centerAt(3, "EAST", mesa.Lng, mesa.Lat, appointment.PSCSchedulingViaService))
 	})
 	key := func() string {
-		slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
+		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "eastlab", Zip: "85201"})
 		require.NoError(t, err)
 		return keysOf(slots)[70]
 	}
@@ -516,7 +517,7 @@ func TestAutoCancel(t *testing.T) {
 func TestAcceptedResultCancelsTheVisit(t *testing.T) {
 	for _, tc := range []struct {
 		test string
-		kind orders.AppointmentType
+		kind appointment.Type
 		life string
 	}{{"at home", home, "pending reserved"}, {"walk-in", center, "reserved"}} {
 		d := newVisits(t, func(o *orders.Options) { o.LabTimeout = time.Second })
@@ -575,7 +576,7 @@ func TestBookingRefused(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	good := d.tomorrow(center)
-	refused := func(key string, o orders.Order, typ orders.AppointmentType, rule string, kind healthlab.Kind) {
+	refused := func(key string, o orders.Order, typ appointment.Type, rule string, kind healthlab.Kind) {
 		t.Helper()
 		_, err := d.BookVisit(t.Context(), d.team, o.ID, typ, orders.BookRequest{BookingKey: key})
 		requireRule(t, err, rule, kind)
@@ -584,11 +585,11 @@ func TestBookingRefused(t *testing.T) {
 	spoilt := []byte(good)
 	spoilt[len(spoilt)-3] ^= 1
 	for _, key := range []string{"x", ".", "dGVzdA.", string(spoilt), good + "A", strings.ToUpper(good), "dGVzdA.AAAA"} {
-		refused(key, o, center, orders.BookingKeyInvalid, no)
+		refused(key, o, center, appointment.BookingKeyInvalid, no)
 	}
-	refused(d.tomorrow(home), o, center, orders.BookingKeyInvalid, no)
+	refused(d.tomorrow(home), o, center, appointment.BookingKeyInvalid, no)
 	_, err := d.BookVisit(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, center, orders.BookRequest{BookingKey: good})
-	requireRule(t, err, orders.BookingKeyInvalid, no)
+	requireRule(t, err, appointment.BookingKeyInvalid, no)
 	south := d.placed("south")
 	d.work()
 	refused(good, south, center, orders.SlotOfOtherPlace, no)
@@ -599,18 +600,18 @@ func TestBookingRefused(t *testing.T) {
 	d.booked(o, center, func(r *orders.BookRequest) { r.BookingKey = good })
 	other := d.placed("walk-in")
 	d.work()
-	refused(good, other, center, orders.SlotNotAvailable, healthlab.Conflict)
+	refused(good, other, center, appointment.SlotNotAvailable, healthlab.Conflict)
 	// The same slot under a key of another answer, made before it was taken.
 	third := d.placed("walk-in")
 	fresh := d.centerKeys("THERE")
 	d.booked(other, center, func(r *orders.BookRequest) { r.BookingKey = fresh[60] })
-	refused(fresh[60], third, center, orders.SlotNotAvailable, healthlab.Conflict)
+	refused(fresh[60], third, center, appointment.SlotNotAvailable, healthlab.Conflict)
 	require.NotContains(t, d.centerKeys("THERE"), fresh[60])
 
 	// A slot in the past.
 	late := d.centerKeys("THERE")[0]
 	d.later(day)
-	refused(late, third, center, orders.SlotNotAvailable, healthlab.Conflict)
+	refused(late, third, center, appointment.SlotNotAvailable, healthlab.Conflict)
 
 	child := d.placed("at home", func(r *orders.PlaceRequest) { r.PatientDetails.DOB.Year = 2000 })
 	d.work()
@@ -629,16 +630,16 @@ func TestBookingRefused(t *testing.T) {
 	d.work()
 	refused(d.homeKeys()[9], second, home, orders.AppointmentExists, no)
 	_, err = d.RescheduleVisit(t.Context(), d.team, child.ID, home, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[60]})
-	requireRule(t, err, orders.BookingKeyInvalid, no)
+	requireRule(t, err, appointment.BookingKeyInvalid, no)
 
 	d.settings.PSCScheduling = false
 	_, err = d.books(third, home)
 	requireRule(t, err, orders.OrderNotBookable, no)
 	_, err = d.BookVisit(t.Context(), d.team, third.ID, center, orders.BookRequest{BookingKey: good})
-	requireRule(t, err, orders.SchedulingNotEnabled, healthlab.Unavailable)
+	requireRule(t, err, appointment.SchedulingNotEnabled, healthlab.Unavailable)
 	plain := newDesk(t)
 	_, err = plain.BookVisit(t.Context(), d.team, third.ID, home, orders.BookRequest{BookingKey: good})
-	requireRule(t, err, orders.AppointmentsNotOffered, healthlab.Unimplemented)
+	requireRule(t, err, appointment.AppointmentsNotOffered, healthlab.Unimplemented)
 }
 
 // News of the provider move the appointment and its order; what makes no sense changes
@@ -656,22 +657,22 @@ func TestNewsOfAppointments(t *testing.T) {
 		}
 	}
 	start := a.StartAt.Add(24 * time.Hour)
-	news("1", orders.VisitNews{On: orders.VisitMoved, Start: start, End: start.Add(time.Hour), Data: []byte(`{"by":"lab"}`)})
+	news("1", orders.VisitNews{On: appointment.VisitMoved, Start: start, End: start.Add(time.Hour), Data: []byte(`{"by":"lab"}`)})
 	moved := d.visit(o, center)
 	require.True(t, moved.StartAt.Equal(start))
 	require.JSONEq(t, `{"by":"lab"}`, string(moved.EventData))
 	require.Equal(t, "scheduled scheduled", life(moved))
 	before := d.get(o)
-	news("2", orders.VisitNews{On: orders.VisitMoved, Start: start, End: start})
-	news("3", orders.VisitNews{On: orders.VisitAsked})
-	news("4", orders.VisitNews{On: orders.VisitRefused})
-	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: uuid.New(), On: orders.VisitDropped}}))
+	news("2", orders.VisitNews{On: appointment.VisitMoved, Start: start, End: start})
+	news("3", orders.VisitNews{On: appointment.VisitAsked})
+	news("4", orders.VisitNews{On: appointment.VisitRefused})
+	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "5", Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: uuid.New(), On: appointment.VisitDropped}}))
 	require.Equal(t, before, d.get(o))
 	require.Equal(t, moved, d.visit(o, center))
-	news("6", orders.VisitNews{On: orders.VisitDropped})
+	news("6", orders.VisitNews{On: appointment.VisitDropped})
 	require.Equal(t, "scheduled scheduled cancelled", life(d.visit(o, center)))
 	require.Equal(t, orders.AppointmentCancelled, d.get(o).LowLevel())
-	news("7", orders.VisitNews{On: orders.VisitAgreed})
+	news("7", orders.VisitNews{On: appointment.VisitAgreed})
 	require.Equal(t, "scheduled scheduled cancelled", d.heard(a))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -42,13 +43,13 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 			var rule *healthlab.RuleError
 			require.True(rt, err == nil || errors.As(err, &rule), "%v", err)
 		}
-		typeOf := func(o orders.Order) orders.AppointmentType {
+		typeOf := func(o orders.Order) appointment.Type {
 			if o.Method() == catalogue.AtHomePhlebotomy {
 				return home
 			}
 			return center
 		}
-		key := func(typ orders.AppointmentType) string {
+		key := func(typ appointment.Type) string {
 			if len(used) > 0 && rapid.IntRange(0, 5).Draw(rt, "old key") == 0 {
 				return rapid.SampledFrom(used).Draw(rt, "key")
 			}
@@ -123,7 +124,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				n := orders.VisitNews{Appointment: rapid.SampledFrom(r.Visits).Draw(rt, "visit").ID,
-					On: rapid.SampledFrom([]orders.VisitTrigger{orders.VisitAsked, orders.VisitKept, orders.VisitAgreed, orders.VisitMoved, orders.VisitStarted}).Draw(rt, "on")}
+					On: rapid.SampledFrom([]appointment.Trigger{appointment.VisitAsked, appointment.VisitKept, appointment.VisitAgreed, appointment.VisitMoved, appointment.VisitStarted}).Draw(rt, "on")}
 				if rapid.Bool().Draw(rt, "timed") {
 					n.Start = d.now().Add(time.Duration(rapid.IntRange(-5, 100).Draw(rt, "hours")) * time.Hour)
 					n.End = n.Start.Add(time.Duration(rapid.IntRange(-1, 2).Draw(rt, "length")) * time.Hour)
@@ -174,7 +175,7 @@ func (d *desk) checkVisits(t require.TestingT, o orders.Order) {
 			active++
 			require.True(t, v.Status.Published(), "nothing is open for hours")
 		}
-		if v.Status != orders.VisitCancelled && v.Status != orders.VisitWithdrawn {
+		if v.Status != appointment.VisitCancelled && v.Status != appointment.VisitWithdrawn {
 			held++
 		}
 		if !v.Status.Published() {
@@ -183,13 +184,13 @@ func (d *desk) checkVisits(t require.TestingT, o orders.Order) {
 		}
 		checkVisit(t, v.Appointment)
 		require.Equal(t, life(v.Appointment), d.heard(v.Appointment))
-		from := orders.VisitHeld
+		from := appointment.VisitHeld
 		for _, e := range v.Events {
-			i := slices.IndexFunc(orders.AppointmentStatuses(), func(s orders.AppointmentStatus) bool { return s.EventStatus() == e.Status })
+			i := slices.IndexFunc(appointment.Statuses(), func(s appointment.Status) bool { return s.EventStatus() == e.Status })
 			require.GreaterOrEqual(t, i, 0)
-			to := orders.AppointmentStatuses()[i]
-			require.True(t, slices.ContainsFunc(orders.VisitTriggers(), func(on orders.VisitTrigger) bool {
-				next, ok := orders.NextVisit(v.Type, from, on, orders.VisitFacts{Timed: true, Requisition: true})
+			to := appointment.Statuses()[i]
+			require.True(t, slices.ContainsFunc(appointment.Triggers(), func(on appointment.Trigger) bool {
+				next, ok := appointment.Next(v.Type, from, on, appointment.Facts{Timed: true, Requisition: true})
 				return ok && next == to
 			}), "%s to %s", from, to)
 			from = to
@@ -215,16 +216,16 @@ func TestCachedSlots(t *testing.T) {
 	d.again()
 	ask := func(stale bool, sites ...string) int {
 		t.Helper()
-		slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites, AllowStale: stale})
+		slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: sites, AllowStale: stale})
 		require.NoError(t, err)
 		return len(keysOf(slots))
 	}
 	live := ask(false, "THERE")
 	require.Equal(t, live, ask(true, "THERE"), "nothing is cached yet")
-	n, err := d.RefreshSlots(t.Context())
+	n, err := d.Appointments().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, n, "two centers can be booked")
-	n, err = d.RefreshSlots(t.Context())
+	n, err = d.Appointments().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n, "not within a minute")
 
@@ -234,12 +235,12 @@ func TestCachedSlots(t *testing.T) {
 	require.Equal(t, live-1, ask(false, "THERE"))
 	require.Equal(t, live, ask(true, "THERE"), "the cache does not know yet")
 	// The slot is offered and gone.
-	slots, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
+	slots, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
 	require.NoError(t, err)
 	other := d.placed("walk-in")
 	d.work()
 	_, err = d.BookVisit(t.Context(), d.team, other.ID, center, orders.BookRequest{BookingKey: keysOf(slots)[60]})
-	requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
+	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 
 	pass := func(by time.Duration) {
 		d.mu.Lock()
@@ -250,16 +251,16 @@ func TestCachedSlots(t *testing.T) {
 	require.Equal(t, live, ask(true, "THERE"))
 	pass(time.Second)
 	require.Equal(t, live-1, ask(true, "THERE"), "too old")
-	n, err = d.RefreshSlots(t.Context())
+	n, err = d.Appointments().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	require.Equal(t, live-1, ask(true, "THERE"))
 	start := healthlab.Date{Year: 2026, Month: 4, Day: 20}
-	far, err := d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, Start: &start, AllowStale: true})
+	far, err := d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, Start: &start, AllowStale: true})
 	require.NoError(t, err, "what the cache cannot know is asked for")
 	require.Len(t, keysOf(far), 14*15)
 	d.settings.CachedAvailability = false
-	_, err = d.CenterSlots(t.Context(), d.team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
+	_, err = d.Appointments().CenterSlots(t.Context(), d.team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"THERE"}, AllowStale: true})
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 }
 
@@ -278,14 +279,14 @@ func TestABookingKeyIsUsedOnce(t *testing.T) {
 		return err
 	}
 	require.NoError(t, move(keys[61]))
-	requireRule(t, move(keys[60]), orders.SlotNotAvailable, healthlab.Conflict)
-	requireRule(t, move(keys[61]), orders.SlotNotAvailable, healthlab.Conflict)
+	requireRule(t, move(keys[60]), appointment.SlotNotAvailable, healthlab.Conflict)
+	requireRule(t, move(keys[61]), appointment.SlotNotAvailable, healthlab.Conflict)
 	_, err := d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	d.work()
 	for _, used := range keys[60:62] {
 		_, err = d.books(o, center, with(used))
-		requireRule(t, err, orders.SlotNotAvailable, healthlab.Conflict)
+		requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 	}
 	d.booked(o, center, with(keys[62]))
 }
@@ -298,15 +299,15 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 		o := d.placed("at home")
 		a := d.booked(o, home, noted("slow"))
 		require.Equal(t, "pending", life(a))
-		news := func(id string, on orders.VisitTrigger) {
+		news := func(id string, on appointment.Trigger) {
 			require.NoError(t, d.Receive(t.Context(), orders.Message{ID: id, Team: d.team, Order: o.ID, Visit: &orders.VisitNews{Appointment: a.ID, On: on}, At: d.now()}))
 		}
-		news("1", orders.VisitKept)
+		news("1", appointment.VisitKept)
 		_, err := d.PlaceDue(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
 		if byMessage {
-			news("2", orders.VisitAgreed)
+			news("2", appointment.VisitAgreed)
 		}
 		for range 5 {
 			d.later(time.Hour)
@@ -328,7 +329,7 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.tomorrow(home), Notes: ptr("sandbox:down")})
 	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID,
-		Visit: &orders.VisitNews{Appointment: a.ID, On: orders.VisitStarted}, At: d.now()}))
+		Visit: &orders.VisitNews{Appointment: a.ID, On: appointment.VisitStarted}, At: d.now()}))
 	d.later(time.Hour)
 	d.later(time.Hour)
 	require.Equal(t, "pending scheduled in_progress", life(d.visit(o, home)))
@@ -366,7 +367,7 @@ func TestNoEndedAppointmentIsTold(t *testing.T) {
 			o := d.placed("at home")
 			d.work()
 			a := d.booked(o, home)
-			require.Equal(t, orders.VisitConfirmed, a.Status)
+			require.Equal(t, appointment.VisitConfirmed, a.Status)
 			require.NoError(t, tc.ends(d, o))
 			var told []string
 			for _, m := range d.messages(o) {

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -67,7 +68,7 @@ func (l recordedLab) Submit(_ context.Context, s orders.Submission) (orders.Acce
 }
 
 func (l recordedLab) BookVisit(ctx context.Context, b orders.Booking) (orders.Booked, error) {
-	l.to.add(map[orders.AppointmentType]string{orders.Phlebotomy: "home visit", orders.PatientServiceCenter: "center visit"}[b.Type], b)
+	l.to.add(map[appointment.Type]string{appointment.Phlebotomy: "home visit", appointment.PatientServiceCenter: "center visit"}[b.Type], b)
 	return l.busyLab.BookVisit(ctx, b)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -102,8 +103,8 @@ func TestRescheduleIsNotConfirmed(t *testing.T) {
 // twoZips knows two postal codes, a thousand miles from each other.
 type twoZips struct{}
 
-func (twoZips) FindZip(_ context.Context, code string) (orders.Zip, bool, error) {
-	at := map[string]orders.Zip{"85201": {Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, State: "AZ"}, "55802": {Location: orders.LngLat{Lng: -92.09, Lat: 46.76}, State: "MN"}}
+func (twoZips) FindZip(_ context.Context, code string) (appointment.Zip, bool, error) {
+	at := map[string]appointment.Zip{"85201": {Location: appointment.LngLat{Lng: -111.83, Lat: 33.42}, State: "AZ"}, "55802": {Location: appointment.LngLat{Lng: -92.09, Lat: 46.76}, State: "MN"}}
 	zip, known := at[code]
 	return zip, known, nil
 }

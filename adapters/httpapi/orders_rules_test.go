@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -183,20 +184,20 @@ func TestRulesOverHTTP(t *testing.T) {
 		}, 403, catalogue.FeatureNotEnabled},
 
 		{"no such lab", nil, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=99", nil), 404, catalogue.LabNotFound},
-		{"nobody knows of any center", func(x *shop) { x.options.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, orders.PSCNotAvailable},
+		{"nobody knows of any center", func(x *shop) { x.options.Centers = nil }, send("GET", "/v3/order/psc/info?zip_code=85201&lab_id=1", nil), 501, appointment.PSCNotAvailable},
 		{"a patient without an address", nil, func(c *clinic) *contract.Reply {
 			o := c.order("POST", "/v3/order/testkit", object{"user_id": c.user.String(), "lab_test_id": kitTest, "shipping_details": object{
 				"receiver_name": "Desk", "first_line": "1 Elm", "city": "Duluth", "state": "MN", "zip": "55802", "country": "US", "phone_number": "+15550100"}})
 			return c.Send(c.t, "GET", "/v3/order/"+o.ID.String()+"/psc/info", nil)
 		}, 400, orders.PatientAddressMissing},
-		{"neither sites nor a postal code", nil, send("POST", centers, nil), 400, orders.PlaceMissing},
-		{"a postal code without a radius", nil, send("POST", centers+"&zip_code=85201&radius=null", nil), 400, orders.PlaceMissing},
-		{"four sites", nil, send("POST", centers+"&site_codes=A&site_codes=B&site_codes=C&site_codes=D", nil), 400, orders.TooManySites},
-		{"a site that there is not", nil, send("POST", centers+"&site_codes=NOWHERE", nil), 400, orders.SiteUnknown},
-		{"scheduling without the switch", func(x *shop) { x.settings.PSCScheduling = false }, send("POST", centers+"&zip_code=85201", nil), 503, orders.SchedulingNotEnabled},
-		{"an installation that books nothing", func(x *shop) { x.options.BookingKeys = nil }, send("POST", centers+"&zip_code=85201", nil), 501, orders.AppointmentsNotOffered},
-		{"a place where nobody comes", nil, send("POST", home, homeAddress(object{"zip_code": "85001"})), 400, orders.AreaNotServed},
-		{"a house without a number", nil, send("POST", home, homeAddress(object{"first_line": "Elm Rd"})), 400, orders.StreetNumberMissing},
+		{"neither sites nor a postal code", nil, send("POST", centers, nil), 400, appointment.PlaceMissing},
+		{"a postal code without a radius", nil, send("POST", centers+"&zip_code=85201&radius=null", nil), 400, appointment.PlaceMissing},
+		{"four sites", nil, send("POST", centers+"&site_codes=A&site_codes=B&site_codes=C&site_codes=D", nil), 400, appointment.TooManySites},
+		{"a site that there is not", nil, send("POST", centers+"&site_codes=NOWHERE", nil), 400, appointment.SiteUnknown},
+		{"scheduling without the switch", func(x *shop) { x.settings.PSCScheduling = false }, send("POST", centers+"&zip_code=85201", nil), 503, appointment.SchedulingNotEnabled},
+		{"an installation that books nothing", func(x *shop) { x.options.BookingKeys = nil }, send("POST", centers+"&zip_code=85201", nil), 501, appointment.AppointmentsNotOffered},
+		{"a place where nobody comes", nil, send("POST", home, homeAddress(object{"zip_code": "85001"})), 400, appointment.AreaNotServed},
+		{"a house without a number", nil, send("POST", home, homeAddress(object{"first_line": "Elm Rd"})), 400, appointment.StreetNumberMissing},
 		{"a provider that takes no requests", nil, of(atHomeTest, nil, "POST", "/phlebotomy/appointment/request",
 			object{"address": homeAddress(nil), "provider": "nobody"}), 400, orders.ProviderNotAvailable},
 		{"no appointment", nil, of(atHomeTest, nil, "GET", "/phlebotomy/appointment", nil), 404, orders.AppointmentNotFound},
@@ -216,7 +217,7 @@ func TestRulesOverHTTP(t *testing.T) {
 			key := centerKey(c)
 			closed := remade(c.t, func(x *shop) { x.options.Providers = nil })
 			return book(walkInTest, "psc", nil, func(*clinic) string { return key })(closed)
-		}, 400, orders.SchedulingNotSupported},
+		}, 400, appointment.SchedulingNotSupported},
 
 		{"a result that points to nobody alone", nil, unmatched(nil), 422, strings.ToLower(orders.ReviewNeedsChoice)},
 		{"a result for somebody else's order", nil, unmatched(func(c *clinic, o orders.Order) object {

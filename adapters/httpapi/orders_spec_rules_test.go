@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -176,7 +177,7 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 	visit := func(o orders.Order) string { return "/v3/order/" + o.ID.String() + "/phlebotomy/appointment" }
 	c.post(visit(o)+"/book", object{"booking_key": soon}, 200)
 	c.post(visit(scheduled)+"/book", object{"booking_key": c.keys("phlebotomy")[0]}, 200)
-	status := func(o orders.Order) orders.AppointmentStatus {
+	status := func(o orders.Order) appointment.Status {
 		_, err := c.config.Orders.VisitsDue(t.Context())
 		require.NoError(t, err)
 		var a orders.Appointment
@@ -184,15 +185,15 @@ func TestAppointmentsWithoutARequisition(t *testing.T) {
 		return a.Status
 	}
 	now = clinicNow.Add(8 * time.Hour)
-	require.Equal(t, orders.VisitReserved, status(o), "not more than eight hours")
+	require.Equal(t, appointment.VisitReserved, status(o), "not more than eight hours")
 	now = now.Add(time.Second)
-	require.Equal(t, orders.VisitCancelled, status(o))
+	require.Equal(t, appointment.VisitCancelled, status(o))
 	require.Equal(t, []orders.LowLevel{orders.Ordered}, c.lows(o), "its order stays where it is")
-	require.Equal(t, orders.VisitReserved, status(scheduled), "it was to wait")
+	require.Equal(t, appointment.VisitReserved, status(scheduled), "it was to wait")
 	now = clinicNow.Add(46 * time.Hour) // the visit is two hours away
-	require.Equal(t, orders.VisitReserved, status(scheduled))
+	require.Equal(t, appointment.VisitReserved, status(scheduled))
 	now = now.Add(time.Second)
-	require.Equal(t, orders.VisitCancelled, status(scheduled))
+	require.Equal(t, appointment.VisitCancelled, status(scheduled))
 }
 
 // Candidates say why they may be the ones, and which one the specimen points to.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -25,7 +26,7 @@ func timed(t *testing.T, now *time.Time, edits ...func(*shop)) *clinic {
 // one of which it does; for a center, the reason alone counts.
 func TestRefundsOverHTTP(t *testing.T) {
 	reason := func(c *clinic, kind string, refundable bool) string {
-		var reasons []orders.CancellationReason
+		var reasons []appointment.CancellationReason
 		c.get("/v3/order/"+kind+"/appointment/cancellation-reasons", 200).JSON(t, &reasons)
 		for _, r := range reasons {
 			if r.IsRefundable == refundable {
@@ -54,7 +55,7 @@ func TestRefundsOverHTTP(t *testing.T) {
 		c.post(visit+"/book", object{"booking_key": keys[1]}, 200).JSON(t, &a)
 		now = a.StartAt.Add(-row.before)
 		c.Send(t, "PATCH", visit+"/cancel", object{"cancellation_reason_id": reason(c, row.kind, row.refundable)}).Want(t, 200).JSON(t, &a)
-		require.Equal(t, orders.VisitCancelled, a.Status)
+		require.Equal(t, appointment.VisitCancelled, a.Status)
 		require.Contains(t, string(a.EventData), `"is_refundable":`+row.want, "%+v", row)
 	}
 }
@@ -68,7 +69,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 	free := func(query string) int {
 		return len(slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&start_date=2026-03-05&site_codes=MESA-1"+query, nil, 200)))
 	}
-	asked, err := c.config.Orders.RefreshSlots(t.Context())
+	asked, err := c.config.Orders.Appointments().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, asked)
 	before := free("&allow_stale=true")
@@ -87,7 +88,7 @@ func TestAgeOfCachedSlots(t *testing.T) {
 		require.Equal(t, row.want, free(row.query), "%+v", row)
 	}
 	// Refreshed, it is what there is.
-	_, err = c.config.Orders.RefreshSlots(t.Context())
+	_, err = c.config.Orders.Appointments().RefreshSlots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, before-1, free("&allow_stale=true"))
 	// Three weeks ahead is as far as the cache goes.
@@ -118,7 +119,7 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 			row.body["booking_key"], row.body["appointment_notes"], row.body["async_confirmation"] = keys[5], "later", true
 			var a orders.Appointment
 			c.post(visit+"/book", row.body, 200).JSON(t, &a)
-			require.Equal(t, orders.VisitPending, a.Status)
+			require.Equal(t, appointment.VisitPending, a.Status)
 			pass := func(to time.Duration) {
 				now = clinicNow.Add(to)
 				_, err := c.config.Orders.VisitsDue(t.Context())
@@ -126,9 +127,9 @@ func TestConfirmationThatNeverComes(t *testing.T) {
 				c.get(visit, 200).JSON(t, &a)
 			}
 			pass(row.until - time.Second)
-			require.Equal(t, orders.VisitPending, a.Status)
+			require.Equal(t, appointment.VisitPending, a.Status)
 			pass(row.until)
-			require.Equal(t, orders.VisitCancelled, a.Status)
+			require.Equal(t, appointment.VisitCancelled, a.Status)
 			require.JSONEq(t, `{"origin":"service","reason":"not_confirmed"}`, string(a.EventData))
 			require.Equal(t, []orders.LowLevel{orders.Ordered, orders.RequisitionCreated, orders.AppointmentPending, orders.AppointmentCancelled}, c.lows(o))
 			c.post(visit+"/book", object{"booking_key": keys[6]}, 200)

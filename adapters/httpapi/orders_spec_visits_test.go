@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // accepted is an order whose lab has accepted it.
@@ -56,8 +57,8 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 		visit := path + "/" + row.kind + "/appointment"
 		var a orders.Appointment
 		c.post(visit+"/book", object{"booking_key": keys[0]}, 200).JSON(t, &a)
-		require.Equal(t, orders.VisitConfirmed, a.Status)
-		require.Equal(t, orders.AppointmentEventStatus("scheduled"), a.EventStatus)
+		require.Equal(t, appointment.VisitConfirmed, a.Status)
+		require.Equal(t, appointment.EventStatus("scheduled"), a.EventStatus)
 		require.True(t, a.CanReschedule)
 		require.Equal(t, o.OrderTransaction.ID, *a.OrderTransactionID)
 		if row.kind == "phlebotomy" {
@@ -79,14 +80,14 @@ func TestOrdersFollowTheirAppointments(t *testing.T) {
 
 		c.order("POST", path+"/cancel", nil)
 		c.get(visit, 200).JSON(t, &a)
-		require.Equal(t, orders.VisitCancelled, a.Status, "an appointment is cancelled with its order")
+		require.Equal(t, appointment.VisitCancelled, a.Status, "an appointment is cancelled with its order")
 		require.Equal(t, append(want, orders.Cancelled), c.lows(o))
 	}
 }
 
 func (c *clinic) reason(kind string) string {
 	c.t.Helper()
-	var reasons []orders.CancellationReason
+	var reasons []appointment.CancellationReason
 	c.get("/v3/order/"+kind+"/appointment/cancellation-reasons", 200).JSON(c.t, &reasons)
 	return reasons[0].ID.String()
 }
@@ -125,7 +126,7 @@ func TestOnePhlebotomistAtATime(t *testing.T) {
 	require.NoError(t, err)
 	other := c.accepted(atHomeTest, object{"user_id": u.ID.String()})
 	c.post(book(other), object{"booking_key": keys[1]}, 200)
-	c.refused("POST", book(c.accepted(atHomeTest, nil)), object{"booking_key": keys[0]}, 409, orders.SlotNotAvailable)
+	c.refused("POST", book(c.accepted(atHomeTest, nil)), object{"booking_key": keys[0]}, 409, appointment.SlotNotAvailable)
 }
 
 // A slot that is gone is one error, wherever it was; a key can be used until it expires.
@@ -146,9 +147,9 @@ func TestSlotsThatAreGone(t *testing.T) {
 				two = c.order("POST", "/v3/order", c.request(test, object{"user_id": u.ID.String()}))
 			}
 			c.post(path(one), object{"booking_key": keys[0]}, 200)
-			c.refused("POST", path(two), object{"booking_key": keys[0]}, 409, orders.SlotNotAvailable)
+			c.refused("POST", path(two), object{"booking_key": keys[0]}, 409, appointment.SlotNotAvailable)
 			now = now.Add(20 * 24 * time.Hour)
-			c.refused("POST", path(two), object{"booking_key": keys[3]}, 409, orders.SlotNotAvailable)
+			c.refused("POST", path(two), object{"booking_key": keys[3]}, 409, appointment.SlotNotAvailable)
 			now = clinicNow
 		}
 	}
@@ -186,7 +187,7 @@ func TestSwitchesOfAppointments(t *testing.T) {
 	keys := c.keys("psc")
 	var a orders.Appointment
 	c.post(visit+"/book", object{"booking_key": keys[0], "appointment_notes": "later"}, 200).JSON(t, &a)
-	require.Equal(t, orders.VisitReserved, a.Status)
+	require.Equal(t, appointment.VisitReserved, a.Status)
 	require.False(t, a.CanReschedule)
 	require.Equal(t, orders.RequisitionCreated, slices.Max(c.lows(o)), "its order does not move")
 	c.refused("PATCH", visit+"/reschedule", object{"booking_key": keys[1]}, 400, orders.NotReschedulable)

@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -39,11 +40,11 @@ func orderPairs() []contract.Pair {
 		{Schema: "ImportRequest", Value: orders.ImportRequest{}, Input: true},
 		{Schema: "TestkitRequest", Value: orders.TestkitRequest{}, Input: true},
 		{Schema: "RegisterRequest", Value: orders.RegisterRequest{}, Input: true},
-		{Schema: "AreaInfo", Value: orders.AreaInfo{}},
-		{Schema: "PSCInfo", Value: orders.PSCInfo{}},
-		{Schema: "AvailabilitySlots", Value: orders.AvailabilitySlots{}},
+		{Schema: "AreaInfo", Value: appointment.AreaInfo{}},
+		{Schema: "PSCInfo", Value: appointment.PSCInfo{}},
+		{Schema: "AvailabilitySlots", Value: appointment.AvailabilitySlots{}},
 		{Schema: "Appointment", Value: orders.Appointment{}},
-		{Schema: "CancellationReason", Value: orders.CancellationReason{}},
+		{Schema: "CancellationReason", Value: appointment.CancellationReason{}},
 		{Schema: "BookRequest", Value: orders.BookRequest{}, Input: true},
 		{Schema: "VisitRequest", Value: orders.VisitRequest{}, Input: true},
 		{Schema: "ResendRequest", Value: orders.ResendRequest{}, Input: true},
@@ -109,7 +110,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 		PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
 	x.options = orders.Options{
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
-		Providers:   []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
+		Providers:   []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
 		Documents: &orders.Documents{Printer: titles{}, Files: store.Blobs(), FormURL: "https://lab.example.com" + httpapi.RequisitionFormPath, FormKeys: seal},
 		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -24,24 +24,24 @@ func (a api) pscOperations() []operation {
 // radius reads one of the distances, in miles.
 func radius(in *wire.In) int {
 	var allowed []string
-	for _, miles := range orders.Radii() {
+	for _, miles := range appointment.Radii() {
 		allowed = append(allowed, strconv.Itoa(miles))
 	}
-	miles, _ := strconv.Atoi(in.OneOf("radius", strconv.Itoa(orders.DefaultRadius), allowed...))
+	miles, _ := strconv.Atoi(in.OneOf("radius", strconv.Itoa(appointment.DefaultRadius), allowed...))
 	return miles
 }
 
-func (a api) pscCapabilities(in *wire.In) []orders.PSCCapability {
+func (a api) pscCapabilities(in *wire.In) []appointment.PSCCapability {
 	var allowed []string
-	known := map[string]orders.PSCCapability{}
-	for _, c := range orders.PSCCapabilities() {
+	known := map[string]appointment.PSCCapability{}
+	for _, c := range appointment.PSCCapabilities() {
 		name := string(c)
 		if a.Compat != nil {
 			name = a.Compat.name(name)
 		}
 		allowed, known[name] = append(allowed, name), c
 	}
-	var out []orders.PSCCapability
+	var out []appointment.PSCCapability
 	for _, name := range in.Strings("capabilities", allowed...) {
 		out = append(out, known[name])
 	}
@@ -57,11 +57,11 @@ func labAccount(in *wire.In) *catalogue.LabAccountID {
 
 func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	req := orders.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: text(in, "lab"), LabAccountID: labAccount(in)}
+	req := appointment.AreaRequest{Zip: in.Text("zip_code", 5), Radius: radius(in), Labs: in.Strings("labs"), Lab: text(in, "lab"), LabAccountID: labAccount(in)}
 	if err := in.Err(); err != nil {
 		return err
 	}
-	info, err := a.Orders.Area(r.Context(), team, req)
+	info, err := a.Orders.Appointments().Area(r.Context(), team, req)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a api) readArea(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 
 func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	req := orders.CenterRequest{
+	req := appointment.CenterRequest{
 		Zip: in.Text("zip_code", 5), Radius: radius(in), Capabilities: a.pscCapabilities(in), LabAccountID: labAccount(in),
 	}
 	if lab := in.OptInt("lab_id", 1, 1<<31-1); lab != nil {
@@ -81,7 +81,7 @@ func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 	if err := in.Err(); err != nil {
 		return err
 	}
-	info, err := a.Orders.PSCs(r.Context(), team, req)
+	info, err := a.Orders.Appointments().PSCs(r.Context(), team, req)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a api) findPSCs(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 func (a api) findOrderPSCs(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	id := orderID(in)
-	req := orders.CenterRequest{Radius: radius(in), Capabilities: a.pscCapabilities(in)}
+	req := appointment.CenterRequest{Radius: radius(in), Capabilities: a.pscCapabilities(in)}
 	if err := in.Err(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 func (a api) visitOperations() []operation {
@@ -16,7 +17,7 @@ func (a api) visitOperations() []operation {
 		return nil
 	}
 	open := notConfirmed()
-	const home, center = orders.Phlebotomy, orders.PatientServiceCenter
+	const home, center = appointment.Phlebotomy, appointment.PatientServiceCenter
 	return []operation{
 		{id: "find_phlebotomy_slots", pattern: "POST /v3/order/phlebotomy/appointment/availability", team: a.findHomeSlots},
 		{id: "book_phlebotomy_appointment", pattern: "POST /v3/order/{order_id}/phlebotomy/appointment/book", team: a.bookHome, keyed: true},
@@ -50,12 +51,12 @@ func answerVisit(w http.ResponseWriter, v orders.Appointment, err error) error {
 func (a api) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	start := in.OptDate("start_date")
-	var body orders.AppointmentAddressInput
+	var body appointment.AddressInput
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	slots, err := a.Orders.HomeSlots(r.Context(), team, start, body)
+	slots, err := a.Orders.Appointments().HomeSlots(r.Context(), team, start, body)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (a api) findHomeSlots(w http.ResponseWriter, r *http.Request, team healthla
 
 func (a api) findCenterSlots(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	req := orders.CenterSlotsRequest{
+	req := appointment.CenterSlotsRequest{
 		Lab: in.Text("lab", 255), Start: in.OptDate("start_date"), SiteCodes: in.Strings("site_codes"), Zip: text(in, "zip_code"),
 		AllowStale: in.Bool("allow_stale", false),
 	}
@@ -74,7 +75,7 @@ func (a api) findCenterSlots(w http.ResponseWriter, r *http.Request, team health
 	if err := in.Err(); err != nil {
 		return err
 	}
-	slots, err := a.Orders.CenterSlots(r.Context(), team, req)
+	slots, err := a.Orders.Appointments().CenterSlots(r.Context(), team, req)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 		return err
 	}
 	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.BookVisit(ctx, team, id, orders.Phlebotomy, body)
+		return a.Orders.BookVisit(ctx, team, id, appointment.Phlebotomy, body)
 	}))
 }
 
@@ -113,7 +114,7 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 		}
 	}
 	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.BookVisit(ctx, team, id, orders.PatientServiceCenter, body)
+		return a.Orders.BookVisit(ctx, team, id, appointment.PatientServiceCenter, body)
 	}))
 }
 
@@ -146,7 +147,7 @@ type rescheduling struct {
 	AppointmentNotes wire.Opt[string] `json:"appointment_notes,omitzero"`
 }
 
-func (a api) reschedule(t orders.AppointmentType) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a api) reschedule(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
 		id := orderID(in)
@@ -176,7 +177,7 @@ func (a api) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.CancelVisit(r.Context(), team, id, orders.Phlebotomy, body.CancellationReasonID, body.Notes)
+	v, err := a.Orders.CancelVisit(r.Context(), team, id, appointment.Phlebotomy, body.CancellationReasonID, body.Notes)
 	return answerVisit(w, v, err)
 }
 
@@ -209,11 +210,11 @@ func (a api) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.CancelVisit(r.Context(), team, id, orders.PatientServiceCenter, reason, body.Note)
+	v, err := a.Orders.CancelVisit(r.Context(), team, id, appointment.PatientServiceCenter, reason, body.Note)
 	return answerVisit(w, v, err)
 }
 
-func (a api) listReasons(t orders.AppointmentType) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a api) listReasons(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 		if err := wire.From(r).Err(); err != nil {
 			return err
@@ -222,7 +223,7 @@ func (a api) listReasons(t orders.AppointmentType) func(http.ResponseWriter, *ht
 	}
 }
 
-func (a api) readVisit(t orders.AppointmentType) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
+func (a api) readVisit(t appointment.Type) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
 		id := orderID(in)

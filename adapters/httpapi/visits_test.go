@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 const atHomeTest = "5ab0c1d2-0000-4000-8000-000000000003"
@@ -21,13 +22,13 @@ const atHomeTest = "5ab0c1d2-0000-4000-8000-000000000003"
 // mesaOnly knows one postal code.
 type mesaOnly struct{}
 
-func (mesaOnly) FindZip(_ context.Context, code string) (orders.Zip, bool, error) {
-	return orders.Zip{Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, State: "AZ"}, code == "85201", nil
+func (mesaOnly) FindZip(_ context.Context, code string) (appointment.Zip, bool, error) {
+	return appointment.Zip{Location: appointment.LngLat{Lng: -111.83, Lat: 33.42}, State: "AZ"}, code == "85201", nil
 }
 
-func somePlaces(t testing.TB) *orders.CenterIndex {
+func somePlaces(t testing.TB) *appointment.CenterIndex {
 	t.Helper()
-	a, err := orders.ReadCenterIndex(strings.NewReader(
+	a, err := appointment.ReadCenterIndex(strings.NewReader(
 		"lab_id,site_code,name,first_line,city,state,zip_code,hours,lng,lat,iana_timezone,capabilities\n" +
 			"1,MESA-1,Mesa East,7 Elm Rd,Mesa,AZ,85201,\"{\"\"mon\"\":\"\"7-12\"\"}\",-111.83,33.42,America/Phoenix,appointment_scheduling_via_service\n" +
 			"1,MESA-2,Mesa West,9 Elm Rd,Mesa,AZ,85201,,-111.95,33.42,America/Phoenix,stat\n"))
@@ -48,30 +49,30 @@ func newBusyLab() *busyLab {
 	return &busyLab{taken: map[string]uuid.UUID{}, failed: map[uuid.UUID]bool{}}
 }
 
-func (*busyLab) ServedAt(_ context.Context, zip string) ([]orders.Served, error) {
+func (*busyLab) ServedAt(_ context.Context, zip string) ([]appointment.Served, error) {
 	if zip != "85201" {
 		return nil, nil
 	}
-	return []orders.Served{{Provider: "phleb", Tiers: []orders.ServiceTier{orders.AppointmentReady, orders.AppointmentRequest}}}, nil
+	return []appointment.Served{{Provider: "phleb", Tiers: []appointment.ServiceTier{appointment.ReadyTier, appointment.RequestTier}}}, nil
 }
 
-func (l *busyLab) FreeSlots(_ context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+func (l *busyLab) FreeSlots(_ context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
 	sites := []string{""}
-	if q.Type == orders.PatientServiceCenter {
+	if q.Type == appointment.PatientServiceCenter {
 		sites = nil
 		for _, c := range q.Sites {
 			sites = append(sites, c.SiteCode)
 		}
 	}
-	var out []orders.Slot
+	var out []appointment.Slot
 	for _, site := range sites {
 		for at := clinicNow.Add(24 * time.Hour); at.Before(q.To); at = at.Add(24 * time.Hour) {
-			slot := orders.Slot{Provider: "phleb", Zone: "America/Phoenix", Start: at, End: at.Add(time.Hour), Places: 1, Price: 1500}
+			slot := appointment.Slot{Provider: "phleb", Zone: "America/Phoenix", Start: at, End: at.Add(time.Hour), Places: 1, Price: 1500}
 			if site != "" {
-				slot = orders.Slot{Provider: q.Lab, SiteCode: site, Start: at, End: at.Add(time.Hour), Places: 1}
+				slot = appointment.Slot{Provider: q.Lab, SiteCode: site, Start: at, End: at.Add(time.Hour), Places: 1}
 			}
 			slot.Key = fmt.Sprint(slot.Provider, site, at.Unix())
 			if _, taken := l.taken[slot.Key]; !taken {
@@ -110,7 +111,7 @@ func (*busyLab) CancelVisit(context.Context, orders.VisitCancellation) error { r
 
 func TestPlacesOverHTTP(t *testing.T) {
 	c := newClinic(t, nil)
-	var info orders.PSCInfo
+	var info appointment.PSCInfo
 	c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200).JSON(t, &info)
 	require.Equal(t, "northlab", info.Slug)
 	require.Len(t, info.PatientServiceCenters, 2)
@@ -119,26 +120,26 @@ func TestPlacesOverHTTP(t *testing.T) {
 	require.JSONEq(t, `{"mon":"7-12"}`, string(info.PatientServiceCenters[0].Metadata.Hours))
 	c.get("/v3/order/psc/info?zip_code=85201&lab_id=1&radius=10&capabilities=stat", 200).JSON(t, &info)
 	require.Len(t, info.PatientServiceCenters, 1)
-	var area orders.AreaInfo
+	var area appointment.AreaInfo
 	c.get("/v3/order/area/info?zip_code=85201&labs=northlab", 200).JSON(t, &area)
 	require.True(t, area.Phlebotomy.IsServed)
 	require.Equal(t, 2, area.CentralLabs["northlab"].PatientServiceCenters.WithinRadius)
 	c.get("/v3/order/area/info?zip_code=85201&lab=northlab&radius=50", 200)
-	require.Equal(t, orders.ZipCodeUnknown, c.get("/v3/order/psc/info?zip_code=00001&lab_id=1", 400).ErrorType(t))
+	require.Equal(t, appointment.ZipCodeUnknown, c.get("/v3/order/psc/info?zip_code=00001&lab_id=1", 400).ErrorType(t))
 	require.Equal(t, []string{"query.zip_code", "query.radius", "query.lab_id"}, c.get("/v3/order/psc/info?radius=30", 422).Locs(t))
 	require.Equal(t, []string{"query.zip_code"}, c.get("/v3/order/area/info?zip_code=8520", 422).Locs(t))
 	require.Equal(t, []string{"query.labs.0"}, c.get("/v3/order/area/info?zip_code=85201&labs=x", 422).Locs(t))
 	o := c.placed()
-	require.Equal(t, orders.ZipCodeUnknown, c.get("/v3/order/"+o.ID.String()+"/psc/info", 400).ErrorType(t), "nobody knows where its patient lives")
+	require.Equal(t, appointment.ZipCodeUnknown, c.get("/v3/order/"+o.ID.String()+"/psc/info", 400).ErrorType(t), "nobody knows where its patient lives")
 	c.get("/v3/order/"+absent+"/psc/info", 404)
 }
 
 // slotKeys returns the booking keys of an answer.
 func slotKeys(t testing.TB, r *contract.Reply) []string {
 	t.Helper()
-	var a orders.AvailabilitySlots
+	var a appointment.AvailabilitySlots
 	r.JSON(t, &a)
-	require.GreaterOrEqual(t, len(a.Slots), orders.AvailabilityDays)
+	require.GreaterOrEqual(t, len(a.Slots), appointment.AvailabilityDays)
 	var out []string
 	for _, d := range a.Slots {
 		for _, s := range d.Slots {
@@ -155,14 +156,14 @@ func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
 	require.Len(t, keys, 13)
 	keys = slotKeys(t, c.post("/v3/order/phlebotomy/appointment/availability?start_date=2026-04-01", address, 200))
 	require.Len(t, keys, 14)
-	require.Equal(t, orders.StartDateInPast, c.post("/v3/order/phlebotomy/appointment/availability?start_date=2026-03-01", address, 400).ErrorType(t))
+	require.Equal(t, appointment.StartDateInPast, c.post("/v3/order/phlebotomy/appointment/availability?start_date=2026-03-01", address, 400).ErrorType(t))
 	o := c.order("POST", "/v3/order", c.request(atHomeTest, nil))
 	path := "/v3/order/" + o.ID.String() + "/phlebotomy/appointment"
 	c.get(path, 404)
 	var a orders.Appointment
 	c.post(path+"/book", object{"booking_key": keys[0], "appointment_notes": "ring twice", "async_confirmation": true}, 200).JSON(t, &a)
-	require.Equal(t, orders.VisitReserved, a.Status)
-	require.Equal(t, orders.AppointmentEventStatus("reserved"), a.EventStatus)
+	require.Equal(t, appointment.VisitReserved, a.Status)
+	require.Equal(t, appointment.EventStatus("reserved"), a.EventStatus)
 	c.get(path, 200).JSON(t, &a)
 	require.Equal(t, "ring twice", *a.AppointmentNotes)
 	c.Send(t, "PATCH", path+"/reschedule", object{"booking_key": keys[1]}).Want(t, 200).JSON(t, &a)
@@ -170,12 +171,12 @@ func TestAppointmentsAtHomeOverHTTP(t *testing.T) {
 	c.Send(t, "PATCH", path+"/reschedule", object{"booking_key": keys[2], "appointment_notes": nil}).Want(t, 200).JSON(t, &a)
 	require.Nil(t, a.AppointmentNotes)
 	require.Equal(t, orders.AppointmentExists, c.post(path+"/book", object{"booking_key": keys[3]}, 400).ErrorType(t))
-	var reasons []orders.CancellationReason
+	var reasons []appointment.CancellationReason
 	c.get("/v3/order/phlebotomy/appointment/cancellation-reasons", 200).JSON(t, &reasons)
 	require.NotEmpty(t, reasons)
 	c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": absent}).Want(t, 400)
 	c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": reasons[0].ID.String(), "notes": "away"}).Want(t, 200).JSON(t, &a)
-	require.Equal(t, orders.VisitCancelled, a.Status)
+	require.Equal(t, appointment.VisitCancelled, a.Status)
 	require.Equal(t, orders.NotCancellable, c.Send(t, "PATCH", path+"/cancel", object{"cancellation_reason_id": reasons[0].ID.String()}).Want(t, 400).ErrorType(t))
 
 	c.post(path+"/request", object{"address": address, "provider": "phleb"}, 200).JSON(t, &a)
@@ -190,18 +191,18 @@ func TestAppointmentsAtCentersOverHTTP(t *testing.T) {
 	keys := slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&zip_code=85201", nil, 200))
 	require.Len(t, keys, 13)
 	keys = slotKeys(t, c.post("/v3/order/psc/appointment/availability?lab=northlab&site_codes=MESA-1&allow_stale=true", nil, 200))
-	require.Equal(t, orders.NoSlots, c.post("/v3/order/psc/appointment/availability?lab=northlab&site_codes=MESA-2", nil, 404).ErrorType(t))
+	require.Equal(t, appointment.NoSlots, c.post("/v3/order/psc/appointment/availability?lab=northlab&site_codes=MESA-2", nil, 404).ErrorType(t))
 	require.Equal(t, []string{"query.lab"}, c.post("/v3/order/psc/appointment/availability?lab=nolab&zip_code=85201", nil, 422).Locs(t))
 	o, other := c.placed(), c.placed()
 	path := "/v3/order/" + o.ID.String() + "/psc/appointment"
 	var a orders.Appointment
 	c.post(path+"/book", object{"booking_key": keys[0]}, 200).JSON(t, &a)
-	require.Equal(t, orders.VisitReserved, a.Status)
-	require.Equal(t, orders.SlotNotAvailable, c.post("/v3/order/"+other.ID.String()+"/psc/appointment/book", object{"booking_key": keys[0]}, 409).ErrorType(t))
-	require.Equal(t, orders.BookingKeyInvalid, c.post(path+"/book", object{"booking_key": "SECRET"}, 400).ErrorType(t))
+	require.Equal(t, appointment.VisitReserved, a.Status)
+	require.Equal(t, appointment.SlotNotAvailable, c.post("/v3/order/"+other.ID.String()+"/psc/appointment/book", object{"booking_key": keys[0]}, 409).ErrorType(t))
+	require.Equal(t, appointment.BookingKeyInvalid, c.post(path+"/book", object{"booking_key": "SECRET"}, 400).ErrorType(t))
 	c.Send(t, "PATCH", path+"/reschedule", object{"booking_key": keys[1]}).Want(t, 200)
 	c.get(path, 200)
-	var reasons []orders.CancellationReason
+	var reasons []appointment.CancellationReason
 	c.get("/v3/order/psc/appointment/cancellation-reasons", 200).JSON(t, &reasons)
 	require.Equal(t, []string{"body.cancellationReasonId"}, c.Send(t, "PATCH", path+"/cancel", object{}).Want(t, 422).Locs(t))
 	c.Send(t, "PATCH", path+"/cancel", object{"cancellationReasonId": reasons[0].ID.String(), "note": "x"}).Want(t, 200)
@@ -220,7 +221,7 @@ func TestBookingOnceOverHTTP(t *testing.T) {
 	body := object{"booking_key": keys[0], "appointment_notes": "later", "async_confirmation": true}
 	first := keyed.Send(t, "POST", path+"/book", body).Want(t, 200)
 	require.Contains(t, string(first.Body), `"status":"pending"`)
-	var reasons []orders.CancellationReason
+	var reasons []appointment.CancellationReason
 	c.get("/v3/order/psc/appointment/cancellation-reasons", 200).JSON(t, &reasons)
 	c.Send(t, "PATCH", path+"/cancel", object{"cancellationReasonId": reasons[0].ID.String()}).Want(t, 200)
 	again := keyed.Send(t, "POST", path+"/book", body).Want(t, 200)
@@ -240,7 +241,7 @@ func TestBookingOnceOverHTTP(t *testing.T) {
 	other := c.placed()
 	path = "/v3/order/" + other.ID.String() + "/psc/appointment/book"
 	for range 2 {
-		require.Equal(t, orders.SlotNotAvailable, keyed.Send(t, "POST", path, object{"booking_key": keys[2]}).Want(t, 409).ErrorType(t))
+		require.Equal(t, appointment.SlotNotAvailable, keyed.Send(t, "POST", path, object{"booking_key": keys[2]}).Want(t, 409).ErrorType(t))
 	}
 	keyed.Send(t, "POST", path, object{"booking_key": keys[4]}).Want(t, 200)
 	fresh := c.With("x-idempotency-key", "k2").With("x-idempotency-error", "no-cache")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -24,7 +25,7 @@ type orderTable struct {
 	keys          map[orders.KeyScope]*orderKey
 	labTests      map[catalogue.LabTestID]catalogue.TeamTest
 	holds         map[teamHold]orders.OrderID
-	slots         map[slotSite]orders.CachedSlots
+	slots         map[slotSite]appointment.CachedSlots
 	deleted       func(healthlab.TeamID, healthlab.UserID) bool // users
 }
 
@@ -59,7 +60,7 @@ func newOrderTable() orderTable {
 		keys:          map[orders.KeyScope]*orderKey{},
 		labTests:      map[catalogue.LabTestID]catalogue.TeamTest{},
 		holds:         map[teamHold]orders.OrderID{},
-		slots:         map[slotSite]orders.CachedSlots{},
+		slots:         map[slotSite]appointment.CachedSlots{},
 	}
 }
 

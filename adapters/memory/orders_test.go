@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -65,12 +66,12 @@ func visits(t testing.TB, s *memory.Store) orders.VisitStore {
 }
 
 func TestSlotCache(t *testing.T) {
-	storetest.RunSlotCache(t, func(testing.TB) orders.SlotCache { return memory.New(nil).SlotCache() })
+	storetest.RunSlotCache(t, func(testing.TB) appointment.SlotCache { return memory.New(nil).SlotCache() })
 }
 
 func TestCenters(t *testing.T) {
-	storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
-		a, err := orders.NewCenterIndex(list)
+	storetest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
+		a, err := appointment.NewCenterIndex(list)
 		require.NoError(t, err)
 		return a
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // teamHold is a name that one order of a team has.
@@ -62,12 +63,12 @@ func (v ordersStore) ClaimVisits(ctx context.Context, n int, now, until time.Tim
 	return out, nil
 }
 
-// SlotCache returns the store as an [orders.SlotCache].
-func (s *Store) SlotCache() orders.SlotCache { return slotCache{s} }
+// SlotCache returns the store as an [appointment.SlotCache].
+func (s *Store) SlotCache() appointment.SlotCache { return slotCache{s} }
 
 type slotCache struct{ s *Store }
 
-func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]orders.Slot) error {
+func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	if err := v.s.lock(ctx); err != nil {
 		return err
 	}
@@ -77,28 +78,28 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 		if kept, ok := v.s.orders.slots[name]; ok && kept.At.After(instant(at)) {
 			continue
 		}
-		v.s.orders.slots[name] = orders.CachedSlots{At: instant(at), Slots: ownSlots(free)}
+		v.s.orders.slots[name] = appointment.CachedSlots{At: instant(at), Slots: ownSlots(free)}
 	}
 	return nil
 }
 
-func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]orders.CachedSlots, error) {
+func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	out := map[string]orders.CachedSlots{}
+	out := map[string]appointment.CachedSlots{}
 	for _, site := range sites {
 		if kept, ok := v.s.orders.slots[slotSite{lab, site}]; ok {
-			out[site] = orders.CachedSlots{At: kept.At, Slots: ownSlots(kept.Slots)}
+			out[site] = appointment.CachedSlots{At: kept.At, Slots: ownSlots(kept.Slots)}
 		}
 	}
 	return out, nil
 }
 
 // ownSlots is a copy in the form in which slots are kept.
-func ownSlots(list []orders.Slot) []orders.Slot {
-	out := make([]orders.Slot, 0, len(list))
+func ownSlots(list []appointment.Slot) []appointment.Slot {
+	out := make([]appointment.Slot, 0, len(list))
 	for _, slot := range list {
 		slot.Start, slot.End = instant(slot.Start), instant(slot.End)
 		if !slot.Expires.IsZero() {

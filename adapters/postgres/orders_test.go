@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -84,13 +85,13 @@ func TestOrderVisits(t *testing.T) {
 
 func TestSlotCache(t *testing.T) {
 	t.Parallel()
-	storetest.RunSlotCache(t, func(t testing.TB) orders.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
+	storetest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return postgres.New(pgtest.Pool(t), nil).SlotCache() })
 }
 
 // fill returns the centers of a store that has these.
-func fill(t testing.TB, s *postgres.Store, list []orders.Center) orders.Centers {
+func fill(t testing.TB, s *postgres.Store, list []appointment.Center) appointment.Centers {
 	t.Helper()
-	labs := map[int][]orders.Center{}
+	labs := map[int][]appointment.Center{}
 	for _, c := range list {
 		labs[c.LabID] = append(labs[c.LabID], c)
 	}
@@ -102,7 +103,7 @@ func fill(t testing.TB, s *postgres.Store, list []orders.Center) orders.Centers 
 
 func TestCenters(t *testing.T) {
 	t.Parallel()
-	storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
+	storetest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
 		return fill(t, postgres.New(pgtest.Pool(t), nil), list)
 	})
 }
@@ -110,12 +111,12 @@ func TestCenters(t *testing.T) {
 func TestReplaceCenters(t *testing.T) {
 	t.Parallel()
 	s := postgres.New(pgtest.Pool(t), nil)
-	at := func(lab int, code string) orders.Center {
-		return orders.Center{LabID: lab, SiteCode: code, Location: orders.LngLat{Lng: -112, Lat: 33}, IANATimezone: "UTC",
-			Metadata: orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
+	at := func(lab int, code string) appointment.Center {
+		return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: -112, Lat: 33}, IANATimezone: "UTC",
+			Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
 	}
 	sites := func(lab int) []string {
-		near, err := s.Centers().CentersNear(t.Context(), orders.CenterQuery{LabID: lab, Near: orders.LngLat{Lng: -112, Lat: 33}, Miles: 10, Most: 9})
+		near, err := s.Centers().CentersNear(t.Context(), appointment.CenterQuery{LabID: lab, Near: appointment.LngLat{Lng: -112, Lat: 33}, Miles: 10, Most: 9})
 		require.NoError(t, err)
 		var out []string
 		for _, c := range near.Centers {
@@ -123,13 +124,13 @@ func TestReplaceCenters(t *testing.T) {
 		}
 		return out
 	}
-	fill(t, s, []orders.Center{at(1, "A"), at(1, "B"), at(2, "A")})
+	fill(t, s, []appointment.Center{at(1, "A"), at(1, "B"), at(2, "A")})
 	closed := at(1, "B")
 	closed.Inactive = true
-	require.NoError(t, s.Centers().Replace(t.Context(), 1, []orders.Center{closed, at(1, "C")}))
+	require.NoError(t, s.Centers().Replace(t.Context(), 1, []appointment.Center{closed, at(1, "C")}))
 	require.Equal(t, []string{"C"}, sites(1))
 	require.Equal(t, []string{"A"}, sites(2))
-	for _, bad := range [][]orders.Center{{at(1, "D"), at(2, "E")}, {at(1, "")}, {at(1, "D"), at(1, "D")}} {
+	for _, bad := range [][]appointment.Center{{at(1, "D"), at(2, "E")}, {at(1, "")}, {at(1, "D"), at(1, "D")}} {
 		require.ErrorIs(t, s.Centers().Replace(t.Context(), 1, bad), healthlab.Invalid)
 	}
 	require.Equal(t, []string{"C"}, sites(1))
@@ -237,9 +238,9 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	due, err = newVisits(t, s).Visits.ClaimVisits(t.Context(), 10, at, end)
 	require.NoError(t, err)
 	require.NotEmpty(t, due)
-	require.NoError(t, s.SlotCache().KeepSlots(t.Context(), "northlab", at, map[string][]orders.Slot{"A": nil}))
-	fill(t, s, []orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC",
-		Metadata: orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}})
+	require.NoError(t, s.SlotCache().KeepSlots(t.Context(), "northlab", at, map[string][]appointment.Slot{"A": nil}))
+	fill(t, s, []appointment.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC",
+		Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}})
 	_, ok, err := s.Orders().ClaimFeed(t.Context(), "northlab", at, end)
 	require.NoError(t, err)
 	require.True(t, ok)

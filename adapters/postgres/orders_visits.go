@@ -13,6 +13,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 const (
@@ -95,12 +96,12 @@ on conflict (team_id, lab, site) do update set at = excluded.at, slots = exclude
 	selectSlots = `select site, at, slots from healthlab.slot_cache where team_id = $1 and lab = $2 and site = any ($3::text[])`
 )
 
-// SlotCache returns the store as an [orders.SlotCache].
-func (s *Store) SlotCache() orders.SlotCache { return slotCache{s} }
+// SlotCache returns the store as an [appointment.SlotCache].
+func (s *Store) SlotCache() appointment.SlotCache { return slotCache{s} }
 
 type slotCache struct{ s *Store }
 
-func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]orders.Slot) error {
+func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	sites := make([]string, 0, len(slots))
 	for site := range slots {
 		sites = append(sites, site)
@@ -118,7 +119,7 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 				}
 			}
 			if free == nil {
-				free = []orders.Slot{}
+				free = []appointment.Slot{}
 			}
 			doc, err := json.Marshal(free)
 			if err != nil {
@@ -133,16 +134,16 @@ func (v slotCache) KeepSlots(ctx context.Context, lab string, at time.Time, slot
 	})
 }
 
-func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]orders.CachedSlots, error) {
-	var out map[string]orders.CachedSlots
+func (v slotCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
+	var out map[string]appointment.CachedSlots
 	err := v.s.do(ctx, allTeams, looking, func(x *unit) error {
-		out = map[string]orders.CachedSlots{}
+		out = map[string]appointment.CachedSlots{}
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(selectSlots, allTeams.UUID, lab, sites).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var site string
 					var doc []byte
-					var c orders.CachedSlots
+					var c appointment.CachedSlots
 					if err := rows.Scan(&site, &c.At, &doc); err != nil {
 						return err
 					}
@@ -195,17 +196,17 @@ on conflict (team_id, lab_id, site_code) do update set active = excluded.active,
 	z = excluded.z, capabilities = excluded.capabilities, doc = excluded.doc`
 )
 
-// Centers are the patient service centers that a store keeps: an [orders.Centers] that
+// Centers are the patient service centers that a store keeps: an [appointment.Centers] that
 // can be filled.
 type Centers struct{ s *Store }
 
 // Centers returns the patient service centers of the store.
 func (s *Store) Centers() Centers { return Centers{s} }
 
-// Replace makes a lab's centers exactly these. Invalid as [orders.CheckCenters], or if
+// Replace makes a lab's centers exactly these. Invalid as [appointment.CheckCenters], or if
 // one is another lab's; then nothing is written.
-func (v Centers) Replace(ctx context.Context, lab int, centers []orders.Center) error {
-	if err := orders.CheckCenters(centers); err != nil {
+func (v Centers) Replace(ctx context.Context, lab int, centers []appointment.Center) error {
+	if err := appointment.CheckCenters(centers); err != nil {
 		return err
 	}
 	codes := make([]string, 0, len(centers))
@@ -218,7 +219,7 @@ func (v Centers) Replace(ctx context.Context, lab int, centers []orders.Center) 
 		}
 		x, y, z := c.Location.Vector()
 		if c.Capabilities == nil {
-			c.Capabilities = []orders.PSCCapability{}
+			c.Capabilities = []appointment.PSCCapability{}
 		}
 		doc, err := json.Marshal(c)
 		if err != nil {
@@ -258,56 +259,56 @@ func compareText(a, b any) int {
 	return 0
 }
 
-// CentersNear implements [orders.Centers].
-func (v Centers) CentersNear(ctx context.Context, q orders.CenterQuery) (orders.CentersNear, error) {
+// CentersNear implements [appointment.Centers].
+func (v Centers) CentersNear(ctx context.Context, q appointment.CenterQuery) (appointment.CentersNear, error) {
 	x, y, z := q.Near.Vector()
-	cells := orders.CellsWithin(q.Near, q.Miles)
+	cells := appointment.CellsWithin(q.Near, q.Miles)
 	wants := make([]string, 0, len(q.Capabilities))
 	for _, c := range q.Capabilities {
 		wants = append(wants, string(c))
 	}
-	var out orders.CentersNear
+	var out appointment.CentersNear
 	var offers []string
 	var docs []byte
 	err := v.s.read(ctx, allTeams, func(b *pgx.Batch) {
-		b.Queue(centersNear, allTeams.UUID, q.LabID, cells, x, y, z, orders.Chord(q.Miles), wants, max(q.Most, 0)).
+		b.Queue(centersNear, allTeams.UUID, q.LabID, cells, x, y, z, appointment.Chord(q.Miles), wants, max(q.Most, 0)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&out.Total, &offers, &docs) })
 	})
 	if err != nil {
-		return orders.CentersNear{}, err
+		return appointment.CentersNear{}, err
 	}
 	for _, name := range offers {
-		out.Capabilities = append(out.Capabilities, orders.PSCCapability(name))
+		out.Capabilities = append(out.Capabilities, appointment.PSCCapability(name))
 	}
-	orders.SortCapabilities(out.Capabilities)
+	appointment.SortCapabilities(out.Capabilities)
 	if err := json.Unmarshal(docs, &out.Centers); err != nil {
-		return orders.CentersNear{}, fmt.Errorf("decode centers: %w", err)
+		return appointment.CentersNear{}, fmt.Errorf("decode centers: %w", err)
 	}
 	return out, nil
 }
 
-// CentersAt implements [orders.Centers].
-func (v Centers) CentersAt(ctx context.Context, lab int, codes []string) ([]orders.Center, error) {
+// CentersAt implements [appointment.Centers].
+func (v Centers) CentersAt(ctx context.Context, lab int, codes []string) ([]appointment.Center, error) {
 	if err := checkText(codes...); err != nil {
 		return nil, ctx.Err() // no center has such a code
 	}
 	return v.list(ctx, centersAt, allTeams.UUID, lab, codes)
 }
 
-// NextCenters implements [orders.Centers].
-func (v Centers) NextCenters(ctx context.Context, lab int, has orders.PSCCapability, after string, n int) ([]orders.Center, error) {
+// NextCenters implements [appointment.Centers].
+func (v Centers) NextCenters(ctx context.Context, lab int, has appointment.PSCCapability, after string, n int) ([]appointment.Center, error) {
 	return v.list(ctx, nextCenters, allTeams.UUID, lab, string(has), after, max(n, 0))
 }
 
-func (v Centers) list(ctx context.Context, sql string, args ...any) ([]orders.Center, error) {
-	var out []orders.Center
+func (v Centers) list(ctx context.Context, sql string, args ...any) ([]appointment.Center, error) {
+	var out []appointment.Center
 	err := v.s.do(ctx, allTeams, looking, func(x *unit) error {
 		out = nil
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
 					var doc []byte
-					var c orders.Center
+					var c appointment.Center
 					if err := rows.Scan(&doc); err != nil {
 						return err
 					}

@@ -23,6 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/pgtest"
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -55,11 +56,11 @@ func (*willing) Updates(context.Context, string, int) (orders.Batch, error) {
 	return orders.Batch{}, nil
 }
 
-func (*willing) ServedAt(context.Context, string) ([]orders.Served, error) { return nil, nil }
+func (*willing) ServedAt(context.Context, string) ([]appointment.Served, error) { return nil, nil }
 
-func (*willing) FreeSlots(_ context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+func (*willing) FreeSlots(_ context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 	at := noon.Add(48 * time.Hour)
-	return []orders.Slot{{Provider: q.Lab, SiteCode: "A", Start: at, End: at.Add(time.Hour), Places: 1, Key: "the slot"}}, nil
+	return []appointment.Slot{{Provider: q.Lab, SiteCode: "A", Start: at, End: at.Add(time.Hour), Places: 1, Key: "the slot"}}, nil
 }
 
 func (l *willing) BookVisit(context.Context, orders.Booking) (orders.Booked, error) {
@@ -78,8 +79,8 @@ func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error)
 	if err != nil {
 		return nil, err
 	}
-	centers, err := orders.NewCenterIndex([]orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC", Capabilities: orders.PSCCapabilities(),
-		Metadata: orders.PSCMetadata{Name: "n", FirstLine: "1 f", City: "c", State: "s", ZipCode: "85201"}}})
+	centers, err := appointment.NewCenterIndex([]appointment.Center{{LabID: 1, SiteCode: "A", IANATimezone: "UTC", Capabilities: appointment.PSCCapabilities(),
+		Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "1 f", City: "c", State: "s", ZipCode: "85201"}}})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func bookings(s *postgres.Store, lab orders.LabBackend) (*orders.Service, error)
 	return orders.New(s.Orders(), everybody, book, lab, &orders.Options{
 		Environment: healthlab.Production,
 		Centers:     centers, BookingKeys: seal, Now: func() time.Time { return noon.Time }, LabTimeout: time.Minute,
-		Providers: []orders.AppointmentProvider{{Slug: "northlab", Type: orders.PatientServiceCenter}},
+		Providers: []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{PSCScheduling: true}, nil
 		},
@@ -137,14 +138,14 @@ func bookAll(address string) error {
 	}
 	for i := mine; i < n; i += 2 {
 		all.Go(func() {
-			_, err := s.BookVisit(ctx, team, bookedOrder(i), orders.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey)})
+			_, err := s.BookVisit(ctx, team, bookedOrder(i), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey)})
 			mu.Lock()
 			defer mu.Unlock()
 			var rule *healthlab.RuleError
 			switch {
 			case err == nil:
 				out.Booked++
-			case errors.As(err, &rule) && rule.Type == orders.SlotNotAvailable:
+			case errors.As(err, &rule) && rule.Type == appointment.SlotNotAvailable:
 				out.Gone++
 			default:
 				faults = append(faults, err)
@@ -158,7 +159,7 @@ func bookAll(address string) error {
 		all.Go(func() {
 			for {
 				answer, err := s.Once(ctx, store.OrderKeys(), req, func(ctx context.Context, _ orders.OrderID) (orders.Outcome, error) {
-					a, err := s.BookVisit(ctx, team, bookedOrder(n), orders.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey + "_2")})
+					a, err := s.BookVisit(ctx, team, bookedOrder(n), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey + "_2")})
 					if err != nil {
 						return orders.Outcome{}, err
 					}
@@ -210,7 +211,7 @@ func TestManyBookingsOfOneSlot(t *testing.T) {
 	s, err := bookings(store, &willing{})
 	require.NoError(t, err)
 	key := func() string {
-		slots, err := s.CenterSlots(t.Context(), u.Team, orders.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"A"}})
+		slots, err := s.Appointments().CenterSlots(t.Context(), u.Team, appointment.CenterSlotsRequest{Lab: "northlab", SiteCodes: []string{"A"}})
 		require.NoError(t, err)
 		return *slots.Slots[2].Slots[0].BookingKey
 	}
@@ -254,26 +255,26 @@ func TestManyBookingsOfOneSlot(t *testing.T) {
 func BenchmarkCenters(b *testing.B) {
 	s := postgres.New(durable(b), nil)
 	r := rand.New(rand.NewPCG(1, 2))
-	var all []orders.Center
+	var all []appointment.Center
 	for i := range 20_000 {
 		// As people live: half of them around forty cities.
-		at := orders.LngLat{Lng: -124 + 57*r.Float64(), Lat: 25 + 24*r.Float64()}
+		at := appointment.LngLat{Lng: -124 + 57*r.Float64(), Lat: 25 + 24*r.Float64()}
 		if i%2 == 0 {
 			city := rand.New(rand.NewPCG(uint64(i%80), 3))
-			at = orders.LngLat{Lng: -120 + 50*city.Float64() + r.NormFloat64()/3, Lat: 28 + 18*city.Float64() + r.NormFloat64()/3}
+			at = appointment.LngLat{Lng: -120 + 50*city.Float64() + r.NormFloat64()/3, Lat: 28 + 18*city.Float64() + r.NormFloat64()/3}
 		}
-		all = append(all, orders.Center{LabID: 1, SiteCode: fmt.Sprintf("S%05d", i), Location: at, IANATimezone: "UTC",
-			Capabilities: orders.PSCCapabilities()[:i%4],
-			Metadata:     orders.PSCMetadata{Name: "Center", FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201", Hours: []byte(`{"mon":"7-12"}`)}})
+		all = append(all, appointment.Center{LabID: 1, SiteCode: fmt.Sprintf("S%05d", i), Location: at, IANATimezone: "UTC",
+			Capabilities: appointment.PSCCapabilities()[:i%4],
+			Metadata:     appointment.PSCMetadata{Name: "Center", FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201", Hours: []byte(`{"mon":"7-12"}`)}})
 	}
 	require.NoError(b, s.Centers().Replace(b.Context(), 1, all))
-	for _, miles := range orders.Radii() {
+	for _, miles := range appointment.Radii() {
 		b.Run(fmt.Sprintf("n=20k/miles=%d", miles), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				i++
-				near, err := s.Centers().CentersNear(b.Context(), orders.CenterQuery{LabID: 1, Near: all[i*7919%len(all)].Location, Miles: float64(miles), Most: 30})
+				near, err := s.Centers().CentersNear(b.Context(), appointment.CenterQuery{LabID: 1, Near: all[i*7919%len(all)].Location, Miles: float64(miles), Most: 30})
 				if err != nil || near.Total == 0 {
 					b.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -129,17 +130,17 @@ var visitWrites = map[string]prepare{
 	},
 	"SlotCache.KeepSlots": func(_ testing.TB, _ *postgres.Store, u healthdata.User) write {
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.SlotCache().KeepSlots(ctx, u.ID.String(), noon.Time, map[string][]orders.Slot{"A": nil, "B": nil})
+			return s.SlotCache().KeepSlots(ctx, u.ID.String(), noon.Time, map[string][]appointment.Slot{"A": nil, "B": nil})
 		}
 	},
 	"Centers.Replace": func(t testing.TB, s *postgres.Store, _ healthdata.User) write {
-		center := func(code string) orders.Center {
-			return orders.Center{LabID: 1, SiteCode: code, IANATimezone: "UTC",
-				Metadata: orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
+		center := func(code string) appointment.Center {
+			return appointment.Center{LabID: 1, SiteCode: code, IANATimezone: "UTC",
+				Metadata: appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}}
 		}
-		fill(t, s, []orders.Center{center("A"), center("B")})
+		fill(t, s, []appointment.Center{center("A"), center("B")})
 		return func(ctx context.Context, s *postgres.Store) error {
-			return s.Centers().Replace(ctx, 1, []orders.Center{center("B"), center("C")})
+			return s.Centers().Replace(ctx, 1, []appointment.Center{center("B"), center("C")})
 		}
 	},
 }

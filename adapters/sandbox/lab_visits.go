@@ -12,29 +12,30 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // Area is where a phlebotomy provider comes to.
 type Area struct {
 	Zip      string
 	Provider string
-	Tier     orders.ServiceTier
+	Tier     appointment.ServiceTier
 	// FirstLine is the one address at which there are slots; empty means any.
 	FirstLine string
 	// Zone is the IANA name of its zone.
 	Zone string
 	// Location is where it is.
-	Location orders.LngLat
+	Location appointment.LngLat
 }
 
 // Areas are those where the sandbox's phlebotomy providers come: one whose visits are
 // booked, and one whose visits are asked for.
 func Areas() []Area {
 	return []Area{
-		{Zip: "85004", Provider: "phleb_ready", Tier: orders.AppointmentReady, Zone: "America/Phoenix",
-			Location: orders.LngLat{Lng: -112.0706, Lat: 33.4513}},
-		{Zip: "54650", Provider: "phleb_request", Tier: orders.AppointmentRequest, Zone: "America/Chicago",
-			Location: orders.LngLat{Lng: -91.2096, Lat: 43.8987}},
+		{Zip: "85004", Provider: "phleb_ready", Tier: appointment.ReadyTier, Zone: "America/Phoenix",
+			Location: appointment.LngLat{Lng: -112.0706, Lat: 33.4513}},
+		{Zip: "54650", Provider: "phleb_request", Tier: appointment.RequestTier, Zone: "America/Chicago",
+			Location: appointment.LngLat{Lng: -91.2096, Lat: 43.8987}},
 	}
 }
 
@@ -115,32 +116,32 @@ const (
 	homePlaces = 2
 )
 
-// ServedAt implements [orders.SlotBackend].
-func (l *Lab) ServedAt(ctx context.Context, zip string) ([]orders.Served, error) {
+// ServedAt implements [appointment.SlotBackend].
+func (l *Lab) ServedAt(ctx context.Context, zip string) ([]appointment.Served, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var out []orders.Served
+	var out []appointment.Served
 	for _, a := range l.opts.Areas {
 		if a.Zip == zip {
-			out = append(out, orders.Served{Provider: a.Provider, Tiers: []orders.ServiceTier{a.Tier}})
+			out = append(out, appointment.Served{Provider: a.Provider, Tiers: []appointment.ServiceTier{a.Tier}})
 		}
 	}
 	return out, nil
 }
 
-// FreeSlots implements [orders.SlotBackend]. Centers have a slot every twenty minutes in
+// FreeSlots implements [appointment.SlotBackend]. Centers have a slot every twenty minutes in
 // the zone of the place: today from the next full hour, and 7:00 at the earliest, until
 // 17:00, if it is not 16:00 yet; on other days from 7:00 to 12:00. A phlebotomist comes
 // within one of four spans of two hours from 8:00 on; today from the next full hour on.
-func (l *Lab) FreeSlots(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []orders.Slot
-	if q.Type == orders.PatientServiceCenter {
+	var out []appointment.Slot
+	if q.Type == appointment.PatientServiceCenter {
 		for _, site := range q.Sites {
 			loc, err := time.LoadLocation(site.IANATimezone)
 			if err != nil {
@@ -152,7 +153,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q orders.SlotQuery) ([]orders.Slot,
 		return out, nil
 	}
 	for _, a := range l.opts.Areas {
-		if !strings.HasPrefix(q.Address.ZipCode, a.Zip) || a.Tier != orders.AppointmentReady || a.FirstLine != "" && a.FirstLine != q.Address.FirstLine {
+		if !strings.HasPrefix(q.Address.ZipCode, a.Zip) || a.Tier != appointment.ReadyTier || a.FirstLine != "" && a.FirstLine != q.Address.FirstLine {
 			continue
 		}
 		loc, err := time.LoadLocation(a.Zone)
@@ -174,8 +175,8 @@ type slotPlace struct {
 }
 
 // free returns the free slots of a place that begin in a span of time.
-func (l *Lab) free(p slotPlace, from, to time.Time) []orders.Slot {
-	var out []orders.Slot
+func (l *Lab) free(p slotPlace, from, to time.Time) []appointment.Slot {
+	var out []appointment.Slot
 	for day := healthlab.DateOf(from.In(p.loc)); day.At(p.loc).Before(to); day = day.AddDays(1) {
 		for _, slot := range l.day(p, day) {
 			if !slot.Start.Before(from) && slot.Start.Before(to) && slot.Places > 0 {
@@ -187,7 +188,7 @@ func (l *Lab) free(p slotPlace, from, to time.Time) []orders.Slot {
 }
 
 // day returns the slots of a day, taken ones included.
-func (l *Lab) day(p slotPlace, day healthlab.Date) []orders.Slot {
+func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	now := l.opts.Now()
 	opens, closes, length, places := 7, 12, centerSlot, 1
 	if p.site == "" {
@@ -199,18 +200,18 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []orders.Slot {
 			return nil
 		}
 	}
-	first, err := orders.WallTime(day, opens, 0, p.loc)
-	last, err2 := orders.WallTime(day, closes, 0, p.loc)
+	first, err := appointment.WallTime(day, opens, 0, p.loc)
+	last, err2 := appointment.WallTime(day, closes, 0, p.loc)
 	if err != nil || err2 != nil {
 		return nil
 	}
-	var out []orders.Slot
+	var out []appointment.Slot
 	for t := first; !t.Add(length).After(last); t = t.Add(length) {
 		if !t.After(now) {
 			continue
 		}
 		name := strings.Join([]string{p.provider, p.site, p.zone, strconv.FormatInt(t.Unix(), 10)}, "|")
-		slot := orders.Slot{Provider: p.provider, SiteCode: p.site, Start: t, End: t.Add(length), Places: places - l.taken[name], Key: name}
+		slot := appointment.Slot{Provider: p.provider, SiteCode: p.site, Start: t, End: t.Add(length), Places: places - l.taken[name], Key: name}
 		if p.site == "" {
 			slot.Zone = p.zone
 		}
@@ -220,16 +221,16 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []orders.Slot {
 }
 
 // offered returns the slot that a key names, if the place has it.
-func (l *Lab) offered(b orders.Booking) (orders.Slot, error) {
+func (l *Lab) offered(b orders.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
 	bad := fmt.Errorf("%w: there is no such slot", healthlab.Invalid)
 	if len(parts) != 4 || parts[0] != b.Provider || parts[1] != b.Slot.SiteCode {
-		return orders.Slot{}, bad
+		return appointment.Slot{}, bad
 	}
 	unix, err := strconv.ParseInt(parts[3], 10, 64)
 	loc, err2 := time.LoadLocation(parts[2])
 	if err != nil || err2 != nil {
-		return orders.Slot{}, bad
+		return appointment.Slot{}, bad
 	}
 	start := time.Unix(unix, 0)
 	for _, slot := range l.day(slotPlace{parts[0], parts[1], parts[2], loc}, healthlab.DateOf(start.In(loc))) {
@@ -240,7 +241,7 @@ func (l *Lab) offered(b orders.Booking) (orders.Slot, error) {
 			return slot, nil
 		}
 	}
-	return orders.Slot{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+	return appointment.Slot{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
 }
 
 // BookVisit implements [orders.BookingBackend].
@@ -311,7 +312,7 @@ func (v *labVisit) answer() orders.Booked {
 }
 
 // take takes a slot, and gives the one before back.
-func (v *labVisit) take(l *Lab, slot orders.Slot) {
+func (v *labVisit) take(l *Lab, slot appointment.Slot) {
 	v.leave(l)
 	v.slot, v.start, v.end = slot.Key, slot.Start, slot.End
 	l.taken[v.slot]++
@@ -396,7 +397,7 @@ func (l *Lab) Appointments(id orders.OrderID) int {
 // visitNews is what happens to an appointment, and when.
 type visitNews struct {
 	at         time.Time
-	on         orders.VisitTrigger
+	on         appointment.Trigger
 	start, end time.Time
 }
 
@@ -410,27 +411,27 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 	start, end := v.start, v.end
 	switch {
 	case v.fate.Dropped:
-		return []visitNews{{at: later, on: orders.VisitDropped}}
+		return []visitNews{{at: later, on: appointment.VisitDropped}}
 	case v.fate.Never:
 		return nil
 	case v.booking.Slot.Key == "":
 		if start.IsZero() {
 			start, end = v.request(l, later)
 		}
-		out = append(out, visitNews{at: later, on: orders.VisitAgreed, start: start, end: end})
+		out = append(out, visitNews{at: later, on: appointment.VisitAgreed, start: start, end: end})
 	case v.later:
-		out = append(out, visitNews{at: later, on: orders.VisitAgreed})
+		out = append(out, visitNews{at: later, on: appointment.VisitAgreed})
 	}
 	if v.fate.Moved && later.Before(start) {
 		if !v.moved {
 			start, end = start.Add(24*time.Hour), end.Add(24*time.Hour)
 		}
-		out = append(out, visitNews{at: later.Add(time.Second), on: orders.VisitMoved, start: start, end: end})
+		out = append(out, visitNews{at: later.Add(time.Second), on: appointment.VisitMoved, start: start, end: end})
 	}
 	if len(out) > 0 && out[len(out)-1].at.After(start) {
 		return out
 	}
-	return append(out, visitNews{at: start, on: orders.VisitStarted}, visitNews{at: end, on: orders.VisitDone})
+	return append(out, visitNews{at: start, on: appointment.VisitStarted}, visitNews{at: end, on: appointment.VisitDone})
 }
 
 // request is the time that is found for a visit that was asked for: ten o'clock two days
@@ -444,7 +445,7 @@ func (v *labVisit) request(l *Lab, after time.Time) (start, end time.Time) {
 			}
 		}
 	}
-	start, err := orders.WallTime(healthlab.DateOf(after.In(loc)).AddDays(2), 10, 0, loc)
+	start, err := appointment.WallTime(healthlab.DateOf(after.In(loc)).AddDays(2), 10, 0, loc)
 	if err != nil {
 		start = after.Add(48 * time.Hour)
 	}
@@ -470,16 +471,16 @@ func (v *labVisit) message(l *Lab, at time.Time) orders.Message {
 		Visit: &orders.VisitNews{Appointment: b.Appointment, On: n.on, Start: n.start, End: n.end},
 	}
 	switch n.on {
-	case orders.VisitDone:
+	case appointment.VisitDone:
 		l.visitOf(b.Order).drawn = at
-	case orders.VisitDropped:
+	case appointment.VisitDropped:
 		v.cancelled = true
 		v.leave(l)
-	case orders.VisitAgreed:
+	case appointment.VisitAgreed:
 		if v.agreed = true; !n.start.IsZero() {
 			v.start, v.end = n.start, n.end
 		}
-	case orders.VisitMoved:
+	case appointment.VisitMoved:
 		v.moved, v.start, v.end = true, n.start, n.end
 	default:
 	}

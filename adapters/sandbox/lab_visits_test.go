@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -18,14 +19,14 @@ func TestLabMakesAppointments(t *testing.T) {
 	storetest.RunBookingBackend(t, func(testing.TB) storetest.BookingHarness {
 		lab := newLab(&clock{noon})
 		return storetest.BookingHarness{Slots: lab, Bookings: lab, Lab: "northlab", Now: noon,
-			Site: orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}
+			Site: appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}
 	})
 }
 
 // Today from the next full hour to five, if it is before four; else from seven to twelve,
 // every twenty minutes, as clocks at the place show.
 func TestSlotsOfTheLab(t *testing.T) {
-	site := orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/New_York"}
+	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/New_York"}
 	newYork, err := time.LoadLocation(site.IANATimezone)
 	require.NoError(t, err)
 	for _, tc := range []struct {
@@ -41,7 +42,7 @@ func TestSlotsOfTheLab(t *testing.T) {
 		{time.Date(2026, 11, 1, 6, 30, 0, 0, time.UTC), "07:00", "16:40"},
 	} {
 		lab := newLab(&clock{tc.now})
-		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab", Sites: []orders.Center{site},
+		list, err := lab.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: "northlab", Sites: []appointment.Center{site},
 			From: tc.now, To: tc.now.Add(40 * time.Hour)})
 		require.NoError(t, err)
 		days := map[healthlab.Date][]string{}
@@ -62,9 +63,9 @@ func TestSlotsOfTheLab(t *testing.T) {
 func TestAppointmentsFailOnDemand(t *testing.T) {
 	c := &clock{noon}
 	lab := newLab(c)
-	site := orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
+	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
 	book := func(notes string) orders.Booking {
-		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab", Sites: []orders.Center{site},
+		list, err := lab.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: "northlab", Sites: []appointment.Center{site},
 			From: c.now(), To: c.now().Add(48 * time.Hour)})
 		require.NoError(t, err)
 		return orders.Booking{Appointment: uuid.New(), Order: orders.OrderID{UUID: uuid.New()}, Provider: "northlab", Slot: list[len(list)-1], Notes: "sandbox:" + notes}
@@ -101,12 +102,12 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 
 	for _, tc := range []struct {
 		notes string
-		want  []orders.VisitTrigger
+		want  []appointment.Trigger
 	}{
-		{"", []orders.VisitTrigger{orders.VisitStarted, orders.VisitDone}},
-		{"dropped", []orders.VisitTrigger{orders.VisitDropped}},
-		{"moved", []orders.VisitTrigger{orders.VisitMoved, orders.VisitStarted, orders.VisitDone}},
-		{"repeats", []orders.VisitTrigger{orders.VisitStarted, orders.VisitStarted, orders.VisitDone, orders.VisitDone}},
+		{"", []appointment.Trigger{appointment.VisitStarted, appointment.VisitDone}},
+		{"dropped", []appointment.Trigger{appointment.VisitDropped}},
+		{"moved", []appointment.Trigger{appointment.VisitMoved, appointment.VisitStarted, appointment.VisitDone}},
+		{"repeats", []appointment.Trigger{appointment.VisitStarted, appointment.VisitStarted, appointment.VisitDone, appointment.VisitDone}},
 		{"never", nil},
 	} {
 		b := book(tc.notes)
@@ -115,7 +116,7 @@ func TestAppointmentsFailOnDemand(t *testing.T) {
 		c.pass(5 * 24 * time.Hour)
 		all, err := lab.Updates(t.Context(), "", 1000)
 		require.NoError(t, err)
-		var told []orders.VisitTrigger
+		var told []appointment.Trigger
 		for _, m := range all.Messages {
 			if m.Visit != nil && m.Visit.Appointment == b.Appointment {
 				told = append(told, m.Visit.On)
@@ -140,8 +141,8 @@ func TestAppointmentIsMadeInTheMiddleOfAStory(t *testing.T) {
 		c.pass(time.Duration(hours) * time.Hour)
 		before, err := lab.Updates(t.Context(), "", 100)
 		require.NoError(t, err)
-		list, err := lab.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: "northlab",
-			Sites: []orders.Center{{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}, From: c.now(), To: c.now().Add(48 * time.Hour)})
+		list, err := lab.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: "northlab",
+			Sites: []appointment.Center{{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}}, From: c.now(), To: c.now().Add(48 * time.Hour)})
 		require.NoError(t, err)
 		_, err = lab.BookVisit(t.Context(), orders.Booking{Appointment: uuid.New(), Order: s.Order.ID, Provider: "northlab", Slot: list[0]})
 		require.NoError(t, err)

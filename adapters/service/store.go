@@ -11,6 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
@@ -37,7 +38,7 @@ type Store interface {
 	Continuous() aggregate.ContinuousStore
 	ContinuousWork() aggregate.ContinuousWork
 	Priorities() aggregate.PriorityStore
-	SlotCache() orders.SlotCache
+	SlotCache() appointment.SlotCache
 	Reviews() orders.ReviewStore
 	MatchTestRuns() orders.MatchTestRunStore
 	Linking() linking.Store

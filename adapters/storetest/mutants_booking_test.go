@@ -11,19 +11,20 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 var bookingMutants = []mutant{
 	{"offers slots of no center", booksBadly(func(l *badLab) {
-		l.free = func(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+		l.free = func(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 			if len(q.Sites) == 0 {
-				q.Sites = []orders.Center{bookingSite}
+				q.Sites = []appointment.Center{bookingSite}
 			}
 			return l.Lab.FreeSlots(ctx, q)
 		}
 	}), "Slots/AreWhatWasAskedFor"},
 	{"names all slots alike", booksBadly(func(l *badLab) {
-		l.free = func(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+		l.free = func(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 			list, err := l.Lab.FreeSlots(ctx, q)
 			for i := range list {
 				list[i].Key = "slot"
@@ -32,7 +33,7 @@ var bookingMutants = []mutant{
 		}
 	}), "Slots/AreWhatWasAskedFor"},
 	{"offers what is past", booksBadly(func(l *badLab) {
-		l.free = func(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+		l.free = func(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 			list, err := l.Lab.FreeSlots(ctx, q)
 			for i := range list {
 				list[i].Start = q.From.Add(-time.Minute)
@@ -42,14 +43,14 @@ var bookingMutants = []mutant{
 	}), "Slots/AreWhatWasAskedFor"},
 	{"holds what it shows", booksBadly(func(l *badLab) {
 		shown := 0
-		l.free = func(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+		l.free = func(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 			list, err := l.Lab.FreeSlots(ctx, q)
 			shown++
 			return list[min(shown-1, len(list)):], err
 		}
 	}), "Slots/AskingChangesNothing"},
 	{"looks on without its caller", booksBadly(func(l *badLab) {
-		l.free = func(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+		l.free = func(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 			return l.Lab.FreeSlots(context.WithoutCancel(ctx), q)
 		}
 	}), "Slots/ContextEnded"},
@@ -124,18 +125,18 @@ var bookingMutants = []mutant{
 	}), "Cancel/ContextEnded"},
 }
 
-var bookingSite = orders.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
+var bookingSite = appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}
 
 // badLab is a laboratory that makes appointments in a way of its own.
 type badLab struct {
 	*sandbox.Lab
-	free       func(context.Context, orders.SlotQuery) ([]orders.Slot, error)
+	free       func(context.Context, appointment.SlotQuery) ([]appointment.Slot, error)
 	book, move func(context.Context, orders.Booking) (orders.Booked, error)
 	cancel     func(context.Context, orders.VisitCancellation) error
 	known      map[uuid.UUID]bool
 }
 
-func (l *badLab) FreeSlots(ctx context.Context, q orders.SlotQuery) ([]orders.Slot, error) {
+func (l *badLab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 	if l.free != nil {
 		return l.free(ctx, q)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 type claimVisits = func(ctx context.Context, n int, now, until time.Time) ([]orders.Record, error)
@@ -151,13 +152,13 @@ func holdsBadly(how func(*badHolds)) func(*testing.T) {
 var slotCacheMutants = []mutant{
 	{"keeps what came last", badCache(func(c *brokenCache) {
 		later := time.Duration(0)
-		c.keep = func(ctx context.Context, lab string, at time.Time, slots map[string][]orders.Slot) error {
+		c.keep = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 			later += time.Hour
 			return c.SlotCache.KeepSlots(ctx, lab, at.Add(later), slots)
 		}
 	}), "Replaced"},
 	{"forgets that nothing is free", badCache(func(c *brokenCache) {
-		c.read = func(ctx context.Context, lab string, sites []string) (map[string]orders.CachedSlots, error) {
+		c.read = func(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
 			got, err := c.SlotCache.CachedSlots(ctx, lab, sites)
 			for site, kept := range got {
 				if len(kept.Slots) == 0 {
@@ -168,44 +169,44 @@ var slotCacheMutants = []mutant{
 		}
 	}), "Kept"},
 	{"mixes labs", badCache(func(c *brokenCache) {
-		c.keep = func(ctx context.Context, _ string, at time.Time, slots map[string][]orders.Slot) error {
+		c.keep = func(ctx context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
 			return c.SlotCache.KeepSlots(ctx, "", at, slots)
 		}
-		c.read = func(ctx context.Context, _ string, sites []string) (map[string]orders.CachedSlots, error) {
+		c.read = func(ctx context.Context, _ string, sites []string) (map[string]appointment.CachedSlots, error) {
 			return c.SlotCache.CachedSlots(ctx, "", sites)
 		}
 	}), "LabsAreApart"},
 	{"hands out its own list", badCache(func(c *brokenCache) {
-		own := map[string]orders.CachedSlots{}
-		c.keep = func(_ context.Context, _ string, at time.Time, slots map[string][]orders.Slot) error {
+		own := map[string]appointment.CachedSlots{}
+		c.keep = func(_ context.Context, _ string, at time.Time, slots map[string][]appointment.Slot) error {
 			for site, list := range slots {
-				own[site] = orders.CachedSlots{At: at, Slots: list}
+				own[site] = appointment.CachedSlots{At: at, Slots: list}
 			}
 			return nil
 		}
-		c.read = func(context.Context, string, []string) (map[string]orders.CachedSlots, error) { return own, nil }
+		c.read = func(context.Context, string, []string) (map[string]appointment.CachedSlots, error) { return own, nil }
 	}), "NobodyElsesCopy"},
 	{"goes on without its caller", badCache(func(c *brokenCache) {
-		c.keep = func(ctx context.Context, lab string, at time.Time, slots map[string][]orders.Slot) error {
+		c.keep = func(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 			return c.SlotCache.KeepSlots(context.WithoutCancel(ctx), lab, at, slots)
 		}
 	}), "ContextEnded"},
 }
 
 type brokenCache struct {
-	orders.SlotCache
-	keep func(context.Context, string, time.Time, map[string][]orders.Slot) error
-	read func(context.Context, string, []string) (map[string]orders.CachedSlots, error)
+	appointment.SlotCache
+	keep func(context.Context, string, time.Time, map[string][]appointment.Slot) error
+	read func(context.Context, string, []string) (map[string]appointment.CachedSlots, error)
 }
 
-func (c *brokenCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]orders.Slot) error {
+func (c *brokenCache) KeepSlots(ctx context.Context, lab string, at time.Time, slots map[string][]appointment.Slot) error {
 	if c.keep != nil {
 		return c.keep(ctx, lab, at, slots)
 	}
 	return c.SlotCache.KeepSlots(ctx, lab, at, slots)
 }
 
-func (c *brokenCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]orders.CachedSlots, error) {
+func (c *brokenCache) CachedSlots(ctx context.Context, lab string, sites []string) (map[string]appointment.CachedSlots, error) {
 	if c.read != nil {
 		return c.read(ctx, lab, sites)
 	}
@@ -214,7 +215,7 @@ func (c *brokenCache) CachedSlots(ctx context.Context, lab string, sites []strin
 
 func badCache(how func(*brokenCache)) func(*testing.T) {
 	return func(t *testing.T) {
-		storetest.RunSlotCache(t, func(testing.TB) orders.SlotCache {
+		storetest.RunSlotCache(t, func(testing.TB) appointment.SlotCache {
 			c := &brokenCache{SlotCache: memory.New(nil).SlotCache()}
 			how(c)
 			return c
@@ -223,20 +224,20 @@ func badCache(how func(*brokenCache)) func(*testing.T) {
 }
 
 var centersMutants = []mutant{
-	{"counts the page", badCenters(func(n *orders.CentersNear) { n.Total = len(n.Centers) }, nil), "Near/LikeTheIndex"},
-	{"says nothing of what is offered", badCenters(func(n *orders.CentersNear) { n.Capabilities = nil }, nil), "Near/LikeTheIndex"},
-	{"returns the farthest first", badCenters(func(n *orders.CentersNear) { slices.Reverse(n.Centers) }, nil), "Near/RoundTrip"},
-	{"shows a circle a tenth too large", badCenters(nil, func(q *orders.CenterQuery) { q.Miles *= 1.1 }), "Near/LikeTheIndex"},
-	{"asks for no capability", badCenters(nil, func(q *orders.CenterQuery) { q.Capabilities = nil }), "Near/LikeTheIndex"},
+	{"counts the page", badCenters(func(n *appointment.CentersNear) { n.Total = len(n.Centers) }, nil), "Near/LikeTheIndex"},
+	{"says nothing of what is offered", badCenters(func(n *appointment.CentersNear) { n.Capabilities = nil }, nil), "Near/LikeTheIndex"},
+	{"returns the farthest first", badCenters(func(n *appointment.CentersNear) { slices.Reverse(n.Centers) }, nil), "Near/RoundTrip"},
+	{"shows a circle a tenth too large", badCenters(nil, func(q *appointment.CenterQuery) { q.Miles *= 1.1 }), "Near/LikeTheIndex"},
+	{"asks for no capability", badCenters(nil, func(q *appointment.CenterQuery) { q.Capabilities = nil }), "Near/LikeTheIndex"},
 }
 
 type brokenCenters struct {
-	orders.Centers
-	spoil func(*orders.CentersNear)
-	ask   func(*orders.CenterQuery)
+	appointment.Centers
+	spoil func(*appointment.CentersNear)
+	ask   func(*appointment.CenterQuery)
 }
 
-func (c brokenCenters) CentersNear(ctx context.Context, q orders.CenterQuery) (orders.CentersNear, error) {
+func (c brokenCenters) CentersNear(ctx context.Context, q appointment.CenterQuery) (appointment.CentersNear, error) {
 	if c.ask != nil {
 		c.ask(&q)
 	}
@@ -247,10 +248,10 @@ func (c brokenCenters) CentersNear(ctx context.Context, q orders.CenterQuery) (o
 	return near, err
 }
 
-func badCenters(spoil func(*orders.CentersNear), ask func(*orders.CenterQuery)) func(*testing.T) {
+func badCenters(spoil func(*appointment.CentersNear), ask func(*appointment.CenterQuery)) func(*testing.T) {
 	return func(t *testing.T) {
-		storetest.RunCenters(t, func(t testing.TB, list []orders.Center) orders.Centers {
-			a, err := orders.NewCenterIndex(list)
+		storetest.RunCenters(t, func(t testing.TB, list []appointment.Center) appointment.Centers {
+			a, err := appointment.NewCenterIndex(list)
 			require.NoError(t, err)
 			return brokenCenters{a, spoil, ask}
 		})

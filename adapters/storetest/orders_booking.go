@@ -10,20 +10,21 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // BookingHarness is a laboratory that makes appointments, as its suite needs it.
 type BookingHarness struct {
-	Slots    orders.SlotBackend
+	Slots    appointment.SlotBackend
 	Bookings orders.BookingBackend
 	// Lab is the slug of a lab, and Site one of its centers, with free slots in the
 	// two days after Now, each with room for one.
 	Lab  string
-	Site orders.Center
+	Site appointment.Center
 	Now  time.Time
 }
 
-// RunBookingBackend runs the contracts of [orders.SlotBackend] and
+// RunBookingBackend runs the contracts of [appointment.SlotBackend] and
 // [orders.BookingBackend]. newLab returns a laboratory without appointments that confirms
 // every booking at once.
 func RunBookingBackend(t *testing.T, newLab func(t testing.TB) BookingHarness) {
@@ -33,9 +34,9 @@ func RunBookingBackend(t *testing.T, newLab func(t testing.TB) BookingHarness) {
 }
 
 // free returns the free slots of the two days.
-func (h BookingHarness) free(t *testing.T) []orders.Slot {
+func (h BookingHarness) free(t *testing.T) []appointment.Slot {
 	t.Helper()
-	list, err := h.Slots.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: h.Lab, Sites: []orders.Center{h.Site},
+	list, err := h.Slots.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: h.Lab, Sites: []appointment.Center{h.Site},
 		From: h.Now, To: h.Now.Add(48 * time.Hour)})
 	require.NoError(t, err)
 	require.Greater(t, len(list), 2)
@@ -43,7 +44,7 @@ func (h BookingHarness) free(t *testing.T) []orders.Slot {
 }
 
 // has reports whether a slot is free.
-func (h BookingHarness) has(t *testing.T, s orders.Slot) bool {
+func (h BookingHarness) has(t *testing.T, s appointment.Slot) bool {
 	t.Helper()
 	for _, f := range h.free(t) {
 		if f.Key == s.Key {
@@ -53,13 +54,13 @@ func (h BookingHarness) has(t *testing.T, s orders.Slot) bool {
 	return false
 }
 
-func (h BookingHarness) booking(s orders.Slot) orders.Booking {
-	return orders.Booking{Appointment: uuid.New(), Team: orderTeam("a"), Order: orderID(uuid.NewString()), Type: orders.PatientServiceCenter,
+func (h BookingHarness) booking(s appointment.Slot) orders.Booking {
+	return orders.Booking{Appointment: uuid.New(), Team: orderTeam("a"), Order: orderID(uuid.NewString()), Type: appointment.PatientServiceCenter,
 		Provider: s.Provider, Slot: s, Address: h.Site.Metadata.Address()}
 }
 
 // book makes an appointment.
-func (h BookingHarness) book(t *testing.T, s orders.Slot) orders.Booking {
+func (h BookingHarness) book(t *testing.T, s appointment.Slot) orders.Booking {
 	t.Helper()
 	b := h.booking(s)
 	got, err := h.Bookings.BookVisit(t.Context(), b)
@@ -81,13 +82,13 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 			require.False(t, seen[s.Key], "each has its own name")
 			seen[s.Key] = true
 		}
-		none, err := h.Slots.FreeSlots(t.Context(), orders.SlotQuery{Type: orders.PatientServiceCenter, Lab: h.Lab, From: h.Now, To: h.Now.Add(48 * time.Hour)})
+		none, err := h.Slots.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: h.Lab, From: h.Now, To: h.Now.Add(48 * time.Hour)})
 		require.NoError(t, err)
 		require.Empty(t, none, "no center, no slot")
 	},
 	"Slots/AskingChangesNothing": func(t *testing.T, h BookingHarness) { require.ElementsMatch(t, h.free(t), h.free(t)) },
 	"Slots/ContextEnded": func(t *testing.T, h BookingHarness) {
-		_, err := h.Slots.FreeSlots(ended(t), orders.SlotQuery{Type: orders.PatientServiceCenter})
+		_, err := h.Slots.FreeSlots(ended(t), appointment.SlotQuery{Type: appointment.PatientServiceCenter})
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = h.Slots.ServedAt(ended(t), "85004")
 		require.ErrorIs(t, err, context.Canceled)
@@ -112,10 +113,10 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 	},
 	"Book/NoSuchSlot": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
-		for _, edit := range []func(*orders.Slot){
-			func(s *orders.Slot) { s.Key = "no such slot" },
-			func(s *orders.Slot) { s.Key += "0" },
-			func(s *orders.Slot) { s.SiteCode = "another center" },
+		for _, edit := range []func(*appointment.Slot){
+			func(s *appointment.Slot) { s.Key = "no such slot" },
+			func(s *appointment.Slot) { s.Key += "0" },
+			func(s *appointment.Slot) { s.SiteCode = "another center" },
 		} {
 			bad := s
 			edit(&bad)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
@@ -134,13 +135,13 @@ func fullRecord(team, name string) orders.Record {
 // fullVisit has no field at its zero value.
 func fullVisit(name string) orders.Visit {
 	at, end := healthlab.At(orderNoon), healthlab.At(orderNoon.Add(time.Hour))
-	slot := orders.Slot{Provider: "northlab", SiteCode: "MESA-1", Start: orderNoon, End: orderNoon.Add(time.Hour), Expires: orderNoon.Add(-time.Hour),
-		Zone: "America/Phoenix", Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, Price: 1500, Priority: true, Places: 2, Key: "k|1"}
+	slot := appointment.Slot{Provider: "northlab", SiteCode: "MESA-1", Start: orderNoon, End: orderNoon.Add(time.Hour), Expires: orderNoon.Add(-time.Hour),
+		Zone: "America/Phoenix", Location: appointment.LngLat{Lng: -111.83, Lat: 33.42}, Price: 1500, Priority: true, Places: 2, Key: "k|1"}
 	return orders.Visit{
 		Appointment: orders.Appointment{ID: named("visit " + name), UserID: orderUser("ana"), OrderID: orderID(name), OrderTransactionID: ptr(journey(name)),
-			Address:  orders.AppointmentAddress{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", ZipCode: "85201", AccessNotes: ptr("gate 4"), Unit: ptr("u")},
-			Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, StartAt: &at, EndAt: &end, IANATimezone: ptr("America/Phoenix"), Type: orders.Phlebotomy,
-			Provider: "northlab", Status: orders.VisitConfirmed, ProviderID: "pr-1", ExternalID: ptr("EXT"), CanReschedule: true,
+			Address:  appointment.Address{FirstLine: "7 Elm Rd", SecondLine: ptr("b"), City: "Mesa", State: "AZ", ZipCode: "85201", AccessNotes: ptr("gate 4"), Unit: ptr("u")},
+			Location: appointment.LngLat{Lng: -111.83, Lat: 33.42}, StartAt: &at, EndAt: &end, IANATimezone: ptr("America/Phoenix"), Type: appointment.Phlebotomy,
+			Provider: "northlab", Status: appointment.VisitConfirmed, ProviderID: "pr-1", ExternalID: ptr("EXT"), CanReschedule: true,
 			AppointmentNotes: ptr("left arm"), EventStatus: "scheduled", EventData: []byte(`{"origin":"patient"}`),
 			Events: []orders.AppointmentEvent{{CreatedAt: at, Status: "scheduled", Data: []byte(`{"origin":"patient"}`)}}},
 		PatientManaged: true, Slot: slot, Keys: []uuid.UUID{named("key 1 " + name), named("key 2 " + name)}, Open: true, Told: true,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // OrderVisitsHarness is a fresh, empty store of orders as the suite of their
@@ -47,7 +48,7 @@ func (h OrderVisitsHarness) due(t *testing.T, name string, at time.Time) orders.
 // keyed is an order with an appointment that was made with booking keys.
 func keyed(team, name string, keys ...string) orders.Record {
 	r := newRecord(team, name)
-	v := orders.Visit{Appointment: orders.Appointment{ID: uuid.New(), Type: orders.PatientServiceCenter, Status: orders.VisitConfirmed}}
+	v := orders.Visit{Appointment: orders.Appointment{ID: uuid.New(), Type: appointment.PatientServiceCenter, Status: appointment.VisitConfirmed}}
 	for _, k := range keys {
 		v.Keys = append(v.Keys, named(k))
 	}
@@ -56,10 +57,10 @@ func keyed(team, name string, keys ...string) orders.Record {
 }
 
 // atHome is an order whose patient a provider visits.
-func atHome(team, name, user, provider string, status orders.AppointmentStatus) orders.Record {
+func atHome(team, name, user, provider string, status appointment.Status) orders.Record {
 	r := newRecord(team, name)
 	r.UserID = orderUser(user)
-	r.Visits = []orders.Visit{{Appointment: orders.Appointment{ID: uuid.New(), Type: orders.Phlebotomy, Provider: provider, Status: status}}}
+	r.Visits = []orders.Visit{{Appointment: orders.Appointment{ID: uuid.New(), Type: appointment.Phlebotomy, Provider: provider, Status: status}}}
 	return r
 }
 
@@ -181,7 +182,7 @@ var orderVisitCases = map[string]func(*testing.T, OrderVisitsHarness){
 		h.put(t, keyed("a", "2", "k3", "k4"))
 		h.put(t, keyed("b", "3", "k1"))
 		// A key stays used when its appointment is over.
-		_, err := h.Orders.Update(t.Context(), orderTeam("a"), orderID("1"), edits(func(r *orders.Record) { r.Visits[0].Status = orders.VisitCancelled }))
+		_, err := h.Orders.Update(t.Context(), orderTeam("a"), orderID("1"), edits(func(r *orders.Record) { r.Visits[0].Status = appointment.VisitCancelled }))
 		require.NoError(t, err)
 		h.refused(t, keyed("a", "4", "k1"), "slot ")
 		// One that is asked for counts.
@@ -194,15 +195,15 @@ var orderVisitCases = map[string]func(*testing.T, OrderVisitsHarness){
 		h.put(t, keyed("a", "6", "k6"))
 	},
 	"Hold/VisitsAtHome": func(t *testing.T, h OrderVisitsHarness) {
-		h.put(t, atHome("a", "1", "ana", "phleb", orders.VisitPending))
-		h.refused(t, atHome("a", "2", "ana", "phleb", orders.VisitHeld), orders.HoldVisit)
-		h.put(t, atHome("a", "2", "bo", "phleb", orders.VisitHeld))
-		h.put(t, atHome("a", "3", "ana", "other", orders.VisitHeld))
-		h.put(t, atHome("b", "4", "ana", "phleb", orders.VisitHeld))
-		h.put(t, atHome("a", "5", "ana", "phleb", orders.VisitCompleted))
-		_, err := h.Orders.Update(t.Context(), orderTeam("a"), orderID("1"), edits(func(r *orders.Record) { r.Visits[0].Status = orders.VisitCompleted }))
+		h.put(t, atHome("a", "1", "ana", "phleb", appointment.VisitPending))
+		h.refused(t, atHome("a", "2", "ana", "phleb", appointment.VisitHeld), orders.HoldVisit)
+		h.put(t, atHome("a", "2", "bo", "phleb", appointment.VisitHeld))
+		h.put(t, atHome("a", "3", "ana", "other", appointment.VisitHeld))
+		h.put(t, atHome("b", "4", "ana", "phleb", appointment.VisitHeld))
+		h.put(t, atHome("a", "5", "ana", "phleb", appointment.VisitCompleted))
+		_, err := h.Orders.Update(t.Context(), orderTeam("a"), orderID("1"), edits(func(r *orders.Record) { r.Visits[0].Status = appointment.VisitCompleted }))
 		require.NoError(t, err)
-		h.put(t, atHome("a", "6", "ana", "phleb", orders.VisitHeld))
+		h.put(t, atHome("a", "6", "ana", "phleb", appointment.VisitHeld))
 	},
 	"Hold/Update": func(t *testing.T, h OrderVisitsHarness) {
 		h.put(t, keyed("a", "1", "k1"))
@@ -267,60 +268,60 @@ var orderVisitCases = map[string]func(*testing.T, OrderVisitsHarness){
 	},
 }
 
-// RunSlotCache runs the contract of [orders.SlotCache]. newCache returns a fresh, empty
+// RunSlotCache runs the contract of [appointment.SlotCache]. newCache returns a fresh, empty
 // one.
-func RunSlotCache(t *testing.T, newCache func(t testing.TB) orders.SlotCache) {
+func RunSlotCache(t *testing.T, newCache func(t testing.TB) appointment.SlotCache) {
 	for name, run := range slotCacheCases {
 		t.Run(name, func(t *testing.T) { run(t, newCache(t)) })
 	}
 }
 
-func freeSlot(site string, after time.Duration) orders.Slot {
+func freeSlot(site string, after time.Duration) appointment.Slot {
 	slot := fullVisit("x").Slot
 	slot.SiteCode, slot.Start, slot.End = site, orderNoon.Add(after), orderNoon.Add(after+time.Hour)
 	return slot
 }
 
-var slotCacheCases = map[string]func(*testing.T, orders.SlotCache){
-	"Kept": func(t *testing.T, c orders.SlotCache) {
+var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
+	"Kept": func(t *testing.T, c appointment.SlotCache) {
 		one, two := freeSlot("A", time.Hour), freeSlot("A", 2*time.Hour)
-		bare := orders.Slot{Provider: "northlab", SiteCode: "B", Start: orderNoon, End: orderNoon.Add(time.Minute)}
-		zoned := orders.Slot{Provider: "northlab", SiteCode: "C", Start: orderNoon.In(time.FixedZone("x", 3600)).Add(999), End: orderNoon.Add(time.Minute)}
-		require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon, map[string][]orders.Slot{"A": {one, two}, "B": {bare}, "C": {zoned}, "D": nil}))
+		bare := appointment.Slot{Provider: "northlab", SiteCode: "B", Start: orderNoon, End: orderNoon.Add(time.Minute)}
+		zoned := appointment.Slot{Provider: "northlab", SiteCode: "C", Start: orderNoon.In(time.FixedZone("x", 3600)).Add(999), End: orderNoon.Add(time.Minute)}
+		require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon, map[string][]appointment.Slot{"A": {one, two}, "B": {bare}, "C": {zoned}, "D": nil}))
 		got, err := c.CachedSlots(t.Context(), "northlab", []string{"A", "B", "C", "D", "E"})
 		require.NoError(t, err)
 		require.Len(t, got, 4, "nothing is known of E")
-		require.Equal(t, orders.CachedSlots{At: orderNoon, Slots: []orders.Slot{one, two}}, got["A"])
-		require.Equal(t, []orders.Slot{bare}, got["B"].Slots)
+		require.Equal(t, appointment.CachedSlots{At: orderNoon, Slots: []appointment.Slot{one, two}}, got["A"])
+		require.Equal(t, []appointment.Slot{bare}, got["B"].Slots)
 		require.Equal(t, orderNoon, got["C"].Slots[0].Start, "UTC, to the microsecond")
 		require.Empty(t, got["D"].Slots)
 		got, err = c.CachedSlots(t.Context(), "northlab", nil)
 		require.NoError(t, err)
 		require.Empty(t, got)
 	},
-	"Replaced": func(t *testing.T, c orders.SlotCache) {
+	"Replaced": func(t *testing.T, c appointment.SlotCache) {
 		old, fresh := freeSlot("A", time.Hour), freeSlot("A", 2*time.Hour)
-		keep := func(after time.Duration, s orders.Slot) {
-			require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon.Add(after), map[string][]orders.Slot{"A": {s}}))
+		keep := func(after time.Duration, s appointment.Slot) {
+			require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon.Add(after), map[string][]appointment.Slot{"A": {s}}))
 		}
 		keep(0, old)
 		keep(time.Minute, fresh)
 		keep(30*time.Second, old)
 		got, err := c.CachedSlots(t.Context(), "northlab", []string{"A"})
 		require.NoError(t, err)
-		require.Equal(t, orders.CachedSlots{At: orderNoon.Add(time.Minute), Slots: []orders.Slot{fresh}}, got["A"], "the latest stays")
+		require.Equal(t, appointment.CachedSlots{At: orderNoon.Add(time.Minute), Slots: []appointment.Slot{fresh}}, got["A"], "the latest stays")
 	},
-	"LabsAreApart": func(t *testing.T, c orders.SlotCache) {
-		require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon, map[string][]orders.Slot{"A": {freeSlot("A", 0)}}))
+	"LabsAreApart": func(t *testing.T, c appointment.SlotCache) {
+		require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon, map[string][]appointment.Slot{"A": {freeSlot("A", 0)}}))
 		for _, tc := range [][2]string{{"southlab", "A"}, {"northlab", "a"}, {"Northlab", "A"}} {
 			got, err := c.CachedSlots(t.Context(), tc[0], []string{tc[1]})
 			require.NoError(t, err)
 			require.Empty(t, got)
 		}
 	},
-	"NobodyElsesCopy": func(t *testing.T, c orders.SlotCache) {
-		list := []orders.Slot{freeSlot("A", 0)}
-		require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon, map[string][]orders.Slot{"A": list}))
+	"NobodyElsesCopy": func(t *testing.T, c appointment.SlotCache) {
+		list := []appointment.Slot{freeSlot("A", 0)}
+		require.NoError(t, c.KeepSlots(t.Context(), "northlab", orderNoon, map[string][]appointment.Slot{"A": list}))
 		list[0].Key = "spoilt"
 		for range 2 {
 			got, err := c.CachedSlots(t.Context(), "northlab", []string{"A"})
@@ -329,8 +330,8 @@ var slotCacheCases = map[string]func(*testing.T, orders.SlotCache){
 			got["A"].Slots[0].Key = "spoilt"
 		}
 	},
-	"ContextEnded": func(t *testing.T, c orders.SlotCache) {
-		require.ErrorIs(t, c.KeepSlots(ended(t), "northlab", orderNoon, map[string][]orders.Slot{"A": nil}), context.Canceled)
+	"ContextEnded": func(t *testing.T, c appointment.SlotCache) {
+		require.ErrorIs(t, c.KeepSlots(ended(t), "northlab", orderNoon, map[string][]appointment.Slot{"A": nil}), context.Canceled)
 		_, err := c.CachedSlots(ended(t), "northlab", []string{"A"})
 		require.ErrorIs(t, err, context.Canceled)
 		got, err := c.CachedSlots(t.Context(), "northlab", []string{"A"})
@@ -339,25 +340,25 @@ var slotCacheCases = map[string]func(*testing.T, orders.SlotCache){
 	},
 }
 
-// RunCenters runs the contract of [orders.Centers]. newCenters returns one that has
+// RunCenters runs the contract of [appointment.Centers]. newCenters returns one that has
 // exactly these centers.
-func RunCenters(t *testing.T, newCenters func(t testing.TB, centers []orders.Center) orders.Centers) {
+func RunCenters(t *testing.T, newCenters func(t testing.TB, centers []appointment.Center) appointment.Centers) {
 	for name, run := range centerCases {
 		t.Run(name, func(t *testing.T) {
-			run(t, func(list ...orders.Center) orders.Centers { return newCenters(t, list) })
+			run(t, func(list ...appointment.Center) appointment.Centers { return newCenters(t, list) })
 		})
 	}
 }
 
 // place is a center with no field at its zero value but Inactive.
-func place(lab int, code string, lng, lat float64, has ...orders.PSCCapability) orders.Center {
-	return orders.Center{LabID: lab, SiteCode: code, Location: orders.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix",
-		Capabilities: append([]orders.PSCCapability{}, has...),
-		Metadata: orders.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", SecondLine: "b", City: "Mesa", State: "AZ", ZipCode: "85201",
+func place(lab int, code string, lng, lat float64, has ...appointment.PSCCapability) appointment.Center {
+	return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix",
+		Capabilities: append([]appointment.PSCCapability{}, has...),
+		Metadata: appointment.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", SecondLine: "b", City: "Mesa", State: "AZ", ZipCode: "85201",
 			PhoneNumber: "1", FaxNumber: "2", Website: ptr("https://c.example.com"), Hours: []byte(`{"mon":"7-12"}`)}}
 }
 
-func sites(list []orders.Center) []string {
+func sites(list []appointment.Center) []string {
 	out := []string{}
 	for _, c := range list {
 		out = append(out, c.SiteCode)
@@ -365,50 +366,50 @@ func sites(list []orders.Center) []string {
 	return out
 }
 
-var centerCases = map[string]func(*testing.T, func(...orders.Center) orders.Centers){
-	"Near/RoundTrip": func(t *testing.T, with func(...orders.Center) orders.Centers) {
-		want := place(1, "A", -112, 33, orders.PSCStat)
+var centerCases = map[string]func(*testing.T, func(...appointment.Center) appointment.Centers){
+	"Near/RoundTrip": func(t *testing.T, with func(...appointment.Center) appointment.Centers) {
+		want := place(1, "A", -112, 33, appointment.PSCStat)
 		bare := want
-		bare.SiteCode, bare.Metadata = "B", orders.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}
+		bare.SiteCode, bare.Metadata = "B", appointment.PSCMetadata{Name: "n", FirstLine: "f", City: "c", State: "s", ZipCode: "85201"}
 		c := with(want, bare)
-		near, err := c.CentersNear(t.Context(), orders.CenterQuery{LabID: 1, Near: want.Location, Miles: 10, Most: 5})
+		near, err := c.CentersNear(t.Context(), appointment.CenterQuery{LabID: 1, Near: want.Location, Miles: 10, Most: 5})
 		require.NoError(t, err)
-		require.Equal(t, asJSON(t, []orders.Center{want, bare}), asJSON(t, near.Centers), "ties by site code")
+		require.Equal(t, asJSON(t, []appointment.Center{want, bare}), asJSON(t, near.Centers), "ties by site code")
 		at, err := c.CentersAt(t.Context(), 1, []string{"A"})
 		require.NoError(t, err)
-		require.Equal(t, asJSON(t, []orders.Center{want}), asJSON(t, at))
+		require.Equal(t, asJSON(t, []appointment.Center{want}), asJSON(t, at))
 	},
-	"Near/LikeTheIndex": func(t *testing.T, with func(...orders.Center) orders.Centers) {
-		var all []orders.Center
+	"Near/LikeTheIndex": func(t *testing.T, with func(...appointment.Center) appointment.Centers) {
+		var all []appointment.Center
 		for i := range 400 {
-			c := place(1+i%2, fmt.Sprintf("S%03d", i), -112+float64(i*7919%997)/250-2, 33+float64(i*104729%991)/300-1.6, orders.PSCCapabilities()[:i%4]...)
+			c := place(1+i%2, fmt.Sprintf("S%03d", i), -112+float64(i*7919%997)/250-2, 33+float64(i*104729%991)/300-1.6, appointment.PSCCapabilities()[:i%4]...)
 			c.Inactive = i%11 == 0
 			all = append(all, c)
 		}
-		model, err := orders.NewCenterIndex(all)
+		model, err := appointment.NewCenterIndex(all)
 		require.NoError(t, err)
 		c := with(all...)
 		rapid.Check(t, func(rt *rapid.T) {
-			q := orders.CenterQuery{LabID: rapid.IntRange(1, 3).Draw(rt, "lab"), Miles: rapid.SampledFrom([]float64{0, 10, 25, 50, 100, 400}).Draw(rt, "miles"),
-				Near:         orders.LngLat{Lng: rapid.Float64Range(-116, -108).Draw(rt, "lng"), Lat: rapid.Float64Range(30, 37).Draw(rt, "lat")},
-				Capabilities: orders.PSCCapabilities()[:rapid.IntRange(0, 2).Draw(rt, "wants")], Most: rapid.SampledFrom([]int{0, 1, 30}).Draw(rt, "most")}
+			q := appointment.CenterQuery{LabID: rapid.IntRange(1, 3).Draw(rt, "lab"), Miles: rapid.SampledFrom([]float64{0, 10, 25, 50, 100, 400}).Draw(rt, "miles"),
+				Near:         appointment.LngLat{Lng: rapid.Float64Range(-116, -108).Draw(rt, "lng"), Lat: rapid.Float64Range(30, 37).Draw(rt, "lat")},
+				Capabilities: appointment.PSCCapabilities()[:rapid.IntRange(0, 2).Draw(rt, "wants")], Most: rapid.SampledFrom([]int{0, 1, 30}).Draw(rt, "most")}
 			want, err := model.CentersNear(t.Context(), q)
 			require.NoError(rt, err)
 			got, err := c.CentersNear(t.Context(), q)
 			require.NoError(rt, err)
 			require.Equal(rt, sites(want.Centers), sites(got.Centers))
 			require.Equal(rt, want.Total, got.Total)
-			require.Equal(rt, append([]orders.PSCCapability{}, want.Capabilities...), append([]orders.PSCCapability{}, got.Capabilities...))
+			require.Equal(rt, append([]appointment.PSCCapability{}, want.Capabilities...), append([]appointment.PSCCapability{}, got.Capabilities...))
 			after := fmt.Sprintf("S%03d", rapid.IntRange(0, 400).Draw(rt, "after"))
 			n := rapid.IntRange(0, 5).Draw(rt, "n")
-			next, err := model.NextCenters(t.Context(), q.LabID, orders.PSCStat, after, n)
+			next, err := model.NextCenters(t.Context(), q.LabID, appointment.PSCStat, after, n)
 			require.NoError(rt, err)
-			more, err := c.NextCenters(t.Context(), q.LabID, orders.PSCStat, after, n)
+			more, err := c.NextCenters(t.Context(), q.LabID, appointment.PSCStat, after, n)
 			require.NoError(rt, err)
 			require.Equal(rt, sites(next), sites(more))
 		})
 	},
-	"At": func(t *testing.T, with func(...orders.Center) orders.Centers) {
+	"At": func(t *testing.T, with func(...appointment.Center) appointment.Centers) {
 		closed := place(1, "C", -112, 33)
 		closed.Inactive = true
 		c := with(place(1, "b", -112, 33), closed, place(1, "A", -112, 33), place(2, "D", -112, 33))

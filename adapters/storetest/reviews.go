@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -308,17 +309,17 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"Settle/GivesBackWhatIsHeld": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", orderNoon))
-		was, err := h.Orders.Insert(t.Context(), atHome("a", "1", "ana", "north", orders.VisitConfirmed), begin)
+		was, err := h.Orders.Insert(t.Context(), atHome("a", "1", "ana", "north", appointment.VisitConfirmed), begin)
 		require.NoError(t, err)
-		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", orders.VisitReserved), begin)
+		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", appointment.VisitReserved), begin)
 		require.ErrorIs(t, err, healthlab.Conflict)
 		_, err = h.Reviews.SettleResult(t.Context(), was.TeamID, rawID("1"), orders.Settlement{Order: was.ID},
 			func(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
-				was.Visits[0].Status = orders.VisitCancelled
+				was.Visits[0].Status = appointment.VisitCancelled
 				return accepted(item, was, made)
 			})
 		require.NoError(t, err)
-		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", orders.VisitReserved), begin)
+		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", appointment.VisitReserved), begin)
 		require.NoError(t, err, "the provider may visit the patient for another order")
 	},
 	"Settle/ExistingOrder": func(t *testing.T, h ReviewsHarness) {

@@ -1,5 +1,5 @@
 // Package uszips says where the postal codes of the United States are: it implements
-// [orders.Zips] with a table of the U.S. Census Bureau (see [Notices]).
+// [appointment.Zips] with a table of the U.S. Census Bureau (see [Notices]).
 //
 // Names to know: [Embedded] is the table that comes with the package, [Read] reads a
 // newer one.
@@ -21,7 +21,7 @@ import (
 	"sync"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 //go:embed data/zcta_2021.tsv.gz
@@ -34,8 +34,8 @@ var Notices string
 
 // Table says where postal codes are. It is immutable and safe for concurrent use.
 type Table struct {
-	places   map[string]orders.LngLat
-	prefixes map[string]orders.LngLat // the middle of all codes that begin so
+	places   map[string]appointment.LngLat
+	prefixes map[string]appointment.LngLat // the middle of all codes that begin so
 }
 
 // Embedded returns the table of 2021 that comes with the package.
@@ -75,7 +75,7 @@ func Read(r io.Reader) (*Table, error) {
 		}
 		columns[i] = column
 	}
-	t := &Table{places: map[string]orders.LngLat{}, prefixes: map[string]orders.LngLat{}}
+	t := &Table{places: map[string]appointment.LngLat{}, prefixes: map[string]appointment.LngLat{}}
 	for {
 		cells, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -96,7 +96,7 @@ func Read(r io.Reader) (*Table, error) {
 		if !isCode(code) || noLat != nil || noLng != nil || math.Abs(lat) > 90 || math.Abs(lng) > 180 || math.IsNaN(lat+lng) {
 			return nil, fmt.Errorf("%w: gazetteer: line %d has no code, latitude and longitude", healthlab.Invalid, line)
 		}
-		t.places[strings.Clone(code)] = orders.LngLat{Lng: lng, Lat: lat}
+		t.places[strings.Clone(code)] = appointment.LngLat{Lng: lng, Lat: lat}
 	}
 }
 
@@ -114,7 +114,7 @@ func (t *Table) average() {
 		sums[code[:3]] = [3]float64{s[0] + x, s[1] + y, s[2] + z}
 	}
 	for prefix, s := range sums {
-		t.prefixes[prefix] = orders.LngLat{
+		t.prefixes[prefix] = appointment.LngLat{
 			Lng: math.Atan2(s[1], s[0]) * 180 / math.Pi,
 			Lat: math.Atan2(s[2], math.Hypot(s[0], s[1])) * 180 / math.Pi,
 		}
@@ -131,19 +131,19 @@ func (t *Table) Codes() []string {
 	return out
 }
 
-// FindZip implements [orders.Zips]. A code that has no area of its own (post office
+// FindZip implements [appointment.Zips]. A code that has no area of its own (post office
 // boxes, single large receivers, codes younger than the table) is placed in the middle
 // of those that share its first three digits, which is the area of one sorting center.
-func (t *Table) FindZip(ctx context.Context, code string) (orders.Zip, bool, error) {
+func (t *Table) FindZip(ctx context.Context, code string) (appointment.Zip, bool, error) {
 	if err := ctx.Err(); err != nil {
-		return orders.Zip{}, false, err
+		return appointment.Zip{}, false, err
 	}
 	if !isCode(code) {
-		return orders.Zip{}, false, nil
+		return appointment.Zip{}, false, nil
 	}
 	at, ok := t.places[code]
 	if !ok {
 		at, ok = t.prefixes[code[:3]]
 	}
-	return orders.Zip{Location: at, State: orders.StateOfZip(code)}, ok, nil
+	return appointment.Zip{Location: at, State: appointment.StateOfZip(code)}, ok, nil
 }

@@ -10,12 +10,12 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/uszips"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-var _ orders.Zips = (*uszips.Table)(nil)
+var _ appointment.Zips = (*uszips.Table)(nil)
 
-func find(t testing.TB, code string) (orders.Zip, bool) {
+func find(t testing.TB, code string) (appointment.Zip, bool) {
 	t.Helper()
 	zip, ok, err := uszips.Embedded().FindZip(t.Context(), code)
 	require.NoError(t, err)
@@ -25,11 +25,11 @@ func find(t testing.TB, code string) (orders.Zip, bool) {
 func TestKnownPlaces(t *testing.T) {
 	for _, tc := range []struct {
 		code, state string
-		at          orders.LngLat
+		at          appointment.LngLat
 	}{
-		{"85004", "AZ", orders.LngLat{Lng: -112.07, Lat: 33.45}}, {"54650", "WI", orders.LngLat{Lng: -91.2, Lat: 43.9}},
-		{"10001", "NY", orders.LngLat{Lng: -73.997, Lat: 40.75}}, {"99501", "AK", orders.LngLat{Lng: -149.88, Lat: 61.22}},
-		{"96813", "HI", orders.LngLat{Lng: -157.85, Lat: 21.31}}, {"00601", "PR", orders.LngLat{Lng: -66.75, Lat: 18.18}},
+		{"85004", "AZ", appointment.LngLat{Lng: -112.07, Lat: 33.45}}, {"54650", "WI", appointment.LngLat{Lng: -91.2, Lat: 43.9}},
+		{"10001", "NY", appointment.LngLat{Lng: -73.997, Lat: 40.75}}, {"99501", "AK", appointment.LngLat{Lng: -149.88, Lat: 61.22}},
+		{"96813", "HI", appointment.LngLat{Lng: -157.85, Lat: 21.31}}, {"00601", "PR", appointment.LngLat{Lng: -66.75, Lat: 18.18}},
 	} {
 		zip, ok := find(t, tc.code)
 		require.True(t, ok, tc.code)
@@ -72,9 +72,9 @@ func TestStates(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(seen), 52, "fifty states, DC and Puerto Rico")
 	require.Greater(t, len(uszips.Embedded().Codes()), 33_000)
-	require.Empty(t, orders.StateOfZip("99999x"))
-	require.Equal(t, "AK", orders.StateOfZip("99999"))
-	require.Empty(t, orders.StateOfZip("00001"))
+	require.Empty(t, appointment.StateOfZip("99999x"))
+	require.Equal(t, "AK", appointment.StateOfZip("99999"))
+	require.Empty(t, appointment.StateOfZip("00001"))
 }
 
 func TestReadRefuses(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/hl7/mllp"
 	"github.com/healthlab-dev/healthlab/adapters/sandbox"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // hl7Lab is how a laboratory that speaks HL7 is reached.
@@ -53,7 +54,7 @@ func (l *hl7Lab) address() (string, bool) {
 // labWithSandboxVisits is a laboratory that speaks HL7, and the sandbox's centers.
 type labWithSandboxVisits struct {
 	*hl7.Backend
-	orders.SlotBackend
+	appointment.SlotBackend
 	orders.BookingBackend
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/service"
 	"github.com/healthlab-dev/healthlab/adapters/uszips"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
@@ -44,10 +45,10 @@ func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 		SandboxMoves: s.sandboxSpeed > 0 || s.hl7.target != "", LabName: s.labName(),
 	}
 	if s.uses(inventedLab) {
-		if c.Orders.Centers, err = orders.ReadCenterIndex(bytes.NewReader(exampleCenters)); err != nil {
+		if c.Orders.Centers, err = appointment.ReadCenterIndex(bytes.NewReader(exampleCenters)); err != nil {
 			return err
 		}
-		c.Orders.Providers = []orders.AppointmentProvider{{Slug: labSlug, Type: orders.PatientServiceCenter}}
+		c.Orders.Providers = []appointment.Provider{{Slug: labSlug, Type: appointment.PatientServiceCenter}}
 	}
 	if s.uses(inventedRegistry) {
 		if c.Orders.Registry, err = sandbox.Registry(); err != nil {

@@ -114,3 +114,8 @@ const (
 	// NotDelegated: the service does both.
 	NotDelegated DelegatedFlow = "not_delegated"
 )
+
+// BillingTypes returns all of them.
+func BillingTypes() []BillingType {
+	return []BillingType{ClientBill, CommercialInsurance, PatientBillPassthrough, PatientBill}
+}

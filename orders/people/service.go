@@ -65,8 +65,6 @@ func New(store Store, users Users, opts *Options) *Service {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-func utcDay(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
-
 // stored checks that there is a store.
 func (s *Service) stored() error {
 	if s.store == nil {
@@ -111,7 +109,7 @@ func allowed(ctx context.Context, team healthlab.TeamID, may func(context.Contex
 // SetUserInfo keeps a user's demographics, whole, in place of earlier ones. Invalid
 // lists every problem; NotFound if the team has no such user.
 func (s *Service) SetUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req UserInfoRequest) (UserInfo, error) {
-	if err := req.Check(utcDay(s.now())); err != nil {
+	if err := req.Check(rules.UTCDay(s.now())); err != nil {
 		return UserInfo{}, err
 	}
 	if err := s.known(ctx, team, user); err != nil {
@@ -151,7 +149,7 @@ func (s *Service) UserInfo(ctx context.Context, team healthlab.TeamID, user heal
 // the request. RuleErrors: USER_NOT_FOUND, DEMOGRAPHICS_MISSING, PAYOR_NOT_FOUND.
 func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req InsuranceRequest) (InsuranceRecord, error) {
 	at := s.now()
-	if err := req.Check(utcDay(at)); err != nil {
+	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return InsuranceRecord{}, err
 	}
 	if err := s.known(ctx, team, user); err != nil {

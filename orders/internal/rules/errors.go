@@ -31,3 +31,8 @@ const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
 func FeatureOff() error {
 	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "this is not switched on for the team"}
 }
+
+// NotEnabled says that a team has not switched a feature on.
+func NotEnabled(what string) error {
+	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: "FEATURE_NOT_ENABLED", Msg: what + " is not switched on for the team"}
+}

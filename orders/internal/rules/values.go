@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // NumberText is text that JSON may give as a number.
@@ -91,3 +94,6 @@ func Join(parts ...*string) string {
 	}
 	return strings.Join(out, " ")
 }
+
+// UTCDay returns the day of an instant in UTC.
+func UTCDay(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }

@@ -1,16 +1,14 @@
-package orders
+package appointment
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
@@ -69,11 +67,11 @@ type SlotLocation struct {
 	Location LngLat `json:"location"`
 	// Distance is in whole miles from the postal code that was asked for; null if none
 	// was.
-	Distance     *int               `json:"distance"`
-	Address      AppointmentAddress `json:"address"`
-	Code         string             `json:"code"`
-	Name         string             `json:"name"`
-	IANATimezone *string            `json:"iana_timezone"`
+	Distance     *int    `json:"distance"`
+	Address      Address `json:"address"`
+	Code         string  `json:"code"`
+	Name         string  `json:"name"`
+	IANATimezone *string `json:"iana_timezone"`
 }
 
 // SlotCache keeps what providers offered a while ago. All methods are safe for
@@ -143,7 +141,7 @@ func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, 
 }
 
 // offer makes slots of one place the answer: a list for each day.
-func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k bookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
+func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k BookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
 	days := make([]DaySlots, AvailabilityDays)
 	for i := range days {
 		days[i] = DaySlots{Location: at, Date: d.first.AddDays(i), Slots: []TimeSlot{}}
@@ -178,28 +176,28 @@ func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *
 // HomeSlots returns when a phlebotomist can come to an address: [AvailabilityDays] days
 // from a day on (today there, if nil), each with its slots. RuleErrors
 // STREET_NUMBER_MISSING, AREA_NOT_SERVED, START_DATE_IN_PAST.
-func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *healthlab.Date, req AppointmentAddressInput) (AvailabilitySlots, error) {
+func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *healthlab.Date, req AddressInput) (AvailabilitySlots, error) {
 	var none AvailabilitySlots
 	if err := req.Check(); err != nil {
 		return none, err
 	}
-	if _, err := s.scheduling(ctx, team, Phlebotomy); err != nil {
+	if _, err := s.offered(ctx, team, Phlebotomy); err != nil {
 		return none, err
 	}
 	now := s.now()
 	// Nowhere on earth is it yet the day before this.
-	if start != nil && start.Before(today(now.Add(-12*time.Hour))) {
+	if start != nil && start.Before(rules.UTCDay(now.Add(-12*time.Hour))) {
 		return none, inPast()
 	}
-	if !streetNumber(req.FirstLine) {
+	if !HasStreetNumber(req.FirstLine) {
 		return none, rules.Broken(StreetNumberMissing, "the address has a street number")
 	}
-	address := req.address()
-	area, err := s.served(ctx, address.ZipCode[:5])
+	address := req.Address()
+	area, err := s.Served(ctx, address.ZipCode[:5])
 	if err != nil {
 		return none, err
 	}
-	ready := func(p PhlebotomyProvider) bool { return slices.Contains(p.ServiceTypes, AppointmentReady) }
+	ready := func(p PhlebotomyProvider) bool { return slices.Contains(p.ServiceTypes, ReadyTier) }
 	if !slices.ContainsFunc(area.Providers, ready) {
 		return none, rules.Broken(AreaNotServed, "nobody comes there whose visits can be booked")
 	}
@@ -209,21 +207,21 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 		return none, err
 	}
 	free = slices.DeleteFunc(free, func(slot Slot) bool {
-		_, err := zoneOf(slot.Zone)
+		_, err := Zone(slot.Zone)
 		return err != nil || !slices.ContainsFunc(area.Providers, func(p PhlebotomyProvider) bool { return p.Name == slot.Provider && ready(p) })
 	})
 	loc := time.UTC
 	var out AvailabilitySlots
 	if len(free) > 0 {
 		zone := free[0].Zone
-		loc, _ = zoneOf(zone)
+		loc, _ = Zone(zone)
 		out.Timezone = &zone
 	}
 	d, ok := spanAt(start, loc, now)
 	if !ok && out.Timezone != nil {
 		return none, inPast()
 	}
-	if out.Slots, err = s.offer(ctx, team, d, nil, bookingKey{Type: Phlebotomy, Address: &address}, free, now); err != nil {
+	if out.Slots, err = s.offer(ctx, team, d, nil, BookingKey{Type: Phlebotomy, Address: &address}, free, now); err != nil {
 		return none, err
 	}
 	return out, nil
@@ -251,7 +249,7 @@ type CenterSlotsRequest struct {
 // TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS (NotFound).
 func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req CenterSlotsRequest) (AvailabilitySlots, error) {
 	none := AvailabilitySlots{Slots: []DaySlots{}}
-	settings, err := s.scheduling(ctx, team, PatientServiceCenter)
+	settings, err := s.offered(ctx, team, PatientServiceCenter)
 	if err != nil {
 		return none, err
 	}
@@ -285,7 +283,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 			miles := wholeMiles(*from, at.Location)
 			place.Distance = &miles
 		}
-		days, err := s.offer(ctx, team, spans[at.SiteCode], place, bookingKey{Type: PatientServiceCenter, Lab: lab.Slug}, here, now)
+		days, err := s.offer(ctx, team, spans[at.SiteCode], place, BookingKey{Type: PatientServiceCenter, Lab: lab.Slug}, here, now)
 		if err != nil {
 			return none, err
 		}
@@ -307,7 +305,7 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 		checkFiveDigits(c, req.Zip)
 		checkRadius(c, &req.Radius)
 	}
-	provider, known := s.provider(PatientServiceCenter, req.Lab)
+	provider, known := s.Provider(PatientServiceCenter, req.Lab)
 	if !known {
 		c.Add("enum", "is the slug of a lab that takes appointments", "lab")
 	}
@@ -322,9 +320,9 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	case len(req.SiteCodes) > maxSites:
 		return rules.Broken(TooManySites, "at most three site codes can be asked for")
 	case provider.PatientManaged && !settings.PatientManagedPSC:
-		return notEnabled("a patient-managed provider")
+		return rules.NotEnabled("a patient-managed provider")
 	case req.AllowStale && !settings.CachedAvailability:
-		return notEnabled("cached availability")
+		return rules.NotEnabled("cached availability")
 	}
 	return nil
 }
@@ -334,7 +332,7 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 	spans := map[string]span{}
 	past := len(sites) > 0
 	for _, at := range sites {
-		loc, err := zoneOf(at.IANATimezone)
+		loc, err := Zone(at.IANATimezone)
 		if err != nil {
 			return nil, fmt.Errorf("zone of a center: %w", healthlab.Unknown)
 		}
@@ -342,7 +340,7 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 		spans[at.SiteCode] = d
 		past = past && !ok
 	}
-	if past || start != nil && start.Before(today(now.Add(-12*time.Hour))) {
+	if past || start != nil && start.Before(rules.UTCDay(now.Add(-12*time.Hour))) {
 		return nil, inPast()
 	}
 	return spans, nil
@@ -420,99 +418,4 @@ func bySite(sites []Center, all []Slot) map[string][]Slot {
 		out[slot.SiteCode] = append(out[slot.SiteCode], slot)
 	}
 	return out
-}
-
-// runSlotCache keeps the cache of free slots fresh until ctx ends: about every minute it
-// asks every lab that takes appointments for the next three weeks of all its centers
-// that can be booked. Each lab is asked by one process at a time.
-func (s *Service) runSlotCache(ctx context.Context) error {
-	loop := &work.Loop[struct{}]{
-		Name: "slot cache", Workers: 1, Idle: min(cachedEvery/4, max(s.opts.Idle, time.Second)), Log: s.opts.Log,
-		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
-			_, err := s.RefreshSlots(ctx)
-			return nil, err
-		},
-		Do: func(context.Context, struct{}) error { return nil },
-	}
-	return loop.Run(ctx)
-}
-
-// RefreshSlots refreshes what is older than a minute now, and returns how many centers
-// it asked for: for hosts that bring their own scheduler.
-func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
-	if s.opts.SlotCache == nil || s.slots == nil || s.opts.Centers == nil {
-		return 0, nil
-	}
-	asked := 0
-	var faults []error
-	for _, p := range s.opts.Providers {
-		if p.Type != PatientServiceCenter {
-			continue
-		}
-		n, err := s.refreshLab(ctx, p.Slug)
-		asked, faults = asked+n, append(faults, err)
-	}
-	return asked, errors.Join(faults...)
-}
-
-// refreshLab asks one lab, if nobody has within a minute. The cursor of the feed says
-// when somebody did.
-func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
-	const batch = 25
-	now := s.now()
-	until := healthlab.At(now.Add(s.opts.Lease)).Time
-	feed := "slots of " + slug
-	last, ok, err := s.store.ClaimFeed(ctx, feed, now, until)
-	if err != nil || !ok {
-		return 0, err
-	}
-	if t, err := time.Parse(time.RFC3339Nano, last); err == nil && now.Sub(t) < cachedEvery {
-		return 0, s.store.MoveFeed(ctx, feed, until, last)
-	}
-	lab, err := s.labBySlug(ctx, slug)
-	asked := 0
-	for after := ""; err == nil; {
-		var sites []Center
-		if sites, err = s.opts.Centers.NextCenters(ctx, lab.ID, PSCSchedulingViaService, after, batch); err != nil || len(sites) == 0 {
-			break
-		}
-		at := s.now()
-		var all []Slot
-		if all, err = s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: slug, Sites: sites, From: at, To: at.Add(cachedDays * 24 * time.Hour)}, at); err != nil {
-			break
-		}
-		if err = s.opts.SlotCache.KeepSlots(ctx, slug, at, bySite(sites, all)); err != nil {
-			break
-		}
-		asked += len(sites)
-		after = sites[len(sites)-1].SiteCode
-		if len(sites) < batch || !s.now().Before(until.Add(-s.opts.LabTimeout)) {
-			break
-		}
-	}
-	if err != nil {
-		err = fmt.Errorf("refresh slots: %w", err)
-	}
-	return asked, errors.Join(err, s.store.MoveFeed(context.WithoutCancel(ctx), feed, until, now.Format(time.RFC3339Nano)))
-}
-
-// WallTime returns the instant at which clocks in loc show a time on a day, the first of
-// two where they are set back. Invalid if they never show it, because they are set
-// forward over it.
-func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Time, error) {
-	shows := func(t time.Time) bool {
-		l := t.In(loc)
-		return healthlab.DateOf(l) == day && l.Hour() == hour && l.Minute() == minute
-	}
-	t := time.Date(day.Year, day.Month, day.Day, hour, minute, 0, 0, loc)
-	if !shows(t) {
-		return time.Time{}, fmt.Errorf("%w: clocks there do not show this time on that day", healthlab.Invalid)
-	}
-	// What clocks show a second time, they showed first before they were set back.
-	for _, back := range []time.Duration{time.Hour, 30 * time.Minute, 2 * time.Hour} {
-		if shows(t.Add(-back)) {
-			return t.Add(-back).UTC(), nil
-		}
-	}
-	return t.UTC(), nil
 }

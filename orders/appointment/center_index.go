@@ -1,4 +1,4 @@
-package orders
+package appointment
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
@@ -87,7 +86,7 @@ func CheckCenters(centers []Center) error {
 			c.Add("location", "must be a longitude from -180 to 180 and a latitude from -90 to 90", "location")
 		}
 		if _, known := zones[at.IANATimezone]; !known {
-			_, err := zoneOf(at.IANATimezone)
+			_, err := Zone(at.IANATimezone)
 			zones[at.IANATimezone] = err == nil
 		}
 		if !zones[at.IANATimezone] {
@@ -95,14 +94,6 @@ func CheckCenters(centers []Center) error {
 		}
 	}
 	return p.Err()
-}
-
-// zoneOf loads a zone by its IANA name. Local and the empty name are none.
-func zoneOf(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, healthlab.Invalid
-	}
-	return time.LoadLocation(name)
 }
 
 // own is a copy that shares nothing.

@@ -1,4 +1,4 @@
-package orders
+package appointment
 
 import (
 	"encoding/json"

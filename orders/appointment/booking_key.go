@@ -1,4 +1,4 @@
-package orders
+package appointment
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// bookingKey is what a booking key says, under seal.
-type bookingKey struct {
-	ID   uuid.UUID       `json:"id"`
-	Type AppointmentType `json:"type"`
+// BookingKey is what a booking key says, under seal.
+type BookingKey struct {
+	ID   uuid.UUID `json:"id"`
+	Type Type      `json:"type"`
 	// Lab is the slug of the lab whose center it is; Address where a phlebotomist is to
 	// come.
-	Lab     string              `json:"lab,omitempty"`
-	Address *AppointmentAddress `json:"address,omitempty"`
-	Slot    Slot                `json:"slot"`
+	Lab     string   `json:"lab,omitempty"`
+	Address *Address `json:"address,omitempty"`
+	Slot    Slot     `json:"slot"`
 }
 
 // expires is until when the key can be used.
-func (k *bookingKey) expires() time.Time {
+func (k *BookingKey) expires() time.Time {
 	if k.Slot.Expires.IsZero() || k.Slot.Expires.After(k.Slot.Start) {
 		return k.Slot.Start
 	}
@@ -37,7 +37,7 @@ func (k *bookingKey) expires() time.Time {
 func boundTo(team healthlab.TeamID) []byte { return []byte("booking key of " + team.String()) }
 
 // sealKey makes a booking key, for one team.
-func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k bookingKey) (string, error) {
+func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k BookingKey) (string, error) {
 	plain, err := json.Marshal(k)
 	if err != nil {
 		return "", fmt.Errorf("booking key: %w", err)
@@ -49,10 +49,10 @@ func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k bookingK
 	return base64.RawURLEncoding.EncodeToString([]byte(box.KeyID)) + "." + base64.RawURLEncoding.EncodeToString(box.Box), nil
 }
 
-// openKey reads a booking key. RuleErrors BOOKING_KEY_INVALID for what is none of this
+// OpenKey reads a booking key. RuleErrors BOOKING_KEY_INVALID for what is none of this
 // team, or is one for another kind of visit; SLOT_NOT_AVAILABLE if its time is over.
-func (s *Service) openKey(ctx context.Context, team healthlab.TeamID, t AppointmentType, text string, at time.Time) (bookingKey, error) {
-	var k bookingKey
+func (s *Service) OpenKey(ctx context.Context, team healthlab.TeamID, t Type, text string, at time.Time) (BookingKey, error) {
+	var k BookingKey
 	name, box, ok := strings.Cut(text, ".")
 	id, noName := base64.RawURLEncoding.DecodeString(name)
 	sealed, noBox := base64.RawURLEncoding.DecodeString(box)
@@ -73,12 +73,12 @@ func (s *Service) openKey(ctx context.Context, team healthlab.TeamID, t Appointm
 	case k.Type != t:
 		return k, rules.Broken(BookingKeyInvalid, "the booking key is for another kind of visit")
 	case !at.Before(k.expires()):
-		return k, slotGone()
+		return k, SlotGone()
 	}
 	return k, nil
 }
 
-// slotGone says that a slot cannot be had.
-func slotGone() error {
+// SlotGone returns the Conflict SLOT_NOT_AVAILABLE: the slot is taken or over.
+func SlotGone() error {
 	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: SlotNotAvailable, Msg: "the slot is taken or over; ask for the available slots again"}
 }

@@ -1,4 +1,4 @@
-package orders_test
+package appointment_test
 
 import (
 	"context"
@@ -13,23 +13,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
 // centerAt is an invented center.
-func centerAt(lab int, code string, lng, lat float64, has ...orders.PSCCapability) orders.Center {
-	return orders.Center{LabID: lab, SiteCode: code, Location: orders.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix", Capabilities: has,
-		Metadata: orders.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201"}}
+func centerAt(lab int, code string, lng, lat float64, has ...appointment.PSCCapability) appointment.Center {
+	return appointment.Center{LabID: lab, SiteCode: code, Location: appointment.LngLat{Lng: lng, Lat: lat}, IANATimezone: "America/Phoenix", Capabilities: has,
+		Metadata: appointment.PSCMetadata{Name: "Center " + code, FirstLine: "1 Main St", City: "Mesa", State: "AZ", ZipCode: "85201"}}
 }
 
-func atlas(t testing.TB, centers ...orders.Center) *orders.CenterIndex {
+func centerIndex(t testing.TB, centers ...appointment.Center) *appointment.CenterIndex {
 	t.Helper()
-	a, err := orders.NewCenterIndex(centers)
+	a, err := appointment.NewCenterIndex(centers)
 	require.NoError(t, err)
 	return a
 }
 
-func codes(list []orders.Center) []string {
+func codes(list []appointment.Center) []string {
 	out := []string{}
 	for _, c := range list {
 		out = append(out, c.SiteCode)
@@ -43,29 +43,29 @@ func TestMiles(t *testing.T) {
 	degree := 6371.0088 / 1.609344 * math.Pi / 180
 	for _, tc := range []struct {
 		name string
-		a, b orders.LngLat
+		a, b appointment.LngLat
 		want float64
 	}{
-		{"nowhere", orders.LngLat{Lng: -112, Lat: 33}, orders.LngLat{Lng: -112, Lat: 33}, 0},
-		{"along the equator", orders.LngLat{}, orders.LngLat{Lng: 15}, 15 * degree},
-		{"along a meridian", orders.LngLat{Lng: -70, Lat: 40}, orders.LngLat{Lng: -70, Lat: 41}, degree},
-		{"over the pole", orders.LngLat{Lng: 0, Lat: 89}, orders.LngLat{Lng: 180, Lat: 89}, 2 * degree},
-		{"over the date line", orders.LngLat{Lng: 179.5}, orders.LngLat{Lng: -179.5}, degree},
-		{"to the other side", orders.LngLat{Lng: 10, Lat: 20}, orders.LngLat{Lng: -170, Lat: -20}, 180 * degree},
-		{"New York to Los Angeles", orders.LngLat{Lng: -74.0060, Lat: 40.7128}, orders.LngLat{Lng: -118.2437, Lat: 34.0522}, 2445.6},
+		{"nowhere", appointment.LngLat{Lng: -112, Lat: 33}, appointment.LngLat{Lng: -112, Lat: 33}, 0},
+		{"along the equator", appointment.LngLat{}, appointment.LngLat{Lng: 15}, 15 * degree},
+		{"along a meridian", appointment.LngLat{Lng: -70, Lat: 40}, appointment.LngLat{Lng: -70, Lat: 41}, degree},
+		{"over the pole", appointment.LngLat{Lng: 0, Lat: 89}, appointment.LngLat{Lng: 180, Lat: 89}, 2 * degree},
+		{"over the date line", appointment.LngLat{Lng: 179.5}, appointment.LngLat{Lng: -179.5}, degree},
+		{"to the other side", appointment.LngLat{Lng: 10, Lat: 20}, appointment.LngLat{Lng: -170, Lat: -20}, 180 * degree},
+		{"New York to Los Angeles", appointment.LngLat{Lng: -74.0060, Lat: 40.7128}, appointment.LngLat{Lng: -118.2437, Lat: 34.0522}, 2445.6},
 	} {
 		require.InDelta(t, tc.want, tc.a.Miles(tc.b), 0.1, tc.name)
 	}
 }
 
 // A grid finds what looking at every center finds, anywhere on earth.
-func TestAtlasFindsWhatIsNear(t *testing.T) {
+func TestIndexFindsNearCenters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		place := rapid.Custom(func(t *rapid.T) orders.LngLat {
-			return orders.LngLat{Lng: rapid.Float64Range(-180, 180).Draw(t, "lng"), Lat: rapid.Float64Range(-90, 90).Draw(t, "lat")}
+		place := rapid.Custom(func(t *rapid.T) appointment.LngLat {
+			return appointment.LngLat{Lng: rapid.Float64Range(-180, 180).Draw(t, "lng"), Lat: rapid.Float64Range(-90, 90).Draw(t, "lat")}
 		})
 		near := place.Draw(t, "near")
-		var all []orders.Center
+		var all []appointment.Center
 		for i := range rapid.IntRange(0, 60).Draw(t, "centers") {
 			at := place.Draw(t, "far")
 			if rapid.Bool().Draw(t, "close") {
@@ -73,19 +73,19 @@ func TestAtlasFindsWhatIsNear(t *testing.T) {
 				at.Lng = math.Remainder(near.Lng+rapid.Float64Range(-3, 3).Draw(t, "dlng"), 360)
 			}
 			c := centerAt(rapid.IntRange(1, 2).Draw(t, "lab"), fmt.Sprintf("S%03d", i), at.Lng, at.Lat,
-				orders.PSCCapabilities()[:rapid.IntRange(0, 3).Draw(t, "has")]...)
+				appointment.PSCCapabilities()[:rapid.IntRange(0, 3).Draw(t, "has")]...)
 			c.Inactive = rapid.IntRange(0, 9).Draw(t, "inactive") == 0
 			all = append(all, c)
 		}
-		a, err := orders.NewCenterIndex(all)
+		a, err := appointment.NewCenterIndex(all)
 		require.NoError(t, err)
-		q := orders.CenterQuery{LabID: 1, Near: near, Miles: rapid.SampledFrom([]float64{0, 10, 25, 100, 3000, 20000}).Draw(t, "miles"), Most: 100,
-			Capabilities: orders.PSCCapabilities()[:rapid.IntRange(0, 2).Draw(t, "wants")]}
+		q := appointment.CenterQuery{LabID: 1, Near: near, Miles: rapid.SampledFrom([]float64{0, 10, 25, 100, 3000, 20000}).Draw(t, "miles"), Most: 100,
+			Capabilities: appointment.PSCCapabilities()[:rapid.IntRange(0, 2).Draw(t, "wants")]}
 		got, err := a.CentersNear(context.Background(), q)
 		require.NoError(t, err)
-		var want []orders.Center
+		var want []appointment.Center
 		for _, c := range all {
-			has := !slices.ContainsFunc(q.Capabilities, func(w orders.PSCCapability) bool { return !slices.Contains(c.Capabilities, w) })
+			has := !slices.ContainsFunc(q.Capabilities, func(w appointment.PSCCapability) bool { return !slices.Contains(c.Capabilities, w) })
 			if c.LabID == 1 && !c.Inactive && has && (near.Miles(c.Location) <= q.Miles || near == c.Location) {
 				want = append(want, c)
 			}
@@ -101,18 +101,18 @@ func TestAtlasFindsWhatIsNear(t *testing.T) {
 				require.Less(t, got.Centers[i-1].SiteCode, got.Centers[i].SiteCode)
 			}
 		}
-		few, err := a.CentersNear(context.Background(), orders.CenterQuery{LabID: 1, Near: near, Miles: q.Miles, Most: 3, Capabilities: q.Capabilities})
+		few, err := a.CentersNear(context.Background(), appointment.CenterQuery{LabID: 1, Near: near, Miles: q.Miles, Most: 3, Capabilities: q.Capabilities})
 		require.NoError(t, err)
 		require.Equal(t, codes(got.Centers[:min(3, len(got.Centers))]), codes(few.Centers))
 		require.Equal(t, got.Total, few.Total)
 	})
 }
 
-func TestAtlasByCode(t *testing.T) {
-	via := orders.PSCSchedulingViaService
+func TestCentersByCode(t *testing.T) {
+	via := appointment.PSCSchedulingViaService
 	closed := centerAt(1, "C", -112, 33, via)
 	closed.Inactive = true
-	a := atlas(t, centerAt(1, "D", -112, 33, via), closed, centerAt(1, "a", -112, 33, via), centerAt(1, "B", -112, 33), centerAt(2, "A", -112, 33, via))
+	a := centerIndex(t, centerAt(1, "D", -112, 33, via), closed, centerAt(1, "a", -112, 33, via), centerAt(1, "B", -112, 33), centerAt(2, "A", -112, 33, via))
 	got, err := a.CentersAt(t.Context(), 1, []string{"a", "D", "A", "C", "D"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"C", "D", "a"}, codes(got), "byte for byte, each once")
@@ -130,18 +130,18 @@ func TestAtlasByCode(t *testing.T) {
 	require.Empty(t, got)
 }
 
-func TestAtlasKeepsNothingOfTheCaller(t *testing.T) {
-	c := centerAt(1, "A", -112, 33, orders.PSCStat)
+func TestIndexCopiesItsInput(t *testing.T) {
+	c := centerAt(1, "A", -112, 33, appointment.PSCStat)
 	c.Metadata.Hours, c.Metadata.Website = []byte(`{"mon":"7-12"}`), ptr("1")
-	a := atlas(t, c)
-	spoil := func(c orders.Center) {
+	a := centerIndex(t, c)
+	spoil := func(c appointment.Center) {
 		c.Capabilities[0], c.Metadata.Hours[0], *c.Metadata.Website = "x", 'x', "2"
 	}
 	spoil(c)
 	for range 2 {
 		got, err := a.CentersAt(t.Context(), 1, []string{"A"})
 		require.NoError(t, err)
-		require.Equal(t, []orders.PSCCapability{orders.PSCStat}, got[0].Capabilities)
+		require.Equal(t, []appointment.PSCCapability{appointment.PSCStat}, got[0].Capabilities)
 		require.JSONEq(t, `{"mon":"7-12"}`, string(got[0].Metadata.Hours))
 		require.Equal(t, "1", *got[0].Metadata.Website)
 		spoil(got[0])
@@ -153,21 +153,21 @@ const centersCSV = "\ufefflab_id,site_code,name,first_line,second_line,city,stat
 	"1,MESA-2,Mesa West,9 Elm Rd,,Mesa,AZ,85201-1234,+15550100,,-111.9,33.4,America/Phoenix,,false\n"
 
 func TestReadCentersCSV(t *testing.T) {
-	got, err := orders.ReadCentersCSV(strings.NewReader(centersCSV))
+	got, err := appointment.ReadCentersCSV(strings.NewReader(centersCSV))
 	require.NoError(t, err)
 	require.Len(t, got, 2)
-	require.Equal(t, orders.Center{LabID: 1, SiteCode: "MESA-1", Location: orders.LngLat{Lng: -111.83, Lat: 33.42}, IANATimezone: "America/Phoenix",
-		Capabilities: []orders.PSCCapability{orders.PSCStat, orders.PSCSchedulingViaService},
-		Metadata: orders.PSCMetadata{Name: "Mesa East", FirstLine: "7 Elm Rd", SecondLine: "Suite 2", City: "Mesa", State: "AZ", ZipCode: "85201",
+	require.Equal(t, appointment.Center{LabID: 1, SiteCode: "MESA-1", Location: appointment.LngLat{Lng: -111.83, Lat: 33.42}, IANATimezone: "America/Phoenix",
+		Capabilities: []appointment.PSCCapability{appointment.PSCStat, appointment.PSCSchedulingViaService},
+		Metadata: appointment.PSCMetadata{Name: "Mesa East", FirstLine: "7 Elm Rd", SecondLine: "Suite 2", City: "Mesa", State: "AZ", ZipCode: "85201",
 			Hours: []byte(`{"mon":"7-12"}`)}}, got[0])
 	require.True(t, got[1].Inactive)
-	_, err = orders.ReadCenterIndex(strings.NewReader(centersCSV))
+	_, err = appointment.ReadCenterIndex(strings.NewReader(centersCSV))
 	require.NoError(t, err)
 }
 
 // What is wrong is told by line and column, all of it, and never with the value.
 func TestReadCentersCSVRefuses(t *testing.T) {
-	_, err := orders.ReadCentersCSV(strings.NewReader(""))
+	_, err := appointment.ReadCentersCSV(strings.NewReader(""))
 	require.ErrorIs(t, err, healthlab.Invalid)
 	for _, tc := range []struct {
 		name, text string
@@ -181,7 +181,7 @@ func TestReadCentersCSVRefuses(t *testing.T) {
 		{"not a number", "lng,lat\nNaN,1\n", []string{"line[2].lng"}},
 		{"torn line", "lng,lat\n1\n", []string{"line[2]"}},
 	} {
-		_, err := orders.ReadCentersCSV(strings.NewReader(tc.text))
+		_, err := appointment.ReadCentersCSV(strings.NewReader(tc.text))
 		var invalid *healthlab.InvalidError
 		require.ErrorAs(t, err, &invalid, tc.name)
 		var got []string
@@ -193,12 +193,12 @@ func TestReadCentersCSVRefuses(t *testing.T) {
 	}
 }
 
-func TestNewAtlasRefuses(t *testing.T) {
+func TestNewCenterIndexRefuses(t *testing.T) {
 	bad := centerAt(0, "", 200, math.NaN())
-	bad.IANATimezone, bad.Metadata = "Nowhere/City", orders.PSCMetadata{Hours: []byte("{")}
+	bad.IANATimezone, bad.Metadata = "Nowhere/City", appointment.PSCMetadata{Hours: []byte("{")}
 	local := centerAt(1, "L", 0, 0)
 	local.IANATimezone = "Local"
-	_, err := orders.NewCenterIndex([]orders.Center{centerAt(1, "A", 0, 0), centerAt(2, "A", 0, 0), centerAt(1, "A", 0, 0), bad, local})
+	_, err := appointment.NewCenterIndex([]appointment.Center{centerAt(1, "A", 0, 0), centerAt(2, "A", 0, 0), centerAt(1, "A", 0, 0), bad, local})
 	var invalid *healthlab.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	var got []string
@@ -212,24 +212,24 @@ func TestNewAtlasRefuses(t *testing.T) {
 // BenchmarkCentersNear looks for the 30 nearest of 20,000 centers of one lab.
 func BenchmarkCentersNear(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var all []orders.Center
+	var all []appointment.Center
 	for i := range 20_000 {
 		// As people live: half of them around forty cities.
-		at := orders.LngLat{Lng: -124 + 57*r.Float64(), Lat: 25 + 24*r.Float64()}
+		at := appointment.LngLat{Lng: -124 + 57*r.Float64(), Lat: 25 + 24*r.Float64()}
 		if i%2 == 0 {
 			city := rand.New(rand.NewPCG(uint64(i%80), 3))
-			at = orders.LngLat{Lng: -120 + 50*city.Float64() + r.NormFloat64()/3, Lat: 28 + 18*city.Float64() + r.NormFloat64()/3}
+			at = appointment.LngLat{Lng: -120 + 50*city.Float64() + r.NormFloat64()/3, Lat: 28 + 18*city.Float64() + r.NormFloat64()/3}
 		}
-		all = append(all, centerAt(1, fmt.Sprintf("S%05d", i), at.Lng, at.Lat, orders.PSCCapabilities()[:i%4]...))
+		all = append(all, centerAt(1, fmt.Sprintf("S%05d", i), at.Lng, at.Lat, appointment.PSCCapabilities()[:i%4]...))
 	}
-	a := atlas(b, all...)
-	for _, miles := range orders.Radii() {
+	a := centerIndex(b, all...)
+	for _, miles := range appointment.Radii() {
 		b.Run(fmt.Sprintf("n=20k/miles=%d", miles), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				i++
-				near, err := a.CentersNear(context.Background(), orders.CenterQuery{LabID: 1, Near: all[i*7919%len(all)].Location, Miles: float64(miles), Most: 30})
+				near, err := a.CentersNear(context.Background(), appointment.CenterQuery{LabID: 1, Near: all[i*7919%len(all)].Location, Miles: float64(miles), Most: 30})
 				if err != nil || near.Total == 0 {
 					b.Fatal(err)
 				}
@@ -237,3 +237,5 @@ func BenchmarkCentersNear(b *testing.B) {
 		})
 	}
 }
+
+func ptr[T any](v T) *T { return &v }

@@ -1,11 +1,10 @@
-package orders
+package appointment
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -215,7 +214,7 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 		return AreaInfo{}, fmt.Errorf("find lab accounts: %w", err)
 	}
 	out := AreaInfo{ZipCode: req.Zip, CentralLabs: map[string]PSCAreaInfo{}}
-	if out.Phlebotomy, err = s.served(ctx, req.Zip); err != nil {
+	if out.Phlebotomy, err = s.Served(ctx, req.Zip); err != nil {
 		return AreaInfo{}, err
 	}
 	for _, lab := range labs {
@@ -241,8 +240,9 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 	return out, nil
 }
 
-// served says who comes home to a postal code; nobody, where the lab cannot say.
-func (s *Service) served(ctx context.Context, zip string) (PhlebotomyArea, error) {
+// Served returns which providers visit patients at a five-digit postal code; none where the
+// lab cannot say. Unavailable if the lab does not answer.
+func (s *Service) Served(ctx context.Context, zip string) (PhlebotomyArea, error) {
 	out := PhlebotomyArea{Providers: []PhlebotomyProvider{}}
 	if s.slots == nil {
 		return out, nil
@@ -299,7 +299,7 @@ func billTypes(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalo
 	if a == nil {
 		return out, nil
 	}
-	for _, b := range billingTypes {
+	for _, b := range catalogue.BillingTypes() {
 		if catalogue.CheckBilling(a, b, state) == nil {
 			out = append(out, b)
 		}
@@ -354,27 +354,4 @@ func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterReq
 		})
 	}
 	return out, nil
-}
-
-// StateOfZip returns the state that a five-digit postal code of the US belongs to, in two
-// letters; empty if it belongs to none. The few codes across a border count as their
-// sorting center's.
-func StateOfZip(code string) string { return rules.StateOfZip(code) }
-
-// wholeMiles is a distance rounded to whole miles.
-func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
-
-// OrderPSCs returns the centers of an order's lab around its patient. The request's
-// postal code, lab and account are the order's. RuleErrors as [Service.PSCs], and
-// PATIENT_ADDRESS_MISSING.
-func (s *Service) OrderPSCs(ctx context.Context, team healthlab.TeamID, id OrderID, req CenterRequest) (PSCInfo, error) {
-	r, err := s.store.Get(ctx, team, id)
-	if err != nil {
-		return PSCInfo{}, fmt.Errorf("find centers of order: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
-	}
-	if r.PatientAddress == nil || !rules.ZipForm.MatchString(r.PatientAddress.Zip) || r.LabTest.Lab == nil {
-		return PSCInfo{}, rules.Broken(PatientAddressMissing, "the order has no patient address with a postal code")
-	}
-	req.Zip, req.LabID, req.LabAccountID = r.PatientAddress.Zip[:5], r.LabTest.Lab.ID, nil
-	return s.PSCs(ctx, team, req)
 }

@@ -1,0 +1,93 @@
+package appointment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+)
+
+// RunCache keeps the cache of free slots fresh until ctx ends: about every minute it
+// asks every lab that takes appointments for the next three weeks of all its centers
+// that can be booked. Each lab is asked by one process at a time.
+func (s *Service) RunCache(ctx context.Context) error {
+	if !s.caches() {
+		return nil
+	}
+	loop := &work.Loop[struct{}]{
+		Name: "slot cache", Workers: 1, Idle: min(cachedEvery/4, max(s.opts.Idle, time.Second)), Log: s.opts.Log,
+		Claim: func(ctx context.Context, _ int) ([]struct{}, error) {
+			_, err := s.RefreshSlots(ctx)
+			return nil, err
+		},
+		Do: func(context.Context, struct{}) error { return nil },
+	}
+	return loop.Run(ctx)
+}
+
+// RefreshSlots refreshes what is older than a minute now, and returns how many centers
+// it asked for: for hosts that bring their own scheduler.
+func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
+	if !s.caches() {
+		return 0, nil
+	}
+	asked := 0
+	var faults []error
+	for _, p := range s.opts.Providers {
+		if p.Type != PatientServiceCenter {
+			continue
+		}
+		n, err := s.refreshLab(ctx, p.Slug)
+		asked, faults = asked+n, append(faults, err)
+	}
+	return asked, errors.Join(faults...)
+}
+
+// refreshLab asks one lab, if nobody has within a minute. The cursor of the feed says
+// when somebody did.
+func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
+	const batch = 25
+	now := s.now()
+	until := healthlab.At(now.Add(s.opts.Lease)).Time
+	feed := "slots of " + slug
+	last, ok, err := s.opts.Feeds.ClaimFeed(ctx, feed, now, until)
+	if err != nil || !ok {
+		return 0, err
+	}
+	if t, err := time.Parse(time.RFC3339Nano, last); err == nil && now.Sub(t) < cachedEvery {
+		return 0, s.opts.Feeds.MoveFeed(ctx, feed, until, last)
+	}
+	lab, err := s.labBySlug(ctx, slug)
+	asked := 0
+	for after := ""; err == nil; {
+		var sites []Center
+		if sites, err = s.opts.Centers.NextCenters(ctx, lab.ID, PSCSchedulingViaService, after, batch); err != nil || len(sites) == 0 {
+			break
+		}
+		at := s.now()
+		var all []Slot
+		if all, err = s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: slug, Sites: sites, From: at, To: at.Add(cachedDays * 24 * time.Hour)}, at); err != nil {
+			break
+		}
+		if err = s.opts.SlotCache.KeepSlots(ctx, slug, at, bySite(sites, all)); err != nil {
+			break
+		}
+		asked += len(sites)
+		after = sites[len(sites)-1].SiteCode
+		if len(sites) < batch || !s.now().Before(until.Add(-s.opts.LabTimeout)) {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("refresh slots: %w", err)
+	}
+	return asked, errors.Join(err, s.opts.Feeds.MoveFeed(context.WithoutCancel(ctx), feed, until, now.Format(time.RFC3339Nano)))
+}
+
+// caches reports whether there is a cache to keep, and a way to ask for what it keeps.
+func (s *Service) caches() bool {
+	return s.opts.SlotCache != nil && s.opts.Feeds != nil && s.slots != nil && s.opts.Centers != nil
+}

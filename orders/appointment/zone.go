@@ -1,0 +1,48 @@
+package appointment
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// Zone loads a zone by its IANA name. Local and the empty name are none.
+func Zone(name string) (*time.Location, error) {
+	if name == "" || name == "Local" {
+		return nil, healthlab.Invalid
+	}
+	return time.LoadLocation(name)
+}
+
+// LocalDay is the local day of an instant in a zone; the day in UTC where there is none.
+func LocalDay(at time.Time, zone *string) healthlab.Date {
+	if zone != nil {
+		if loc, err := Zone(*zone); err == nil {
+			return healthlab.DateOf(at.In(loc))
+		}
+	}
+	return rules.UTCDay(at)
+}
+
+// WallTime returns the instant at which clocks in loc show a time on a day, the first of
+// two where they are set back. Invalid if they never show it, because they are set
+// forward over it.
+func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Time, error) {
+	shows := func(t time.Time) bool {
+		l := t.In(loc)
+		return healthlab.DateOf(l) == day && l.Hour() == hour && l.Minute() == minute
+	}
+	t := time.Date(day.Year, day.Month, day.Day, hour, minute, 0, 0, loc)
+	if !shows(t) {
+		return time.Time{}, fmt.Errorf("%w: clocks there do not show this time on that day", healthlab.Invalid)
+	}
+	// What clocks show a second time, they showed first before they were set back.
+	for _, back := range []time.Duration{time.Hour, 30 * time.Minute, 2 * time.Hour} {
+		if shows(t.Add(-back)) {
+			return t.Add(-back).UTC(), nil
+		}
+	}
+	return t.UTC(), nil
+}
