@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // CorrectedMarker names a marker that a corrected report changed. It has no value.
@@ -45,5 +46,5 @@ func markCorrected(before, corrected []LabResult, at healthlab.Time) ([]LabResul
 // sameFinding reports whether two results of one marker say the same of the patient.
 func (r *LabResult) sameFinding(o LabResult) bool {
 	return r.Result == o.Result && r.Type == o.Type && r.Interpretation == o.Interpretation &&
-		slices.Equal(r.Codes, o.Codes) && textOf(r.Unit) == textOf(o.Unit) && textOf(r.ReferenceRange) == textOf(o.ReferenceRange)
+		slices.Equal(r.Codes, o.Codes) && rules.TextOf(r.Unit) == rules.TextOf(o.Unit) && rules.TextOf(r.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }

@@ -20,8 +20,8 @@
 //     find a time, [Service.BookVisit] books it. [appointment.Centers] and [appointment.Zips] say where patients
 //     can go; [appointment.SlotBackend] and [BookingBackend] are what a lab that makes appointments
 //     does beside.
-//   - [Document] is what stands on a requisition, label, instruction, notice or report;
-//     a [Printer] makes a file of it, and [Documents] says how a Service does.
+//   - [documents.Document] is what stands on a requisition, label, instruction, notice or report;
+//     a [documents.Printer] makes a file of it, and [Documents] says how a Service does.
 //   - [Service.Run] is the background work: it hands orders to the lab, and takes in what
 //     the lab reports.
 //

@@ -18,13 +18,14 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
 // typewriter prints documents as what stands on them.
 type typewriter struct{ fails bool }
 
-func (p *typewriter) Print(_ context.Context, d orders.Document) ([]byte, error) {
+func (p *typewriter) Print(_ context.Context, d documents.Document) ([]byte, error) {
 	if p.fails {
 		return nil, fmt.Errorf("%w: out of paper", healthlab.Invalid)
 	}
@@ -38,6 +39,22 @@ type archive struct {
 	*desk
 	printer *typewriter
 	files   *folder
+	keys    healthlab.Sealer
+	links   *documents.Links
+}
+
+// sealWith makes URLs of requisitions with keys.
+func (a *archive) sealWith(t testing.TB, keys healthlab.Sealer) {
+	t.Helper()
+	var err error
+	a.keys = keys
+	a.links, err = documents.NewLinks("https://lab.example.com/forms", keys)
+	require.NoError(t, err)
+}
+
+// docs prints the documents of the orders.
+func (a *archive) docs() *documents.Service {
+	return documents.New(a.Service, a.printer, &documents.Options{Links: a.links, Now: a.now})
 }
 
 // folder keeps files in memory, and knows which.
@@ -79,9 +96,12 @@ func newArchive(t testing.TB, edit ...func(*orders.Options)) *archive {
 	a := &archive{printer: &typewriter{}, files: &folder{BlobStore: memory.New(nil).Blobs()}}
 	seal, err := healthlab.NewAESSealer("k", map[string][]byte{"k": make([]byte, 32)})
 	require.NoError(t, err)
+	a.sealWith(t, seal)
 	a.desk = newDesk(t, append(edit, func(o *orders.Options) {
 		o.Environment = healthlab.Production
-		o.Documents = &orders.Documents{Printer: a.printer, Files: a.files, FormURL: "https://lab.example.com/forms", FormKeys: seal}
+		o.Files, o.RequisitionURL = a.files, func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, now time.Time) (string, error) {
+			return a.links.URL(ctx, team, order, now)
+		}
 	})...)
 	return a
 }
@@ -114,7 +134,7 @@ func TestRequisitionOfAPolicyHolder(t *testing.T) {
 			r.HealthInsurance = &people.HealthInsuranceInput{ResponsibleDetails: p}
 		})
 		a.work()
-		file, err := a.Requisition(t.Context(), a.team, o.ID)
+		file, err := a.docs().Requisition(t.Context(), a.team, o.ID)
 		require.NoError(t, err)
 		for _, text := range row.want {
 			require.Contains(t, string(file), text)
@@ -129,13 +149,13 @@ func TestRequisition(t *testing.T) {
 		r.AOEAnswers = []catalogue.AOEAnswer{{MarkerID: 13, QuestionID: 131, Answer: "N"}}
 		r.ClinicalNotes = ptr("first\nsecond")
 	})
-	file, err := a.Requisition(ctx, a.team, o.ID)
+	file, err := a.docs().Requisition(ctx, a.team, o.ID)
 	noFile(t, file, err)
 	require.Nil(t, o.RequisitionFormURL)
 	a.work()
 	o = a.get(o)
 	require.Equal(t, orders.RequisitionCreated, o.LowLevel())
-	file, err = a.Requisition(ctx, a.team, o.ID)
+	file, err = a.docs().Requisition(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	for _, text := range []string{*o.SampleID, "Ana Roe", "1984-05-09", "7 Elm Rd, Mesa, AZ 85201, US", "No (N)", "code-asked", "P-1", "first", "second", "call us", "Client bill", `"Kind":"requisition"`} {
 		require.Contains(t, string(file), text)
@@ -144,11 +164,11 @@ func TestRequisition(t *testing.T) {
 
 	// What was printed once stays.
 	a.settings.Paper = orders.A4
-	again, err := a.Requisition(ctx, a.team, o.ID)
+	again, err := a.docs().Requisition(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, string(file), string(again))
 
-	_, err = a.Requisition(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID)
+	_, err = a.docs().Requisition(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID)
 	require.Equal(t, orders.OrderNotFound, rule(err))
 
 	// An imported order has a requisition elsewhere.
@@ -156,9 +176,9 @@ func TestRequisition(t *testing.T) {
 	in, err := a.Import(ctx, a.team, orders.ImportRequest{UserID: a.user, BillingType: catalogue.ClientBill, CollectionMethod: catalogue.WalkInTest, SampleID: "IMP-1",
 		OrderSet: catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{test("walk-in")}}, PatientDetails: patient(), PatientAddress: people.ImportAddressInput(address())})
 	require.NoError(t, err)
-	file, err = a.Requisition(ctx, a.team, in.ID)
+	file, err = a.docs().Requisition(ctx, a.team, in.ID)
 	noFile(t, file, err)
-	file, err = a.Labels(ctx, a.team, in.ID, orders.LabelsRequest{CollectedAt: noon, Count: 1})
+	file, err = a.docs().Labels(ctx, a.team, in.ID, documents.LabelsRequest{CollectedAt: noon, Count: 1})
 	noFile(t, file, err)
 	require.Nil(t, in.RequisitionFormURL)
 }
@@ -184,19 +204,19 @@ func TestRequisitionURL(t *testing.T) {
 		}
 		told := a.messages(o)
 		require.Contains(t, string(told[1].Body), *o.RequisitionFormURL)
-		file, err := a.RequisitionAt(ctx, token)
+		file, err := a.docs().RequisitionAt(ctx, token)
 		require.NoError(t, err)
-		same, err := a.Requisition(ctx, a.team, o.ID)
+		same, err := a.docs().Requisition(ctx, a.team, o.ID)
 		require.NoError(t, err)
 		require.Equal(t, string(same), string(file))
 		for i := range token {
 			bad := []byte(token)
 			bad[i] = map[bool]byte{true: 'A', false: 'B'}[bad[i] != 'A']
-			file, err := a.RequisitionAt(ctx, string(bad))
+			file, err := a.docs().RequisitionAt(ctx, string(bad))
 			noFile(t, file, err)
 		}
 		for _, bad := range []string{"", ".", "a.b", token + "A", token + "=", strings.Repeat("A", 3000)} {
-			file, err := a.RequisitionAt(ctx, bad)
+			file, err := a.docs().RequisitionAt(ctx, bad)
 			noFile(t, file, err)
 		}
 		made := o.LastEvent.CreatedAt
@@ -205,11 +225,11 @@ func TestRequisitionURL(t *testing.T) {
 				made = e.CreatedAt
 			}
 		}
-		a.later(orders.FormURLFor - a.now().Sub(made.Time) - time.Second)
-		_, err = a.RequisitionAt(ctx, token)
+		a.later(documents.LinkValidFor - a.now().Sub(made.Time) - time.Second)
+		_, err = a.docs().RequisitionAt(ctx, token)
 		require.NoError(t, err)
 		a.later(time.Second)
-		file, err = a.RequisitionAt(ctx, token)
+		file, err = a.docs().RequisitionAt(ctx, token)
 		noFile(t, file, err)
 		require.Equal(t, o.RequisitionFormURL, a.get(o).RequisitionFormURL)
 	}
@@ -219,17 +239,17 @@ func TestLabels(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("walk-in")
-	ask := orders.LabelsRequest{CollectedAt: time.Date(2026, 3, 2, 8, 30, 0, 0, time.FixedZone("", -7*3600)), Count: 4}
-	file, err := a.Labels(ctx, a.team, o.ID, ask)
+	ask := documents.LabelsRequest{CollectedAt: time.Date(2026, 3, 2, 8, 30, 0, 0, time.FixedZone("", -7*3600)), Count: 4}
+	file, err := a.docs().Labels(ctx, a.team, o.ID, ask)
 	noFile(t, file, err)
 	a.work()
-	file, err = a.Labels(ctx, a.team, o.ID, ask)
+	file, err = a.docs().Labels(ctx, a.team, o.ID, ask)
 	require.NoError(t, err)
 	for _, text := range []string{"Ana Roe", "Born 1984-05-09", "2026-03-02 08:30 -07:00", "Account P-1", *a.get(o).SampleID} {
 		require.Equal(t, 4, strings.Count(strings.SplitN(string(file), `"Labels"`, 2)[1], text), text)
 	}
-	for _, bad := range []orders.LabelsRequest{{Count: 1}, {CollectedAt: noon}, {CollectedAt: noon, Count: -1}, {CollectedAt: noon, Count: orders.MaxLabels + 1}, {CollectedAt: noon, Count: 1, Stock: "ribbon"}} {
-		_, err := a.Labels(ctx, a.team, o.ID, bad)
+	for _, bad := range []documents.LabelsRequest{{Count: 1}, {CollectedAt: noon}, {CollectedAt: noon, Count: -1}, {CollectedAt: noon, Count: documents.MaxLabels + 1}, {CollectedAt: noon, Count: 1, Stock: "ribbon"}} {
+		_, err := a.docs().Labels(ctx, a.team, o.ID, bad)
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}
 	require.Empty(t, a.files.keys)
@@ -239,13 +259,13 @@ func TestLabels(t *testing.T) {
 		r.OrderSet, r.CollectionMethod = &catalogue.OrderSet{AddOn: &catalogue.AddOn{MarkerIDs: []int{11, 12}}}, &walk
 	})
 	require.True(t, many.LabTest.AutoGenerated)
-	file, err = a.Labels(ctx, a.team, many.ID, ask)
+	file, err = a.docs().Labels(ctx, a.team, many.ID, ask)
 	require.NoError(t, err)
 	require.Contains(t, string(file), `"2 tests"`)
 	require.NotContains(t, string(file), "urea")
 	require.Contains(t, string(file), `"Stock":"roll"`)
-	ask.Stock = orders.LabelSheet
-	file, err = a.Labels(ctx, a.team, o.ID, ask)
+	ask.Stock = documents.LabelSheet
+	file, err = a.docs().Labels(ctx, a.team, o.ID, ask)
 	require.NoError(t, err)
 	require.Contains(t, string(file), `"Stock":"sheet"`)
 }
@@ -259,13 +279,13 @@ func TestCoverageNotice(t *testing.T) {
 		a.later(25 * time.Hour)
 		require.True(t, a.get(o).HasABN, fate)
 		require.Contains(t, string(a.messages(o)[1].Body), `"has_abn":true`)
-		file, err := a.CoverageNotice(ctx, a.team, o.ID)
+		file, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 		require.NoError(t, err)
 		for _, text := range []string{"Ana Roe", "glucose", "urea", "$29.00", "certain diagnoses", "Option 3"} {
 			require.Contains(t, string(file), text)
 		}
 		require.False(t, a.get(other).HasABN)
-		file, err = a.CoverageNotice(ctx, a.team, other.ID)
+		file, err = a.docs().CoverageNotice(ctx, a.team, other.ID)
 		noFile(t, file, err)
 	}
 }
@@ -283,7 +303,7 @@ func TestCoverageNoticeOfAKit(t *testing.T) {
 	o = a.get(o)
 	require.NotNil(t, o.SampleID)
 	require.False(t, o.HasABN)
-	file, err := a.CoverageNotice(ctx, a.team, o.ID)
+	file, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 	noFile(t, file, err)
 	require.Empty(t, a.files.keys)
 	_, err = a.Register(ctx, a.team, orders.RegisterRequest{SampleID: *o.SampleID, PatientDetails: patient(), PatientAddress: address()})
@@ -291,7 +311,7 @@ func TestCoverageNoticeOfAKit(t *testing.T) {
 	require.False(t, a.get(o).HasABN)
 	a.work()
 	require.True(t, a.get(o).HasABN)
-	file, err = a.CoverageNotice(ctx, a.team, o.ID)
+	file, err = a.docs().CoverageNotice(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	for _, text := range []string{"Ana Roe", *o.SampleID, "glucose"} {
 		require.Contains(t, string(file), text)
@@ -311,11 +331,11 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 	_, err = a.PlaceDue(ctx)
 	require.NoError(t, err)
 	require.False(t, a.get(o).HasABN)
-	file, err := a.CoverageNotice(ctx, a.team, o.ID)
+	file, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 	noFile(t, file, err)
 	require.NoError(t, a.Receive(ctx, orders.Message{ID: "1", Team: a.team, Order: o.ID, On: orders.LabAccepted, SampleID: "S1", At: a.now()}))
 	require.True(t, a.get(o).HasABN)
-	file, err = a.CoverageNotice(ctx, a.team, o.ID)
+	file, err = a.docs().CoverageNotice(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "first word")
 
@@ -323,7 +343,7 @@ func TestCoverageNoticeIsOne(t *testing.T) {
 	lab.meanwhile = func(o orders.Order) {
 		require.NoError(t, a.Receive(ctx, orders.Message{ID: "2", Team: a.team, Order: o.ID, On: orders.LabAccepted, SampleID: "S2", At: a.now(),
 			Notice: &orders.CoverageNotice{Items: []orders.CoverageItem{{Name: "by message"}}}}))
-		_, err := a.CoverageNotice(ctx, a.team, o.ID)
+		_, err := a.docs().CoverageNotice(ctx, a.team, o.ID)
 		require.NoError(t, err)
 	}
 	o = a.placed("walk-in")
@@ -353,9 +373,8 @@ func (l *noticing) Updates(context.Context, string, int) (orders.Batch, error) {
 // A sealer that is away costs the URL, and nothing else.
 func TestRequisitionWithoutURL(t *testing.T) {
 	a := newArchive(t)
-	seal := &sealing{Sealer: a.opts.Documents.FormKeys, fails: true}
-	a.opts.Documents.FormKeys = seal
-	a.again()
+	seal := &sealing{Sealer: a.keys, fails: true}
+	a.sealWith(t, seal)
 	o := a.placed("walk-in", fated("slow"))
 	also := a.placed("walk-in")
 	a.later(25 * time.Hour)
@@ -363,7 +382,7 @@ func TestRequisitionWithoutURL(t *testing.T) {
 		o = a.get(o)
 		require.Contains(t, history(o), orders.RequisitionCreated)
 		require.Nil(t, o.RequisitionFormURL)
-		_, err := a.Requisition(t.Context(), a.team, o.ID)
+		_, err := a.docs().Requisition(t.Context(), a.team, o.ID)
 		require.NoError(t, err)
 	}
 	// It is asked once for each order.
@@ -418,7 +437,7 @@ func TestCollectionInstructions(t *testing.T) {
 	a.Service, err = orders.New(a.store.Orders(), people.UsersFunc(a.user1), shelf, a.lab, a.opts)
 	require.NoError(t, err)
 
-	file, err := a.LabTestInstructions(ctx, a.team, test("kit"))
+	file, err := a.docs().LabTestInstructions(ctx, a.team, test("kit"))
 	require.NoError(t, err)
 	require.Contains(t, string(file), "Wash your hands.")
 	require.Contains(t, string(file), "nothing but water")
@@ -426,9 +445,9 @@ func TestCollectionInstructions(t *testing.T) {
 	of, err := a.Catalogue().LabTest(ctx, a.team, nil, test("kit"))
 	require.NoError(t, err)
 	require.True(t, *of.HasCollectionInstructions)
-	file, err = a.LabTestInstructions(ctx, a.team, test("walk-in"))
+	file, err = a.docs().LabTestInstructions(ctx, a.team, test("walk-in"))
 	noFile(t, file, err)
-	_, err = a.LabTestInstructions(ctx, a.team, test("none"))
+	_, err = a.docs().LabTestInstructions(ctx, a.team, test("none"))
 	require.Equal(t, catalogue.LabTestNotFound, rule(err))
 
 	// An order of several markers, and a test of the team's own, have those of each.
@@ -436,17 +455,17 @@ func TestCollectionInstructions(t *testing.T) {
 		r.OrderSet.AddOn, r.CollectionMethod = &catalogue.AddOn{MarkerIDs: []int{2}}, &kit
 	})
 	require.True(t, *o.LabTest.HasCollectionInstructions)
-	file, err = a.OrderInstructions(ctx, a.team, o.ID)
+	file, err = a.docs().OrderInstructions(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "Wash your hands.")
 	require.Contains(t, string(file), "no meat")
 	own, err := a.Catalogue().CreateLabTest(ctx, a.team, catalogue.LabTestRequest{Name: "mine", MarkerIDs: []int{2}, Method: catalogue.WalkInTest})
 	require.NoError(t, err)
 	require.True(t, *own.HasCollectionInstructions)
-	file, err = a.LabTestInstructions(ctx, a.team, own.ID)
+	file, err = a.docs().LabTestInstructions(ctx, a.team, own.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "no meat")
-	file, err = a.OrderInstructions(ctx, a.team, a.placed("walk-in").ID)
+	file, err = a.docs().OrderInstructions(ctx, a.team, a.placed("walk-in").ID)
 	noFile(t, file, err)
 
 	// A catalogue does not promise what it does not have.
@@ -464,14 +483,14 @@ func TestReport(t *testing.T) {
 	ctx := t.Context()
 	o := a.placed("walk-in", fated("partial"))
 	a.work()
-	_, err := a.Report(ctx, a.team, o.ID)
+	_, err := a.docs().Report(ctx, a.team, o.ID)
 	require.Equal(t, orders.ResultNotFound, rule(err))
-	_, err = a.TransactionReport(ctx, a.team, o.OrderTransaction.ID)
+	_, err = a.docs().TransactionReport(ctx, a.team, o.OrderTransaction.ID)
 	require.Equal(t, orders.ResultNotFound, rule(err))
 	for a.get(o).LowLevel() != orders.PartialResults {
 		a.later(day)
 	}
-	file, err := a.Report(ctx, a.team, o.ID)
+	file, err := a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "PARTIAL REPORT")
 	results, err := a.Results(ctx, a.team, o.ID)
@@ -486,32 +505,32 @@ func TestReport(t *testing.T) {
 	own := []byte("%PDF-1.7 the lab's own")
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
-	file, err = a.Report(ctx, a.team, o.ID)
+	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "PARTIAL REPORT", "it is kept, and nobody has said whose results it has")
 	part := results
 	require.NoError(t, a.Receive(ctx, orders.Message{ID: "p", Team: a.team, Order: o.ID, On: orders.PartialResult, At: a.now(), Results: &part, ReportFile: "REPORT1"}))
-	file, err = a.Report(ctx, a.team, o.ID)
+	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, own, file)
 	for a.get(o).LowLevel() != orders.Completed {
 		a.later(day)
 	}
-	file, err = a.Report(ctx, a.team, o.ID)
+	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "FINAL REPORT")
 	corrected := results
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
 	require.NoError(t, a.Receive(ctx, orders.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected, ReportFile: "REPORT2"}))
-	file, err = a.Report(ctx, a.team, o.ID)
+	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))
-	all, err := a.TransactionReport(ctx, a.team, o.OrderTransaction.ID)
+	all, err := a.docs().TransactionReport(ctx, a.team, o.OrderTransaction.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(all), "CORRECTED REPORT")
 	// An old one that comes again is not the newest.
 	require.NoError(t, a.KeepReport(ctx, a.team, o.ID, "REPORT1", own))
-	file, err = a.Report(ctx, a.team, o.ID)
+	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))
 
@@ -537,12 +556,12 @@ func TestForgetDocuments(t *testing.T) {
 	a.work()
 	other := a.placed("walk-in", func(r *orders.PlaceRequest) { r.UserID = healthlab.UserID{UUID: id("patient")} })
 	a.work()
-	_, err := a.Requisition(ctx, a.team, mine.ID)
+	_, err := a.docs().Requisition(ctx, a.team, mine.ID)
 	require.NoError(t, err)
-	_, err = a.CoverageNotice(ctx, a.team, mine.ID)
+	_, err = a.docs().CoverageNotice(ctx, a.team, mine.ID)
 	require.NoError(t, err)
 	require.NoError(t, a.KeepReport(ctx, a.team, mine.ID, "R1", []byte("%PDF-1.7")))
-	_, err = a.Requisition(ctx, a.team, other.ID)
+	_, err = a.docs().Requisition(ctx, a.team, other.ID)
 	require.NoError(t, err)
 	require.Equal(t, 4, a.files.left(t))
 	for range 2 {
@@ -551,7 +570,7 @@ func TestForgetDocuments(t *testing.T) {
 	}
 	// Between deletion and erasure nothing new is kept.
 	a.users[a.user] = false
-	_, err = a.Requisition(ctx, a.team, mine.ID)
+	_, err = a.docs().Requisition(ctx, a.team, mine.ID)
 	require.NoError(t, err)
 	require.NoError(t, a.KeepReport(ctx, a.team, mine.ID, "R2", []byte("%PDF-1.7")))
 	require.Equal(t, 1, a.files.left(t))
@@ -564,18 +583,18 @@ func TestDocumentsThatFail(t *testing.T) {
 	o := a.placed("walk-in")
 	a.work()
 	a.files.fails = true
-	_, err := a.Requisition(ctx, a.team, o.ID)
+	_, err := a.docs().Requisition(ctx, a.team, o.ID)
 	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
 	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(a.KeepReport(ctx, a.team, o.ID, "R1", []byte("%PDF-1.7"))))
 	a.files.fails, a.printer.fails = false, true
-	_, err = a.Requisition(ctx, a.team, o.ID)
+	_, err = a.docs().Requisition(ctx, a.team, o.ID)
 	require.Equal(t, healthlab.Unknown, healthlab.KindOf(err))
 	a.printer.fails = false
-	_, err = a.Requisition(ctx, a.team, o.ID)
+	_, err = a.docs().Requisition(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = a.Requisition(ended, a.team, o.ID)
+	_, err = a.docs().Requisition(ended, a.team, o.ID)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -586,21 +605,21 @@ func TestNoDocuments(t *testing.T) {
 	o := d.placed("walk-in")
 	_, err := d.Simulate(ctx, d.team, o.ID, "", orders.SimulationFlags{})
 	require.NoError(t, err)
-	file, err := d.Requisition(ctx, d.team, o.ID)
+	none := documents.New(d.Service, nil, nil)
+	file, err := none.Requisition(ctx, d.team, o.ID)
 	noFile(t, file, err)
-	file, err = d.Report(ctx, d.team, o.ID)
+	file, err = none.Report(ctx, d.team, o.ID)
 	noFile(t, file, err)
-	file, err = d.TransactionReport(ctx, d.team, o.OrderTransaction.ID)
+	file, err = none.TransactionReport(ctx, d.team, o.OrderTransaction.ID)
 	noFile(t, file, err)
-	file, err = d.RequisitionAt(ctx, "a.b")
+	file, err = none.RequisitionAt(ctx, "a.b")
 	noFile(t, file, err)
 	require.NoError(t, d.KeepReport(ctx, d.team, o.ID, "R1", []byte("%PDF-1.7")))
 	require.NoError(t, d.Forget(ctx, d.team, d.user))
-	for _, bad := range []*orders.Documents{{}, {Printer: &typewriter{}, FormURL: "https://x.example.com"}} {
-		d.opts.Documents = bad
-		_, err := orders.New(d.store.Orders(), people.UsersFunc(d.user1), book(t), d.lab, d.opts)
-		require.ErrorIs(t, err, healthlab.Invalid)
-	}
+	_, err = documents.NewLinks("https://x.example.com", nil)
+	require.ErrorIs(t, err, healthlab.Invalid)
+	_, err = documents.NewLinks("", &sealing{})
+	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
 // rule is the name of the rule that an error is about.

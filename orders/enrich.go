@@ -318,8 +318,8 @@ func (r *Record) head(h *ResultsMetadata, m Message) {
 		*to = cmp.Or(*to, from)
 	}
 	h.Laboratory = cmp.Or(h.Laboratory, own.Laboratory)
-	h.DateCollected = cmp.Or(h.DateCollected, dayText(m.CollectedAt), dayText(r.reachedAt(DrawCompleted)), dayText(r.reachedAt(TransitLab)))
-	h.DateReceived = cmp.Or(h.DateReceived, dayText(r.reachedAt(DeliveredToLab)))
+	h.DateCollected = cmp.Or(h.DateCollected, dayText(m.CollectedAt), dayText(r.ReachedAt(DrawCompleted)), dayText(r.ReachedAt(TransitLab)))
+	h.DateReceived = cmp.Or(h.DateReceived, dayText(r.ReachedAt(DeliveredToLab)))
 	if h.AccountID == nil && r.LabAccountNumber != "" {
 		account := r.LabAccountNumber
 		h.AccountID = &account

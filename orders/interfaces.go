@@ -177,3 +177,12 @@ type Tracking struct {
 	Inbound              bool
 	Number, URL, Courier string
 }
+
+// Paper is the size of a document's pages.
+type Paper string
+
+// The sizes. The zero value of a Paper is Letter.
+const (
+	Letter Paper = "letter"
+	A4     Paper = "a4"
+)

@@ -87,16 +87,13 @@ func (s *Service) handOver(ctx context.Context, r Record) error {
 			stage = SubmitKit
 		}
 		sub := Submission{
-			Stage: stage, Order: r.Order, AccountNumber: r.LabAccountNumber, Comment: r.Comment,
+			Stage: stage, Order: r.Order, AccountNumber: r.LabAccountNumber, Comment: s.RequisitionComment(&r),
 			Physician: r.PhysicianInput, AOEAnswers: r.AOEAnswers,
 		}
 		if a := r.PatientAddress; a != nil {
 			own := *a
 			own.AccessNotes = nil
 			sub.Order.PatientAddress = &own
-		}
-		if labs := s.opts.CommentLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
-			sub.Comment = ""
 		}
 		accepted, refused = s.lab.Submit(call, sub)
 	case sendCancel:
@@ -173,10 +170,10 @@ func (r *Record) told(t task, st Step, a Accepted) ([]healthlab.Event, error) {
 // warn notes what the patient will probably have to pay. Once the lab has accepted the
 // order, there is one notice, which may have been printed.
 func (r *Record) warn(n *CoverageNotice) {
-	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.hasRequisition() {
+	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.HasRequisition() {
 		return
 	}
-	r.Notice, r.HasABN = n, r.hasRequisition()
+	r.Notice, r.HasABN = n, r.HasRequisition()
 }
 
 // refused notes that the lab did not take something: for good, or until later.
@@ -207,4 +204,13 @@ func (r *Record) refused(t task, st Step, cause error, retry func(int) time.Dura
 		r.Lab.Due = r.ActivateBy.At(time.UTC) // the day was changed while the lab was asked
 	}
 	return nil, nil
+}
+
+// RequisitionComment is what the requisition of an order says beside it; empty for a laboratory
+// that takes no comments.
+func (s *Service) RequisitionComment(r *Record) string {
+	if labs := s.opts.CommentLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
+		return ""
+	}
+	return r.Comment
 }

@@ -14,13 +14,13 @@ import (
 // TransactionResults returns the results of a whole testing journey: what a later
 // order found replaces what an earlier one did. NotFound before any result.
 func (s *Service) TransactionResults(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, error) {
-	results, _, err := s.merged(ctx, team, id)
+	results, _, err := s.TransactionRecords(ctx, team, id)
 	return results, err
 }
 
-// merged returns the results of a transaction, and the orders that have any, oldest
-// first: at least one.
-func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, []Record, error) {
+// TransactionRecords returns the results of a transaction as [Service.TransactionResults] does, and
+// the orders that have any, oldest first: at least one.
+func (s *Service) TransactionRecords(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, []Record, error) {
 	t, err := s.Transaction(ctx, team, id)
 	if err != nil {
 		return OrderResults{}, nil, err
@@ -34,7 +34,7 @@ func (s *Service) merged(ctx context.Context, team healthlab.TeamID, id Transact
 		if err != nil {
 			return OrderResults{}, nil, fmt.Errorf("get transaction results: %w", err)
 		}
-		if r.Results != nil && patientKnown(r.Facts()) {
+		if r.HasResults() {
 			parts, of = append(parts, *r.Results), append(of, r)
 		}
 	}
@@ -56,7 +56,7 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	out := OrderResults{Metadata: latest.Metadata, Results: []LabResult{}, MissingResults: []MissingResult{}, OrderTransaction: &t}
 	var notes []string
 	for _, p := range parts {
-		if n := textOf(p.Metadata.Notes); n != "" && !slices.Contains(notes, n) {
+		if n := rules.TextOf(p.Metadata.Notes); n != "" && !slices.Contains(notes, n) {
 			notes = append(notes, n)
 		}
 		out.Results = supersede(out.Results, p.Results)
@@ -70,9 +70,9 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 	for i, p := range slices.Backward(parts) {
 		later := slices.Clone(out.MissingResults)
 		for _, m := range p.MissingResults {
-			key := m.key()
-			found := i < len(parts)-1 && slices.ContainsFunc(out.Results, func(r LabResult) bool { return r.key() == key })
-			listed := slices.ContainsFunc(later, func(have MissingResult) bool { return have.key() == key })
+			key := m.Key()
+			found := i < len(parts)-1 && slices.ContainsFunc(out.Results, func(r LabResult) bool { return r.Key() == key })
+			listed := slices.ContainsFunc(later, func(have MissingResult) bool { return have.Key() == key })
 			if !found && !listed {
 				out.MissingResults = append(out.MissingResults, m)
 			}
@@ -96,12 +96,12 @@ func MergeResults(t OrderTransaction, parts []OrderResults) OrderResults {
 func supersede(have, later []LabResult) []LabResult {
 	news := map[string][]LabResult{}
 	for _, r := range later {
-		news[r.key()] = append(news[r.key()], r)
+		news[r.Key()] = append(news[r.Key()], r)
 	}
 	out := make([]LabResult, 0, len(have)+len(later))
 	placed := map[string]bool{}
 	for _, r := range have {
-		key := r.key()
+		key := r.Key()
 		of, replaced := news[key]
 		switch {
 		case !replaced:
@@ -112,21 +112,22 @@ func supersede(have, later []LabResult) []LabResult {
 		placed[key] = placed[key] || replaced
 	}
 	for _, r := range later {
-		if !placed[r.key()] {
+		if !placed[r.Key()] {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// key names a result across orders.
-func (r *LabResult) key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
+// Key names a result across orders: its LOINC code, else the lab's code, the slug or the
+// name.
+func (r *LabResult) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
 // findingKey names a result within one order: isolates have the same codes in different
 // groups.
-func (r *LabResult) findingKey() string { return r.Group + " " + r.key() }
+func (r *LabResult) findingKey() string { return r.Group + " " + r.Key() }
 
-func (m *MissingResult) key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
+func (m *MissingResult) Key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
 
 // resultKey is the code of a result; its name, if it has none.
 func resultKey(loinc, providerID *string, slug, name string) string {

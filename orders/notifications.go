@@ -163,7 +163,7 @@ func (r *Record) patientNotices() []notice {
 	if !r.Notifications.Notify {
 		return nil
 	}
-	imported := r.reached(RequisitionBypassed)
+	imported := r.Reached(RequisitionBypassed)
 	var out []notice
 	for _, e := range r.Events {
 		low := e.Status.LowLevel()

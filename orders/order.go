@@ -119,7 +119,7 @@ func (o Order) LowLevel() LowLevel { return o.LastEvent.Status.LowLevel() }
 func (o Order) Facts() Facts {
 	return Facts{
 		Registrable: o.ShippingDetails != nil,
-		Registered:  o.reached(Registered),
+		Registered:  o.Reached(Registered),
 		Initial:     o.Origin == OriginInitial,
 	}
 }
@@ -127,8 +127,8 @@ func (o Order) Facts() Facts {
 // Cancellable reports whether the team may cancel the order as it stands.
 func (o Order) Cancellable() bool { return Cancellable(o.Method(), o.LowLevel(), o.Facts()) }
 
-// reached reports whether the history holds a status.
-func (o Order) reached(l LowLevel) bool {
+// Reached reports whether the history holds a status.
+func (o Order) Reached(l LowLevel) bool {
 	return slices.ContainsFunc(o.Events, func(e OrderEvent) bool { return e.Status.LowLevel() == l })
 }
 

@@ -23,6 +23,7 @@ const (
 	StatusOfOtherMethod   = "STATUS_OF_OTHER_METHOD"
 	StatusNotReachable    = "STATUS_NOT_REACHABLE"
 	OrderNotFound         = "ORDER_NOT_FOUND"
+	DocumentNotFound      = "DOCUMENT_NOT_FOUND"
 	ResultNotFound        = "RESULT_NOT_FOUND"
 	TeamNotFound          = "TEAM_NOT_FOUND"
 	TransactionNotFound   = "ORDER_TRANSACTION_NOT_FOUND"

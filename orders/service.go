@@ -98,8 +98,12 @@ type Options struct {
 	// CancellationReasons are why an appointment of a type can be cancelled. Default:
 	// [appointment.DefaultCancellationReasons].
 	CancellationReasons func(appointment.Type) []appointment.CancellationReason
-	// Documents says how documents are made. Default: there are none.
-	Documents *Documents
+	// Files keeps requisitions and notices as they were first printed, and the reports that
+	// laboratories print themselves. Default: nothing is kept.
+	Files BlobStore
+	// RequisitionURL returns a URL of an order's requisition, for events. Default: there are
+	// no such URLs. See [documents.Links].
+	RequisitionURL func(ctx context.Context, team healthlab.TeamID, order OrderID, now time.Time) (string, error)
 	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
 	LabTests catalogue.LabTestStore
 	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
@@ -199,9 +203,6 @@ func New(store Store, users people.Users, cat catalogue.Source, lab LabBackend, 
 	if opts != nil {
 		s.opts = *opts
 	}
-	if err := s.opts.Documents.check(); err != nil {
-		return nil, err
-	}
 	if err := s.opts.Portal.check(); err != nil {
 		return nil, err
 	}
@@ -270,6 +271,21 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (O
 	return r.Order, nil
 }
 
+// Record returns one order as it is kept: for packages above this one, such as documents.
+func (s *Service) Record(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
+	r, err := s.store.Get(ctx, team, id)
+	return r, rules.NotFound(err, OrderNotFound, "the team has no such order")
+}
+
+// Settings returns what the team has switched on.
+func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (Settings, error) {
+	settings, err := s.opts.Settings(ctx, team)
+	if err != nil {
+		return settings, fmt.Errorf("team settings: %w", err)
+	}
+	return settings, nil
+}
+
 // List returns one page of the team's orders. Invalid if the query cannot be
 // understood. Today is the current day in UTC if the query does not say.
 func (s *Service) List(ctx context.Context, q Query) (Page, error) {
@@ -307,7 +323,7 @@ func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID
 	if err != nil {
 		return OrderResults{}, fmt.Errorf("get results: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	if r.Results == nil || !patientKnown(r.Facts()) {
+	if !r.HasResults() {
 		return OrderResults{}, rules.Missing(ResultNotFound, "the order has no result yet")
 	}
 	out := *r.Results

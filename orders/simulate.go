@@ -196,7 +196,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 		if r.SampleID == nil && (on == LabAccepted || on == KitShipped) {
 			m.SampleID = "SIM" + strconv.FormatUint(hash(r.ID.String()), 36)
 		}
-		m.Tracking = SimulatedTracking(on, textOf(cmp.Or(r.SampleID, &m.SampleID)))
+		m.Tracking = SimulatedTracking(on, rules.TextOf(cmp.Or(r.SampleID, &m.SampleID)))
 		m.Detail = simulatedDetails[on]
 		if on == PartialResult || on == FinalResult || on == CorrectedResult {
 			results := Simulated(&r.Order, expected, flags, on, st.At)
@@ -219,7 +219,7 @@ func (r *Record) simulate(final Status, flags SimulationFlags, expected map[int]
 	}
 	// What was simulated needs no lab any more.
 	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil
-	r.Lab.Requisition = r.Lab.Requisition || r.reached(RequisitionCreated)
+	r.Lab.Requisition = r.Lab.Requisition || r.Reached(RequisitionCreated)
 	r.plan(steps[0].At)
 	return events, nil
 }

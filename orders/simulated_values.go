@@ -6,6 +6,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
 // simulatedMarker is how a simulated laboratory reports a marker. The reference intervals are
@@ -25,8 +26,8 @@ type simulatedMarker struct {
 // simulatedOf returns how a marker is simulated; false for a marker that is not in the
 // table, or is ordered in another unit.
 func simulatedOf(loinc, unit *string) (simulatedMarker, bool) {
-	m, ok := simulatedMarkers[textOf(loinc)]
-	return m, ok && (m.qualitative || textOf(unit) == "" || textOf(unit) == m.unit)
+	m, ok := simulatedMarkers[rules.TextOf(loinc)]
+	return m, ok && (m.qualitative || rules.TextOf(unit) == "" || rules.TextOf(unit) == m.unit)
 }
 
 // types are the result types of the marker where a simulation does not name any.

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -196,3 +197,16 @@ type Page struct {
 	// Total counts all matches.
 	Total int
 }
+
+// ReachedAt returns when the order reached a status for the last time; zero if it never did.
+func (r *Record) ReachedAt(l LowLevel) time.Time {
+	for _, e := range slices.Backward(r.Events) {
+		if e.Status.LowLevel() == l {
+			return e.CreatedAt.Time
+		}
+	}
+	return time.Time{}
+}
+
+// HasResults reports whether the order has results of a known patient.
+func (r *Record) HasResults() bool { return r.Results != nil && patientKnown(r.Facts()) }

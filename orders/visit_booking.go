@@ -487,7 +487,7 @@ func (s *Service) moved(ctx context.Context, team healthlab.TeamID, id OrderID, 
 // moved records what a provider answered to the call that moves.
 func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitMoved, appointment.Facts{Timed: true, Requisition: r.hasRequisition()})
+	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitMoved, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
 	switch kind := healthlab.KindOf(fault); {
 	case !movable:
 		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was

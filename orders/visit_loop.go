@@ -186,7 +186,7 @@ func (r *Record) heed(n *VisitNews, at time.Time, base uuid.UUID) ([]healthlab.E
 			return events, nil
 		}
 		v.Open = false
-		if !r.hasRequisition() {
+		if !r.HasRequisition() {
 			s.on = appointment.VisitKept
 			if v.Status == appointment.VisitReserved {
 				r.planVisits(at)

@@ -71,9 +71,9 @@ const (
 	more = time.Microsecond
 )
 
-// hasRequisition reports whether the lab, or whoever placed the order, has written one.
-func (r *Record) hasRequisition() bool {
-	return r.reached(RequisitionCreated) || r.reached(RequisitionBypassed)
+// HasRequisition reports whether the lab, or whoever placed the order, has written one.
+func (r *Record) HasRequisition() bool {
+	return r.Reached(RequisitionCreated) || r.Reached(RequisitionBypassed)
 }
 
 // visit returns the place of an appointment; -1 if the order has no such one.
@@ -178,7 +178,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.start.IsZero()
 	from := v.Status
-	to, ok := appointment.Next(v.Type, from, s.on, appointment.Facts{Timed: timed, Requisition: r.hasRequisition()})
+	to, ok := appointment.Next(v.Type, from, s.on, appointment.Facts{Timed: timed, Requisition: r.HasRequisition()})
 	if !ok {
 		return nil, rules.Broken(TransitionNotAllowed, fmt.Sprintf("an appointment that is %s does not take %s", from, s.on))
 	}
@@ -223,7 +223,7 @@ func (r *Record) happen(i int, s visitStep) ([]healthlab.Event, error) {
 
 // effects returns what a step of an appointment means for its order.
 func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
-	if !r.hasRequisition() {
+	if !r.HasRequisition() {
 		return nil
 	}
 	agreed := v.Status == appointment.VisitConfirmed && from != appointment.VisitConfirmed
@@ -322,7 +322,7 @@ func (r *Record) requisitionCame(i int, s visitStep) ([]healthlab.Event, error) 
 // zero means never.
 func (r *Record) autoCancelAt(v *Visit) time.Time {
 	low := r.LowLevel()
-	if r.hasRequisition() || endings[low].TakeBack || v.Status.Final() || !v.Status.Published() {
+	if r.HasRequisition() || endings[low].TakeBack || v.Status.Final() || !v.Status.Published() {
 		return time.Time{}
 	}
 	var at time.Time
@@ -422,7 +422,7 @@ func (r *Record) settle(i int, b Booked, fault error, s visitStep, retry func(in
 	if fault == nil && b.Confirmed {
 		v.Open, v.Attempts = false, 0
 		s.on = appointment.VisitAgreed
-		if !r.hasRequisition() {
+		if !r.HasRequisition() {
 			s.on = appointment.VisitKept
 		}
 		if !v.agreed() && (s.on != appointment.VisitKept || v.Status != appointment.VisitReserved) {

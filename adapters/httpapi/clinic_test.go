@@ -87,10 +87,11 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 			}
 			return healthlab.TeamID{}, healthlab.Unauthenticated
 		},
-		Health: c.health, Aggregate: questions, Priorities: preferences, Orders: newOrders(t, store, c.health, c.logs), OrderKeys: store.OrderKeys(),
+		Health: c.health, Aggregate: questions, Priorities: preferences, OrderKeys: store.OrderKeys(),
 		Apps:    newApps(t, store, c.health),
 		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),
 	}
+	c.config.Orders, c.config.Documents = newOrders(t, store, c.health, c.logs)
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

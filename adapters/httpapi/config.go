@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -71,6 +72,8 @@ type Config struct {
 	LinkPages *LinkPages
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// Documents prints the documents of Orders. Nil: every document is not found.
+	Documents *documents.Service
 	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a
 	// request with such a key is refused (501), for a caller that sends one relies on it.
 	OrderKeys orders.Keys

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // planted are the markers of the fields of docs/disclosure.md. A marker is found in any
@@ -45,8 +46,8 @@ func (r *recipients) add(column string, v any) {
 }
 
 // Print records all of a document.
-func (r *recipients) Print(_ context.Context, d orders.Document) ([]byte, error) {
-	r.add(map[orders.DocumentKind]string{orders.RequisitionForm: "requisition", orders.SpecimenLabels: "labels", orders.ResultsReport: "report"}[d.Kind], d)
+func (r *recipients) Print(_ context.Context, d documents.Document) ([]byte, error) {
+	r.add(map[documents.Kind]string{documents.RequisitionForm: "requisition", documents.SpecimenLabels: "labels", documents.ResultsReport: "report"}[d.Kind], d)
 	return []byte("%PDF-1.7 " + string(d.Kind) + " "), nil
 }
 
@@ -104,7 +105,7 @@ func TestDisclosure(t *testing.T) {
 		store := memory.New(nil)
 		x.lab = recordedLab{newBusyLab(), to}
 		x.store = recordedStore{store.Orders(), store.Orders().(orders.VisitStore), to}
-		x.options.Messenger, x.options.Documents.Printer = to, to
+		x.options.Messenger, x.printer = to, to
 		questions := x.book.Markers[0].AOE
 		questions.Questions = append(questions.Questions, catalogue.Question{ID: 5000000090, Code: "MEDS", Value: "Which medicines?", Type: catalogue.TextQuestion, Sequence: 2})
 	})

@@ -7,22 +7,26 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // RequisitionFormPath is where signed URLs of requisitions are answered: a host gives
-// orders.Documents.FormURL its own address with this after it.
+// [documents.NewLinks] its own address with this after it.
 const RequisitionFormPath = "/v3/order/requisition_form"
 
 func (a api) documentOperations() []operation {
 	if a.Orders == nil {
 		return nil
 	}
+	if a.Documents == nil {
+		a.Documents = documents.New(a.Orders, nil, nil)
+	}
 	return []operation{
-		{id: "read_requisition_pdf", pattern: "GET /v3/order/{order_id}/requisition/pdf", team: orderDocument(a.Orders.Requisition)},
+		{id: "read_requisition_pdf", pattern: "GET /v3/order/{order_id}/requisition/pdf", team: orderDocument(a.Documents.Requisition)},
 		{id: "read_labels_pdf", pattern: "GET /v3/order/{order_id}/labels/pdf", team: a.readLabels},
-		{id: "read_order_result_pdf", pattern: "GET /v3/order/{order_id}/result/pdf", team: orderDocument(a.Orders.Report)},
-		{id: "read_order_collection_instruction_pdf", pattern: "GET /v3/order/{order_id}/collection_instruction_pdf", team: orderDocument(a.Orders.OrderInstructions)},
-		{id: "read_abn_pdf", pattern: "GET /v3/order/{order_id}/abn_pdf", team: orderDocument(a.Orders.CoverageNotice)},
+		{id: "read_order_result_pdf", pattern: "GET /v3/order/{order_id}/result/pdf", team: orderDocument(a.Documents.Report)},
+		{id: "read_order_collection_instruction_pdf", pattern: "GET /v3/order/{order_id}/collection_instruction_pdf", team: orderDocument(a.Documents.OrderInstructions)},
+		{id: "read_abn_pdf", pattern: "GET /v3/order/{order_id}/abn_pdf", team: orderDocument(a.Documents.CoverageNotice)},
 		{id: "read_order_transaction_result_pdf", pattern: "GET /v3/order_transaction/{transaction_id}/result/pdf", team: a.readTransactionReport},
 		{id: "read_lab_test_collection_instruction_pdf", pattern: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", team: a.readLabTestInstructions},
 		// The holder of the URL may read.
@@ -59,12 +63,12 @@ func (a api) readLabels(w http.ResponseWriter, r *http.Request, team healthlab.T
 	in := wire.From(r)
 	id := orderID(in)
 	at := in.Local("collection_date")
-	count := in.Int("number_of_labels", 3, 1, orders.MaxLabels)
-	stock := in.OneOf("stock", "", string(orders.LabelRoll), string(orders.LabelSheet))
+	count := in.Int("number_of_labels", 3, 1, documents.MaxLabels)
+	stock := in.OneOf("stock", "", string(documents.LabelRoll), string(documents.LabelSheet))
 	if err := in.Err(); err != nil {
 		return err
 	}
-	file, err := a.Orders.Labels(r.Context(), team, id, orders.LabelsRequest{CollectedAt: at, Count: count, Stock: orders.LabelStock(stock)})
+	file, err := a.Documents.Labels(r.Context(), team, id, documents.LabelsRequest{CollectedAt: at, Count: count, Stock: documents.LabelStock(stock)})
 	return pdf(w, file, err)
 }
 
@@ -74,7 +78,7 @@ func (a api) readTransactionReport(w http.ResponseWriter, r *http.Request, team 
 	if err := in.Err(); err != nil {
 		return err
 	}
-	file, err := a.Orders.TransactionReport(r.Context(), team, id)
+	file, err := a.Documents.TransactionReport(r.Context(), team, id)
 	return pdf(w, file, err)
 }
 
@@ -84,7 +88,7 @@ func (a api) readLabTestInstructions(w http.ResponseWriter, r *http.Request, tea
 	if err := in.Err(); err != nil {
 		return err
 	}
-	file, err := a.Orders.LabTestInstructions(r.Context(), team, id)
+	file, err := a.Documents.LabTestInstructions(r.Context(), team, id)
 	return pdf(w, file, err)
 }
 
@@ -95,6 +99,6 @@ func (a api) readRequisitionForm(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	file, err := a.Orders.RequisitionAt(r.Context(), token)
+	file, err := a.Documents.RequisitionAt(r.Context(), token)
 	return pdf(w, file, err)
 }

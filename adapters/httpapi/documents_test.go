@@ -10,12 +10,13 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // titles is a printer of little text: what a document is, and its labels.
 type titles struct{}
 
-func (titles) Print(_ context.Context, d orders.Document) ([]byte, error) {
+func (titles) Print(_ context.Context, d documents.Document) ([]byte, error) {
 	text := "%PDF-1.7 " + string(d.Kind) + " " + d.Title
 	for _, l := range d.Labels {
 		text += "|" + strings.Join(l.Lines, ";")

@@ -33,7 +33,8 @@ func remade(t *testing.T, edit func(*shop)) *clinic {
 	t.Helper()
 	c := newClinic(t, nil)
 	store := memory.New(nil)
-	c.config.Orders, c.config.OrderKeys = newOrders(t, store, c.health, c.logs, edit), store.OrderKeys()
+	c.config.Orders, c.config.Documents = newOrders(t, store, c.health, c.logs, edit)
+	c.config.OrderKeys = store.OrderKeys()
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -85,13 +86,14 @@ type shop struct {
 	store    orders.Store
 	settings orders.Settings // of the clinic's own team
 	options  orders.Options
+	printer  documents.Printer
 }
 
 // newOrders is the service of orders over a store, with the catalogue of the sandbox
 // lab. The other team has an account that is pending. Edits change what it is made of.
-func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs, edits ...func(*shop)) *orders.Service {
+func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs, edits ...func(*shop)) (*orders.Service, *documents.Service) {
 	t.Helper()
-	x := shop{lab: newBusyLab(), store: store.Orders()}
+	x := shop{lab: newBusyLab(), store: store.Orders(), printer: titles{}}
 	read := func(name string, into any) {
 		text, err := os.ReadFile("../sandbox/" + name)
 		require.NoError(t, err)
@@ -105,6 +107,8 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	x.book.Accounts = append(x.book.Accounts, linked)
 	seal, err := healthlab.NewAESSealer("test", map[string][]byte{"test": make([]byte, 32)})
 	require.NoError(t, err)
+	links, err := documents.NewLinks("https://lab.example.com"+httpapi.RequisitionFormPath, seal)
+	require.NoError(t, err)
 	x.settings = orders.Settings{OnSiteCollection: true, OrderImport: true, InsuranceRead: true, OwnPayors: true, UnmatchedResults: true,
 		UnmatchedTestRuns: true, CompendiumTools: true, PSCScheduling: true,
 		PreRequisitionBooking: true, CachedAvailability: true, BookingIdempotency: true, AsyncConfirmation: true}
@@ -112,7 +116,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
 		Providers:   []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
 		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
-		Documents: &orders.Documents{Printer: titles{}, Files: store.Blobs(), FormURL: "https://lab.example.com" + httpapi.RequisitionFormPath, FormKeys: seal},
+		Files: store.Blobs(), RequisitionURL: links.URL,
 		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
@@ -139,7 +143,7 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	require.NoError(t, err)
 	s, err := orders.New(x.store, users, book, x.lab, &x.options)
 	require.NoError(t, err)
-	return s
+	return s, documents.New(s, x.printer, &documents.Options{Links: links, Now: x.options.Now})
 }
 
 func aPatient() object {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/healthlab-dev/healthlab/adapters/pdfdoc"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // A document becomes a PDF file. Usually an orders.Service does this.
@@ -14,13 +14,13 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	file, err := printer.Print(context.Background(), orders.Document{
+	file, err := printer.Print(context.Background(), documents.Document{
 		Title: "Laboratory report", Number: "N100200", Subject: "Ana Roe, born 1984-05-09",
-		Sections: []orders.Section{{
+		Sections: []documents.Section{{
 			Heading: "Results",
-			Table: &orders.Table{
+			Table: &documents.Table{
 				Columns: []string{"Test", "Result", "Flag"}, Widths: []int{2, 1, 1},
-				Rows: []orders.Row{{Cells: []string{"Ferritin", "9", "Low"}, Strong: true}},
+				Rows: []documents.Row{{Cells: []string{"Ferritin", "9", "Low"}, Strong: true}},
 			},
 		}},
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/boombuler/barcode/code128"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -48,7 +48,7 @@ type layout struct {
 	ctx           context.Context //nolint:containedctx // it lives as long as one call
 	p             *Printer
 	f             *fpdf.Fpdf
-	d             orders.Document
+	d             documents.Document
 	width, height float64
 	y             float64
 	pages         [][]func()
@@ -267,7 +267,7 @@ func (l *layout) foot(page, of int) {
 	}
 }
 
-func (l *layout) section(s orders.Section) {
+func (l *layout) section(s documents.Section) {
 	l.y += 3
 	if s.Heading != "" {
 		st := style{heading, true}
@@ -331,7 +331,7 @@ func (l *layout) item(text string, mark func(x, y float64)) {
 
 // fields are set two to a row. One with a long value, or with a word that half a row
 // would break, such as an id, has a row to itself.
-func (l *layout) fields(fields []orders.Field) {
+func (l *layout) fields(fields []documents.Field) {
 	type cell struct{ name, value []set }
 	const named = 28.0
 	name, value := style{small, true}, style{body, false}
@@ -366,7 +366,7 @@ func (l *layout) fields(fields []orders.Field) {
 const tableStart = 20.0
 
 // table repeats its columns' names on each page.
-func (l *layout) table(t *orders.Table) {
+func (l *layout) table(t *documents.Table) {
 	total := 0
 	for _, w := range t.Widths {
 		total += w
@@ -514,9 +514,9 @@ type stock struct {
 	pad           float64 // the white at a label's edges, where some printers cannot print
 }
 
-var stocks = map[orders.LabelStock]stock{
-	orders.LabelRoll:  {fpdf.SizeType{Wd: 57.15, Ht: 31.75}, 57.15, 31.75, 1, 1.8},
-	orders.LabelSheet: {fpdf.SizeType{Wd: 210, Ht: 297}, 70, 37, 3, 4.5},
+var stocks = map[documents.LabelStock]stock{
+	documents.LabelRoll:  {fpdf.SizeType{Wd: 57.15, Ht: 31.75}, 57.15, 31.75, 1, 1.8},
+	documents.LabelSheet: {fpdf.SizeType{Wd: 210, Ht: 297}, 70, 37, 3, 4.5},
 }
 
 // Letters of labels, in points, and the height of their barcodes, in millimetres.
@@ -555,7 +555,7 @@ func (l *layout) labels() error {
 
 // fitLabel returns the largest size of letters with which a label has room on its stock,
 // or the least, and the height that it needs.
-func (l *layout) fitLabel(label orders.Label, s stock) (size, height float64) {
+func (l *layout) fitLabel(label documents.Label, s stock) (size, height float64) {
 	for size = labelLetters; ; size -= 0.5 {
 		lines := len(l.wrap(label.Number, style{size, false}, s.width-2*s.pad))
 		for i, line := range label.Lines {
@@ -569,7 +569,7 @@ func (l *layout) fitLabel(label orders.Label, s stock) (size, height float64) {
 }
 
 // label draws what identifies the tube first: the barcode with its number, and the name.
-func (l *layout) label(label orders.Label, size, x, y float64, s stock) {
+func (l *layout) label(label documents.Label, size, x, y float64, s stock) {
 	at := y + s.pad
 	if bars, wide := l.bars(label.Number, s.width-2); bars != nil {
 		l.stripes(x+(s.width-wide)/2, at, wide, labelBars, bars)

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -35,10 +36,10 @@ var (
 
 // desk is a service that prints.
 type desk struct {
-	*orders.Service
-	store     *memory.Store
-	people    people.Store
-	documents *orders.Documents
+	*documents.Service
+	orders *orders.Service
+	store  *memory.Store
+	people people.Store
 }
 
 func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
@@ -48,15 +49,15 @@ func newDesk(t testing.TB, p *pdfdoc.Printer, paper orders.Paper) desk {
 	book, err := sandbox.Catalogue()
 	require.NoError(t, err)
 	anybody := people.UsersFunc(func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil })
-	d.documents = &orders.Documents{Printer: p, Files: d.store.Blobs()}
-	d.Service, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
+	d.orders, err = orders.New(d.store.Orders(), anybody, book, sandbox.NewLab(nil), &orders.Options{
 		Environment: healthlab.Production,
-		Now:         func() time.Time { return noon }, People: d.people, Documents: d.documents,
+		Now:         func() time.Time { return noon }, People: d.people, Files: d.store.Blobs(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			return orders.Settings{Paper: paper}, nil
 		},
 	})
 	require.NoError(t, err)
+	d.Service = documents.New(d.orders, p, nil)
 	return d
 }
 
@@ -210,8 +211,8 @@ func TestOtherForms(t *testing.T) {
 	r.golden(t, "instructions", pdf)
 	r.says(t, pdf, "Metabolic basics", "Walk in test", "Bring your requisition", "nothing but water")
 
-	for _, stock := range orders.LabelStocks {
-		pdf, err = d.Labels(t.Context(), team, id, orders.LabelsRequest{CollectedAt: noon, Count: 3, Stock: stock})
+	for _, stock := range documents.LabelStocks {
+		pdf, err = d.Labels(t.Context(), team, id, documents.LabelsRequest{CollectedAt: noon, Count: 3, Stock: stock})
 		require.NoError(t, err)
 		r.golden(t, "labels-"+string(stock), pdf)
 		r.says(t, pdf, "Anastasia-Maria O'Roe Vandenberghe", "Born 1984-05-09", "Female", "2026-03-02 12:00 UTC", "Metabolic basics", "Account ACC-778")
@@ -231,7 +232,9 @@ func TestRequisitionToBeSigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, printer(t), orders.Letter)
-			d.documents.TimeZone = func(context.Context, healthlab.TeamID, healthlab.UserID) (*time.Location, error) { return phoenix, nil }
+			d.Service = documents.New(d.orders, printer(t), &documents.Options{
+				TimeZone: func(context.Context, healthlab.TeamID, healthlab.UserID) (*time.Location, error) { return phoenix, nil },
+			})
 			o, _ := record(t)
 			edit(&o)
 			pdf, err := d.Requisition(t.Context(), team, d.keep(t, o, orders.LabAccepted))
@@ -275,10 +278,10 @@ func TestAnyText(t *testing.T) {
 		r.says(t, pdf, append(values, *o.SampleID)...)
 	}
 	// And whatever comes in any writing, or none, is printed, and the same the next time.
-	anything := rapid.Custom(func(t *rapid.T) orders.Document {
+	anything := rapid.Custom(func(t *rapid.T) documents.Document {
 		text := func(of string) string { return rapid.String().Draw(t, of) }
-		return orders.Document{Title: text("title"), Number: text("number"), Subject: text("subject"), At: noon, Paper: orders.A4, Sections: []orders.Section{{
-			Heading: text("heading"), Fields: []orders.Field{{Name: text("name"), Value: text("value")}}, Paragraphs: []string{text("text")}, Steps: []string{text("step")},
+		return documents.Document{Title: text("title"), Number: text("number"), Subject: text("subject"), At: noon, Paper: orders.A4, Sections: []documents.Section{{
+			Heading: text("heading"), Fields: []documents.Field{{Name: text("name"), Value: text("value")}}, Paragraphs: []string{text("text")}, Steps: []string{text("step")},
 			Picture: &people.ImageBlob{Content: rapid.SliceOf(rapid.Byte()).Draw(t, "picture")},
 		}}}
 	})
@@ -294,13 +297,13 @@ func TestAnyText(t *testing.T) {
 
 func TestDocumentsThatCannotBe(t *testing.T) {
 	p := printer(t)
-	for name, table := range map[string]orders.Table{
-		"no columns":   {Rows: []orders.Row{{}}},
+	for name, table := range map[string]documents.Table{
+		"no columns":   {Rows: []documents.Row{{}}},
 		"no widths":    {Columns: []string{"a"}},
 		"no width":     {Columns: []string{"a"}, Widths: []int{0}},
-		"another cell": {Columns: []string{"a"}, Widths: []int{1}, Rows: []orders.Row{{Cells: []string{"a", "b"}}}},
+		"another cell": {Columns: []string{"a"}, Widths: []int{1}, Rows: []documents.Row{{Cells: []string{"a", "b"}}}},
 	} {
-		_, err := p.Print(t.Context(), orders.Document{Sections: []orders.Section{{Table: &table}}})
+		_, err := p.Print(t.Context(), documents.Document{Sections: []documents.Section{{Table: &table}}})
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,7 +1,7 @@
 // Package pdfdoc lays out the documents of orders as PDF files: requisitions, labels,
 // collection instructions, notices and reports.
 //
-// [New] makes a [Printer], which implements [orders.Printer]:
+// [New] makes a [Printer], which implements [documents.Printer]:
 //
 //	printer, err := pdfdoc.New(nil)
 //	desk, err := orders.New(store, users, catalogue, lab, &orders.Options{
@@ -36,6 +36,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // Options adjusts a Printer. The zero value, and nil, mean the defaults.
@@ -55,7 +56,7 @@ type Printer struct {
 	forms map[rune]joining
 }
 
-var _ orders.Printer = (*Printer)(nil)
+var _ documents.Printer = (*Printer)(nil)
 
 // face is a font with its bold cut, which is the same where there is none.
 type face struct {
@@ -131,8 +132,8 @@ func (c *cut) read(file []byte) error {
 	return nil
 }
 
-// Print implements [orders.Printer].
-func (p *Printer) Print(ctx context.Context, d orders.Document) ([]byte, error) {
+// Print implements [documents.Printer].
+func (p *Printer) Print(ctx context.Context, d documents.Document) ([]byte, error) {
 	for _, s := range d.Sections {
 		if err := checkTable(s.Table); err != nil {
 			return nil, err
@@ -168,7 +169,7 @@ func (p *Printer) Print(ctx context.Context, d orders.Document) ([]byte, error) 
 	return out.Bytes(), nil
 }
 
-func checkTable(t *orders.Table) error {
+func checkTable(t *documents.Table) error {
 	if t == nil {
 		return nil
 	}

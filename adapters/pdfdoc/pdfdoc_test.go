@@ -26,6 +26,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/pdftext"
 	"github.com/healthlab-dev/healthlab/labreport"
 	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
 // The printer and the eyes that most tests share.
@@ -212,17 +213,17 @@ var scripts = map[string]string{
 	"punctuation": "O'Brien–Smith “No. 1” & Co. <b>5 % of 3 µg ≥ 2 × 10⁶</b> €",
 }
 
-func words() []orders.Field {
-	var out []orders.Field
+func words() []documents.Field {
+	var out []documents.Field
 	for _, name := range []string{"latin", "greek", "cyrillic", "armenian", "georgian", "hebrew", "arabic", "persian", "mixed", "composed", "punctuation"} {
-		out = append(out, orders.Field{Name: name, Value: scripts[name]})
+		out = append(out, documents.Field{Name: name, Value: scripts[name]})
 	}
 	return out
 }
 
 func TestScripts(t *testing.T) {
 	r := newReader(t)
-	d := orders.Document{Kind: orders.RequisitionForm, Title: "Scripts", Number: "A-1", At: noon, Sections: []orders.Section{{Heading: "Words", Fields: words()}}}
+	d := documents.Document{Kind: documents.RequisitionForm, Title: "Scripts", Number: "A-1", At: noon, Sections: []documents.Section{{Heading: "Words", Fields: words()}}}
 	pdf, err := printer(t).Print(t.Context(), d)
 	require.NoError(t, err)
 	r.look(t, "scripts", pdf)
@@ -238,7 +239,7 @@ func TestScripts(t *testing.T) {
 // What no font has is printed by its number, and the page says so.
 func TestLettersThatNoFontHas(t *testing.T) {
 	r := newReader(t)
-	d := orders.Document{Title: "Letters", Sections: []orders.Section{{Fields: []orders.Field{
+	d := documents.Document{Title: "Letters", Sections: []documents.Section{{Fields: []documents.Field{
 		{Name: "Street", Value: "中文 7"}, {Name: "City", Value: "दिल्ली"}, {Name: "Note", Value: "fine 🙂"},
 	}}}}
 	pdf, err := printer(t).Print(t.Context(), d)
@@ -253,7 +254,7 @@ func TestLettersThatNoFontHas(t *testing.T) {
 		require.Empty(t, os.Getenv("CI"), "a font is missing (Debian: fonts-droid-fallback)")
 		t.Skip("a font is missing (Debian: fonts-droid-fallback)")
 	}
-	d.Sections[0].Fields = append(d.Sections[0].Fields, orders.Field{Name: "Tokyo", Value: "東京都千代田区 서울특별시 한글"})
+	d.Sections[0].Fields = append(d.Sections[0].Fields, documents.Field{Name: "Tokyo", Value: "東京都千代田区 서울특별시 한글"})
 	more, err := pdfdoc.New(&pdfdoc.Options{Fonts: [][]byte{font}})
 	require.NoError(t, err)
 	pdf, err = more.Print(t.Context(), d)
@@ -270,24 +271,24 @@ func TestFontsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func long() orders.Document {
-	d := orders.Document{
-		Kind: orders.ResultsReport, Title: "Laboratory report", Number: "SBX0123456789AB", Subject: "Ana Roe, born 1984-05-09",
+func long() documents.Document {
+	d := documents.Document{
+		Kind: documents.ResultsReport, Title: "Laboratory report", Number: "SBX0123456789AB", Subject: "Ana Roe, born 1984-05-09",
 		Remarks: []string{"PARTIAL REPORT: more results are to come"}, At: noon,
 	}
-	t := &orders.Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
+	t := &documents.Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
 	for i := range 120 {
-		r := orders.Row{Cells: []string{fmt.Sprintf("Marker number %d", i), fmt.Sprintf("%d.%d", i, i), "", "mg/dL", "1-5"}}
+		r := documents.Row{Cells: []string{fmt.Sprintf("Marker number %d", i), fmt.Sprintf("%d.%d", i, i), "", "mg/dL", "1-5"}}
 		switch i % 10 {
 		case 3:
 			r.Strong, r.Cells[2], r.Remark = true, "High (H)", strings.Repeat("A remark that goes on for a while. ", 6)
 		case 5:
-			r = orders.Row{Cells: []string{fmt.Sprintf("Panel %d", i), "", "", "", ""}, Group: true}
+			r = documents.Row{Cells: []string{fmt.Sprintf("Panel %d", i), "", "", "", ""}, Group: true}
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	d.Sections = []orders.Section{
-		{Heading: "Patient", Fields: append(words(), orders.Field{Name: "Note", Value: strings.Repeat("long text of several lines ", 20)})},
+	d.Sections = []documents.Section{
+		{Heading: "Patient", Fields: append(words(), documents.Field{Name: "Note", Value: strings.Repeat("long text of several lines ", 20)})},
 		{Heading: "Results", Table: t},
 		{Heading: "Steps", Steps: []string{"Wash your hands.", strings.Repeat("Wait until it is dry. ", 30)}, Choices: []string{"Option 1", strings.Repeat("Option 2 ", 40)}, Signs: []string{"Signature", "Date"}},
 	}
@@ -329,8 +330,8 @@ func TestPages(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	r := newReader(t)
-	for stock, pages := range map[orders.LabelStock]int{orders.LabelRoll: 30, orders.LabelSheet: 2} {
-		d := orders.Document{Kind: orders.SpecimenLabels, Title: "Specimen labels", At: noon, Stock: stock}
+	for stock, pages := range map[documents.LabelStock]int{documents.LabelRoll: 30, documents.LabelSheet: 2} {
+		d := documents.Document{Kind: documents.SpecimenLabels, Title: "Specimen labels", At: noon, Stock: stock}
 		for i := range 30 {
 			lines := []string{"Ana Roe", "Born 1984-05-09  Female", "Collected 2026-03-02 12:00 UTC", "Basics", "Account 1234567890"}
 			switch i {
@@ -339,7 +340,7 @@ func TestLabels(t *testing.T) {
 			case 7:
 				lines[3] = strings.Repeat("Glucose + Urea ", 40) // the room of several
 			}
-			d.Labels = append(d.Labels, orders.Label{Lines: lines, Number: fmt.Sprintf("SBX4F00%05d", i)})
+			d.Labels = append(d.Labels, documents.Label{Lines: lines, Number: fmt.Sprintf("SBX4F00%05d", i)})
 		}
 		pdf, err := printer(t).Print(t.Context(), d)
 		require.NoError(t, err)
@@ -356,12 +357,12 @@ func TestLabels(t *testing.T) {
 	}
 
 	// The number comes first, and a label that no sheet has room for is Invalid.
-	d := orders.Document{Stock: orders.LabelSheet, Labels: []orders.Label{{Lines: []string{"Ana Roe"}, Number: "SBX4F0000001"}}}
+	d := documents.Document{Stock: documents.LabelSheet, Labels: []documents.Label{{Lines: []string{"Ana Roe"}, Number: "SBX4F0000001"}}}
 	pdf, err := printer(t).Print(t.Context(), d)
 	require.NoError(t, err)
 	text := strings.Join(r.text(t, pdf), " ")
 	require.Less(t, strings.Index(text, "SBX4F0000001"), strings.Index(text, "Ana"))
-	d.Labels = append(d.Labels, orders.Label{Lines: []string{strings.Repeat("Glucose + Urea ", 600)}, Number: "SBX4F0000002"})
+	d.Labels = append(d.Labels, documents.Label{Lines: []string{strings.Repeat("Glucose + Urea ", 600)}, Number: "SBX4F0000002"})
 	_, err = printer(t).Print(t.Context(), d)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	d.Stock = ""

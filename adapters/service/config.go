@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -79,7 +80,7 @@ type Config struct {
 	// set, and Settings unless the host sets it.
 	Orders orders.Options
 	// Printer prints documents of orders. Default: there are none.
-	Printer orders.Printer
+	Printer documents.Printer
 
 	// Extractors read report files by type, and Reader finds results on their pages. Without
 	// Extractors no reports are read. Default of Reader: labreport.NewReader(nil).

@@ -42,6 +42,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/documents"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -60,6 +61,7 @@ type Service struct {
 	Pulls         *pull.Service
 	Bulk          *bulk.Service
 	Orders        *orders.Service
+	Documents     *documents.Service
 	Reports       *labreport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
@@ -173,17 +175,25 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	if opts.Settings == nil {
 		opts.Settings = s.OrderSettings
 	}
-	if s.config.Printer != nil {
-		opts.Documents = &orders.Documents{
-			Printer: s.config.Printer, Files: s.config.Files, FormURL: s.config.URL + httpapi.RequisitionFormPath, FormKeys: s.config.Sealer,
-			TimeZone: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error) {
-				u, err := s.Health.User(ctx, team, user)
-				return u.Location(), err
-			},
-		}
+	printed := &documents.Options{
+		TimeZone: func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error) {
+			u, err := s.Health.User(ctx, team, user)
+			return u.Location(), err
+		},
+		Now: opts.Now,
 	}
-	s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts)
-	return err
+	if s.config.Printer != nil {
+		if printed.Links, err = documents.NewLinks(s.config.URL+httpapi.RequisitionFormPath, s.config.Sealer); err != nil {
+			return err
+		}
+		opts.RequisitionURL = printed.Links.URL
+	}
+	opts.Files = s.config.Files
+	if s.Orders, err = orders.New(store.Orders(), s.Health, s.config.Catalogue, s.config.Laboratory, &opts); err != nil {
+		return err
+	}
+	s.Documents = documents.New(s.Orders, s.config.Printer, printed)
+	return nil
 }
 
 // testRunUser makes, or finds, a user for a test run of matching.
@@ -275,7 +285,8 @@ func (s *Service) buildHandler(context.Context) (err error) {
 		}
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
-	api.Orders, api.Reports, api.Environment, api.Region = s.Orders, s.Reports, s.config.Environment, s.config.Region
+	api.Orders, api.Documents, api.Reports = s.Orders, s.Documents, s.Reports
+	api.Environment, api.Region = s.config.Environment, s.config.Region
 	if s.Orders != nil {
 		api.OrderKeys = s.config.Store.OrderKeys()
 	}

@@ -97,3 +97,11 @@ func Join(parts ...*string) string {
 
 // UTCDay returns the day of an instant in UTC.
 func UTCDay(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
+
+// TextOf returns a text that may be null; empty for null.
+func TextOf[T ~string](v *T) string {
+	if v == nil {
+		return ""
+	}
+	return string(*v)
+}

@@ -1,4 +1,4 @@
-package orders
+package documents
 
 import (
 	"cmp"
@@ -7,24 +7,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// report is what came out of an order, or of a journey.
-func (r *Record) report(results OrderResults, zone *time.Location) Document {
-	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: r.number(), Subject: r.subject(), At: r.UpdatedAt.Time}
+// reportDocument is what came out of an order, or of a journey.
+func reportDocument(r *orders.Record, results orders.OrderResults, zone *time.Location) Document {
+	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.UpdatedAt.Time}
 	switch {
-	case results.Metadata.Status == ResultPartial:
+	case results.Metadata.Status == orders.ResultPartial:
 		d.Remarks = append(d.Remarks, "PARTIAL REPORT: more results are to come")
-	case results.Metadata.Status == ResultCorrected:
+	case results.Metadata.Status == orders.ResultCorrected:
 		d.Remarks = append(d.Remarks, "CORRECTED REPORT: it takes the place of earlier ones")
 	default:
 		d.Remarks = append(d.Remarks, "FINAL REPORT")
 	}
-	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == Critical {
+	if results.Metadata.Interpretation != nil && *results.Metadata.Interpretation == orders.Critical {
 		d.Remarks = append(d.Remarks, "CRITICAL RESULT")
 	}
-	d.Sections = append(d.Sections, r.identitySection(), reportHead(r, &results, zone))
+	d.Sections = append(d.Sections, identitySection(&r.Order), reportHead(r, &results, zone))
 	for _, id := range slices.Sorted(maps.Keys(results.SampleInformation)) {
 		d.Sections = append(d.Sections, sampleSection(id, results.SampleInformation[id]))
 	}
@@ -32,7 +34,7 @@ func (r *Record) report(results OrderResults, zone *time.Location) Document {
 	if len(results.MissingResults) > 0 {
 		t := &Table{Columns: []string{"Test", "Reason"}, Widths: []int{5, 9}}
 		for _, m := range results.MissingResults {
-			t.Rows = append(t.Rows, Row{Cells: []string{joined(" ", m.Name, bracket("LOINC", m.LOINC)), joined(": ", inWords(string(m.InferredFailureType)), textOf(m.Note))}})
+			t.Rows = append(t.Rows, Row{Cells: []string{joined(" ", m.Name, bracket("LOINC", m.LOINC)), joined(": ", inWords(string(m.InferredFailureType)), rules.TextOf(m.Note))}})
 		}
 		d.Sections = append(d.Sections, Section{Heading: "Not reported", Table: t})
 	}
@@ -44,33 +46,33 @@ func (r *Record) report(results OrderResults, zone *time.Location) Document {
 
 // reportHead has what the laboratory says of the order. What the head of the page, the
 // patient or a sample says already is left out.
-func reportHead(r *Record, results *OrderResults, zone *time.Location) Section {
+func reportHead(r *orders.Record, results *orders.OrderResults, zone *time.Location) Section {
 	m := &results.Metadata
 	var f sheet
 	f.add("Order", r.ID.String())
 	f.add("Ordered", stamp(r.CreatedAt.Time, zone))
 	f.add("Test", r.LabTest.Name)
-	if m.SpecimenNumber != r.number() {
+	if m.SpecimenNumber != documentNumber(r) {
 		f.add("Specimen", m.SpecimenNumber)
 	}
-	if p := r.PatientDetails; p == nil || !sameName(m.Patient, textOf(p.FirstName)+" "+textOf(p.LastName)) {
+	if p := r.PatientDetails; p == nil || !sameName(m.Patient, rules.TextOf(p.FirstName)+" "+rules.TextOf(p.LastName)) {
 		f.add("Name at the laboratory", m.Patient)
 	}
 	if p := r.PatientDetails; p == nil || m.DOB != p.DOB.String() {
 		f.add("Birth date there", m.DOB)
 	}
 	f.add("Age", m.Age)
-	f.add("Patient id there", textOf(m.PatientID))
-	f.add("Account there", textOf(m.AccountID))
-	f.add("Physician", textOf(m.Provider))
-	f.add("Laboratory", textOf(m.Laboratory))
+	f.add("Patient id there", rules.TextOf(m.PatientID))
+	f.add("Account there", rules.TextOf(m.AccountID))
+	f.add("Physician", rules.TextOf(m.Provider))
+	f.add("Laboratory", rules.TextOf(m.Laboratory))
 	lab := cmp.Or(r.LabTest.Lab, &catalogue.Lab{})
-	if lab.Name != textOf(m.Laboratory) {
+	if lab.Name != rules.TextOf(m.Laboratory) {
 		f.add("Ordered from", lab.Name)
 	}
-	f.add("CLIA number", cmp.Or(textOf(m.CLIANumber), textOf(lab.CLIANumber)))
-	f.add("Medical director", textOf(lab.MedicalDirector))
-	sample := func(has func(SampleData) *TimestampWithOffset) bool {
+	f.add("CLIA number", cmp.Or(rules.TextOf(m.CLIANumber), rules.TextOf(lab.CLIANumber)))
+	f.add("Medical director", rules.TextOf(lab.MedicalDirector))
+	sample := func(has func(orders.SampleData) *orders.TimestampWithOffset) bool {
 		for _, s := range results.SampleInformation {
 			if has(s) != nil {
 				return true
@@ -78,19 +80,19 @@ func reportHead(r *Record, results *OrderResults, zone *time.Location) Section {
 		}
 		return false
 	}
-	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateCollected }) {
+	if !sample(func(s orders.SampleData) *orders.TimestampWithOffset { return s.DateCollected }) {
 		f.add("Collected", stampText(m.DateCollected))
 	}
-	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateReceived }) {
+	if !sample(func(s orders.SampleData) *orders.TimestampWithOffset { return s.DateReceived }) {
 		f.add("Received", stampText(m.DateReceived))
 	}
-	if !sample(func(s SampleData) *TimestampWithOffset { return s.DateReported }) {
+	if !sample(func(s orders.SampleData) *orders.TimestampWithOffset { return s.DateReported }) {
 		f.add("Reported", stampText(&m.DateReported))
 	}
-	if i := textOf(m.Interpretation); i != string(Critical) {
+	if i := rules.TextOf(m.Interpretation); i != string(orders.Critical) {
 		f.word("Interpretation", i)
 	}
-	f.add("Notes", textOf(m.Notes))
+	f.add("Notes", rules.TextOf(m.Notes))
 	return Section{Heading: "Report", Fields: f}
 }
 
@@ -103,39 +105,39 @@ func sameName(a, b string) bool {
 	return slices.Equal(words(a), words(b))
 }
 
-func sampleSection(id string, s SampleData) Section {
+func sampleSection(id string, s orders.SampleData) Section {
 	var f sheet
 	f.add("Sample", id)
-	if textOf(s.SampleID) != id {
-		f.add("Sample id", textOf(s.SampleID))
+	if rules.TextOf(s.SampleID) != id {
+		f.add("Sample id", rules.TextOf(s.SampleID))
 	}
-	f.add("Control number", textOf(s.ControlNumber))
+	f.add("Control number", rules.TextOf(s.ControlNumber))
 	f.add("Specimen", codedText(append(coded(s.SpecimenType), s.TypeModifiers...)))
 	f.add("Site", codedText(slices.Concat(coded(s.SpecimenSite), s.SiteModifiers, coded(s.CollectionSite))))
 	f.add("Method", codedText(coded(s.CollectionMethod)))
 	f.add("Condition", codedText(s.Conditions))
 	f.add("Rejected", codedText(s.RejectReasons))
-	f.add("Collected", s.DateCollected.local())
-	f.add("Received", s.DateReceived.local())
-	f.add("Reported", s.DateReported.local())
+	f.add("Collected", local(s.DateCollected))
+	f.add("Received", local(s.DateReceived))
+	f.add("Reported", local(s.DateReported))
 	if c := s.ClinicalInformation; c != nil {
 		f.add("Fasting", yes(c.Fasting))
-		f.add("Notes", textOf(c.Notes))
-		f.add("Information", textOf(c.Information))
-		f.add("Total volume", textOf(c.TotalVolume))
+		f.add("Notes", rules.TextOf(c.Notes))
+		f.add("Information", rules.TextOf(c.Information))
+		f.add("Total volume", rules.TextOf(c.TotalVolume))
 	}
 	return Section{Heading: "Sample", Fields: f}
 }
 
-func coded(c *Coded) []Coded {
+func coded(c *orders.Coded) []orders.Coded {
 	if c == nil {
 		return nil
 	}
-	return []Coded{*c}
+	return []orders.Coded{*c}
 }
 
 // codedText is the text of terms.
-func codedText(list []Coded) string {
+func codedText(list []orders.Coded) string {
 	var out []string
 	for _, c := range list {
 		out = append(out, c.Text)
@@ -144,7 +146,7 @@ func codedText(list []Coded) string {
 }
 
 // local writes an instant with the offset that it was noted with.
-func (t *TimestampWithOffset) local() string {
+func local(t *orders.TimestampWithOffset) string {
 	if t == nil {
 		return ""
 	}
@@ -152,16 +154,16 @@ func (t *TimestampWithOffset) local() string {
 }
 
 // resultTable has the results under the ordered markers that they come from.
-func resultTable(results OrderResults, zone *time.Location) Section {
+func resultTable(results orders.OrderResults, zone *time.Location) Section {
 	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
-	groups := map[string][]LabResult{}
+	groups := map[string][]orders.LabResult{}
 	var order []string
 	first, several := map[string]string{}, map[string]bool{} // groups of results of one code
 	for _, one := range results.Results {
-		if group, ok := first[one.key()]; ok && group != one.Group {
-			several[one.key()] = true
+		if group, ok := first[one.Key()]; ok && group != one.Group {
+			several[one.Key()] = true
 		} else {
-			first[one.key()] = one.Group
+			first[one.Key()] = one.Group
 		}
 		var names []string
 		for _, m := range one.SourceMarkers {
@@ -178,22 +180,22 @@ func resultTable(results OrderResults, zone *time.Location) Section {
 			t.Rows = append(t.Rows, Row{Cells: []string{group, "", "", "", ""}, Group: true})
 		}
 		for _, one := range groups[group] {
-			t.Rows = append(t.Rows, resultRow(one, several[one.key()], zone))
+			t.Rows = append(t.Rows, resultRow(one, several[one.Key()], zone))
 		}
 	}
 	return Section{Heading: "Results", Table: t}
 }
 
 // resultRow prints a result; its group, where there are several of its code.
-func resultRow(one LabResult, several bool, zone *time.Location) Row {
-	row := Row{Strong: one.Interpretation == Abnormal || one.Interpretation == Critical}
+func resultRow(one orders.LabResult, several bool, zone *time.Location) Row {
+	row := Row{Strong: one.Interpretation == orders.Abnormal || one.Interpretation == orders.Critical}
 	// What is longer than a few words has the whole width.
 	const words = 60
 	result, long := one.Result, ""
 	if len([]rune(result)) > words {
 		result, long = "See below", result
 	}
-	row.Cells = []string{joined(" ", one.Name, bracket("LOINC", one.LOINC)), result, flagOf(one), textOf(one.Unit), rangeOf(one)}
+	row.Cells = []string{joined(" ", one.Name, bracket("LOINC", one.LOINC)), result, flagOf(one), rules.TextOf(one.Unit), rangeOf(one)}
 	var at string
 	if one.Timestamp != nil {
 		at = "At " + stamp(one.Timestamp.Time, zone)
@@ -202,13 +204,13 @@ func resultRow(one LabResult, several bool, zone *time.Location) Row {
 	if one.PerformingLaboratory != nil {
 		lab = "Laboratory: " + *one.PerformingLaboratory
 	}
-	row.Remark = joined("\n", correction(one, zone), one.isolate(several), long, textOf(one.Notes), joined(". ", at, lab, method(one.Methods)))
+	row.Remark = joined("\n", correction(one, zone), isolate(&one, several), long, rules.TextOf(one.Notes), joined(". ", at, lab, method(one.Methods)))
 	return row
 }
 
 // isolate says which result led to this one, and its group where there are several of its
 // code.
-func (r *LabResult) isolate(several bool) string {
+func isolate(r *orders.LabResult, several bool) string {
 	var of, group string
 	if p := r.Parent; p != nil {
 		if of = p.Value; of == "" && p.Result != nil {
@@ -224,7 +226,7 @@ func (r *LabResult) isolate(several bool) string {
 	return joined(", ", of, group)
 }
 
-func method(list []Coded) string {
+func method(list []orders.Coded) string {
 	if text := codedText(list); text != "" {
 		return "Method: " + text
 	}
@@ -232,7 +234,7 @@ func method(list []Coded) string {
 }
 
 // correction marks a corrected result; empty for one that was not corrected.
-func correction(one LabResult, zone *time.Location) string {
+func correction(one orders.LabResult, zone *time.Location) string {
 	if one.CorrectedAt == nil {
 		return ""
 	}
@@ -244,10 +246,10 @@ func correction(one LabResult, zone *time.Location) string {
 }
 
 // rangeOf is the reference range as the lab words it, else by its bounds.
-func rangeOf(one LabResult) string {
+func rangeOf(one orders.LabResult) string {
 	low, high := one.MinRangeValue, one.MaxRangeValue
 	switch {
-	case textOf(one.ReferenceRange) != "":
+	case rules.TextOf(one.ReferenceRange) != "":
 		return *one.ReferenceRange
 	case low != nil && high != nil:
 		return low.String() + "-" + high.String()
@@ -260,14 +262,14 @@ func rangeOf(one LabResult) string {
 }
 
 func bracket(name string, v *string) string {
-	if textOf(v) == "" {
+	if rules.TextOf(v) == "" {
 		return ""
 	}
 	return "(" + name + " " + *v + ")"
 }
 
 // flagOf says what is to be seen at once: the lab's own flag, and what it means.
-func flagOf(one LabResult) string {
+func flagOf(one orders.LabResult) string {
 	var words []string
 	switch {
 	case one.IsAboveMaxRange != nil && *one.IsAboveMaxRange:
@@ -275,7 +277,7 @@ func flagOf(one LabResult) string {
 	case one.IsBelowMinRange != nil && *one.IsBelowMinRange:
 		words = append(words, "Low")
 	}
-	if one.Interpretation == Abnormal && len(words) == 0 || one.Interpretation == Critical {
+	if one.Interpretation == orders.Abnormal && len(words) == 0 || one.Interpretation == orders.Critical {
 		words = append(words, inWords(string(one.Interpretation)))
 	}
 	text := strings.Join(words, ", ")
@@ -287,8 +289,8 @@ func flagOf(one LabResult) string {
 
 // performedBy lists the laboratories that did the work, by the name that results call
 // them.
-func performedBy(samples map[string]SampleData) []string {
-	labs := map[string]PerformingLaboratory{}
+func performedBy(samples map[string]orders.SampleData) []string {
+	labs := map[string]orders.PerformingLaboratory{}
 	for _, s := range samples {
 		maps.Copy(labs, s.PerformingLaboratories)
 	}
@@ -300,10 +302,10 @@ func performedBy(samples map[string]SampleData) []string {
 			address = addressLine(*l.Address)
 		}
 		director := ""
-		if textOf(l.MedicalDirector) != "" {
+		if rules.TextOf(l.MedicalDirector) != "" {
 			director = "medical director " + *l.MedicalDirector
 		}
-		out = append(out, joined(": ", key, joined(", ", l.Name, address, textOf(l.PhoneNumber), director)))
+		out = append(out, joined(": ", key, joined(", ", l.Name, address, rules.TextOf(l.PhoneNumber), director)))
 	}
 	return out
 }

@@ -1,39 +1,11 @@
-package orders
+package documents
 
 import (
 	"context"
-	"io"
 	"time"
 
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/people"
-)
-
-// DocumentKind is what a document is for.
-type DocumentKind string
-
-// The documents of an order.
-const (
-	// RequisitionForm asks a laboratory to test a sample; it goes with the patient or
-	// with the sample.
-	RequisitionForm DocumentKind = "requisition"
-	// SpecimenLabels are stuck on the tubes.
-	SpecimenLabels DocumentKind = "labels"
-	// CollectionInstructions tell a patient how to prepare, and how to take a sample.
-	CollectionInstructions DocumentKind = "collection_instructions"
-	// BeneficiaryNotice tells a patient, before the draw, what their insurance will
-	// probably not pay: an advance beneficiary notice.
-	BeneficiaryNotice DocumentKind = "abn"
-	// ResultsReport is what came out.
-	ResultsReport DocumentKind = "results"
-)
-
-// Paper is the size of a document's pages.
-type Paper string
-
-// The sizes. The zero value of a Paper is Letter.
-const (
-	Letter Paper = "letter"
-	A4     Paper = "a4"
 )
 
 // LabelStock is what labels are printed on.
@@ -54,7 +26,7 @@ var LabelStocks = []LabelStock{LabelRoll, LabelSheet}
 // sections from top to bottom. It is a plain value, and a pure function of an order.
 // Printing or logging one shows nothing.
 type Document struct {
-	Kind  DocumentKind
+	Kind  Kind
 	Title string
 	// Number names the document on every page. On the first it is a barcode as well
 	// (Code 128), where such a code can hold it. Empty for none.
@@ -63,7 +35,7 @@ type Document struct {
 	Subject string
 	// Remarks stand under the title, such as that a report is partial.
 	Remarks []string
-	Paper   Paper
+	Paper   orders.Paper
 	// At is the document's own time: when what it tells happened, not when it was
 	// laid out.
 	At       time.Time
@@ -127,38 +99,4 @@ type Label struct {
 // has ended. Implementations are safe for concurrent use.
 type Printer interface {
 	Print(ctx context.Context, d Document) ([]byte, error)
-}
-
-// BlobStore keeps the files of orders. Whoever implements it sees to it that they lie
-// encrypted; they are health data.
-//
-// A key is letters, digits, hyphens, underscores and single slashes between them, at
-// most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
-// place of what was there, or after any error nothing of it; it may be called again
-// after any error, as Delete may. Get of what is not there is [healthlab.NotFound];
-// Delete of it is no error. Once ctx has ended, a call returns the context's error and
-// changes nothing. Implementations are safe for concurrent use.
-type BlobStore interface {
-	Put(ctx context.Context, key string, content io.Reader) error
-	// Get returns the content; the caller closes it.
-	Get(ctx context.Context, key string) (io.ReadCloser, error)
-	Delete(ctx context.Context, key string) error
-}
-
-// CoverageNotice is what a laboratory knows of an order that the patient's insurance
-// will probably not pay for. Printing or logging it shows nothing.
-type CoverageNotice struct {
-	Items []CoverageItem
-	// Note is a further word of the laboratory; empty for none.
-	Note string
-}
-
-// CoverageItem is one thing that is probably not paid for.
-type CoverageItem struct {
-	// Name is what it is, in words.
-	Name string
-	// Reason is why it is probably not paid for.
-	Reason string
-	// CostMinor is the estimated cost in cents.
-	CostMinor int64
 }

@@ -1,4 +1,4 @@
-package orders
+package documents
 
 import (
 	"cmp"
@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -43,14 +45,6 @@ func inWords(v string) string {
 	return strings.ToUpper(v[:1]) + v[1:]
 }
 
-// said is the text of what may be null.
-func textOf[T ~string](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return string(*v)
-}
-
 // stamp writes an instant in a zone: 2026-03-02 05:00 MST, or with the offset of a zone
 // that has no name.
 func stamp(t time.Time, zone *time.Location) string {
@@ -71,7 +65,7 @@ func stamp(t time.Time, zone *time.Location) string {
 // stampText writes a time that a laboratory wrote as text. What is not in ISO 8601 stays
 // as the laboratory wrote it: the order of day and month is uncertain.
 func stampText(s *string) string {
-	text := textOf(s)
+	text := rules.TextOf(s)
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return stamp(t, t.Location())
 	}
@@ -86,51 +80,41 @@ func yes(b bool) string {
 }
 
 func postal(first string, second *string, city, state, zip, country string) string {
-	return joined(", ", first, textOf(second), city, joined(" ", state, zip), country)
+	return joined(", ", first, rules.TextOf(second), city, joined(" ", state, zip), country)
 }
 
 func addressLine(a people.Address) string {
 	return postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country)
 }
 
-// number is what the documents of an order are known by: the specimen's id, else the
+// documentNumber is what the documents of an order are known by: the specimen's id, else the
 // order's own.
-func (r *Record) number() string {
+func documentNumber(r *orders.Record) string {
 	if r.SampleID != nil && *r.SampleID != "" {
 		return *r.SampleID
 	}
 	return r.ID.String()
 }
 
-// reachedAt is when the history holds a status for the last time; zero if it does not.
-func (r *Record) reachedAt(l LowLevel) time.Time {
-	for _, e := range slices.Backward(r.Events) {
-		if e.Status.LowLevel() == l {
-			return e.CreatedAt.Time
-		}
-	}
-	return time.Time{}
-}
-
-// subject is who the patient is, in a line.
-func (o *Order) subject() string {
+// subjectOf is who the patient is, in a line.
+func subjectOf(o *orders.Order) string {
 	p := o.PatientDetails
 	if p == nil {
 		return ""
 	}
-	return joined(", ", joined(" ", textOf(p.FirstName), textOf(p.LastName)), "born "+p.DOB.String())
+	return joined(", ", joined(" ", rules.TextOf(p.FirstName), rules.TextOf(p.LastName)), "born "+p.DOB.String())
 }
 
 // identitySection identifies the patient on a report.
-func (o *Order) identitySection() Section {
-	return Section{Heading: "Patient", Fields: append(o.identity(), Field{"Patient id", o.UserID.String()})}
+func identitySection(o *orders.Order) Section {
+	return Section{Heading: "Patient", Fields: append(identityOf(o), Field{"Patient id", o.UserID.String()})}
 }
 
-// identity is the patient's name, birth date and gender.
-func (o *Order) identity() sheet {
+// identityOf is the patient's name, birth date and gender.
+func identityOf(o *orders.Order) sheet {
 	var f sheet
 	if p := o.PatientDetails; p != nil {
-		f.add("Name", textOf(p.FirstName), textOf(p.LastName))
+		f.add("Name", rules.TextOf(p.FirstName), rules.TextOf(p.LastName))
 		f.add("Date of birth", p.DOB.String())
 		f.word("Gender", string(p.Gender))
 	}
@@ -138,15 +122,15 @@ func (o *Order) identity() sheet {
 }
 
 // patientSection is what a laboratory needs to know of the patient.
-func (o *Order) patientSection() Section {
-	f := o.identity()
+func patientSection(o *orders.Order) Section {
+	f := identityOf(o)
 	if p := o.PatientDetails; p != nil {
-		f.add("Phone", textOf(p.PhoneNumber))
-		f.add("E-mail", textOf(p.Email))
-		f.word("Race", textOf(p.Race))
-		f.word("Ethnicity", textOf(p.Ethnicity))
-		f.word("Sexual orientation", textOf(p.SexualOrientation))
-		f.word("Gender identity", textOf(p.GenderIdentity))
+		f.add("Phone", rules.TextOf(p.PhoneNumber))
+		f.add("E-mail", rules.TextOf(p.Email))
+		f.word("Race", rules.TextOf(p.Race))
+		f.word("Ethnicity", rules.TextOf(p.Ethnicity))
+		f.word("Sexual orientation", rules.TextOf(p.SexualOrientation))
+		f.word("Gender identity", rules.TextOf(p.GenderIdentity))
 	}
 	if a := o.PatientAddress; a != nil {
 		f.add("Address", postal(a.FirstLine, a.SecondLine, a.City, a.State, a.Zip, a.Country))
@@ -163,7 +147,7 @@ func guarantorSection(heading string, g *people.GuarantorDetails) []Section {
 	f.add("Name", g.FirstName, g.LastName)
 	f.add("Address", addressLine(g.Address))
 	f.add("Phone", g.PhoneNumber)
-	f.add("E-mail", textOf(g.Email))
+	f.add("E-mail", rules.TextOf(g.Email))
 	if g.HouseholdIncome != nil {
 		f.add("Household income", strconv.Itoa(*g.HouseholdIncome), "USD a year")
 	}
@@ -174,14 +158,14 @@ func guarantorSection(heading string, g *people.GuarantorDetails) []Section {
 }
 
 // orderSection says what was ordered, and from whom.
-func (r *Record) orderSection(zone *time.Location) Section {
+func orderSection(r *orders.Record, zone *time.Location) Section {
 	var f sheet
 	f.add("Order", r.ID.String())
-	f.add("Specimen", textOf(r.SampleID))
+	f.add("Specimen", rules.TextOf(r.SampleID))
 	f.add("Ordered", stamp(r.CreatedAt.Time, zone))
 	f.add("Priority", yes(r.Priority))
 	f.add("Test", r.LabTest.Name)
-	f.add("Description", textOf(r.LabTest.Description))
+	f.add("Description", rules.TextOf(r.LabTest.Description))
 	f.word("Sample", string(r.LabTest.SampleType))
 	f.word("Collection", string(r.Method()))
 	f.add("Patient must fast", yes(r.LabTest.Fasting))
@@ -192,7 +176,7 @@ func (r *Record) orderSection(zone *time.Location) Section {
 	if r.ActivateBy != nil {
 		f.add("Scheduled for", r.ActivateBy.String())
 	}
-	if r.Origin != OriginInitial {
+	if r.Origin != orders.OriginInitial {
 		f.word("Origin", string(r.Origin))
 	}
 	return Section{Heading: "Order", Fields: f}
@@ -202,14 +186,14 @@ func (r *Record) orderSection(zone *time.Location) Section {
 func markerTable(markers []catalogue.Marker) Section {
 	t := &Table{Columns: []string{"Code", "Test", "Kind"}, Widths: []int{4, 9, 3}}
 	for _, m := range markers {
-		t.Rows = append(t.Rows, Row{Cells: []string{textOf(m.ProviderID), m.Name, inWords(textOf(m.Type))}})
+		t.Rows = append(t.Rows, Row{Cells: []string{rules.TextOf(m.ProviderID), m.Name, inWords(rules.TextOf(m.Type))}})
 	}
 	return Section{Heading: "Tests", Table: t}
 }
 
-// answers lists what was answered at order entry: the words of a choice, not its code
+// answerSection lists what was answered at order entry: the words of a choice, not its code
 // alone.
-func (r *Record) answers() []Section {
+func answerSection(r *orders.Record) []Section {
 	t := &Table{Columns: []string{"Test", "Question", "Answer"}, Widths: []int{4, 6, 4}}
 	for _, m := range r.LabTest.Markers {
 		if m.AOE == nil {
@@ -238,14 +222,14 @@ func (r *Record) answers() []Section {
 
 // physicianSection says who ordered. Without a signature there is a line to sign on, and
 // without a physician lines for the name and the NPI as well.
-func (r *Record) physicianSection() Section {
+func physicianSection(r *orders.Record) Section {
 	var f sheet
 	s := Section{Heading: "Ordering physician"}
 	switch p := r.PhysicianInput; {
 	case p != nil:
 		f.add("Name", p.FirstName, p.LastName)
 		f.add("NPI", p.NPI)
-		f.add("E-mail", textOf(p.Email))
+		f.add("E-mail", rules.TextOf(p.Email))
 		f.add("Licensed in", strings.Join(p.LicensedStates, ", "))
 		s.Picture = p.SignatureImage
 	case r.Physician != nil:
@@ -263,22 +247,22 @@ func (r *Record) physicianSection() Section {
 
 // billingSections say who pays. The coverage is the record that the order names; nil
 // for none.
-func (r *Record) billingSections(c *people.Coverage) []Section {
+func billingSections(r *orders.Record, c *people.Coverage) []Section {
 	var f sheet
 	f.word("Billing", string(r.BillingType))
 	f.add("Diagnosis codes", strings.Join(r.ICDCodes, ", "))
 	if in := r.HealthInsurance; in != nil {
-		f.add("Payor code", textOf(in.PayorCode))
-		f.add("Member number", textOf(in.InsuranceID))
+		f.add("Payor code", rules.TextOf(in.PayorCode))
+		f.add("Member number", rules.TextOf(in.InsuranceID))
 		f.add("Card's diagnoses", strings.Join(in.DiagnosisCodes, ", "))
-		f.add("Symptoms", textOf(in.Subjective))
-		f.add("Assessment, plan", textOf(in.AssessmentPlan))
+		f.add("Symptoms", rules.TextOf(in.Subjective))
+		f.add("Assessment, plan", rules.TextOf(in.AssessmentPlan))
 		if p := in.ResponsibleDetails; p != nil {
 			f.add("Policy holder", p.FirstName, p.LastName)
 			f.add("Holder's address", addressLine(p.Address.Address()))
 			f.add("Holder's phone", p.PhoneNumber, "("+cmp.Or(p.PhoneType, people.DefaultPhoneType)+")")
 		}
-		f.add("Patient is holder's", textOf(in.ResponsibleRelationship))
+		f.add("Patient is holder's", rules.TextOf(in.ResponsibleRelationship))
 	}
 	out := []Section{{Heading: "Billing", Fields: f}}
 	if c == nil {
@@ -290,7 +274,7 @@ func (r *Record) billingSections(c *people.Coverage) []Section {
 	g.add("Payor code", record.PayorCode)
 	g.add("Payor's address", addressLine(record.Company.Address))
 	g.add("Member number", record.MemberID)
-	g.add("Group", textOf(record.GroupID))
+	g.add("Group", rules.TextOf(record.GroupID))
 	g.add("Insured", record.Insured.FirstName, record.Insured.LastName)
 	g.add("Date of birth", record.Insured.DOB.String())
 	g.word("Gender", string(record.Insured.Gender))
@@ -302,25 +286,25 @@ func (r *Record) billingSections(c *people.Coverage) []Section {
 	return append(out, guarantorSection("Guarantor", record.Guarantor)...)
 }
 
-// requisition is the form that asks the lab to test the sample. The comment is left out
+// requisitionDocument is the form that asks the lab to test the sample. The comment is left out
 // where the lab takes none.
-func (r *Record) requisition(c *people.Coverage, comment string, zone *time.Location) Document {
-	d := Document{Kind: RequisitionForm, Title: "Laboratory requisition", Number: r.number(), Subject: r.subject(), At: r.reachedAt(RequisitionCreated)}
+func requisitionDocument(r *orders.Record, c *people.Coverage, comment string, zone *time.Location) Document {
+	d := Document{Kind: RequisitionForm, Title: "Laboratory requisition", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.ReachedAt(orders.RequisitionCreated)}
 	if r.Priority {
 		d.Remarks = append(d.Remarks, "PRIORITY")
 	}
 	if r.LabTest.Fasting {
 		d.Remarks = append(d.Remarks, "PATIENT MUST FAST")
 	}
-	d.Sections = append(d.Sections, r.orderSection(zone), r.patientSection())
+	d.Sections = append(d.Sections, orderSection(r, zone), patientSection(&r.Order))
 	if p := r.PatientDetails; p != nil {
 		d.Sections = append(d.Sections, guarantorSection("Medical proxy", p.MedicalProxy)...)
 	}
-	d.Sections = append(d.Sections, r.physicianSection())
-	d.Sections = append(d.Sections, r.billingSections(c)...)
+	d.Sections = append(d.Sections, physicianSection(r))
+	d.Sections = append(d.Sections, billingSections(r, c)...)
 	d.Sections = append(d.Sections, markerTable(r.LabTest.Markers))
-	d.Sections = append(d.Sections, r.answers()...)
-	if text := joined("\n", textOf(r.Notes), comment); text != "" {
+	d.Sections = append(d.Sections, answerSection(r)...)
+	if text := joined("\n", rules.TextOf(r.Notes), comment); text != "" {
 		d.Sections = append(d.Sections, Section{Heading: "Comments", Paragraphs: strings.Split(text, "\n")})
 	}
 	return d.with(Section{Heading: "Specimen collection", Signs: []string{"Collected on (date and time)", "Collected by", "Signature of the patient"}})
@@ -347,11 +331,11 @@ type LabelsRequest struct {
 const MaxLabels = 100
 
 // labels are for the tubes of an order.
-func (r *Record) labels(req LabelsRequest) Document {
-	d := Document{Kind: SpecimenLabels, Title: "Specimen labels", Number: r.number(), At: req.CollectedAt, Stock: req.Stock}
+func labelDocument(r *orders.Record, req LabelsRequest) Document {
+	d := Document{Kind: SpecimenLabels, Title: "Specimen labels", Number: documentNumber(r), At: req.CollectedAt, Stock: req.Stock}
 	var l Label
 	if p := r.PatientDetails; p != nil {
-		l.Lines = append(l.Lines, joined(" ", textOf(p.FirstName), textOf(p.LastName)))
+		l.Lines = append(l.Lines, joined(" ", rules.TextOf(p.FirstName), rules.TextOf(p.LastName)))
 		l.Lines = append(l.Lines, joined("  ", "Born "+p.DOB.String(), inWords(string(p.Gender))))
 	}
 	l.Lines = append(l.Lines, "Collected "+stamp(req.CollectedAt, req.CollectedAt.Location()))
@@ -363,7 +347,7 @@ func (r *Record) labels(req LabelsRequest) Document {
 	if r.LabAccountNumber != "" {
 		l.Lines = append(l.Lines, "Account "+r.LabAccountNumber)
 	}
-	l.Number = r.number()
+	l.Number = documentNumber(r)
 	for range req.Count {
 		d.Labels = append(d.Labels, l)
 	}
@@ -393,17 +377,17 @@ func instructions(t catalogue.LabTest, sheets []catalogue.InstructionSheet, at t
 }
 
 // notice tells the patient what their insurance will probably not pay.
-func (r *Record) notice() Document {
-	d := Document{Kind: BeneficiaryNotice, Title: "Advance beneficiary notice of non-coverage", Number: r.number(), Subject: r.subject(), At: r.reachedAt(RequisitionCreated)}
+func noticeDocument(r *orders.Record) Document {
+	d := Document{Kind: BeneficiaryNotice, Title: "Advance beneficiary notice of non-coverage", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.ReachedAt(orders.RequisitionCreated)}
 	var f sheet
 	if l := r.LabTest.Lab; l != nil {
 		f.add("Notice from", joined(", ", l.Name, l.FirstLineAddress, joined(" ", l.City, l.Zipcode)))
 	}
 	if p := r.PatientDetails; p != nil {
-		f.add("Patient", textOf(p.FirstName), textOf(p.LastName))
+		f.add("Patient", rules.TextOf(p.FirstName), rules.TextOf(p.LastName))
 		f.add("Date of birth", p.DOB.String())
 	}
-	f.add("Number", r.number())
+	f.add("Number", documentNumber(r))
 	f.add("Order", r.ID.String())
 	t := &Table{Columns: []string{"Laboratory test", "Why it may not be paid", "Estimated cost"}, Widths: []int{5, 7, 3}}
 	for _, i := range r.Notice.Items {

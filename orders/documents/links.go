@@ -1,0 +1,70 @@
+package documents
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+)
+
+// LinkValidFor is how long the URL of a requisition is valid.
+const LinkValidFor = 7 * 24 * time.Hour
+
+// linkBound is what tokens of requisitions are bound to.
+var linkBound = []byte("requisition form")
+
+// Links make URLs at which the holder reads one requisition. Use [NewLinks].
+type Links struct {
+	url  string
+	keys healthlab.Sealer
+}
+
+// NewLinks returns Links below a URL, without a slash at the end: the URL of a requisition is this,
+// a slash and a token that keys seals. Every process needs the same keys. Hand its method URL to
+// [orders.Options].RequisitionURL, and the Links to [Options]. Invalid without URL or keys.
+func NewLinks(url string, keys healthlab.Sealer) (*Links, error) {
+	if url == "" || keys == nil {
+		return nil, fmt.Errorf("%w: URLs of requisitions need a URL and a sealer", healthlab.Invalid)
+	}
+	return &Links{url: url, keys: keys}, nil
+}
+
+// URL returns the URL of an order's requisition, which is valid for [LinkValidFor] from now.
+func (l *Links) URL(ctx context.Context, team healthlab.TeamID, order orders.OrderID, now time.Time) (string, error) {
+	plain := append(append([]byte{}, team.UUID[:]...), order.UUID[:]...)
+	plain = binary.BigEndian.AppendUint64(plain, uint64(now.Add(LinkValidFor).Unix()))
+	box, err := l.keys.Seal(ctx, plain, linkBound)
+	if err != nil {
+		return "", fmt.Errorf("requisition URL: %w", err)
+	}
+	enc := base64.RawURLEncoding
+	return l.url + "/" + enc.EncodeToString([]byte(box.KeyID)) + "." + enc.EncodeToString(box.Box), nil
+}
+
+func noLink() error { return noDocument("there is no such document, or its URL has expired") }
+
+// open returns the order that a token stands for.
+func (l *Links) open(ctx context.Context, token string, now time.Time) (team healthlab.TeamID, order orders.OrderID, err error) {
+	name, box, ok := strings.Cut(token, ".")
+	enc := base64.RawURLEncoding.Strict()
+	id, noName := enc.DecodeString(name)
+	sealed, noBox := enc.DecodeString(box)
+	if l == nil || !ok || noName != nil || noBox != nil {
+		return team, order, noLink()
+	}
+	plain, err := l.keys.Open(ctx, healthlab.Sealed{KeyID: string(id), Box: sealed}, linkBound)
+	if ctx.Err() != nil {
+		return team, order, ctx.Err()
+	}
+	if err != nil || len(plain) != 40 || now.Unix() >= int64(binary.BigEndian.Uint64(plain[32:])) {
+		return team, order, noLink()
+	}
+	return healthlab.TeamID{UUID: uuid.UUID(plain[:16])}, orders.OrderID{UUID: uuid.UUID(plain[16:32])}, nil
+}

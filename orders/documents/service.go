@@ -1,0 +1,269 @@
+package documents
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// Links make and open URLs of requisitions. Default: there are no such URLs.
+	Links *Links
+	// TimeZone returns the zone of a user, in which documents show times. Default: UTC.
+	TimeZone func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error)
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Service prints the documents of orders. It is safe for concurrent use. A team reaches its
+// own orders only; those of another team are [healthlab.NotFound].
+type Service struct {
+	orders  *orders.Service
+	printer Printer // nil: there are no documents
+	opts    Options
+}
+
+// New returns a Service of the orders of a service. Without a printer every document is
+// NotFound (DOCUMENT_NOT_FOUND). Requisitions and notices are kept as they were first
+// printed where the orders keep files ([orders.Options].Files); what is not kept is printed anew
+// each time.
+func New(of *orders.Service, printer Printer, opts *Options) *Service {
+	s := &Service{orders: of, printer: printer}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.TimeZone == nil {
+		s.opts.TimeZone = func(context.Context, healthlab.TeamID, healthlab.UserID) (*time.Location, error) {
+			return time.UTC, nil
+		}
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	return s
+}
+
+// Requisition returns the requisition of an order as a PDF file. NotFound
+// (DOCUMENT_NOT_FOUND) before the lab has accepted the order, and for imported orders,
+// whose requisition was made elsewhere.
+func (s *Service) Requisition(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
+	r, err := s.printable(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("print requisition: %w", err)
+	}
+	if !r.Reached(orders.RequisitionCreated) {
+		return nil, fmt.Errorf("print requisition: %w", noDocument("the order has no requisition"))
+	}
+	return s.kept(ctx, &r, RequisitionForm, func() (Document, error) {
+		var coverage *people.Coverage
+		if r.HealthInsuranceID != nil {
+			c, err := s.orders.People().Insurance(ctx, team, *r.HealthInsuranceID)
+			if kind := healthlab.KindOf(err); err != nil && kind != healthlab.NotFound && kind != healthlab.Unimplemented {
+				return Document{}, err
+			}
+			if err == nil {
+				coverage = &c
+			}
+		}
+		zone, err := s.printZone(ctx, &r)
+		return requisitionDocument(&r, coverage, s.orders.RequisitionComment(&r), zone), err
+	})
+}
+
+// Labels returns labels for the tubes of an order as a PDF file. Invalid without a time
+// of collection, or with a count out of range; NotFound before there is a requisition,
+// and for imported orders.
+func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id orders.OrderID, req LabelsRequest) ([]byte, error) {
+	var p healthlab.Problems
+	if req.CollectedAt.IsZero() {
+		p.Add("required", "is required", "collection_date")
+	}
+	if req.Count < 1 || req.Count > MaxLabels {
+		p.Add("range", fmt.Sprintf("is from 1 to %d", MaxLabels), "number_of_labels")
+	}
+	if req.Stock != "" && !slices.Contains(LabelStocks, req.Stock) {
+		p.Add("enum", "is one of roll, sheet", "stock")
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	r, err := s.printable(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("print labels: %w", err)
+	}
+	if !r.Reached(orders.RequisitionCreated) {
+		return nil, fmt.Errorf("print labels: %w", noDocument("the order has no requisition"))
+	}
+	return s.print(ctx, team, labelDocument(&r, req))
+}
+
+// CoverageNotice returns the advance beneficiary notice of an order as a PDF file.
+// NotFound unless the order has one, and before the lab has accepted it. It is kept as it
+// was first printed.
+func (s *Service) CoverageNotice(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
+	r, err := s.printable(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("print notice: %w", err)
+	}
+	if !r.HasABN || r.Notice == nil || !r.HasRequisition() {
+		return nil, fmt.Errorf("print notice: %w", noDocument("the order has no advance beneficiary notice"))
+	}
+	return s.kept(ctx, &r, BeneficiaryNotice, func() (Document, error) { return noticeDocument(&r), nil })
+}
+
+// OrderInstructions returns the collection instructions for an order as a PDF file.
+// NotFound where there are none.
+func (s *Service) OrderInstructions(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
+	r, err := s.printable(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("print instructions: %w", err)
+	}
+	t := r.LabTest
+	t.Method = r.Method()
+	return s.instructions(ctx, team, t, r.CreatedAt.Time)
+}
+
+// LabTestInstructions returns the collection instructions of a lab test as a PDF file.
+// NotFound where there are none.
+func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID) ([]byte, error) {
+	t, err := s.orders.Catalogue().LabTest(ctx, team, nil, id)
+	if err != nil {
+		return nil, fmt.Errorf("print instructions: %w", err)
+	}
+	return s.instructions(ctx, team, t, time.Time{})
+}
+
+func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t catalogue.LabTest, at time.Time) ([]byte, error) {
+	sheets, err := s.orders.Catalogue().Instructions(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("print instructions: %w", err)
+	}
+	if len(sheets) == 0 {
+		return nil, fmt.Errorf("print instructions: %w", noDocument("there are no collection instructions"))
+	}
+	return s.print(ctx, team, instructions(t, sheets, at))
+}
+
+// Report returns the results of an order as a PDF file: the report that the lab printed
+// of them, where it sent one, else ours. NotFound before the first result.
+func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
+	r, err := s.printable(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("print report: %w", err)
+	}
+	if !r.HasResults() {
+		return nil, rules.Missing(orders.ResultNotFound, "the order has no result yet")
+	}
+	own, err := s.orders.LabReport(ctx, &r)
+	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
+		return own, err
+	}
+	zone, err := s.printZone(ctx, &r)
+	if err != nil {
+		return nil, fmt.Errorf("print report: %w", err)
+	}
+	return s.print(ctx, team, reportDocument(&r, *r.Results, zone))
+}
+
+// TransactionReport returns the results of a whole testing journey as one PDF file.
+// The order whose results are the newest heads it. NotFound before any result.
+func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, id orders.TransactionID) ([]byte, error) {
+	if s.printer == nil {
+		return nil, noDocument("there are no documents here")
+	}
+	results, of, err := s.orders.TransactionRecords(ctx, team, id)
+	if err != nil {
+		return nil, fmt.Errorf("print report: %w", err)
+	}
+	newest := &of[len(of)-1]
+	zone, err := s.printZone(ctx, newest)
+	if err != nil {
+		return nil, fmt.Errorf("print report: %w", err)
+	}
+	return s.print(ctx, team, reportDocument(newest, results, zone))
+}
+
+// print lays a document out on the team's paper.
+func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) ([]byte, error) {
+	if s.printer == nil {
+		return nil, noDocument("there are no documents here")
+	}
+	settings, err := s.orders.Settings(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	d.Paper = settings.Paper
+	if len(d.Labels) > 0 && d.Stock == "" {
+		d.Stock = LabelRoll
+		if d.Paper == orders.A4 {
+			d.Stock = LabelSheet
+		}
+	}
+	file, err := s.printer.Print(ctx, d)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("print %s: %v", d.Kind, err) // the caller is not to blame
+	}
+	return file, nil
+}
+
+// printable returns an order whose documents are asked for.
+func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
+	r, err := s.orders.Record(ctx, team, id)
+	if err == nil && s.printer == nil {
+		err = noDocument("there are no documents here")
+	}
+	return r, err
+}
+
+// printZone is the zone of an order's user.
+func (s *Service) printZone(ctx context.Context, r *orders.Record) (*time.Location, error) {
+	zone, err := s.opts.TimeZone(ctx, r.TeamID, r.UserID)
+	if err != nil {
+		return nil, fmt.Errorf("time zone of the user: %w", err)
+	}
+	return zone, nil
+}
+
+func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound, msg) }
+
+// kept returns a document as it was first printed, and keeps it when that is now.
+func (s *Service) kept(ctx context.Context, r *orders.Record, kind Kind, build func() (Document, error)) ([]byte, error) {
+	file, err := s.orders.Document(ctx, r, string(kind))
+	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
+		return file, err
+	}
+	d, err := build()
+	if err != nil {
+		return nil, fmt.Errorf("print %s: %w", kind, err)
+	}
+	if file, err = s.print(ctx, r.TeamID, d); err != nil {
+		return nil, err
+	}
+	return file, s.orders.KeepDocument(ctx, r, string(kind), file)
+}
+
+// RequisitionAt returns the requisition that a token of a URL stands for, whoever brings
+// it. NotFound (DOCUMENT_NOT_FOUND) for everything else: what is no token, one that has
+// expired, an order that is gone.
+func (s *Service) RequisitionAt(ctx context.Context, token string) ([]byte, error) {
+	team, order, err := s.opts.Links.open(ctx, token, s.opts.Now())
+	if err != nil {
+		return nil, err
+	}
+	file, err := s.Requisition(ctx, team, order)
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return nil, noLink()
+	}
+	return file, err
+}

@@ -1,0 +1,248 @@
+package orders
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// BlobStore keeps the files of orders. Whoever implements it sees to it that they lie
+// encrypted; they are health data.
+//
+// A key is letters, digits, hyphens, underscores and single slashes between them, at
+// most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
+// place of what was there, or after any error nothing of it; it may be called again
+// after any error, as Delete may. Get of what is not there is [healthlab.NotFound];
+// Delete of it is no error. Once ctx has ended, a call returns the context's error and
+// changes nothing. Implementations are safe for concurrent use.
+type BlobStore interface {
+	Put(ctx context.Context, key string, content io.Reader) error
+	// Get returns the content; the caller closes it.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	Delete(ctx context.Context, key string) error
+}
+
+// maxReportBytes bounds a report that a lab printed.
+const maxReportBytes = 20 << 20
+
+// fetch reads a file.
+func fetch(ctx context.Context, files BlobStore, key string) ([]byte, error) {
+	f, err := files.Get(ctx, key)
+	if err != nil {
+		return nil, filed("read document", err)
+	}
+	b, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, filed("read document", err)
+	}
+	return b, nil
+}
+
+// filed keeps the kinds of a BlobStore's faults from being taken for the caller's own.
+func filed(verb string, err error) error {
+	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	return fmt.Errorf("%s: %w: %v", verb, healthlab.Unavailable, err)
+}
+
+func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
+
+// KeepReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
+// same for the same report of the order: letters, digits, hyphens and underscores. It is
+// shown to nobody before results come that name it ([Message.ReportFile]) and are the
+// order's, and until others come. It may be called again with the same report.
+//
+// Invalid if it is no PDF file, too large (20 MB) or has no such id; NotFound if the
+// team has no such order. Of an order whose patient is to be erased, and where no files
+// are kept, it keeps nothing.
+func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
+	var p healthlab.Problems
+	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		p.Add("file_id", "is letters, digits, hyphens and underscores", "id")
+	}
+	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || len(pdf) > maxReportBytes {
+		p.Add("file", fmt.Sprintf("is a PDF file of at most %d bytes", maxReportBytes), "pdf")
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	r, err := s.allOrders.Get(ctx, team, order)
+	if err != nil {
+		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
+	}
+	alive, err := s.users.HasUser(ctx, team, r.UserID)
+	if err != nil {
+		return fmt.Errorf("keep report: %w", err)
+	}
+	if s.opts.Files == nil || !alive {
+		return nil
+	}
+	// The order knows of the file first, so that none lies there that nobody erases.
+	_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
+		if !slices.Contains(r.Files, id) {
+			r.Files = append(slices.Clone(r.Files), id)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
+	}
+	if err := s.opts.Files.Put(ctx, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
+		return filed("keep report", err)
+	}
+	return nil
+}
+
+// fetchReport reads the report of results that are held for review; empty if there is
+// none.
+func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
+	if s.opts.Files == nil || m.ReportFile == "" {
+		return nil, nil
+	}
+	file, err := fetch(ctx, s.opts.Files, reportKey(m.Order, m.ReportFile))
+	if healthlab.KindOf(err) == healthlab.NotFound {
+		return nil, nil
+	}
+	return file, err
+}
+
+// moveReport takes the report of results to the order that has them now, from the one
+// that they named. What fails is logged: our own report is printed then.
+func (s *Service) moveReport(ctx context.Context, m Message, to OrderID, file []byte) {
+	if len(file) == 0 || to == m.Order {
+		return
+	}
+	if err := s.opts.Files.Put(ctx, reportKey(to, m.ReportFile), bytes.NewReader(file)); err != nil {
+		s.opts.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error())
+	}
+	s.dropReport(ctx, m)
+}
+
+// dropReport deletes the report of results that are not those of the order which they
+// name. What fails is logged: the file goes with the order.
+func (s *Service) dropReport(ctx context.Context, m Message) {
+	if s.opts.Files == nil || m.ReportFile == "" {
+		return
+	}
+	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
+	if err == nil && (r.ReportFile == m.ReportFile || !slices.Contains(r.Files, m.ReportFile)) {
+		return // it came with results of the order as well, or was never kept
+	}
+	if err == nil {
+		err = s.opts.Files.Delete(ctx, reportKey(m.Order, m.ReportFile))
+	}
+	if err == nil {
+		_, err = s.allOrders.Update(ctx, m.Team, m.Order, func(r *Record) ([]healthlab.Event, error) {
+			r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(id string) bool { return id == m.ReportFile })
+			return nil, nil
+		})
+	}
+	if err != nil && healthlab.KindOf(err) != healthlab.NotFound {
+		s.opts.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error())
+	}
+}
+
+// Forget deletes the files of a user's orders, before the user is erased for good and
+// the store forgets the orders. It may be called again after any error. Hand it to
+// [healthdata.Options.Forget].
+func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	if s.opts.Files == nil {
+		return nil
+	}
+	ids, err := s.allOrders.OfUser(ctx, team, user)
+	if err != nil {
+		return fmt.Errorf("forget documents: %w", err)
+	}
+	for _, id := range ids {
+		r, err := s.allOrders.Get(ctx, team, id)
+		if err != nil {
+			return fmt.Errorf("forget documents: %w", err)
+		}
+		keys := make([]string, 0, len(keptDocuments)+len(r.Files))
+		for _, name := range keptDocuments {
+			keys = append(keys, documentKey(id, name))
+		}
+		for _, file := range r.Files {
+			keys = append(keys, reportKey(id, file))
+		}
+		for _, key := range keys {
+			if err := s.opts.Files.Delete(ctx, key); err != nil {
+				return fmt.Errorf("forget documents: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// keptDocuments are the names of the documents that are kept as they were first printed.
+var keptDocuments = []string{"requisition", "abn"}
+
+func documentKey(id OrderID, name string) string { return "orders/" + id.String() + "/" + name }
+
+// Document returns a document of an order that [Service.KeepDocument] keeps. NotFound if it
+// keeps none.
+func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
+	if s.opts.Files == nil {
+		return nil, rules.Missing(DocumentNotFound, "no files are kept")
+	}
+	return fetch(ctx, s.opts.Files, documentKey(r.ID, name))
+}
+
+// KeepDocument keeps a document of an order as it was first printed: requisition or abn,
+// else Invalid. It keeps nothing where no files are kept, and nothing of a user who is deleted.
+func (s *Service) KeepDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
+	if !slices.Contains(keptDocuments, name) {
+		return fmt.Errorf("%w: a document that is kept is one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
+	}
+	alive, err := s.users.HasUser(ctx, r.TeamID, r.UserID)
+	if err != nil {
+		return fmt.Errorf("find user: %w", err)
+	}
+	if s.opts.Files == nil || !alive {
+		return nil
+	}
+	if err := s.opts.Files.Put(ctx, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
+		return filed("keep "+name, err)
+	}
+	return nil
+}
+
+// LabReport returns the report that the laboratory printed of an order's results. NotFound if
+// it sent none.
+func (s *Service) LabReport(ctx context.Context, r *Record) ([]byte, error) {
+	if s.opts.Files == nil || r.ReportFile == "" {
+		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report of its own")
+	}
+	return fetch(ctx, s.opts.Files, reportKey(r.ID, r.ReportFile))
+}
+
+// formURL returns the URL of the requisition of an order that has none yet; empty where no URLs
+// are made, and where making one fails: no order waits for that.
+func (s *Service) formURL(ctx context.Context, r *Record, now time.Time) string {
+	if s.opts.RequisitionURL == nil || r.Reached(RequisitionCreated) {
+		return ""
+	}
+	url, err := s.opts.RequisitionURL(ctx, r.TeamID, r.ID, now)
+	if err != nil {
+		s.opts.Log.Warn("requisition gets no URL", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error())
+		return ""
+	}
+	return url
+}
+
+// formURLs puts the URL into steps of an order that has no requisition yet.
+func (s *Service) formURLs(ctx context.Context, r *Record, steps []Step) {
+	url := s.formURL(ctx, r, steps[0].At)
+	for i := range steps {
+		steps[i].FormURL = url
+	}
+}
