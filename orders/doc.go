@@ -14,16 +14,19 @@
 //   - [Service] is what handlers and hosts call: place, get, list, register, cancel.
 //   - [Store] keeps orders; [LabBackend] is a laboratory; [people.Users] and [catalogue.Source]
 //     say who can be a patient and what can be ordered.
-//   - [catalogue.StaticCatalog] is a catalogue out of files; [Service.Markers] and [Service.LabTests] browse
-//     and search it. [catalogue.LabTestStore] keeps the tests that teams make of its markers.
-//   - [Appointment] is a visit for an order: [Service.HomeSlots] and [Service.CenterSlots]
-//     find a time, [Service.BookVisit] books it. [appointment.Centers] and [appointment.Zips] say where patients
-//     can go; [appointment.SlotBackend] and [BookingBackend] are what a lab that makes appointments
-//     does beside.
-//   - [documents.Document] is what stands on a requisition, label, instruction, notice or report;
-//     a [documents.Printer] makes a file of it, and [Documents] says how a Service does.
-//   - [Service.Run] is the background work: it hands orders to the lab, and takes in what
-//     the lab reports.
+//   - [Appointment] is a visit for an order; [Service.BookVisit] books one, through the
+//     laboratory's [BookingBackend].
+//
+// Questions beside the order have packages of their own, below this one unless said
+// otherwise:
+//
+//   - [catalogue]: what can a team order? [Service.Catalogue]
+//   - [people]: who is the patient, and who pays? [Service.People]
+//   - [appointment]: where and when can a sample be taken? [Service.Appointments]
+//   - package documents, above this one: what is printed of an order?
+//
+// [Service.Run] is the background work: it hands orders to the lab, and takes in what the lab
+// reports.
 //
 // What this package is not: a client of any particular laboratory, and not a reader
 // of report files (see package labreport).

@@ -4,10 +4,10 @@
 // [New] makes a [Printer], which implements [documents.Printer]:
 //
 //	printer, err := pdfdoc.New(nil)
-//	desk, err := orders.New(store, users, catalogue, lab, &orders.Options{
-//		Environment: healthlab.Production,
-//		Documents: &orders.Documents{Printer: printer, Files: files},
+//	service, err := orders.New(store, users, catalogue, lab, &orders.Options{
+//		Environment: healthlab.Production, Files: files,
 //	})
+//	printed := documents.New(service, printer, nil)
 //
 // Text is set in DejaVu Sans, of which each file has the letters that it needs, with
 // their meaning, so that text can be selected, searched and read aloud. That covers Latin,
