@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 	"unicode"
 
@@ -128,47 +127,41 @@ func (e *engine) text(number, index int) (pageText, error) {
 	if err != nil {
 		return out, err
 	}
-	chars, bad, err := e.chars(page, move, size.Width, size.Height)
+	chars, turn, bad, err := e.chars(page, move, size.Width, size.Height)
 	if err != nil {
 		return out, err
 	}
-	out.Bad = bad
-	out.Turn = direction(chars)
-	var b builder
-	for _, c := range chars {
-		if c.r == ' ' {
-			b.flush()
-			continue
-		}
-		c = c.turn(out.Turn, size.Width, size.Height)
-		b.add(c.r, c.x0, c.y0, c.x1, c.y1)
+	out.Bad, out.Turn = bad, turn
+	for i, c := range chars {
+		chars[i] = c.turn(out.Turn, size.Width, size.Height)
 	}
-	b.flush()
 	if out.Turn == 90 || out.Turn == 270 {
 		out.Width, out.Height = out.Height, out.Width
 	}
-	for _, w := range b.words {
+	for _, w := range wordsOf(chars) {
 		out.Words = append(out.Words, wordBox{w.text, w.x0 / out.Width, w.y0 / out.Height, (w.x1 - w.x0) / out.Width, (w.y1 - w.y0) / out.Height})
 	}
 	return out, nil
 }
 
-// chars returns the characters of a page in the order of its stream, a space where a
-// word ends, and how many have no meaning.
-func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, float64), width, height float64) (chars []char, bad int, err error) {
+// chars returns the characters of a page in the order of its stream, printed spaces
+// included, how far the page must be turned, and how many characters have no meaning. It leaves out the spaces and line ends that the
+// engine adds between glyphs.
+func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, float64), width, height float64) (chars []char, turn, bad int, err error) {
+	d := direction{votes: map[int]int{}}
 	t, err := e.inst.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
 	if err != nil {
-		return nil, 0, errFile
+		return nil, 0, 0, errFile
 	}
 	defer func() { _, _ = e.inst.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: t.TextPage}) }()
 	n, err := e.inst.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: t.TextPage})
 	if err != nil {
-		return nil, 0, errFile
+		return nil, 0, 0, errFile
 	}
 	for i := range min(n.Count, most) {
 		u, err := e.inst.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: t.TextPage, Index: i})
 		if err != nil {
-			return nil, 0, errFile
+			return nil, 0, 0, errFile
 		}
 		r := rune(u.Unicode)
 		switch {
@@ -177,19 +170,25 @@ func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, flo
 		case r == 0 || r == 0xfffd || unicode.Is(unicode.Co, r):
 			bad++
 			continue
-		case r <= ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
-			chars = append(chars, char{r: ' '})
+		case r == '\r' || r == '\n':
 			continue
+		case r <= ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
+			g, err := e.inst.FPDFText_IsGenerated(&requests.FPDFText_IsGenerated{TextPage: t.TextPage, Index: i})
+			if err != nil || g.IsGenerated {
+				continue
+			}
+			r = ' '
 		}
 		c, err := e.inst.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: t.TextPage, Index: i})
 		if err != nil {
 			continue
 		}
+		d.count(e, t.TextPage, i, move, width, height)
 		x0, y0 := move(float64(c.Rect.Left), float64(c.Rect.Top))
 		x1, y1 := move(float64(c.Rect.Right), float64(c.Rect.Bottom))
 		chars = append(chars, char{r, min(x0, x1) * width, min(y0, y1) * height, max(x0, x1) * width, max(y0, y1) * height})
 	}
-	return chars, bad, nil
+	return chars, d.turn(), bad, nil
 }
 
 // char is a character and its box, in points from the top left.
@@ -198,30 +197,42 @@ type char struct {
 	x0, y0, x1, y1 float64
 }
 
-// direction says how far a page must be turned so that its print runs from left to
-// right: by where most characters have their next one.
-func direction(chars []char) int {
-	votes := map[int]int{}
-	for i := 1; i < len(chars); i++ {
-		a, b := chars[i-1], chars[i]
-		if a.r == ' ' || b.r == ' ' {
-			continue
-		}
-		dx, dy := b.x0+b.x1-a.x0-a.x1, b.y0+b.y1-a.y0-a.y1
-		switch {
-		case math.Abs(dx) >= math.Abs(dy) && dx >= 0:
-			votes[0]++
-		case math.Abs(dx) >= math.Abs(dy):
-			votes[180]++
-		case dy > 0:
-			votes[270]++
-		default:
-			votes[90]++
-		}
+// direction votes on how far a page must be turned so that its print runs from left to
+// right: by the base line of one character in eight.
+type direction struct {
+	votes map[int]int
+	seen  int
+}
+
+// count adds the character at an index. move is the map to the page as it is shown, of
+// width by height points.
+func (d *direction) count(e *engine, page references.FPDF_TEXTPAGE, index int, move func(x, y float64) (float64, float64), width, height float64) {
+	if d.seen++; d.seen%8 != 1 {
+		return
 	}
+	m, err := e.inst.FPDFText_GetMatrix(&requests.FPDFText_GetMatrix{TextPage: page, Index: index})
+	if err != nil {
+		return
+	}
+	x0, y0 := move(0, 0)
+	x1, y1 := move(float64(m.Matrix.A), float64(m.Matrix.B))
+	dx, dy := (x1-x0)*width, (y1-y0)*height
+	switch {
+	case math.Abs(dx) >= math.Abs(dy) && dx >= 0:
+		d.votes[0]++
+	case math.Abs(dx) >= math.Abs(dy):
+		d.votes[180]++
+	case dy > 0:
+		d.votes[270]++
+	default:
+		d.votes[90]++
+	}
+}
+
+func (d *direction) turn() int {
 	best := 0
 	for _, turn := range []int{90, 180, 270} {
-		if votes[turn] > votes[best] {
+		if d.votes[turn] > d.votes[best] {
 			best = turn
 		}
 	}
@@ -300,52 +311,6 @@ func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
 		}
 	}
 	return g, nil
-}
-
-// builder joins characters into words: a new one begins after a space, a gap, or a
-// jump up or down.
-type builder struct {
-	words []built
-	cur   strings.Builder
-	w     built
-	open  bool
-	h     float64
-}
-
-type built struct {
-	text           string
-	x0, y0, x1, y1 float64
-}
-
-func (b *builder) add(r rune, x0, y0, x1, y1 float64) {
-	h := y1 - y0
-	if h <= 0 || math.IsNaN(h) {
-		return
-	}
-	if b.open {
-		height := max(h, b.h)
-		gap := x0 - b.w.x1
-		jump := math.Abs((y0+y1)/2 - (b.w.y0+b.w.y1)/2)
-		if gap > 0.22*height || gap < -0.6*height || jump > 0.55*height {
-			b.flush()
-		}
-	}
-	if !b.open {
-		b.w = built{x0: x0, y0: y0, x1: x1, y1: y1}
-		b.open, b.h = true, h
-	}
-	b.cur.WriteRune(r)
-	b.w.x0, b.w.x1 = min(b.w.x0, x0), max(b.w.x1, x1)
-	b.w.y0, b.w.y1 = min(b.w.y0, y0), max(b.w.y1, y1)
-}
-
-func (b *builder) flush() {
-	if b.open {
-		b.w.text = b.cur.String()
-		b.words = append(b.words, b.w)
-	}
-	b.cur.Reset()
-	b.open = false
 }
 
 // cacheDir is where compiled code may be kept: a folder of this user alone.

@@ -1,12 +1,14 @@
 package pdftext_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"image"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,6 +82,57 @@ func TestReadsAReport(t *testing.T) {
 			require.Equal(t, "Amara", *d.Metadata.PatientFirstName)
 		})
 	}
+}
+
+// A file may place each glyph by itself, in any order, and draw bold print twice.
+func TestReadsTextInPieces(t *testing.T) {
+	x := newExtractor(t, nil)
+	want := wordTexts(pagesOf(t, x, reportPDF(false, ""))[0])
+	r := rand.New(rand.NewPCG(7, 7))
+	for name, change := range map[string]func(glyphs []set) []set{
+		"in order":  func(g []set) []set { return g },
+		"backwards": func(g []set) []set { slices.Reverse(g); return g },
+		"shuffled":  func(g []set) []set { r.Shuffle(len(g), func(i, k int) { g[i], g[k] = g[k], g[i] }); return g },
+		"by column": func(g []set) []set {
+			slices.SortStableFunc(g, func(a, b set) int { return cmp.Compare(a.x, b.x) })
+			return g
+		},
+		"drawn twice": func(g []set) []set {
+			for _, c := range slices.Clone(g) {
+				g = append(g, set{c.x + 0.3, c.y, c.text})
+			}
+			return g
+		},
+		"without spaces": func(g []set) []set { return slices.DeleteFunc(g, func(c set) bool { return c.text == " " }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := pagesOf(t, x, writePDF("", false, change(glyphsOf(reportLines()))))[0]
+			require.ElementsMatch(t, want, wordTexts(page))
+			d, reason := labreport.NewReader(nil).Read([]labreport.Page{page})
+			require.Empty(t, reason)
+			require.Len(t, d.Results, 6)
+			require.Equal(t, "112", d.Results[0].Value)
+		})
+	}
+}
+
+func wordTexts(p labreport.Page) (out []string) {
+	for _, w := range p.Words {
+		out = append(out, w.Text)
+	}
+	return out
+}
+
+// glyphsOf places each glyph of the lines by itself.
+func glyphsOf(lines []set) (out []set) {
+	for _, l := range lines {
+		x := l.x
+		for _, r := range l.text {
+			out = append(out, set{x, l.y, string(r)})
+			x += glyphWidth(r)
+		}
+	}
+	return out
 }
 
 func TestPagesWithoutTextGoToOCR(t *testing.T) {

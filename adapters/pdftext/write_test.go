@@ -92,6 +92,10 @@ func zeros(n int) []byte {
 
 // reportPDF is a small report of an invented patient.
 func reportPDF(flate bool, pageDict string) []byte {
+	return writePDF(pageDict, flate, reportLines())
+}
+
+func reportLines() []set {
 	lines := []set{{50, 750, "Northfield Clinical Laboratory"}, {50, 735, "Patient: Amara Hartley"}, {300, 735, "Collected: 03/14/2025"},
 		{50, 720, "DOB: 05/21/1980"}, {300, 720, "Reported: 03/16/2025"}, {50, 705, "Sex: Female"}, {300, 705, "Specimen: S1234567"},
 		{50, 680, "Test"}, {220, 680, "Result"}, {280, 680, "Flag"}, {330, 680, "Units"}, {430, 680, "Reference Range"}}
@@ -107,5 +111,14 @@ func reportPDF(flate bool, pageDict string) []byte {
 		}
 		y -= 15
 	}
-	return writePDF(pageDict, flate, lines)
+	return lines
+}
+
+// glyphWidth is the width of a glyph of Helvetica at ten points.
+func glyphWidth(r rune) float64 {
+	const from, widths = 32, "" +
+		"\x1c\x1c\x24\x38\x38\x59\x43\x13\x21\x21\x27\x3a\x1c\x21\x1c\x1c\x38\x38\x38\x38\x38\x38\x38\x38\x38\x38\x1c\x1c\x3a\x3a\x3a\x38" +
+		"\x66\x43\x43\x48\x48\x43\x3d\x4e\x48\x1c\x32\x43\x38\x53\x48\x4e\x43\x4e\x48\x43\x3d\x48\x43\x5e\x43\x43\x3d\x1c\x1c\x1c\x2f\x38" +
+		"\x21\x38\x38\x32\x38\x38\x1c\x38\x38\x16\x16\x32\x16\x53\x38\x38\x38\x38\x21\x32\x1c\x38\x32\x48\x32\x32\x32\x21\x1a\x21\x3a"
+	return float64(widths[r-from]) / 10
 }
