@@ -32,6 +32,16 @@ func linked(t *testing.T, name string) (*deployment, *double.Person, healthlab.U
 	return d, one, u
 }
 
+// steps lets a number of seconds pass, with a step in each.
+func (d *deployment) steps(seconds int) {
+	d.t.Helper()
+	for range seconds {
+		_, err := d.pulls.Step(d.t.Context())
+		require.NoError(d.t, err)
+		d.wait(time.Second)
+	}
+}
+
 func TestWhoopMessages(t *testing.T) {
 	d, one, u := linked(t, "whoop")
 	nights, workouts := d.counted(u, "sleep"), d.counted(u, "workouts")
@@ -170,6 +180,51 @@ func TestWithingsMessages(t *testing.T) {
 	user, err := d.health.User(t.Context(), team, u)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.ConnectionError, user.Connection("withings").Status)
+}
+
+func TestPolarMessages(t *testing.T) {
+	p, one := providers["polar"], double.NewPerson(3, noon, 20)
+	var theirs *double.PolarServer
+	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
+		s, truth := double.Polar(o)
+		theirs = s
+		return s.Server, truth
+	}
+	d := deploy(t, p, double.Options{People: []*double.Person{one}})
+	u := d.link(one)
+	require.True(t, theirs.Registered(one))
+	d.fetch([]healthlab.UserID{u})
+	d.steps(300)
+	last := &one.Nights[len(one.Nights)-1]
+	require.InDelta(t, last.Score, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
+
+	// A changed score arrives with the next request.
+	last.Score = 7
+	send := func(key string) error {
+		body, header := double.PolarMessage(one, "SLEEP", key, last.End)
+		_, err := d.pulls.Listen(t.Context(), "polar", linking.Message{Method: http.MethodPost, Header: header, Body: body})
+		return err
+	}
+	require.ErrorIs(t, send("guess"), healthlab.Unauthenticated)
+	require.NoError(t, send("verify"))
+	d.steps(300)
+	require.InDelta(t, 7, d.stored(u)["sleep"][last.Start.UTC().Format(time.RFC3339)+".score"], 0)
+
+	// A person who is registered may sign in again, and the end of the grant ends both.
+	g := d.signIn(one)
+	require.True(t, g.ExpiresAt.After(noon.AddDate(9, 0, 0)))
+	pull := func(secret []byte) error {
+		_, err := d.connector.Pull(t.Context(), linking.PullRequest{Secret: secret, Resource: "profile", From: noon.AddDate(0, 0, -1), To: noon})
+		return err
+	}
+	require.NoError(t, pull(g.Secret))
+	imported, err := d.connector.Pack(linking.Tokens{Access: "access"})
+	require.NoError(t, err)
+	require.ErrorIs(t, d.connector.Revoke(t.Context(), imported), healthlab.Invalid, "its account is not known")
+	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret))
+	require.False(t, theirs.Registered(one))
+	require.ErrorIs(t, pull(g.Secret), healthlab.Unauthenticated)
+	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret), "the grant has ended")
 }
 
 // A grant that is revoked cannot be renewed.

@@ -178,13 +178,7 @@ func ouraTruth(p *Person) Truth {
 		t.put("sleep", stamp(n.Start)+".score", float64(n.Score))
 		t.put("blood_oxygen", stamp(n.End), n.SpO2)
 		t.put("body_temperature_delta", stamp(n.Start), n.TemperatureDelta)
-		from := 0
-		for j := 1; j <= len(n.Stages); j++ {
-			if j == len(n.Stages) || n.Stages[j] != n.Stages[from] {
-				t.put("sleep_cycle", stamp(n.Start)+"."+strconv.Itoa(from*300)+"-"+strconv.Itoa(j*300), float64(n.Stages[from]-'0'))
-				from = j
-			}
-		}
+		t.stages(n)
 		for j := range n.HR {
 			at := stamp(n.Start.Add(time.Duration(j) * 5 * time.Minute))
 			if n.HR[j] != nil {

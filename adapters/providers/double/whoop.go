@@ -183,6 +183,17 @@ func (t Truth) night(p *Person, n *Night) {
 	}
 }
 
+// stages puts the stages of a night.
+func (t Truth) stages(n *Night) {
+	from := 0
+	for j := 1; j <= len(n.Stages); j++ {
+		if j == len(n.Stages) || n.Stages[j] != n.Stages[from] {
+			t.put("sleep_cycle", stamp(n.Start)+"."+strconv.Itoa(from*300)+"-"+strconv.Itoa(j*300), float64(n.Stages[from]-'0'))
+			from = j
+		}
+	}
+}
+
 // workout puts what every provider has of a workout.
 func (t Truth) workout(w *Workout) {
 	t.put("workouts", stamp(w.Start)+".end", float64(w.End.Unix()))

@@ -449,13 +449,7 @@ func withingsTruth(p *Person) Truth {
 		delete(t["sleep"], stamp(n.Start)+".recovery")
 		delete(t["sleep"], stamp(n.Start)+".hrv")
 		t.put("sleep", stamp(n.Start)+".score", float64(n.Score))
-		from := 0
-		for j := 1; j <= len(n.Stages); j++ {
-			if j == len(n.Stages) || n.Stages[j] != n.Stages[from] {
-				t.put("sleep_cycle", stamp(n.Start)+"."+strconv.Itoa(from*300)+"-"+strconv.Itoa(j*300), float64(n.Stages[from]-'0'))
-				from = j
-			}
-		}
+		t.stages(n)
 		for j := range n.HR {
 			at := stamp(n.Start.Add(time.Duration(j) * 5 * time.Minute))
 			t.put("respiratory_rate", at, math.Round(n.RespiratoryRate))

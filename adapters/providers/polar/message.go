@@ -1,0 +1,60 @@
+package polar
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/linking"
+)
+
+// messages are the resources of an event.
+var messages = map[string][]string{
+	"EXERCISE": {"workouts", "workout_stream"}, "CONTINUOUS_HEART_RATE": {"heartrate"}, "ACTIVITY_SUMMARY": {"activity", "steps"},
+	"SLEEP": {
+		"sleep", "sleep_cycle", "hrv", "respiratory_rate", "body_temperature", "body_temperature_delta", "blood_oxygen", "electrocardiogram",
+		"electrocardiogram_voltage",
+	},
+	"PHYSICAL_INFORMATION": {"profile", "weight", "vo2_max"},
+}
+
+// listen answers the ping, or reads a message.
+func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
+	var v struct {
+		Event  string         `json:"event"`
+		User   json.Number    `json:"user_id"`
+		Entity string         `json:"entity_id"`
+		Time   string         `json:"timestamp"`
+		Date   healthlab.Date `json:"date"`
+		From   healthlab.Date `json:"from"`
+	}
+	wrong := json.Unmarshal(m.Body, &v)
+	answered := linking.Heard{Status: http.StatusOK}
+	switch {
+	case wrong == nil && v.Event == "PING":
+		return answered, nil // it comes before the key is told
+	case !rest.SignedHex(rest.Header(&m, "Polar-Webhook-Signature"), l.VerifyToken, m.Body):
+		return linking.Heard{}, rest.NotTheirs()
+	case wrong != nil:
+		return linking.Heard{}, rest.NotReadable()
+	}
+	resources := messages[v.Event]
+	if resources == nil {
+		return answered, nil // an event that is not read
+	}
+	if v.Date.IsZero() {
+		v.Date = v.From
+	}
+	since := m.At
+	if at := v.Date.At(time.UTC); !v.Date.IsZero() && at.Before(since) {
+		since = at
+	}
+	answered.News = []linking.Announced{{
+		ID:             strings.Join([]string{v.Event, v.User.String(), v.Entity, v.Date.String(), v.Time}, " "),
+		ExternalUserID: v.User.String(), Resources: resources, Since: since.Add(-rest.Day),
+	}}
+	return answered, nil
+}
