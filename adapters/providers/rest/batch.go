@@ -206,6 +206,9 @@ var errShape = fmt.Errorf("%w: the provider's answer is not of the documented sh
 
 // items returns the items of an answer.
 func (k *Kind) items(body json.RawMessage) ([]json.RawMessage, error) {
+	if k.File != nil {
+		return []json.RawMessage{body}, nil
+	}
 	if !json.Valid(body) {
 		return nil, errShape
 	}

@@ -77,6 +77,9 @@ type Kind struct {
 	// For is a kind of whose items each is asked for by itself: this kind's answer is one
 	// item's details.
 	For string
+	// File returns the address of the file of an item of For, at whatever host: the request has
+	// no token. The kind has no Path, and Read gets the bytes of the file in place of an item.
+	File func(item json.RawMessage) string
 	// Ask puts the key of an item into the query, for kinds whose path has no {id}.
 	Ask func(q url.Values, key string)
 	// With lists kinds that are asked for with the same key before each item of For.

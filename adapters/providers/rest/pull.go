@@ -152,8 +152,24 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, own *Kind) *windo
 	return w
 }
 
+// file is the request for an item's file.
+func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) {
+	address := rebase(w.kind.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
+	if _, err := c.opts.Guard.CheckURL(address); err != nil {
+		return nil, fmt.Errorf("%w: the guard refuses the address of a file", healthlab.Invalid)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+	}
+	return req, nil
+}
+
 // request is the next request.
 func (c *Connector) request(ctx context.Context, w *window, token string) (*http.Request, error) {
+	if w.asked && w.kind.File != nil {
+		return c.file(ctx, w)
+	}
 	account, id := "", ""
 	if w.r.ExternalUserID != nil {
 		account = *w.r.ExternalUserID
