@@ -14,7 +14,7 @@
 //   - [Service] is what handlers and hosts call: place, get, list, register, cancel.
 //   - [Store] keeps orders; [LabBackend] is a laboratory; [people.Users] and [catalogue.Source]
 //     say who can be a patient and what can be ordered.
-//   - [Appointment] is a visit for an order; [Service.BookVisit] books one, through the
+//   - [Appointment] is a visit for an order; [Bookings.Book] books one, through the
 //     laboratory's [BookingBackend].
 //
 // Questions beside the order have packages of their own, below this one unless said
@@ -23,7 +23,8 @@
 //   - [catalogue]: what can a team order? [Service.Catalogue]
 //   - [people]: who is the patient, and who pays? [Service.People]
 //   - [appointment]: where and when can a sample be taken? [Service.Appointments]
-//   - package documents, above this one: what is printed of an order?
+//   - packages documents and matchtest, above this one: what is printed of an order, and what
+//     happens to a result that fits none?
 //
 // [Service.Run] is the background work: it hands orders to the lab, and takes in what the lab
 // reports.

@@ -43,7 +43,7 @@ func TestReportOfACorrectedTransaction(t *testing.T) {
 	require.NoError(t, a.Receive(ctx, a.report(o, func(m *orders.Message) { m.On = orders.CorrectedResult })))
 	require.Equal(t, orders.Corrected, a.get(o).LowLevel())
 	held := a.held(a.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "eastlab", ptr("code-iron") }))
-	next, err := a.AcceptUnmatched(ctx, a.team, held.ID, orders.AcceptRequest{OrderID: &o.ID})
+	next, err := a.Reviews().Accept(ctx, a.team, held.ID, orders.AcceptRequest{OrderID: &o.ID})
 	require.NoError(t, err)
 	require.Equal(t, orders.Completed, next.LowLevel())
 	require.Equal(t, o.OrderTransaction.ID, next.OrderTransaction.ID)
@@ -95,12 +95,12 @@ func TestReportOfHeldResults(t *testing.T) {
 	}
 	t.Run("rejected", func(t *testing.T) {
 		a, mine, _, held := hold(t)
-		_, err := a.ResolveUnmatched(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewUnsure})
+		_, err := a.Reviews().Resolve(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewUnsure})
 		require.NoError(t, err)
 		require.Equal(t, 1, a.files.left(t))
-		_, err = a.ReturnUnmatched(t.Context(), a.team, held.ID, nil)
+		_, err = a.Reviews().Return(t.Context(), a.team, held.ID, nil)
 		require.NoError(t, err)
-		_, err = a.ResolveUnmatched(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+		_, err = a.Reviews().Resolve(t.Context(), a.team, held.ID, orders.ResolveRequest{Action: orders.ReviewReject})
 		require.NoError(t, err)
 		require.Zero(t, a.files.left(t))
 		r, err := a.store.Orders().Get(t.Context(), a.team, mine.ID)
@@ -113,7 +113,7 @@ func TestReportOfHeldResults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, mine, his, held := hold(t)
-			o, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, req(his))
+			o, err := a.Reviews().Accept(t.Context(), a.team, held.ID, req(his))
 			require.NoError(t, err)
 			file, err := a.docs().Report(t.Context(), a.team, o.ID)
 			require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestReportOfHeldResults(t *testing.T) {
 	}
 	t.Run("accepted where it lies", func(t *testing.T) {
 		a, mine, _, held := hold(t)
-		_, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &mine.ID})
+		_, err := a.Reviews().Accept(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &mine.ID})
 		require.NoError(t, err)
 		file, err := a.docs().Report(t.Context(), a.team, mine.ID)
 		require.NoError(t, err)
@@ -145,10 +145,10 @@ func TestReportOfHeldResults(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
 		a, _, his, held := hold(t)
 		a.files.fails = true
-		_, err := a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		_, err := a.Reviews().Accept(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
 		require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
 		a.files.fails = false
-		_, err = a.AcceptUnmatched(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
+		_, err = a.Reviews().Accept(t.Context(), a.team, held.ID, orders.AcceptRequest{OrderID: &his.ID})
 		require.NoError(t, err)
 		file, err := a.docs().Report(t.Context(), a.team, his.ID)
 		require.NoError(t, err)

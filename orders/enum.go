@@ -111,7 +111,7 @@ const (
 // Interpretation is the reading of one result, or the worst of several.
 type Interpretation string
 
-// The interpretations.
+// The Interpretations().
 const (
 	Normal                Interpretation = "normal"
 	Abnormal              Interpretation = "abnormal"

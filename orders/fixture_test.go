@@ -54,7 +54,7 @@ func newDesk(t testing.TB, edit ...func(*orders.Options)) *desk {
 	d.store = memory.New(&memory.Options{Now: d.now})
 	d.lab = sandbox.NewLab(&sandbox.LabOptions{Now: d.now, Step: day})
 	opts := &orders.Options{
-		Environment: healthlab.Sandbox, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(), MatchTestRuns: d.store.MatchTestRuns(),
+		Environment: healthlab.Sandbox, Log: slog.New(slog.DiscardHandler), Now: d.now, People: d.store.Persons(), Reviews: d.store.Reviews(),
 		Settings: func(context.Context, healthlab.TeamID) (orders.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (d *desk) work() {
 		require.NoError(d.t, err)
 		m, err := d.TakeUpdates(d.t.Context())
 		require.NoError(d.t, err)
-		v, err := d.VisitsDue(d.t.Context())
+		v, err := d.Bookings().Due(d.t.Context())
 		require.NoError(d.t, err)
 		if n+m+v == 0 {
 			return

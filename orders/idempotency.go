@@ -90,8 +90,8 @@ const (
 	IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
 )
 
-// maxKey is the greatest length of a key, in characters.
-const maxKey = 255
+// MaxKey is the greatest length of a key, in characters.
+const MaxKey = 255
 
 // Once does a request once and answers it the same every time. do gets the id for the
 // order that the request places ([Service.PlaceAs]). An error of do is handed on and
@@ -100,9 +100,9 @@ const maxKey = 255
 // Invalid if the key has not 1 to 255 characters; the RuleErrors
 // IDEMPOTENCY_IN_PROGRESS and IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context.Context, OrderID) (Outcome, error)) ([]byte, error) {
-	if n := utf8.RuneCountInString(req.Key); n < 1 || n > maxKey || !utf8.ValidString(req.Key) {
+	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
 		var p healthlab.Problems
-		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", maxKey), "idempotency_key")
+		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", MaxKey), "idempotency_key")
 		return nil, p.Err()
 	}
 	now := s.now()

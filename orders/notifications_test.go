@@ -207,9 +207,9 @@ func TestRemindersOfAppointments(t *testing.T) {
 	d.booked(dropped, center, func(r *orders.BookRequest) { r.BookingKey = keys[62] })
 	d.settle()
 	require.Equal(t, []string{"sms appointment_scheduled"}, sent(out, o)[before:])
-	_, err := d.RescheduleVisit(t.Context(), d.team, moved.ID, center, orders.RescheduleRequest{BookingKey: keys[120]})
+	_, err := d.Bookings().Reschedule(t.Context(), d.team, moved.ID, center, orders.RescheduleRequest{BookingKey: keys[120]})
 	require.NoError(t, err)
-	_, err = d.CancelVisit(t.Context(), d.team, dropped.ID, center, appointment.DefaultCancellationReasons(center)[0].ID, nil)
+	_, err = d.Bookings().Cancel(t.Context(), d.team, dropped.ID, center, appointment.DefaultCancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	reminded := func(o orders.Order) (n int) {
 		d.settle()

@@ -81,7 +81,7 @@ func (q Query) Normal() (Query, error) {
 		rules.OneOf(&p, a, []ActivationType{ActivationCurrent, ActivationScheduled}, "order_activation_types", i)
 	}
 	if q.Interpretation != "" {
-		rules.OneOf(&p, q.Interpretation, interpretations, "interpretation")
+		rules.OneOf(&p, q.Interpretation, Interpretations(), "interpretation")
 	}
 	if q.Sort == "" {
 		q.Sort = SortCreatedAt
@@ -105,7 +105,10 @@ func (q Query) Normal() (Query, error) {
 	return q, p.Err()
 }
 
-var interpretations = []Interpretation{Normal, Abnormal, Critical, UnknownInterpretation}
+// Interpretations returns every reading of a result.
+func Interpretations() []Interpretation {
+	return []Interpretation{Normal, Abnormal, Critical, UnknownInterpretation}
+}
 
 // allLowLevels returns the low-level statuses of all methods.
 func allLowLevels() []LowLevel {

@@ -26,7 +26,7 @@ type AcceptRequest struct {
 	Note    *string  `json:"note"`
 }
 
-// AcceptUnmatched gives a result to an order, and returns the order that has it now: the
+// Accept gives a result to an order, and returns the order that has it now: the
 // one that was chosen, if it is in progress or completed; else a new one that takes its
 // place in its transaction, as where it was cancelled, or is at another lab than the
 // result. With a user alone, it is a new order of a new transaction. Without either, it
@@ -40,12 +40,12 @@ type AcceptRequest struct {
 // RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a
 // user or an order that the team does not have; Invalid: REVIEW_SELECTION_REQUIRED,
 // REVIEW_SELECTION_INCONSISTENT, REVIEW_NOT_POSSIBLE.
-func (s *Service) AcceptUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
-	store, err := s.reviews(ctx, team)
+func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
+	store, err := v.s.reviews(ctx, team)
 	if err != nil {
 		return Order{}, err
 	}
-	return s.acceptAs(ctx, store, team, id, req, MatchPendingCustomer)
+	return v.s.acceptAs(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
 // acceptAs lets those accept whom status waits for.

@@ -28,7 +28,7 @@ func (d Operations) store() (ReviewStore, error) {
 }
 
 // Waiting returns a page of a team's results that wait for operations. The query's
-// status and Escalated count for nothing. Faults as [Service.UnmatchedResults].
+// status and Escalated count for nothing. Faults as [Reviews.List].
 func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
 	store, err := d.store()
 	if err != nil {
@@ -42,7 +42,7 @@ func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, 
 }
 
 // Accept gives a result that waits for operations to an order, as
-// [Service.AcceptUnmatched] does, with the same faults.
+// [Reviews.Accept] does, with the same faults.
 func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (Order, error) {
 	store, err := d.store()
 	if err != nil {

@@ -123,9 +123,9 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	return evaluation{judge(m, tied, same), tied, same}, nil
 }
 
-// rawID is what a message with results is called while it is under review, and after. Two
+// RawID is what a message with results is called while it is under review, and after. Two
 // labs may give their messages the same ids.
-func (m Message) rawID() RawResultID {
+func (m Message) RawID() RawResultID {
 	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
 }
 
@@ -135,7 +135,7 @@ func (s *Service) isHeld(ctx context.Context, m Message) (bool, error) {
 	if s.opts.Reviews == nil {
 		return false, nil
 	}
-	_, err := s.opts.Reviews.Result(ctx, m.Team, m.rawID())
+	_, err := s.opts.Reviews.Result(ctx, m.Team, m.RawID())
 	if errors.Is(err, healthlab.NotFound) {
 		return false, nil
 	}
@@ -150,7 +150,7 @@ func (s *Service) hold(ctx context.Context, m Message, w evaluation, settings Se
 	j := w.judgement
 	at := healthlab.At(s.now())
 	r := RawResult{Team: m.Team, Message: m, UnmatchedResult: UnmatchedResult{
-		ID: m.rawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: rules.NonNil(j.sub), Reason: j.reason,
+		ID: m.RawID(), Status: MatchPendingCustomer, DecisionCode: j.code, SubReasonCodes: rules.NonNil(j.sub), Reason: j.reason,
 		Lab: MatchLab{Slug: w.lab(m)}, Markers: []MatchMarker{}, CreatedAt: at, UpdatedAt: at,
 	}}
 	if p := m.patient(); p != (ReportedPatient{}) {

@@ -47,7 +47,7 @@ func partial(m *orders.Message) { m.On = orders.PartialResult }
 
 func (d *desk) accepts(r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
 	d.t.Helper()
-	o, err := d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
+	o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 	require.NoError(d.t, err)
 	return d.get(o)
 }
@@ -139,7 +139,7 @@ func TestHeldResultsThatComeAgain(t *testing.T) {
 	for name, decide := range map[string]func(*desk, orders.UnmatchedResult){
 		"undecided": func(*desk, orders.UnmatchedResult) {},
 		"rejected": func(d *desk, r orders.UnmatchedResult) {
-			_, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+			_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
 			require.NoError(t, err)
 		},
 	} {
@@ -185,7 +185,7 @@ func TestAcceptWhatTheOrderHas(t *testing.T) {
 		return nil, nil
 	})
 	require.NoError(t, err)
-	_, err = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
+	_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID})
 	requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
 	require.Len(t, d.waiting(), 1)
 }
@@ -323,7 +323,7 @@ func TestHeldResultsOfALab(t *testing.T) {
 		m.Lab, m.Patient.FirstName, m.Results.Results[0].ProviderID = "", "Anna", ptr("code-glucose")
 	}))
 	require.Equal(t, orders.MatchLab{ID: 1, Name: "Northlab", Slug: "northlab"}, r.Lab)
-	page, err := d.UnmatchedResults(t.Context(), orders.ResultQuery{Team: d.team, LabSlug: "northlab"})
+	page, err := d.Reviews().List(t.Context(), orders.ResultQuery{Team: d.team, LabSlug: "northlab"})
 	require.NoError(t, err)
 	require.Len(t, page.Results, 1)
 	got := d.accepts(r, orders.AcceptRequest{UserID: &d.user})

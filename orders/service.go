@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,11 +28,6 @@ type Options struct {
 	// Reviews keeps results that match no order for certain, in the store of the orders.
 	// Default: such results are not taken in.
 	Reviews ReviewStore
-	// MatchTestRuns keeps the test runs of that queue, in a sandbox. Default: there are none.
-	MatchTestRuns MatchTestRunStore
-	// MatchTestRunUser makes, or finds, the user with a client_user_id for test runs that make
-	// their own orders. Default: they cannot.
-	MatchTestRunUser func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
 	// Messenger sends messages to patients. Default: they get none.
 	Messenger Messenger
 	// CentralLabs are the slugs of the labs that the compendium compares, and that areas
@@ -276,6 +272,12 @@ func (s *Service) Record(ctx context.Context, team healthlab.TeamID, id OrderID)
 	r, err := s.store.Get(ctx, team, id)
 	return r, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
+
+// Environment is sandbox or production.
+func (s *Service) Environment() healthlab.Environment { return s.opts.Environment }
+
+// FastingCodes are the labs' codes of questions about fasting.
+func (s *Service) FastingCodes() []string { return slices.Clone(s.opts.FastingCodes) }
 
 // Settings returns what the team has switched on.
 func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (Settings, error) {

@@ -146,7 +146,7 @@ func (f *SimulationFlags) check(final Status) error {
 		}
 	}
 	if f.Interpretation != "" {
-		rules.OneOf(&p, f.Interpretation, interpretations, "interpretation")
+		rules.OneOf(&p, f.Interpretation, Interpretations(), "interpretation")
 	}
 	for i, t := range f.ResultTypes {
 		rules.OneOf(&p, t, []ResultType{NumericResult, RangeResult, CommentResult, CodedValueResult}, "result_types", i)

@@ -85,7 +85,7 @@ const (
 // CandidateReason speaks for or against a candidate.
 type CandidateReason string
 
-// UnmatchedResult is a result under review as it is published. Printing or logging it
+// Get is a result under review as it is published. Printing or logging it
 // shows nothing.
 type UnmatchedResult struct {
 	ID     RawResultID `json:"id"`
@@ -389,10 +389,17 @@ type UnmatchedPage struct {
 	Total   int
 }
 
-// UnmatchedResults returns a page of the team's results under review. Invalid if the
+// Reviews lets a team decide about results that match no order for certain. It is safe for
+// concurrent use. UNMATCHED_RESULTS_NOT_ENABLED unless the team has that switched on.
+type Reviews struct{ s *Service }
+
+// Reviews returns the team's side of results under review; [Service.Operations] is the other.
+func (s *Service) Reviews() Reviews { return Reviews{s} }
+
+// List returns a page of the team's results under review. Invalid if the
 // query is wrong; UNMATCHED_RESULTS_NOT_ENABLED.
-func (s *Service) UnmatchedResults(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
-	store, err := s.reviews(ctx, q.Team)
+func (v Reviews) List(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
+	store, err := v.s.reviews(ctx, q.Team)
 	if err != nil {
 		return UnmatchedPage{}, err
 	}
@@ -400,7 +407,7 @@ func (s *Service) UnmatchedResults(ctx context.Context, q ResultQuery) (Unmatche
 		return UnmatchedPage{}, err
 	}
 	q.Escalated = true // the rest is not the team's to read
-	return s.page(ctx, store, q, MatchPendingCustomer)
+	return v.s.page(ctx, store, q, MatchPendingCustomer)
 }
 
 func (s *Service) page(ctx context.Context, store ReviewStore, q ResultQuery, status MatchStatus) (UnmatchedPage, error) {
@@ -419,10 +426,10 @@ func (s *Service) page(ctx context.Context, store ReviewStore, q ResultQuery, st
 	return out, nil
 }
 
-// UnmatchedResult returns a result under review. NotFound if the team has none of this
+// Get returns a result under review. NotFound if the team has none of this
 // id, or operations alone review it.
-func (s *Service) UnmatchedResult(ctx context.Context, team healthlab.TeamID, id RawResultID) (UnmatchedResult, error) {
-	store, err := s.reviews(ctx, team)
+func (v Reviews) Get(ctx context.Context, team healthlab.TeamID, id RawResultID) (UnmatchedResult, error) {
+	store, err := v.s.reviews(ctx, team)
 	if err != nil {
 		return UnmatchedResult{}, err
 	}
@@ -433,7 +440,7 @@ func (s *Service) UnmatchedResult(ctx context.Context, team healthlab.TeamID, id
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return s.show(ctx, r, MatchPendingCustomer)
+	return v.s.show(ctx, r, MatchPendingCustomer)
 }
 
 // ResolveRequest decides against a result, or hands it to operations.
@@ -456,17 +463,17 @@ func notReviewable() error {
 	return rules.Missing(RawResultNotFound, "the result is not open for review")
 }
 
-// ResolveUnmatched rejects a result, or hands it to operations. NotFound if the team
+// Resolve rejects a result, or hands it to operations. NotFound if the team
 // has none of this id that is open.
-func (s *Service) ResolveUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, req ResolveRequest) (UnmatchedResult, error) {
-	store, err := s.reviews(ctx, team)
+func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResultID, req ResolveRequest) (UnmatchedResult, error) {
+	store, err := v.s.reviews(ctx, team)
 	if err != nil {
 		return UnmatchedResult{}, err
 	}
 	if err := req.Check(); err != nil {
 		return UnmatchedResult{}, err
 	}
-	return s.resolve(ctx, store, team, id, req, MatchPendingCustomer)
+	return v.s.resolve(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
 // resolve lets those decide whom status waits for. A team hears of what it could read.
@@ -501,15 +508,15 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 	return s.show(ctx, r, status)
 }
 
-// ReturnUnmatched gives a result that operations reviewed back to the team, which can
+// Return gives a result that operations reviewed back to the team, which can
 // decide now. UNMATCHED_RESULTS_NOT_ENABLED for a team that does not review: operations
 // decide for it. No operation of the API does this: it is the host's.
-func (s *Service) ReturnUnmatched(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
-	store, err := s.reviews(ctx, team)
+func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
+	store, err := v.s.reviews(ctx, team)
 	if err != nil {
 		return UnmatchedResult{}, err
 	}
-	at, event := healthlab.At(s.now()), s.opts.NewID()
+	at, event := healthlab.At(v.s.now()), v.s.opts.NewID()
 	r, err := store.UpdateResult(ctx, team, id, func(r *RawResult) ([]healthlab.Event, error) {
 		if r.Status != MatchPendingOps {
 			return nil, notReviewable()
@@ -527,5 +534,5 @@ func (s *Service) ReturnUnmatched(ctx context.Context, team healthlab.TeamID, id
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return s.show(ctx, r, MatchPendingCustomer)
+	return v.s.show(ctx, r, MatchPendingCustomer)
 }

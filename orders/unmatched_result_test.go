@@ -17,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -61,7 +62,7 @@ func (d *desk) requisitioned(test string, edit ...func(*orders.PlaceRequest)) or
 // waiting returns the results that wait for the team.
 func (d *desk) waiting() []orders.UnmatchedResult {
 	d.t.Helper()
-	page, err := d.UnmatchedResults(d.t.Context(), orders.ResultQuery{Team: d.team})
+	page, err := d.Reviews().List(d.t.Context(), orders.ResultQuery{Team: d.team})
 	require.NoError(d.t, err)
 	require.Equal(d.t, len(page.Results), page.Total)
 	return page.Results
@@ -163,9 +164,9 @@ func TestResultsAreJudged(t *testing.T) {
 
 func TestAcceptUnmatched(t *testing.T) {
 	accept := func(d *desk, r orders.UnmatchedResult, req orders.AcceptRequest) orders.Order {
-		o, err := d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
+		o, err := d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 		require.NoError(d.t, err)
-		got, err := d.UnmatchedResult(d.t.Context(), d.team, r.ID)
+		got, err := d.Reviews().Get(d.t.Context(), d.team, r.ID)
 		require.NoError(d.t, err)
 		require.Equal(d.t, orders.MatchResolved, got.Status)
 		require.Equal(d.t, o.ID, *got.ResolvedOrderID)
@@ -174,7 +175,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		results, err := d.Results(d.t.Context(), d.team, o.ID)
 		require.NoError(d.t, err)
 		require.Len(d.t, results.Results, 1)
-		_, err = d.AcceptUnmatched(d.t.Context(), d.team, r.ID, req)
+		_, err = d.Reviews().Accept(d.t.Context(), d.team, r.ID, req)
 		requireRule(d.t, err, orders.RawResultNotFound, healthlab.NotFound)
 		return o
 	}
@@ -215,7 +216,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		d := newReviewDesk(t)
 		o := d.requisitioned("walk-in")
 		r := d.held(d.report(o, func(m *orders.Message) { m.Lab, m.Results.Results[0].ProviderID = "southlab", ptr("code-lipids") }))
-		_, err := d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{})
+		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{})
 		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid) // the team has no account there
 	})
 	t.Run("for a user without an order", func(t *testing.T) {
@@ -223,9 +224,9 @@ func TestAcceptUnmatched(t *testing.T) {
 		o := d.requisitioned("walk-in")
 		other := healthlab.UserID{UUID: id("patient")}
 		r := d.held(d.report(o, bySample, func(m *orders.Message) { m.SampleID, m.Patient.LastName = "", "Moe" }))
-		_, err := d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{})
+		_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{})
 		requireRule(t, err, orders.ReviewNeedsChoice, healthlab.Invalid)
-		_, err = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{UserID: &other})
+		_, err = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{UserID: &other})
 		requireRule(t, err, orders.ReviewNotPossible, healthlab.Invalid)
 		home := people.AddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201"}
 		_, err = d.People().SetUserInfo(t.Context(), d.team, other, people.UserInfoRequest{FirstName: "Ana", LastName: "Moe", Email: "ana@example.com",
@@ -252,14 +253,14 @@ func TestAcceptUnmatched(t *testing.T) {
 			{orders.AcceptRequest{OrderID: &none}, orders.OrderNotFound, healthlab.NotFound},
 			{orders.AcceptRequest{}, orders.ReviewNeedsChoice, healthlab.Invalid},
 		} {
-			_, err := d.AcceptUnmatched(t.Context(), d.team, r.ID, tc.req)
+			_, err := d.Reviews().Accept(t.Context(), d.team, r.ID, tc.req)
 			requireRule(t, err, tc.rule, tc.kind)
 		}
-		_, err := d.AcceptUnmatched(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, orders.AcceptRequest{OrderID: &o.ID})
+		_, err := d.Reviews().Accept(t.Context(), healthlab.TeamID{UUID: id("other team")}, r.ID, orders.AcceptRequest{OrderID: &o.ID})
 		requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
 		require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 		d.settings.UnmatchedResults = false
-		_, err = d.UnmatchedResults(t.Context(), orders.ResultQuery{Team: d.team})
+		_, err = d.Reviews().List(t.Context(), orders.ResultQuery{Team: d.team})
 		requireRule(t, err, orders.ReviewNotEnabled, healthlab.Precondition)
 	})
 	t.Run("by many at once", func(t *testing.T) {
@@ -271,7 +272,7 @@ func TestAcceptUnmatched(t *testing.T) {
 		r := d.held(d.report(mine[0], bySample, func(m *orders.Message) { m.SampleID = "" }))
 		var all sync.WaitGroup
 		for _, o := range mine {
-			all.Go(func() { _, _ = d.AcceptUnmatched(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID}) })
+			all.Go(func() { _, _ = d.Reviews().Accept(t.Context(), d.team, r.ID, orders.AcceptRequest{OrderID: &o.ID}) })
 		}
 		all.Wait()
 		with := 0
@@ -288,19 +289,19 @@ func TestResolveUnmatched(t *testing.T) {
 	d := newReviewDesk(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))
-	_, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewAccept})
+	_, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewAccept})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	got, err := d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewUnsure, Note: ptr("who?")})
+	got, err := d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewUnsure, Note: ptr("who?")})
 	require.NoError(t, err)
 	require.Equal(t, orders.MatchPendingOps, got.Status)
 	require.Empty(t, got.AllowedActions)
 	require.Len(t, d.waiting(), 1, "the team still sees what it handed over")
-	_, err = d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+	_, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
 	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
-	got, err = d.ReturnUnmatched(t.Context(), d.team, r.ID, ptr("look again"))
+	got, err = d.Reviews().Return(t.Context(), d.team, r.ID, ptr("look again"))
 	require.NoError(t, err)
 	require.Len(t, got.AllowedActions, 3)
-	got, err = d.ResolveUnmatched(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
+	got, err = d.Reviews().Resolve(t.Context(), d.team, r.ID, orders.ResolveRequest{Action: orders.ReviewReject})
 	require.NoError(t, err)
 	require.Equal(t, orders.MatchResolved, got.Status)
 	require.Equal(t, orders.ReviewReject, *got.ResolutionAction)
@@ -311,14 +312,14 @@ func TestResolveUnmatched(t *testing.T) {
 	require.NoError(t, d.Receive(t.Context(), d.report(o, bySample, nobodys)))
 	d.settings.UnmatchedResults = true
 	require.Empty(t, d.waiting())
-	listed, err := d.UnmatchedResults(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})
+	listed, err := d.Reviews().List(t.Context(), orders.ResultQuery{Team: d.team, Status: orders.MatchPendingOps})
 	require.NoError(t, err)
 	require.Empty(t, listed.Results, "the list shows what can be read")
 	require.Zero(t, listed.Total)
 	page, err := d.Operations().Waiting(t.Context(), orders.ResultQuery{Team: d.team, Escalated: true})
 	require.NoError(t, err)
 	require.Len(t, page.Results, 1)
-	_, err = d.UnmatchedResult(t.Context(), d.team, page.Results[0].ID)
+	_, err = d.Reviews().Get(t.Context(), d.team, page.Results[0].ID)
 	requireRule(t, err, orders.RawResultNotFound, healthlab.NotFound)
 }
 
@@ -464,83 +465,90 @@ func TestNoResultGoesToTheWrongPerson(t *testing.T) {
 
 // A test run ends as its case says, whichever it is, and the result waits.
 func TestMatchTestRuns(t *testing.T) {
-	d := newReviewDesk(t, func(o *orders.Options) {
-		o.MatchTestRunUser = func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
-			return healthlab.UserID{UUID: id(name)}, nil
-		}
-	})
-	known := func(o orders.MatchTestRunRule, run orders.MatchTestRun) {
+	d := newReviewDesk(t)
+	of := func(d *desk) *matchtest.Service {
+		s, err := matchtest.New(d.Service, d.store.MatchTestRuns(), &matchtest.Options{
+			User: func(_ context.Context, _ healthlab.TeamID, name string) (healthlab.UserID, error) {
+				return healthlab.UserID{UUID: id(name)}, nil
+			},
+			Now: d.now,
+		})
+		require.NoError(t, err)
+		return s
+	}
+	tests := of(d)
+	known := func(o matchtest.Rule, run matchtest.Run) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		for _, role := range o.OrderRoles {
 			d.users[healthlab.UserID{UUID: id("unmatched-test-" + run.RunID.String() + "-" + role)}] = true
 		}
 	}
-	rules, err := d.MatchTestRunCases(t.Context(), d.team)
+	rules, err := tests.Cases(t.Context(), d.team)
 	require.NoError(t, err)
 	require.Len(t, rules, 8)
 	for _, rule := range rules {
 		for _, status := range []orders.ResultStatus{orders.ResultFinal, orders.ResultPartial} {
-			req := orders.MatchTestRunRequest{Case: rule.Case, OrderSource: orders.MatchTestRunManaged, ResultStatus: status, Interpretation: orders.Abnormal}
+			req := matchtest.Request{Case: rule.Case, OrderSource: matchtest.Managed, ResultStatus: status, Interpretation: orders.Abnormal}
 			if rule.Case == orders.MatchWrongCollection {
-				req.OrderSource, req.Orders = orders.MatchTestRunProvided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
+				req.OrderSource, req.Orders = matchtest.Provided, map[string]orders.OrderID{"target": d.requisitioned("at home").ID}
 			}
-			run, err := d.StartMatchTestRun(t.Context(), d.team, string(rule.Case)+string(status), req)
+			run, err := tests.Start(t.Context(), d.team, string(rule.Case)+string(status), req)
 			require.NoError(t, err)
-			require.Equal(t, orders.MatchTestRunQueued, run.Status)
+			require.Equal(t, matchtest.Queued, run.Status)
 			known(rule, run)
-			n, err := d.TryOut(t.Context())
+			n, err := tests.Once(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
-			got, err := d.MatchTestRun(t.Context(), d.team, run.RunID)
+			got, err := tests.Get(t.Context(), d.team, run.RunID)
 			require.NoError(t, err)
 			require.Nil(t, got.Error, "%s: %+v", rule.Case, got.Error)
-			require.Equal(t, orders.MatchTestRunSucceeded, got.Status, rule.Case)
+			require.Equal(t, matchtest.Succeeded, got.Status, rule.Case)
 			require.Len(t, got.Orders, len(rule.OrderRoles))
-			item, err := d.UnmatchedResult(t.Context(), d.team, *got.RawResultID)
+			item, err := d.Reviews().Get(t.Context(), d.team, *got.RawResultID)
 			require.NoError(t, err)
 			require.Equal(t, rule.Case, item.DecisionCode)
 			require.Equal(t, status, *item.ResultStatus)
-			again, err := d.StartMatchTestRun(t.Context(), d.team, string(rule.Case)+string(status), req)
+			again, err := tests.Start(t.Context(), d.team, string(rule.Case)+string(status), req)
 			require.NoError(t, err)
 			require.Equal(t, got, again)
 		}
 	}
-	n, err := d.TryOut(t.Context())
+	n, err := tests.Once(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	_, err = d.StartMatchTestRun(t.Context(), d.team, "no_matchfinal", orders.MatchTestRunRequest{Case: orders.MatchPatient, OrderSource: orders.MatchTestRunManaged})
+	_, err = tests.Start(t.Context(), d.team, "no_matchfinal", matchtest.Request{Case: orders.MatchPatient, OrderSource: matchtest.Managed})
 	requireRule(t, err, orders.IdempotencyKeyReused, healthlab.Conflict)
-	for name, req := range map[string]orders.MatchTestRunRequest{
-		"case":             {Case: "x", OrderSource: orders.MatchTestRunManaged},
+	for name, req := range map[string]matchtest.Request{
+		"case":             {Case: "x", OrderSource: matchtest.Managed},
 		"source":           {Case: orders.MatchNone},
-		"roles":            {Case: orders.MatchPatient, OrderSource: orders.MatchTestRunProvided},
-		"roles of managed": {Case: orders.MatchPatient, OrderSource: orders.MatchTestRunManaged, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
-		"managed":          {Case: orders.MatchWrongCollection, OrderSource: orders.MatchTestRunManaged},
-		"wrong lab":        {Case: orders.MatchNone, OrderSource: orders.MatchTestRunManaged, WrongLabTestID: ptr(test("south"))},
+		"roles":            {Case: orders.MatchPatient, OrderSource: matchtest.Provided},
+		"roles of managed": {Case: orders.MatchPatient, OrderSource: matchtest.Managed, Orders: map[string]orders.OrderID{"target": {UUID: id("x")}}},
+		"managed":          {Case: orders.MatchWrongCollection, OrderSource: matchtest.Managed},
+		"wrong lab":        {Case: orders.MatchNone, OrderSource: matchtest.Managed, WrongLabTestID: ptr(test("south"))},
 	} {
-		_, err := d.StartMatchTestRun(t.Context(), d.team, name, req)
+		_, err := tests.Start(t.Context(), d.team, name, req)
 		require.ErrorIs(t, err, healthlab.Invalid, name)
 	}
-	_, err = d.StartMatchTestRun(t.Context(), d.team, "", orders.MatchTestRunRequest{Case: orders.MatchNone, OrderSource: orders.MatchTestRunManaged})
+	_, err = tests.Start(t.Context(), d.team, "", matchtest.Request{Case: orders.MatchNone, OrderSource: matchtest.Managed})
 	require.ErrorIs(t, err, healthlab.Invalid)
 
 	// A run of an order that stands elsewhere fails, and says why.
-	run, err := d.StartMatchTestRun(t.Context(), d.team, "fails", orders.MatchTestRunRequest{Case: orders.MatchCompleted, OrderSource: orders.MatchTestRunProvided,
+	run, err := tests.Start(t.Context(), d.team, "fails", matchtest.Request{Case: orders.MatchCompleted, OrderSource: matchtest.Provided,
 		Orders: map[string]orders.OrderID{"target": d.requisitioned("walk-in").ID}})
 	require.NoError(t, err)
-	_, err = d.TryOut(t.Context())
+	_, err = tests.Once(t.Context())
 	require.NoError(t, err)
-	run, err = d.MatchTestRun(t.Context(), d.team, run.RunID)
+	run, err = tests.Get(t.Context(), d.team, run.RunID)
 	require.NoError(t, err)
-	require.Equal(t, orders.MatchTestRunFailed, run.Status)
-	require.Equal(t, orders.MatchTestRunOrderStatus, run.Error.Code)
+	require.Equal(t, matchtest.Failed, run.Status)
+	require.Equal(t, matchtest.OrderStatus, run.Error.Code)
 
 	d.settings.UnmatchedTestRuns = false
-	_, err = d.MatchTestRunCases(t.Context(), d.team)
+	_, err = tests.Cases(t.Context(), d.team)
 	requireRule(t, err, catalogue.FeatureNotEnabled, healthlab.Forbidden)
 	p := newReviewDesk(t, func(o *orders.Options) { o.Environment = healthlab.Production })
-	_, err = p.MatchTestRunCases(t.Context(), p.team)
+	_, err = of(p).Cases(t.Context(), p.team)
 	requireRule(t, err, orders.SandboxOnly, healthlab.NotFound)
 }

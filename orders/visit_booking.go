@@ -17,6 +17,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
+// Bookings makes and changes the appointments of orders. It is safe for concurrent use.
+type Bookings struct{ s *Service }
+
+// Bookings returns what books appointments.
+func (s *Service) Bookings() Bookings { return Bookings{s} }
+
 // scheduling checks that appointments of a type can be made at all.
 func (s *Service) scheduling(ctx context.Context, team healthlab.TeamID, t appointment.Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
@@ -63,7 +69,7 @@ func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Da
 	return nil
 }
 
-// BookVisit books a slot for an order. Faults beside Invalid: OrderNotFound, and the
+// Book books a slot for an order. Faults beside Invalid: OrderNotFound, and the
 // RuleErrors ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS,
 // BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN,
 // BOOKING_REFUSED.
@@ -71,11 +77,11 @@ func (r *Record) bookable(t appointment.Type, settings Settings, on healthlab.Da
 // If the provider does not answer in time, or does not confirm at once, the appointment is
 // pending, and is confirmed or cancelled in the background. While another call books with
 // the same key, it is IDEMPOTENCY_IN_PROGRESS (Conflict).
-func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, req BookRequest) (Appointment, error) {
+func (b Bookings) Book(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, req BookRequest) (Appointment, error) {
 	if err := req.Check(); err != nil {
 		return Appointment{}, err
 	}
-	settings, err := s.scheduling(ctx, team, t)
+	settings, err := b.s.scheduling(ctx, team, t)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -83,12 +89,12 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	if async && !settings.AsyncConfirmation {
 		return Appointment{}, rules.NotEnabled("asynchronous confirmation")
 	}
-	at := s.now()
-	key, err := s.appointments.OpenKey(ctx, team, t, req.BookingKey, at)
+	at := b.s.now()
+	key, err := b.s.appointments.OpenKey(ctx, team, t, req.BookingKey, at)
 	if err != nil {
 		return Appointment{}, err
 	}
-	p, known := s.appointments.Provider(t, key.Slot.Provider)
+	p, known := b.s.appointments.Provider(t, key.Slot.Provider)
 	switch {
 	case t == appointment.PatientServiceCenter && !known:
 		return Appointment{}, rules.Broken(appointment.SchedulingNotSupported, "the lab takes no appointments")
@@ -97,27 +103,27 @@ func (s *Service) BookVisit(ctx context.Context, team healthlab.TeamID, id Order
 	}
 	v := Visit{PatientManaged: p.PatientManaged, Slot: key.Slot, Keys: []uuid.UUID{key.ID}, Open: true, Next: at,
 		Deadline: at.Add(defaultAsyncTimeout)}
-	wait := min(s.opts.LabTimeout, defaultSyncTimeout)
+	wait := min(b.s.opts.LabTimeout, defaultSyncTimeout)
 	if async {
 		v.Deadline = at.Add(millis(req.AsyncConfirmationTimeoutMillisecond, defaultAsyncTimeout))
-		wait = min(s.opts.LabTimeout, millis(req.SyncConfirmationTimeoutMillisecond, defaultSyncTimeout))
+		wait = min(b.s.opts.LabTimeout, millis(req.SyncConfirmationTimeoutMillisecond, defaultSyncTimeout))
 	}
 	v.Type, v.Provider, v.AppointmentNotes = t, key.Slot.Provider, req.AppointmentNotes
-	if v.Appointment, err = s.placeOf(ctx, v.Appointment, key); err != nil {
+	if v.Appointment, err = b.s.placeOf(ctx, v.Appointment, key); err != nil {
 		return Appointment{}, err
 	}
 	if t == appointment.Phlebotomy {
-		if err := s.nearPatient(ctx, team, id, v.Address.ZipCode, "booking_key"); err != nil {
+		if err := b.s.nearPatient(ctx, team, id, v.Address.ZipCode, "booking_key"); err != nil {
 			return Appointment{}, err
 		}
 	}
-	return s.book(ctx, team, id, v, key, settings, at, wait)
+	return b.s.book(ctx, team, id, v, key, settings, at, wait)
 }
 
 // MayBookOnce checks that the team's bookings at centers take an idempotency key.
 // RuleError FEATURE_NOT_ENABLED (Forbidden).
-func (s *Service) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
-	settings, err := s.opts.Settings(ctx, team)
+func (v Bookings) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
+	settings, err := v.s.opts.Settings(ctx, team)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
 	}
@@ -298,9 +304,9 @@ func (r *Record) freed(lease time.Time) {
 	}
 }
 
-// RequestVisit asks a provider for a visit at home and lets it find the time. RuleErrors
-// as [Service.BookVisit], PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
-func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id OrderID, req VisitRequest) (Appointment, error) {
+// Request asks a provider for a visit at home and lets it find the time. RuleErrors
+// as [Bookings.Book], PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
+func (b Bookings) Request(ctx context.Context, team healthlab.TeamID, id OrderID, req VisitRequest) (Appointment, error) {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
 	req.Address.CheckAt(&p, "address")
@@ -309,7 +315,7 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
-	settings, err := s.scheduling(ctx, team, appointment.Phlebotomy)
+	settings, err := b.s.scheduling(ctx, team, appointment.Phlebotomy)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -317,7 +323,7 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 		return Appointment{}, rules.Broken(appointment.StreetNumberMissing, "the address has a street number")
 	}
 	address := req.Address.Address()
-	area, err := s.appointments.Served(ctx, address.ZipCode[:5])
+	area, err := b.s.appointments.Served(ctx, address.ZipCode[:5])
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -326,18 +332,18 @@ func (s *Service) RequestVisit(ctx context.Context, team healthlab.TeamID, id Or
 	}) {
 		return Appointment{}, rules.Broken(ProviderNotAvailable, "the provider takes no requests there")
 	}
-	at := s.now()
+	at := b.s.now()
 	v := Visit{Open: true, Next: at, Deadline: at.Add(defaultAsyncTimeout)}
 	v.Type, v.Provider, v.AppointmentNotes, v.Address = appointment.Phlebotomy, req.Provider, req.AppointmentNotes, address
-	if s.opts.Zips != nil {
-		if zip, ok, err := s.opts.Zips.FindZip(ctx, address.ZipCode[:5]); err == nil && ok {
+	if b.s.opts.Zips != nil {
+		if zip, ok, err := b.s.opts.Zips.FindZip(ctx, address.ZipCode[:5]); err == nil && ok {
 			v.Location = zip.Location
 		}
 	}
-	if err := s.nearPatient(ctx, team, id, address.ZipCode, "address", "zip_code"); err != nil {
+	if err := b.s.nearPatient(ctx, team, id, address.ZipCode, "address", "zip_code"); err != nil {
 		return Appointment{}, err
 	}
-	return s.book(ctx, team, id, v, appointment.BookingKey{}, settings, at, min(s.opts.LabTimeout, defaultSyncTimeout))
+	return b.s.book(ctx, team, id, v, appointment.BookingKey{}, settings, at, min(b.s.opts.LabTimeout, defaultSyncTimeout))
 }
 
 // maxVisitMiles is how far from the patient's address a visit may take place.
@@ -369,10 +375,10 @@ func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id Ord
 	return p.Err()
 }
 
-// Visit returns the active appointment of an order; if none is, the latest. RuleError
+// Get returns the active appointment of an order; if none is, the latest. RuleError
 // APPOINTMENT_NOT_FOUND if it never had one of this type.
-func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type) (Appointment, error) {
-	r, err := s.store.Get(ctx, team, id)
+func (v Bookings) Get(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type) (Appointment, error) {
+	r, err := v.s.store.Get(ctx, team, id)
 	if err != nil {
 		return Appointment{}, fmt.Errorf("get appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
@@ -385,29 +391,29 @@ func (s *Service) Visit(ctx context.Context, team healthlab.TeamID, id OrderID, 
 
 func noAppointment() error { return rules.Missing(AppointmentNotFound, "the order has no appointment") }
 
-// RescheduleVisit gives an order's appointment the time of another slot of the same
+// Reschedule gives an order's appointment the time of another slot of the same
 // provider; a visit at home stays at its address. RuleErrors APPOINTMENT_NOT_FOUND,
-// APPOINTMENT_NOT_RESCHEDULABLE, and as [Service.BookVisit]; after BOOKING_NOT_CONFIRMED
+// APPOINTMENT_NOT_RESCHEDULABLE, and as [Bookings.Book]; after BOOKING_NOT_CONFIRMED
 // the appointment stays where it was until the outcome is known.
-func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, req RescheduleRequest) (Appointment, error) {
+func (b Bookings) Reschedule(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, req RescheduleRequest) (Appointment, error) {
 	check := BookRequest{BookingKey: req.BookingKey, AppointmentNotes: req.Notes}
 	if err := check.Check(); err != nil {
 		return Appointment{}, err
 	}
-	if _, err := s.scheduling(ctx, team, t); err != nil {
+	if _, err := b.s.scheduling(ctx, team, t); err != nil {
 		return Appointment{}, err
 	}
-	at := s.now()
-	key, err := s.appointments.OpenKey(ctx, team, t, req.BookingKey, at)
+	at := b.s.now()
+	key, err := b.s.appointments.OpenKey(ctx, team, t, req.BookingKey, at)
 	if err != nil {
 		return Appointment{}, err
 	}
-	if _, err := s.placeOf(ctx, Appointment{}, key); err != nil {
+	if _, err := b.s.placeOf(ctx, Appointment{}, key); err != nil {
 		return Appointment{}, err
 	}
-	lease := healthlab.At(at.Add(s.opts.Lease)).Time
+	lease := healthlab.At(at.Add(b.s.opts.Lease)).Time
 	var visit uuid.UUID
-	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+	r, err := b.s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		i := r.shownVisit(t)
 		if i < 0 {
 			return nil, noAppointment()
@@ -434,16 +440,16 @@ func (s *Service) RescheduleVisit(ctx context.Context, team healthlab.TeamID, id
 		return nil, nil
 	})
 	if err != nil {
-		return Appointment{}, s.notHeld(t, err)
+		return Appointment{}, b.s.notHeld(t, err)
 	}
 	i := r.visit(visit)
-	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
-	booked, fault := s.bookings.MoveVisit(call, r.booking(&r.Visits[i]))
+	call, cancel := context.WithTimeout(ctx, b.s.opts.LabTimeout)
+	booked, fault := b.s.bookings.MoveVisit(call, r.booking(&r.Visits[i]))
 	cancel()
 	if ctx.Err() != nil {
 		return Appointment{}, ctx.Err()
 	}
-	r, err = s.moved(ctx, team, id, visit, key.ID, lease, booked, fault)
+	r, err = b.s.moved(ctx, team, id, visit, key.ID, lease, booked, fault)
 	if err != nil {
 		return Appointment{}, err
 	}
@@ -509,20 +515,20 @@ func (r *Record) moved(i int, b Booked, fault error, step visitStep, s *Service)
 	return nil, nil
 }
 
-// CancelVisit cancels an order's appointment. The provider is told in the background.
+// Cancel cancels an order's appointment. The provider is told in the background.
 // RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
 // CANCELLATION_REASON_UNKNOWN.
-func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, reason uuid.UUID, notes *string) (Appointment, error) {
+func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type, reason uuid.UUID, notes *string) (Appointment, error) {
 	var p healthlab.Problems
 	rules.Check{Problems: &p}.Optional(notes, "notes", rules.MaxNotes)
 	if err := p.Err(); err != nil {
 		return Appointment{}, err
 	}
-	reasons := s.opts.CancellationReasons(t)
+	reasons := b.s.opts.CancellationReasons(t)
 	why := slices.IndexFunc(reasons, func(r appointment.CancellationReason) bool { return r.ID == reason })
-	at, ids := s.now(), eventIDs{base: s.opts.NewID()}
+	at, ids := b.s.now(), eventIDs{base: b.s.opts.NewID()}
 	var visit int
-	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
+	r, err := b.s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		following := ids
 		if visit = r.shownVisit(t); visit < 0 {
 			return nil, noAppointment()
@@ -549,6 +555,6 @@ func (s *Service) CancelVisit(ctx context.Context, team healthlab.TeamID, id Ord
 }
 
 // CancellationReasons returns why appointments of a type can be cancelled.
-func (s *Service) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
-	return slices.Clone(s.opts.CancellationReasons(t))
+func (v Bookings) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
+	return slices.Clone(v.s.opts.CancellationReasons(t))
 }

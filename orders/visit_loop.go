@@ -14,16 +14,16 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// VisitsDue does what is due about appointments now: it asks providers again whose answer
+// Due does what is due about appointments now: it asks providers again whose answer
 // is open, takes cancelled ones back, and cancels those that wait too long for a requisition
 // or a confirmation. It returns how many orders it took
 // up: for hosts that bring their own scheduler. The first errors that left an outcome
 // unrecorded are returned; a provider that fails is not an error.
-func (s *Service) VisitsDue(ctx context.Context) (int, error) {
-	if s.visits == nil || s.bookings == nil {
+func (v Bookings) Due(ctx context.Context) (int, error) {
+	if v.s.visits == nil || v.s.bookings == nil {
 		return 0, nil
 	}
-	return s.attending().Once(ctx, atOnce)
+	return v.s.attending().Once(ctx, atOnce)
 }
 
 func (s *Service) attending() *work.Loop[Record] {

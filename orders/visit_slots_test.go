@@ -159,7 +159,7 @@ func TestRefund(t *testing.T) {
 		d.work()
 		a := d.booked(o, home)
 		d.at = a.StartAt.Add(-tc.before)
-		gone, err := d.CancelVisit(t.Context(), d.team, o.ID, home, d.CancellationReasons(home)[0].ID, nil)
+		gone, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, home, d.Bookings().CancellationReasons(home)[0].ID, nil)
 		require.NoError(t, err)
 		require.Contains(t, string(gone.EventData), `"is_refundable":`+tc.want)
 	}

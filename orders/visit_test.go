@@ -87,7 +87,7 @@ func (d *desk) books(o orders.Order, t appointment.Type, edit ...func(*orders.Bo
 	if req.BookingKey == "" {
 		req.BookingKey = d.tomorrow(t)
 	}
-	return d.BookVisit(d.t.Context(), d.team, o.ID, t, req)
+	return d.Bookings().Book(d.t.Context(), d.team, o.ID, t, req)
 }
 
 func noted(notes string) func(*orders.BookRequest) {
@@ -103,7 +103,7 @@ func (d *desk) booked(o orders.Order, t appointment.Type, edit ...func(*orders.B
 
 func (d *desk) visit(o orders.Order, t appointment.Type) orders.Appointment {
 	d.t.Helper()
-	a, err := d.Visit(d.t.Context(), d.team, o.ID, t)
+	a, err := d.Bookings().Get(d.t.Context(), d.team, o.ID, t)
 	require.NoError(d.t, err)
 	checkVisit(d.t, a)
 	return a
@@ -207,7 +207,7 @@ func TestVisitToACenter(t *testing.T) {
 	_, err = d.books(o, home)
 	requireRule(t, err, orders.OrderNotBookable, healthlab.Precondition)
 
-	moved, err := d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], KeepNotes: true})
+	moved, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], KeepNotes: true})
 	require.NoError(t, err)
 	require.NotEqual(t, a.StartAt, moved.StartAt)
 	require.Equal(t, "left arm", *moved.AppointmentNotes)
@@ -215,10 +215,10 @@ func TestVisitToACenter(t *testing.T) {
 	require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled appointment_pending appointment_scheduled", steps(d.get(o)))
 	require.Equal(t, "scheduled scheduled", d.heard(a))
 
-	reason := d.CancellationReasons(center)[0]
-	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, uuid.New(), nil)
+	reason := d.Bookings().CancellationReasons(center)[0]
+	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, uuid.New(), nil)
 	requireRule(t, err, orders.ReasonUnknown, healthlab.Precondition)
-	gone, err := d.CancelVisit(t.Context(), d.team, o.ID, center, reason.ID, ptr("raining"))
+	gone, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, reason.ID, ptr("raining"))
 	require.NoError(t, err)
 	require.Equal(t, "scheduled scheduled cancelled", life(gone))
 	require.False(t, gone.CanReschedule)
@@ -228,17 +228,17 @@ func TestVisitToACenter(t *testing.T) {
 	require.Equal(t, 1, d.lab.Appointments(o.ID), "the provider is told in the background")
 	d.work()
 	require.Equal(t, 0, d.lab.Appointments(o.ID))
-	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, reason.ID, nil)
+	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, reason.ID, nil)
 	requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
-	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.tomorrow(center)})
+	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.tomorrow(center)})
 	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
 
 	again := d.booked(o, center)
 	require.NotEqual(t, a.ID, again.ID)
 	require.Equal(t, again.ID, d.visit(o, center).ID)
-	_, err = d.Visit(t.Context(), d.team, o.ID, home)
+	_, err = d.Bookings().Get(t.Context(), d.team, o.ID, home)
 	requireRule(t, err, orders.AppointmentNotFound, healthlab.NotFound)
-	_, err = d.Visit(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, center)
+	_, err = d.Bookings().Get(t.Context(), healthlab.TeamID{UUID: id("other")}, o.ID, center)
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 	require.Len(t, d.told(o), len(d.get(o).Events), "the team was told of every step of the order")
 }
@@ -253,7 +253,7 @@ func TestVisitAtHome(t *testing.T) {
 	require.Equal(t, "America/Phoenix", *a.IANATimezone)
 	require.Equal(t, "100 Example Avenue", a.Address.FirstLine)
 	require.Equal(t, 2*time.Hour, a.EndAt.Sub(a.StartAt.Time))
-	moved, err := d.RescheduleVisit(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[12], Notes: nil})
+	moved, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[12], Notes: nil})
 	require.NoError(t, err)
 	require.Nil(t, moved.AppointmentNotes)
 	for d.get(o).LowLevel() != orders.Completed {
@@ -298,12 +298,12 @@ func TestVisitOnRequest(t *testing.T) {
 	address := homeAddress()
 	address.State, address.ZipCode = "WI", "54650"
 	req := orders.VisitRequest{Address: address, Provider: "phleb_request"}
-	a, err := d.RequestVisit(t.Context(), d.team, o.ID, req)
+	a, err := d.Bookings().Request(t.Context(), d.team, o.ID, req)
 	require.NoError(t, err)
 	require.Equal(t, "pending", life(a))
 	require.Nil(t, a.StartAt)
 	require.False(t, a.CanReschedule)
-	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[9]})
+	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.homeKeys()[9]})
 	requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
 	d.later(day)
 	a = d.visit(o, home)
@@ -325,7 +325,7 @@ func TestVisitOnRequest(t *testing.T) {
 	} {
 		bad := req
 		tc.edit(&bad)
-		_, err = d.RequestVisit(t.Context(), d.team, o.ID, bad)
+		_, err = d.Bookings().Request(t.Context(), d.team, o.ID, bad)
 		requireRule(t, err, tc.rule, healthlab.Precondition)
 	}
 }
@@ -347,13 +347,13 @@ func TestOneAppointmentAfterATimeout(t *testing.T) {
 				o := d.placed(map[appointment.Type]string{home: "at home", center: "walk-in"}[typ])
 				d.work()
 				req := orders.BookRequest{BookingKey: d.tomorrow(typ), AppointmentNotes: ptr("sandbox:" + fate)}
-				first, err := d.BookVisit(t.Context(), d.team, o.ID, typ, req)
+				first, err := d.Bookings().Book(t.Context(), d.team, o.ID, typ, req)
 				require.NoError(t, err)
 				require.Equal(t, "pending", life(first))
 				require.Equal(t, first, d.visit(o, typ))
 				require.Equal(t, "ordered requisition_created appointment_pending", steps(d.get(o)))
 				if again {
-					_, err = d.BookVisit(t.Context(), d.team, o.ID, typ, req)
+					_, err = d.Bookings().Book(t.Context(), d.team, o.ID, typ, req)
 					requireRule(t, err, orders.AppointmentExists, healthlab.Precondition)
 				}
 				d.later(time.Minute)
@@ -375,11 +375,11 @@ func TestAnotherSlotWhileOneIsPending(t *testing.T) {
 	o := d.placed("walk-in")
 	d.work()
 	keys := d.centerKeys("THERE")
-	_, err := d.BookVisit(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[60], AppointmentNotes: ptr("sandbox:silent")})
+	_, err := d.Bookings().Book(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[60], AppointmentNotes: ptr("sandbox:silent")})
 	require.NoError(t, err)
-	_, err = d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+	_, err = d.Bookings().Cancel(t.Context(), d.team, o.ID, center, d.Bookings().CancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
-	a, err := d.BookVisit(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[61]})
+	a, err := d.Bookings().Book(t.Context(), d.team, o.ID, center, orders.BookRequest{BookingKey: keys[61]})
 	require.NoError(t, err)
 	require.Equal(t, 2, d.lab.Appointments(o.ID))
 	d.work()
@@ -393,7 +393,7 @@ func TestRescheduleTimeout(t *testing.T) {
 	d.work()
 	a := d.booked(o, center)
 	req := orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[70], Notes: ptr("sandbox:silent")}
-	_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, center, req)
+	_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, req)
 	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
 	require.Equal(t, a.StartAt, d.visit(o, center).StartAt)
 	d.later(time.Minute)
@@ -401,7 +401,7 @@ func TestRescheduleTimeout(t *testing.T) {
 	require.NotEqual(t, a.StartAt, moved.StartAt)
 	require.Equal(t, "scheduled scheduled", d.heard(a))
 	require.Equal(t, 1, d.lab.Appointments(o.ID))
-	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
+	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("FAR")[71], Notes: ptr("sandbox:gone")})
 	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 	require.Equal(t, moved.StartAt, d.visit(o, center).StartAt)
 }
@@ -469,9 +469,9 @@ func TestPatientManaged(t *testing.T) {
 		require.Equal(t, "reserved", life(a))
 		require.False(t, a.CanReschedule)
 		require.Equal(t, "ordered requisition_created", steps(d.get(o)))
-		_, err := d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+		_, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, d.Bookings().CancellationReasons(center)[0].ID, nil)
 		requireRule(t, err, orders.NotCancellable, healthlab.Precondition)
-		_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key()})
+		_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key()})
 		requireRule(t, err, orders.NotReschedulable, healthlab.Precondition)
 		d.later(time.Hour)
 		require.Equal(t, tc.life, life(d.visit(o, center)))
@@ -503,7 +503,7 @@ func TestAutoCancel(t *testing.T) {
 			d.mu.Unlock()
 			for n := 1; n > 0; {
 				var err error
-				n, err = d.VisitsDue(t.Context())
+				n, err = d.Bookings().Due(t.Context())
 				require.NoError(t, err)
 			}
 			require.Equal(t, tc.want[i], life(d.visit(o, center)), tc.name)
@@ -557,7 +557,7 @@ func TestCancellingAnOrderWithAnAppointment(t *testing.T) {
 	require.Equal(t, orders.Cancelled, d.get(o).LowLevel())
 	d.work()
 	require.Equal(t, 0, d.lab.Appointments(o.ID), "the slot is free")
-	_, err = d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[0]})
+	_, err = d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[0]})
 	require.Error(t, err)
 
 	// A booking that is open when the order is cancelled is taken back.
@@ -578,7 +578,7 @@ func TestBookingRefused(t *testing.T) {
 	good := d.tomorrow(center)
 	refused := func(key string, o orders.Order, typ appointment.Type, rule string, kind healthlab.Kind) {
 		t.Helper()
-		_, err := d.BookVisit(t.Context(), d.team, o.ID, typ, orders.BookRequest{BookingKey: key})
+		_, err := d.Bookings().Book(t.Context(), d.team, o.ID, typ, orders.BookRequest{BookingKey: key})
 		requireRule(t, err, rule, kind)
 	}
 	const no = healthlab.Precondition
@@ -588,12 +588,12 @@ func TestBookingRefused(t *testing.T) {
 		refused(key, o, center, appointment.BookingKeyInvalid, no)
 	}
 	refused(d.tomorrow(home), o, center, appointment.BookingKeyInvalid, no)
-	_, err := d.BookVisit(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, center, orders.BookRequest{BookingKey: good})
+	_, err := d.Bookings().Book(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID, center, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.BookingKeyInvalid, no)
 	south := d.placed("south")
 	d.work()
 	refused(good, south, center, orders.SlotOfOtherPlace, no)
-	_, err = d.BookVisit(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, orders.BookRequest{BookingKey: good})
+	_, err = d.Bookings().Book(t.Context(), d.team, orders.OrderID{UUID: id("nobody's")}, center, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 
 	// A key is good once, whoever comes first.
@@ -629,16 +629,16 @@ func TestBookingRefused(t *testing.T) {
 	second := d.placed("at home")
 	d.work()
 	refused(d.homeKeys()[9], second, home, orders.AppointmentExists, no)
-	_, err = d.RescheduleVisit(t.Context(), d.team, child.ID, home, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[60]})
+	_, err = d.Bookings().Reschedule(t.Context(), d.team, child.ID, home, orders.RescheduleRequest{BookingKey: d.centerKeys("THERE")[60]})
 	requireRule(t, err, appointment.BookingKeyInvalid, no)
 
 	d.settings.PSCScheduling = false
 	_, err = d.books(third, home)
 	requireRule(t, err, orders.OrderNotBookable, no)
-	_, err = d.BookVisit(t.Context(), d.team, third.ID, center, orders.BookRequest{BookingKey: good})
+	_, err = d.Bookings().Book(t.Context(), d.team, third.ID, center, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.SchedulingNotEnabled, healthlab.Unavailable)
 	plain := newDesk(t)
-	_, err = plain.BookVisit(t.Context(), d.team, third.ID, home, orders.BookRequest{BookingKey: good})
+	_, err = plain.Bookings().Book(t.Context(), d.team, third.ID, home, orders.BookRequest{BookingKey: good})
 	requireRule(t, err, appointment.AppointmentsNotOffered, healthlab.Unimplemented)
 }
 

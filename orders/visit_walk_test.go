@@ -72,7 +72,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				o := some()
-				_, err := d.BookVisit(t.Context(), d.team, o.ID, typeOf(o), orders.BookRequest{BookingKey: key(typeOf(o)), AppointmentNotes: notes(),
+				_, err := d.Bookings().Book(t.Context(), d.team, o.ID, typeOf(o), orders.BookRequest{BookingKey: key(typeOf(o)), AppointmentNotes: notes(),
 					AsyncConfirmation: rapid.Bool().Draw(rt, "async")})
 				refused(err)
 			},
@@ -82,7 +82,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 				}
 				address := homeAddress()
 				address.State, address.ZipCode = "WI", "54650"
-				_, err := d.RequestVisit(t.Context(), d.team, some().ID, orders.VisitRequest{Address: address, Provider: "phleb_request", AppointmentNotes: notes()})
+				_, err := d.Bookings().Request(t.Context(), d.team, some().ID, orders.VisitRequest{Address: address, Provider: "phleb_request", AppointmentNotes: notes()})
 				refused(err)
 			},
 			"reschedule": func(rt *rapid.T) {
@@ -90,7 +90,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				o := some()
-				_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, typeOf(o), orders.RescheduleRequest{BookingKey: key(typeOf(o)), Notes: notes()})
+				_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, typeOf(o), orders.RescheduleRequest{BookingKey: key(typeOf(o)), Notes: notes()})
 				refused(err)
 			},
 			"cancel visit": func(rt *rapid.T) {
@@ -98,7 +98,7 @@ func randomVisits(t *testing.T) func(*rapid.T) {
 					return
 				}
 				o := some()
-				_, err := d.CancelVisit(t.Context(), d.team, o.ID, typeOf(o), d.CancellationReasons(typeOf(o))[0].ID, nil)
+				_, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, typeOf(o), d.Bookings().CancellationReasons(typeOf(o))[0].ID, nil)
 				refused(err)
 			},
 			"cancel order": func(rt *rapid.T) {
@@ -239,7 +239,7 @@ func TestCachedSlots(t *testing.T) {
 	require.NoError(t, err)
 	other := d.placed("walk-in")
 	d.work()
-	_, err = d.BookVisit(t.Context(), d.team, other.ID, center, orders.BookRequest{BookingKey: keysOf(slots)[60]})
+	_, err = d.Bookings().Book(t.Context(), d.team, other.ID, center, orders.BookRequest{BookingKey: keysOf(slots)[60]})
 	requireRule(t, err, appointment.SlotNotAvailable, healthlab.Conflict)
 
 	pass := func(by time.Duration) {
@@ -275,13 +275,13 @@ func TestABookingKeyIsUsedOnce(t *testing.T) {
 	}
 	d.booked(o, center, with(keys[60]))
 	move := func(key string) error {
-		_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key})
+		_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, center, orders.RescheduleRequest{BookingKey: key})
 		return err
 	}
 	require.NoError(t, move(keys[61]))
 	requireRule(t, move(keys[60]), appointment.SlotNotAvailable, healthlab.Conflict)
 	requireRule(t, move(keys[61]), appointment.SlotNotAvailable, healthlab.Conflict)
-	_, err := d.CancelVisit(t.Context(), d.team, o.ID, center, d.CancellationReasons(center)[0].ID, nil)
+	_, err := d.Bookings().Cancel(t.Context(), d.team, o.ID, center, d.Bookings().CancellationReasons(center)[0].ID, nil)
 	require.NoError(t, err)
 	d.work()
 	for _, used := range keys[60:62] {
@@ -314,7 +314,7 @@ func TestAnswerAfterTheVisitIsAgreed(t *testing.T) {
 		}
 		require.Equal(t, "pending reserved scheduled", life(d.visit(o, home)))
 		require.Equal(t, "ordered requisition_created appointment_pending appointment_scheduled", steps(d.get(o)))
-		n, err := d.VisitsDue(t.Context())
+		n, err := d.Bookings().Due(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, n, "nobody is asked again")
 	}
@@ -326,7 +326,7 @@ func TestMoveOfAVisitThatHasBegun(t *testing.T) {
 	o := d.placed("at home")
 	d.work()
 	a := d.booked(o, home)
-	_, err := d.RescheduleVisit(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.tomorrow(home), Notes: ptr("sandbox:down")})
+	_, err := d.Bookings().Reschedule(t.Context(), d.team, o.ID, home, orders.RescheduleRequest{BookingKey: d.tomorrow(home), Notes: ptr("sandbox:down")})
 	requireRule(t, err, orders.BookingNotConfirmed, healthlab.Unavailable)
 	require.NoError(t, d.Receive(t.Context(), orders.Message{ID: "1", Team: d.team, Order: o.ID,
 		Visit: &orders.VisitNews{Appointment: a.ID, On: appointment.VisitStarted}, At: d.now()}))

@@ -91,7 +91,7 @@ func newClinic(t *testing.T, opts *healthdata.Options) *clinic {
 		Apps:    newApps(t, store, c.health),
 		Linking: newLinks(t, store, c.health, &linking.Options{Now: opts.Now, Log: opts.Log, Clients: store.TeamClients()}), Log: c.logs.Logger(),
 	}
-	c.config.Orders, c.config.Documents = newOrders(t, store, c.health, c.logs)
+	c.makeOrders(store)
 	c.Client = contract.NewClient(t, httpapi.Handler(c.config), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -72,6 +73,8 @@ type Config struct {
 	LinkPages *LinkPages
 	// Orders stands behind lab orders.
 	Orders *orders.Service
+	// MatchTests are test runs of how results are matched, in a sandbox. Nil: there are none.
+	MatchTests *matchtest.Service
 	// Documents prints the documents of Orders. Nil: every document is not found.
 	Documents *documents.Service
 	// OrderKeys remembers the answers of orders with an idempotency key. Nil: a

@@ -109,8 +109,8 @@ func PersonBodies() []contract.Pair {
 func UnmatchedBodies() []contract.Pair {
 	return []contract.Pair{
 		{Schema: "UnmatchedPage", Value: unmatchedOut{}},
-		{Schema: "TrialCases", Value: trialCasesOut{}},
-		{Schema: "TrialStarted", Value: trialStarted{}},
+		{Schema: "TrialCases", Value: testCasesOut{}},
+		{Schema: "TrialStarted", Value: testRunStarted{}},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -245,7 +246,7 @@ func TestSimulationOfAKitWithoutAPatient(t *testing.T) {
 // decided in every way which it allows.
 func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 	c := newClinic(t, nil)
-	var cases struct{ Data []orders.MatchTestRunRule }
+	var cases struct{ Data []matchtest.Rule }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	for i, rule := range cases.Data {
 		for j, status := range []string{"final", "partial"} {
@@ -254,17 +255,17 @@ func TestEveryCaseOfUnmatchedResults(t *testing.T) {
 				body["order_source"] = "provided"
 				body["orders"] = object{"target": c.accepted(atHomeTest, nil).ID.String()}
 			}
-			var run orders.MatchTestRun
+			var run matchtest.Run
 			c.With("x-idempotency-key", string(rule.Case)+status).Send(t, "POST", "/v3/unmatched_result_test", body).Want(t, 202).JSON(t, &run)
 			path := "/v3/unmatched_result_test/" + run.RunID.String()
 			c.get(path, 200).JSON(t, &run)
-			require.Equal(t, orders.MatchTestRunQueued, run.Status)
-			_, err := c.config.Orders.TryOut(t.Context())
+			require.Equal(t, matchtest.Queued, run.Status)
+			_, err := c.config.MatchTests.Once(t.Context())
 			require.NoError(t, err)
 			c.get(path, 200).JSON(t, &run)
 			require.Nil(t, run.Error, "%s", rule.Case)
-			require.Equal(t, orders.MatchTestRunSucceeded, run.Status)
-			require.Equal(t, orders.MatchTestRunStage("succeeded"), run.Stage)
+			require.Equal(t, matchtest.Succeeded, run.Status)
+			require.Equal(t, matchtest.Stage("succeeded"), run.Stage)
 			require.Len(t, run.Orders, len(rule.OrderRoles))
 			require.NotNil(t, run.StartedAt)
 			require.NotNil(t, run.CompletedAt)

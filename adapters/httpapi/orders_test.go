@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -89,9 +90,10 @@ type shop struct {
 	printer  documents.Printer
 }
 
-// newOrders is the service of orders over a store, with the catalogue of the sandbox
-// lab. The other team has an account that is pending. Edits change what it is made of.
-func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, logs *contract.Logs, edits ...func(*shop)) (*orders.Service, *documents.Service) {
+// makeOrders serves orders over a store, with the catalogue of the sandbox lab. The other team
+// has an account that is pending. Edits change what the service is made of.
+func (c *clinic) makeOrders(store *memory.Store, edits ...func(*shop)) {
+	t := c.t
 	t.Helper()
 	x := shop{lab: newBusyLab(), store: store.Orders(), printer: titles{}}
 	read := func(name string, into any) {
@@ -115,17 +117,13 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	x.options = orders.Options{
 		Centers: somePlaces(t), Zips: mesaOnly{}, BookingKeys: seal, SlotCache: store.SlotCache(),
 		Providers:   []appointment.Provider{{Slug: "northlab", Type: appointment.PatientServiceCenter}},
-		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: logs.Logger(), LabTests: store.LabTests(),
+		Environment: healthlab.Sandbox, Now: func() time.Time { return clinicNow }, Log: c.logs.Logger(), LabTests: store.LabTests(),
 		Files: store.Blobs(), RequisitionURL: links.URL,
 		Physicians: func(context.Context, healthlab.TeamID) ([]people.Physician, error) {
 			return []people.Physician{{FirstName: "Cy", LastName: "Vale", NPI: "1"}}, nil
 		},
-		Reviews: store.Reviews(), MatchTestRuns: store.MatchTestRuns(),
-		MatchTestRunUser: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
-			u, err := users.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
-			return u.ID, err
-		},
-		People: store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
+		Reviews: store.Reviews(),
+		People:  store.Persons(), Portal: &orders.Portal{BaseURL: "https://portal.example.com", Key: portalKey},
 		Settings: func(_ context.Context, of healthlab.TeamID) (orders.Settings, error) {
 			if of == team {
 				return x.settings, nil
@@ -141,9 +139,18 @@ func newOrders(t *testing.T, store *memory.Store, users *healthdata.Service, log
 	require.NoError(t, err)
 	x.options.Registry, err = people.NewRegistry(x.registry)
 	require.NoError(t, err)
-	s, err := orders.New(x.store, users, book, x.lab, &x.options)
+	c.config.Orders, err = orders.New(x.store, c.health, book, x.lab, &x.options)
 	require.NoError(t, err)
-	return s, documents.New(s, x.printer, &documents.Options{Links: links, Now: x.options.Now})
+	c.config.OrderKeys = store.OrderKeys()
+	c.config.Documents = documents.New(c.config.Orders, x.printer, &documents.Options{Links: links, Now: x.options.Now})
+	c.config.MatchTests, err = matchtest.New(c.config.Orders, store.MatchTestRuns(), &matchtest.Options{
+		User: func(ctx context.Context, team healthlab.TeamID, name string) (healthlab.UserID, error) {
+			u, err := c.health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
+			return u.ID, err
+		},
+		Now: x.options.Now, Log: x.options.Log,
+	})
+	require.NoError(t, err)
 }
 
 func aPatient() object {

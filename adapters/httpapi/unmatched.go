@@ -8,6 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
 // unmatchedOperations are about results that match no order for certain.
@@ -15,15 +16,20 @@ func (a api) unmatchedOperations() []operation {
 	if a.Orders == nil {
 		return nil
 	}
-	return []operation{
+	list := []operation{
 		{id: "list_unmatched_results", pattern: "GET /v3/unmatched_result", team: a.listUnmatched},
-		{id: "read_unmatched_result", pattern: "GET /v3/unmatched_result/{raw_result_id}", team: readOne(rawResultID, a.Orders.UnmatchedResult)},
+		{id: "read_unmatched_result", pattern: "GET /v3/unmatched_result/{raw_result_id}", team: readOne(rawResultID, a.Orders.Reviews().Get)},
 		{id: "accept_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/accept", team: a.acceptUnmatched},
 		{id: "resolve_unmatched_result", pattern: "POST /v3/unmatched_result/{raw_result_id}/resolve", team: a.resolveUnmatched},
-		{id: "list_unmatched_result_cases", pattern: "GET /v3/unmatched_result_test/case", team: a.listTrialCases},
-		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startMatchTestRun, keyed: true},
-		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(trialID, a.Orders.MatchTestRun)},
 	}
+	if a.MatchTests == nil {
+		return list
+	}
+	return append(list, []operation{
+		{id: "list_unmatched_result_cases", pattern: "GET /v3/unmatched_result_test/case", team: a.listTestCases},
+		{id: "start_unmatched_result_test", pattern: "POST /v3/unmatched_result_test", team: a.startMatchTest, keyed: true},
+		{id: "read_unmatched_result_test", pattern: "GET /v3/unmatched_result_test/{run_id}", team: readOne(testRunID, a.MatchTests.Get)},
+	}...)
 }
 
 // unmatchedOut is one page of results under review.
@@ -49,7 +55,7 @@ func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 	if err := in.Err(); err != nil {
 		return err
 	}
-	page, err := a.Orders.UnmatchedResults(r.Context(), q)
+	page, err := a.Orders.Reviews().List(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -60,8 +66,8 @@ func (a api) listUnmatched(w http.ResponseWriter, r *http.Request, team healthla
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-func trialID(in *wire.In) orders.MatchTestRunID {
-	return orders.MatchTestRunID{UUID: in.PathUUID("run_id")}
+func testRunID(in *wire.In) matchtest.RunID {
+	return matchtest.RunID{UUID: in.PathUUID("run_id")}
 }
 
 func rawResultID(in *wire.In) orders.RawResultID {
@@ -76,7 +82,7 @@ func (a api) acceptUnmatched(w http.ResponseWriter, r *http.Request, team health
 	if err := in.Err(); err != nil {
 		return err
 	}
-	o, err := a.Orders.AcceptUnmatched(r.Context(), team, id, body)
+	o, err := a.Orders.Reviews().Accept(r.Context(), team, id, body)
 	if err != nil {
 		return err
 	}
@@ -91,46 +97,46 @@ func (a api) resolveUnmatched(w http.ResponseWriter, r *http.Request, team healt
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	result, err := a.Orders.ResolveUnmatched(r.Context(), team, id, body)
+	result, err := a.Orders.Reviews().Resolve(r.Context(), team, id, body)
 	if err != nil {
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, result)
 }
 
-// trialCasesOut are the cases of test runs.
-type trialCasesOut struct {
-	Data []orders.MatchTestRunRule `json:"data"`
+// testCasesOut are the cases of test runs.
+type testCasesOut struct {
+	Data []matchtest.Rule `json:"data"`
 }
 
-func (a api) listTrialCases(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a api) listTestCases(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	if err := wire.From(r).Err(); err != nil {
 		return err
 	}
-	cases, err := a.Orders.MatchTestRunCases(r.Context(), team)
+	cases, err := a.MatchTests.Cases(r.Context(), team)
 	if err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusOK, trialCasesOut{cases})
+	return wire.JSON(w, http.StatusOK, testCasesOut{cases})
 }
 
-// trialStarted says that a test run was taken up.
-type trialStarted struct {
-	RunID  orders.MatchTestRunID     `json:"run_id"`
-	Status orders.MatchTestRunStatus `json:"status"`
+// testRunStarted says that a test run was taken up.
+type testRunStarted struct {
+	RunID  matchtest.RunID  `json:"run_id"`
+	Status matchtest.Status `json:"status"`
 }
 
-func (a api) startMatchTestRun(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
+func (a api) startMatchTest(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	key := in.Header(idempotencyKey, 255)
-	var body orders.MatchTestRunRequest
+	var body matchtest.Request
 	in.Body(&body)
 	if err := in.ErrAnd(body.Check); err != nil {
 		return err
 	}
-	t, err := a.Orders.StartMatchTestRun(r.Context(), team, key, body)
+	t, err := a.MatchTests.Start(r.Context(), team, key, body)
 	if err != nil {
 		return err
 	}
-	return wire.JSON(w, http.StatusAccepted, trialStarted{t.RunID, t.Status})
+	return wire.JSON(w, http.StatusAccepted, testRunStarted{t.RunID, t.Status})
 }

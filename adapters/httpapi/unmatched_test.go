@@ -9,6 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/contract"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -18,12 +19,12 @@ func unmatchedPairs() []contract.Pair {
 		{Schema: "UnmatchedResult", Value: orders.UnmatchedResult{}},
 		{Schema: "AcceptRequest", Value: orders.AcceptRequest{}, Input: true},
 		{Schema: "ResolveRequest", Value: orders.ResolveRequest{}, Input: true, Enums: map[string][]string{"action": {"reject", "unsure"}}},
-		{Schema: "Trial", Value: orders.MatchTestRun{}, Enums: map[string][]string{
+		{Schema: "Trial", Value: matchtest.Run{}, Enums: map[string][]string{
 			"status": {"queued", "running", "succeeded", "failed"},
 			"stage": {"queued", "validating", "selecting_configuration", "creating_orders", "transitioning_orders", "writing_result",
 				"matching_result", "verifying_review", "succeeded", "failed"},
 		}},
-		{Schema: "TrialRequest", Value: orders.MatchTestRunRequest{}, Input: true, Enums: map[string][]string{
+		{Schema: "TrialRequest", Value: matchtest.Request{}, Input: true, Enums: map[string][]string{
 			"case": trialCases(), "order_source": {"managed", "provided"},
 		}},
 	}...)
@@ -31,7 +32,7 @@ func unmatchedPairs() []contract.Pair {
 
 func trialCases() []string {
 	var out []string
-	for _, r := range orders.MatchTestRunRules() {
+	for _, r := range matchtest.Rules() {
 		out = append(out, string(r.Case))
 	}
 	return out
@@ -108,7 +109,7 @@ func TestUnmatchedResults(t *testing.T) {
 
 func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	c := newClinic(t, nil)
-	var cases struct{ Data []orders.MatchTestRunRule }
+	var cases struct{ Data []matchtest.Rule }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)
 	require.Len(t, cases.Data, 8)
 	start := func(key string, body object, status int) *contract.Reply {
@@ -116,24 +117,24 @@ func TestUnmatchedResultMatchTestRuns(t *testing.T) {
 	}
 	run := object{"case": "multiple_demo_match", "order_source": "managed"}
 	var begun, again struct {
-		RunID  orders.MatchTestRunID `json:"run_id"`
-		Status orders.MatchTestRunStatus
+		RunID  matchtest.RunID `json:"run_id"`
+		Status matchtest.Status
 	}
 	start("k1", run, 202).JSON(t, &begun)
-	_, err := c.config.Orders.TryOut(t.Context())
+	_, err := c.config.MatchTests.Once(t.Context())
 	require.NoError(t, err)
 	start("k1", run, 202).JSON(t, &again)
 	require.Equal(t, begun.RunID, again.RunID)
 	require.Equal(t, orders.IdempotencyKeyReused, start("k1", object{"case": "no_match", "order_source": "managed"}, 409).ErrorType(t))
-	var got orders.MatchTestRun
+	var got matchtest.Run
 	c.get("/v3/unmatched_result_test/"+begun.RunID.String(), 200).JSON(t, &got)
 	require.Nil(t, got.Error)
-	require.Equal(t, orders.MatchTestRunSucceeded, got.Status)
+	require.Equal(t, matchtest.Succeeded, got.Status)
 	require.Len(t, got.Orders, 2)
 	require.Equal(t, 1, c.unmatchedPage("?decision_code=multiple_demo_match").Total)
 	require.Equal(t, []string{"header.x-idempotency-key"}, c.post("/v3/unmatched_result_test", run, 422).Locs(t))
 	require.ElementsMatch(t, []string{"body.case", "body.order_source"}, start("k2", object{"case": "x", "order_source": "y"}, 422).Locs(t))
-	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, orders.MatchTestRunNotFound)
+	c.refused("GET", "/v3/unmatched_result_test/"+absent, nil, 404, matchtest.RunNotFound)
 	require.Equal(t, catalogue.FeatureNotEnabled, c.With("x-service-api-key", "other").
 		Send(t, "GET", "/v3/unmatched_result_test/case", nil).Want(t, 403).ErrorType(t))
 }

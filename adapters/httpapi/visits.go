@@ -92,7 +92,7 @@ func (a api) bookHome(w http.ResponseWriter, r *http.Request, team healthlab.Tea
 		return err
 	}
 	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.BookVisit(ctx, team, id, appointment.Phlebotomy, body)
+		return a.Orders.Bookings().Book(ctx, team, id, appointment.Phlebotomy, body)
 	}))
 }
 
@@ -109,12 +109,12 @@ func (a api) bookCenter(w http.ResponseWriter, r *http.Request, team healthlab.T
 		return err
 	}
 	if once != nil {
-		if err := a.Orders.MayBookOnce(r.Context(), team); err != nil {
+		if err := a.Orders.Bookings().MayBookOnce(r.Context(), team); err != nil {
 			return err
 		}
 	}
 	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.BookVisit(ctx, team, id, appointment.PatientServiceCenter, body)
+		return a.Orders.Bookings().Book(ctx, team, id, appointment.PatientServiceCenter, body)
 	}))
 }
 
@@ -128,7 +128,7 @@ func (a api) requestVisit(w http.ResponseWriter, r *http.Request, team healthlab
 		return err
 	}
 	return a.answerOnce(w, r, about(once, id), body, nil, answered(func(ctx context.Context) (orders.Appointment, error) {
-		return a.Orders.RequestVisit(ctx, team, id, body)
+		return a.Orders.Bookings().Request(ctx, team, id, body)
 	}))
 }
 
@@ -156,7 +156,7 @@ func (a api) reschedule(t appointment.Type) func(http.ResponseWriter, *http.Requ
 		if err := in.Err(); err != nil {
 			return err
 		}
-		v, err := a.Orders.RescheduleVisit(r.Context(), team, id, t, orders.RescheduleRequest{
+		v, err := a.Orders.Bookings().Reschedule(r.Context(), team, id, t, orders.RescheduleRequest{
 			BookingKey: body.BookingKey, Notes: body.AppointmentNotes.Ptr(), KeepNotes: !body.AppointmentNotes.Set,
 		})
 		return answerVisit(w, v, err)
@@ -177,7 +177,7 @@ func (a api) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.T
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.CancelVisit(r.Context(), team, id, appointment.Phlebotomy, body.CancellationReasonID, body.Notes)
+	v, err := a.Orders.Bookings().Cancel(r.Context(), team, id, appointment.Phlebotomy, body.CancellationReasonID, body.Notes)
 	return answerVisit(w, v, err)
 }
 
@@ -210,7 +210,7 @@ func (a api) cancelCenter(w http.ResponseWriter, r *http.Request, team healthlab
 	if err := in.Err(); err != nil {
 		return err
 	}
-	v, err := a.Orders.CancelVisit(r.Context(), team, id, appointment.PatientServiceCenter, reason, body.Note)
+	v, err := a.Orders.Bookings().Cancel(r.Context(), team, id, appointment.PatientServiceCenter, reason, body.Note)
 	return answerVisit(w, v, err)
 }
 
@@ -219,7 +219,7 @@ func (a api) listReasons(t appointment.Type) func(http.ResponseWriter, *http.Req
 		if err := wire.From(r).Err(); err != nil {
 			return err
 		}
-		return wire.JSON(w, http.StatusOK, a.Orders.CancellationReasons(t))
+		return wire.JSON(w, http.StatusOK, a.Orders.Bookings().CancellationReasons(t))
 	}
 }
 
@@ -230,7 +230,7 @@ func (a api) readVisit(t appointment.Type) func(http.ResponseWriter, *http.Reque
 		if err := in.Err(); err != nil {
 			return err
 		}
-		v, err := a.Orders.Visit(r.Context(), team, id, t)
+		v, err := a.Orders.Bookings().Get(r.Context(), team, id, t)
 		return answerVisit(w, v, err)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
 // reviewTable keeps results under review, and the test runs of their queue, in bytes
 // that no caller can edit.
 type reviewTable struct {
 	results map[teamResult]*keptResult
-	trials  map[orders.MatchTestRunID]*matchTestRunRecord
+	trials  map[matchtest.RunID]*matchTestRunRecord
 }
 
 type teamResult struct {
@@ -41,7 +42,7 @@ type matchTestRunRecord struct {
 }
 
 func newReviewTable() reviewTable {
-	return reviewTable{results: map[teamResult]*keptResult{}, trials: map[orders.MatchTestRunID]*matchTestRunRecord{}}
+	return reviewTable{results: map[teamResult]*keptResult{}, trials: map[matchtest.RunID]*matchTestRunRecord{}}
 }
 
 // erase removes what is a user's. It is called with the lock held.
@@ -284,12 +285,12 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
 }
 
-// MatchTestRuns returns the store as an [orders.MatchTestRunStore].
-func (s *Store) MatchTestRuns() orders.MatchTestRunStore { return trials{s} }
+// MatchTestRuns returns the store as an [matchtest.Store].
+func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
 
 type trials struct{ s *Store }
 
-func keepMatchTestRun(t orders.MatchTestRunRecord) (*matchTestRunRecord, error) {
+func keepMatchTestRun(t matchtest.Record) (*matchTestRunRecord, error) {
 	t.Due = instant(t.Due)
 	data, err := document(t)
 	if err != nil {
@@ -298,17 +299,17 @@ func keepMatchTestRun(t orders.MatchTestRunRecord) (*matchTestRunRecord, error) 
 	return &matchTestRunRecord{t.Team, t.Key, t.Due, data}, nil
 }
 
-func (k *matchTestRunRecord) load() (t orders.MatchTestRunRecord, err error) {
+func (k *matchTestRunRecord) load() (t matchtest.Record, err error) {
 	return t, json.Unmarshal(k.data, &t)
 }
 
-func (v trials) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
+func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
 	kept, err := keepMatchTestRun(t)
 	if err != nil {
-		return orders.MatchTestRunRecord{}, false, err
+		return matchtest.Record{}, false, err
 	}
 	if err := v.s.lock(ctx); err != nil {
-		return orders.MatchTestRunRecord{}, false, err
+		return matchtest.Record{}, false, err
 	}
 	defer v.s.mu.Unlock()
 	for _, k := range v.s.reviews.trials {
@@ -322,59 +323,59 @@ func (v trials) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunReco
 	return fresh, true, err
 }
 
-func (v trials) get(team healthlab.TeamID, id orders.MatchTestRunID) (orders.MatchTestRunRecord, error) {
+func (v trials) get(team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	k := v.s.reviews.trials[id]
 	if k == nil || k.team != team {
-		return orders.MatchTestRunRecord{}, fmt.Errorf("%w: test run", healthlab.NotFound)
+		return matchtest.Record{}, fmt.Errorf("%w: test run", healthlab.NotFound)
 	}
 	return k.load()
 }
 
-func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID) (orders.MatchTestRunRecord, error) {
+func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.MatchTestRunRecord{}, err
+		return matchtest.Record{}, err
 	}
 	defer v.s.mu.Unlock()
 	return v.get(team, id)
 }
 
-func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID, change func(*orders.MatchTestRunRecord) error) (orders.MatchTestRunRecord, error) {
+func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
-		return orders.MatchTestRunRecord{}, err
+		return matchtest.Record{}, err
 	}
 	defer v.s.mu.Unlock()
 	t, err := v.get(team, id)
 	if err != nil {
-		return orders.MatchTestRunRecord{}, err
+		return matchtest.Record{}, err
 	}
 	was := t
 	if err := change(&t); err != nil {
-		return orders.MatchTestRunRecord{}, err
+		return matchtest.Record{}, err
 	}
 	t.Team, t.RunID, t.Key, t.Fingerprint = was.Team, was.RunID, was.Key, was.Fingerprint
 	kept, err := keepMatchTestRun(t)
 	if err != nil {
-		return orders.MatchTestRunRecord{}, err
+		return matchtest.Record{}, err
 	}
 	v.s.reviews.trials[id] = kept
 	return kept.load()
 }
 
-func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]orders.MatchTestRunRecord, error) {
+func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
 	if err := v.s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer v.s.mu.Unlock()
-	var due []orders.MatchTestRunID
+	var due []matchtest.RunID
 	for id, k := range v.s.reviews.trials {
 		if !k.due.IsZero() && !k.due.After(now) {
 			due = append(due, id)
 		}
 	}
-	slices.SortFunc(due, func(a, b orders.MatchTestRunID) int {
+	slices.SortFunc(due, func(a, b matchtest.RunID) int {
 		return cmp.Or(v.s.reviews.trials[a].due.Compare(v.s.reviews.trials[b].due), compareIDs(a.UUID, b.UUID))
 	})
-	out := []orders.MatchTestRunRecord{}
+	out := []matchtest.Record{}
 	for _, id := range due[:max(min(n, len(due)), 0)] {
 		t, err := v.s.reviews.trials[id].load()
 		if err != nil {

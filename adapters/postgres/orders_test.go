@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
@@ -195,8 +196,8 @@ func hold(t testing.TB, s *postgres.Store, u healthdata.User) orders.RawResult {
 	r := orders.RawResult{Team: u.Team, Subject: u.ID}
 	r.ID.UUID, r.Status, r.CreatedAt, r.UpdatedAt = uuid.New(), orders.MatchPendingCustomer, noon, noon
 	require.NoError(t, s.Reviews().InsertResult(t.Context(), r, nil))
-	_, fresh, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), orders.MatchTestRunRecord{Team: u.Team, Key: uuid.NewString(), Due: noon.Time,
-		MatchTestRun: orders.MatchTestRun{RunID: orders.MatchTestRunID{UUID: uuid.New()}, CreatedAt: noon, UpdatedAt: noon}})
+	_, fresh, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), matchtest.Record{Team: u.Team, Key: uuid.NewString(), Due: noon.Time,
+		Run: matchtest.Run{RunID: matchtest.RunID{UUID: uuid.New()}, CreatedAt: noon, UpdatedAt: noon}})
 	require.NoError(t, err)
 	require.True(t, fresh)
 	return r
@@ -218,7 +219,7 @@ func everyOrderWrite(t testing.TB, s *postgres.Store, u healthdata.User) {
 	runs, err := s.MatchTestRuns().ClaimMatchTestRuns(t.Context(), 10, at, end)
 	require.NoError(t, err)
 	require.NotEmpty(t, runs)
-	_, err = s.MatchTestRuns().UpdateMatchTestRun(t.Context(), u.Team, runs[0].RunID, func(*orders.MatchTestRunRecord) error { return nil })
+	_, err = s.MatchTestRuns().UpdateMatchTestRun(t.Context(), u.Team, runs[0].RunID, func(*matchtest.Record) error { return nil })
 	require.NoError(t, err)
 	r, err = s.Orders().Update(t.Context(), u.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		r.Lab.Due = at

@@ -138,7 +138,7 @@ func bookAll(address string) error {
 	}
 	for i := mine; i < n; i += 2 {
 		all.Go(func() {
-			_, err := s.BookVisit(ctx, team, bookedOrder(i), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey)})
+			_, err := s.Bookings().Book(ctx, team, bookedOrder(i), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey)})
 			mu.Lock()
 			defer mu.Unlock()
 			var rule *healthlab.RuleError
@@ -159,7 +159,7 @@ func bookAll(address string) error {
 		all.Go(func() {
 			for {
 				answer, err := s.Once(ctx, store.OrderKeys(), req, func(ctx context.Context, _ orders.OrderID) (orders.Outcome, error) {
-					a, err := s.BookVisit(ctx, team, bookedOrder(n), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey + "_2")})
+					a, err := s.Bookings().Book(ctx, team, bookedOrder(n), appointment.PatientServiceCenter, orders.BookRequest{BookingKey: os.Getenv(bookingKey + "_2")})
 					if err != nil {
 						return orders.Outcome{}, err
 					}

@@ -15,6 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
 // Reviews returns the store as an [orders.ReviewStore].
@@ -338,20 +339,20 @@ func joined(parent, child *orders.Record) orders.OrderTransaction {
 		orders.TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
 }
 
-// MatchTestRuns returns the store as an [orders.MatchTestRunStore].
-func (s *Store) MatchTestRuns() orders.MatchTestRunStore { return trials{s} }
+// MatchTestRuns returns the store as an [matchtest.Store].
+func (s *Store) MatchTestRuns() matchtest.Store { return trials{s} }
 
 type trials struct{ s *Store }
 
-func trialDoc(t orders.MatchTestRunRecord) ([]byte, error) {
+func trialDoc(t matchtest.Record) ([]byte, error) {
 	t.Due = time.Time{}
 	return document(t)
 }
 
-func scanMatchTestRun(row pgx.Row, t *orders.MatchTestRunRecord) error {
+func scanMatchTestRun(row pgx.Row, t *matchtest.Record) error {
 	var doc []byte
 	var due *time.Time
-	var kept orders.MatchTestRunRecord
+	var kept matchtest.Record
 	if err := row.Scan(&doc, &due); err != nil {
 		return err
 	}
@@ -370,12 +371,12 @@ func keyHash(key string) []byte {
 	return sum[:]
 }
 
-func (v trials) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
+func (v trials) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
 	doc, err := trialDoc(t)
 	if err != nil {
-		return orders.MatchTestRunRecord{}, false, err
+		return matchtest.Record{}, false, err
 	}
-	var kept orders.MatchTestRunRecord
+	var kept matchtest.Record
 	err = v.s.do(ctx, t.Team, writing, func(x *unit) error {
 		b := x.batch()
 		b.Queue(startMatchTestRun, t.Team.UUID, t.RunID.UUID, keyHash(t.Key), nullable(instant(t.Due)), doc)
@@ -385,18 +386,18 @@ func (v trials) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunReco
 	return kept, err == nil && kept.RunID == t.RunID, err
 }
 
-func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID) (orders.MatchTestRunRecord, error) {
-	var t orders.MatchTestRunRecord
+func (v trials) MatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID) (matchtest.Record, error) {
+	var t matchtest.Record
 	err := v.s.read(ctx, team, func(b *pgx.Batch) {
 		b.Queue(selectMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &t) })
 	})
 	return t, missingRow(err, "test run")
 }
 
-func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id orders.MatchTestRunID, change func(*orders.MatchTestRunRecord) error) (orders.MatchTestRunRecord, error) {
-	var kept orders.MatchTestRunRecord
+func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id matchtest.RunID, change func(*matchtest.Record) error) (matchtest.Record, error) {
+	var kept matchtest.Record
 	err := v.s.do(ctx, team, writing, func(x *unit) error {
-		var t orders.MatchTestRunRecord
+		var t matchtest.Record
 		b := x.batch()
 		b.Queue(lockMatchTestRun, team.UUID, id.UUID).QueryRow(func(row pgx.Row) error { return scanMatchTestRun(row, &t) })
 		if err := x.send(ctx, b); err != nil {
@@ -419,17 +420,17 @@ func (v trials) UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, i
 	return kept, missingRow(err, "test run")
 }
 
-func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]orders.MatchTestRunRecord, error) {
+func (v trials) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
 	if n <= 0 {
-		return []orders.MatchTestRunRecord{}, ctx.Err()
+		return []matchtest.Record{}, ctx.Err()
 	}
-	var out []orders.MatchTestRunRecord
+	var out []matchtest.Record
 	err := v.s.do(ctx, allTeams, writing, func(x *unit) error {
-		out = []orders.MatchTestRunRecord{}
+		out = []matchtest.Record{}
 		return x.alone(ctx, func(b *pgx.Batch) {
 			b.Queue(claimResultMatchTestRuns, now.UTC(), n, instant(until)).Query(func(rows pgx.Rows) error {
 				for rows.Next() {
-					var t orders.MatchTestRunRecord
+					var t matchtest.Record
 					if err := scanMatchTestRun(rows, &t); err != nil {
 						return err
 					}

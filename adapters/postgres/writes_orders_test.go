@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
 // dueOrder adds an order of which everything is due.
@@ -145,10 +146,10 @@ var visitWrites = map[string]prepare{
 	},
 }
 
-func trialOf(u healthdata.User) orders.MatchTestRunRecord {
-	return orders.MatchTestRunRecord{
+func trialOf(u healthdata.User) matchtest.Record {
+	return matchtest.Record{
 		Team: u.Team, Key: u.ID.String(), Due: noon.Time,
-		MatchTestRun: orders.MatchTestRun{RunID: orders.MatchTestRunID{UUID: u.ID.UUID}, CreatedAt: noon, UpdatedAt: noon},
+		Run: matchtest.Run{RunID: matchtest.RunID{UUID: u.ID.UUID}, CreatedAt: noon, UpdatedAt: noon},
 	}
 }
 
@@ -185,7 +186,7 @@ var reviewWrites = map[string]prepare{
 		_, _, err := s.MatchTestRuns().StartMatchTestRun(t.Context(), trialOf(u))
 		require.NoError(t, err)
 		return func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.MatchTestRuns().UpdateMatchTestRun(ctx, u.Team, trialOf(u).RunID, func(k *orders.MatchTestRunRecord) error {
+			_, err := s.MatchTestRuns().UpdateMatchTestRun(ctx, u.Team, trialOf(u).RunID, func(k *matchtest.Record) error {
 				k.Due = end
 				return nil
 			})

@@ -75,8 +75,8 @@ type Config struct {
 	// Laboratory there are no lab orders. With one, Catalogue is required.
 	Catalogue  catalogue.Source
 	Laboratory orders.LabBackend
-	// Orders adjusts orders. Environment, LabTests, People, Reviews, MatchTestRuns,
-	// BookingKeys, SlotCache, Keys, Log, and what Documents has beside the printer are
+	// Orders adjusts orders. Environment, LabTests, People, Reviews,
+	// BookingKeys, SlotCache, Keys, Files, RequisitionURL and Log are
 	// set, and Settings unless the host sets it.
 	Orders orders.Options
 	// Printer prints documents of orders. Default: there are none.

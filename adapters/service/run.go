@@ -25,7 +25,7 @@ func (s *Service) Run(ctx context.Context) error {
 		{Name: "bulk operations", Run: s.Bulk.Run},
 	}
 	if s.Orders != nil {
-		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run})
+		parts = append(parts, work.Part{Name: "orders", Run: s.Orders.Run}, work.Part{Name: "test runs", Run: s.MatchTests.Run})
 	}
 	if s.Reports != nil {
 		parts = append(parts, work.Part{Name: "lab reports", Run: s.Reports.Run})

@@ -43,6 +43,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/documents"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
@@ -62,6 +63,7 @@ type Service struct {
 	Bulk          *bulk.Service
 	Orders        *orders.Service
 	Documents     *documents.Service
+	MatchTests    *matchtest.Service
 	Reports       *labreport.Service
 	Webhooks      *webhook.Service
 	Deliveries    *webhook.Dispatcher
@@ -168,10 +170,7 @@ func (s *Service) buildOrders(context.Context) (err error) {
 	}
 	opts, store := s.config.Orders, s.config.Store
 	opts.Environment, opts.LabTests, opts.People, opts.Reviews = s.config.Environment, store.LabTests(), store.Persons(), store.Reviews()
-	opts.MatchTestRuns, opts.SlotCache, opts.Keys, opts.BookingKeys = store.MatchTestRuns(), store.SlotCache(), store.OrderKeys(), s.config.Sealer
-	if opts.MatchTestRunUser == nil {
-		opts.MatchTestRunUser = s.testRunUser
-	}
+	opts.SlotCache, opts.Keys, opts.BookingKeys = store.SlotCache(), store.OrderKeys(), s.config.Sealer
 	if opts.Settings == nil {
 		opts.Settings = s.OrderSettings
 	}
@@ -193,7 +192,10 @@ func (s *Service) buildOrders(context.Context) (err error) {
 		return err
 	}
 	s.Documents = documents.New(s.Orders, s.config.Printer, printed)
-	return nil
+	s.MatchTests, err = matchtest.New(s.Orders, store.MatchTestRuns(), &matchtest.Options{
+		User: s.testRunUser, Now: opts.Now, NewID: opts.NewID, Log: opts.Log,
+	})
+	return err
 }
 
 // testRunUser makes, or finds, a user for a test run of matching.
@@ -285,7 +287,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 		}
 	}
 	api.Health, api.Aggregate, api.Priorities, api.Linking, api.Pulls, api.Bulk, api.Apps = s.Health, s.Aggregate, s.Priorities, s.Linking, s.Pulls, s.Bulk, s.Apps
-	api.Orders, api.Documents, api.Reports = s.Orders, s.Documents, s.Reports
+	api.Orders, api.Documents, api.MatchTests, api.Reports = s.Orders, s.Documents, s.MatchTests, s.Reports
 	api.Environment, api.Region = s.config.Environment, s.config.Region
 	if s.Orders != nil {
 		api.OrderKeys = s.config.Store.OrderKeys()

@@ -13,6 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -40,7 +41,7 @@ type Store interface {
 	Priorities() aggregate.PriorityStore
 	SlotCache() appointment.SlotCache
 	Reviews() orders.ReviewStore
-	MatchTestRuns() orders.MatchTestRunStore
+	MatchTestRuns() matchtest.Store
 	Linking() linking.Store
 	TeamClients() linking.TeamClients
 	Grants() linking.Grants

@@ -12,17 +12,18 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/storetest"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 )
 
 // brokenReviews is a store of results under review with methods replaced.
 type brokenReviews struct {
 	orders.ReviewStore
-	orders.MatchTestRunStore
+	matchtest.Store
 	insert func(context.Context, orders.RawResult, []healthlab.Event) error
 	list   func(context.Context, orders.ResultQuery) (orders.ResultPage, error)
 	settle func(context.Context, healthlab.TeamID, orders.RawResultID, orders.Settlement, orders.Settle) (orders.RawResult, error)
-	start  func(context.Context, orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error)
-	claim  func(context.Context, int, time.Time, time.Time) ([]orders.MatchTestRunRecord, error)
+	start  func(context.Context, matchtest.Record) (matchtest.Record, bool, error)
+	claim  func(context.Context, int, time.Time, time.Time) ([]matchtest.Record, error)
 }
 
 func (b *brokenReviews) InsertResult(ctx context.Context, r orders.RawResult, events []healthlab.Event) error {
@@ -50,25 +51,25 @@ func (b *brokenReviews) SettleResult(ctx context.Context, team healthlab.TeamID,
 	return b.ReviewStore.SettleResult(ctx, team, id, s, c)
 }
 
-func (b *brokenReviews) StartMatchTestRun(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
+func (b *brokenReviews) StartMatchTestRun(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
 	if b.start != nil {
 		return b.start(ctx, t)
 	}
-	return b.MatchTestRunStore.StartMatchTestRun(ctx, t)
+	return b.Store.StartMatchTestRun(ctx, t)
 }
 
-func (b *brokenReviews) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]orders.MatchTestRunRecord, error) {
+func (b *brokenReviews) ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]matchtest.Record, error) {
 	if b.claim != nil {
 		return b.claim(ctx, n, now, until)
 	}
-	return b.MatchTestRunStore.ClaimMatchTestRuns(ctx, n, now, until)
+	return b.Store.ClaimMatchTestRuns(ctx, n, now, until)
 }
 
 func spoiltReviews(spoil func(*brokenReviews)) func(*testing.T) {
 	return func(t *testing.T) {
 		storetest.RunReviews(t, func(testing.TB) storetest.ReviewsHarness {
 			s := memory.New(nil)
-			b := &brokenReviews{ReviewStore: s.Reviews(), MatchTestRunStore: s.MatchTestRuns()}
+			b := &brokenReviews{ReviewStore: s.Reviews(), Store: s.MatchTestRuns()}
 			spoil(b)
 			return storetest.ReviewsHarness{Reviews: b, MatchTestRuns: b, Orders: s.Orders(), Users: s.Users(), Messages: s.WebhookLog()}
 		})
@@ -203,14 +204,14 @@ var reviewMutants = []mutant{
 		}
 	}), "Settle/SpecimenMoves"},
 	{"starts a run for every request", spoiltReviews(func(b *brokenReviews) {
-		b.start = func(ctx context.Context, t orders.MatchTestRunRecord) (orders.MatchTestRunRecord, bool, error) {
+		b.start = func(ctx context.Context, t matchtest.Record) (matchtest.Record, bool, error) {
 			t.Key += t.Fingerprint
-			return b.MatchTestRunStore.StartMatchTestRun(ctx, t)
+			return b.Store.StartMatchTestRun(ctx, t)
 		}
 	}), "Trials/OnePerKey"},
 	{"claims without a lease", spoiltReviews(func(b *brokenReviews) {
-		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]orders.MatchTestRunRecord, error) {
-			return b.MatchTestRunStore.ClaimMatchTestRuns(ctx, n, now, now)
+		b.claim = func(ctx context.Context, n int, now, _ time.Time) ([]matchtest.Record, error) {
+			return b.Store.ClaimMatchTestRuns(ctx, n, now, now)
 		}
 	}), "Trials/ClaimAndUpdate"},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/appointment"
+	"github.com/healthlab-dev/healthlab/orders/matchtest"
 	"github.com/healthlab-dev/healthlab/orders/people"
 	"github.com/healthlab-dev/healthlab/webhook"
 )
@@ -22,13 +23,13 @@ import (
 // users.
 type ReviewsHarness struct {
 	Reviews       orders.ReviewStore
-	MatchTestRuns orders.MatchTestRunStore
+	MatchTestRuns matchtest.Store
 	Orders        orders.Store
 	Users         healthdata.Users
 	Messages      webhook.Log
 }
 
-// RunReviews runs the contracts of [orders.ReviewStore] and [orders.MatchTestRunStore].
+// RunReviews runs the contracts of [orders.ReviewStore] and [matchtest.Store].
 // newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	for name, run := range reviewCases {
@@ -107,15 +108,15 @@ func accepted(item *orders.RawResult, was, made *orders.Record) ([]healthlab.Eve
 	return []healthlab.Event{reviewEvent(*item, "updated")}, nil
 }
 
-func trial(team, name string) orders.MatchTestRunRecord {
+func trial(team, name string) matchtest.Record {
 	at := healthlab.At(orderNoon)
-	return orders.MatchTestRunRecord{
+	return matchtest.Record{
 		Team: orderTeam(team), Key: "key " + name, Fingerprint: "print", Due: orderNoon,
-		Request: orders.MatchTestRunRequest{Case: orders.MatchNone, OrderSource: orders.MatchTestRunManaged, Orders: map[string]orders.OrderID{"target": orderID("o")}},
-		MatchTestRun: orders.MatchTestRun{RunID: orders.MatchTestRunID{UUID: named("trial " + team + name)}, Status: orders.MatchTestRunQueued, Stage: "queued", Case: orders.MatchNone,
-			OrderSource: orders.MatchTestRunManaged, ResultStatus: orders.ResultFinal,
-			Orders:      map[string]orders.MatchTestRunOrder{"target": {OrderID: orderID("o"), UserID: orderUser("ana"), OrderTransactionID: journey("o")}},
-			RawResultID: ptr(rawID("r")), Error: &orders.MatchTestRunFault{Code: "C", Message: "M"},
+		Request: matchtest.Request{Case: orders.MatchNone, OrderSource: matchtest.Managed, Orders: map[string]orders.OrderID{"target": orderID("o")}},
+		Run: matchtest.Run{RunID: matchtest.RunID{UUID: named("trial " + team + name)}, Status: matchtest.Queued, Stage: "queued", Case: orders.MatchNone,
+			OrderSource: matchtest.Managed, ResultStatus: orders.ResultFinal,
+			Orders:      map[string]matchtest.Order{"target": {OrderID: orderID("o"), UserID: orderUser("ana"), OrderTransactionID: journey("o")}},
+			RawResultID: ptr(rawID("r")), Error: &matchtest.Fault{Code: "C", Message: "M"},
 			CreatedAt: at, UpdatedAt: at, StartedAt: &at, CompletedAt: &at},
 	}
 }
@@ -543,7 +544,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Trials/ClaimAndUpdate": func(t *testing.T, h ReviewsHarness) {
 		later, first := trial("a", "later"), trial("b", "first")
 		later.Due = orderNoon.Add(time.Second)
-		for _, one := range []orders.MatchTestRunRecord{later, first} {
+		for _, one := range []matchtest.Record{later, first} {
 			_, _, err := h.MatchTestRuns.StartMatchTestRun(t.Context(), one)
 			require.NoError(t, err)
 		}
@@ -562,25 +563,25 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, []string{"key first"}, claim(1, orderNoon.Add(time.Second)))
 		require.Equal(t, []string{"key later"}, claim(10, orderNoon.Add(time.Second)))
 		require.Empty(t, claim(10, orderNoon.Add(time.Second)))
-		got, err := h.MatchTestRuns.UpdateMatchTestRun(t.Context(), later.Team, later.RunID, func(k *orders.MatchTestRunRecord) error {
-			k.Status, k.Due, k.Key = orders.MatchTestRunSucceeded, time.Time{}, "another"
+		got, err := h.MatchTestRuns.UpdateMatchTestRun(t.Context(), later.Team, later.RunID, func(k *matchtest.Record) error {
+			k.Status, k.Due, k.Key = matchtest.Succeeded, time.Time{}, "another"
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, orders.MatchTestRunSucceeded, got.Status)
+		require.Equal(t, matchtest.Succeeded, got.Status)
 		require.Equal(t, "key later", got.Key)
 		no := errors.New("no")
-		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), first.Team, first.RunID, func(k *orders.MatchTestRunRecord) error {
-			k.Status = orders.MatchTestRunFailed
+		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), first.Team, first.RunID, func(k *matchtest.Record) error {
+			k.Status = matchtest.Failed
 			return no
 		})
 		require.ErrorIs(t, err, no)
-		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), orderTeam("c"), first.RunID, func(*orders.MatchTestRunRecord) error { return nil })
+		_, err = h.MatchTestRuns.UpdateMatchTestRun(t.Context(), orderTeam("c"), first.RunID, func(*matchtest.Record) error { return nil })
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Equal(t, []string{"key first"}, claim(10, end.Add(time.Hour)), "the one that ended is not due")
 		kept, err := h.MatchTestRuns.MatchTestRun(t.Context(), first.Team, first.RunID)
 		require.NoError(t, err)
-		require.Equal(t, orders.MatchTestRunQueued, kept.Status)
+		require.Equal(t, matchtest.Queued, kept.Status)
 	},
 	"ContextEnded": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", orderNoon))

@@ -14,7 +14,7 @@ const module = "github.com/healthlab-dev/healthlab"
 // domain lists the domain packages. A package below one of them without a row of its own
 // follows that package's row.
 var domain = []string{
-	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "labreport", "webhook",
+	"healthdata", "healthdata/series", "healthdata/organisation", "linking", "linking/pull", "linking/bulk", "aggregate", "aggregate/parquet", "orders", "orders/catalogue", "orders/people", "orders/appointment", "orders/documents", "orders/matchtest", "labreport", "webhook",
 }
 
 // mayImport lists the packages of this module that a package may import. Every package
@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"orders/people":           {".", "orders/catalogue", "orders/internal/rules", "orders/internal/textsearch"},
 	"orders/appointment":      {".", "internal/fsm", "internal/work", "orders/catalogue", "orders/internal/rules"},
 	"orders":                  {".", "internal/fsm", "internal/work", "healthdata", "orders/catalogue", "orders/people", "orders/appointment"},
+	"orders/matchtest":        {".", "internal/work", "orders", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"orders/documents":        {".", "orders", "orders/catalogue", "orders/people", "orders/internal/rules"},
 	"labreport":               {".", "internal/fsm", "internal/work"},
 
@@ -100,6 +101,7 @@ var modules = map[string][]string{
 	"orders/people":           {"github.com/google/uuid"},
 	"orders/appointment":      {"github.com/google/uuid"},
 	"orders/documents":        {"github.com/google/uuid"},
+	"orders/matchtest":        {"github.com/google/uuid"},
 	"orders":                  {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"labreport":               {"github.com/google/uuid", "github.com/shopspring/decimal"},
 	"aggregate":               {"github.com/google/uuid", "github.com/shopspring/decimal"},

@@ -1,0 +1,465 @@
+package matchtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/catalogue"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
+)
+
+// RunID names a test run of the queue of unmatched results.
+type RunID struct{ uuid.UUID }
+
+// Case is what a test run makes happen: the decision that it ends with.
+type Case = orders.MatchDecision
+
+// Source says whose orders a test run uses.
+type Source string
+
+// The sources.
+const (
+	// Managed orders are made by the run.
+	Managed Source = "managed"
+	// Provided orders are the team's own.
+	Provided Source = "provided"
+)
+
+// Status is where a test run stands.
+type Status string
+
+// The statuses of a test run.
+const (
+	Queued    Status = "queued"
+	Running   Status = "running"
+	Succeeded Status = "succeeded"
+	Failed    Status = "failed"
+)
+
+// Stage is what a test run is doing.
+type Stage string
+
+// Rule is what a case of test runs needs.
+type Rule struct {
+	Case Case `json:"case"`
+	// OrderRoles are the orders that take part.
+	OrderRoles []string `json:"order_roles"`
+	// RequiredStatuses are where they stand when the result comes, by role.
+	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
+	// LabConstraints say in words which labs fit.
+	LabConstraints []string `json:"lab_constraints"`
+}
+
+// The roles of orders in test runs.
+const (
+	roleTarget = "target"
+	roleFirst  = "first_patient"
+	roleSecond = "second_patient"
+)
+
+// Rules returns the cases of test runs.
+func Rules() []Rule {
+	one := func(c Case, at orders.LowLevel, labs ...string) Rule {
+		return Rule{c, []string{roleTarget}, map[string]orders.LowLevel{roleTarget: at}, rules.NonNil(labs)}
+	}
+	return []Rule{
+		one(orders.MatchCompleted, orders.Completed), one(orders.MatchCancelled, orders.Cancelled),
+		one(orders.MatchWrongCollection, orders.RequisitionCreated, "the order is for at_home_phlebotomy, and provided"),
+		one(orders.MatchWrongLab, orders.RequisitionCreated, "the result comes from another lab than the order's"),
+		{orders.MatchSeveralPeople, []string{roleFirst, roleSecond},
+			map[string]orders.LowLevel{roleFirst: orders.RequisitionCreated, roleSecond: orders.RequisitionCreated},
+			[]string{"both patients have one name and birth date, and are different users"}},
+		one(orders.MatchSampleMismatch, orders.RequisitionCreated), one(orders.MatchPatient, orders.RequisitionCreated),
+		{orders.MatchNone, []string{}, map[string]orders.LowLevel{}, []string{}},
+	}
+}
+
+func ruleOf(c Case) (Rule, bool) {
+	all := Rules()
+	i := slices.IndexFunc(all, func(r Rule) bool { return r.Case == c })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return all[i], true
+}
+
+// Request asks for a test run.
+type Request struct {
+	Case        Case   `json:"case"`
+	OrderSource Source `json:"order_source"`
+	// Orders are the team's own, by the roles of the case; only with provided.
+	Orders map[string]orders.OrderID `json:"orders" wire:"opt,max=10"`
+	// ResultStatus is final if empty, Interpretation normal.
+	ResultStatus   orders.ResultStatus   `json:"result_status" wire:"opt"`
+	Interpretation orders.Interpretation `json:"interpretation" wire:"opt"`
+	// LabTestID is what is ordered, where the run makes orders.
+	LabTestID *catalogue.LabTestID `json:"lab_test_id"`
+	// WrongLabTestID is of the lab that the result comes from; only with wrong_lab.
+	WrongLabTestID *catalogue.LabTestID `json:"wrong_lab_test_id"`
+}
+
+// Order is an order that takes part in a test run.
+type Order struct {
+	OrderID            orders.OrderID       `json:"order_id"`
+	UserID             healthlab.UserID     `json:"user_id"`
+	OrderTransactionID orders.TransactionID `json:"order_transaction_id"`
+}
+
+// Fault is why a test run failed.
+type Fault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Run is a test run.
+type Run struct {
+	RunID        RunID               `json:"run_id"`
+	Status       Status              `json:"status"`
+	Stage        Stage               `json:"stage"`
+	Case         Case                `json:"case"`
+	OrderSource  Source              `json:"order_source"`
+	ResultStatus orders.ResultStatus `json:"result_status"`
+	Orders       map[string]Order    `json:"orders"`
+	RawResultID  *orders.RawResultID `json:"raw_result_id"`
+	Error        *Fault              `json:"error"`
+	CreatedAt    healthlab.Time      `json:"created_at"`
+	UpdatedAt    healthlab.Time      `json:"updated_at"`
+	StartedAt    *healthlab.Time     `json:"started_at"`
+	CompletedAt  *healthlab.Time     `json:"completed_at"`
+}
+
+// Check returns Invalid with every problem of the request itself.
+func (r *Request) Check() error {
+	var p healthlab.Problems
+	rule, ok := ruleOf(r.Case)
+	if !ok {
+		p.Add("enum", "is not one of the known values", "case")
+	}
+	rules.OneOf(&p, r.OrderSource, []Source{Managed, Provided}, "order_source")
+	if r.ResultStatus != "" {
+		rules.OneOf(&p, r.ResultStatus, []orders.ResultStatus{orders.ResultFinal, orders.ResultPartial}, "result_status")
+	}
+	if r.Interpretation != "" {
+		rules.OneOf(&p, r.Interpretation, orders.Interpretations(), "interpretation")
+	}
+	roles := slices.Sorted(maps.Keys(r.Orders))
+	switch {
+	case r.OrderSource == Provided && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
+		p.Add("roles", "has exactly the roles of the case", "orders")
+	case r.OrderSource == Managed && len(roles) > 0:
+		p.Add("roles", "goes with provided orders only", "orders")
+	case r.OrderSource == Managed && r.Case == orders.MatchWrongCollection:
+		p.Add("source", "is provided in this case", "order_source")
+	}
+	if r.WrongLabTestID != nil && (r.Case != orders.MatchWrongLab || r.OrderSource != Managed) {
+		p.Add("case", "goes with wrong_lab and managed orders only", "wrong_lab_test_id")
+	}
+	return p.Err()
+}
+
+// testRun is a test run under way. What it makes has ids that follow from its own, so
+// that doing it again makes nothing twice.
+type testRun struct {
+	*Service
+	kept    Record
+	test    catalogue.LabTest
+	wrong   catalogue.LabTest // what a result from the wrong lab is of
+	records map[string]orders.Order
+}
+
+func (r *testRun) all(ctx context.Context) error {
+	for _, step := range []struct {
+		stage Stage
+		do    func(context.Context) error
+	}{
+		{"validating", r.validate}, {"selecting_configuration", r.configure}, {"creating_orders", r.create},
+		{"transitioning_orders", r.transition}, {"writing_result", r.write},
+		{"matching_result", func(context.Context) error { return nil }}, {"verifying_review", r.verify},
+	} {
+		if err := r.stage(ctx, step.stage); err != nil {
+			return err
+		}
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+	}
+	return r.end(ctx, Succeeded, nil)
+}
+
+func (r *testRun) stage(ctx context.Context, stage Stage) error {
+	at := healthlab.At(r.now())
+	kept, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *Record) error {
+		t.Status, t.Stage, t.UpdatedAt = Running, stage, at
+		if t.StartedAt == nil {
+			t.StartedAt = &at
+		}
+		return nil
+	})
+	r.kept = kept
+	return err
+}
+
+func (r *testRun) end(ctx context.Context, status Status, fault *Fault) error {
+	at := healthlab.At(r.now())
+	_, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *Record) error {
+		t.Status, t.Stage, t.Error, t.UpdatedAt, t.CompletedAt, t.Due = status, Stage(status), fault, at, &at, time.Time{}
+		return nil
+	})
+	return err
+}
+
+func (r *testRun) rule() Rule {
+	rule, _ := ruleOf(r.kept.Case)
+	return rule
+}
+
+// named is an id that follows from the run's.
+func (r *testRun) named(what string) uuid.UUID { return uuid.NewSHA1(r.kept.RunID.UUID, []byte(what)) }
+
+// validate looks at the team's own orders.
+func (r *testRun) validate(ctx context.Context) error {
+	r.records = map[string]orders.Order{}
+	for role, id := range r.kept.Request.Orders {
+		o, err := r.orders.Get(ctx, r.kept.Team, id)
+		if err != nil {
+			return err
+		}
+		if want := r.rule().RequiredStatuses[role]; o.LowLevel() != want && (want == orders.Completed || want == orders.Cancelled) {
+			return rules.Broken(OrderStatus, "an order does not stand where the case needs it: "+string(want))
+		}
+		if o.PatientDetails == nil {
+			return rules.Broken(OrderStatus, "an order has no patient")
+		}
+		if r.kept.Case == orders.MatchWrongCollection && o.Method() != catalogue.AtHomePhlebotomy {
+			return rules.Broken(OrderStatus, "the order is not for at_home_phlebotomy")
+		}
+		r.records[role] = o
+	}
+	return nil
+}
+
+// configure chooses what is ordered, and where the result comes from.
+func (r *testRun) configure(ctx context.Context) error {
+	labs, err := r.orders.Catalogue().Labs(ctx)
+	if err != nil {
+		return err
+	}
+	switch id := r.kept.Request.LabTestID; {
+	case r.kept.OrderSource == Provided && len(r.records) > 0:
+		for _, o := range r.records {
+			r.test = o.LabTest
+		}
+	case id != nil:
+		if r.test, err = r.orders.Catalogue().LabTest(ctx, r.kept.Team, nil, *id); err != nil {
+			return err
+		}
+	default:
+		page, err := r.orders.Catalogue().LabTests(ctx, nil, catalogue.LabTestQuery{Team: r.kept.Team, Status: catalogue.LabTestActive, Method: catalogue.WalkInTest, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Tests) == 0 {
+			return rules.Broken(NoLabTest, "the team has no active walk-in test")
+		}
+		r.test = page.Tests[0]
+	}
+	if r.test.Lab == nil {
+		return rules.Broken(NoLabTest, "the lab test has no lab")
+	}
+	if r.kept.Case != orders.MatchWrongLab {
+		return nil
+	}
+	return r.configureWrong(ctx, labs)
+}
+
+// configureWrong chooses what the result is of that comes from the wrong lab: the test
+// that was named, else any of another lab, else one of its markers.
+func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) error {
+	if id := r.kept.Request.WrongLabTestID; id != nil {
+		other, err := r.orders.Catalogue().LabTest(ctx, r.kept.Team, nil, *id)
+		if err != nil {
+			return err
+		}
+		if r.wrong = other; r.wrong.Lab == nil || r.wrong.Lab.Slug == r.test.Lab.Slug {
+			return rules.Broken(NoLabTest, "the wrong test is of the same lab")
+		}
+		return nil
+	}
+	for _, l := range labs {
+		if l.Slug == r.test.Lab.Slug {
+			continue
+		}
+		page, err := r.orders.Catalogue().LabTests(ctx, nil, catalogue.LabTestQuery{Team: r.kept.Team, LabSlug: l.Slug, Status: catalogue.LabTestActive, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Tests) > 0 {
+			r.wrong = page.Tests[0]
+			return nil
+		}
+		markers, err := r.orders.Catalogue().Markers(ctx, r.kept.Team, nil, catalogue.MarkerQuery{LabSlug: l.Slug, Size: 1})
+		if err != nil {
+			return fmt.Errorf("find markers: %w", err)
+		}
+		if len(markers.Markers) > 0 {
+			r.wrong = catalogue.LabTest{Lab: &l, Markers: []catalogue.Marker{markers.Markers[0].Marker}}
+			return nil
+		}
+	}
+	return rules.Broken(NoLabTest, "there is no other lab with anything to measure")
+}
+
+// create makes the orders of a managed run.
+func (r *testRun) create(ctx context.Context) error {
+	if r.kept.OrderSource == Managed {
+		for _, role := range r.rule().OrderRoles {
+			if r.opts.User == nil {
+				return fmt.Errorf("%w: this installation makes no users for test runs", healthlab.Unimplemented)
+			}
+			user, err := r.opts.User(ctx, r.kept.Team, "unmatched-test-"+r.kept.RunID.String()+"-"+role)
+			if err != nil {
+				return fmt.Errorf("make user: %w", err)
+			}
+			o, err := r.orders.PlaceAs(ctx, r.kept.Team, orders.OrderID{UUID: r.named("order " + role)}, r.request(user))
+			if err != nil {
+				return err
+			}
+			r.records[role] = o
+		}
+	}
+	return r.note(ctx, func(t *Record) {
+		t.Orders = map[string]Order{}
+		for role, o := range r.records {
+			t.Orders[role] = Order{o.ID, o.UserID, o.OrderTransaction.ID}
+		}
+	})
+}
+
+func (r *testRun) note(ctx context.Context, edit func(*Record)) error {
+	kept, err := r.store.UpdateMatchTestRun(ctx, r.kept.Team, r.kept.RunID, func(t *Record) error {
+		edit(t)
+		return nil
+	})
+	r.kept = kept
+	return err
+}
+
+// patientName is the last name of invented patients: letters that follow from the run.
+func (r *testRun) patientName() string {
+	name := []byte("Run")
+	for _, b := range r.named("name") {
+		name = append(name, 'a'+b%26)
+	}
+	return string(name)
+}
+
+// request orders the test for an invented patient, the same for every role.
+func (r *testRun) request(user healthlab.UserID) orders.PlaceRequest {
+	req := orders.PlaceRequest{
+		UserID: user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{r.test.ID}},
+		Physician: &people.PhysicianInput{FirstName: "Test", LastName: "Physician", NPI: "1000000004"},
+		PatientDetails: people.PatientDetailsInput{FirstName: "Test", LastName: r.patientName(), Gender: people.Female, PhoneNumber: "+15550100",
+			DOB: healthlab.Date{Year: 1985, Month: 6, Day: 15}, Email: "test@example.com"},
+		PatientAddress: people.PatientAddressInput{FirstLine: "1 Test Street", City: "Phoenix", State: "AZ", Zip: "85004", Country: rules.HomeCountry},
+	}
+	for marker, q := range r.test.Questions() {
+		if _, preset := q.Preset(r.test.Fasting, r.orders.FastingCodes()); preset || !q.Required {
+			continue
+		}
+		a := catalogue.AOEAnswer{MarkerID: marker, QuestionID: q.ID, Answer: "1"}
+		if len(q.Answers) > 0 {
+			a.Answer = q.Answers[0].Code
+		}
+		req.AOEAnswers = append(req.AOEAnswers, a)
+	}
+	return req
+}
+
+// transition brings the orders to where the case needs them.
+func (r *testRun) transition(ctx context.Context) error {
+	for role, want := range r.rule().RequiredStatuses {
+		o, err := r.orders.Get(ctx, r.kept.Team, r.records[role].ID)
+		if err != nil {
+			return err
+		}
+		if o.LowLevel() != want {
+			if o, err = r.orders.Simulate(ctx, r.kept.Team, o.ID, orders.StatusOf(o.Method(), want), orders.SimulationFlags{}); err != nil {
+				return err
+			}
+		}
+		r.records[role] = o
+	}
+	return nil
+}
+
+// write hands in the result, as a lab would.
+func (r *testRun) write(ctx context.Context) error {
+	at := healthlab.At(r.now())
+	m := orders.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
+	if r.kept.ResultStatus == orders.ResultPartial {
+		m.On = orders.PartialResult
+	}
+	o := orders.Order{ID: orders.OrderID{UUID: r.named("result")}, LabTest: r.test}
+	for _, role := range r.rule().OrderRoles {
+		o = r.records[role]
+	}
+	of := o
+	if r.kept.Case == orders.MatchWrongLab {
+		of.LabTest = r.wrong
+	}
+	expected, err := r.orders.Catalogue().ExpectedResults(ctx, of.LabTest.MarkerIDs())
+	if err != nil {
+		return fmt.Errorf("find expected results: %w", err)
+	}
+	results := orders.Simulated(&of, expected, orders.SimulationFlags{Interpretation: r.kept.Request.Interpretation}, orders.FinalResult, at.Time)
+	m.Results = &results
+	m.Patient = &orders.ReportedPatient{FirstName: "Nobody", LastName: r.patientName(), DOB: healthlab.Date{Year: 1901, Month: 2, Day: 3}}
+	if p := o.PatientDetails; p != nil && r.kept.Case != orders.MatchSampleMismatch && r.kept.Case != orders.MatchNone {
+		m.Patient = &orders.ReportedPatient{DOB: p.DOB, Gender: p.Gender}
+		if p.FirstName != nil {
+			m.Patient.FirstName = *p.FirstName
+		}
+		if p.LastName != nil {
+			m.Patient.LastName = *p.LastName
+		}
+	}
+	switch r.kept.Case {
+	case orders.MatchCompleted, orders.MatchCancelled, orders.MatchWrongCollection, orders.MatchSampleMismatch:
+		m.Order = o.ID
+		if o.SampleID != nil {
+			m.SampleID = *o.SampleID
+		}
+	case orders.MatchWrongLab:
+		m.Lab = r.wrong.Lab.Slug
+	default:
+	}
+	if err := r.orders.Receive(ctx, m); err != nil {
+		return err
+	}
+	id := m.RawID()
+	return r.note(ctx, func(t *Record) { t.RawResultID = &id })
+}
+
+// verify checks that the result waits, for the reason of the case.
+func (r *testRun) verify(ctx context.Context) error {
+	item, err := r.orders.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
+	if errors.Is(err, healthlab.NotFound) {
+		return rules.Broken(UnexpectedDecision, "the result went to an order by itself")
+	}
+	if err != nil {
+		return err
+	}
+	if item.DecisionCode != r.kept.Case {
+		return rules.Broken(UnexpectedDecision, "the result was held as "+string(item.DecisionCode))
+	}
+	return nil
+}

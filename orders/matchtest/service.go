@@ -1,0 +1,196 @@
+package matchtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/internal/work"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+)
+
+// Options adjusts a Service. The zero value, and nil, mean the defaults.
+type Options struct {
+	// User makes, or finds, the user with a client_user_id for runs that make their own
+	// orders. Default: they cannot.
+	User func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
+	// Lease is how long a run is one process's. Default 1 min.
+	Lease time.Duration
+	// Idle is how long background work waits when there is nothing to do. Default 1 s.
+	Idle time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NewID makes ids. Default: UUID version 7.
+	NewID func() uuid.UUID
+	// Log receives what went wrong in the background. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// Service tries out how results are matched, with the orders of a sandbox. It is safe for
+// concurrent use. Every method is NotFound (SANDBOX_ONLY) in production, and Forbidden unless the
+// team has results under review and test runs switched on.
+type Service struct {
+	orders *orders.Service
+	store  Store
+	opts   Options
+}
+
+// New returns a Service of the orders of a service. Both arguments are required.
+func New(of *orders.Service, store Store, opts *Options) (*Service, error) {
+	if of == nil || store == nil {
+		return nil, fmt.Errorf("%w: test runs need orders and a store", healthlab.Invalid)
+	}
+	s := &Service{orders: of, store: store}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Lease <= 0 {
+		s.opts.Lease = time.Minute
+	}
+	if s.opts.Idle <= 0 {
+		s.opts.Idle = time.Second
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.NewID == nil {
+		s.opts.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	if s.opts.Log == nil {
+		s.opts.Log = slog.Default()
+	}
+	return s, nil
+}
+
+func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+
+// allowed checks that a team has test runs.
+func (s *Service) allowed(ctx context.Context, team healthlab.TeamID) error {
+	if s.orders.Environment() != healthlab.Sandbox {
+		return rules.Missing(orders.SandboxOnly, "test runs are for sandboxes")
+	}
+	settings, err := s.orders.Settings(ctx, team)
+	if err != nil {
+		return err
+	}
+	if !settings.UnmatchedResults || !settings.UnmatchedTestRuns {
+		return rules.FeatureOff()
+	}
+	return nil
+}
+
+// Cases returns what each case of test runs needs. NotFound in production.
+func (s *Service) Cases(ctx context.Context, team healthlab.TeamID) ([]Rule, error) {
+	if err := s.allowed(ctx, team); err != nil {
+		return nil, err
+	}
+	return Rules(), nil
+}
+
+// Start asks for a test run, which background work ([Service.Run]) then does.
+// The same key with the same request returns the run that there is. Invalid lists every
+// problem; IDEMPOTENCY_KEY_REUSED for another request; ORDER_NOT_FOUND.
+func (s *Service) Start(ctx context.Context, team healthlab.TeamID, key string, req Request) (Run, error) {
+	if err := s.allowed(ctx, team); err != nil {
+		return Run{}, err
+	}
+	if n := utf8.RuneCountInString(key); n < 1 || n > orders.MaxKey || !utf8.ValidString(key) {
+		var p healthlab.Problems
+		p.Add("string_length", fmt.Sprintf("has 1 to %d characters", orders.MaxKey), "idempotency_key")
+		return Run{}, p.Err()
+	}
+	if err := req.Check(); err != nil {
+		return Run{}, err
+	}
+	for _, id := range req.Orders {
+		if _, err := s.orders.Get(ctx, team, id); err != nil {
+			return Run{}, err
+		}
+	}
+	text, err := json.Marshal(req)
+	if err != nil {
+		return Run{}, fmt.Errorf("fingerprint: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	if req.ResultStatus == "" {
+		req.ResultStatus = orders.ResultFinal
+	}
+	at := healthlab.At(s.now())
+	kept, fresh, err := s.store.StartMatchTestRun(ctx, Record{
+		Team: team, Key: key, Fingerprint: hex.EncodeToString(sum[:]), Request: req, Due: at.Time,
+		Run: Run{RunID: RunID{s.opts.NewID()}, Status: Queued, Stage: "queued", Case: req.Case, OrderSource: req.OrderSource,
+			ResultStatus: req.ResultStatus, Orders: map[string]Order{}, CreatedAt: at, UpdatedAt: at},
+	})
+	if err != nil {
+		return Run{}, fmt.Errorf("start test run: %w", err)
+	}
+	if !fresh && kept.Fingerprint != hex.EncodeToString(sum[:]) {
+		return Run{}, &healthlab.RuleError{Kind: healthlab.Conflict, Type: orders.IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
+	}
+	return kept.Run, nil
+}
+
+// Get returns a test run. NotFound if the team has none of this id.
+func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id RunID) (Run, error) {
+	if err := s.allowed(ctx, team); err != nil {
+		return Run{}, err
+	}
+	t, err := s.store.MatchTestRun(ctx, team, id)
+	if err != nil {
+		return Run{}, fmt.Errorf("get test run: %w", rules.NotFound(err, RunNotFound, "the team has no such test run"))
+	}
+	return t.Run, nil
+}
+
+// Run does the test runs that teams ask for until ctx ends, and returns nil. Any number of processes
+// may run it: each test run is one process's for the time of a lease.
+func (s *Service) Run(ctx context.Context) error {
+	if s.orders.Environment() != healthlab.Sandbox {
+		return nil
+	}
+	return s.loop().Run(ctx)
+}
+
+// Once does the test runs that are due, and returns how many: for hosts that bring their
+// own scheduler.
+func (s *Service) Once(ctx context.Context) (int, error) {
+	return s.loop().Once(ctx, 10)
+}
+
+func (s *Service) loop() *work.Loop[Record] {
+	return &work.Loop[Record]{
+		Name: "test runs", Workers: 1, Idle: s.opts.Idle, Log: s.opts.Log, Do: s.do,
+		Claim: func(ctx context.Context, n int) ([]Record, error) {
+			at := s.now()
+			return s.store.ClaimMatchTestRuns(ctx, n, at, at.Add(s.opts.Lease))
+		},
+	}
+}
+
+// do does one run, and records how it ends. A fault of a rule ends it; any other
+// fault leaves it to the next claim.
+func (s *Service) do(ctx context.Context, t Record) error {
+	run := testRun{Service: s, kept: t}
+	err := run.all(ctx)
+	var rule *healthlab.RuleError
+	var invalid *healthlab.InvalidError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &rule):
+		return run.end(ctx, Failed, &Fault{rule.Type, rule.Msg})
+	case errors.As(err, &invalid):
+		return run.end(ctx, Failed, &Fault{RunBroken, "the run made a request that is not valid"})
+	}
+	return fmt.Errorf("test run: %w", err)
+}

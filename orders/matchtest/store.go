@@ -1,0 +1,47 @@
+package matchtest
+
+import (
+	"context"
+	"time"
+
+	"github.com/healthlab-dev/healthlab"
+)
+
+// Record is a test run as it is kept.
+type Record struct {
+	Run
+	Team healthlab.TeamID
+	// Key is the team's, and Fingerprint the request's that came with it.
+	Key, Fingerprint string
+	Request          Request
+	// Due is when it is to be worked on; zero once it has ended.
+	Due time.Time
+}
+
+// Store keeps test runs. All methods are safe for concurrent use and atomic. Times
+// are kept in UTC to the microsecond; what a method hands out is the caller's to edit.
+// Once ctx has ended, a call returns its error and writes nothing.
+type Store interface {
+	// StartMatchTestRun adds a run, unless the team has one with its key: then it returns
+	// that one, and false.
+	StartMatchTestRun(ctx context.Context, t Record) (Record, bool, error)
+	// MatchTestRun returns a run; NotFound if the team has none of this id.
+	MatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID) (Record, error)
+	// UpdateMatchTestRun lets change edit a run. An error of change is returned unchanged and
+	// nothing is written. NotFound as in MatchTestRun.
+	UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id RunID, change func(*Record) error) (Record, error)
+	// ClaimMatchTestRuns takes up to n runs of any team whose Due is set and not after now,
+	// the longest due first, and sets their Due to until. Two claims that run at the
+	// same time never return the same run.
+	ClaimMatchTestRuns(ctx context.Context, n int, now, until time.Time) ([]Record, error)
+}
+
+// Names of the rules about test runs.
+const (
+	RunNotFound = "TEST_RUN_NOT_FOUND"
+	// These end a run.
+	OrderStatus        = "ORDER_STATUS"
+	NoLabTest          = "NO_LAB_TEST"
+	UnexpectedDecision = "UNEXPECTED_DECISION"
+	RunBroken          = "RUN_BROKEN"
+)
