@@ -56,6 +56,8 @@ var mayImport = map[string][]string{
 	"adapters": append([]string{".", "webhook/receiver", "internal/work"}, domain...),
 	// Configured connectors sign in and make requests as the connectors in Go do.
 	"adapters/oauthrest": append([]string{".", "webhook/receiver", "internal/work", "adapters/providers/rest"}, domain...),
+	// Wahoo's recordings are FIT files.
+	"adapters/providers/wahoo": append([]string{".", "adapters/fileimport", "adapters/providers/rest"}, domain...),
 	// The assembly mounts the API.
 	"adapters/service": append([]string{".", "internal/work", "adapters/httpapi"}, domain...),
 	// The suites read their counts from prove.
@@ -125,7 +127,9 @@ var modules = map[string][]string{
 	"adapters/otel":      {"go.opentelemetry.io/otel"},
 	"adapters/oauthrest": {"golang.org/x/oauth2", "github.com/google/uuid"},
 	"adapters/providers": {"golang.org/x/oauth2", "github.com/google/uuid"},
-	"adapters/storetest": append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
+	// The double of Wahoo makes FIT files.
+	"adapters/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
+	"adapters/storetest":        append([]string{"github.com/google/uuid", "github.com/shopspring/decimal"}, testModules...),
 	"adapters/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
 	"adapters/hl7":  {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},

@@ -1,8 +1,12 @@
 package double_test
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
+	"github.com/healthlab-dev/healthlab/adapters/providers/wahoo"
 	"github.com/healthlab-dev/healthlab/adapters/providers/withings"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
@@ -227,9 +232,43 @@ func TestPolarMessages(t *testing.T) {
 	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret), "the grant has ended")
 }
 
+func TestWahooMessages(t *testing.T) {
+	p, one := providers["wahoo"], double.NewPerson(3, noon, 20)
+	d := deploy(t, p, double.Options{People: []*double.Person{one}})
+	u := d.link(one)
+	d.fetch([]healthlab.UserID{u})
+	d.steps(300)
+	i := len(one.Workouts) - 1
+	w := &one.Workouts[i]
+	w.KCal++
+	send := func(token string) error {
+		_, err := d.pulls.Listen(t.Context(), "wahoo", linking.Message{Method: http.MethodPost, Body: double.WahooMessage(one, i, token)})
+		return err
+	}
+	require.ErrorIs(t, send("guess"), healthlab.Unauthenticated)
+	key := w.Start.UTC().Format(time.RFC3339) + ".kcal"
+	require.InDelta(t, w.KCal-1, d.stored(u)["workouts"][key], 0)
+	asked := d.double.Requests()
+	require.NoError(t, send("verify"))
+	require.InDelta(t, w.KCal, d.stored(u)["workouts"][key], 0, "the message brings the workout")
+	require.Equal(t, asked, d.double.Requests())
+	require.Len(t, d.stored(u)["workouts"], len(d.truth(one)["workouts"]))
+
+	// A stored file is read without its workout.
+	i = slices.IndexFunc(one.Workouts, func(w double.Workout) bool { return w.Distance > 0 })
+	resp, err := http.Get(fmt.Sprintf("%s/files/%s/%d.fit", d.url, one.ID, i))
+	require.NoError(t, err)
+	file, err := io.ReadAll(resp.Body)
+	require.NoError(t, errors.Join(err, resp.Body.Close()))
+	data, err := wahoo.Read("file", file)
+	require.NoError(t, err)
+	require.Len(t, data["workout_stream"], 1)
+	require.Equal(t, one.Workouts[i].Start.Unix(), data["workout_stream"][0].Stream.Time[0])
+}
+
 // A grant that is revoked cannot be renewed.
 func TestRevoke(t *testing.T) {
-	for _, name := range []string{"whoop", "oura", "strava", "suunto", "withings"} {
+	for _, name := range []string{"whoop", "oura", "strava", "wahoo", "suunto", "withings"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})

@@ -26,6 +26,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
 	"github.com/healthlab-dev/healthlab/adapters/providers/strava"
 	"github.com/healthlab-dev/healthlab/adapters/providers/suunto"
+	"github.com/healthlab-dev/healthlab/adapters/providers/wahoo"
 	"github.com/healthlab-dev/healthlab/adapters/providers/whoop"
 	"github.com/healthlab-dev/healthlab/adapters/providers/withings"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -60,6 +61,10 @@ var providers = map[string]provider{
 	"dexcom": {
 		record: dexcom.Record(dexcom.Europe), double: double.Dexcom, limit: double.Limit{Requests: 60_000, Per: time.Hour},
 		make: func(o *rest.Options) (*rest.Connector, error) { return dexcom.New(dexcom.Europe, client, o) },
+	},
+	"wahoo": {
+		record: wahoo.Record(), double: double.Wahoo, limit: double.Limit{Requests: 200, Per: 5 * time.Minute},
+		make: func(o *rest.Options) (*rest.Connector, error) { return wahoo.New(client, o) },
 	},
 	"whoop": {
 		record: whoop.Record(), double: double.Whoop, limit: double.Limit{Requests: 100, Per: time.Minute},
