@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
@@ -51,6 +52,9 @@ type Kind struct {
 	Scopes []string
 	// Method is the HTTP method. Default GET. With POST, the query is sent as a form.
 	Method string
+	// Body makes the JSON document that is posted for a range of days, the last one included.
+	// Nil: there is none.
+	Body func(first, last healthlab.Date) any
 	// Path stands behind the base URL. {account} is the provider's id of the person, and {id}
 	// the key of the item in For.
 	Path string

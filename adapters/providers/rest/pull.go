@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -206,9 +207,16 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 		}
 		q = where.Query()
 	}
-	method, body := http.MethodGet, io.Reader(http.NoBody)
-	if w.kind.Method == http.MethodPost {
-		method, body = http.MethodPost, strings.NewReader(q.Encode())
+	method, body, contentType := http.MethodGet, io.Reader(http.NoBody), ""
+	switch {
+	case w.kind.Body != nil:
+		doc, err := json.Marshal(w.kind.Body(w.kind.Range.days(w.from, w.to, w.r.Zone)))
+		if err != nil {
+			return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
+		}
+		method, body, contentType = http.MethodPost, bytes.NewReader(doc), "application/json"
+	case w.kind.Method == http.MethodPost:
+		method, body, contentType = http.MethodPost, strings.NewReader(q.Encode()), formType
 		q = url.Values{}
 	}
 	where.RawQuery = q.Encode()
@@ -216,8 +224,8 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	if err != nil {
 		return nil, fmt.Errorf("%w: the request cannot be made", healthlab.Invalid)
 	}
-	if method == http.MethodPost {
-		req.Header.Set("Content-Type", formType)
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
 	}
 	req.Header.Set("Accept", "application/json")
 	for name, value := range c.def.Header {

@@ -3,6 +3,7 @@ package rest
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -26,6 +27,9 @@ var (
 type Range struct {
 	// From and To are the names of the query parameters. Without From, all is asked for.
 	From, To string
+	// Filter is an expression that From has as its value, where one parameter says the range:
+	// {from} and {to} stand for its ends.
+	Filter string
 	// Format writes instants. Default RFC3339.
 	Format Format
 	// Days asks for days in the person's zone, from the first to the last that the range
@@ -55,22 +59,34 @@ func (r *Range) cut(from, to time.Time) time.Time {
 	return from
 }
 
+// days returns the first and the last day of a range.
+func (r *Range) days(from, to time.Time, zone *time.Location) (first, last healthlab.Date) {
+	return healthlab.DateOf(from.Add(-r.Before).In(zone)), healthlab.DateOf(to.Add(r.After - time.Microsecond).In(zone))
+}
+
 // set puts a range into a query.
 func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
+	if r.Filter != "" {
+		ends, parts := *r, url.Values{}
+		ends.Filter, ends.From, ends.To = "", "from", "to"
+		ends.set(parts, from, to, zone)
+		q.Set(r.From, strings.NewReplacer("{from}", parts.Get("from"), "{to}", parts.Get("to")).Replace(r.Filter))
+		return
+	}
 	if r.From == "" {
 		return
 	}
 	start, end := from.Add(-r.Before), to.Add(r.After)
+	first, last := r.days(from, to, zone)
 	format := r.Format
 	switch {
 	case r.Days && format != nil:
-		q.Set(r.From, format(healthlab.DateOf(start.In(zone)).At(zone)))
-		next := healthlab.DateOf(end.Add(-time.Microsecond).In(zone)).AddDays(1)
-		q.Set(r.To, format(next.At(zone).Add(-time.Second)))
+		q.Set(r.From, format(first.At(zone)))
+		q.Set(r.To, format(last.AddDays(1).At(zone).Add(-time.Second)))
 		return
 	case r.Days:
-		q.Set(r.From, healthlab.DateOf(start.In(zone)).String())
-		q.Set(r.To, healthlab.DateOf(end.Add(-time.Microsecond).In(zone)).String())
+		q.Set(r.From, first.String())
+		q.Set(r.To, last.String())
 		return
 	case format == nil:
 		format = RFC3339
