@@ -3,9 +3,10 @@
 //
 // A [Server] has a login page, tokens that rotate and expire, pages, a limit with 429, and
 // errors on demand ([Faults]). Its people are made up ([NewPerson]): a year of nights,
-// workouts, days and glucose that follow from a seed. The doubles are [Dexcom], [Oura], [Polar],
-// [Strava], [Suunto], [Wahoo], [Whoop] and [Withings]; each also returns what a connector must
-// make of its data ([Truth]), computed from the person and not from the answers.
+// workouts, days and glucose that follow from a seed. The doubles are [Dexcom],
+// [GoogleHealth], [Oura], [Polar], [Strava], [Suunto], [Wahoo], [Whoop] and [Withings]; each
+// also returns what a connector must make of its data ([Truth]), computed from the person and
+// not from the answers.
 //
 //	d := double.Whoop(double.Options{People: []*double.Person{double.NewPerson(1, noon, 30)}})
 //	server := httptest.NewServer(d)

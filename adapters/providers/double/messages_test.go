@@ -137,6 +137,27 @@ func TestSuuntoMessages(t *testing.T) {
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
+func TestGoogleHealthMessages(t *testing.T) {
+	d, one, u := linked(t, "google_health")
+	workout := &one.Workouts[len(one.Workouts)-1]
+	workout.AverageHR++
+	body := double.GoogleHealthMessage(one, "exercise", workout.Start, workout.End)
+	send := func(authorization string) error {
+		_, err := d.pulls.Listen(t.Context(), "google_health", linking.Message{
+			Method: http.MethodPost, Header: http.Header{"Authorization": {authorization}}, Body: body,
+		})
+		return err
+	}
+	require.ErrorIs(t, send("guess"), healthlab.Unauthenticated)
+	require.NoError(t, send("verify"))
+	for range 1000 {
+		_, err := d.pulls.Step(t.Context())
+		require.NoError(t, err)
+		d.wait(100 * time.Millisecond)
+	}
+	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
+}
+
 func TestWithingsMessages(t *testing.T) {
 	p, one := providers["withings"], double.NewPerson(3, noon, 20)
 	var theirs *double.WithingsServer
@@ -268,7 +289,7 @@ func TestWahooMessages(t *testing.T) {
 
 // A grant that is revoked cannot be renewed.
 func TestRevoke(t *testing.T) {
-	for _, name := range []string{"whoop", "oura", "strava", "wahoo", "suunto", "withings"} {
+	for _, name := range []string{"whoop", "oura", "strava", "wahoo", "suunto", "withings", "google_health"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)
 			d := deploy(t, providers[name], double.Options{People: []*double.Person{one}})

@@ -57,6 +57,8 @@ type Server struct {
 	granted func(*Person) object
 	// tokens writes the answer of the token URL. Default reply.
 	tokens func(w http.ResponseWriter, status int, doc object)
+	// keepRefresh leaves a refresh token as it is when it is used.
+	keepRefresh bool
 	// accessToken makes an access token of a unique word. Default: the word.
 	accessToken func(p *Person, word string) string
 	// key is a header that every request for data needs, and its value. Default: none.
@@ -220,7 +222,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse(http.StatusBadRequest, "invalid_grant")
 			return
 		}
-		delete(s.refresh, old) // it works once
+		if !s.keepRefresh {
+			delete(s.refresh, old) // it works once
+		}
 		s.exchanges++
 	default:
 		refuse(http.StatusBadRequest, "unsupported_grant_type")
@@ -242,7 +246,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	}
 	s.access[access] = grant{person, s.opts.Now().Add(life)}
 	answer := object{"access_token": access, "token_type": "bearer", "expires_in": int(life / time.Second)}
-	if !s.permanent {
+	if !s.permanent && !(s.keepRefresh && r.PostFormValue("grant_type") == "refresh_token") {
 		s.refresh[renewal] = person
 		answer["refresh_token"] = renewal
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/memory"
 	"github.com/healthlab-dev/healthlab/adapters/providers/dexcom"
 	"github.com/healthlab-dev/healthlab/adapters/providers/double"
+	"github.com/healthlab-dev/healthlab/adapters/providers/googlehealth"
 	"github.com/healthlab-dev/healthlab/adapters/providers/oura"
 	"github.com/healthlab-dev/healthlab/adapters/providers/polar"
 	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
@@ -85,6 +86,10 @@ var providers = map[string]provider{
 	"strava": {
 		record: strava.Record(), double: double.Strava, limit: double.Limit{Requests: 100, Per: 15 * time.Minute},
 		make: func(o *rest.Options) (*rest.Connector, error) { return strava.New(client, o) },
+	},
+	"google_health": {
+		record: googlehealth.Record(), double: double.GoogleHealth, limit: double.Limit{Requests: 120_000, Per: time.Minute},
+		make: func(o *rest.Options) (*rest.Connector, error) { return googlehealth.New(client, o) },
 	},
 	"suunto": {
 		record: suunto.Record(), double: double.Suunto, limit: double.Limit{Requests: 60, Per: time.Minute},
@@ -242,22 +247,28 @@ func (d *deployment) fetch(users []healthlab.UserID) {
 		if n > 0 {
 			continue
 		}
-		done := true
-		for _, u := range users {
-			tasks, err := d.store.Pulls().Tasks(d.t.Context(), team, u)
-			require.NoError(d.t, err)
-			done = done && len(tasks) > 0
-			for _, x := range tasks {
-				require.NotEqual(d.t, pull.Failure, x.Status, "%s: %s", x.Resource, x.Error)
-				done = done && (x.Kind != pull.History || x.Status == pull.Success)
-			}
+		for len(users) > 0 && d.fetched(users[0]) {
+			users = users[1:]
 		}
-		if done {
+		if len(users) == 0 {
 			return
 		}
 		d.wait(max(200*time.Millisecond, d.provider.limit.Per/500))
 	}
 	d.t.Fatal("the history does not come to an end")
+}
+
+// fetched reports whether the history of a user is there.
+func (d *deployment) fetched(u healthlab.UserID) bool {
+	d.t.Helper()
+	tasks, err := d.store.Pulls().Tasks(d.t.Context(), team, u)
+	require.NoError(d.t, err)
+	done := len(tasks) > 0
+	for _, x := range tasks {
+		require.NotEqual(d.t, pull.Failure, x.Status, "%s: %s", x.Resource, x.Error)
+		done = done && (x.Kind != pull.History || x.Status == pull.Success)
+	}
+	return done
 }
 
 // stored is what is stored of a user, as a Truth.
@@ -368,6 +379,9 @@ func members(out map[string]float64, s healthdata.Summary) {
 		real("low", v.Low)
 		real("medium", v.Medium)
 		real("high", v.High)
+		if v.HeartRate != nil {
+			real("resting", v.HeartRate.RestingBPM)
+		}
 	case *healthdata.Body:
 		key = v.CalendarDate.String()
 		real("weight", v.Weight)

@@ -89,7 +89,7 @@ var definition = &rest.Definition{
 		},
 	},
 	BaseURL:   base,
-	KeyHeader: "Ocp-Apim-Subscription-Key",
+	KeyHeader: "Ocp-Apim-Subscription-Key", MessageKey: "notification_secret",
 	Kinds: []rest.Kind{
 		{
 			Name: "sleep", Path: "/247samples/sleep", Range: samples, Key: sleepKey, Revised: true, Resources: []string{"sleep"}, Read: rest.Each(readSleep),

@@ -84,7 +84,7 @@ func TestKey(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 	_, err = c.As(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k", "other": "x"}})
 	require.ErrorIs(t, err, healthlab.Invalid)
-	_, err = c.As(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k"}})
+	_, err = c.As(linking.OAuthClient{ID: "own", Secret: "own", Details: map[string]string{"key": "k", "notification_secret": "n"}})
 	require.NoError(t, err)
 }
 

@@ -1,0 +1,348 @@
+package double
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// googleFilter is a range of one field.
+var googleFilter = regexp.MustCompile(`^(\S+) >= "([^"]+)" AND (\S+) < "([^"]+)"$`)
+
+// GoogleHealth returns a double of the Google Health API v4 and the truth of its people.
+func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
+	s := newServer("Google Health", paths{authorize: "/o/oauth2/v2/auth", token: "/token"}, o)
+	s.keepRefresh = true
+	s.mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		person := s.refresh[r.PostFormValue("token")]
+		if person == "" {
+			reply(w, http.StatusBadRequest, object{"error": "invalid_token"})
+			return
+		}
+		s.revoke(person)
+		reply(w, http.StatusOK, object{})
+	})
+	s.data("/v4/users/me/identity", func(p *Person, _ url.Values) (any, error) {
+		return object{"name": "users/me/identity", "healthUserId": p.ID, "legacyUserId": "L" + p.ID}, nil
+	})
+	s.serve("/v4/users/me/dataTypes/{type}/dataPoints", func(p *Person, r *http.Request) (any, error) {
+		name, q := r.PathValue("type"), r.URL.Query()
+		size, most := 1440, 10_000
+		if name == "sleep" || name == "exercise" {
+			size, most = 25, 25
+		}
+		if n, err := strconv.Atoi(q.Get("pageSize")); err == nil {
+			size = min(n, most)
+		}
+		keep, err := googleRange(p, name, q.Get("filter"))
+		if err != nil {
+			return nil, err
+		}
+		found := []object{}
+		googlePoints(p, name, keep, func(doc object) { found = append(found, doc) })
+		items, next := page(found, q.Get("pageToken"), size)
+		return object{"dataPoints": items, "nextPageToken": next}, nil
+	})
+	s.mux.HandleFunc("POST /v4/users/me/dataTypes/{type}/dataPoints:dailyRollUp", func(w http.ResponseWriter, r *http.Request) {
+		p, status, _ := s.admit(w, bearer(r))
+		if status != 0 {
+			reply(w, status, object{"error": object{"code": status}})
+			return
+		}
+		type civil struct {
+			Date struct{ Year, Month, Day int }
+		}
+		var body struct {
+			Range          struct{ Start, End civil }
+			WindowSizeDays int
+		}
+		day := func(c civil) time.Time {
+			return time.Date(c.Date.Year, time.Month(c.Date.Month), c.Date.Day, 0, 0, 0, 0, time.UTC).Add(-time.Duration(p.Offset) * time.Second)
+		}
+		err := json.NewDecoder(r.Body).Decode(&body)
+		from, to := day(body.Range.Start), day(body.Range.End)
+		if err != nil || body.WindowSizeDays != 1 || !to.After(from) || r.PathValue("type") == "total-calories" && to.Sub(from) > 14*24*time.Hour {
+			reply(w, http.StatusBadRequest, object{"error": object{"code": 400}})
+			return
+		}
+		points := []object{}
+		for i := range p.Days {
+			if d := &p.Days[i]; !d.Date.Before(from) && d.Date.Before(to) {
+				points = append(points, googleSum(p, d, r.PathValue("type")))
+			}
+		}
+		reply(w, http.StatusOK, object{"rollupDataPoints": points})
+	})
+	return s, googleTruth
+}
+
+// googleRange reads a filter of a data type.
+func googleRange(p *Person, name, filter string) (func(time.Time) bool, error) {
+	if filter == "" {
+		return func(time.Time) bool { return true }, nil
+	}
+	m := googleFilter.FindStringSubmatch(filter)
+	if m == nil || m[1] != m[3] || !strings.HasPrefix(m[1], strings.ReplaceAll(name, "-", "_")+".") {
+		return nil, errors.New("INVALID_DATA_POINT_FILTER")
+	}
+	form := time.RFC3339
+	switch {
+	case strings.HasSuffix(m[1], ".date"):
+		form = time.DateOnly
+	case strings.HasSuffix(m[1], ".civil_start_time"):
+		form = "2006-01-02T15:04:05"
+	}
+	zone := time.FixedZone("", p.Offset)
+	from, err := time.ParseInLocation(form, m[2], zone)
+	to, bad := time.ParseInLocation(form, m[4], zone)
+	if err != nil || bad != nil {
+		return nil, errors.New("INVALID_DATA_POINT_FILTER")
+	}
+	return func(at time.Time) bool { return !at.Before(from) && at.Before(to) }, nil
+}
+
+func civilDate(p *Person, at time.Time) object {
+	at = at.In(time.FixedZone("", p.Offset))
+	return object{"year": at.Year(), "month": int(at.Month()), "day": at.Day()}
+}
+
+// googleSum is a sum of a day, in a member named after the type.
+func googleSum(p *Person, d *Day, name string) object {
+	doc := object{"civilStartTime": object{"date": civilDate(p, d.Date)}, "civilEndTime": object{"date": civilDate(p, d.Date.Add(24*time.Hour))}}
+	switch name {
+	case "steps":
+		doc["steps"] = object{"countSum": strconv.Itoa(d.Steps / 4 * 4)}
+	case "floors":
+		doc["floors"] = object{"countSum": "4"}
+	case "distance":
+		doc["distance"] = object{"millimetersSum": strconv.Itoa(int(d.Distance * 1000))}
+	case "active-energy-burned":
+		doc["activeEnergyBurned"] = object{"kcalSum": d.Active}
+	case "total-calories":
+		doc["totalCalories"] = object{"kcalSum": d.Total}
+	}
+	return doc
+}
+
+// googlePoints calls add for the points of a type to keep, by what its filter compares.
+func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
+	offset := fmt.Sprint(p.Offset, "s")
+	span := func(start, end time.Time) object {
+		return object{"startTime": utc(start), "endTime": utc(end), "startUtcOffset": offset, "endUtcOffset": offset}
+	}
+	point := func(form, member string, doc object) object {
+		return object{"dataSource": object{"device": object{"formFactor": form, "displayName": "Band 5", "manufacturer": "Fjord"}, "platform": "FITBIT"}, member: doc}
+	}
+	sample := func(at time.Time, form, member string, doc object) {
+		doc["sampleTime"] = object{"physicalTime": utc(at), "utcOffset": offset}
+		add(point(form, member, doc))
+	}
+	nights := func(each func(n *Night, j int, at time.Time)) {
+		for i := range p.Nights {
+			for j := range p.Nights[i].HR {
+				if at := p.Nights[i].Start.Add(time.Duration(j) * 5 * time.Minute); p.Nights[i].HR[j] != nil && keep(at) {
+					each(&p.Nights[i], j, at)
+				}
+			}
+		}
+	}
+	switch name {
+	case "steps", "distance", "floors", "active-energy-burned":
+		googleIntervals(p, name, keep, span, point, add)
+	case "heart-rate":
+		nights(func(n *Night, j int, at time.Time) {
+			sample(at, "WATCH", "heartRate", object{"beatsPerMinute": strconv.Itoa(int(*n.HR[j]))})
+		})
+		p.pulse(func(at time.Time, bpm float64) {
+			if keep(at) {
+				sample(at, "WATCH", "heartRate", object{"beatsPerMinute": strconv.Itoa(int(bpm))})
+			}
+		})
+	case "heart-rate-variability":
+		nights(func(n *Night, j int, at time.Time) {
+			sample(at, "WATCH", "heartRateVariability", object{"rootMeanSquareOfSuccessiveDifferencesMilliseconds": *n.HRV[j], "standardDeviationMilliseconds": 60})
+		})
+	case "oxygen-saturation":
+		for i := range p.Nights {
+			if keep(p.Nights[i].End) {
+				sample(p.Nights[i].End, "WATCH", "oxygenSaturation", object{"percentage": p.Nights[i].SpO2})
+			}
+		}
+	case "weight", "body-fat":
+		for i := range p.Days {
+			total, fat, _, _, _ := weighing(p, i)
+			at := p.Days[i].Date.Add(9*time.Hour + 40*time.Minute)
+			switch {
+			case !keep(at):
+			case name == "weight":
+				sample(at, "SCALE", "weight", object{"weightGrams": float64(total)})
+			default:
+				sample(at, "SCALE", "bodyFat", object{"percentage": float64(fat) / float64(total) * 100})
+			}
+		}
+	case "height":
+		sample(p.Days[0].Date, "", "height", object{"heightMillimeters": "1780"})
+	case "daily-resting-heart-rate":
+		for i := range p.Nights {
+			if !keep(p.Days[i].Date) {
+				continue
+			}
+			add(object{"dailyRestingHeartRate": object{"date": civilDate(p, p.Days[i].Date), "beatsPerMinute": strconv.Itoa(p.Nights[i].RestingHR)}})
+		}
+	case "exercise":
+		for i := range p.Workouts {
+			if keep(p.Workouts[i].Start) {
+				add(googleExercise(&p.Workouts[i], span, point))
+			}
+		}
+	case "sleep":
+		for i := range p.Nights {
+			if keep(p.Nights[i].End) {
+				add(googleSleep(&p.Nights[i], span, point))
+			}
+		}
+	}
+}
+
+type (
+	googleSpan  = func(start, end time.Time) object
+	googlePoint = func(form, member string, doc object) object
+)
+
+func googleIntervals(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
+	for i := range p.Days {
+		p.Days[i].moments(func(at time.Time, values object) {
+			if values["steps"] == nil || !keep(at) {
+				return
+			}
+			doc := map[string]object{
+				"steps": {"count": fmt.Sprint(values["steps"])}, "floors": {"count": "1"}, "active-energy-burned": {"kcal": values["calories"]},
+				"distance": {"millimeters": strconv.Itoa(int(values["distance"].(float64) * 1000))},
+			}[name]
+			doc["interval"] = span(at, at.Add(10*time.Minute))
+			add(point("FITNESS_BAND", map[string]string{"active-energy-burned": "activeEnergyBurned"}[name]+strings.TrimPrefix(name, "active-energy-burned"), doc))
+		})
+	}
+}
+
+func googleExercise(w *Workout, span googleSpan, point googlePoint) object {
+	zone := func(of ...int) string {
+		total := int64(0)
+		for _, z := range of {
+			total += w.Zones[z]
+		}
+		return fmt.Sprint(total, "s")
+	}
+	doc := point("WATCH", "exercise", object{
+		"interval": span(w.Start, w.End), "exerciseType": map[string]string{"running": "RUNNING", "cycling": "BIKING", "yoga": "YOGA"}[w.Sport],
+		"activeDuration": fmt.Sprintf("%.1fs", w.End.Sub(w.Start).Seconds()-30),
+		"metricsSummary": object{
+			"caloriesKcal": w.KCal, "distanceMillimeters": w.Distance * 1000, "averageHeartRateBeatsPerMinute": strconv.Itoa(w.AverageHR),
+			"heartRateZoneDurations": object{"lightTime": zone(0, 1), "moderateTime": zone(2), "vigorousTime": zone(3), "peakTime": zone(4, 5)},
+		},
+	})
+	doc["name"] = "users/me/dataTypes/exercise/dataPoints/" + w.ID
+	return doc
+}
+
+var googleStages = map[byte]string{'1': "DEEP", '2': "LIGHT", '3': "REM", '4': "AWAKE"}
+
+func googleSleep(n *Night, span googleSpan, point googlePoint) object {
+	parts, summary, asleep := []object{}, []object{}, int64(0)
+	for j := range n.Stages {
+		start := n.Start.Add(time.Duration(j) * 5 * time.Minute)
+		part := span(start, start.Add(5*time.Minute))
+		part["type"] = googleStages[n.Stages[j]]
+		parts = append(parts, part)
+	}
+	for _, stage := range []byte("1234") {
+		summary = append(summary, object{"type": googleStages[stage], "minutes": strconv.FormatInt(n.Seconds(stage)/60, 10), "count": "3"})
+		if stage != '4' {
+			asleep += n.Seconds(stage)
+		}
+	}
+	doc := point("WATCH", "sleep", object{
+		"interval": span(n.Start, n.End), "type": "STAGES", "stages": parts, "metadata": object{"processed": true, "stagesStatus": "SUCCEEDED"},
+		"summary": object{
+			"minutesAsleep": strconv.FormatInt(asleep/60, 10), "minutesAwake": strconv.FormatInt(n.Seconds('4')/60, 10), "minutesToFallAsleep": "10",
+			"stagesSummary": summary,
+		},
+	})
+	doc["name"] = "users/me/dataTypes/sleep/dataPoints/" + n.ID
+	return doc
+}
+
+func googleTruth(p *Person) Truth {
+	t := Truth{}
+	for i := range p.Nights {
+		n := &p.Nights[i]
+		t.night(p, n)
+		for _, name := range []string{"recovery", "hrv", "breath"} {
+			delete(t["sleep"], stamp(n.Start)+"."+name)
+		}
+		t.put("blood_oxygen", stamp(n.End), n.SpO2)
+		t.put("activity", p.date(p.Days[i].Date)+".resting", float64(n.RestingHR))
+		from := 0
+		for j := 1; j <= len(n.Stages); j++ {
+			if j == len(n.Stages) || n.Stages[j] != n.Stages[from] {
+				t.put("sleep_cycle", stamp(n.Start)+"."+strconv.Itoa(from*300)+"-"+strconv.Itoa(j*300), float64(n.Stages[from]-'0'))
+				from = j
+			}
+		}
+		for j := range n.HR {
+			if n.HR[j] != nil {
+				at := stamp(n.Start.Add(time.Duration(j) * 5 * time.Minute))
+				t.put("heartrate", at, float64(int(*n.HR[j])))
+				t.put("hrv", at, *n.HRV[j])
+			}
+		}
+	}
+	p.pulse(func(at time.Time, bpm float64) { t.put("heartrate", stamp(at), float64(int(bpm))) })
+	for i := range p.Days {
+		d := &p.Days[i]
+		d.moments(func(at time.Time, values object) {
+			if values["steps"] == nil {
+				return
+			}
+			t.put("steps", stamp(at), float64(d.Steps/4))
+			t.put("distance", stamp(at), float64(int(d.Distance/4*1000))/1000)
+			t.put("floors_climbed", stamp(at), 1)
+			t.put("calories_active", stamp(at), d.Active/4)
+		})
+		total, fat, _, _, _ := weighing(p, i)
+		at := stamp(d.Date.Add(9*time.Hour + 40*time.Minute))
+		t.put("weight", at, float64(total)/1000)
+		t.put("fat", at, float64(fat)/float64(total)*100)
+		for name, v := range map[string]float64{"total": d.Total, "active": d.Active, "steps": float64(d.Steps / 4 * 4)} {
+			t.put("activity", p.date(d.Date)+"."+name, v)
+		}
+	}
+	for i := range p.Workouts {
+		w := &p.Workouts[i]
+		t.workout(w)
+		t.put("workouts", stamp(w.Start)+".distance", w.Distance)
+		t.put("workouts", stamp(w.Start)+".average", float64(w.AverageHR))
+		for z, seconds := range []int64{w.Zones[0] + w.Zones[1], w.Zones[2], w.Zones[3], w.Zones[4] + w.Zones[5]} {
+			t.put("workouts", stamp(w.Start)+".zone"+strconv.Itoa(z), float64(seconds))
+		}
+	}
+	t.put("profile", "profile.height", 178)
+	return t
+}
+
+// GoogleHealthMessage returns a message about data of a person.
+func GoogleHealthMessage(p *Person, dataType string, from, to time.Time) []byte {
+	body, _ := json.Marshal([]object{{"data": object{ //nolint:errchkjson // texts
+		"version": "1", "healthUserId": p.ID, "operation": "UPSERT", "dataType": dataType,
+		"intervals": []object{{"physicalTimeInterval": object{"startTime": utc(from), "endTime": utc(to)}}},
+	}}})
+	return body
+}
