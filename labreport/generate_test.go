@@ -27,6 +27,7 @@ type report struct {
 	layout                                                       string
 	pages                                                        []labreport.Page
 	rows                                                         []want
+	picture                                                      bool // read as a picture: units count by what they mean
 	first, last, dob, gender, lab, collected, reported, specimen string
 }
 
@@ -185,6 +186,8 @@ type maker struct {
 	out   *report
 	lang  string
 	comma bool
+	// panels are those that results come from, in this order; nil means panelOrder.
+	panels []string
 }
 
 func (m *maker) pick(s ...string) string { return s[m.r.IntN(len(s))] }
@@ -253,11 +256,15 @@ type cell struct {
 // results draws panels and values, and notes what is to be found.
 func (m *maker) results(n int) []cell {
 	var out []cell
-	start := m.r.IntN(len(panelOrder))
+	panels := m.panels
+	if panels == nil {
+		panels = panelOrder
+	}
+	start := m.r.IntN(len(panels))
 	units := map[string]string{}
-	for k := 0; len(out) < n && k < len(panelOrder); k++ {
-		panel := panelOrder[(start+k)%len(panelOrder)]
-		for _, a := range analytes[panel] {
+	for k := 0; len(out) < n && k < len(panels); k++ {
+		panel := panels[(start+k)%len(panels)]
+		for _, a := range append(analytes[panel], rareAnalytes[panel]...) {
 			if len(out) >= n {
 				break
 			}
@@ -536,6 +543,14 @@ func generate(name string, layout func(*maker), seed uint64) report {
 	m := &maker{r: r, w: newWriter(9 + float64(r.IntN(3))), out: &report{layout: name}}
 	m.lang = []string{"en", "en", "de", "es", "fr"}[r.IntN(5)]
 	m.comma = m.lang != "en"
+	layout(m)
+	m.out.pages = m.w.pages
+	return *m.out
+}
+
+// generateIn makes one report of a layout in a language.
+func generateIn(name, lang string, layout func(*maker), seed uint64) report {
+	m := &maker{r: rand.New(rand.NewPCG(seed, 78)), w: newWriter(10), out: &report{layout: name + " " + lang}, lang: lang, comma: lang != "en"}
 	layout(m)
 	m.out.pages = m.w.pages
 	return *m.out

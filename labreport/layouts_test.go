@@ -61,7 +61,7 @@ func check(r report, d labreport.Data) tally {
 	for _, w := range r.rows {
 		best := -1
 		for i, g := range d.Results {
-			if !used[i] && same(g.TestName, w.name) && (best < 0 || g.Value == w.value && d.Results[best].Value != w.value) {
+			if !used[i] && (same(g.TestName, w.name) || r.picture && like(g.TestName, w.name)) && (best < 0 || g.Value == w.value && d.Results[best].Value != w.value) {
 				best = i
 			}
 		}
@@ -76,7 +76,7 @@ func check(r report, d labreport.Data) tally {
 			unit = *g.Units
 		}
 		value := g.Value == w.value || w.words && strings.EqualFold(g.Value, w.value)
-		unitOK := strings.ReplaceAll(unit, " ", "") == strings.ReplaceAll(w.unit, " ", "")
+		unitOK := strings.ReplaceAll(unit, " ", "") == strings.ReplaceAll(w.unit, " ", "") || r.picture && meansSame(unit, w.unit)
 		if value && unitOK {
 			t.right++
 		} else {

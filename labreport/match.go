@@ -279,32 +279,28 @@ func kindsAgree(term, unit string) bool {
 }
 
 // sameUnit reports whether two UCUM codes are the same amount of the same thing.
-func sameUnit(a, b string) bool { return canonUnit(a) == canonUnit(b) }
+func sameUnit(a, b string) bool {
+	a, b = canonUnit(a), canonUnit(b)
+	if a == b {
+		return true
+	}
+	p, ok1 := parseUCUM(a)
+	q, ok2 := parseUCUM(b)
+	return ok1 && ok2 && p.equal(q)
+}
 
+// canonUnit writes alike the units that laboratories use for the same though UCUM tells
+// them apart.
 func canonUnit(u string) string {
 	switch strings.ToLower(u) {
-	case "ug/l", "ng/ml":
-		return "ng/mL"
-	case "mg/l", "ug/ml":
-		return "mg/L"
-	case "ng/l", "pg/ml":
-		return "pg/mL"
-	case "10*3/ul", "10*9/l":
-		return "10*9/L"
-	case "10*6/ul", "10*12/l":
-		return "10*12/L"
 	case "m[iu]/l", "u[iu]/ml", "10*-3.[iu]/l", "mu/l":
 		return "m[IU]/L"
-	case "m[iu]/ml", "[iu]/l":
-		return "[IU]/L"
 	case "k[iu]/l", "[iu]/ml", "ku/l":
 		return "[IU]/mL"
 	case "u/l", "[u]/l":
 		return "U/L"
 	case "u/ml", "[u]/ml", "[arb'u]/ml", "[arb'u]", "k[u]/l":
 		return "[arb'U]"
-	case "meq/l", "mmol/l":
-		return "mmol/L"
 	case "mg/g{creat}", "ug/mg{creat}", "mg/g":
 		return "mg/g{creat}"
 	case "ug/ml{feu}", "mg/l{feu}":

@@ -106,24 +106,26 @@ type document struct {
 
 // row is one result before it is published.
 type row struct {
-	p         *parsed
-	at        int // line
-	name      string
-	nameToks  []token
-	known     float64
-	value     string
-	unitText  string
-	unit      Unit
-	repaired  bool
-	reference string
-	refToks   []token
-	bounds    Bounds
-	flag      string
-	panel     string
-	panelLine int
-	specimen  Specimen
-	inTable   bool
-	doubt     float64 // taken from the confidence of the value
+	p        *parsed
+	at       int // line
+	name     string
+	nameToks []token
+	known    float64
+	value    string
+	unitText string
+	unit     Unit
+	repaired bool
+	// foreignUnit says that the unit is none that the analyte is given in.
+	foreignUnit bool
+	reference   string
+	refToks     []token
+	bounds      Bounds
+	flag        string
+	panel       string
+	panelLine   int
+	specimen    Specimen
+	inTable     bool
+	doubt       float64 // taken from the confidence of the value
 }
 
 func (r *Reader) document(pages []Page) *document {

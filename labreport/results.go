@@ -26,28 +26,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	r.unit, _ = ParseUnit(r.unitText)
-	if d.g.image {
-		// The letters of mcg are often read so; mEq has a q.
-		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
-	}
-	if (r.unit.UCUM == "" || readsAsShort(r.unitText)) && r.unitText != "" && d.g.image {
-		var terms []*Term
-		own := false
-		for _, f := range d.g.find(r.name) {
-			terms = append(terms, f.Term)
-			own = own || slices.ContainsFunc(f.Term.Units, func(u string) bool { return sameUnit(u, r.unit.UCUM) })
-		}
-		if better, ok := units().repairFor(r.unitText, terms); ok && !own {
-			r.unitText, r.repaired = units().pretty(better), true
-			r.unit, _ = ParseUnit(better)
-		}
-	}
-	if r.unit.UCUM == "" && r.unitText != "" && d.g.image {
-		if _, better, ok := units().repair(r.unitText); ok {
-			r.unitText, r.repaired = units().pretty(better), true
-			r.unit, _ = ParseUnit(better)
-		}
-	}
+	d.settleUnit(&r)
 	if d.g.image && valueShape(r.value, d.g.decimals) == noValue {
 		if v, ok := repairNumber(r.value, d.g.decimals); ok {
 			r.value, r.doubt = v, 0.25
@@ -72,6 +51,55 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	d.rows = append(d.rows, r)
+}
+
+// settleUnit decides the unit among those that the analyte has. On a picture it resolves
+// letters that look alike. A unit that the analyte is not given in stays and is doubted.
+func (d *document) settleUnit(r *row) {
+	if r.unitText == "" {
+		return
+	}
+	terms := d.termsOf(r)
+	fits := func() bool { return r.unit.UCUM != "" && (len(terms) == 0 || belongs(terms, r.unit)) }
+	take := func(form string) {
+		r.unitText, r.repaired = units().pretty(form), true
+		r.unit, _ = ParseUnit(form)
+	}
+	if d.g.image {
+		// The letters of mcg are often read so; mEq has a q.
+		r.unitText = strings.NewReplacer("meg/", "mcg/", "mceg/", "mcg/", "mog/", "mcg/").Replace(r.unitText)
+		if !fits() || readsAsShort(r.unitText) && !ownUnit(terms, r.unit.UCUM) {
+			if better, ok := units().repairFor(r.unitText, terms); ok {
+				take(better)
+			}
+		}
+		if r.unit.UCUM == "" {
+			ucum, better, ok := units().repair(r.unitText)
+			if ok && (len(terms) == 0 || belongs(terms, Unit{UCUM: ucum, kind: unitKind(ucum)})) {
+				take(better)
+			}
+		}
+	}
+	r.foreignUnit = !fits() && r.known > 0.8
+}
+
+// termsOf returns the terms that a row may mean, those of its specimen if there are any.
+func (d *document) termsOf(r *row) []*Term {
+	specimen := specimenOf(r.name)
+	if specimen == NoSpecimen {
+		specimen = r.specimen
+	}
+	var all, own []*Term
+	for _, f := range d.g.find(r.name) {
+		all = append(all, f.Term)
+		if specimen.compatible(systemOf(f.Term.System)) {
+			own = append(own, f.Term)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return all
 }
 
 // limits takes a range from two columns, one for each end.
@@ -281,6 +309,8 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 
 	unit := 0.97
 	switch {
+	case r.foreignUnit:
+		unit = 0.5
 	case r.repaired:
 		unit = 0.8
 	case r.unit.UCUM == "":

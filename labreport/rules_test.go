@@ -377,3 +377,42 @@ func TestTooManyWords(t *testing.T) {
 	_, reason = read.Read([]labreport.Page{page, more})
 	require.Equal(t, labreport.InvalidInput, reason)
 }
+
+// readAsPicture reads a printed report as if its words came from a picture.
+func readAsPicture(t *testing.T, text string) []labreport.Result {
+	t.Helper()
+	pages := printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\nCollected: 03/04/2026  Reported: 03/05/2026\nSpecimen: Serum\n\nTest  Result  Units  Reference\n" + text)
+	for i := range pages {
+		pages[i].Image = true
+	}
+	d, reason := labreport.NewReader(nil).Read(pages)
+	require.Empty(t, reason)
+	return d.Results
+}
+
+// Letters that a reader of pictures confuses are resolved against the units of the analyte,
+// and a text layer stays as it is printed. A unit of another analyte needs review.
+func TestUnitsAreThoseOfTheAnalyte(t *testing.T) {
+	const others = "Glucose  95  mg/dL  70 - 99\nTSH  2.1  mIU/L  0.4 - 4.5\nMCV  90  fL  80 - 100\nFerritin  40  ng/mL  38 - 380\n"
+	for _, c := range []struct{ name, printed, want string }{
+		{"Creatinine", "pmol/L", "umol/L"}, {"Creatinine", "vmol/L", "umol/L"}, {"Iron", "pg/dL", "ug/dL"}, {"AST", "UlL", "U/L"}, {"AST", "Ull", "U/L"},
+		{"Sodium", "mrnol/L", "mmol/L"}, {"Albumin", "q/dL", "g/dL"}, {"Vitamin B12", "pq/mL", "pg/mL"}, {"Insulin", "ulU/mL", "m[IU]/L"},
+	} {
+		row := c.name + "  12.3  " + c.printed + "  10 - 20\n"
+		read := readAsPicture(t, others+row)
+		last := read[len(read)-1]
+		require.Equal(t, c.name, last.TestName)
+		require.NotNil(t, last.Units, c.printed)
+		u, _ := labreport.ParseUnit(*last.Units)
+		require.Equal(t, c.want, u.UCUM, c.printed)
+		require.Less(t, last.Evidence["units"].Confidence, 0.85, c.printed)
+		require.NotEqual(t, labreport.AutoMatch, *last.LoincMatchStatus)
+	}
+	for _, c := range []struct{ name, unit string }{{"Creatinine", "pmol/L"}, {"Creatinine", "mg/24h"}, {"Sodium", "mg/24 h"}, {"Iron", "pg/dL"}, {"Ferritin", "%"}} {
+		read := rowsOf(t, "Specimen: Serum\nTest  Result  Units  Reference\n"+others+c.name+"  12.3  "+c.unit+"  10 - 20\n")
+		last := read[len(read)-1]
+		require.Equal(t, c.unit, *last.Units)
+		require.Less(t, last.Evidence["units"].Confidence, 0.6, "%s %s", c.name, c.unit)
+		require.NotEqual(t, labreport.AutoMatch, *last.LoincMatchStatus, "%s %s", c.name, c.unit)
+	}
+}

@@ -61,7 +61,7 @@ var moreUnits = map[string]string{
 	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|mil/cumm|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
 	"10*9/L":  "x10*9/l|10e9/l|x109/l|109/l|x10 9/l|10 9/l|x10(9)/l|giga/l|10**9/l|x10e9/l|gpt/l",
 	"10*12/L": "x10*12/l|10e12/l|x1012/l|1012/l|x10 12/l|10 12/l|x10(12)/l|tera/l|10**12/l|tpt/l",
-	"/uL":     "cells/mm3|zellen/ul|celulas/ul|cel/ul|cellules/ul|cellules/mm3|/mcl|/cmm|cells/cmm|cell/ul|celulas/mm3|per ul|n/ul",
+	"/uL":     "#/ul|cells/mm3|zellen/ul|celulas/ul|cel/ul|cellules/ul|cellules/mm3|/mcl|/cmm|cells/cmm|cell/ul|celulas/mm3|per ul|n/ul",
 	"/[HPF]":  "/hpf|hpf|/gesichtsfeld|/gf|/feld|por campo|/campo|/champ|per field|/c",
 	"/[LPF]":  "/lpf|lpf",
 	"mm/h":    "mm/hr|mm/hora|mm/1a hora|mm/1ah|mm (1 h)|mm/std.|mm n.w.|mm/heure|mm 1h|mm/1 h|mm/1a h|mm/1st hr|mm/1ere h",
@@ -134,6 +134,11 @@ var moreUnits = map[string]string{
 	"mg/mL":           "mg/ml",
 	"U/mL":            "u/ml|units/ml|e/ml",
 	"U/g{Hb}":         "u/g hb|u/g hgb|iu/g hb",
+	"mosm/L":          "mosm/l|mosmol/l",
+	"fg":              "fg",
+	"[CFU]/mL":        "cfu/ml|kbe/ml|ufc/ml",
+	"{M.o.M}":         "mom|(mom)",
+	"mL/(24.h)":       "ml/24h|ml/24 h|ml/d|ml/24hr|ml/24 hr|ml/tag|ml/dia|ml/jour|ml/24hrs",
 }
 
 func loadUnits(r io.Reader) (*unitTable, error) {
@@ -218,9 +223,42 @@ func (t *unitTable) parse(printed string) (Unit, bool) {
 		if trimmed := strings.TrimRight(key, ".*"); trimmed != key {
 			return t.parse(trimmed)
 		}
-		return Unit{}, false
+		if ucum, ok = asUCUM(key); !ok {
+			return Unit{}, false
+		}
 	}
 	return Unit{UCUM: ucum, kind: unitKind(ucum)}, true
+}
+
+// rePrinted is an amount in, or per, something, as it is printed.
+var rePrinted = regexp.MustCompile(`^([kmunpf]?)(g|mol|eq|val|osm|osmol|iu|ui|ie|u|kat|cfu|l)/((?:[kdmunpf]?(?:l|g|mol)|24h|d|day|h|hr|min|m2|kg)(?:/(?:24h|d|h|hr|min|kg|m2))?)(?:\(?(creat\w*|crea|krea\w*|cr)\)?)?$`)
+
+var printedAtoms = map[string]string{"g": "g", "mol": "mol", "eq": "eq", "val": "eq", "osm": "osm", "osmol": "osm", "iu": "[IU]", "ui": "[IU]", "ie": "[IU]", "u": "U", "kat": "kat", "cfu": "[CFU]", "l": "L",
+	"24h": "(24.h)", "d": "d", "day": "d", "h": "h", "hr": "h", "min": "min", "m2": "m2"}
+
+// asUCUM writes a printed unit that no table holds in UCUM, or returns a UCUM expression
+// with a slash as it is.
+func asUCUM(key string) (string, bool) {
+	if m := rePrinted.FindStringSubmatch(strings.ToLower(key)); m != nil {
+		out := m[1] + printedAtoms[m[2]]
+		for _, part := range strings.Split(m[3], "/") {
+			whole, ok := printedAtoms[part]
+			if !ok {
+				whole = part[:1] + printedAtoms[part[1:]]
+			}
+			out += "/" + whole
+		}
+		if m[4] != "" {
+			out += "{creat}"
+		}
+		_, ok := parseUCUM(out)
+		return out, ok
+	}
+	if strings.ContainsRune(key, '/') && strings.ContainsAny(key, "[{*") {
+		_, ok := parseUCUM(key)
+		return key, ok
+	}
+	return "", false
 }
 
 // repair finds the known unit that a misread one must be: one with the same letters
@@ -287,17 +325,16 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 	}
 	best, at := 3, ""
 	for _, ucum := range slices.Sorted(maps.Keys(t.forms)) {
-		if !slices.ContainsFunc(terms, func(term *Term) bool {
-			return slices.ContainsFunc(term.Units, func(u string) bool { return sameUnit(u, ucum) })
-		}) {
+		if !ownUnit(terms, ucum) {
 			continue
 		}
 		for _, form := range t.forms[ucum] {
 			// A misread letter is mended, a prefix never: ng is not ug.
-			if len(form) < 4 || prefix(form) != prefix(key) && key[0] != 'w' {
+			look := glyphs(form)
+			if len(form) < 4 || prefix(form) != prefix(key) && key[0] != 'w' && look != glyphs(key) {
 				continue
 			}
-			switch d := distance(glyphs(key), glyphs(form), 2); {
+			switch d := distance(glyphs(key), look, 2); {
 			case d < best:
 				best, at = d, form
 			case d == best && at != "" && t.folded[strings.ToLower(unitKey(at))] != ucum:
@@ -309,6 +346,23 @@ func (t *unitTable) repairFor(printed string, terms []*Term) (better string, ok 
 		return "", false
 	}
 	return at, true
+}
+
+// ownUnit reports whether one of the terms is measured in the unit. International units of
+// an enzyme are its units.
+func ownUnit(terms []*Term, ucum string) bool {
+	enzyme := strings.ReplaceAll(ucum, "[IU]", "U")
+	return slices.ContainsFunc(terms, func(term *Term) bool {
+		return slices.ContainsFunc(term.Units, func(u string) bool { return sameUnit(u, ucum) || sameUnit(u, enzyme) })
+	})
+}
+
+// belongs reports whether what one of the terms is can be given in the unit.
+func belongs(terms []*Term, unit Unit) bool {
+	return ownUnit(terms, unit.UCUM) || slices.ContainsFunc(terms, func(t *Term) bool {
+		kind := propertyKind(t)
+		return kind == "" || kindsAgree(kind, unit.kind) && nearUnit(t.Units, unit.UCUM)
+	})
 }
 
 type shortUnit struct {
@@ -349,7 +403,7 @@ func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 // glyphs makes letters that a reader confuses equal.
 func glyphs(s string) string { return lookAlike.Replace(s) }
 
-var lookAlike = strings.NewReplacer("i", "l", "1", "l", "|", "l", "!", "l", "\\", "/", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
+var lookAlike = strings.NewReplacer("rn", "m", "/", "l", "v", "u", "i", "l", "1", "l", "|", "l", "!", "l", "\\", "l", "t", "l", "j", "l", "0", "o", "p", "u", "y", "u", "q", "g", "9", "g", "°", "", "\"", "", "'", "", "*", "", "^", "", "(", "", ")", "", ".", "")
 
 // distance is the edit distance of a and b, or most+1 if it is more than most.
 func distance(a, b string, most int) int {
@@ -384,87 +438,49 @@ func distance(a, b string, most int) int {
 // unitKind says what a unit measures, as a LOINC property.
 func unitKind(ucum string) string {
 	switch ucum {
-	case "%", "L/L":
+	case "%", "L/L", "/100{WBCs}":
 		return "fraction"
 	case "mmol/mol":
 		return "molarfraction"
-	case "{ratio}", "{INR}", "{index_val}", "{s_co_ratio}":
+	case "{ratio}", "{INR}", "{index_val}", "{s_co_ratio}", "{M.o.M}":
 		return "ratio"
-	case "s", "min":
-		return "time"
 	case "fL":
 		return "entvol"
-	case "pg":
-		return "entmass"
-	case "mm/h":
-		return "velocity"
-	case "mL/min/{1.73_m2}", "mL/min":
-		return "rate"
-	case "mm[Hg]", "kPa":
-		return "pressure"
-	case "mosm/kg":
-		return "osmolality"
 	case "{titer}":
 		return "titer"
-	case "/[HPF]", "/[LPF]":
-		return "field"
-	case "/uL", "10*3/uL", "10*6/uL", "10*9/L", "10*12/L", "10*3/L":
-		return "number"
 	case "{copies}/mL", "[IU]/mL{log}", "{log_copies}/mL":
 		return "arbitrary"
 	case "[pH]":
 		return "ph"
-	case "/100{WBCs}":
-		return "fraction"
-	}
-	top, bottom, _ := strings.Cut(ucum, "/")
-	switch {
-	case strings.Contains(bottom, "24.h") || bottom == "d" || bottom == "min" && top != "mL":
-		return "perday"
-	case strings.Contains(ucum, "{creat}") || bottom == "mol" || bottom == "mmol" || bottom == "g":
+	case "mL/min/{1.73_m2}":
+		return "rate"
+	case "U/g{Hb}":
 		return "massratio"
-	case strings.HasSuffix(top, "kat"), top == "U" || top == "kU":
+	case "U", "kU":
 		return "catalytic"
-	case strings.Contains(top, "U") || strings.Contains(top, "{EU}"):
-		return "arbitrary"
-	case strings.HasSuffix(top, "mol"):
-		return "substance"
-	case strings.HasSuffix(top, "eq"):
-		return "substance"
-	case strings.HasSuffix(top, "g"):
-		return "mass"
 	}
-	return "other"
-}
-
-// reConcentration is an amount in a volume.
-var reConcentration = regexp.MustCompile(`^([kmunpf]?)(g|mol|eq|\[IU\]|U)/([dmu]?)L$`)
-
-var prefixes = map[string]float64{"": 1, "k": 1e3, "d": 1e-1, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12, "f": 1e-15}
-
-// perLitre returns what a concentration is in base units per litre.
-func perLitre(ucum string) (size float64, base string, ok bool) {
-	m := reConcentration.FindStringSubmatch(ucum)
-	if m == nil {
-		return 0, "", false
+	q, ok := parseUCUM(ucum)
+	if !ok {
+		return "other"
 	}
-	return prefixes[m[1]] / prefixes[m[3]], m[2], true
+	return q.kindOf()
 }
 
 // nearUnit reports whether a unit is less than a thousand times away from one of the units
-// that an analyte has: creatinine is not measured in pmol/L. True where it cannot be told.
+// that an analyte has: creatinine is not measured in pmol/L. True where it cannot be told,
+// and for cells, which are printed by the microlitre and by the thousand.
 func nearUnit(units []string, unit string) bool {
-	got, base, ok := perLitre(unit)
-	if !ok {
+	got, ok := parseUCUM(unit)
+	if !ok || got.kindOf() == "number" {
 		return true
 	}
 	compared := false
 	for _, u := range units {
-		size, b, ok := perLitre(u)
-		if !ok || b != base {
+		have, ok := parseUCUM(u)
+		if !ok || !have.commensurable(got) {
 			continue
 		}
-		if r := got / size; r > 1.01e-3 && r < 0.99e3 {
+		if r := got.factor / have.factor; r > 1.01e-3 && r < 0.99e3 {
 			return true
 		}
 		compared = true

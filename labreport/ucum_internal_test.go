@@ -1,0 +1,93 @@
+package labreport
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseUCUM(t *testing.T) {
+	for _, c := range []struct {
+		code   string
+		factor float64
+		dims   [dimensions]int8
+	}{
+		{"g/L", 1e3, [dimensions]int8{1, -3}},
+		{"mg/dL", 10, [dimensions]int8{1, -3}},
+		{"10*3/uL", 1e12, [dimensions]int8{0, -3}},
+		{"10*9/L", 1e12, [dimensions]int8{0, -3}},
+		{"{cells}/uL", 1e9, [dimensions]int8{0, -3}},
+		{"/uL", 1e9, [dimensions]int8{0, -3}},
+		{"mm/h", 1e-3 / 3600, [dimensions]int8{0, 1, -1}},
+		{"mg/(24.h)", 1e-3 / 86400, [dimensions]int8{1, 0, -1}},
+		{"U/L", 1e-3 / 60, [dimensions]int8{0, -3, -1, 1}},
+		{"mm[Hg]", 133322, [dimensions]int8{1, -1, -2}},
+		{"kg/m2", 1e3, [dimensions]int8{1, -2}},
+		{"%", 0.01, [dimensions]int8{}},
+	} {
+		q, ok := parseUCUM(c.code)
+		require.True(t, ok, c.code)
+		require.InEpsilon(t, c.factor, q.factor, 1e-9, c.code)
+		require.Equal(t, c.dims, q.dims, c.code)
+	}
+	for _, bad := range []string{"", "/", "mg/", "xg/L", "mg//dL", "(mg", "mg)", "m9", "mg/dL{", "10*", "10*99", "m-", "kmin", "((((((g))))))"} {
+		_, ok := parseUCUM(bad)
+		require.False(t, ok, bad)
+	}
+}
+
+// Every unit of the embedded terms is one that the grammar reads.
+func TestUnitsOfTermsAreUCUM(t *testing.T) {
+	for i := range Embedded().terms {
+		for _, u := range Embedded().terms[i].Units {
+			_, ok := parseUCUM(u)
+			require.True(t, ok, "%s: %s", Embedded().terms[i].Code, u)
+		}
+	}
+}
+
+func TestUnitFactor(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     float64 // 0: not the same dimension
+	}{
+		{"g/L", "mg/dL", 100}, {"ng/mL", "ug/L", 1}, {"Tsd./µl", "G/L", 1}, {"mmol/L", "umol/L", 1000}, {"meq/L", "mmol/L", 1}, {"mg/24h", "g/24h", 1e-3},
+		{"ug/g creat", "mg/g creat", 1e-3}, {"ukat/L", "U/L", 60}, {"mg/L", "mmol/L", 0}, {"IU/mL", "ng/mL", 0}, {"ng/mL FEU", "ng/mL DDU", 0},
+		{"/HPF", "/uL", 0}, {"mOsm/L", "mmol/L", 0}, {"CFU/mL", "/mL", 0},
+	} {
+		a, ok1 := ParseUnit(c.from)
+		b, ok2 := ParseUnit(c.to)
+		require.True(t, ok1 && (ok2 || c.to == "/mL"), "%s %s", c.from, c.to)
+		got, ok := a.Factor(b)
+		require.Equal(t, c.want != 0, ok, "%s %s", c.from, c.to)
+		require.InDelta(t, c.want, got, 1e-9, "%s %s", c.from, c.to)
+	}
+}
+
+// Units that no table prints are read by the grammar.
+func TestParsesUnitsBeyondTheTable(t *testing.T) {
+	for printed, ucum := range map[string]string{
+		"#/uL": "/uL", "mOsm/L": "mosm/L", "fg": "fg", "ug/g creat": "ug/g{creat}", "µg/g Kreatinin": "ug/g{creat}", "mmol/mmol creat": "mmol/mmol{creat}", "CFU/mL": "[CFU]/mL", "KBE/ml": "[CFU]/mL",
+		"MoM": "{M.o.M}", "mL/24h": "mL/(24.h)", "nmol/mmol creat": "nmol/mmol{creat}", "mmol/kg": "mmol/kg", "pg/L": "pg/L", "ng/mL/h": "ng/mL/h", "mmol/d": "mmol/d", "nmol/d": "nmol/d", "umol/24h": "umol/(24.h)", "10*3/mL": "10*3/mL",
+	} {
+		u, ok := ParseUnit(printed)
+		require.True(t, ok, printed)
+		require.Equal(t, ucum, u.UCUM, printed)
+	}
+	for _, word := range []string{"a/b", "m", "g", "H/L", "or/and", "page/2", "M/F", "12/24", "mm/dd", "Na/K", "AST/ALT", "and/or", "h", "s/o"} {
+		_, ok := ParseUnit(word)
+		require.False(t, ok, word)
+	}
+}
+
+func FuzzParseUCUM(f *testing.F) {
+	for _, s := range []string{"mg/dL", "10*3/uL", "mL/min/{1.73_m2}", "[arb'U]/mL", "((g)/L)", "m-3.s2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, code string) {
+		if q, ok := parseUCUM(code); ok {
+			require.Positive(t, q.factor)
+			require.True(t, q.equal(q))
+		}
+	})
+}
