@@ -222,7 +222,7 @@ func withingsRange(q url.Values) (from, to int64, err error) {
 	return from, to, nil
 }
 
-// byDay lists the items of a range of days, with the fields that were asked for.
+// byDay lists the items of a range of days, with the fields of the request.
 func (s *WithingsServer) byDay(name string, all func(*Person) []object) withingsAction {
 	return func(p *Person, q url.Values) (any, error) {
 		from, to, fields := q.Get("startdateymd"), q.Get("enddateymd"), strings.Split(q.Get("data_fields"), ",")
@@ -259,7 +259,7 @@ func weighing(p *Person, i int) (total, fat, muscle, water, bone int) {
 // pressure is what the cuff says on a day.
 func pressure(i int) (high, low, pulse int) { return 110 + i%30, 65 + i%20, 55 + i%25 }
 
-// withingsGroups are the measurements of the types and category that are asked for. Every
+// withingsGroups are the measurements of the types and category of a request. Every
 // eleventh day has a weighing that may be a guest's.
 func withingsGroups(p *Person, q url.Values) (out []object) {
 	types := strings.Split(q.Get("meastypes"), ",")

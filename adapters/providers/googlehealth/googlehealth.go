@@ -489,26 +489,26 @@ func readSleep(v *struct {
 	if x.Interval.End.IsZero() {
 		return // it still runs
 	}
-	whole := func(minutes *number) *int64 { return rest.Round(rest.Times(minutes.over(1), 60)) }
+	minutes := func(n *number) *int64 { return rest.Round(rest.Times(n.over(1), 60)) }
+	lasted := func(n *number) int64 {
+		if seconds := minutes(n); seconds != nil {
+			return *seconds
+		}
+		return 0
+	}
 	s := &healthdata.Sleep{
 		Head: healthdata.Head{ExternalID: v.id()}, BedtimeStart: x.Interval.Start.Time, BedtimeStop: x.Interval.End.Time,
-		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: whole(x.Summary.Latency),
-	}
-	if total := whole(x.Summary.Asleep); total != nil {
-		s.Total = *total
-	}
-	if awake := whole(x.Summary.Awake); awake != nil {
-		s.Awake = *awake
+		TimezoneOffset: x.Interval.EndOffset.offset(), Latency: minutes(x.Summary.Latency), Total: lasted(x.Summary.Asleep), Awake: lasted(x.Summary.Awake),
 	}
 	for i := range x.Summary.Stages {
 		of := &x.Summary.Stages[i]
 		switch of.Type {
 		case "LIGHT":
-			s.Light = *whole(&of.Minutes)
+			s.Light = lasted(&of.Minutes)
 		case "DEEP":
-			s.Deep = *whole(&of.Minutes)
+			s.Deep = lasted(&of.Minutes)
 		case "REM":
-			s.REM = *whole(&of.Minutes)
+			s.REM = lasted(&of.Minutes)
 		}
 	}
 	if x.Metadata.Nap {

@@ -14,8 +14,8 @@
 //	workout                    workout_stream of each workout (bpm, m, m/s, W, °C, degrees)
 //
 // Instants of sleep and activity have the local offset; those of workouts are milliseconds with
-// an offset in minutes. Daily sums are asked for in steps of 24 hours from a midnight in the
-// person's zone; of several watches the one with the most counts. A sleep is known by SleepId, or its start; the
+// an offset in minutes. Daily sums are of 24 hours each, from a midnight in the person's zone
+// on; of several watches the one with the most counts. A sleep is known by SleepId, or its start; the
 // time awake is what is left of the session. A workout is known by workoutKey and ends at
 // stopTime; totalTime leaves out pauses and is the moving time. A heart rate below 15 is in Hz and
 // is multiplied by 60. The energy of a workout is in kcal, and above 10,000 in joules. Recovery
@@ -33,7 +33,7 @@
 // Documented: addresses, the daily sums, messages and their signature. From client code: the
 // account in the claim user, all other shapes, units, the ends of workouts, RMSSD, the end of a
 // grant. Not tried against the service: that energy of the day is the active one (in the official
-// example it is 153 kcal for 4,617 steps), the limit (it is told in the developer portal only), a
+// example it is 153 kcal for 4,617 steps), the limit (only the developer portal has it), a
 // rotating refresh token.
 package suunto
 
@@ -67,9 +67,9 @@ const (
 )
 
 var (
-	// samples are asked for in at most 28 days.
+	// samples takes ranges of at most 28 days.
 	samples = rest.Range{From: "from", To: "to", Format: rest.UnixMilli, Before: rest.Day, Max: 28 * rest.Day}
-	// days are at most 28, the first and the last included.
+	// days takes at most 28, the first and the last included.
 	days = rest.Range{From: "startdate", To: "enddate", Format: rest.Zoneless, Days: true, Max: 26 * rest.Day}
 )
 

@@ -1,0 +1,113 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/providers/rest"
+	"github.com/healthlab-dev/healthlab/linking"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// Requests have the ranges and the keys of their kinds.
+func TestRequests(t *testing.T) {
+	type request struct {
+		method, path, contentType, key string
+		query                          url.Values
+		body                           string
+	}
+	var got []request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, request{r.Method, r.URL.Path, r.Header.Get("Content-Type"), r.Header.Get("X-Key"), r.URL.Query(), string(body)})
+		_, _ = w.Write([]byte(`[{"id": "a b"}]`))
+	}))
+	t.Cleanup(server.Close)
+	from, to := time.Date(2026, 3, 28, 11, 0, 0, 0, time.UTC), time.Date(2026, 3, 29, 22, 30, 0, 0, time.UTC)
+	vienna, err := time.LoadLocation("Europe/Vienna") // summer time begins on 29 March
+	require.NoError(t, err)
+	ignore := func(json.RawMessage, *rest.Batch) {}
+	kind := func(k rest.Kind) rest.Kind {
+		k.Path, k.Resources, k.Read = "/v1", []string{"steps"}, ignore
+		return k
+	}
+	for name, c := range map[string]struct {
+		kinds []rest.Kind
+		want  request
+	}{
+		"instants": {
+			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "from", To: "to", Format: rest.UnixMilli}})},
+			request{method: "GET", query: url.Values{"from": {"1774695600000"}, "to": {"1774823400000"}}},
+		},
+		"days": {
+			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "from", To: "to", Days: true, Before: rest.Day}})},
+			request{method: "GET", query: url.Values{"from": {"2026-03-27"}, "to": {"2026-03-30"}}},
+		},
+		"days as instants": {
+			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "from", To: "to", Days: true, Format: rest.Zoneless}})},
+			request{method: "GET", query: url.Values{"from": {"2026-03-27T23:00:00"}, "to": {"2026-03-30T21:59:59"}}},
+		},
+		"filter": {
+			[]rest.Kind{kind(rest.Kind{Range: rest.Range{From: "filter", Filter: `at >= "{from}" AND at < "{to}"`, Days: true}})},
+			request{method: "GET", query: url.Values{"filter": {`at >= "2026-03-28" AND at < "2026-03-30"`}}},
+		},
+		"form": {
+			[]rest.Kind{kind(rest.Kind{Method: "POST", Query: url.Values{"action": {"get"}}, Range: rest.Range{From: "from", Format: rest.Unix}})},
+			request{method: "POST", contentType: "application/x-www-form-urlencoded", body: "action=get&from=1774695600"},
+		},
+		"document": {
+			[]rest.Kind{kind(rest.Kind{Body: func(first, last healthlab.Date) any { return []healthlab.Date{first, last} }})},
+			request{method: "POST", contentType: "application/json", body: `["2026-03-28","2026-03-30"]`},
+		},
+		"key of an item": {
+			[]rest.Kind{
+				kind(rest.Kind{For: "list", Ask: func(q url.Values, key string) { q.Set("item", key) }}),
+				{Name: "list", Path: "/list", Key: rest.KeyOf("id")},
+			},
+			request{method: "GET", query: url.Values{"item": {"a b"}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got = nil
+			connector, err := rest.New(&rest.Definition{BaseURL: server.URL, KeyHeader: "X-Key", Kinds: c.kinds}, rest.Client{ID: "id", Secret: "secret", Key: "key"},
+				&rest.Options{Guard: &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+			require.NoError(t, err)
+			secret, err := connector.Pack(linking.Tokens{Access: "access"})
+			require.NoError(t, err)
+			r := linking.PullRequest{Secret: secret, Resource: "steps", From: from, To: to, Zone: vienna}
+			for more := true; more; more = r.Cursor != "" {
+				page, err := connector.Pull(t.Context(), r)
+				require.NoError(t, err)
+				r.Cursor = page.Next
+			}
+			last := got[len(got)-1]
+			require.Equal(t, "/v1", last.path)
+			require.Equal(t, "key", last.key)
+			last.path, last.key = "", ""
+			if len(last.query) == 0 {
+				last.query = nil
+			}
+			require.Equal(t, c.want, last)
+		})
+	}
+}
+
+// Of revisions in one answer, the last is read.
+func TestRevised(t *testing.T) {
+	var read []string
+	d := &rest.Definition{Kinds: []rest.Kind{{Name: "nights", Resources: []string{"sleep"}, Key: rest.KeyOf("id"), Revised: true, Read: func(item json.RawMessage, _ *rest.Batch) {
+		read = append(read, string(item))
+	}}}}
+	_, err := d.Read("nights", []byte(`[{"id":1,"v":1},{"id":2},{"v":3},{"id":1,"v":4},{"v":5}]`))
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"id":2}`, `{"v":3}`, `{"id":1,"v":4}`, `{"v":5}`}, read)
+}
