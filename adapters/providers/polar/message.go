@@ -24,12 +24,12 @@ var messages = map[string][]string{
 // listen answers the ping, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 	var v struct {
-		Event  string         `json:"event"`
-		User   json.Number    `json:"user_id"`
-		Entity string         `json:"entity_id"`
-		Time   string         `json:"timestamp"`
-		Date   healthlab.Date `json:"date"`
-		From   healthlab.Date `json:"from"`
+		Event  string          `json:"event"`
+		User   json.Number     `json:"user_id"`
+		Entity json.RawMessage `json:"entity_id"`
+		Time   string          `json:"timestamp"`
+		Date   healthlab.Date  `json:"date"`
+		From   healthlab.Date  `json:"from"`
 	}
 	wrong := json.Unmarshal(m.Body, &v)
 	answered := linking.Heard{Status: http.StatusOK}
@@ -53,7 +53,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.Heard, error) {
 		since = at
 	}
 	answered.News = []linking.Announced{{
-		ID:             strings.Join([]string{v.Event, v.User.String(), v.Entity, v.Date.String(), v.Time}, " "),
+		ID:             strings.Join([]string{v.Event, v.User.String(), string(v.Entity), v.Date.String(), v.Time}, " "),
 		ExternalUserID: v.User.String(), Resources: resources, Since: since.Add(-rest.Day),
 	}}
 	return answered, nil
