@@ -41,6 +41,9 @@ type Reading struct {
 	// the row, not about the LOINC code. What was read from a picture never gets
 	// 0.9 or more.
 	Confidence float64 `json:"confidence"`
+	// Alternatives are further readings of a value whose decimal point may be lost; the
+	// row needs review.
+	Alternatives []string `json:"alternatives,omitempty"`
 }
 
 // MatchStatus says what the LOINC candidates of a result are worth.

@@ -40,6 +40,9 @@ type Word struct {
 	// Confidence is how sure the extractor is of the letters, 0 to 1. A PDF's own
 	// text is 1.
 	Confidence float64
+	// Alternative is what another reading of the same place saw, empty if it saw the
+	// same.
+	Alternative string
 }
 
 // Page is what an extractor read on one page.
@@ -93,6 +96,7 @@ type token struct {
 	text           string
 	x0, x1, y0, y1 float64
 	conf           float64
+	alt            string
 	// gap says that the token begins a cell: it stands apart from the one before.
 	gap bool
 	// spaced is false if the token is the second part of one printed word.
@@ -151,7 +155,7 @@ func linesOf(p Page, index int) []line {
 			continue
 		}
 		t := token{text: text, x0: w.Box.X * p.Width, x1: (w.Box.X + w.Box.Width) * p.Width, y0: w.Box.Y * p.Height,
-			y1: (w.Box.Y + w.Box.Height) * p.Height, conf: w.Confidence, spaced: true}
+			y1: (w.Box.Y + w.Box.Height) * p.Height, conf: w.Confidence, alt: w.Alternative, spaced: true}
 		words = append(words, t)
 		heights = append(heights, t.height())
 	}

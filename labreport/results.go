@@ -306,6 +306,12 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	put("test_name", r.nameToks, name)
 
 	put("value", r.p.find(rValue), d.valueConfidence(r, res, known))
+	if got, ok := e["value"]; ok {
+		if got.Alternatives = d.otherReadings(r, res.Value); len(got.Alternatives) > 0 {
+			got.Confidence = min(got.Confidence, 0.4)
+			e["value"] = got
+		}
+	}
 
 	unit := 0.97
 	switch {
@@ -381,30 +387,14 @@ func rangeConfidence(r *row, res *Result) float64 {
 	return ref
 }
 
-// plausible lowers the confidence of a number read from a picture that is ten or a
-// hundred times off its range, as if a decimal point was lost. It changes nothing.
+// plausible lowers the confidence of a number read from a picture that is far outside its
+// range. It changes nothing.
 func (d *document) plausible(r *row, res *Result) float64 {
 	if !d.pages[r.p.line.page].Image || *res.Type != Numeric || !r.bounds.Any() {
 		return 1
 	}
 	v, ok := number(res.Value)
-	if !ok || v <= 0 {
-		return 1
-	}
-	if r.bounds.High == nil { // "> 40": the digits fit with a point
-		if *r.bounds.Low > 0 && v >= 6**r.bounds.Low && !strings.Contains(res.Value, ".") {
-			return 0.5
-		}
-		if v*6 < *r.bounds.Low {
-			return 0.6
-		}
-		return 1
-	}
-	// The range shows decimals and the value none.
-	if strings.Contains(toPointAll(r.reference, d.g.decimals), ".") && !strings.Contains(res.Value, ".") && v > 5**r.bounds.High {
-		return 0.4
-	}
-	if v > 6**r.bounds.High || r.bounds.Low != nil && v*6 < *r.bounds.Low {
+	if ok && v > 0 && (r.bounds.High != nil && v > 6**r.bounds.High || r.bounds.Low != nil && v*6 < *r.bounds.Low) {
 		return 0.6
 	}
 	return 1

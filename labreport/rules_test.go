@@ -416,3 +416,30 @@ func TestUnitsAreThoseOfTheAnalyte(t *testing.T) {
 		require.NotEqual(t, labreport.AutoMatch, *last.LoincMatchStatus, "%s %s", c.name, c.unit)
 	}
 }
+
+// A number of a picture that lost its decimal point needs review, with both readings
+// offered. A number that the range can hold is left alone.
+func TestLostDecimalPoints(t *testing.T) {
+	const others = "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nAlbumin  4.1  g/dL  3.6 - 5.1\nSodium  140  mmol/L  135 - 146\n"
+	for _, c := range []struct{ name, value, unit, reference, other string }{
+		{"Potassium", "41", "mmol/L", "3.5 - 5.1", "4.1"}, {"TSH", "213", "mIU/L", "0.40 - 4.50", "2.13"}, {"CRP", "42", "mg/L", "< 5.0", "4.2"}, {"Folate", "67", "ng/mL", "> 5.4", "6.7"},
+		{"Creatinine", "092", "mg/dL", "0.60 - 1.30", "0.92"}, {"Creatinine", "045", "mg/dL", "", "0.45"}, {"WBC", "45", "K/uL", "4 - 10", "4.5"}, {"Uric Acid", "76", "mg/dL", "< 8.0", "7.6"},
+		{"Sodium", "150", "mmol/L", "135 - 146", ""}, {"ALT", "78", "U/L", "9 - 46", ""}, {"Vitamin D, 25-Hydroxy", "31", "ng/mL", "> 30", ""}, {"Ferritin", "4", "ng/mL", "38 - 380", ""}, {"Potassium", "4", "mmol/L", "3.5 - 5.1", ""},
+	} {
+		read := readAsPicture(t, others+c.name+"  "+c.value+"  "+c.unit+"  "+c.reference+"\n")
+		last := read[len(read)-1]
+		require.Equal(t, c.value, last.Value, c.name)
+		got := last.Evidence["value"]
+		if c.other == "" {
+			require.Empty(t, got.Alternatives, "%s %s", c.name, c.value)
+			continue
+		}
+		require.Equal(t, []string{c.other}, got.Alternatives, "%s %s", c.name, c.value)
+		require.LessOrEqual(t, got.Confidence, 0.4)
+		require.NotEqual(t, labreport.AutoMatch, *last.LoincMatchStatus)
+		printed := rowsOf(t, others+c.name+"  "+c.value+"  "+c.unit+"  "+c.reference+"\n")
+		for _, r := range printed {
+			require.Empty(t, r.Evidence["value"].Alternatives, "a text layer loses no point")
+		}
+	}
+}

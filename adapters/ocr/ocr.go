@@ -14,6 +14,7 @@ import (
 	_ "image/png"  // the types that we read
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,10 @@ type Options struct {
 	// several ways to read it is kept; [labreport.Reader.Judge]. Default: one way
 	// only.
 	Judge func(labreport.Page) float64
+	// Doubtful returns the places of numbers whose decimal point may be lost:
+	// [labreport.Reader.Doubtful]. They are read again at a higher resolution. Default:
+	// nothing is read again.
+	Doubtful func(labreport.Page) []labreport.Box
 	// Language says which language a page is in, by what a first reading made of it:
 	// [labreport.Reader.Language]. Where tesseract has the data of that language, the
 	// page is read with it from then on. Default: every page is read as Languages say.
@@ -216,8 +221,7 @@ var tries = []try{{0.76, "6", false}, {1, "6", false}, {0.64, "6", false}, {0.85
 // sureEnough is the mean confidence of the first reading that makes others needless.
 const sureEnough = 0.95
 
-// read reads a page in several ways and lets them vote. The result is the one that
-// reads best: the vote, or one of the readings alone.
+// read reads a page, and the places that are doubtful again.
 func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
 	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
 	defer stop()
@@ -228,6 +232,66 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	if err := e.alone(ctx, func() error { p = prepare(g); return nil }); err != nil {
 		return labreport.Page{}, err
 	}
+	page, err := e.readBest(ctx, p)
+	if err != nil || e.o.Doubtful == nil {
+		return page, err
+	}
+	boxes := e.o.Doubtful(page)
+	page.Words = slices.Clone(page.Words)
+	for _, box := range boxes[:min(len(boxes), maxReread)] {
+		e.reread(ctx, p, page.Words, box)
+	}
+	return page, nil
+}
+
+// maxReread is how many places of a page are read again.
+const maxReread = 6
+
+// reread reads the words of a box again at three times the size. If the digits are the same
+// and a point is set, the second reading stands and the first is its alternative.
+func (e *Engine) reread(ctx context.Context, p *prepared, words []labreport.Word, box labreport.Box) {
+	w, h := float64(p.flat.Rect.Dx()), float64(p.flat.Rect.Dy())
+	const scale = 3
+	edge := box.Height * h / 2
+	x0, y0 := box.X*w-edge, box.Y*h-edge/2
+	var crop *image.Gray
+	err := e.alone(ctx, func() error {
+		crop = warp(p.flat, int((box.Width*w+2*edge)*scale), int((box.Height*h+edge)*scale), func(q point) point { return point{x0 + q.x/scale, y0 + q.y/scale} }, false)
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	again, err := e.tesseract(ctx, crop, "7", e.langs)
+	if err != nil {
+		return // the first reading stays
+	}
+	var text strings.Builder
+	for _, word := range again {
+		text.WriteString(word.Text)
+	}
+	for i := range words {
+		if old := words[i]; cover(old.Box, box) && digits(old.Text) != "" && digits(old.Text) == digits(text.String()) && text.String() != old.Text {
+			words[i].Text, words[i].Alternative = text.String(), old.Text
+			words[i].Confidence = min(old.Confidence, confidence(again))
+			return
+		}
+	}
+}
+
+// digits returns the digits of a text.
+func digits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// readBest reads a page in several ways and lets them vote. The result is the one that
+// reads best: the vote, or one of the readings alone.
+func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, error) {
 	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
 	judge := e.o.Judge
 	if judge == nil {

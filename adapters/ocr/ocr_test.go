@@ -230,3 +230,34 @@ func BenchmarkScannedPage(b *testing.B) {
 		require.NoError(b, err)
 	}
 }
+
+// A number whose decimal point may be lost is read again at a higher resolution: a second
+// reading with a point stands, and the first one is its alternative.
+func TestReadsDoubtfulNumbersAgain(t *testing.T) {
+	const header = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
+	row := func(text string) string {
+		return "4\t1\t1\t1\t1\t0\t100\t100\t60\t30\t-1\t\n5\t1\t1\t1\t1\t1\t100\t100\t60\t30\t96\t" + text + "\n"
+	}
+	for name, c := range map[string]struct{ again, text, alternative string }{
+		"point":          {"4.1", "4.1", "41"},
+		"same":           {"41", "41", ""},
+		"another number": {"47", "41", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "tesseract")
+			script := "#!/bin/sh\ncat >/dev/null\ncase \"$*\" in *\"--psm 7\"*) printf '%s' '" + header + row(c.again) + "' ;; *) printf '%s' '" + header + row("41") + "' ;; esac\n"
+			require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+			e, err := ocr.New(&ocr.Options{Command: program, Judge: func(p labreport.Page) float64 { return float64(len(p.Words)) },
+				Doubtful: func(p labreport.Page) []labreport.Box { return []labreport.Box{p.Words[0].Box} }})
+			require.NoError(t, err)
+			img := image.NewGray(image.Rect(0, 0, 800, 600))
+			draw.Draw(img, img.Rect, image.White, image.Point{}, draw.Src)
+			draw.Draw(img, image.Rect(100, 100, 160, 130), image.Black, image.Point{}, draw.Src)
+			page, err := e.Page(t.Context(), img)
+			require.NoError(t, err)
+			require.Len(t, page.Words, 1)
+			require.Equal(t, c.text, page.Words[0].Text)
+			require.Equal(t, c.alternative, page.Words[0].Alternative)
+		})
+	}
+}

@@ -184,7 +184,7 @@ func pngFile(g image.Image) labreport.File {
 // Sheets that are drawn, scanned and photographed come back with what they say.
 func TestPictures(t *testing.T) {
 	reader := labreport.NewReader(nil)
-	eyes, err := ocr.New(&ocr.Options{Judge: reader.Judge, Language: reader.Language, PageTimeout: 4 * time.Minute})
+	eyes, err := ocr.New(&ocr.Options{Judge: reader.Judge, Doubtful: reader.Doubtful, Language: reader.Language, PageTimeout: 4 * time.Minute})
 	if errors.Is(err, healthlab.Unimplemented) && os.Getenv("CI") == "" {
 		t.Skip("tesseract is not installed: pictures are not read in this run")
 	}

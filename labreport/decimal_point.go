@@ -1,0 +1,92 @@
+package labreport
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	reLeadingZero = regexp.MustCompile(`^[<>=]*0\d+$`)
+	reWithPoint   = regexp.MustCompile(`\d\.\d`)
+)
+
+// withPoint returns the number that a value of a picture is if its reader lost the decimal
+// point: the digits fit the printed range once a point is set, and do not as they were
+// read. A range that prints decimals needs a smaller distance than one that prints none;
+// so does a range with one end, which nearly every number fits. reference is written with
+// a point.
+func withPoint(value string, b Bounds, reference string) (string, bool) {
+	digits := strings.TrimLeft(value, "<>= ")
+	mark := value[:len(value)-len(digits)]
+	if digits == "" || len(digits) > 8 || strings.IndexFunc(digits, func(r rune) bool { return !isDigit(r) }) >= 0 {
+		return "", false
+	}
+	if reLeadingZero.MatchString(digits) {
+		return mark + "0." + digits[1:], true
+	}
+	v, ok := number(digits)
+	if !ok || v == 0 || !b.Any() || len(digits) < 2 {
+		return "", false
+	}
+	above := b.High != nil && v > *b.High
+	below := b.Low != nil && v < *b.Low
+	decimals := reWithPoint.MatchString(reference)
+	if b.Low != nil && b.High != nil && !above && !below || below || b.Low == nil && !above {
+		return "", false
+	}
+	if !above && !(decimals && b.High == nil) { // only "> 5.4" remains
+		return "", false
+	}
+	if above && !decimals && v < 2**b.High {
+		return "", false
+	}
+	best, found := "", false
+	for cut := len(digits) - 1; cut > 0 && cut >= len(digits)-3; cut-- {
+		text := digits[:cut] + "." + digits[cut:]
+		w, _ := number(text)
+		room := 3.0
+		if !decimals {
+			room = 1 // "45" against 4 - 10 may be 4.5; 120 against 70 - 99 is 120
+		}
+		if (b.High == nil || w <= *b.High*room) && (b.Low == nil || w*room >= *b.Low) {
+			best, found = text, true
+			break
+		}
+	}
+	return mark + best, found
+}
+
+// Doubtful returns the places of numbers on a picture whose decimal point may be lost, for
+// an extractor that reads a place again at a higher resolution. The boxes are those of the
+// page's words.
+func (r *Reader) Doubtful(p Page) []Box {
+	p.Original = nil
+	d := r.document([]Page{p})
+	var out []Box
+	for i := range d.rows {
+		row := &d.rows[i]
+		value := row.p.find(rValue)
+		if _, ok := withPoint(toPointAll(row.value, d.g.decimals), row.bounds, toPointAll(row.reference, d.g.decimals)); ok && len(value) > 0 {
+			out = append(out, boxOf(value, p))
+		}
+	}
+	return out
+}
+
+// otherReadings are what the value of a row of a picture may be instead: what another
+// reading of the place saw, and the digits with a point.
+func (d *document) otherReadings(r *row, value string) []string {
+	if !d.pages[r.p.line.page].Image {
+		return nil
+	}
+	var out []string
+	for _, t := range r.p.find(rValue) {
+		if t.alt != "" {
+			out = append(out, toPointAll(t.alt, d.g.decimals))
+		}
+	}
+	if other, ok := withPoint(value, r.bounds, toPointAll(r.reference, d.g.decimals)); ok && len(out) == 0 {
+		out = append(out, other)
+	}
+	return out
+}
