@@ -50,6 +50,9 @@ func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 			return nil, err
 		}
 	}
+	if err := s.add(c.served); err != nil {
+		return nil, err
+	}
 	if c.environment == healthlab.Sandbox {
 		all := sandbox.Connectors(s.providers, invented)
 		maps.Copy(all, s.connectors)
@@ -68,20 +71,28 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 	if len(files) == 0 {
 		return errors.New("-connectors: no file *.json in the folder")
 	}
-	records := []healthdata.Provider{nightscout.Record()}
-	s.connectors[nightscout.Slug] = nightscout.New(&nightscout.Options{Guard: guard}).Flows()
+	found := []connected{{nightscout.Record(), nightscout.New(&nightscout.Options{Guard: guard}).Flows()}}
 	for _, file := range files {
 		config, connector, err := readConnector(file, guard)
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Base(file), err)
 		}
-		if _, twice := s.connectors[config.Provider.Slug]; twice {
+		if slices.ContainsFunc(found, func(x connected) bool { return x.record.Slug == config.Provider.Slug }) {
 			return fmt.Errorf("%s: there is a connector with this slug", filepath.Base(file))
 		}
-		s.connectors[config.Provider.Slug] = connector.Flows()
-		records = append(records, config.Provider)
+		found = append(found, connected{config.Provider, connector.Flows()})
 	}
-	kept := slices.DeleteFunc(s.providers.List(""), func(p healthdata.Provider) bool { return s.connectors[p.Slug].Puller != nil })
+	return s.add(found)
+}
+
+// add puts providers in place of those of the list with their slugs.
+func (s *sources) add(found []connected) (err error) {
+	records, replaced := []healthdata.Provider{}, map[string]bool{}
+	for _, x := range found {
+		s.connectors[x.record.Slug], replaced[x.record.Slug] = x.flows, true
+		records = append(records, x.record)
+	}
+	kept := slices.DeleteFunc(s.providers.List(""), func(p healthdata.Provider) bool { return replaced[p.Slug] })
 	s.providers, err = healthdata.NewProviders(append(kept, records...))
 	return err
 }

@@ -39,6 +39,8 @@ type config struct {
 	teamKeys      []teamKey
 	providers     string
 	connectors    string
+	doubles       bool
+	served        []connected // doubles that are served
 	databaseURL   string
 	secretFile    string
 	master        master
@@ -141,6 +143,7 @@ func (c *config) keyFlags(f *flag.FlagSet) {
 func (c *config) providerFlags(f *flag.FlagSet) {
 	f.StringVar(&c.providers, "providers", "", "JSON `file` with the providers (default: forty, most of them invented)")
 	f.StringVar(&c.connectors, "connectors", "", "`folder` with providers that people can connect: NAME.json says how one is reached (docs/providers.md), NAME.client has our id there and our secret, a line each; with it, people can connect their own Nightscout, too")
+	f.BoolVar(&c.doubles, "doubles", false, "offer doubles of real providers (docs/providers), which speak their APIs and have made-up people; in a sandbox only")
 	f.DurationVar(&c.grantLife, "sandbox-grant-life", time.Hour, "how long a grant of a sandbox's provider works before it has to be renewed")
 	f.IntVar(&c.sandboxUsers, "sandbox-users", healthdata.SandboxUsers, "`number` of users that a team of a sandbox may have")
 }
@@ -185,6 +188,9 @@ func (c *config) checkEnvironment() error {
 	}
 	if c.tour && c.environment != healthlab.Sandbox {
 		return errors.New("-tour makes things up, which only a sandbox may do")
+	}
+	if c.doubles && c.environment != healthlab.Sandbox {
+		return errors.New("-doubles must be with -env sandbox: doubles have made-up people")
 	}
 	if c.apiKey != "" {
 		if err := httpapi.CheckKey(c.apiKey, c.environment, region); err != nil {

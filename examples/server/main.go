@@ -66,11 +66,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	url := c.baseURL(listener.Addr())
+	if c.doubles {
+		if err := c.startDoubles(ctx, url); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
 	kept, err := openStorage(ctx, c.databaseURL)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s, err := build(ctx, c, kept, c.baseURL(listener.Addr()))
+	s, err := build(ctx, c, kept, url)
 	if err != nil {
 		err = errors.Join(err, listener.Close())
 	} else {
