@@ -64,8 +64,8 @@ func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed
 			if len(part) == 0 {
 				continue
 			}
-			if d.g.known(textOf(part)) > 0.8 {
-				break
+			if d.g.known(textOf(part)) > 0.8 || d.beginsKnown(part) {
+				break // a row of its own
 			}
 			part = slices.Clone(part)
 			part[0].gap = true
@@ -163,8 +163,7 @@ func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 	return nil
 }
 
-// continues attaches a line to the row above it: the rest of a wrapped name, the
-// second line of a range.
+// continues attaches a line to the row above it: the second line of a range.
 func (d *document) continues(i, lastRow int, cols []column) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow > 3 {
 		return false
@@ -192,20 +191,77 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 		}
 		return false
 	}
-	// The rest of a name: the catalogue knows the two together and not the first
-	// alone, or better.
-	if i-lastRow == 1 && len(l.cells()) == 1 && len(r.nameToks) > 0 && len(l.tokens) <= 5 &&
-		math.Abs(l.tokens[0].x0-r.nameToks[0].x0) < 2.5*l.height && !sentence(l) {
-		joined := r.name + " " + text
-		k := d.g.known(joined)
-		if k > 0.8 && k >= r.known-0.02 && d.g.known(text) < 0.8 || strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(l.tokens) <= 4 && k >= r.known-0.1 {
-			r.name = cleanName(joined)
-			r.known = max(k, r.known)
-			r.nameToks = append(slices.Clone(r.nameToks), l.tokens...)
-			return true
+	return false
+}
+
+// continuesName joins a line to the name of the row above it: the catalogue knows the two
+// together and not the first alone, or no worse. A unit at its end is that of the row.
+func (d *document) continuesName(i, lastRow int) bool {
+	if lastRow < 0 || len(d.rows) == 0 || i-lastRow != 1 {
+		return false
+	}
+	l, r := &d.lines[i], &d.rows[len(d.rows)-1]
+	above := &d.lines[i-1]
+	if l.page != above.page || l.y0 <= above.y0 || l.y0-above.y1 > 0.9*l.height || len(l.cells()) != 1 || len(l.tokens) > 5 || sentence(l) {
+		return false
+	}
+	name := r.nameCell()
+	if len(name) == 0 || math.Abs(l.tokens[0].x0-name[0].x0) >= 2.5*l.height {
+		return false
+	}
+	tokens := l.tokens
+	text := textOf(tokens)
+	last := tokens[len(tokens)-1]
+	unit, isUnit := ParseUnit(last.text)
+	isUnit = isUnit && strings.HasPrefix(last.text, "(") && strings.HasSuffix(last.text, ")")
+	takeUnit := func() {
+		if isUnit && r.unitText == "" {
+			r.unit, r.unitText, r.unitToks = unit, strings.Trim(last.text, "()"), []token{last}
 		}
 	}
-	return false
+	if isUnit {
+		tokens = tokens[:len(tokens)-1]
+		if len(tokens) == 0 {
+			takeUnit()
+			return true
+		}
+		text = textOf(tokens)
+	}
+	joined := cleanName(textOf(name) + " " + text)
+	k := d.g.known(joined)
+	remark := strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(tokens) <= 4 && k >= r.known-0.1
+	if !(remark || k > 0.8 && k >= r.known-0.02 && (k >= 0.95 || d.g.known(text) < 0.8)) {
+		return false
+	}
+	r.name, r.known = joined, max(k, r.known)
+	r.nameToks = append(slices.Clone(name), tokens...)
+	takeUnit()
+	return true
+}
+
+// nameCell returns the tokens of a row's name up to the end of its cell, with words that
+// the reading left over; nil if another part of the row stands in that cell.
+func (r *row) nameCell() []token {
+	for k, s := range r.p.pieces {
+		if s.role != rName {
+			continue
+		}
+		to := s.to
+		for _, next := range r.p.pieces[k+1:] {
+			if r.p.line.tokens[next.from].gap {
+				break
+			}
+			if next.role != rNote {
+				return nil
+			}
+			to = next.to
+		}
+		if len(r.nameToks) > s.to-s.from {
+			return r.nameToks // it has been continued
+		}
+		return r.p.line.tokens[s.from:to]
+	}
+	return nil
 }
 
 // panelName returns the heading that a line without a value may be.

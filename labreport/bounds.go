@@ -25,7 +25,7 @@ var (
 	reWordsGT   = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than|above|over|mayor (?:de|que|a)|superior a|sup[ée]rieur [àa]|[üu]ber|gr[öo](?:ß|ss)er(?: als)?|sup\.? [àa]|plus de)\s*`)
 	reOrEqual   = regexp.MustCompile(`(?i)([<>])\s*(?:or|oder|o|ou)\s*=\s*`)
 	reTo        = regexp.MustCompile(`(?i)^(` + numPattern + `|` + groupedPattern + `)\s*(?:-{1,2}|to|bis|a|à|hasta|\.\.\.?|~)\s*(` + numPattern + `|` + groupedPattern + `)$`)
-	reRefWord   = regexp.MustCompile(`(?i)^(?:ref(?:erence|erenz|erencia|\.)?|normal|norm|norme|normbereich|referenzbereich|reference range|ref\.? range|ref\.? interval|valor(?:es)? (?:normal(?:es)?|de referencia)|v\.? ?r\.?|valeurs? (?:normales?|de référence)|vr|vn|rr|r|range|bereich|rango|soll|sollwert|n)\s*[:.=]?\s+|^(?:ref|normal|norm|range|vr|vn|n)\s*[:=.]\s*`)
+	reRefWord   = regexp.MustCompile(`(?i)^(?:reference (?:range|interval|values?|limits?)|biological reference interval|normal (?:range|values?)|ref\.? (?:range|interval|values?)|ref(?:erence|erenz|erencia|\.)?|normal|norm|norme|normbereich|referenzbereich|valor(?:es)? (?:normal(?:es)?|de referencia)|v\.? ?r\.?|valeurs? (?:normales?|de référence)|vr|vn|rr|r|range|bereich|rango|soll|sollwert|n)\s*[:.=]?\s+|^(?:ref|normal|norm|range|vr|vn|n)\s*[:=.]\s*`)
 	reAfterNum  = regexp.MustCompile(`^(.*\d)\s*([^\d\s<>=-][^<>]*)$`)
 	reBetween   = regexp.MustCompile(`(?i)^(?:between|entre|zwischen|von|de|desde)\s+(.+?)\s+(?:and|y|et|und|bis|a|à|hasta)\s+(.+)$`)
 	reCategory  = regexp.MustCompile(`(?i)(?:desirable|optimal|normal|deseable|óptimo|optimo|wünschenswert|souhaitable|sufficient|suffisant|suficiente|ausreichend|non-diabetic|nondiabetic|low risk|negative)\s*(?:range|level|value)?\s*[:=]?\s*((?:[<>]=?|≤|≥)?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?)`)

@@ -321,7 +321,11 @@ func parentheses(s string) (outside, inside string) {
 	if open < 0 || end < open {
 		return s, ""
 	}
-	return strings.TrimSpace(s[:open] + " " + s[end+1:]), strings.TrimSpace(s[open+1 : end])
+	inside = strings.TrimSpace(s[open+1 : end])
+	if strings.ContainsAny(inside, "()") {
+		return s, "" // more than one pair
+	}
+	return strings.TrimSpace(s[:open] + " " + s[end+1:]), inside
 }
 
 // ValidCode reports whether code has the shape of a LOINC code and the right check

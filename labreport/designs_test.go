@@ -2,7 +2,6 @@ package labreport_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -523,11 +522,17 @@ func TestDesigns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Run("text", func(t *testing.T) {
 				s := runDesigns(t, blind, false, prove.Count(1, 10))
-				require.False(t, math.IsNaN(s.f1()))
+				require.GreaterOrEqual(t, s.f1(), 0.985)
+				require.LessOrEqual(t, s.sureWrong*500, s.sure)
+				require.LessOrEqual(t, s.autoWrong*200, s.auto)
+				require.LessOrEqual(t, s.invented*200, s.got)
 			})
 			t.Run("pictures", func(t *testing.T) {
 				s := runDesigns(t, blind, true, prove.Count(1, 10))
-				require.False(t, math.IsNaN(s.f1()))
+				require.GreaterOrEqual(t, s.f1(), 0.95)
+				require.LessOrEqual(t, s.autoWrong*200, s.auto)
+				require.LessOrEqual(t, s.firmWrong*200, s.firm)
+				require.LessOrEqual(t, s.invented*200, s.got)
 			})
 		})
 	}

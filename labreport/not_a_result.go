@@ -1,6 +1,9 @@
 package labreport
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // notAnalyte reports whether a name belongs to the frame of a document: labels,
 // addresses, counters.
@@ -16,6 +19,30 @@ func notAnalyte(name string) bool {
 		if frameWords[w] {
 			return true
 		}
+	}
+	return false
+}
+
+// guidanceWords are words of lists that say what a value means: by risk, by age, by state.
+var guidanceWords = lookup(`risk optimal target goal deficiency deficient insufficiency insufficient sufficiency sufficient prediabetes prediabetic desirable undesirable borderline years year yrs months weeks trimester adults children previous prior detection
+	risiko zielwert zielbereich mangel unzureichend ausreichend optimum wunschenswert grenzbereich jahre jahr monate wochen trimenon erwachsene kinder vorwert nachweisgrenze
+	riesgo optimo objetivo deficiencia insuficiencia suficiencia deseable anos ano meses semanas trimestre adultos ninos previo deteccion
+	risque optimale objectif cible carence insuffisance souhaitable ans mois semaines trimestre adultes enfants anterieur anteriorite detection`)
+
+// guidance reports whether a name that the catalogue does not have is of such a list.
+func guidance(name string) bool {
+	return slices.ContainsFunc(foldWords(name), func(w string) bool { return guidanceWords[w] })
+}
+
+// olderResult reports whether a line gives an older result of the row above it:
+// "Previous: 5.2 mg/dL".
+func olderResult(l *line) bool {
+	for n := 1; n <= min(3, len(l.tokens)); n++ {
+		if !strings.HasSuffix(l.tokens[n-1].text, ":") {
+			continue
+		}
+		r, k := headPhrase(l.tokens[:n])
+		return k == n && r == rPrev
 	}
 	return false
 }

@@ -250,6 +250,9 @@ var (
 // splitWord cuts a printed word where two things are glued together: a number and
 // its unit, a label and its value, dot leaders.
 func splitWord(w token) []token {
+	if strings.HasSuffix(w.text, ").") || strings.HasSuffix(w.text, "].") {
+		w.text = w.text[:len(w.text)-1] // the end of a sentence
+	}
 	text := w.text
 	if strings.Trim(text, ".…_-·•●■▪◦‣○*|") == "" && text != "-" && text != "--" && text != "*" && text != "**" && text != "---" {
 		if text == "|" {

@@ -113,6 +113,7 @@ type row struct {
 	known    float64
 	value    string
 	unitText string
+	unitToks []token
 	unit     Unit
 	repaired bool
 	// foreignUnit says that the unit is none that the analyte is given in.
@@ -189,11 +190,19 @@ func (d *document) read() {
 			claimed[i] = true
 			continue
 		}
+		if olderResult(l) {
+			claimed[i] = true
+			continue
+		}
 		if rows := d.clauses(l, cols); len(rows) > 0 {
 			for _, p := range rows {
 				d.add(p, i, in, cols)
 			}
 			lastRow = i
+			claimed[i] = true
+			continue
+		}
+		if d.continuesName(i, lastRow) {
 			claimed[i] = true
 			continue
 		}
@@ -298,6 +307,9 @@ func (d *document) accept(p *parsed, cols []column) bool {
 		return false
 	}
 	known := p.known
+	if known < 0.8 && guidance(name) {
+		return false
+	}
 	if known < 0.8 {
 		known = d.g.nearly(name)
 		p.known = known
@@ -344,9 +356,21 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	}
 	// An analyte that the catalogue does not have.
 	if inTable {
+		if v := p.find(rValue); !inValueColumn(cols, v, p.line.height) {
+			return false
+		}
 		return (unit || isRange || limits || words && (sh == wordShape || sh == titerShape || sh == gradeShape)) && sh != noValue
 	}
 	return unit && (isRange || limits) && (sh == number1)
+}
+
+// inValueColumn reports whether a value stands in a column of results.
+func inValueColumn(cols []column, value []token, height float64) bool {
+	if len(value) == 0 {
+		return false
+	}
+	c, _ := columnOf(cols, value[0].x0, value[len(value)-1].x1, height)
+	return cols[c].role == rValue || cols[c].role == rOut
 }
 
 // unitless reports whether an analyte is printed without a unit: a ratio, pH, INR.

@@ -19,6 +19,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	r.flag = strings.TrimSpace(p.text(rFlag))
+	r.unitToks = p.find(rUnit)
 	r.unitText = strings.TrimRight(strings.TrimSpace(p.text(rUnit)), ",;:")
 	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
 		if low := strings.ToLower(r.unitText); !strings.Contains(low, "calc") && !strings.Contains(low, "ratio") {
@@ -324,7 +325,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	case match >= 0.5 && match < 0.62 && known:
 		unit = 0.85 // it does not go with the analyte
 	}
-	put("units", r.p.find(rUnit), unit)
+	put("units", r.unitToks, unit)
 
 	put("reference_range", r.refToks, rangeConfidence(r, res))
 	put("interpretation", r.p.find(rFlag), 0.95)

@@ -2,6 +2,7 @@ package labreport_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -441,5 +442,38 @@ func TestLostDecimalPoints(t *testing.T) {
 		for _, r := range printed {
 			require.Empty(t, r.Evidence["value"].Alternatives, "a text layer loses no point")
 		}
+	}
+}
+
+// Lines that say what a value means, older results, ages and footnotes are no results.
+func TestRowsThatAreNone(t *testing.T) {
+	const rows = "Test  Result  Units  Reference\nVitamin D, 25-Hydroxy  22  ng/mL  30 - 100\n%sFerritin  40  ng/mL  38 - 380\nTSH  2.1  mIU/L  0.40 - 4.50\n"
+	for _, text := range []string{
+		"Optimal > or = 30 ng/mL", "Deficiency: <20 ng/mL", "Insufficiency: 20 - 29 ng/mL", "Low risk: <1.0 mg/L", "High risk: >3.0 mg/L", "Average risk: 1.0 - 3.0 mg/L",
+		"18 - 50 years: 30 - 100 ng/mL", "> 50 years: 30 - 100 ng/mL", "Previous: 18 ng/mL (12.03.2024)", "Prior result: 18 ng/mL", "Collection time 08:15", "Target for adults: <7.0 %",
+		"Mangel: < 20 ng/ml", "Vorwert: 18 ng/ml", "Zielwert bei Diabetes: < 7 %", "> 50 Jahre: 30 - 100 ng/ml", "Deficiencia: < 20 ng/mL", "Riesgo alto: > 3 mg/L", "18 - 50 años: 30 - 100 ng/mL",
+		"Carence : < 20 ng/mL", "Risque élevé : > 3 mg/L", "18 - 50 ans: 30 - 100 ng/mL", "Limite de détection 0.5 mg/L", "(1) Verified by repeat analysis, 2 runs",
+	} {
+		for _, indent := range []string{text, "Optimal > or = 30 ng/mL\n" + text} {
+			got := rowsOf(t, fmt.Sprintf(rows, indent+"\n"))
+			require.Len(t, got, 3, text)
+			require.Equal(t, "22", got[0].Value, text)
+			require.Equal(t, "Vitamin D, 25-Hydroxy", got[0].TestName, text)
+			require.Equal(t, "40", got[1].Value, text)
+		}
+	}
+}
+
+// Names that wrap are joined with their second line, whatever word ends the first one.
+func TestWrappedNames(t *testing.T) {
+	for first, second := range map[string]string{"Cholesterol,": "Total", "HDL": "Cholesterol", "Non-HDL": "Cholesterol", "Vitamin": "B12", "Iron,": "Total", "Hemoglobin": "A1c", "AST": "(SGOT)", "Fibrinogen": "(mg/dL)"} {
+		got := rowsOf(t, "Test  Result  Units  Reference\n"+first+"  40  mg/dL  30 - 100\n"+second+"\nFerritin  47  ng/mL  38 - 380\nTSH  2.1  mIU/L  0.40 - 4.50\n")
+		require.Len(t, got, 3, first)
+		if second[0] == '(' && second != "(SGOT)" {
+			second = ""
+		}
+		require.Equal(t, strings.TrimSpace(first+" "+second), got[0].TestName)
+		require.Equal(t, "40", got[0].Value)
+		require.Equal(t, "Ferritin", got[1].TestName)
 	}
 }
