@@ -248,7 +248,7 @@ func (r *row) nameCell() []token {
 		}
 		to := s.to
 		for _, next := range r.p.pieces[k+1:] {
-			if r.p.line.tokens[next.from].gap {
+			if r.p.line.tokens[next.from].gap || next.role == rUnit {
 				break
 			}
 			if next.role != rNote {
@@ -262,6 +262,15 @@ func (r *row) nameCell() []token {
 		return r.p.line.tokens[s.from:to]
 	}
 	return nil
+}
+
+// cutName reports whether words that belong to no part of the row follow its name in the
+// same cell: "Bilirubin d1rekt" is another analyte than bilirubin.
+func (r *row) cutName() bool {
+	name := r.p.find(rName)
+	cell := r.nameCell()
+	return len(name) > 0 && len(r.nameToks) == len(name) && len(cell) > len(name) &&
+		slices.ContainsFunc(cell[len(name):], func(t token) bool { return strings.IndexFunc(t.text, unicode.IsLetter) >= 0 })
 }
 
 // panelName returns the heading that a line without a value may be.

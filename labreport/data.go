@@ -51,8 +51,8 @@ type MatchStatus string
 
 // Match statuses. A nil status means that matching was not possible.
 const (
-	// AutoMatch has a best candidate of at least 0.90, 0.05 before the second. Its value
-	// and its unit are read surely, and its specimen is stated or implied by the analyte.
+	// AutoMatch has a best candidate of at least 0.90, 0.05 before the second. Its name,
+	// value and unit are read surely, and its specimen is stated or implied by the analyte.
 	AutoMatch MatchStatus = "auto_match"
 	// NeedsReview has a best candidate of at least 0.50.
 	NeedsReview MatchStatus = "needs_review"

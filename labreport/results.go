@@ -19,6 +19,9 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	r.flag = strings.TrimSpace(p.text(rFlag))
+	if r.flag == "-" && p.pieces[0].role == rFlag && !hasRole(cols, rFlag) {
+		r.flag = "" // the mark of a list
+	}
 	r.unitToks = p.find(rUnit)
 	r.unitText = strings.TrimRight(strings.TrimSpace(p.text(rUnit)), ",;:")
 	if n := len(r.unitText); n > 2 && (r.unitText[0] == '[' && r.unitText[n-1] == ']' || r.unitText[0] == '(' && r.unitText[n-1] == ')') {
@@ -256,27 +259,39 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
 		res.Evidence = d.evidence(r, &res, best)
-		if res.LoincMatchStatus != nil && *res.LoincMatchStatus == AutoMatch && !d.sure(r, res.Evidence) {
-			res.LoincMatchStatus = ptr(NeedsReview)
+		least := textSure
+		if d.pages[r.p.line.page].Image {
+			least = pictureSure
 		}
+		res.review(least)
 	}
 	return res, ok
 }
 
-// sure reports whether the value and the unit were read well enough for a match without
-// review. The letters of a picture are surer than pictureSure only where its readings agree.
-func (d *document) sure(r *row, e Evidence) bool {
-	const textSure, pictureSure = 0.9, 0.82
-	least := textSure
-	if d.pages[r.p.line.page].Image {
-		least = pictureSure
-	}
-	for _, field := range []string{"value", "units"} {
-		if got, ok := e[field]; ok && got.Confidence < least {
+// The least confidence of a field for a match without review. The letters of a picture are
+// surer than pictureSure only where its readings agree.
+const (
+	textSure    = 0.9
+	pictureSure = 0.82
+)
+
+// sure reports whether the value, the unit and the name, which decides the code, were read
+// with at least a confidence. A field without a reading counts as given.
+func (e Evidence) sure(least float64) bool {
+	for _, field := range []string{"value", "units", "test_name"} {
+		got, ok := e[field]
+		if ok && (got.Confidence < least || len(got.Alternatives) > 0) {
 			return false
 		}
 	}
 	return true
+}
+
+// review takes back a match whose fields were not read surely.
+func (res *Result) review(least float64) {
+	if res.LoincMatchStatus != nil && *res.LoincMatchStatus == AutoMatch && !res.Evidence.sure(least) {
+		res.LoincMatchStatus = ptr(NeedsReview)
+	}
 }
 
 // evidence says where each field was read and how surely.
@@ -303,6 +318,9 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		name = 0.95
 	default:
 		name = 0.82
+	}
+	if r.cutName() {
+		name = 0.75
 	}
 	put("test_name", r.nameToks, name)
 
@@ -367,6 +385,9 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 		value -= 0.1
 	}
 	value -= r.doubt
+	if contradicts(r, res) {
+		value = min(value, 0.8)
+	}
 	return min(value, d.plausible(r, res))
 }
 
@@ -379,13 +400,23 @@ func rangeConfidence(r *row, res *Result) float64 {
 			ref = 0.75
 		}
 	}
-	if above, below := res.IsAboveMaxRange, res.IsBelowMinRange; r.flag != "" && r.bounds.Any() {
-		out := above != nil && *above || below != nil && *below
-		if m, ok := flagMeaning(r.flag); ok && (m == Abnormal || m == Critical) != out && above != nil {
-			ref = 0.7 // flag and range contradict each other
-		}
+	if contradicts(r, res) {
+		ref = 0.7
 	}
 	return ref
+}
+
+// contradicts reports whether the printed flag and the range say different things of the
+// value: one of the three is misread.
+func contradicts(r *row, res *Result) bool {
+	m, ok := flagMeaning(r.flag)
+	if !ok || !r.bounds.Any() {
+		return false
+	}
+	above, below := res.IsAboveMaxRange, res.IsBelowMinRange
+	out := above != nil && *above || below != nil && *below
+	in := (r.bounds.High == nil || above != nil) && (r.bounds.Low == nil || below != nil) && !out
+	return (m == Abnormal || m == Critical) && in || m == Normal && out
 }
 
 // plausible lowers the confidence of a number read from a picture that is far outside its

@@ -76,6 +76,7 @@ func (r *Reader) Complete(raw RawReport) Data {
 		if res.Evidence = row.Evidence; res.Evidence == nil {
 			res.Evidence = Evidence{}
 		}
+		res.review(textSure)
 		d.Results = append(d.Results, res)
 	}
 	return d

@@ -477,3 +477,21 @@ func TestWrappedNames(t *testing.T) {
 		require.Equal(t, "Ferritin", got[1].TestName)
 	}
 }
+
+// The mark of a list is no flag.
+func TestMarkOfAListIsNoFlag(t *testing.T) {
+	got := rowsOf(t, "- Potassium: 4.5 mmol/L [3.5 - 5.3]\n- Sodium: 139 mmol/L (135 - 146)\n- Ferritin: 199 ng/mL (38 - 380)\n- TSH: 7.1 mIU/L (0.4 - 4.5)\n")
+	require.Len(t, got, 4)
+	for i, want := range []labreport.Interpretation{labreport.Normal, labreport.Normal, labreport.Normal, labreport.Abnormal} {
+		require.Equal(t, want, *got[i].Interpretation, got[i].TestName)
+	}
+}
+
+// A word of a name that was not read makes the name, and so the code, unsure.
+func TestNameThatIsCutNeedsReview(t *testing.T) {
+	const others = "Lipid Panel\nTest  Result  Units  Reference\nCholesterol, Total  180  mg/dL  < 200\nTriglycerides  90  mg/dL  < 150\nTSH  2.1  mIU/L  0.4 - 4.5\n"
+	for name, auto := range map[string]bool{"Bilirubin": true, "Bilirubin d1rcct": false} {
+		read := rowsOf(t, others+name+"  0.2  mg/dL  0.2 - 1.2\n")
+		require.Equal(t, auto, *read[len(read)-1].LoincMatchStatus == labreport.AutoMatch, name)
+	}
+}

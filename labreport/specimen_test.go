@@ -193,3 +193,28 @@ func TestHeadingIsNoName(t *testing.T) {
 		require.Nil(t, d.Metadata.PatientFirstName, heading)
 	}
 }
+
+// A match without review needs a name, a value and a unit that were read surely. A flag that
+// contradicts the range shows that something was misread.
+func TestAutoMatchNeedsSureReadings(t *testing.T) {
+	r := labreport.NewReader(nil)
+	row := labreport.RawRow{Name: "TSH", Value: "2.1", Unit: "mIU/L", Range: "0.4 - 4.5"}
+	status := func(e labreport.Evidence) labreport.MatchStatus {
+		row.Evidence = e
+		return *r.Complete(labreport.RawReport{Rows: []labreport.RawRow{row}}).Results[0].LoincMatchStatus
+	}
+	require.Equal(t, labreport.AutoMatch, status(nil))
+	require.Equal(t, labreport.AutoMatch, status(labreport.Evidence{"value": {Confidence: 0.95}, "units": {Confidence: 0.95}, "test_name": {Confidence: 0.95}}))
+	for _, field := range []string{"value", "units", "test_name"} {
+		require.Equal(t, labreport.NeedsReview, status(labreport.Evidence{field: {Confidence: 0.7}}), field)
+	}
+	require.Equal(t, labreport.NeedsReview, status(labreport.Evidence{"value": {Confidence: 0.95, Alternatives: []string{"21"}}}))
+
+	const head = "Lipid Panel\nTest  Result  Flag  Units  Reference\nTriglycerides  90  mg/dL  < 150\nTSH  2.1  mIU/L  0.4 - 4.5\n"
+	for flag, want := range map[string]labreport.MatchStatus{"H": labreport.NeedsReview, "": labreport.AutoMatch} {
+		got := rowsOf(t, head+"Cholesterol, Total  180  "+flag+"  mg/dL  < 200\n")
+		last := got[len(got)-1]
+		require.Equal(t, "Cholesterol, Total", last.TestName)
+		require.Equal(t, want, *last.LoincMatchStatus, flag)
+	}
+}
