@@ -32,15 +32,7 @@ var (
 )
 
 // groupWords are words of lists by sex, age or state, folded.
-var groupWords = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(`male female men women man woman manner frauen mann frau m f w hombre hombres mujer mujeres varones homme hommes femme femmes
-		children adult adults kinder erwachsene ninos adultos year years yr yrs jahre anos ans month months monate trimester trimestre week weeks
-		follicular luteal midcycle postmenopausal follikelphase lutealphase pregnant pregnancy`) {
-		m[w] = true
-	}
-	return m
-}()
+var groupWords = words("group")
 
 // byGroups reports whether a range is one of several, by sex, age or state.
 func byGroups(s string) bool {

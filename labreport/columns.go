@@ -26,33 +26,12 @@ const (
 	roles
 )
 
-// headWords are the words over columns, folded, in four languages.
-var headWords = lists(map[role]string{
-	rName: "test|tests|test name|analyte|analytes|component|parameter|assay|examination|investigation|determination|determinations|description|procedure|test description|analysis|marker|biomarker|measurement|observation|" +
-		"untersuchung|analyse|analyt|bezeichnung|messgrosse|prufung|test name result|name|laborwert|kenngrosse|verfahren|untersuchungen|laborparameter|bestimmung|" +
-		"prueba|analito|determinacion|determinaciones|parametro|parametros|examen|estudio|analisis|pruebas|nombre de la prueba|magnitud|" +
-		"parametre|parametres|examens|analyses|dosage|libelle|designation|test performed|tests ordered|item|lab test|laboratory test|test item|determinacion analitica|exploracion|essai",
-	rValue: "result|results|value|values|your value|your result|current result|observed value|result value|finding|findings|interpretation|in range|in range result|within range|current|reading|patient value|measured value|test result|today|actual|" +
-		"wert|werte|ergebnis|ergebnisse|messwert|resultat|resultate|befund|aktuell|aktueller wert|ihr wert|" +
-		"valor|resultado|resultados|valores|valor obtenido|su valor|valor actual|valor hallado|" +
-		"valeur|resultats|valeurs|votre resultat|current value|current result and flag|result flag|results flag|your results|resultat actuel|valeur mesuree|outcome",
-	rOut: "out of range|out of range result|outside range|abnormal|abnormal result|out range|outside reference range",
-	rFlag: "flag|flags|abn|status|h l|hinweis|markierung|bewertung|indicador|alerta|alarm|abnormal flag|h l flag|marker flag|auff|auffallig|notice|estado|signal|alerte|drapeau|l h|kennz|kennzeichnung|+ -|marca|" +
-		"remark flag|note flag|ind|evaluation|indicateur|assessment|out|hl|bew|anomalie|statut",
-	rUnit: "unit|units|einheit|einheiten|unidad|unidades|unite|unites|uom|maeinheit|masseinheit|dimension|unid|unit of measure|measure|u m|ud|uds",
-	rRange: "reference|reference range|reference interval|ref range|ref interval|reference ranges|normal range|range|expected|expected range|normal|normal values|normal value|standard range|ref|reference values|reference value|limits|biological reference interval|bio ref interval|" +
-		"reference limits|desired range|healthy range|target range|expected value|expected values|expected result|biological ref interval|biological reference range|normal ranges|ref values|ref value|ref ranges|" +
-		"normbereich|referenzbereich|normalwert|normalwerte|referenz|referenzwert|referenzwerte|norm|sollwert|ref bereich|referenzintervall|normwerte|normwert|zielbereich|ref wert|" +
-		"rango|rango normal|rango de referencia|valores de referencia|valores normales|valor de referencia|intervalo de referencia|v referencia|valores ref|referencia|intervalo|rango ref|v ref|intervalo biologico de referencia|int referencia|" +
-		"valeurs de reference|valeur de reference|valeurs normales|intervalle de reference|normes|norme|references|val de reference|valeurs usuelles|intervalle|plage de reference|normales|val ref",
-	rLow:  "low|lower|min|minimum|lower limit|ref low|untergrenze|von|minimo|limite inferior|lim inf|desde|lower bound|range low|untere grenze|from|inf|mini|limite inferieure|borne inf|low limit|unterer wert|bas",
-	rHigh: "high|upper|max|maximum|upper limit|ref high|obergrenze|bis|maximo|limite superior|lim sup|hasta|upper bound|range high|obere grenze|to|sup|maxi|limite superieure|borne sup|high limit|oberer wert|haut",
-	rPrev: "previous|prior|previous result|last|last result|prior result|previous value|previous results|history|vorwert|vorwerte|vorbefund|letzter wert|anterior|resultado anterior|anteriores|valor anterior|valor previo|previo|anteriorite|anteriorites|" +
-		"resultat anterieur|resultats anterieurs|anterieur|prev|prev result|historical|prior value|prior results|precedent|previos|last value|trend|delta|voruntersuchung|previous flag|prior values|letzte|change",
-	rCode: "lab|code|lab code|site|lab id|performing lab|labor|laboratorio|laboratoire|id|loinc|codigo|performed at|nr|no|loc|test code|perf lab|num|facility|acc",
-	rNote: "method|methode|metodo|comment|comments|notes|note|kommentar|bemerkung|bemerkungen|observaciones|comentario|commentaire|remarques|remark|remarks|sample|specimen|specimen type|material|probe|muestra|tecnica|technique|methodology|nota|sample type|instrument|comentarios|type",
-	rDate: "date|time|collected|date collected|datum|fecha|date time|uhrzeit|reported|date reported|drawn",
-})
+// headingRoles are the roles of columns, as the word files name them.
+var headingRoles = map[string]role{"name": rName, "value": rValue, "outside": rOut, "flag": rFlag, "unit": rUnit, "range": rRange, "low": rLow, "high": rHigh,
+	"previous": rPrev, "code": rCode, "note": rNote, "date": rDate}
+
+// headWords are the words over columns, folded.
+var headWords = wordsBy("heading", headingRoles)
 
 // column is a column of a table: what it holds and where its heading stands.
 type column struct {

@@ -56,7 +56,7 @@ func personName(s string) string {
 }
 
 // headingWords are words of headings over the patient's data.
-var headingWords = lookup(`information informations informacion informationen details data daten datos donnees demographics profile infos info anschrift section record`)
+var headingWords = words("person")
 
 var nameParticles = map[string]bool{"de": true, "van": true, "von": true, "der": true, "del": true, "la": true, "da": true, "di": true, "el": true, "al": true, "bin": true, "le": true, "dos": true, "den": true, "ter": true, "zu": true}
 

@@ -495,3 +495,36 @@ func TestNameThatIsCutNeedsReview(t *testing.T) {
 		require.Equal(t, auto, *read[len(read)-1].LoincMatchStatus == labreport.AutoMatch, name)
 	}
 }
+
+// Reports in German, Spanish and French have their own labels, decimals, dates and units.
+func TestLanguages(t *testing.T) {
+	for language, c := range map[string]struct{ text, birth, collected string }{
+		"de": {"Labor Musterstadt\nPatient: Weber, Anna  Geburtsdatum: 05.02.1980  Geschlecht: weiblich\nAbnahme: 03.04.2026  Befunddatum: 04.04.2026\nUntersuchung  Ergebnis  Einheit  Referenzbereich\nLeukozyten  6,7  Tsd./µl  3,8 - 10,8\nErythrozyten  4,52  Mio/µl  4,20 - 5,80\nThrombozyten  231  /nl  140 - 400\nHarnsäure  5,1  mg/dl  4,0 - 8,0\n", "1980-02-05", "2026-04-03"},
+		"es": {"Laboratorio Valle Verde\nPaciente: Ana Ruiz  Fecha de nacimiento: 05/02/1980  Sexo: Mujer\nFecha de toma: 03/04/2026  Fecha de emisión: 14/04/2026\nPrueba  Resultado  Unidades  Valores de referencia\nLeucocitos  6,7  miles/mm3  3,8 - 10,8\nHematíes  4,52  mill/mm3  4,20 - 5,80\nPlaquetas  231  miles/mm3  140 - 400\nÁcido úrico  5,1  mg/dl  4,0 - 8,0\n", "1980-02-05", "2026-04-03"},
+		"fr": {"Laboratoire des Tilleuls\nPatient : Anne Moreau  Date de naissance : 05/02/1980  Sexe : Féminin\nPrélevé le : 03/04/2026  Édité le : 14/04/2026\nAnalyse  Résultat  Unités  Valeurs de référence\nLeucocytes  6,7  G/L  3,8 - 10,8\nHématies  4,52  T/L  4,20 - 5,80\nPlaquettes  231  G/L  140 - 400\nAcide urique  5,1  mg/dL  4,0 - 8,0\n", "1980-02-05", "2026-04-03"},
+	} {
+		t.Run(language, func(t *testing.T) {
+			pages := printed(c.text)
+			require.Equal(t, language, labreport.NewReader(nil).Language(pages[0]))
+			d, reason := labreport.NewReader(nil).Read(pages)
+			require.Empty(t, reason)
+			require.Len(t, d.Results, 4)
+			for i, want := range []string{"6.7", "4.52", "231", "5.1"} {
+				require.Equal(t, want, d.Results[i].Value)
+			}
+			for i, want := range []labreport.Unit{unitOf("10*9/L"), unitOf("10*12/L"), unitOf("10*9/L")} {
+				n, ok := unitOf(*d.Results[i].Units).Factor(want)
+				require.True(t, ok)
+				require.InDelta(t, 1, n, 1e-9, *d.Results[i].Units)
+			}
+			require.Equal(t, c.birth, *d.Metadata.DOB)
+			require.Equal(t, c.collected, *d.Metadata.DateCollected)
+			require.Equal(t, "female", d.Metadata.Gender)
+		})
+	}
+}
+
+func unitOf(printed string) labreport.Unit {
+	u, _ := labreport.ParseUnit(printed)
+	return u
+}

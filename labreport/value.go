@@ -160,28 +160,18 @@ func number(s string) (float64, bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// words that stand for a value. Keys are folded; the value is the class that two
-// words must share to mean the same.
-var valueWords = lists(map[string]string{
-	"negative": "negative|neg|nonreactive|non reactive|not detected|none detected|none seen|not seen|none|absent|undetected|not present|non detected|nil|no growth|negativ|nicht nachweisbar|nicht nachgewiesen|nicht reaktiv|" +
-		"nichtreaktiv|keine|nicht detektiert|unauffallig|n n|nn|o b|negativo|negativa|no reactivo|no reactiva|no detectado|no detectada|ausente|ausentes|ausencia|no se observan|no se observa|no contiene|no presenta|negatif|negative ou inf seuil|negatifs|non reactif|non detecte|" +
-		"non detectee|absence|absent|absente|absents|neant|nulle|not isolated|no se detecta|indetectable|undetectable|non reactive ab|nonreactive ab|neg",
-	"positive": "positive|pos|reactive|detected|present|positiv|reaktiv|nachweisbar|nachgewiesen|positivo|positiva|reactivo|reactiva|detectado|detectada|presente|presentes|presencia|positif|reactif|detecte|" +
-		"detectee|presence|presents|presente|seen|schwach positiv|weakly positive|weak positive|debil positivo|strongly positive|positif faible",
-	"trace":     "trace|traces|spur|spuren|trazas|indicios|tr|vestigios",
-	"clear":     "clear|klar|transparente|limpido|limpide|transparent|limpio",
-	"yellow":    "yellow|gelb|amarillo|jaune|light yellow|pale yellow|straw|strohgelb|hellgelb|bernsteinfarben|amarillo claro|amarillo palido|jaune pale|jaune clair|amarilla|amarillo pajizo|amarillo ambar",
-	"colour":    "amber|dark yellow|dunkelgelb|orange|red|rot|brown|braun|colorless|farblos|incoloro|incolore|pink|rojo|rouge|dark|ambar|ambre",
-	"cloudy":    "cloudy|turbid|hazy|slightly cloudy|trub|leicht trub|turbio|ligeramente turbio|trouble|legerement trouble|slightly hazy|sl cloudy|opalescent",
-	"amount":    "few|moderate|many|rare|occasional|some|abundant|scant|massig|vereinzelt|wenige|massenhaft|zahlreich|reichlich|escasos|escasas|escasa|algunas|algunos|moderados|moderadas|moderada|abundantes|rares|quelques|nombreux|nombreuses|large|small|moderate amount|moderes|assez nombreux",
-	"normal":    "normal|normale|normales|unremarkable|wnl|norm|within normal limits",
-	"abnormal":  "abnormal|auffallig|anormal",
-	"between":   "indeterminate|equivocal|borderline|inconclusive|grenzwertig|fraglich|indeterminado|dudoso|douteux|grauzone|indetermine|limite|inconcluyente|zweifelhaft",
-	"immune":    "immune|inmune|immun",
-	"notimmune": "non immune|not immune|no inmune|nicht immun",
-	"type":      "a positive|b positive|o positive|ab positive|a negative|b negative|o negative|ab negative|a pos|b pos|o pos|ab pos|a neg|b neg|o neg|ab neg|rh positive|rh negative|a rh positive|o rh positive|b rh positive",
-	"none":      "see note|see below|see comment|tnp|qns|pending|duplicate|cancelled|canceled|not performed|test not performed|hemolyzed|haemolysed|folgt|siehe unten|siehe text|pendiente|en curso|en cours|ver nota|voir note|not applicable|n a|na|not reported|not calculated|not done|specimen rejected|ausstehend|s text|material fehlt|muestra insuficiente|unsatisfactory|clotted|siehe kommentar|nicht berechenbar|no calculable|nicht durchgefuhrt|anulado|cancelado|unable to calculate|to follow|in progress|see report|ver informe",
-})
+// valueClasses are what values in words mean, as the word files name them. Two words of one
+// class mean the same.
+var valueClasses = func() map[string]string {
+	out := map[string]string{}
+	for _, c := range strings.Fields("negative positive trace clear yellow colour cloudy amount normal abnormal between immune notimmune type none") {
+		out[c] = c
+	}
+	return out
+}()
+
+// valueWords are words that stand for a value, folded.
+var valueWords = wordsBy("value", valueClasses)
 
 // valueClass returns the class of a value in words, and whether it is one.
 func valueClass(s string) (string, bool) {

@@ -1,0 +1,105 @@
+package labreport
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// wordFiles hold the words of lab reports, one file a language. A row is a list, a key of
+// that list, and words:
+//
+//	heading   headings of columns, by the role of the column
+//	label     labels of the frame of a report, by field
+//	value     values in words, by what they mean
+//	group     words of ranges by sex, age or state
+//	guidance  words of lists that say what a value means
+//	title     words of titles of reports
+//	person    words of headings over the patient's data
+//	frame     words that names of analytes do not have
+//	stop      words of sentences
+//	language  words that show the language of a report
+//
+//go:embed data/words/*.csv
+var wordFiles embed.FS
+
+// wordRow is a row of a word file.
+type wordRow struct {
+	language, list, key string
+	words               []string
+}
+
+// vocabulary is all rows, in the order of the languages.
+var vocabulary = func() []wordRow {
+	var out []wordRow
+	err := fs.WalkDir(wordFiles, "data/words", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		f, err := wordFiles.Open(name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		return readCSV(f, []string{"list", "key", "words"}, func(column func(string) string) {
+			out = append(out, wordRow{strings.TrimSuffix(path.Base(name), ".csv"), column("list"), column("key"), split(column("words"))})
+		})
+	})
+	if err != nil {
+		panic("labreport: embedded words: " + err.Error())
+	}
+	return out
+}()
+
+// wordsBy returns a list of the vocabulary by its keys. A key that is not known is left
+// out.
+func wordsBy[K any](list string, keys map[string]K) map[string]K {
+	out := map[string]K{}
+	for _, row := range vocabulary {
+		key, ok := keys[row.key]
+		if row.list != list || !ok {
+			continue
+		}
+		for _, w := range row.words {
+			if _, taken := out[w]; !taken {
+				out[w] = key
+			}
+		}
+	}
+	return out
+}
+
+// words returns a list of the vocabulary that has no keys.
+func words(list string) map[string]bool { return wordsBy(list, map[string]bool{"": true}) }
+
+// languageWords are words that show the language, "several" where they stand in more than
+// one.
+var languageWords = func() map[string]string {
+	out := map[string]string{}
+	for _, row := range vocabulary {
+		if row.list != "language" {
+			continue
+		}
+		for _, w := range row.words {
+			if out[w] != "" && out[w] != row.language {
+				out[w] = "several"
+			} else {
+				out[w] = row.language
+			}
+		}
+	}
+	return out
+}()
+
+// languages are those that there are words of, English first.
+var languages = func() []string {
+	out := []string{"en"}
+	for _, row := range vocabulary {
+		if !slices.Contains(out, row.language) {
+			out = append(out, row.language)
+		}
+	}
+	return out
+}()
