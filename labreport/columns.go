@@ -1,6 +1,7 @@
 package labreport
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -32,6 +33,18 @@ var headingRoles = map[string]role{"name": rName, "value": rValue, "outside": rO
 
 // headWords are the words over columns, folded.
 var headWords = wordsBy("heading", headingRoles)
+
+// headShapes are headWords with letters and digits that look alike made equal.
+var headShapes = func() map[string]role {
+	out := map[string]role{}
+	for _, phrase := range slices.Sorted(maps.Keys(headWords)) {
+		shape := alike.Replace(phrase)
+		if _, taken := out[shape]; !taken {
+			out[shape] = headWords[phrase]
+		}
+	}
+	return out
+}()
 
 // column is a column of a table: what it holds and where its heading stands.
 type column struct {
@@ -167,7 +180,11 @@ func headPhrase(words []token) (role, int) {
 			}
 			parts = append(parts, f...)
 		}
-		if r, ok := headWords[strings.Join(parts, " ")]; ok {
+		phrase := strings.Join(parts, " ")
+		if r, ok := headWords[phrase]; ok {
+			return r, n
+		}
+		if r, ok := headShapes[alike.Replace(phrase)]; ok && len(phrase) >= 5 {
 			return r, n
 		}
 	}

@@ -494,7 +494,7 @@ func runDesigns(t *testing.T, blind, picture bool, each int) score {
 		if !blind {
 			t.Log(d.String(), sum.String())
 			for i, miss := range sum.misses {
-				if i < 12 && testing.Verbose() {
+				if (i < 12 || strings.Contains(miss, "auto_match")) && testing.Verbose() {
 					t.Log("    ", miss)
 				}
 			}

@@ -48,6 +48,13 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 			r.flag = "out"
 		}
 	}
+	// A value that stands under the heading of older results, where the column of results
+	// has no heading that could be read.
+	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 && hasRole(p.cols, rPrev) {
+		if c, _ := columnOf(p.cols, v[0].x0, v[len(v)-1].x1, p.line.height); p.cols[c].role == rPrev {
+			r.doubt += 0.5
+		}
+	}
 	// Older results without a heading: two numbers fight for the one place.
 	for _, s := range p.pieces {
 		if s.role == rPrev && !hasRole(cols, rPrev) {
@@ -60,6 +67,9 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 // settleUnit decides the unit among those that the analyte has. On a picture it resolves
 // letters that look alike. A unit that the analyte is not given in stays and is doubted.
 func (d *document) settleUnit(r *row) {
+	if r.unitText == "" {
+		d.unitInName(r)
+	}
 	if r.unitText == "" {
 		return
 	}
@@ -85,6 +95,30 @@ func (d *document) settleUnit(r *row) {
 		}
 	}
 	r.foreignUnit = !fits() && r.known > 0.8
+}
+
+// unitInName takes a unit in parentheses off the end of a name: on a picture its letters may
+// be misread, so that the reading of the line did not know it.
+func (d *document) unitInName(r *row) {
+	last := len(r.nameToks) - 1
+	if !d.g.image || last < 1 {
+		return
+	}
+	text := r.nameToks[last].text
+	if !strings.HasPrefix(text, "(") || !strings.HasSuffix(text, ")") || d.g.known(strings.Trim(text, "()")) > 0.8 {
+		return
+	}
+	bare := cleanName(textOf(r.nameToks[:last]))
+	inside := strings.Trim(text, "()")
+	var terms []*Term
+	for _, f := range d.g.find(bare) {
+		terms = append(terms, f.Term)
+	}
+	if _, ok := units().repairFor(inside, terms); !ok {
+		return
+	}
+	r.name, r.known, r.unitText = bare, max(r.known, d.g.known(bare)), inside
+	r.unitToks, r.nameToks = r.nameToks[last:], r.nameToks[:last]
 }
 
 // termsOf returns the terms that a row may mean, those of its specimen if there are any.

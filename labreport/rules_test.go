@@ -528,3 +528,20 @@ func unitOf(printed string) labreport.Unit {
 	u, _ := labreport.ParseUnit(printed)
 	return u
 }
+
+// Headings of columns are known by the shape of their letters. A value under the heading of
+// older results is doubted.
+func TestMisreadHeadings(t *testing.T) {
+	const rows = "Ferritin  157  216  ng/mL  38 - 380\nIron, Total  123  103  ug/dL  50 - 180\nTSH  1.1  2.1  mIU/L  0.4 - 4.5\n"
+	for heading, sure := range map[string]bool{"Resu1t": true, "ResuIt": true, "R~~~t": false} {
+		pages := printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\nCollected: 03/04/2026\n\nTest  Previous  " + heading + "  Units  Reference\n" + rows)
+		d, reason := labreport.NewReader(nil).Read(pages)
+		require.Empty(t, reason)
+		require.Len(t, d.Results, 3)
+		for i, want := range []string{"216", "103", "2.1"} {
+			right := d.Results[i].Value == want
+			require.True(t, right || !sure, "%s: %s", heading, d.Results[i].Value)
+			require.True(t, right || d.Results[i].Evidence["value"].Confidence < 0.5, "%s: %s", heading, d.Results[i].Value)
+		}
+	}
+}
