@@ -166,7 +166,7 @@ func deploy(t *testing.T, p provider, o double.Options) *deployment {
 	d.keeper, err = linking.NewKeeper(d.store.Grants(), d.health, connectors, seal(t), &linking.KeeperOptions{Now: d.now})
 	require.NoError(t, err)
 	d.pulls, err = pull.New(d.store.Pulls(), d.health, d.keeper, connectors, &pull.Options{
-		Now: d.now, Workers: 1, Ahead: time.Nanosecond, Every: 6 * time.Hour, // more looks take the limit from histories
+		Now: d.now, Workers: 1, Ahead: time.Nanosecond, Every: 24 * time.Hour, // more looks take the limit from histories
 		Settings: func(context.Context, healthlab.TeamID) (pull.TeamSettings, error) {
 			return pull.TeamSettings{HistoryDays: map[string]pull.HistoryDays{p.record.Slug: {Default: 365}}}, nil
 		},
