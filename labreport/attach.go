@@ -206,8 +206,8 @@ func (d *document) continuesName(i, lastRow int) bool {
 		return false
 	}
 	name := r.nameCell()
-	if len(name) == 0 || math.Abs(l.tokens[0].x0-name[0].x0) >= 2.5*l.height {
-		return false
+	if len(name) == 0 || l.tokens[0].x0 < name[0].x0-0.25*l.height || l.tokens[0].x0 > name[0].x0+2.5*l.height {
+		return false // a heading begins to the left of its rows
 	}
 	tokens := l.tokens
 	text := textOf(tokens)
@@ -230,7 +230,11 @@ func (d *document) continuesName(i, lastRow int) bool {
 	joined := cleanName(textOf(name) + " " + text)
 	k := d.g.known(joined)
 	remark := strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(tokens) <= 4 && k >= r.known-0.1
-	if !(remark || k > 0.8 && k >= r.known-0.02 && (k >= 0.95 || d.g.known(text) < 0.8)) {
+	have := termKey(r.name)
+	if words := termKey(text); len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) }) {
+		return false // it adds nothing to the name
+	}
+	if !(remark || k > 0.8 && k >= r.known-0.05 && (k >= 0.95 || d.g.known(text) < 0.8)) {
 		return false
 	}
 	r.name, r.known = joined, max(k, r.known)

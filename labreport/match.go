@@ -131,9 +131,9 @@ func unitScore(t *Term, q question) (score float64, clash bool) {
 }
 
 // complete reports whether value and unit are those of the term: a number has the unit that
-// the property needs, and a unit is one that is known.
+// the property needs, a unit is one that is known, and a word is no value of a number.
 func complete(t *Term, q question) bool {
-	if q.unitText != "" && q.unit.UCUM == "" || q.scale == "" || !nearUnit(t.Units, q.unit.UCUM) {
+	if q.unitText != "" && q.unit.UCUM == "" || q.scale == "" || q.scale == "Ord" && t.Scale == "Qn" || !nearUnit(t.Units, q.unit.UCUM) {
 		return false
 	}
 	switch propertyKind(t) {

@@ -95,6 +95,11 @@ func (d *document) settleUnit(r *row) {
 		}
 	}
 	r.foreignUnit = !fits() && r.known > 0.8
+	if _, inside := parentheses(r.name); inside != "" && r.unit.UCUM != "" {
+		if u, ok := ParseUnit(inside); ok && !sameUnit(u.UCUM, r.unit.UCUM) {
+			r.doubt += 0.3 // the name has another unit: part of the row is of its neighbour
+		}
+	}
 }
 
 // unitInName takes a unit in parentheses off the end of a name: on a picture its letters may
