@@ -227,6 +227,9 @@ func (d *document) continuesName(i, lastRow int) bool {
 		}
 		text = textOf(tokens)
 	}
+	if strings.IndexFunc(text, unicode.IsLetter) < 0 {
+		return false // a range, or a value
+	}
 	joined := cleanName(textOf(name) + " " + text)
 	k := d.g.known(joined)
 	remark := strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") && strings.IndexFunc(text, isDigit) < 0 && len(tokens) <= 4 && k >= r.known-0.1

@@ -205,11 +205,6 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 		return impossible
 	}
 	first := tokens[0].text
-	if strings.IndexByte("([", first[0]) >= 0 {
-		if b, ok := s.g.bounds(toPointAll(first, s.g.decimals)); ok && b.Any() {
-			return impossible // the range of the row beside it
-		}
-	}
 	if _, flag := flagMeaning(first); flag && len(tokens) > 1 && len(first) <= 2 {
 		return impossible
 	}

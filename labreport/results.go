@@ -11,6 +11,11 @@ import (
 func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r := row{p: p, at: at, panel: in.name, panelLine: in.line, known: p.known, specimen: d.specimenFor(p, in)}
 	r.nameToks = p.find(rName)
+	if first := r.nameToks[0].text; len(r.nameToks) > 1 && strings.IndexByte("([", first[0]) >= 0 {
+		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.Any() {
+			r.nameToks = r.nameToks[1:] // the range of the row beside it
+		}
+	}
 	r.name = cleanName(textOf(r.nameToks))
 	r.value = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(p.text(rValue)), ";,"))
 	if len(r.value) > 1 {
