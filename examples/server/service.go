@@ -99,7 +99,12 @@ func build(ctx context.Context, c config, kept *storage, url string) (*host, err
 	if err := s.admitFirstTeam(ctx); err != nil {
 		return nil, err
 	}
-	s.handler = s.withTransportSecurity(s.withMetrics(s.withProviders(s.Handler(), s.Authenticate, from.connectors)))
+	api := s.Handler()
+	pages, err := s.withConsole(api)
+	if err != nil {
+		return nil, err
+	}
+	s.handler = s.withTransportSecurity(s.withMetrics(s.withProviders(pages, s.Authenticate, from.connectors)))
 	return s, nil
 }
 

@@ -1,0 +1,191 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+//go:embed html/*.html
+var pages embed.FS
+
+//go:embed assets/style.css
+var style []byte
+
+// Config says which API and team the console shows. All fields but Path, KeyHeader, Secure,
+// Log and Now are required.
+type Config struct {
+	API http.Handler
+	// Org and Team are ids; Environment is sandbox or production.
+	Org, Team, Environment string
+	// TeamKey is the API key of Team. The console sends it only for signed-in requests.
+	TeamKey string
+	// KeyHeader is the header of TeamKey. Default: x-service-api-key.
+	KeyHeader string
+	// Path is where the console is mounted. Default: /console.
+	Path string
+	// Secure marks the session cookie as Secure. Set it if callers use HTTPS.
+	Secure bool
+	// Log receives errors. Default: slog.Default().
+	Log *slog.Logger
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// console is the handler of the pages. Safe for concurrent use.
+type console struct {
+	Config
+	mux      *http.ServeMux
+	pages    map[string]*template.Template
+	sessions sessions
+}
+
+// New returns the handler of all paths below Config.Path.
+func New(c Config) (http.Handler, error) {
+	if c.API == nil || c.Org == "" || c.Team == "" || c.Environment == "" || c.TeamKey == "" {
+		return nil, errors.New("console: API, Org, Team, Environment and TeamKey are required")
+	}
+	c.Path = cmp.Or(strings.TrimSuffix(c.Path, "/"), "/console")
+	c.KeyHeader = cmp.Or(c.KeyHeader, "x-service-api-key")
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &console{Config: c, mux: http.NewServeMux(), pages: map[string]*template.Template{}, sessions: newSessions(c.Now)}
+	names, err := pages.ReadDir("html")
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		if n.Name() == "layout.html" {
+			continue
+		}
+		t, err := template.New("layout.html").Funcs(functions).ParseFS(pages, "html/layout.html", "html/"+n.Name())
+		if err != nil {
+			return nil, err
+		}
+		s.pages[strings.TrimSuffix(n.Name(), ".html")] = t
+	}
+	s.mux.HandleFunc("GET "+c.Path+"/style.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = w.Write(style)
+	})
+	s.mux.HandleFunc("GET "+c.Path+"/sign-in", func(w http.ResponseWriter, r *http.Request) {
+		s.render(w, r, nil, http.StatusOK, "signin", "Sign in", nil)
+	})
+	s.mux.HandleFunc("POST "+c.Path+"/sign-in", s.signIn)
+	s.mux.Handle("GET "+c.Path, http.RedirectHandler(c.Path+"/", http.StatusSeeOther))
+	for pattern, h := range map[string]pageHandler{
+		"GET /{$}": s.home, "POST /sign-out": s.signOut, "GET /users": s.users, "GET /users/{id}": s.person,
+		"GET /orders": s.orders, "GET /orders/{id}": s.order,
+		"GET /reviews": s.reviews, "GET /reviews/{id}": s.review, "POST /reviews/{id}": s.decide,
+		"GET /events": s.events, "POST /events/{webhook}/{message}": s.resend,
+		"GET /query": s.query, "POST /query": s.query, "GET /": notFound,
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		s.mux.HandleFunc(method+" "+c.Path+path, s.signedIn(h))
+	}
+	return s, nil
+}
+
+// ServeHTTP sets the headers that all pages share.
+func (s *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	s.mux.ServeHTTP(w, r)
+}
+
+// pageHandler answers a signed-in request.
+type pageHandler func(http.ResponseWriter, *http.Request, *session) error
+
+// signedIn sends requests without a session to the sign-in page and checks the CSRF token of
+// forms.
+func (s *console) signedIn(h pageHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		on := s.sessions.find(r)
+		if on == nil {
+			http.Redirect(w, r, s.Path+"/sign-in", http.StatusSeeOther)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		if r.Method == http.MethodPost && !on.holds(r.PostFormValue("csrf")) {
+			s.render(w, r, on, http.StatusForbidden, "problem", "Form expired", "Open the page once more and send the form.")
+			return
+		}
+		err := h(w, r, on)
+		var failed *apiError
+		switch {
+		case err == nil:
+		case errors.As(err, &failed):
+			s.render(w, r, on, failed.Status, "problem", "The API refused the request", failed.Message)
+		default:
+			s.Log.ErrorContext(r.Context(), "console page failed", "path", r.Pattern, "error", err)
+			s.render(w, r, on, http.StatusInternalServerError, "problem", "The page failed", "The log has the error.")
+		}
+	}
+}
+
+func notFound(http.ResponseWriter, *http.Request, *session) error {
+	return &apiError{Status: http.StatusNotFound, Message: "page not found"}
+}
+
+// view is what every page shows.
+type view struct {
+	Path, Title, Section, CSRF, Environment string
+	SignedIn                                bool
+	Data                                    any
+}
+
+// render writes a page once all of it is rendered.
+func (s *console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
+	v := view{Path: s.Path, Title: title, Environment: s.Environment, Data: data}
+	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")
+	if on != nil {
+		v.SignedIn, v.CSRF = true, on.csrf
+	}
+	var b bytes.Buffer
+	if err := s.pages[page].Execute(&b, v); err != nil {
+		s.Log.ErrorContext(r.Context(), "console page does not render", "page", page, "error", err)
+		http.Error(w, "The page failed. The log has the error.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// show renders a page with status 200.
+func (s *console) show(w http.ResponseWriter, r *http.Request, on *session, page, title string, data any) error {
+	s.render(w, r, on, http.StatusOK, page, title, data)
+	return nil
+}
+
+var functions = template.FuncMap{
+	"when": func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format("2006-01-02 15:04 UTC")
+	},
+	"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"with": func(q url.Values, key, value string) string {
+		next := url.Values{}
+		for k, v := range q {
+			next[k] = v
+		}
+		next.Set(key, value)
+		return "?" + next.Encode()
+	},
+}

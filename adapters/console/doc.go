@@ -1,0 +1,8 @@
+// Package console serves HTML pages over the public HTTP API: users, charts of their data,
+// orders, results under review, webhook attempts and queries.
+//
+// [New] takes the API as an [net/http.Handler] and the keys of one team. A person signs in
+// with a management key; the API checks it. Pages are rendered on the server, need no
+// JavaScript, and hold no data between requests other than sessions in memory. A console in
+// several processes needs sticky sessions.
+package console

@@ -1,0 +1,115 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	cookieName  = "healthlab_console"
+	sessionLife = 12 * time.Hour
+	maxSessions = 1000
+)
+
+// session is one signed-in browser. It is immutable.
+type session struct {
+	key, csrf string // the management key, and the token of forms
+	ends      time.Time
+}
+
+func (s *session) holds(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.csrf), []byte(token)) == 1
+}
+
+// sessions are kept in memory by the value of their cookie.
+type sessions struct {
+	now func() time.Time
+	mu  *sync.Mutex
+	ids map[string]*session
+}
+
+func newSessions(now func() time.Time) sessions {
+	return sessions{now: now, mu: new(sync.Mutex), ids: map[string]*session{}}
+}
+
+func (s sessions) find(r *http.Request) *session {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	on := s.ids[c.Value]
+	if on == nil || !s.now().Before(on.ends) {
+		return nil
+	}
+	return on
+}
+
+// add returns the id of a new session, and "" if there are too many.
+func (s sessions) add(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, on := range s.ids {
+		if !s.now().Before(on.ends) {
+			delete(s.ids, id)
+		}
+	}
+	if len(s.ids) >= maxSessions {
+		return ""
+	}
+	id := rand.Text()
+	s.ids[id] = &session{key: key, csrf: rand.Text(), ends: s.now().Add(sessionLife)}
+	return id
+}
+
+func (s sessions) remove(r *http.Request) {
+	if c, err := r.Cookie(cookieName); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.ids, c.Value)
+	}
+}
+
+// signIn starts a session if the management key opens the team.
+func (s *console) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
+	key := r.PostFormValue("key")
+	err := s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team, nil, nil)
+	var refused *apiError
+	switch {
+	case errors.As(err, &refused):
+		text := "This management key does not open the team. Check the key and try once more."
+		if refused.Status == http.StatusTooManyRequests || refused.Status >= 500 {
+			text = "The API does not answer. Try again in a minute."
+		}
+		s.render(w, r, nil, refused.Status, "signin", "Sign in", text)
+		return
+	case err != nil:
+		s.Log.ErrorContext(r.Context(), "console sign-in failed", "error", err)
+		s.render(w, r, nil, http.StatusInternalServerError, "signin", "Sign in", "The sign-in failed. The log has the error.")
+		return
+	}
+	id := s.sessions.add(key)
+	if id == "" {
+		s.render(w, r, nil, http.StatusServiceUnavailable, "signin", "Sign in", "Too many people are signed in. Try again later.")
+		return
+	}
+	s.setCookie(w, id, int(sessionLife.Seconds()))
+	http.Redirect(w, r, s.Path+"/", http.StatusSeeOther)
+}
+
+func (s *console) signOut(w http.ResponseWriter, r *http.Request, _ *session) error {
+	s.sessions.remove(r)
+	s.setCookie(w, "", -1)
+	http.Redirect(w, r, s.Path+"/sign-in", http.StatusSeeOther)
+	return nil
+}
+
+func (s *console) setCookie(w http.ResponseWriter, value string, age int) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: value, Path: s.Path, MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab/adapters/console"
+)
+
+const consolePath = "/console"
+
+// withConsole serves the console of the first team at consolePath, if there is a management
+// key to sign in with.
+func (s *host) withConsole(api http.Handler) (http.Handler, error) {
+	if s.managementKey == "" && len(s.teamKeys) == 0 {
+		return api, nil
+	}
+	pages, err := console.New(console.Config{
+		API: api, Org: organisationOf(s.team).String(), Team: s.team.String(), Environment: string(s.environment),
+		TeamKey: s.apiKey, KeyHeader: s.keyHeader, Path: consolePath, Secure: strings.HasPrefix(s.url, "https://"), Log: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == consolePath || strings.HasPrefix(r.URL.Path, consolePath+"/") {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}), nil
+}
