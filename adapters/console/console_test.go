@@ -1,0 +1,103 @@
+package console_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab/adapters/console"
+)
+
+const person = "11111111-0000-4000-8000-000000000001"
+
+// fakeAPI answers the operations of one user with a night and two sources of glucose.
+func fakeAPI() http.Handler {
+	mux := http.NewServeMux()
+	reply := func(pattern, body string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
+	}
+	mux.HandleFunc("GET /v1/org/org/team/team", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Management-Key") != "manager" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	reply("GET /v2/user/metrics", `{"number_of_users":3}`)
+	reply("GET /v3/orders", `{"orders":[],"total":0,"page":1,"size":1}`)
+	reply("GET /v2/user/"+person, `{"user_id":"`+person+`","client_user_id":"<b>p1</b>","connected_sources":[]}`)
+	reply("GET /v2/timeseries/"+person+"/glucose/grouped", `{"groups":{"a":[{"source":{"provider":"a","type":"cgm"},"data":[
+		{"timestamp":"2026-01-01T08:00:00Z","timezone_offset":3600,"unit":"mmol/L","value":5},
+		{"timestamp":"2026-01-01T09:00:00Z","timezone_offset":3600,"unit":"mmol/L","value":7}]}],
+		"b":[{"source":{"provider":"b","type":"manual"},"data":[{"timestamp":"2026-01-02T08:00:00Z","timezone_offset":0,"unit":"mmol/L","value":6}]}]},"next_cursor":null}`)
+	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T06:00:00Z"}]}`)
+	reply("GET /v2/timeseries/sleep/n/stream", `{"hypnogram":[{"timestamp":"2026-01-01T22:00:00Z","value":4},
+		{"timestamp":"2026-01-01T23:00:00Z","value":1},{"timestamp":"2026-01-02T05:00:00Z","value":3}]}`)
+	return mux
+}
+
+func newConsole() http.Handler {
+	h, err := console.New(console.Config{API: fakeAPI(), Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key"})
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+func Example() {
+	w := httptest.NewRecorder()
+	newConsole().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/console/users", nil))
+	fmt.Println(w.Code, w.Header().Get("Location"))
+	// Output: 303 /console/sign-in
+}
+
+func TestSession(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key=manager"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	newConsole().ServeHTTP(w, r)
+	require.Equal(t, http.StatusSeeOther, w.Code)
+	c := w.Result().Cookies()[0] //nolint:bodyclose // a recorder's
+	require.True(t, c.HttpOnly)
+	require.Equal(t, http.SameSiteStrictMode, c.SameSite)
+	require.Equal(t, "/console", c.Path)
+	require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+}
+
+func TestPersonPage(t *testing.T) {
+	server := httptest.NewServer(newConsole())
+	defer server.Close()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := http.Client{Jar: jar}
+	in, err := client.PostForm(server.URL+"/console/sign-in", url.Values{"key": {"manager"}}) //nolint:noctx // a test
+	require.NoError(t, err)
+	require.NoError(t, in.Body.Close())
+	w, err := client.Get(server.URL + "/console/users/" + person + "?resource=glucose&from=2026-01-01&to=2026-01-02") //nolint:noctx // a test
+	require.NoError(t, err)
+	defer w.Body.Close()
+	b, err := io.ReadAll(w.Body)
+	require.NoError(t, err)
+	page := string(b)
+	require.Equal(t, http.StatusOK, w.StatusCode, page)
+	for _, want := range []string{
+		"a · cgm", "b · manual", "3 values from 2026-01-01 09:00 to 2026-01-02 08:00, between 5 and 7.", // local times
+		"All days over one day", "95th percentile",
+		"sleep stages: 3 stages", "REM", `d="M64.0 10.0L167.7 10.0L167.7 225.0L790.0 225.0L790.0 81.7"`,
+	} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, "<b>p1</b>", "texts are escaped")
+}
+
+func TestMissingConfig(t *testing.T) {
+	_, err := console.New(console.Config{})
+	require.ErrorContains(t, err, "TeamKey are required")
+}
