@@ -25,6 +25,7 @@ type mutant struct {
 var mutants = slices.Concat(
 	of("users", usersMutants),
 	of("blobs", blobMutants),
+	of("sealer", sealerMutants),
 	of("data", dataMutants),
 	of("orders", ordersMutants),
 	of("orders", orderErasureMutants),
