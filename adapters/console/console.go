@@ -43,6 +43,7 @@ type Config struct {
 type console struct {
 	Config
 	mux      *http.ServeMux
+	handler  http.Handler // mux, for requests of its own origin
 	pages    map[string]*template.Template
 	sessions sessions
 }
@@ -94,6 +95,7 @@ func New(c Config) (http.Handler, error) {
 		method, path, _ := strings.Cut(pattern, " ")
 		s.mux.HandleFunc(method+" "+c.Path+path, s.signedIn(h))
 	}
+	s.handler = http.NewCrossOriginProtection().Handler(s.mux)
 	return s, nil
 }
 
@@ -102,9 +104,9 @@ func (s *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
-	s.mux.ServeHTTP(w, r)
+	s.handler.ServeHTTP(w, r)
 }
 
 // pageHandler answers a signed-in request.

@@ -63,7 +63,7 @@ func TestSession(t *testing.T) {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	newConsole().ServeHTTP(w, r)
 	require.Equal(t, http.StatusSeeOther, w.Code)
-	c := w.Result().Cookies()[0] //nolint:bodyclose // a recorder's
+	c := w.Result().Cookies()[0]
 	require.True(t, c.HttpOnly)
 	require.Equal(t, http.SameSiteStrictMode, c.SameSite)
 	require.Equal(t, "/console", c.Path)
@@ -77,10 +77,10 @@ func TestPersonPage(t *testing.T) {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	client := http.Client{Jar: jar}
-	in, err := client.PostForm(server.URL+"/console/sign-in", url.Values{"key": {"manager"}}) //nolint:noctx // a test
+	in, err := client.PostForm(server.URL+"/console/sign-in", url.Values{"key": {"manager"}})
 	require.NoError(t, err)
 	require.NoError(t, in.Body.Close())
-	w, err := client.Get(server.URL + "/console/users/" + person + "?resource=glucose&from=2026-01-01&to=2026-01-02") //nolint:noctx // a test
+	w, err := client.Get(server.URL + "/console/users/" + person + "?resource=glucose&from=2026-01-01&to=2026-01-02")
 	require.NoError(t, err)
 	defer w.Body.Close()
 	b, err := io.ReadAll(w.Body)
@@ -95,6 +95,16 @@ func TestPersonPage(t *testing.T) {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "<b>p1</b>", "texts are escaped")
+}
+
+func TestCrossOriginForm(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key=manager"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	newConsole().ServeHTTP(w, r)
+	require.Equal(t, http.StatusForbidden, w.Code)
+	require.Empty(t, w.Header().Get("Set-Cookie"))
 }
 
 func TestMissingConfig(t *testing.T) {

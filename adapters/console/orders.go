@@ -160,10 +160,7 @@ func (s *console) reviews(w http.ResponseWriter, r *http.Request, on *session) e
 }
 
 func (s *console) review(w http.ResponseWriter, r *http.Request, on *session) error {
-	var data struct {
-		held
-		Accept bool
-	}
+	var data held
 	if err := s.get(r, "/v3/unmatched_result/"+url.PathEscape(r.PathValue("id")), nil, &data); err != nil {
 		return err
 	}
@@ -172,7 +169,8 @@ func (s *console) review(w http.ResponseWriter, r *http.Request, on *session) er
 
 // decide accepts a result for a user or an order, rejects it, or marks it as unsure.
 func (s *console) decide(w http.ResponseWriter, r *http.Request, _ *session) error {
-	path := "/v3/unmatched_result/" + url.PathEscape(r.PathValue("id"))
+	id := url.PathEscape(r.PathValue("id"))
+	path := "/v3/unmatched_result/" + id
 	in := map[string]string{}
 	put := func(key, value string) {
 		if value != "" {
@@ -191,6 +189,6 @@ func (s *console) decide(w http.ResponseWriter, r *http.Request, _ *session) err
 	if err := s.post(r, path, in, nil); err != nil {
 		return err
 	}
-	http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
+	http.Redirect(w, r, s.Path+"/reviews/"+id, http.StatusSeeOther)
 	return nil
 }

@@ -111,5 +111,6 @@ func (s *console) signOut(w http.ResponseWriter, r *http.Request, _ *session) er
 }
 
 func (s *console) setCookie(w http.ResponseWriter, value string, age int) {
+	//nolint:gosec // Secure follows Config.Secure: development servers have no TLS
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: value, Path: s.Path, MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})
 }
