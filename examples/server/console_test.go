@@ -120,7 +120,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 	c := newConsoleClient(t, p)
 	c.open("/sign-in", url.Values{"key": {"manager"}})
 	user, order := consoleLinks(c)
-	tab := b.Open(t, browse.Person{NoScript: false})
+	tab := b.Open(t, browse.Person{})
 	tab.Go(p.url + consolePath)
 	tab.Check()
 	tab.Enter("Management key", "manager")
@@ -130,6 +130,7 @@ func TestConsoleInTheBrowser(t *testing.T) {
 		"reviews": "/reviews", "events": "/events", "query": "/query",
 	} {
 		tab.Go(p.url + consolePath + path)
+		tab.See("Sign out")
 		tab.Check()
 		tab.Shot("console-" + name)
 	}
