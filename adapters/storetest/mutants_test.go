@@ -26,6 +26,7 @@ var mutants = slices.Concat(
 	of("users", usersMutants),
 	of("blobs", blobMutants),
 	of("sealer", sealerMutants),
+	of("messenger", messengerMutants),
 	of("data", dataMutants),
 	of("orders", ordersMutants),
 	of("orders", orderErasureMutants),
