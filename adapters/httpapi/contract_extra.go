@@ -23,8 +23,8 @@ type valueBound struct {
 	Unit    string  `json:"unit"`
 }
 
-// withExtras adds to the contract what the code knows: the bounds of values, the names of
-// queries, and the types of errors.
+// withExtras adds to the contract what the code knows: the events, the bounds of values, the
+// names of queries, and the types of errors.
 func withExtras(doc []byte) []byte {
 	bounds := map[string]map[string]valueBound{}
 	for _, r := range healthdata.Resources() {
@@ -48,6 +48,7 @@ func withExtras(doc []byte) []byte {
 		name string
 		v    any
 	}{
+		{"webhooks", eventWebhooks()},
 		{"x-value-bounds", bounds},
 		{"x-query-schema", aggregate.Describe()},
 		{"x-error-types", strings.Fields(string(list))},

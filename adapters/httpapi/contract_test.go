@@ -55,6 +55,7 @@ func pairs() []contract.Pair {
 		reportPairs(),
 		pullPairs(),
 		bulkPairs(),
+		eventPairs(),
 	} {
 		all = append(all, list...)
 	}

@@ -183,3 +183,12 @@ func OrganisationBodies() []contract.Pair {
 func Reshape(c Compat, id, pattern, body string) string {
 	return string(c.reshape(&operation{id: id, pattern: pattern}, []byte(body)))
 }
+
+// EventBodies are the schemas of the data of every type of event.
+func EventBodies() []contract.Pair {
+	var out []contract.Pair
+	for _, e := range eventTypes() {
+		out = append(out, contract.Pair{Schema: eventSchema(e), Value: e.Data})
+	}
+	return out
+}

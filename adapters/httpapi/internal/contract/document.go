@@ -190,3 +190,8 @@ func content(node map[string]any, pointer string) map[string]string {
 	}
 	return out
 }
+
+// CheckEvent checks the body of a message against the webhook of its type of event.
+func (d *Document) CheckEvent(eventType string, body []byte) error {
+	return d.validate("/webhooks/"+escape(eventType)+"/post/requestBody/content/application~1json/schema", body)
+}

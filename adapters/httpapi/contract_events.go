@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/aggregate"
+	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/labreport"
+	"github.com/healthlab-dev/healthlab/orders"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// eventSchemas are the schemas of the data of events, by the Go type. A test compares each
+// with its type.
+var eventSchemas = map[reflect.Type]string{
+	reflect.TypeFor[healthdata.Historical]():        "HistoryComplete",
+	reflect.TypeFor[healthdata.Batch]():             "SampleBatch",
+	reflect.TypeFor[healthdata.StreamNotice]():      "StreamNotice",
+	reflect.TypeFor[healthdata.Activity]():          "Activity",
+	reflect.TypeFor[healthdata.Body]():              "Body",
+	reflect.TypeFor[healthdata.Electrocardiogram](): "Electrocardiogram",
+	reflect.TypeFor[healthdata.Meal]():              "Meal",
+	reflect.TypeFor[healthdata.MenstrualCycle]():    "MenstrualCycle",
+	reflect.TypeFor[healthdata.Profile]():           "Profile",
+	reflect.TypeFor[healthdata.Sleep]():             "Sleep",
+	reflect.TypeFor[healthdata.SleepCycle]():        "SleepCycle",
+	reflect.TypeFor[healthdata.Workout]():           "Workout",
+	reflect.TypeFor[healthdata.Device]():            "Device",
+	reflect.TypeFor[healthdata.ConnectionCreated](): "ConnectionCreated",
+	reflect.TypeFor[healthdata.ConnectionFailed]():  "ConnectionFailed",
+	reflect.TypeFor[healthdata.ConnectionDeleted](): "ConnectionDeleted",
+	reflect.TypeFor[orders.Order]():                 "Order",
+	reflect.TypeFor[orders.Appointment]():           "Appointment",
+	reflect.TypeFor[orders.CriticalResult]():        "CriticalResult",
+	reflect.TypeFor[orders.MatchReviewNotice]():     "MatchReviewNotice",
+	reflect.TypeFor[aggregate.ResultTableChange]():  "ResultTableChange",
+	reflect.TypeFor[labreport.PublishedJob]():       "LabReportJob",
+	reflect.TypeFor[webhook.AttemptExhausted]():     "AttemptExhausted",
+	reflect.TypeFor[webhook.EndpointDisabled]():     "EndpointDisabled",
+}
+
+// eventTypes are all events that a team can receive.
+func eventTypes() []healthlab.EventType {
+	return slices.Concat(healthdata.EventTypes(), orders.EventTypes(), aggregate.EventTypes(), labreport.EventTypes(), webhook.EventTypes())
+}
+
+// eventSchema returns the name of the schema of an event's data; empty if it has none.
+func eventSchema(e healthlab.EventType) string {
+	t := reflect.TypeOf(e.Data)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return eventSchemas[t]
+}
+
+type object = map[string]any
+
+func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
+
+// delivery says in words in which order the events of a kind arrive.
+var delivery = map[healthlab.Mode]string{
+	healthlab.Independent: "Each event is delivered on its own, in any order.",
+	healthlab.Ordered:     "Events of one key are delivered in their order, each once the one before was taken.",
+	healthlab.Latest:      "Of several events of one key that wait, the latest is delivered alone.",
+}
+
+// eventWebhooks are the webhooks of the contract: a request for each type of event.
+func eventWebhooks() object {
+	out := object{}
+	for _, e := range eventTypes() {
+		nullable := func(description string, more object) object {
+			s := object{"type": []string{"string", "null"}, "description": description}
+			for k, v := range more {
+				s[k] = v
+			}
+			return s
+		}
+		body := object{
+			"type":     "object",
+			"required": []string{"event_type", "data", "team_id", "user_id", "client_user_id"},
+			"properties": object{
+				"event_type":     object{"type": "string", "const": e.Name},
+				"data":           ref("schemas", eventSchema(e)),
+				"team_id":        object{"type": "string", "format": "uuid"},
+				"user_id":        nullable("Null for an event about no user.", object{"format": "uuid"}),
+				"client_user_id": nullable("The team's own reference to the user; null if it has none.", nil),
+				"sequence": object{"type": "integer", "description": "Grows with every event of its key. " +
+					"It is there where the service is set up to send it."},
+			},
+		}
+		out[e.Name] = object{"post": object{
+			"operationId": "receive_" + operationName(e.Name),
+			"tags":        []string{"events"},
+			"summary":     "Receive " + e.Name,
+			"description": e.Doc + " " + delivery[e.Mode],
+			"security":    []object{},
+			"parameters":  []object{ref("parameters", "MessageID"), ref("parameters", "MessageTimestamp"), ref("parameters", "MessageSignature")},
+			"requestBody": object{"required": true, "content": object{"application/json": object{"schema": body}}},
+			"responses":   object{"2XX": ref("responses", "MessageTaken")},
+		}}
+	}
+	return out
+}
+
+// operationName is a type of event as a part of an operationId.
+func operationName(event string) string {
+	b := []byte(event)
+	for i, c := range b {
+		if c == '.' {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
