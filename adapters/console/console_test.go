@@ -39,6 +39,12 @@ func fakeAPI() http.Handler {
 	reply("GET /v2/summary/sleep/"+person, `{"sleep":[{"id":"n","bedtime_start":"2026-01-01T22:00:00Z","bedtime_stop":"2026-01-02T06:00:00Z"}]}`)
 	reply("GET /v2/timeseries/sleep/n/stream", `{"hypnogram":[{"timestamp":"2026-01-01T22:00:00Z","value":4},
 		{"timestamp":"2026-01-01T23:00:00Z","value":1},{"timestamp":"2026-01-02T05:00:00Z","value":3}]}`)
+	reply("GET /v1/org/org/team/team/sandbox/webhook", `{"data":[{"id":"w","url":"https://receiver.example","disabled":false,"disabled_reason":null}],"next_cursor":null}`)
+	reply("GET /v1/org/org/team/team/sandbox/webhook/w/attempt", `{"data":[{"at":"2026-01-01T08:00:00Z","message_id":"m1","event_type":"daily.data.sleep.created",
+		"attempt":2,"status_code":503,"duration_ms":12,"state":"waiting","reason":null}],"next_cursor":"more"}`)
+	reply("GET /v3/unmatched_result/r", `{"id":"r","status":"open","decision_code":"no_match","allowed_actions":["accept","reject"],"lab":{"id":1,"name":"Northlab"},
+		"patient":{"first_name":"Ann","last_name":null,"dob":null},"markers":[{"name":"Ferritin"}],"created_at":"2026-01-01T08:00:00Z",
+		"candidate_groups":[{"user_id":"u","candidates":[{"order_id":"o","confidence_level":"low","last_status":null,"reasons":["name"]}]}]}`)
 	return mux
 }
 
@@ -71,7 +77,9 @@ func TestSession(t *testing.T) {
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
-func TestPersonPage(t *testing.T) {
+// signedInPage returns a page as a signed-in person gets it.
+func signedInPage(t *testing.T, path string) string {
+	t.Helper()
 	server := httptest.NewServer(newConsole())
 	defer server.Close()
 	jar, err := cookiejar.New(nil)
@@ -80,13 +88,31 @@ func TestPersonPage(t *testing.T) {
 	in, err := client.PostForm(server.URL+"/console/sign-in", url.Values{"key": {"manager"}})
 	require.NoError(t, err)
 	require.NoError(t, in.Body.Close())
-	w, err := client.Get(server.URL + "/console/users/" + person + "?resource=glucose&from=2026-01-01&to=2026-01-02")
+	w, err := client.Get(server.URL + "/console" + path)
 	require.NoError(t, err)
 	defer w.Body.Close()
 	b, err := io.ReadAll(w.Body)
 	require.NoError(t, err)
-	page := string(b)
-	require.Equal(t, http.StatusOK, w.StatusCode, page)
+	require.Equal(t, http.StatusOK, w.StatusCode, string(b))
+	return string(b)
+}
+
+func TestEventsPage(t *testing.T) {
+	page := signedInPage(t, "/events")
+	for _, want := range []string{"https://receiver.example", "m1", "503", "12 ms", "waiting", `action="/console/events/w/m1"`, "next_cursor=more"} {
+		require.Contains(t, page, want)
+	}
+}
+
+func TestReviewPage(t *testing.T) {
+	page := signedInPage(t, "/reviews/r")
+	for _, want := range []string{"Northlab", "Ferritin", "Ann", `href="/console/orders/o"`, "<option>accept</option>", "<option>reject</option>"} {
+		require.Contains(t, page, want)
+	}
+}
+
+func TestPersonPage(t *testing.T) {
+	page := signedInPage(t, "/users/"+person+"?resource=glucose&from=2026-01-01&to=2026-01-02")
 	for _, want := range []string{
 		"a · cgm", "b · manual", "3 values from 2026-01-01 09:00 to 2026-01-02 08:00, between 5 and 7.", // local times
 		"All days over one day", "95th percentile",
