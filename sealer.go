@@ -24,10 +24,10 @@ type Sealed struct {
 type Sealer interface {
 	// Seal encrypts plain with the current key. bound is neither secret nor stored;
 	// the box opens with the same bytes alone, so that a box copied to another
-	// row does not open.
+	// row does not open. Neither argument is changed.
 	Seal(ctx context.Context, plain, bound []byte) (Sealed, error)
 	// Open decrypts a box with the key that it names. Unavailable if that key is not at
-	// hand, Invalid if the box does not open.
+	// hand, Invalid if the box does not open; neither returns any plaintext.
 	Open(ctx context.Context, box Sealed, bound []byte) ([]byte, error)
 }
 

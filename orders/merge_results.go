@@ -127,6 +127,7 @@ func (r *LabResult) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slu
 // groups.
 func (r *LabResult) findingKey() string { return r.Group + " " + r.Key() }
 
+// Key names a missing result as [LabResult.Key] names one that is there.
 func (m *MissingResult) Key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
 
 // resultKey is the code of a result; its name, if it has none.

@@ -85,7 +85,7 @@ const (
 // CandidateReason speaks for or against a candidate.
 type CandidateReason string
 
-// Get is a result under review as it is published. Printing or logging it
+// UnmatchedResult is a result under review as it is published. Printing or logging it
 // shows nothing.
 type UnmatchedResult struct {
 	ID     RawResultID `json:"id"`

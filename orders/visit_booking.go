@@ -122,8 +122,8 @@ func (b Bookings) Book(ctx context.Context, team healthlab.TeamID, id OrderID, t
 
 // MayBookOnce checks that the team's bookings at centers take an idempotency key.
 // RuleError FEATURE_NOT_ENABLED (Forbidden).
-func (v Bookings) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
-	settings, err := v.s.opts.Settings(ctx, team)
+func (b Bookings) MayBookOnce(ctx context.Context, team healthlab.TeamID) error {
+	settings, err := b.s.opts.Settings(ctx, team)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
 	}
@@ -377,8 +377,8 @@ func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id Ord
 
 // Get returns the active appointment of an order; if none is, the latest. RuleError
 // APPOINTMENT_NOT_FOUND if it never had one of this type.
-func (v Bookings) Get(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type) (Appointment, error) {
-	r, err := v.s.store.Get(ctx, team, id)
+func (b Bookings) Get(ctx context.Context, team healthlab.TeamID, id OrderID, t appointment.Type) (Appointment, error) {
+	r, err := b.s.store.Get(ctx, team, id)
 	if err != nil {
 		return Appointment{}, fmt.Errorf("get appointment: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
@@ -555,6 +555,6 @@ func (b Bookings) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID,
 }
 
 // CancellationReasons returns why appointments of a type can be cancelled.
-func (v Bookings) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
-	return slices.Clone(v.s.opts.CancellationReasons(t))
+func (b Bookings) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
+	return slices.Clone(b.s.opts.CancellationReasons(t))
 }

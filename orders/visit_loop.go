@@ -19,11 +19,11 @@ import (
 // or a confirmation. It returns how many orders it took
 // up: for hosts that bring their own scheduler. The first errors that left an outcome
 // unrecorded are returned; a provider that fails is not an error.
-func (v Bookings) Due(ctx context.Context) (int, error) {
-	if v.s.visits == nil || v.s.bookings == nil {
+func (b Bookings) Due(ctx context.Context) (int, error) {
+	if b.s.visits == nil || b.s.bookings == nil {
 		return 0, nil
 	}
-	return v.s.attending().Once(ctx, atOnce)
+	return b.s.attending().Once(ctx, atOnce)
 }
 
 func (s *Service) attending() *work.Loop[Record] {
