@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // run is a row of characters without a gap.
@@ -106,7 +107,7 @@ func join(runs, spaces []run) []run {
 					break
 				}
 				if touch(runs[k], w) && !parted(spaces, runs[k], w) {
-					runs[k] = run{runs[k].text + w.text, runs[k].x0, min(runs[k].y0, w.y0), max(runs[k].x1, w.x1), max(runs[k].y1, w.y1)}
+					runs[k] = run{joined(runs[k].text, w.text), runs[k].x0, min(runs[k].y0, w.y0), max(runs[k].x1, w.x1), max(runs[k].y1, w.y1)}
 					into[i] = k
 					break
 				}
@@ -125,6 +126,21 @@ func join(runs, spaces []run) []run {
 		}
 	}
 	return out
+}
+
+// joined returns the text of two pieces of which right stands at the right of left: of
+// scripts that are written from right to left, the right one is read first.
+func joined(left, right string) string {
+	if rightToLeft(left) && rightToLeft(right) {
+		return right + left
+	}
+	return left + right
+}
+
+func rightToLeft(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana)
+	})
 }
 
 // touch reports whether b goes on where a ends.

@@ -41,6 +41,7 @@ func TestWordsOf(t *testing.T) {
 		"smaller type":       {append(lineOf("10", 0, 0, 0), char{'3', 40, -4, 43, 2}), []string{"10", "3"}},
 		"bold":               {append(lineOf("TSH", 0, 0, 0), lineOf("TSH", 0.3, 0, 0)...), []string{"TSH"}},
 		"same in two rows":   {append(lineOf("H", 0, 0, 0), lineOf("H", 0, 12, 0)...), []string{"H", "H"}},
+		"right to left":      {[]char{{'ה', 15, 0, 20, 10}, {'ר', 10, 0, 15, 10}, {'צ', 5, 0, 10, 10}, {'ל', 0, 0, 5, 10}}, []string{"הרצל"}},
 		"space drawn late":   {append(append(lineOf("mg", 11.2, 0, 0), lineOf("95", 0, 0, 0)...), char{' ', 10, 0, 11.2, 10}), []string{"mg", "95"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, texts(wordsOf(c.chars))) })
