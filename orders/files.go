@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// BlobStore keeps the files of orders. Whoever implements it sees to it that they lie
-// encrypted; they are health data.
+// BlobStore keeps the files of orders. They are health data: an implementation encrypts
+// them.
 //
 // A key is letters, digits, hyphens, underscores and single slashes between them, at
 // most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
@@ -58,7 +58,7 @@ func reportKey(id OrderID, file string) string { return "orders/" + id.String() 
 
 // KeepReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
 // same for the same report of the order: letters, digits, hyphens and underscores. It is
-// shown to nobody before results come that name it ([Message.ReportFile]) and are the
+// not shown before results come that name it ([Message.ReportFile]) and are the
 // order's, and until others come. It may be called again with the same report.
 //
 // Invalid if it is no PDF file, too large (20 MB) or has no such id; NotFound if the
@@ -86,7 +86,7 @@ func (s *Service) KeepReport(ctx context.Context, team healthlab.TeamID, order O
 	if s.opts.Files == nil || !alive {
 		return nil
 	}
-	// The order knows of the file first, so that none lies there that nobody erases.
+	// The order names the file first, so that every file is erased with its order.
 	_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
 		if !slices.Contains(r.Files, id) {
 			r.Files = append(slices.Clone(r.Files), id)

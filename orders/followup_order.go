@@ -120,7 +120,7 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 }
 
 // addChild lets something happen to the parent and begins the child: in the parent's
-// transaction, unless it is for somebody else.
+// transaction, unless it is for another person.
 func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func addChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	others := slices.DeleteFunc(slices.Clone(p.OrderTransaction.Orders), func(m TransactionMember) bool { return m.ID == c.ID })
 	apart := p.UserID != c.UserID
 	if apart {
-		// Nobody reads one person's results with another's.
+		// The results of one person are not read with those of another.
 		c.OrderTransaction = NewTransaction(TransactionID{uuid.NewSHA1(c.ID.UUID, []byte("transaction"))}, []TransactionMember{c.Member()})
 		p.ReplacedBy = c.ID
 		p.OrderTransaction = NewTransaction(p.OrderTransaction.ID, others)

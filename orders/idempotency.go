@@ -39,9 +39,9 @@ type KeyState struct {
 // All methods are safe for concurrent use and atomic. Once ctx has ended, they return
 // its error and write nothing.
 type Keys interface {
-	// StartKey takes a key for the caller until a time, if nobody has it now and it
-	// has no answer. A key whose answer is kept until now or earlier, or that nobody
-	// knows, begins anew with the fingerprint and the order's id of this call. One
+	// StartKey takes a key for the caller until a time, if no other caller has it now and it
+	// has no answer. A key whose answer is kept until now or earlier, or that is
+	// not known, begins anew with the fingerprint and the order's id of this call. One
 	// whose work was started and never finished keeps both; one that was given back
 	// keeps the id, and takes the fingerprint. Of calls that run at the same time, one
 	// gets the key.
@@ -126,7 +126,7 @@ func (s *Service) Once(ctx context.Context, keys Keys, req Once, do func(context
 	}
 	err = keys.FinishKey(context.WithoutCancel(ctx), req.KeyScope, until, out.Answer, req.User, s.now().Add(keep))
 	if errors.Is(err, healthlab.Precondition) {
-		// It took so long that somebody else took over. Theirs is the answer.
+		// It took so long that another request took over. That one has the answer.
 		now = s.now()
 		state, err = s.startKey(ctx, keys, req, now, healthlab.At(now.Add(time.Microsecond)).Time)
 		if err == nil && state.Started {

@@ -31,7 +31,7 @@ type Settings struct {
 	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
 	// reminded.
 	SMSOff, EmailOff, Reminders bool
-	// CriticalEmail is told of critical results; empty for nobody.
+	// CriticalEmail is told of critical results; empty for no address.
 	CriticalEmail string
 	// Paper is what documents are printed on. Default: letter.
 	Paper Paper

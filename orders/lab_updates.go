@@ -124,7 +124,7 @@ func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int
 }
 
 // Receive takes in one message of a lab, whichever way it came. A message that comes
-// again, that is about nobody's order, that names an order and another one's specimen, or that
+// again, that is about no known order, that names an order and another one's specimen, or that
 // makes no sense where the order stands changes nothing and is no error: a lab's feed goes on.
 // Results of this kind are held for review ([Options.Reviews]). An error means that the message
 // is to be handed in again.
@@ -258,7 +258,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 }
 
 // unkept notes a message with another order's sample id, with text that cannot be kept, or
-// of somebody who was erased. Handing it in again will not help, and the feed must go on.
+// of a person who was erased. Handing it in again will not help, and the feed must go on.
 func (s *Service) unkept(m Message, err error) {
 	s.opts.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error())
 }
@@ -411,7 +411,7 @@ func (r *Record) silentPartial() bool {
 	return r.Method() == catalogue.Testkit && patientKnown(r.Facts()) && !r.LowLevel().Final()
 }
 
-// What must have happened before what is reported, if nobody said so: a lab that tests
+// What must have happened before what is reported, if it was not reported: a lab that tests
 // a sample has accepted the order and received the sample, and a patient who sent one
 // had the kit.
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
@@ -427,7 +427,7 @@ func (r *Record) implied(on Trigger) ([]Trigger, bool) {
 		path []Trigger
 	}
 	m, f := r.Method(), r.Facts()
-	// A kit on its way says nothing of the requisition of whoever registered it.
+	// A kit on its way says nothing of the requisition of its patient.
 	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
 	seen := map[LowLevel]bool{r.LowLevel(): true}
 	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {

@@ -105,7 +105,7 @@ var guards = map[string]func(Facts) bool{
 func registrable(f Facts) bool { return f.Registrable }
 
 // patientKnown holds where a requisition can be written and a result attached. A
-// registrable kit that nobody registered never gets a result.
+// registrable kit without a patient never gets a result.
 func patientKnown(f Facts) bool { return !f.Registrable || f.Registered }
 
 // initialOrder holds for orders that are not a second try themselves.
@@ -230,7 +230,7 @@ func onSiteRows() []row {
 	on := func(on Trigger, to LowLevel, from ...LowLevel) []row {
 		return rows([]catalogue.CollectionMethod{catalogue.OnSiteCollection}, "", on, to, from...)
 	}
-	// Results may arrive although nobody reported the draw.
+	// Results may arrive without a report of the draw.
 	drawn := []LowLevel{RequisitionCreated, RequisitionBypassed, DrawCompleted, PartialResults}
 	return slices.Concat(
 		on(SampleDrawn, DrawCompleted, RequisitionCreated, RequisitionBypassed),

@@ -223,7 +223,7 @@ func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) Patient
 	return m
 }
 
-// address is where a patient can be reached; empty if nobody knows.
+// address is where a patient can be reached; empty if it is not known.
 func (r *Record) address(c Channel) string {
 	p := r.PatientDetails
 	switch {

@@ -81,7 +81,7 @@ type Order struct {
 	// HasMissingResults: an expected result is not there; null before there are any.
 	HasMissingResults *bool `json:"has_missing_results"`
 	// ExpectedResultByDate is the day by which 95 % of such orders are finished;
-	// null until the sample was collected, or when nobody knows.
+	// null until the sample was collected, or when it is not known.
 	ExpectedResultByDate *healthlab.Date `json:"expected_result_by_date"`
 	// WorstCaseResultByDate is the same for 99 %.
 	WorstCaseResultByDate *healthlab.Date `json:"worst_case_result_by_date"`

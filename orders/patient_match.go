@@ -107,7 +107,7 @@ type judgement struct {
 // are the orders of everybody who has the reported name and birth date.
 //
 // A result goes to an order by itself only if nothing contradicts that: the message
-// names the order; the patient that the lab reports is the order's, and nobody else of
+// names the order; the patient that the lab reports is the order's, and no other patient of
 // the team has the same name and birth date; lab and account are the order's; and the
 // order can take a result where it stands. A lab that names both the order's own id and
 // its specimen need not report a patient, and may mean one of several patients of that name. It is

@@ -137,7 +137,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 	}
 	consents := settings.RequiredConsents
 	if m.imported {
-		consents = nil // whoever placed it has them
+		consents = nil // they were given where it was placed
 	}
 	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
@@ -150,7 +150,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, id OrderID
 		return Record{}, err
 	}
 	var aoe []catalogue.AOEAnswer
-	if !m.imported { // whoever placed it has answered
+	if !m.imported { // it was answered where it was placed
 		if aoe, err = catalogue.CheckAnswers(chosen.LabTest, req.AOEAnswers, s.opts.FastingCodes); err != nil {
 			return Record{}, err
 		}

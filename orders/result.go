@@ -25,7 +25,7 @@ type OrderResults struct {
 	OrderTransaction *OrderTransaction `json:"order_transaction"`
 }
 
-// DecodeResults reads what came out of an order, for whoever may meet the old form in
+// DecodeResults reads what came out of an order, for readers that may meet the old form in
 // which the results are an object: that is returned as it is, and Results is nil.
 func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error) {
 	type plain OrderResults
@@ -79,7 +79,7 @@ type LabResult struct {
 	// ProviderID is the lab's result code.
 	ProviderID *string `json:"provider_id"`
 	// SourceMarkers are the ordered markers that it comes from; null for a result
-	// that nobody ordered.
+	// that was not ordered.
 	SourceMarkers []SourceMarker `json:"source_markers" wire:"nullable"`
 	// PerformingLaboratory is a key of the sample's performing laboratories.
 	PerformingLaboratory *string `json:"performing_laboratory"`

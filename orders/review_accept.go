@@ -35,7 +35,7 @@ type AcceptRequest struct {
 // An order without a specimen has that of the result then, unless another order keeps
 // it; one that a new order takes the place of, and that has no result, does not.
 //
-// The decision and its effects are one write. Whoever comes second is told NotFound.
+// The decision and its effects are one write. The second of two decisions is NotFound.
 //
 // RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a
 // user or an order that the team does not have; Invalid: REVIEW_SELECTION_REQUIRED,
@@ -145,7 +145,7 @@ func unfit(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
 
-// usual returns the one order that a result points to where nobody has to choose.
+// usual returns the one order that a result points to where there is no choice.
 func (s *Service) usual(ctx context.Context, item RawResult) (*OrderID, error) {
 	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {

@@ -51,7 +51,7 @@ func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawRes
 	return d.s.acceptAs(ctx, store, team, id, req, MatchPendingOps)
 }
 
-// Reject decides that a result that waits for operations is nobody's. A note replaces
+// Reject decides that a result that waits for operations belongs to no order. A note replaces
 // the team's. NotFound if the team has none of this id that waits for operations;
 // Invalid for a note that is too long.
 func (d Operations) Reject(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {

@@ -22,14 +22,14 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p R
 		return nil, nil
 	}
 	const most = 20 // pages
-	p.Gender = ""   // whoever is called so counts
+	p.Gender = ""   // the name alone counts
 	var out []Order
 	q := Query{Team: team, PatientName: strings.Join(strings.Fields(p.FirstName+" "+p.LastName), " "), Size: catalogue.MaxPageSize, Page: 1,
 		Sort: SortCreatedAt, Direction: catalogue.Descending, Today: today(s.now())}
 	for ; q.Page <= most; q.Page++ {
 		page, err := s.store.List(ctx, q)
 		if errors.Is(err, healthlab.Invalid) {
-			return nil, nil // nobody can have such a name
+			return nil, nil // no patient can have such a name
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find patients: %w", err)

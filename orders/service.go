@@ -23,7 +23,7 @@ type Options struct {
 	// Settings returns what a team has switched on. Default: nothing is.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
 	// People keeps demographics, insurance records and teams' own payors. Default:
-	// nobody has any.
+	// there are none.
 	People people.Store
 	// Reviews keeps results that match no order for certain, in the store of the orders.
 	// Default: such results are not taken in.
@@ -77,7 +77,7 @@ type Options struct {
 	// FastingCodes are the labs' codes of questions about fasting, which are answered as
 	// the test says. Default: FSTING.
 	FastingCodes []string
-	// Centers says where patients can go. Default: nobody knows of any place.
+	// Centers says where patients can go. Default: no place is known.
 	Centers appointment.Centers
 	// Zips says where postal codes are; Centers needs it.
 	Zips appointment.Zips
@@ -86,7 +86,7 @@ type Options struct {
 	// among them. Default: none.
 	Providers []appointment.Provider
 	// BookingKeys seals the keys of the slots that are offered; every process needs
-	// the same. Default: nobody can book.
+	// the same. Default: no slot can be booked.
 	BookingKeys healthlab.Sealer
 	// SlotCache keeps free slots for those who take them some minutes old. Default:
 	// the provider is always asked.

@@ -51,7 +51,7 @@ func SuccessPath(m catalogue.CollectionMethod, registrable bool) []Trigger {
 
 // Simulate walks an order to a status, in a sandbox only: along the success path of
 // its method as far as that leads there, with all events, and with generated results.
-// An empty final status means completed. A kit that nobody registered stops where the
+// An empty final status means completed. A kit that is not registered stops where the
 // patient has it.
 //
 // RuleErrors: SANDBOX_ONLY (NotFound) in production, STATUS_OF_OTHER_METHOD,
@@ -267,7 +267,7 @@ func (r *Record) route(target LowLevel) ([]Trigger, bool) {
 	todo := []way{{at: r.LowLevel()}}
 	never := notSimulated
 	if !patientKnown(f) {
-		// Nobody can register it but its patient, who has to before the sample leaves.
+		// Only its patient can register it, who has to before the sample leaves.
 		never = append(slices.Clone(never), SampleSent, SampleReceived)
 	}
 	for len(todo) > 0 {

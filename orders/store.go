@@ -57,7 +57,7 @@ type Record struct {
 	Visits []Visit
 	// VisitWork is when something is to be done about them.
 	VisitWork VisitWork
-	// ReplacedBy is an order for somebody else that took this one's place, in a
+	// ReplacedBy is an order for another person that took this one's place, in a
 	// transaction of its own; zero for none.
 	ReplacedBy OrderID
 	// SMSEnabled is what was said of this order; nil means as the team's.
@@ -104,7 +104,7 @@ type PairChange func(parent, child *Record) ([]healthlab.Event, error)
 // returns the context's error and writes nothing.
 //
 // Where the same store keeps users, erasing one removes the user's orders as well, and
-// what Keys knows of the requests that placed them; an order of somebody else in the
+// what Keys knows of the requests that placed them; an order of another user in the
 // same transaction stays. Nothing else removes an order. While the user is deleted, the
 // user's orders are in no list and in no transaction that is read for another order, no
 // notification of them is claimed, and everything else returns them with
@@ -172,7 +172,7 @@ type Store interface {
 
 	// ClaimFeed takes the feed of a lab's messages for the caller alone until a
 	// time, and returns the cursor where reading goes on; empty at the very start.
-	// It reports false if somebody else has it and their time has not come.
+	// It reports false if another process has it and its lease has not ended.
 	ClaimFeed(ctx context.Context, lab string, now, until time.Time) (cursor string, ok bool, err error)
 
 	// MoveFeed keeps the cursor and gives the feed back, if the claim that ends at

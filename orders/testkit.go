@@ -65,7 +65,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, id Orde
 	return r, nil
 }
 
-// presets are the answers of a test's questions that need nobody. A kit is ordered and
+// presets are the answers of a test's questions that need no person. A kit is ordered and
 // registered without asking anybody the others.
 func presets(t catalogue.LabTest, fasting []string) []catalogue.AOEAnswer {
 	var out []catalogue.AOEAnswer
@@ -143,7 +143,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		}
 		r.PatientDetails, r.PatientAddress = req.PatientDetails.Details(), req.PatientAddress.Address()
 		r.PatientDetails.MedicalProxy = proxy
-		// What happened before is no news to whoever has the kit in their hands.
+		// What happened before is no news to the person who has the kit.
 		for _, n := range r.patientNotices() {
 			r.Notifications.Told = append(slices.Clone(r.Notifications.Told), n.ID)
 		}

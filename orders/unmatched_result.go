@@ -95,7 +95,7 @@ type UnmatchedResult struct {
 	SubReasonCodes []MatchSubReason `json:"sub_reason_codes"`
 	// Reason says the same in words.
 	Reason string `json:"reason"`
-	// Patient is whom the lab reports; null if it names nobody.
+	// Patient is whom the lab reports; null if it names none.
 	Patient        *ReviewPatient  `json:"patient"`
 	Lab            MatchLab        `json:"lab"`
 	Markers        []MatchMarker   `json:"markers"`
@@ -219,7 +219,7 @@ type Settle func(item *RawResult, was, made *Record) ([]healthlab.Event, error)
 
 // ReviewStore keeps results under review, in the store that keeps the orders. What
 // [Store] promises holds here, too. Erasing a user removes the results that went to the
-// user's orders, and those that wait and are nobody else's ([RawResult.Belongs]).
+// user's orders, and those that wait and belong to no other user ([RawResult.Belongs]).
 type ReviewStore interface {
 	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
 	// the store keeps the team's users, and whose it is ([RawResult.Belongs]) was erased.
@@ -255,7 +255,7 @@ func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 // handed it to operations.
 func (r *RawResult) heard() bool { return r.Open() || r.Escalated }
 
-// Belongs returns the user with whom it is erased: whoever it was given to, else the
+// Belongs returns the user with whom it is erased: the one it was given to, else the
 // only one whom it could be about. Zero if there is none.
 func (r *RawResult) Belongs() healthlab.UserID {
 	if r.ResolvedUserID != nil {

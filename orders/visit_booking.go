@@ -297,7 +297,7 @@ func (s *Service) settled(ctx context.Context, team healthlab.TeamID, id OrderID
 	return r, nil
 }
 
-// freed ends a lease, if nobody else has taken over.
+// freed ends a lease, unless another process has taken over.
 func (r *Record) freed(lease time.Time) {
 	if r.VisitWork.Lease.Equal(lease) {
 		r.VisitWork.Lease = time.Time{}

@@ -71,7 +71,7 @@ const (
 	more = time.Microsecond
 )
 
-// HasRequisition reports whether the lab, or whoever placed the order, has written one.
+// HasRequisition reports whether the lab, or the one that placed the order, has written one.
 func (r *Record) HasRequisition() bool {
 	return r.Reached(RequisitionCreated) || r.Reached(RequisitionBypassed)
 }
@@ -161,7 +161,7 @@ func (g *eventIDs) next() uuid.UUID {
 	return uuid.NewSHA1(g.base, []byte("visit "+strconv.Itoa(g.n)))
 }
 
-// said is the data of a step that somebody of ours is the origin of.
+// said is the data of a step that this service or the patient caused.
 type said map[string]any
 
 func because(data said) json.RawMessage {

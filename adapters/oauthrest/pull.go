@@ -266,8 +266,8 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 	return token, nil
 }
 
-// ours refuses an address that is not at the provider's own host: the token is for nobody
-// else.
+// ours refuses an address that is not at the provider's own host: the token is for no
+// other host.
 func (c *Connector) ours(u *url.URL) error {
 	base, err := url.Parse(c.config.API.BaseURL)
 	if err != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
@@ -353,7 +353,7 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 func (p *part) written() (from, to string) {
 	r := &p.m.entry.Range
 	start, end := p.from.Add(-p.margin()), p.end().Add(p.margin())
-	if p.margin() > 0 && end.After(p.now) { // nobody has written anything then
+	if p.margin() > 0 && end.After(p.now) { // nothing is written then
 		end = p.now.Add(time.Second - time.Microsecond).Truncate(time.Second)
 		if p.end().After(end) {
 			end = p.end()

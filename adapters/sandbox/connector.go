@@ -32,7 +32,7 @@ const (
 	FateDown = "down"
 	// FateSlow: the provider does not answer in time.
 	FateSlow = "slow"
-	// FateNonsense: the provider answers what nobody can use.
+	// FateNonsense: the provider's answer cannot be used.
 	FateNonsense = "nonsense"
 	// FateRegion: the provider does not serve the region.
 	FateRegion = "region"
@@ -64,13 +64,13 @@ const (
 	// otherwise; with FateCrowded it does not say when.
 	FateLimited = "limited"
 	FateCrowded = "crowded"
-	// FateGarbled: every other answer is one that nobody can use.
+	// FateGarbled: every other answer cannot be used.
 	FateGarbled = "garbled"
 	// FateLate: data shows a day and a half after it was recorded.
 	FateLate = "late"
 	// FateResent: what was recorded in the last hour is incomplete, and is sent again.
 	FateResent = "resent"
-	// FateStrange: among the data is some that nobody may keep: a unit that does not
+	// FateStrange: among the data is some that must not be kept: a unit that does not
 	// exist, a time to come, another person's, one night in two versions.
 	FateStrange = "strange"
 	// FateTravelling: every day is spent in another time zone.
@@ -107,7 +107,7 @@ type Connector struct {
 	*books
 }
 
-// books are what the provider knows, whoever asks.
+// books are what the provider knows, the same for every caller.
 type books struct {
 	mu       sync.Mutex
 	used     map[string]bool // codes
@@ -128,7 +128,7 @@ type account struct {
 // ConnectorOptions adjusts a Connector. The zero value, and nil, mean the defaults.
 type ConnectorOptions struct {
 	// Page is the address of the provider's sign-in page. Default
-	// https://provider.example/sign-in, where nobody lives: use [Connector.Approve].
+	// https://provider.example/sign-in, which does not exist: use [Connector.Approve].
 	Page string
 	// Life is how long a grant of OAuth works before it has to be renewed. Default 1 hour.
 	Life time.Duration

@@ -15,7 +15,7 @@ import (
 const maxTimes = 100
 
 // Control is how those who try a sandbox out make something happen at its providers, where
-// what happens does not follow from a name (see [Fates]). It asks nobody who they are: mount
+// what happens does not follow from a name (see [Fates]). It checks no credential: mount
 // it behind something that does, with http.StripPrefix.
 //
 //	POST /{provider}/push      name, and if wanted id, since, resource (repeated), times
@@ -114,7 +114,7 @@ type status struct {
 	code   int
 }
 
-// Header returns what nobody reads.
+// Header returns headers that are not read.
 func (s *status) Header() http.Header { return s.header }
 
 // WriteHeader notes the first status.

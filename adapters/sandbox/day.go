@@ -76,7 +76,7 @@ type meal struct {
 	kcal   float64
 }
 
-// dayOf invents a day. The same user and day are always the same, whoever asks, and
+// dayOf invents a day. The same user and day are always the same, for every caller, and
 // whenever.
 func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location) *day {
 	d := &day{person: personOf(user), user: user, date: date, loc: loc, start: date.At(loc)}

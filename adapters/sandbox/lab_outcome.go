@@ -44,7 +44,7 @@ const (
 	ReturnFailed Story = "return_failed"
 	// LostInbound: the sample is lost on its way to the lab.
 	LostInbound Story = "lost_inbound"
-	// MissingScans: nobody reports a step between requisition and result.
+	// MissingScans: no step is reported between requisition and result.
 	MissingScans Story = "missing_scans"
 	// Blocked: the lab waits for paperwork, gets it, and goes on.
 	Blocked Story = "blocked"

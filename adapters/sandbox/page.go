@@ -18,7 +18,7 @@ var pageForm = template.Must(template.New("page").Parse(pageText))
 // out: mount it where [ConnectorOptions].Page says. callbacks are the addresses that it
 // sends people back to, each with all that is below it: it is no open redirector.
 //
-// Whoever signs in says who they are, and what they let us read; a name with a fate is
+// The person who signs in gives a name, and what may be read; a name with a fate is
 // how to see it fail.
 func SignInPage(callbacks ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// person is somebody invented: what does not change from day to day. The same user is
+// person is an invented person: what does not change from day to day. The same user is
 // always the same person.
 type person struct {
 	id          [32]byte

@@ -14,7 +14,7 @@ import (
 type Provider struct{}
 
 // Day invents the local day date of a user in loc. It costs as much as a few thousand
-// random numbers; whoever wants several resources of a day asks once.
+// random numbers; a caller that wants several resources of a day asks once.
 func (Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
 	return &Day{dayOf(user, date, loc)}
 }
@@ -42,7 +42,7 @@ type Day struct{ d *day }
 // them. Sparse things do not happen every day; then there are none. A resource that is
 // not a timeseries has none either.
 //
-// The source of a workout's samples carries [WorkoutID]. Whoever stores them puts the
+// The source of a workout's samples carries [WorkoutID]. A caller that stores them puts the
 // id there that storing the workout gave, so that readers can go from one to the other.
 func (d *Day) Samples(resource string) (healthdata.Source, []healthdata.Sample) {
 	r := healthdata.ResourceBySlug(resource)

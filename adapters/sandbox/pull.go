@@ -282,7 +282,7 @@ func twice(sound *linking.Pulled) []linking.Pulled {
 	return nil
 }
 
-// strange is what nobody may keep, in the place of something sound.
+// strange is what must not be kept, in the place of something sound.
 func strange(sound *linking.Pulled, now time.Time) []linking.Pulled {
 	if len(sound.Samples) == 0 {
 		return twice(sound)

@@ -23,7 +23,7 @@ type SampleKeeper struct {
 	// Read reads all samples of a line into columns and returns how many there are.
 	Read func(ctx context.Context, line int) (int, error)
 	// Written returns how many bytes were logged, and how many are stored, so far.
-	// Nil if nobody knows.
+	// Nil if it is not known.
 	Written func() (logged, stored int64)
 }
 

@@ -81,7 +81,7 @@ func RunBlobs(t *testing.T, newStore func(t *testing.T) labreport.BlobStore) {
 		require.ErrorIs(t, s.Delete(ctx, "k"), context.Canceled)
 		require.Equal(t, []byte("x"), readBlob(t, s, "k"))
 	})
-	// Whoever reads while others write sees one of their contents.
+	// A read while others write returns one of their contents.
 	t.Run("Put/NeverAPart", func(t *testing.T) {
 		s := newStore(t)
 		contents := [][]byte{bytes.Repeat([]byte("a"), 150_000), bytes.Repeat([]byte("b"), 90_000), []byte("c")}

@@ -307,7 +307,7 @@ var parsingJobCases = map[string]func(*testing.T, ParsingJobsHarness){
 	},
 	"List/OfOneUser": func(t *testing.T, h ParsingJobsHarness) {
 		j := h.put(t, parsingJob(jobTeam()))
-		h.put(t, parsingJob(j.Team)) // of somebody else
+		h.put(t, parsingJob(j.Team)) // of another team
 		jobs, err := h.Jobs.List(t.Context(), labreport.Query{Team: j.Team, User: j.User, Size: 9})
 		require.NoError(t, err)
 		require.Equal(t, []labreport.Job{j}, jobs)

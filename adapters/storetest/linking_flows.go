@@ -416,7 +416,7 @@ func (w *linkWorld) glance(t *rapid.T) {
 	}
 }
 
-// check requires that nobody has an account that somebody else connected.
+// check requires that no user has an account that another user connected.
 func (w *linkWorld) check(t *rapid.T) {
 	w.linked = false
 	for _, ref := range w.users {

@@ -219,7 +219,7 @@ func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
 }
 
 // RunConcurrentCreates sends a thousand requests with one idempotency key through two
-// processes at the same time: one order comes of them, and whoever is not told to ask
+// processes at the same time: one order comes of them, and a request that is not told to ask
 // again is answered with the same bytes.
 func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Process) {
 	const callers = 1000

@@ -51,7 +51,7 @@ func userInfo(first string) people.UserInfo {
 	}
 }
 
-// coverage has no field at its zero value, but that nobody has ended it.
+// coverage has no field at its zero value, but that it has not ended.
 func coverage(team, user, name string, at time.Time) people.Coverage {
 	return people.Coverage{
 		ID: named("coverage " + name), Team: orderTeam(team), User: orderUser(user), ValidFrom: at,

@@ -154,7 +154,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Zero(t, h.told(t, "a"))
 		r.Subject = healthlab.UserID{}
-		h.held(t, r) // nobody knows whose it is
+		h.held(t, r) // it is not known whose it is
 		r = rawResult("a", "2", orderNoon)
 		r.Subject = orderUser("bo")
 		h.held(t, r)

@@ -485,7 +485,7 @@ func eventsAllOrNothing(t usersT) {
 	require.EqualValues(t, 2, got.Revision)
 	require.NoError(t, write("bob", second))
 	require.EqualValues(t, 2, t.written(second).Seq, "what was not written took no number")
-	t.add(u.Team, "carl") // nobody has that name
+	t.add(u.Team, "carl") // no user has that name
 }
 
 func contextEnded(t usersT) {

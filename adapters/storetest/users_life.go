@@ -173,7 +173,7 @@ func eraseData(t usersT) {
 	t.remove(u, noon.Time)
 	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
 
-	// Nobody gets an erased user's id again; here it shows what was left behind.
+	// No user gets an erased user's id again; here it shows what was left behind.
 	t.insert(u)
 	records, lines = t.measured(u)
 	require.Equal(t, []int{0, 0}, []int{records, lines})

@@ -71,8 +71,8 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew writes a file that its owner alone can read, unless it is there: whole, whoever
-// else is at it.
+// keepNew writes a file that its owner alone can read, unless it is there. The
+// file is whole, also where several processes write it.
 func keepNew(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		return err

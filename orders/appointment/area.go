@@ -106,7 +106,7 @@ type PSCAreaDetails struct {
 	Capabilities []PSCCapability `json:"capabilities"`
 }
 
-// UnmarshalJSON reads what is published; AppointmentWithService may name somebody else:
+// UnmarshalJSON reads what is published; AppointmentWithService may have another name:
 // any appointment_with_*.
 func (d *PSCAreaDetails) UnmarshalJSON(b []byte) error {
 	type plain PSCAreaDetails

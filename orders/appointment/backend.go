@@ -22,7 +22,7 @@ func DefaultCancellationReasons(t Type) []CancellationReason {
 // Zips says where postal codes are. Implementations must be safe for concurrent use.
 type Zips interface {
 	// FindZip returns where the middle of a five-digit postal code is, and its state;
-	// false if nobody knows.
+	// false if it is not known.
 	FindZip(ctx context.Context, code string) (Zip, bool, error)
 }
 
@@ -38,7 +38,7 @@ type Zip struct {
 // concurrent use.
 type SlotBackend interface {
 	// ServedAt returns which phlebotomy providers come to a five-digit postal code, in
-	// any order; none if nobody does.
+	// any order; empty if none does.
 	ServedAt(ctx context.Context, zip string) ([]Served, error)
 	// FreeSlots returns the slots that begin in the asked span of time and are free
 	// now, in any order. Asking changes nothing at the provider. Faults: Invalid (the
@@ -88,7 +88,7 @@ type Slot struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Provider is somebody who makes appointments.
+// Provider is a company or a center that makes appointments.
 type Provider struct {
 	// Slug is its configured name. For centers it is the slug of their lab.
 	Slug string

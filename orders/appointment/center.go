@@ -35,7 +35,7 @@ type Center struct {
 	// IANATimezone is the zone of the place: what its opening hours and its slots are in.
 	IANATimezone string          `json:"iana_timezone"`
 	Capabilities []PSCCapability `json:"capabilities"`
-	// Inactive: it is known, and nobody can go there now.
+	// Inactive: it is known, and closed to patients.
 	Inactive bool `json:"inactive"`
 }
 

@@ -37,8 +37,8 @@ const (
 type Status string
 
 // The appointment statuses. An appointment that was not announced yet (its provider has
-// not answered the call that books it) is held, one that never was is withdrawn: nobody
-// outside sees either of them.
+// not answered the call that books it) is held, one that never was is withdrawn: neither is
+// published.
 const (
 	VisitHeld       Status = "held"
 	VisitPending    Status = "pending"
@@ -149,7 +149,7 @@ func Next(t Type, from Status, on Trigger, f Facts) (Status, bool) {
 // Diagram draws the life of appointments of a type as a Mermaid state diagram.
 func Diagram(t Type) string { return visitLifecycle.Mermaid(t) }
 
-// Statuses returns the statuses that somebody outside can see.
+// Statuses returns the statuses that are published.
 func Statuses() []Status {
 	return slices.DeleteFunc(visitLifecycle.States(PatientServiceCenter), func(s Status) bool { return !s.Published() })
 }

@@ -46,8 +46,8 @@ func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 	return asked, errors.Join(faults...)
 }
 
-// refreshLab asks one lab, if nobody has within a minute. The cursor of the feed says
-// when somebody did.
+// refreshLab asks one lab, unless a process did so within a minute. The cursor of the feed
+// is the time of the last request.
 func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	const batch = 25
 	now := s.now()

@@ -194,9 +194,9 @@ type Question struct {
 	Sequence int `json:"sequence"`
 	// Answers are the allowed ones of a choice; empty for text and numbers.
 	Answers []Answer `json:"answers"`
-	// Constraint hints at what the lab takes; nobody checks it.
+	// Constraint hints at what the lab takes; it is not checked.
 	Constraint *string `json:"constraint"`
-	// Default is the answer of an optional question that nobody answered.
+	// Default is the answer of an optional question without an answer.
 	Default *string `json:"default"`
 }
 

@@ -15,7 +15,7 @@ type MarkerQuery struct {
 	// beside it.
 	Labs    []int
 	LabSlug string
-	// Name is what somebody typed, ignoring case. First come markers that have its
+	// Name is a search text, ignoring case. First come markers that have its
 	// words (the lab's code, a LOINC code or a usual abbreviation is one, too), then
 	// those that have it as a part of their name. Where there are neither, those come
 	// that are close to it, the closest first: words with typing errors, beginnings
@@ -38,7 +38,7 @@ type MarkerPage struct {
 	Total int
 }
 
-// Generation tells lab tests that somebody made from those that the service built for
+// Generation tells lab tests that a team made from those that the service built for
 // one order.
 type Generation string
 

@@ -31,7 +31,7 @@ type Document struct {
 	// Number names the document on every page. On the first it is a barcode as well
 	// (Code 128), where such a code can hold it. Empty for none.
 	Number string
-	// Subject is whom it is about, on every page. Empty for nobody.
+	// Subject is whom it is about, on every page. Empty for none.
 	Subject string
 	// Remarks stand under the title, such as that a report is partial.
 	Remarks []string

@@ -253,9 +253,9 @@ func (s *Service) kept(ctx context.Context, r *orders.Record, kind Kind, build f
 	return file, s.orders.KeepDocument(ctx, r, string(kind), file)
 }
 
-// RequisitionAt returns the requisition that a token of a URL stands for, whoever brings
-// it. NotFound (DOCUMENT_NOT_FOUND) for everything else: what is no token, one that has
-// expired, an order that is gone.
+// RequisitionAt returns the requisition that a token of a URL stands for. The token is
+// the only credential. NotFound (DOCUMENT_NOT_FOUND) for everything else: what is no token,
+// one that has expired, an order that is gone.
 func (s *Service) RequisitionAt(ctx context.Context, token string) ([]byte, error) {
 	team, order, err := s.opts.Links.open(ctx, token, s.opts.Now())
 	if err != nil {

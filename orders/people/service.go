@@ -223,7 +223,7 @@ func (s *Service) Insurance(ctx context.Context, team healthlab.TeamID, id uuid.
 	return c, nil
 }
 
-// payor finds what a code means to a team, for somebody who lives in a state.
+// payor finds what a code means to a team, for a patient who lives in a state.
 func (s *Service) payor(ctx context.Context, team healthlab.TeamID, code, state string) (Payor, bool, error) {
 	if p, ok := s.opts.Registry.payor(code, state); ok {
 		return p, true, nil

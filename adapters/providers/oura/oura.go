@@ -68,7 +68,7 @@ var (
 	pages    = rest.Cursor("next_token", "next_token")
 	days     = rest.Range{From: "start_date", To: "end_date", Days: true, Before: rest.Day, After: rest.Day}
 	instants = rest.Range{From: "start_datetime", To: "end_datetime"}
-	// refused are the statuses of a collection whose scope nobody can ask for.
+	// refused are the statuses of a collection whose scope cannot be asked for.
 	refused = []int{http.StatusForbidden, http.StatusNotFound}
 )
 

@@ -493,7 +493,7 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 	switch {
 	case a.Status/100 == 2, said.Error == "invalid_token", said.Error == "invalid_grant",
 		f.OAuth.Revocation.Token == RevokeBearer && (a.Status == http.StatusUnauthorized || a.Status == http.StatusNotFound):
-		return nil // the grant has ended, whoever ended it
+		return nil // the grant has ended already
 	}
 	return Unavailable("does not end the grant", f.HTTP.RetryAfter(a))
 }
