@@ -3,6 +3,7 @@ package httpapi
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/aggregate"
@@ -69,14 +70,8 @@ var delivery = map[healthlab.Mode]string{
 // eventWebhooks are the webhooks of the contract: a request for each type of event.
 func eventWebhooks() object {
 	out := object{}
+	nullable := []string{"string", "null"}
 	for _, e := range eventTypes() {
-		nullable := func(description string, more object) object {
-			s := object{"type": []string{"string", "null"}, "description": description}
-			for k, v := range more {
-				s[k] = v
-			}
-			return s
-		}
 		body := object{
 			"type":     "object",
 			"required": []string{"event_type", "data", "team_id", "user_id", "client_user_id"},
@@ -84,14 +79,14 @@ func eventWebhooks() object {
 				"event_type":     object{"type": "string", "const": e.Name},
 				"data":           ref("schemas", eventSchema(e)),
 				"team_id":        object{"type": "string", "format": "uuid"},
-				"user_id":        nullable("Null for an event about no user.", object{"format": "uuid"}),
-				"client_user_id": nullable("The team's own reference to the user; null if it has none.", nil),
+				"user_id":        object{"type": nullable, "format": "uuid", "description": "Null for an event about no user."},
+				"client_user_id": object{"type": nullable, "description": "The team's own reference to the user; null if it has none."},
 				"sequence": object{"type": "integer", "description": "Grows with every event of its key. " +
 					"It is there where the service is set up to send it."},
 			},
 		}
 		out[e.Name] = object{"post": object{
-			"operationId": "receive_" + operationName(e.Name),
+			"operationId": "receive_" + strings.ReplaceAll(e.Name, ".", "_"),
 			"tags":        []string{"events"},
 			"summary":     "Receive " + e.Name,
 			"description": e.Doc + " " + delivery[e.Mode],
@@ -102,15 +97,4 @@ func eventWebhooks() object {
 		}}
 	}
 	return out
-}
-
-// operationName is a type of event as a part of an operationId.
-func operationName(event string) string {
-	b := []byte(event)
-	for i, c := range b {
-		if c == '.' {
-			b[i] = '_'
-		}
-	}
-	return string(b)
 }

@@ -12,7 +12,8 @@ import (
 
 // RunCache keeps the cache of free slots fresh until ctx ends: about every minute it
 // asks every lab that takes appointments for the next three weeks of all its centers
-// that can be booked. Each lab is asked by one process at a time.
+// that can be booked. Each lab is asked by one process at a time. Without a cache it returns at
+// once.
 func (s *Service) RunCache(ctx context.Context) error {
 	if !s.caches() {
 		return nil

@@ -153,7 +153,8 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id RunID) (Run
 }
 
 // Run does the test runs that teams ask for until ctx ends, and returns nil. Any number of processes
-// may run it: each test run is one process's for the time of a lease.
+// may run it: each test run is one process's for the time of a lease. In production it returns at
+// once.
 func (s *Service) Run(ctx context.Context) error {
 	if s.orders.Environment() != healthlab.Sandbox {
 		return nil
