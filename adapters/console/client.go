@@ -62,8 +62,8 @@ func (s *console) call(r *http.Request, method, path string, q url.Values, heade
 		}
 	}
 	req, err := http.NewRequestWithContext(r.Context(), method, path, &body) //nolint:gosec // API is a handler, so no request leaves the process
-	if err != nil {
-		return err
+	if err != nil {                                                          // an id of the page's address is no part of a path; the error has its text
+		return &apiError{Status: http.StatusNotFound, Message: "page not found"}
 	}
 	req.URL.RawQuery = q.Encode()
 	req.Host, req.RemoteAddr, req.RequestURI = r.Host, r.RemoteAddr, req.URL.RequestURI()
@@ -86,7 +86,7 @@ func (s *console) call(r *http.Request, method, path string, q url.Values, heade
 		return nil
 	}
 	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
-		return fmt.Errorf("decode the answer of %s: %w", method, err)
+		return fmt.Errorf("the answer of %s does not decode into %T", method, out) // err may have a value of a person
 	}
 	return nil
 }

@@ -112,8 +112,8 @@ func (s *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pageHandler answers a signed-in request.
 type pageHandler func(http.ResponseWriter, *http.Request, *session) error
 
-// signedIn sends requests without a session to the sign-in page and checks the CSRF token of
-// forms.
+// signedIn sends requests without a session to the sign-in page, as it does once the API refuses
+// the session's key, and checks the CSRF token of forms.
 func (s *console) signedIn(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		on := s.sessions.find(r)
@@ -126,8 +126,16 @@ func (s *console) signedIn(h pageHandler) http.HandlerFunc {
 			s.render(w, r, on, http.StatusForbidden, "problem", "Form expired", "Open the page once more and send the form.")
 			return
 		}
-		err := h(w, r, on)
+		err := s.checkKey(r, on.key)
 		var failed *apiError
+		if errors.As(err, &failed) && (failed.Status == http.StatusUnauthorized || failed.Status == http.StatusNotFound) {
+			s.sessions.remove(r) // the key was taken away since
+			http.Redirect(w, r, s.Path+"/sign-in", http.StatusSeeOther)
+			return
+		}
+		if err == nil {
+			err = h(w, r, on)
+		}
 		switch {
 		case err == nil:
 		case errors.As(err, &failed):

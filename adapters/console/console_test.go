@@ -1,13 +1,16 @@
 package console_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -136,4 +139,44 @@ func TestCrossOriginForm(t *testing.T) {
 func TestMissingConfig(t *testing.T) {
 	_, err := console.New(console.Config{})
 	require.ErrorContains(t, err, "TeamKey are required")
+}
+
+// A session ends once the API refuses its key, and a value of a person that does not decode is
+// in no log line.
+func TestRevokedKeyAndLog(t *testing.T) {
+	var revoked atomic.Bool
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case revoked.Load() && r.Header.Get("X-Management-Key") != "":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/v2/user/"+person:
+			_, _ = io.WriteString(w, `{"client_user_id":"planted","created_on":"planted"}`)
+		default:
+			fakeAPI().ServeHTTP(w, r)
+		}
+	})
+	var logged bytes.Buffer
+	h, err := console.New(console.Config{API: api, Org: "org", Team: "team", Environment: "sandbox", TeamKey: "team key",
+		Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	require.NoError(t, err)
+	in := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader("key=manager"))
+	in.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, in)
+	cookie := w.Result().Cookies()[0]
+	get := func(path string) int {
+		r := httptest.NewRequest(http.MethodGet, "/console"+path, nil)
+		r.AddCookie(cookie)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, http.StatusOK, get("/query"))
+	require.Equal(t, http.StatusInternalServerError, get("/users/"+person))
+	require.Contains(t, logged.String(), "does not decode")
+	require.NotContains(t, logged.String(), "planted")
+	revoked.Store(true)
+	require.Equal(t, http.StatusSeeOther, get("/query"))
+	revoked.Store(false)
+	require.Equal(t, http.StatusSeeOther, get("/query"), "the session has ended")
 }

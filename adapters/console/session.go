@@ -79,7 +79,7 @@ func (s sessions) remove(r *http.Request) {
 func (s *console) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
 	key := r.PostFormValue("key")
-	err := s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team, nil, nil)
+	err := s.checkKey(r, key)
 	var refused *apiError
 	switch {
 	case errors.As(err, &refused):
@@ -101,6 +101,11 @@ func (s *console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	s.setCookie(w, id, int(sessionLife.Seconds()))
 	http.Redirect(w, r, s.Path+"/", http.StatusSeeOther)
+}
+
+// checkKey asks the API whether a management key opens the team.
+func (s *console) checkKey(r *http.Request, key string) error {
+	return s.manage(r, &session{key: key}, http.MethodGet, "/team/"+s.Team, nil, nil)
 }
 
 func (s *console) signOut(w http.ResponseWriter, r *http.Request, _ *session) error {
